@@ -1,0 +1,3 @@
+"""ALBERT for Korean, in TensorFlow 2, aimed at Cloud TPU."""
+
+__version__ = "0.1.0"

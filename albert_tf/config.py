@@ -1,0 +1,134 @@
+"""The model's hyper-parameters, read from and written to the original ALBERT's JSON files."""
+
+import dataclasses
+import os
+import typing
+
+from albert_tf.errors import InputError
+from albert_tf.files import read_json
+
+SHARING_CHOICES = ("all", "attention", "ffn", "none")
+HIDDEN_ACT_CHOICES = ("gelu", "gelu_new", "relu", "tanh", "linear")
+
+# Keys that the original's released JSON files carry and its code never uses (original modeling.py).
+UNUSED_ORIGINAL_KEYS = frozenset(
+    ["down_scale_factor", "net_structure_type", "gap_size", "num_memory_blocks", "layers_to_keep"]
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class AlbertConfig:
+    """Hyper-parameters of an ALBERT model, with the original's JSON keys and its xxlarge defaults.
+
+    Attributes:
+        vocab_size: Number of WordPieces, V.
+        embedding_size: Width of the factorised embedding, E. Equal to `hidden_size`, it needs no projection.
+        hidden_size: Width of the encoder, H.
+        num_hidden_layers: How often a block is applied, L.
+        num_hidden_groups: Number of parameter groups; layer l uses group floor(l / L * groups).
+        inner_group_num: Number of distinct blocks applied one after the other inside a layer.
+        num_attention_heads: Attention heads; must divide `hidden_size`.
+        intermediate_size: Width of the feed-forward layer, I.
+        hidden_act: "gelu" and "gelu_new" (both the tanh approximation, as in the original), "relu", "tanh", "linear".
+        hidden_dropout_prob: Dropout after embeddings and after each sub-layer.
+        attention_probs_dropout_prob: Dropout on attention probabilities.
+        classifier_dropout_prob: Dropout before a fine-tuning head (0.1 in every run of the paper, Table 14).
+        max_position_embeddings: Longest sequence, P.
+        type_vocab_size: Number of segment types, T.
+        initializer_range: Standard deviation of the truncated normal that initialises weights.
+        layer_norm_eps: Epsilon of every LayerNorm.
+        sharing: What the layers of a group share: "all", "attention", "ffn" or "none" (paper, Table 4).
+
+    Raises:
+        InputError: A value is out of range or two values do not go together.
+    """
+
+    vocab_size: int
+    embedding_size: int = 128
+    hidden_size: int = 4096
+    num_hidden_layers: int = 12
+    num_hidden_groups: int = 1
+    inner_group_num: int = 1
+    num_attention_heads: int = 64
+    intermediate_size: int = 16384
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.0
+    attention_probs_dropout_prob: float = 0.0
+    classifier_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    sharing: str = "all"
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            self._check_type(field.name, getattr(self, field.name), field.type)
+        for field in dataclasses.fields(self):
+            if field.type is float:  # JSON may hold 0 for 0.0
+                object.__setattr__(self, field.name, float(getattr(self, field.name)))
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise InputError(f"{name} must be at least 0 and less than 1. Received: {getattr(self, name)}")
+        for name in ("initializer_range", "layer_norm_eps"):
+            if not getattr(self, name) > 0.0:
+                raise InputError(f"{name} must be greater than 0. Received: {getattr(self, name)}")
+        if self.hidden_size % self.num_attention_heads:
+            raise InputError(
+                "hidden_size must be a multiple of num_attention_heads. "
+                f"Received: hidden_size={self.hidden_size}, num_attention_heads={self.num_attention_heads}"
+            )
+        if self.num_hidden_groups > self.num_hidden_layers:
+            raise InputError(
+                "num_hidden_groups must not exceed num_hidden_layers. "
+                f"Received: num_hidden_groups={self.num_hidden_groups}, num_hidden_layers={self.num_hidden_layers}"
+            )
+        if self.hidden_act not in HIDDEN_ACT_CHOICES:
+            raise InputError(f"hidden_act must be one of {', '.join(HIDDEN_ACT_CHOICES)}. Received: {self.hidden_act}")
+        if self.sharing not in SHARING_CHOICES:
+            raise InputError(f"sharing must be one of {', '.join(SHARING_CHOICES)}. Received: {self.sharing}")
+
+    @staticmethod
+    def _check_type(name, value, expected):
+        if expected is int and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            raise InputError(f"{name} must be a whole number of at least 1. Received: {value!r}")
+        if expected is float and (not isinstance(value, (int, float)) or isinstance(value, bool)):
+            raise InputError(f"{name} must be a number. Received: {value!r}")
+        if expected is str and not isinstance(value, str):
+            raise InputError(f"{name} must be a string. Received: {value!r}")
+
+    @classmethod
+    def from_dict(cls, values: dict[str, typing.Any]) -> "AlbertConfig":
+        """Builds a config from the keys of an original JSON file.
+
+        Raises:
+            InputError: A key is unknown, `vocab_size` is missing, or a value is wrong.
+        """
+        known = {field.name for field in dataclasses.fields(cls)}
+        unknown = sorted(set(values) - known - UNUSED_ORIGINAL_KEYS)
+        if unknown:
+            raise InputError(f"unknown key(s) {', '.join(unknown)}; known keys are {', '.join(sorted(known))}")
+        if "vocab_size" not in values:
+            raise InputError("the key vocab_size is missing; set it to the number of lines of the vocabulary")
+        return cls(**{name: value for name, value in values.items() if name in known})
+
+    @classmethod
+    def from_json_file(cls, path: str | os.PathLike) -> "AlbertConfig":
+        """Reads a config; every error names the file.
+
+        Raises:
+            InputError: The file is missing, is not a JSON object, or holds a wrong key or value.
+        """
+        values = read_json(path, "the model config")
+        try:
+            return cls.from_dict(values)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
+
+    def to_dict(self) -> dict[str, typing.Any]:
+        """Returns every field, ready for `from_dict`."""
+        return dataclasses.asdict(self)
+
+    def replace(self, **changes) -> "AlbertConfig":
+        """Returns a copy with some fields changed."""
+        return dataclasses.replace(self, **changes)

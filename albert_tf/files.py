@@ -1,0 +1,83 @@
+"""Reading and writing whole text files, local or on Cloud Storage, so that no reader ever sees half a file."""
+
+import json
+import os
+
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+
+
+def read_text(path: str | os.PathLike, purpose: str) -> str:
+    """Returns the text of a UTF-8 file.
+
+    Args:
+        path: A local path or any that `tf.io.gfile` opens, such as "gs://...".
+        purpose: What the file is for, as in "the vocabulary"; named in errors.
+
+    Raises:
+        InputError: The file can't be read, or a line of it is not UTF-8.
+    """
+    path = os.fspath(path)
+    try:
+        with tf.io.gfile.GFile(path, "rb") as file:
+            content = file.read()
+    except tf.errors.OpError as error:
+        reason = "no such file" if isinstance(error, tf.errors.NotFoundError) else error.message
+        raise InputError(f"can't read {purpose} {path}: {reason}") from error
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}, line {line}: not valid UTF-8; convert {purpose} to UTF-8") from error
+
+
+def write_text(path: str | os.PathLike, text: str) -> None:
+    """Writes a UTF-8 file under a temporary name, then renames it, replacing what was there."""
+    path = os.fspath(path)
+    tf.io.gfile.makedirs(os.path.dirname(path) or ".")
+    temporary = f"{path}.temporary"
+    with tf.io.gfile.GFile(temporary, "w") as file:
+        file.write(text)
+    tf.io.gfile.rename(temporary, path, overwrite=True)
+
+
+def read_json(path: str | os.PathLike, purpose: str) -> dict:
+    """Returns the JSON object in a file.
+
+    Raises:
+        InputError: The file can't be read or holds anything but one JSON object.
+    """
+    try:
+        values = json.loads(read_text(path, purpose))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}, line {error.lineno}: not valid JSON ({error.msg})") from error
+    if not isinstance(values, dict):
+        raise InputError(f"{path} must hold one JSON object. Received: {type(values).__name__}")
+    return values
+
+
+def write_json(path: str | os.PathLike, values: dict) -> None:
+    """Writes a JSON object, readable by people, keys in the order given."""
+    write_text(path, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
+
+
+def match_files(patterns: list[str], flag: str) -> list[str]:
+    """Returns the files that comma-separated paths or globs name, sorted, each once.
+
+    Args:
+        patterns: Paths or globs, as an absl list flag gives them.
+        flag: The flag they came from; named in errors.
+
+    Raises:
+        InputError: A pattern matches no file.
+    """
+    paths = set()
+    for pattern in patterns:
+        matches = [path for path in tf.io.gfile.glob(pattern) if not tf.io.gfile.isdir(path)]
+        if not matches:
+            raise InputError(f"--{flag}: no file matches {pattern}")
+        paths.update(matches)
+    if not paths:
+        raise InputError(f"--{flag}: no file given")
+    return sorted(paths)

@@ -1,0 +1,19 @@
+"""ALBERT as Keras layers and models; knows nothing of files or flags."""
+
+from albert_tf.modeling.encoder import AlbertEncoder
+from albert_tf.modeling.models import (
+    AlbertForMultipleChoice,
+    AlbertForPreTraining,
+    AlbertForQuestionAnswering,
+    AlbertForSequenceClassification,
+    AlbertForTokenClassification,
+)
+
+__all__ = [
+    "AlbertEncoder",
+    "AlbertForMultipleChoice",
+    "AlbertForPreTraining",
+    "AlbertForQuestionAnswering",
+    "AlbertForSequenceClassification",
+    "AlbertForTokenClassification",
+]

@@ -1,0 +1,96 @@
+"""The ALBERT encoder: one block, or one a group, applied again and again."""
+
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling.attention import FeedForward, SelfAttention
+from albert_tf.modeling.embeddings import AlbertEmbeddings
+from albert_tf.modeling.layers import Linear, split_dropout_seed
+
+# Added to the scores of keys that are padding (original modeling.py).
+_MASKED_SCORE = -10000.0
+
+
+class AlbertEncoder(tf.keras.Model):
+    """Embeddings, `num_hidden_layers` applications of shared blocks, and the pooler.
+
+    Args:
+        config: Hyper-parameters.
+        **kwargs: Of `tf.keras.Model`; `dtype="mixed_bfloat16"` computes in bfloat16 with float32 variables.
+    """
+
+    def __init__(self, config: AlbertConfig, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.built = True
+        policy = kwargs.get("dtype")
+        self.config = config
+        self.embeddings = AlbertEmbeddings(config, dtype=policy)
+        self.embedding_hidden_mapping_in = None
+        if config.embedding_size != config.hidden_size:
+            self.embedding_hidden_mapping_in = Linear(
+                config.embedding_size, config.hidden_size, config.initializer_range, dtype=policy
+            )
+        # Sub-layers that are shared exist once a group, the others once a layer.
+        num_attention = config.num_hidden_groups if config.sharing in ("all", "attention") else config.num_hidden_layers
+        num_feed_forward = config.num_hidden_groups if config.sharing in ("all", "ffn") else config.num_hidden_layers
+        inner = config.inner_group_num
+        self.attention_layers = [SelfAttention(config, dtype=policy) for _ in range(num_attention * inner)]
+        self.feed_forward_layers = [FeedForward(config, dtype=policy) for _ in range(num_feed_forward * inner)]
+        self.pooler = Linear(config.hidden_size, config.hidden_size, config.initializer_range, dtype=policy)
+
+    def call(self, inputs, training=False, dropout_seed=None):
+        """Encodes.
+
+        Args:
+            inputs: Dictionary of int [B, S]: `input_ids`, and if given `input_mask` (1 for real pieces, default all)
+                and `segment_ids` (default 0).
+            training: Whether dropout is on.
+            dropout_seed: int32 [2], the seed of every dropout of this call; drawn anew if None.
+
+        Returns:
+            Dictionary of `sequence_output` [B, S, H] and `pooled_output` [B, H], in `compute_dtype`.
+
+        Raises:
+            ValueError: The sequence is longer than `max_position_embeddings`.
+        """
+        input_ids = inputs["input_ids"]
+        max_seq_length = input_ids.shape[1]
+        if max_seq_length is not None and max_seq_length > self.config.max_position_embeddings:
+            raise ValueError(
+                f"sequences must not be longer than max_position_embeddings={self.config.max_position_embeddings}. "
+                f"Received: {max_seq_length}"
+            )
+        input_mask = inputs.get("input_mask")
+        input_mask = tf.ones_like(input_ids) if input_mask is None else input_mask
+        segment_ids = inputs.get("segment_ids")
+        segment_ids = tf.zeros_like(input_ids) if segment_ids is None else segment_ids
+
+        num_blocks = self.config.num_hidden_layers * self.config.inner_group_num
+        seeds = split_dropout_seed(resolve_dropout_seed(training, dropout_seed), 1 + 2 * num_blocks)
+        hidden_states = self.embeddings(input_ids, segment_ids, dropout_seed=seeds[0])
+        if self.embedding_hidden_mapping_in is not None:
+            hidden_states = self.embedding_hidden_mapping_in(hidden_states)
+        attention_bias = (1.0 - tf.cast(input_mask, tf.float32)[:, None, None, :]) * _MASKED_SCORE
+        for block in range(num_blocks):
+            attention = self._of_block(self.attention_layers, block)
+            feed_forward = self._of_block(self.feed_forward_layers, block)
+            hidden_states = attention(hidden_states, attention_bias, dropout_seed=seeds[1 + 2 * block])
+            hidden_states = feed_forward(hidden_states, dropout_seed=seeds[2 + 2 * block])
+        pooled_output = tf.tanh(self.pooler(hidden_states[:, 0]))
+        return {"sequence_output": hidden_states, "pooled_output": pooled_output}
+
+    def _of_block(self, layers, block):
+        """Returns the sub-layer that a block applies: its own, or its group's (original modeling.py)."""
+        inner = self.config.inner_group_num
+        layer, position = divmod(block, inner)
+        owner = layer * (len(layers) // inner) // self.config.num_hidden_layers
+        return layers[owner * inner + position]
+
+
+def resolve_dropout_seed(training: bool, dropout_seed: tf.Tensor | None) -> tf.Tensor | None:
+    """Returns the seed int32 [2] to use: none outside training, and a random one where none was given."""
+    if not training:
+        return None
+    if dropout_seed is None:
+        return tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
+    return dropout_seed

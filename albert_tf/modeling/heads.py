@@ -1,0 +1,59 @@
+"""What turns encoder output into logits. Logits are float32 whatever the encoder computes in."""
+
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, LayerNorm, Linear, dropout
+
+
+class MaskedLMHead(AlbertLayer):
+    """Predicts the pieces at chosen positions with the embedding table itself (original run_pretraining.py).
+
+    Args:
+        config: Hyper-parameters.
+    """
+
+    def __init__(self, config: AlbertConfig, **kwargs):
+        super().__init__(**kwargs)
+        policy = kwargs.get("dtype")
+        self.activation = ACTIVATIONS[config.hidden_act]
+        self.transform = Linear(config.hidden_size, config.embedding_size, config.initializer_range, dtype=policy)
+        self.layer_norm = LayerNorm(config.embedding_size, config.layer_norm_eps, dtype=policy)
+        self.output_bias = self.add_parameter("output_bias", [config.vocab_size], "zeros")
+
+    def call(self, sequence_output, word_embeddings, masked_lm_positions=None):
+        """Scores every piece of the vocabulary.
+
+        Args:
+            sequence_output: [B, S, H].
+            word_embeddings: float32 [V, E], the tied table.
+            masked_lm_positions: int [B, P]; None for every position.
+
+        Returns:
+            float32 [B, P, V], or [B, S, V].
+        """
+        if masked_lm_positions is not None:
+            sequence_output = tf.gather(sequence_output, masked_lm_positions, batch_dims=1)
+        transformed = self.layer_norm(self.activation(self.transform(sequence_output)))
+        table = tf.cast(word_embeddings, self.compute_dtype)
+        logits = tf.tensordot(transformed, table, [[-1], [1]])
+        return tf.cast(logits, tf.float32) + self.output_bias
+
+
+class OutputHead(AlbertLayer):
+    """Dropout and a linear layer: the head of every fine-tuning task and of sentence order prediction.
+
+    Args:
+        config: Hyper-parameters.
+        output_size: Number of logits.
+        dropout_prob: Dropout on the input.
+    """
+
+    def __init__(self, config: AlbertConfig, output_size: int, dropout_prob: float, **kwargs):
+        super().__init__(**kwargs)
+        self.dropout_prob = dropout_prob
+        self.dense = Linear(config.hidden_size, output_size, config.initializer_range, dtype=kwargs.get("dtype"))
+
+    def call(self, inputs, dropout_seed=None):
+        """Maps [..., H] to float32 [..., output_size]; `dropout_seed` int32 [2] or None."""
+        return tf.cast(self.dense(dropout(inputs, self.dropout_prob, dropout_seed)), tf.float32)

@@ -1,0 +1,119 @@
+"""The small parts that every block is made of.
+
+They are written against the API that Keras 3 and Keras 2 share. Variables are float32; `compute_dtype`, from the Keras
+dtype policy, is what matrix products run in. Keras's own casting is off, because it would also cast what must stay in
+float32: LayerNorm, softmax and the logits.
+"""
+
+import tensorflow as tf
+
+ACTIVATIONS = {
+    # The original's "gelu" is the tanh approximation, which Hugging Face calls "gelu_new" (original modeling.py).
+    "gelu": lambda inputs: tf.nn.gelu(inputs, approximate=True),
+    "gelu_new": lambda inputs: tf.nn.gelu(inputs, approximate=True),
+    "relu": tf.nn.relu,
+    "tanh": tf.nn.tanh,
+    "linear": tf.identity,
+}
+
+
+# Keras 3 and Keras 2 name the switch differently that keeps them from casting a variable behind our back.
+_NO_AUTOCAST = {"autocast" if hasattr(tf.keras, "Variable") else "experimental_autocast": False}
+
+
+class AlbertLayer(tf.keras.layers.Layer):
+    """A layer whose weights exist as soon as it does, because the config gives every shape."""
+
+    def __init__(self, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.built = True
+
+    def add_parameter(self, name: str, shape: list[int], initializer: str | float):
+        """Adds a float32 weight; `initializer` is "zeros", "ones" or a truncated normal's standard deviation."""
+        if isinstance(initializer, float):
+            initializer = tf.keras.initializers.TruncatedNormal(stddev=initializer)
+        return self.add_weight(name=name, shape=shape, initializer=initializer, dtype="float32", **_NO_AUTOCAST)
+
+
+class Linear(AlbertLayer):
+    """inputs [..., input_size] to [..., output_size] in `compute_dtype`: a matrix product and a bias.
+
+    Args:
+        input_size: Last dimension of the input.
+        output_size: Last dimension of the output.
+        initializer_range: Standard deviation of the truncated normal that initialises the kernel; the bias is zero.
+    """
+
+    def __init__(self, input_size: int, output_size: int, initializer_range: float, **kwargs):
+        super().__init__(**kwargs)
+        self.kernel = self.add_parameter("kernel", [input_size, output_size], initializer_range)
+        self.bias = self.add_parameter("bias", [output_size], "zeros")
+
+    def call(self, inputs):
+        kernel = tf.cast(self.kernel, self.compute_dtype)
+        return tf.tensordot(tf.cast(inputs, self.compute_dtype), kernel, 1) + tf.cast(self.bias, self.compute_dtype)
+
+
+class LayerNorm(AlbertLayer):
+    """Layer normalisation over the last dimension, computed in float32, returned in `compute_dtype`.
+
+    Args:
+        size: The last dimension.
+        epsilon: Added to the variance.
+    """
+
+    def __init__(self, size: int, epsilon: float, **kwargs):
+        super().__init__(**kwargs)
+        self.epsilon = epsilon
+        self.gamma = self.add_parameter("gamma", [size], "ones")
+        self.beta = self.add_parameter("beta", [size], "zeros")
+
+    def call(self, inputs):
+        inputs = tf.cast(inputs, tf.float32)
+        mean, variance = tf.nn.moments(inputs, axes=[-1], keepdims=True)
+        normalized = (inputs - mean) * tf.math.rsqrt(variance + self.epsilon)
+        return tf.cast(normalized * tf.convert_to_tensor(self.gamma) + self.beta, self.compute_dtype)
+
+
+def dropout(inputs: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
+    """Drops elements and scales the rest up; the same seed always drops the same ones.
+
+    Args:
+        inputs: Any float tensor.
+        rate: Share that is dropped.
+        seed: int32 [2]; None outside training, when nothing is dropped.
+    """
+    if seed is None or not rate:
+        return inputs
+    return tf.nn.experimental.stateless_dropout(inputs, rate, seed)
+
+
+def split_dropout_seed(seed: tf.Tensor | None, count: int) -> list[tf.Tensor | None]:
+    """Returns `count` seeds, each int32 [2] and different from the others, or Nones for None."""
+    return [None] * count if seed is None else tf.unstack(tf.random.split(seed, count))
+
+
+def named_variables(layer: tf.keras.layers.Layer) -> dict[str, tf.Variable]:
+    """Returns the TensorFlow variables of a layer under the path of attributes that leads to them.
+
+    For instance "encoder/attention_layers/0/query/kernel". The names follow from our code alone, so that checkpoints
+    don't depend on the version of Keras.
+    """
+    keras_variable = getattr(tf.keras, "Variable", None)  # Keras 3 wraps TensorFlow's variables
+    found = {}
+
+    def visit(name, value):
+        if isinstance(value, tf.keras.layers.Layer):
+            for attribute, child in vars(value).items():
+                if not attribute.startswith("_"):
+                    visit(f"{name}/{attribute}", child)
+        elif isinstance(value, (list, tuple)):
+            for index, child in enumerate(value):
+                visit(f"{name}/{index}", child)
+        elif isinstance(value, tf.Variable):
+            found[name.lstrip("/")] = value
+        elif keras_variable is not None and isinstance(value, keras_variable):
+            found[name.lstrip("/")] = value.value
+
+    visit("", layer)
+    return found

@@ -1,0 +1,1 @@
+"""Documents to TFRecords, and TFRecords to batches."""

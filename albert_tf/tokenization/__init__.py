@@ -1,0 +1,7 @@
+"""Korean text to WordPieces, ids and character offsets, and back."""
+
+from albert_tf.tokenization.normalization import NormalizationOptions
+from albert_tf.tokenization.tokenizer import Encoding, KoreanWordPieceTokenizer
+from albert_tf.tokenization.vocabulary import Vocabulary
+
+__all__ = ["Encoding", "KoreanWordPieceTokenizer", "NormalizationOptions", "Vocabulary"]

@@ -1,0 +1,89 @@
+"""A WordPiece vocabulary: one piece a line, the line number is the id."""
+
+import hashlib
+import os
+import re
+
+import numpy as np
+
+from albert_tf.errors import InputError
+from albert_tf.files import read_text, write_text
+
+PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+_UNUSED = re.compile(r"\[unused\d+\]")
+
+
+class Vocabulary:
+    """Pieces and their ids.
+
+    Args:
+        pieces: The pieces in the order of their ids.
+        source: Where they come from; named in errors.
+
+    Raises:
+        InputError: A piece is empty or stands twice, or [UNK] is missing.
+    """
+
+    def __init__(self, pieces: list[str], source: str = "the vocabulary"):
+        self.pieces = list(pieces)
+        self.source = source
+        self._ids: dict[str, int] = {}
+        for piece_id, piece in enumerate(self.pieces):
+            if not piece:
+                raise InputError(f"{source}, line {piece_id + 1}: an empty line; every line must hold one piece")
+            if piece in self._ids:
+                raise InputError(
+                    f"{source}, line {piece_id + 1}: {piece} stands on line {self._ids[piece] + 1} too; remove one"
+                )
+            self._ids[piece] = piece_id
+        self.require(UNK)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike) -> "Vocabulary":
+        """Reads a vocabulary file.
+
+        Raises:
+            InputError: The file is missing, is not UTF-8, or breaks a rule of this class.
+        """
+        text = read_text(path, "the vocabulary")
+        return cls([line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")], os.fspath(path))
+
+    def to_file(self, path: str | os.PathLike) -> None:
+        """Writes one piece a line."""
+        write_text(path, "".join(f"{piece}\n" for piece in self.pieces))
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def __contains__(self, piece: str) -> bool:
+        return piece in self._ids
+
+    def id_of(self, piece: str) -> int:
+        """Returns the id of a piece that is in the vocabulary."""
+        return self._ids[piece]
+
+    def require(self, *pieces: str) -> None:
+        """Checks that pieces are there.
+
+        Raises:
+            InputError: One is missing.
+        """
+        for piece in pieces:
+            if piece not in self._ids:
+                raise InputError(f"{self.source} has no {piece}; add it as a line of its own")
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the pieces in order, in hexadecimal."""
+        return hashlib.sha256("\n".join(self.pieces).encode()).hexdigest()
+
+    @property
+    def real_piece_ids(self) -> np.ndarray:
+        """int32 ids of the pieces that stand for text: neither special tokens nor [unused] slots."""
+        return np.array([i for i, piece in enumerate(self.pieces) if not is_reserved(piece)], np.int32)
+
+
+def is_reserved(piece: str) -> bool:
+    """Whether a piece is a special token or an [unused] slot, which no text may turn into."""
+    return piece in SPECIAL_TOKENS or _UNUSED.fullmatch(piece) is not None

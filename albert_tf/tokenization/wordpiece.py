@@ -1,0 +1,43 @@
+"""Cutting words into pieces: greedy longest match, by tensorflow_text."""
+
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from albert_tf.tokenization.vocabulary import UNK, Vocabulary, is_reserved
+
+CONTINUATION_PREFIX = "##"
+
+# A longer word becomes [UNK]: 200 Hangul syllables, the original's limit of 200 characters.
+MAX_BYTES_PER_WORD = 600
+
+# Normalised text holds no control character, so no word of it can match a piece that starts with one.
+_UNREACHABLE = "\x1f"
+
+
+class WordPiece:
+    """Greedy longest-match-first WordPiece; a word that can't be covered whole is one [UNK].
+
+    Special tokens and [unused] slots are never matched by text, even where it spells "[MASK]".
+
+    Args:
+        vocabulary: The pieces.
+        wordpiece_scheme: "continuation" (pieces inside a word start with ##) or "end_of_word" (no prefix).
+    """
+
+    def __init__(self, vocabulary: Vocabulary, wordpiece_scheme: str):
+        self._tokenizer = tf_text.FastWordpieceTokenizer(
+            vocab=[_UNREACHABLE + piece if is_reserved(piece) else piece for piece in vocabulary.pieces],
+            suffix_indicator=CONTINUATION_PREFIX if wordpiece_scheme == "continuation" else "",
+            max_bytes_per_word=MAX_BYTES_PER_WORD,
+            token_out_type=tf.int32,
+            unknown_token=_UNREACHABLE + UNK,
+            no_pretokenization=True,
+        )
+
+    def tokenize(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
+        """Returns int32 ids [N, (words), (pieces)] for a ragged string tensor [N, (words)]."""
+        return self._tokenizer.tokenize(words)
+
+    def tokenize_with_byte_offsets(self, words: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Returns ids, begin and end, each [words, (pieces)]; the offsets count UTF-8 bytes of the word."""
+        return self._tokenizer.tokenize_with_offsets(words)

@@ -1,0 +1,59 @@
+"""Splitting normalised text into words, the units that WordPiece then cuts up and that whole-word masking covers.
+
+A word ends at a space, around each CJK ideograph, and, when punctuation is split, around each punctuation mark.
+In the end-of-word scheme a word that is followed by a space carries the mark `_` (영화는_ 재미있다), so that pieces put
+side by side give back the text; a `_` of the text itself is kept apart from the mark by writing it as U+2581.
+"""
+
+import tensorflow as tf
+
+WORDPIECE_SCHEMES = ("continuation", "end_of_word")
+END_OF_WORD = "_"
+ESCAPED_UNDERSCORE = "\u2581"
+
+# Stands for END_OF_WORD while punctuation, which "_" is, gets isolated; normalised text holds no control character.
+_MARK = "\x1f"
+
+# ASCII symbols count as punctuation, as in the original's tokenization.py.
+_PUNCTUATION = r"!-/:-@\[-`{-~\p{P}\x{2581}"
+# The blocks that the original isolates; Hangul and Kana are not among them.
+_IDEOGRAPHS = (
+    r"\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}\x{F900}-\x{FAFF}\x{20000}-\x{2A6DF}\x{2A700}-\x{2B73F}"
+    r"\x{2B740}-\x{2B81F}\x{2B820}-\x{2CEAF}\x{2F800}-\x{2FA1F}"
+)
+
+
+def split_words(texts: tf.Tensor, wordpiece_scheme: str, split_punctuation: bool) -> tf.RaggedTensor:
+    """Splits normalised strings into words.
+
+    Args:
+        texts: string tensor [N] of normalised text.
+        wordpiece_scheme: "continuation" or "end_of_word".
+        split_punctuation: Whether each punctuation mark is a word of its own.
+
+    Returns:
+        Ragged string tensor [N, (words)].
+    """
+    isolated = _IDEOGRAPHS + (_PUNCTUATION if split_punctuation else "")
+    if wordpiece_scheme == "continuation":
+        return tf.strings.split(tf.strings.regex_replace(texts, f"([{isolated}])", r" \1 "))
+    texts = tf.strings.regex_replace(texts, END_OF_WORD, ESCAPED_UNDERSCORE)
+    texts = tf.strings.regex_replace(texts, " ", f"{_MARK} ")
+    texts = tf.strings.regex_replace(texts, f"([{isolated}]{_MARK}?)", r" \1 ")
+    return tf.strings.split(tf.strings.regex_replace(texts, _MARK, END_OF_WORD))
+
+
+def join_words(words: list[list[str]], wordpiece_scheme: str) -> str:
+    """Puts the surface pieces of words together again: the inverse of splitting, as far as the scheme allows.
+
+    Args:
+        words: For each word its pieces, without continuation prefixes.
+        wordpiece_scheme: "continuation" or "end_of_word".
+
+    Returns:
+        The text. In the continuation scheme every word is set off by a space.
+    """
+    texts = ["".join(pieces) for pieces in words]
+    if wordpiece_scheme == "continuation":
+        return " ".join(texts)
+    return "".join(texts).replace(END_OF_WORD, " ").replace(ESCAPED_UNDERSCORE, "_").rstrip(" ")

@@ -1,0 +1,1 @@
+"""The training and evaluation loop, the same on TPU, GPU and CPU."""

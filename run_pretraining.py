@@ -1,0 +1,126 @@
+"""Pre-trains ALBERT on the shards that create_pretraining_data.py made, and evaluates it on held-out documents.
+
+python run_pretraining.py --input_file=data/train*.tfrecord --albert_config_file=configs/albert_small.json \\
+    --output_dir=run --do_train --do_eval --train_batch_size=64 --num_train_steps=100000 --num_warmup_steps=3125
+"""
+
+import os
+
+import tensorflow as tf
+from absl import flags
+
+from albert_tf import command_line
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.modeling.layers import named_variables
+from albert_tf.pretraining_data.input_pipeline import eval_dataset, train_dataset
+from albert_tf.pretraining_data.shards import find_shards
+from albert_tf.training.checkpoints import Checkpointer, load_weights
+from albert_tf.training.distribution import per_replica_batch_size
+from albert_tf.training.pretraining import PretrainingTask
+from albert_tf.training.progress import Progress
+from albert_tf.training.run_folder import claim_output_dir, write_eval_results
+from albert_tf.training.train_loop import TrainOptions, evaluate, train
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_list("input_file", None, "Training shards; comma-separated paths or globs.")
+flags.DEFINE_list("held_out_file", None, "Evaluation shards; by default those that manifest.json names.")
+flags.DEFINE_string("albert_config_file", None, "JSON file of the model's hyper-parameters.")
+flags.DEFINE_string("output_dir", None, "Folder for checkpoints, logs and results; a run found there is resumed.")
+flags.DEFINE_string("init_checkpoint", None, "Checkpoint to start from, or a folder, of which the newest is taken.")
+flags.DEFINE_bool("do_train", True, "Train.")
+flags.DEFINE_bool("do_eval", False, "Evaluate on held-out shards, before the first step and after the last.")
+flags.DEFINE_integer("max_seq_length", None, "Length of the shards' examples; by default what manifest.json says.", 8)
+flags.DEFINE_integer("max_predictions_per_seq", None, "Most masked pieces; by default what manifest.json says.", 1)
+flags.DEFINE_integer("num_train_steps", 125000, "Number of training steps.", lower_bound=1)
+flags.DEFINE_integer("num_warmup_steps", 3125, "Number of steps in which the learning rate rises.", lower_bound=0)
+flags.DEFINE_integer("max_eval_steps", None, "Most evaluation batches; by default all.", lower_bound=1)
+command_line.define_training_flags(
+    train_batch_size=4096, eval_batch_size=64, optimizer="lamb", learning_rate=0.00176, save_checkpoints_steps=5000
+)
+command_line.define_distribution_flags()
+
+
+def main():
+    command_line.require(
+        input_file=FLAGS.input_file, albert_config_file=FLAGS.albert_config_file, output_dir=FLAGS.output_dir
+    )
+    config = AlbertConfig.from_json_file(FLAGS.albert_config_file)
+    shards = find_shards(
+        FLAGS.input_file, FLAGS.held_out_file, FLAGS.max_seq_length, FLAGS.max_predictions_per_seq, config
+    )
+    if FLAGS.do_eval and not shards.held_out_paths:
+        message = "no held-out shards; name them with --held_out_file, or make some with create_pretraining_data.py"
+        if not FLAGS.do_train:
+            raise InputError(f"--do_eval: {message}")
+        print(f"warning: no evaluation: {message}")
+    if not shards.manifest:
+        print(f"warning: no manifest.json beside {shards.train_paths[0]}: its vocabulary can't be checked")
+    if FLAGS.do_train:
+        settings = {
+            **command_line.training_settings(),
+            "num_warmup_steps": FLAGS.num_warmup_steps,
+            "max_seq_length": shards.train_options.max_seq_length,
+            "input_files": [os.path.basename(path) for path in shards.train_paths],
+        }
+        claim_output_dir(FLAGS.output_dir, settings, config, shards.tokenizer)
+
+    strategy = command_line.strategy_from_flags()
+    per_replica_batch_size(strategy, FLAGS.train_batch_size, "train_batch_size")
+    per_replica_batch_size(strategy, FLAGS.eval_batch_size, "eval_batch_size")
+    tf.keras.utils.set_random_seed(FLAGS.random_seed)
+    with strategy.scope():
+        model = AlbertForPreTraining(config, dtype=command_line.dtype_policy())
+        variables = named_variables(model)
+        optimizer = None
+        if FLAGS.do_train:
+            optimizer = command_line.optimizer_from_flags(variables, FLAGS.num_train_steps, FLAGS.num_warmup_steps)
+    global_step = tf.Variable(0, dtype=tf.int64, trainable=False)
+    checkpointer = Checkpointer(FLAGS.output_dir, variables, global_step, optimizer, FLAGS.keep_checkpoint_max)
+    if checkpointer.restore_latest():
+        print(f"restored {checkpointer.latest}")
+    elif FLAGS.init_checkpoint:
+        loaded, missing = load_weights(FLAGS.init_checkpoint, variables)
+        print(f"--init_checkpoint: loaded {len(loaded)} variables; not in it: {', '.join(missing) or 'none'}")
+    elif not FLAGS.do_train:
+        raise InputError(f"--do_eval: no checkpoint in --output_dir={FLAGS.output_dir}, and no --init_checkpoint")
+
+    task = PretrainingTask()
+    progress = Progress(
+        FLAGS.output_dir, FLAGS.train_batch_size, shards.train_options.max_seq_length, "pre-training loss"
+    )
+
+    def evaluate_and_report():
+        dataset = eval_dataset(shards.held_out_paths, shards.held_out_options, FLAGS.eval_batch_size)
+        results = evaluate(strategy, task, model, dataset, FLAGS.max_eval_steps)
+        step = int(global_step.numpy())
+        progress.record(step, "held_out", results)
+        print(f"held-out at step {step:,}: " + " ".join(f"{name} {value:.4f}" for name, value in results.items()))
+        return results
+
+    do_eval = FLAGS.do_eval and bool(shards.held_out_paths)
+    if FLAGS.do_train:
+        if do_eval and int(global_step.numpy()) == 0:
+            evaluate_and_report()
+        options = TrainOptions(
+            FLAGS.num_train_steps, command_line.iterations_per_loop(), FLAGS.save_checkpoints_steps, FLAGS.random_seed
+        )
+
+        def make_dataset(start_step):
+            return train_dataset(
+                shards.train_paths, shards.train_options, FLAGS.train_batch_size, FLAGS.random_seed, start_step
+            )
+
+        train(strategy, task, model, optimizer, make_dataset, options, checkpointer, global_step, progress)
+    if do_eval:
+        results = evaluate_and_report()
+        entropy = shards.manifest.get("splits", {}).get("held_out", {}).get("unigram_entropy")
+        if entropy is not None:
+            print(f"unigram entropy of the held-out text: {entropy:.4f} (a masked_lm_loss that needs no context)")
+        write_eval_results(FLAGS.output_dir, {"global_step": int(global_step.numpy()), **results})
+
+
+if __name__ == "__main__":
+    command_line.run(main)
