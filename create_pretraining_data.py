@@ -73,9 +73,7 @@ def output_paths():
 
 
 def main():
-    command_line.require(
-        input_file=FLAGS.input_file, output_file=FLAGS.output_file, vocab_file=FLAGS.vocab_file
-    )
+    command_line.require(input_file=FLAGS.input_file, output_file=FLAGS.output_file, vocab_file=FLAGS.vocab_file)
     train_paths, held_out_paths = output_paths()
     manifest_path = os.path.join(os.path.dirname(train_paths[0]), MANIFEST_FILE)
     command_line.refuse_to_overwrite([*train_paths, *held_out_paths, manifest_path], FLAGS.overwrite)

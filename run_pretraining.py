@@ -16,7 +16,7 @@ from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, train_dataset
 from albert_tf.pretraining_data.shards import find_shards
-from albert_tf.training.checkpoints import Checkpointer, load_weights
+from albert_tf.training.checkpoints import Checkpointer
 from albert_tf.training.distribution import per_replica_batch_size
 from albert_tf.training.pretraining import PretrainingTask
 from albert_tf.training.progress import Progress
@@ -79,13 +79,7 @@ def main():
             optimizer = command_line.optimizer_from_flags(variables, FLAGS.num_train_steps, FLAGS.num_warmup_steps)
     global_step = tf.Variable(0, dtype=tf.int64, trainable=False)
     checkpointer = Checkpointer(FLAGS.output_dir, variables, global_step, optimizer, FLAGS.keep_checkpoint_max)
-    if checkpointer.restore_latest():
-        print(f"restored {checkpointer.latest}")
-    elif FLAGS.init_checkpoint:
-        loaded, missing = load_weights(FLAGS.init_checkpoint, variables)
-        print(f"--init_checkpoint: loaded {len(loaded)} variables; not in it: {', '.join(missing) or 'none'}")
-    elif not FLAGS.do_train:
-        raise InputError(f"--do_eval: no checkpoint in --output_dir={FLAGS.output_dir}, and no --init_checkpoint")
+    command_line.restore_or_initialize(checkpointer, variables)
 
     task = PretrainingTask()
     progress = Progress(

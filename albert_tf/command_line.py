@@ -12,6 +12,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import tensorflow as tf
 from absl import app, flags, logging
 
+from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
 from albert_tf.optimization.optimizers import OPTIMIZERS
@@ -19,6 +20,7 @@ from albert_tf.optimization.schedule import SCHEDULE_CHOICES
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.words import WORDPIECE_SCHEMES
+from albert_tf.training.checkpoints import Checkpointer, load_weights
 from albert_tf.training.distribution import make_strategy
 
 FLAGS = flags.FLAGS
@@ -79,6 +81,7 @@ def define_tokenizer_flags() -> None:
     flags.DEFINE_bool("do_lower_case", True, "Lower-case letters; Hangul always stays composed.")
     flags.DEFINE_bool("strip_accents", False, "Drop accents from letters that are not Hangul.")
     flags.DEFINE_bool("split_punctuation", True, "Make every punctuation mark a word of its own.")
+    flags.DEFINE_string("spm_model_file", None, "Not supported: a SentencePiece model can't be used as a vocabulary.")
     flags.DEFINE_enum(
         "wordpiece_scheme",
         "continuation",
@@ -98,6 +101,8 @@ def load_tokenizer(vocab_file: str) -> KoreanWordPieceTokenizer:
     Raises:
         InputError: The vocabulary can't be used, or a flag was given that contradicts tokenizer.json.
     """
+    if FLAGS.spm_model_file:
+        raise InputError("--spm_model_file is not supported; build a vocabulary with build_vocab.py and leave it out")
     folder, name = os.path.split(vocab_file)
     settings_file = os.path.join(folder, TOKENIZER_FILE)
     if name != VOCABULARY_FILE or not tf.io.gfile.exists(settings_file):
@@ -186,3 +191,33 @@ def training_settings() -> dict:
         "random_seed use_bfloat16"
     )
     return {name: FLAGS[name].value for name in names.split()}
+
+
+def check_vocab_size(config: AlbertConfig, tokenizer: KoreanWordPieceTokenizer) -> None:
+    """Checks that model and vocabulary go together.
+
+    Raises:
+        InputError: They differ in size.
+    """
+    if config.vocab_size != len(tokenizer.vocabulary):
+        raise InputError(
+            f"vocab_size in --albert_config_file is {config.vocab_size}, but {tokenizer.vocabulary.source} has "
+            f"{len(tokenizer.vocabulary)} pieces; make them equal"
+        )
+
+
+def restore_or_initialize(checkpointer: Checkpointer, variables: dict[str, tf.Variable]) -> None:
+    """Restores the run in --output_dir, or else loads --init_checkpoint, and says what it did.
+
+    Raises:
+        InputError: There is neither, and nothing is to be trained.
+    """
+    if checkpointer.restore_latest():
+        print(f"restored {checkpointer.latest}")
+    elif FLAGS.init_checkpoint:
+        loaded, missing = load_weights(FLAGS.init_checkpoint, variables)
+        print(f"--init_checkpoint: loaded {len(loaded)} variables; not in it: {', '.join(missing) or 'none'}")
+    elif FLAGS.do_train:
+        print("training from random weights")
+    else:
+        raise InputError(f"--output_dir={FLAGS.output_dir} holds no checkpoint, and there is no --init_checkpoint")

@@ -54,9 +54,7 @@ def train_dataset(
     def epoch(number):
         order = tf.random.experimental.stateless_shuffle(tf.constant(paths), tf.stack([number, seed]))
         files = tf.data.Dataset.from_tensor_slices(order)
-        examples = files.interleave(
-            tf.data.TFRecordDataset, cycle_length=_FILES_READ_AT_ONCE, block_length=16
-        )
+        examples = files.interleave(tf.data.TFRecordDataset, cycle_length=_FILES_READ_AT_ONCE, block_length=16)
         return examples.shuffle(_SHUFFLE_BUFFER, seed=seed + number)
 
     batches = tf.data.Dataset.counter().flat_map(epoch).batch(global_batch_size, drop_remainder=True)
@@ -101,9 +99,7 @@ def pad_batch(features: dict[str, tf.Tensor], batch_size: int) -> dict[str, tf.T
 
 
 def _parse(serialized, options, mask_seed):
-    spec = records.feature_spec(
-        options.max_seq_length, options.max_predictions_per_seq if options.is_static else None
-    )
+    spec = records.feature_spec(options.max_seq_length, options.max_predictions_per_seq if options.is_static else None)
     if options.is_static:
         del spec["token_boundary"]  # the original's older shards lack it, and only masking needs it
     parsed = tf.io.parse_example(serialized, spec)

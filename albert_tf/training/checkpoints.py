@@ -95,7 +95,9 @@ def load_weights(init_checkpoint: str, variables: dict[str, tf.Variable]) -> tup
         variable.assign(reader.get_tensor(key))
         loaded.append(name)
     if not loaded:
-        raise InputError(f"--init_checkpoint: {path} has none of this model's variables, which means that albert_tf did not write it")
+        raise InputError(
+            f"--init_checkpoint: {path} has none of this model's variables, which means that albert_tf did not write it"
+        )
     return loaded, missing
 
 

@@ -1,7 +1,5 @@
 """The pre-training task: masked language model and sentence order prediction."""
 
-import tensorflow as tf
-
 from albert_tf.training.metrics import weighted_cross_entropy
 
 

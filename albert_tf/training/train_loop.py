@@ -67,7 +67,9 @@ def make_train_function(
 
     def replica_step(batch, step):
         context = tf.distribute.get_replica_context()
-        dropout_seed = tf.random.fold_in(tf.random.fold_in(tf.constant([seed, 0]), step), context.replica_id_in_sync_group)
+        dropout_seed = tf.random.fold_in(
+            tf.random.fold_in(tf.constant([seed, 0]), step), context.replica_id_in_sync_group
+        )
         with tf.GradientTape() as tape:
             computed = task.compute(model, batch, training=True, dropout_seed=dropout_seed)
             # Each loss is divided by its weight over all replicas, so that adding gradients up gives the gradient of
@@ -117,7 +119,9 @@ def evaluate(
     with strategy.scope():
         sums = MetricSums(task.loss_names + task.metric_names)
     eval_step = make_eval_function(strategy, task, model, sums)
-    for batch in strategy.experimental_distribute_dataset(dataset if max_eval_steps is None else dataset.take(max_eval_steps)):
+    for batch in strategy.experimental_distribute_dataset(
+        dataset if max_eval_steps is None else dataset.take(max_eval_steps)
+    ):
         eval_step(batch)
     return with_total_loss(task, sums.take())
 

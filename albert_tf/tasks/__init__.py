@@ -1,0 +1,1 @@
+"""What fine-tuning needs beyond the model: reading examples, metrics, predictions."""

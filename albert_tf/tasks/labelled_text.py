@@ -1,0 +1,165 @@
+"""Labelled texts, or pairs of them, from tab-separated files with a header line."""
+
+import dataclasses
+import os
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.files import read_text
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
+
+
+@dataclasses.dataclass(frozen=True)
+class DataFiles:
+    """Where a task's data is and what its columns mean.
+
+    Attributes:
+        train: Names that the training file may have.
+        dev: Names that the file for evaluation may have.
+        test: Names that the file to predict may have.
+        text_column: Column of the text.
+        text_pair_column: Column of the second text, None if there is none.
+        label_column: Column of the label.
+        labels: The labels in the order of their ids; None for those of the training file, sorted.
+    """
+
+    train: tuple[str, ...] = ("train.tsv",)
+    dev: tuple[str, ...] = ("dev.tsv",)
+    test: tuple[str, ...] = ("test.tsv", "dev.tsv")
+    text_column: str = "document"
+    text_pair_column: str | None = None
+    label_column: str = "label"
+    labels: tuple[str, ...] | None = None
+
+
+# To add a task whose files look like this, add a line.
+TASKS = {
+    "tsv": DataFiles(),
+    "nsmc": DataFiles(
+        train=("ratings_train.txt",),
+        dev=("ratings_dev.txt", "ratings_test.txt"),
+        test=("ratings_test.txt", "ratings_dev.txt"),
+        labels=("0", "1"),
+    ),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelledText:
+    """One line of a file.
+
+    Attributes:
+        text: The text.
+        text_pair: The second text, or None.
+        label: The label as it is written, or None where the file has no label column.
+        line: Line number in the file, for messages.
+    """
+
+    text: str
+    text_pair: str | None
+    label: str | None
+    line: int
+
+
+def find_file(data_dir: str, names: tuple[str, ...]) -> str:
+    """Returns the path of the first name that exists in a folder.
+
+    Raises:
+        InputError: None does.
+    """
+    for name in names:
+        path = os.path.join(data_dir, name)
+        if tf.io.gfile.exists(path):
+            return path
+    raise InputError(f"--data_dir={data_dir} has no {' or '.join(names)}")
+
+
+def read_examples(path: str, files: DataFiles, needs_label: bool) -> list[LabelledText]:
+    """Reads every line of a file.
+
+    Args:
+        path: The file.
+        files: What its columns mean.
+        needs_label: Whether the label column must be there.
+
+    Raises:
+        InputError: A column is missing, a line has too few or too many, or there is no line.
+    """
+    lines = read_text(path, "the labelled data").removesuffix("\n").split("\n")
+    header = lines[0].rstrip("\r").split("\t")
+    needed = [files.text_column]
+    needed += [files.text_pair_column] if files.text_pair_column else []
+    needed += [files.label_column] if needs_label else []
+    for column in needed:
+        if column not in header:
+            raise InputError(f"{path}, line 1: no column named {column}; the header has {', '.join(header)}")
+    examples = []
+    for number, line in enumerate(lines[1:], start=2):
+        values = line.rstrip("\r").split("\t")
+        if len(values) != len(header):
+            raise InputError(f"{path}, line {number}: {len(values)} columns, but the header has {len(header)}")
+        row = dict(zip(header, values))
+        pair = row[files.text_pair_column] if files.text_pair_column else None
+        examples.append(LabelledText(row[files.text_column], pair, row.get(files.label_column), number))
+    if not examples:
+        raise InputError(f"{path} has no lines below its header")
+    return examples
+
+
+def label_ids(path: str, examples: list[LabelledText], labels: tuple[str, ...]) -> np.ndarray:
+    """Returns int32 [examples], the index of each label; 0 where an example has none.
+
+    Raises:
+        InputError: A label is not in the list.
+    """
+    ids = {label: index for index, label in enumerate(labels)}
+    for example in examples:
+        if example.label is not None and example.label not in ids:
+            raise InputError(
+                f"{path}, line {example.line}: label {example.label!r} is not in the list {', '.join(labels)}; "
+                "correct the line, or name all labels with --labels"
+            )
+    return np.array([ids.get(example.label, 0) for example in examples], np.int32)
+
+
+def encode_examples(
+    tokenizer: KoreanWordPieceTokenizer, examples: list[LabelledText], max_seq_length: int
+) -> dict[str, np.ndarray]:
+    """Encodes texts as `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]`; the end of the longer text is cut off.
+
+    Args:
+        tokenizer: Its vocabulary must hold the special tokens.
+        examples: N texts.
+        max_seq_length: Length S.
+
+    Returns:
+        int32 [N, S] `input_ids`, `input_mask`, `segment_ids`.
+
+    Raises:
+        InputError: A special token is missing.
+    """
+    vocabulary = tokenizer.vocabulary
+    vocabulary.require(PAD, CLS, SEP)
+    cls, sep = vocabulary.id_of(CLS), vocabulary.id_of(SEP)
+    columns = [tokenizer.encode_ids([example.text for example in examples]).to_list()]
+    if examples[0].text_pair is not None:
+        columns.append(tokenizer.encode_ids([example.text_pair for example in examples]).to_list())
+
+    input_ids = np.full([len(examples), max_seq_length], vocabulary.id_of(PAD), np.int32)
+    input_mask, segment_ids = np.zeros_like(input_ids), np.zeros_like(input_ids)
+    for row, texts in enumerate(zip(*columns)):
+        texts = [list(text) for text in texts]
+        while sum(map(len, texts)) > max_seq_length - 1 - len(texts):
+            max(texts, key=len).pop()
+        position = 1
+        input_ids[row, 0] = cls
+        for segment, text in enumerate(texts):
+            end = position + len(text) + 1
+            input_ids[row, position:end] = [*text, sep]
+            segment_ids[row, position:end] = segment
+            position = end
+        input_mask[row, :position] = 1
+    return {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}

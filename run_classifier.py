@@ -1,0 +1,164 @@
+"""Fine-tunes a pre-trained model to label texts, evaluates it, and predicts.
+
+python run_classifier.py --task_name=nsmc --data_dir=nsmc --init_checkpoint=run --output_dir=run/nsmc \\
+    --do_train --do_eval --do_predict --max_seq_length=128 --num_train_epochs=3
+"""
+
+import dataclasses
+import os
+
+import tensorflow as tf
+from absl import flags
+
+from albert_tf import command_line
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.files import read_json
+from albert_tf.modeling import AlbertForSequenceClassification
+from albert_tf.modeling.layers import named_variables
+from albert_tf.tasks import classification
+from albert_tf.tasks.labelled_text import TASKS, encode_examples, find_file, label_ids, read_examples
+from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
+from albert_tf.training.checkpoints import Checkpointer, find_beside_checkpoint
+from albert_tf.training.distribution import per_replica_batch_size
+from albert_tf.training.progress import Progress
+from albert_tf.training.run_folder import CONFIG_FILE, SETTINGS_FILE, claim_output_dir, write_eval_results
+from albert_tf.training.train_loop import TrainOptions, evaluate, train
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_enum("task_name", None, sorted(TASKS), "tsv: train.tsv, dev.tsv, test.tsv; nsmc: ratings_train.txt, ...")
+flags.DEFINE_string("data_dir", None, "Folder of the task's tab-separated files, each with a header line.")
+flags.DEFINE_string("text_column", None, "Column of the text; by default document.")
+flags.DEFINE_string("text_pair_column", None, "Column of a second text.")
+flags.DEFINE_string("label_column", None, "Column of the label; by default label.")
+flags.DEFINE_list("labels", None, "The labels, in order; by default the task's, or those of the training file.")
+flags.DEFINE_string("output_dir", None, "Folder for checkpoints, logs and results; a run found there is resumed.")
+flags.DEFINE_string("init_checkpoint", None, "Pre-trained checkpoint, or its folder; random weights if left out.")
+flags.DEFINE_string("albert_config_file", None, "JSON file of the model; by default the one beside --init_checkpoint.")
+flags.DEFINE_string("vocab_file", None, "Vocabulary; by default the one beside --init_checkpoint.")
+command_line.define_tokenizer_flags()
+flags.DEFINE_bool("do_train", False, "Train.")
+flags.DEFINE_bool("do_eval", False, "Evaluate on the dev file; writes eval_results.json.")
+flags.DEFINE_bool("do_predict", False, "Label the test file; writes predictions.tsv.")
+flags.DEFINE_integer("max_seq_length", 512, "Longest input in pieces; what is longer is cut.", lower_bound=8)
+flags.DEFINE_integer("train_step", 1000, "Number of training steps.", lower_bound=1)
+flags.DEFINE_float("num_train_epochs", None, "Number of passes over the training file, instead of --train_step.", 0.0)
+flags.DEFINE_integer("warmup_step", 0, "Number of steps in which the learning rate rises.", lower_bound=0)
+flags.DEFINE_integer("predict_batch_size", 8, "Batch size of prediction, all replicas.", lower_bound=1)
+command_line.define_training_flags(
+    train_batch_size=32, eval_batch_size=8, optimizer="adamw", learning_rate=5e-5, save_checkpoints_steps=1000
+)
+command_line.define_distribution_flags()
+
+
+def data_files():
+    """Returns the task's files with what the flags say about their columns."""
+    names = ("text_column", "text_pair_column", "label_column", "labels")
+    given = {name: FLAGS[name].value for name in names if FLAGS[name].value}
+    if "labels" in given:
+        given["labels"] = tuple(given["labels"])
+    return dataclasses.replace(TASKS[FLAGS.task_name], **given)
+
+
+def find_labels(files):
+    """Returns the labels: the task's, or those an earlier run in --output_dir had, or the training file's."""
+    settings_path = os.path.join(FLAGS.output_dir, SETTINGS_FILE)
+    if files.labels:
+        return files.labels
+    if tf.io.gfile.exists(settings_path):
+        return tuple(read_json(settings_path, "the settings of the run").get("labels", []))
+    examples = read_examples(find_file(FLAGS.data_dir, files.train), files, needs_label=True)
+    return tuple(sorted({example.label for example in examples}))
+
+
+def find_model_file(flag, name):
+    """Returns a flag's value, or the file of that name beside --init_checkpoint or in --output_dir."""
+    found = FLAGS[flag].value or find_beside_checkpoint(FLAGS.init_checkpoint, name)
+    found = found or find_beside_checkpoint(FLAGS.output_dir, name)
+    if not found:
+        raise InputError(f"--{flag} is missing, and there is no {name} beside --init_checkpoint")
+    return found
+
+
+def load_features(tokenizer, files, names, labels, needs_label):
+    path = find_file(FLAGS.data_dir, names)
+    examples = read_examples(path, files, needs_label)
+    features = encode_examples(tokenizer, examples, FLAGS.max_seq_length)
+    return examples, {**features, "label_ids": label_ids(path, examples, labels)}
+
+
+def main():
+    command_line.require(task_name=FLAGS.task_name, data_dir=FLAGS.data_dir, output_dir=FLAGS.output_dir)
+    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
+        raise InputError("nothing to do: pass --do_train, --do_eval or --do_predict")
+    config = AlbertConfig.from_json_file(find_model_file("albert_config_file", CONFIG_FILE))
+    tokenizer = command_line.load_tokenizer(find_model_file("vocab_file", VOCABULARY_FILE))
+    command_line.check_vocab_size(config, tokenizer)
+    if FLAGS.max_seq_length > config.max_position_embeddings:
+        raise InputError(
+            f"--max_seq_length={FLAGS.max_seq_length} is more than the model's max_position_embeddings, "
+            f"{config.max_position_embeddings}"
+        )
+    files = data_files()
+    labels = find_labels(files)
+    num_train_steps = FLAGS.train_step
+    if FLAGS.do_train:
+        _, train_features = load_features(tokenizer, files, files.train, labels, needs_label=True)
+        if FLAGS.num_train_epochs is not None:
+            num_examples = len(train_features["label_ids"])
+            num_train_steps = max(1, round(FLAGS.num_train_epochs * num_examples / FLAGS.train_batch_size))
+        settings = {
+            **command_line.training_settings(),
+            "task_name": FLAGS.task_name,
+            "labels": list(labels),
+            "num_warmup_steps": FLAGS.warmup_step,
+            "max_seq_length": FLAGS.max_seq_length,
+        }
+        claim_output_dir(FLAGS.output_dir, settings, config, tokenizer)
+    if FLAGS.do_eval:
+        _, dev_features = load_features(tokenizer, files, files.dev, labels, needs_label=True)
+
+    strategy = command_line.strategy_from_flags()
+    for flag in ("train_batch_size", "eval_batch_size", "predict_batch_size"):
+        per_replica_batch_size(strategy, FLAGS[flag].value, flag)
+    tf.keras.utils.set_random_seed(FLAGS.random_seed)
+    with strategy.scope():
+        model = AlbertForSequenceClassification(config, len(labels), dtype=command_line.dtype_policy())
+        variables = named_variables(model)
+        optimizer = None
+        if FLAGS.do_train:
+            optimizer = command_line.optimizer_from_flags(variables, num_train_steps, FLAGS.warmup_step)
+    global_step = tf.Variable(0, dtype=tf.int64, trainable=False)
+    checkpointer = Checkpointer(FLAGS.output_dir, variables, global_step, optimizer, FLAGS.keep_checkpoint_max)
+    command_line.restore_or_initialize(checkpointer, variables)
+
+    task = classification.ClassificationTask()
+    progress = Progress(FLAGS.output_dir, FLAGS.train_batch_size, FLAGS.max_seq_length, "fine-tuning loss")
+    if FLAGS.do_train:
+        options = TrainOptions(
+            num_train_steps, command_line.iterations_per_loop(), FLAGS.save_checkpoints_steps, FLAGS.random_seed
+        )
+
+        def make_dataset(start_step):
+            return classification.train_dataset(train_features, FLAGS.train_batch_size, FLAGS.random_seed, start_step)
+
+        train(strategy, task, model, optimizer, make_dataset, options, checkpointer, global_step, progress)
+    if FLAGS.do_eval:
+        dataset = classification.eval_dataset(dev_features, FLAGS.eval_batch_size)
+        results = evaluate(strategy, task, model, dataset)
+        progress.record(int(global_step.numpy()), "held_out", results)
+        results = {"global_step": int(global_step.numpy()), "num_examples": len(dev_features["label_ids"]), **results}
+        write_eval_results(FLAGS.output_dir, results)
+        print("evaluation: " + " ".join(f"{name} {value:.6g}" for name, value in results.items()))
+    if FLAGS.do_predict:
+        examples, features = load_features(tokenizer, files, files.test, labels, needs_label=False)
+        dataset = classification.eval_dataset(features, FLAGS.predict_batch_size)
+        probabilities = classification.predict(strategy, model, dataset)
+        path = os.path.join(FLAGS.output_dir, classification.PREDICTIONS_FILE)
+        classification.write_predictions(path, examples, labels, probabilities)
+        print(f"wrote {len(examples):,} predictions to {path}")
+
+
+if __name__ == "__main__":
+    command_line.run(main)
