@@ -38,7 +38,7 @@ def make_strategy(
     if gpus:
         return tf.distribute.MirroredStrategy([f"/gpu:{index}" for index in range(len(gpus))])
     cpu = tf.config.list_physical_devices("CPU")[0]
-    if num_cpu_replicas > 1:
+    if num_cpu_replicas > len(tf.config.get_logical_device_configuration(cpu) or [cpu]):
         tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * num_cpu_replicas)
     return tf.distribute.MirroredStrategy([f"/cpu:{index}" for index in range(num_cpu_replicas)])
 

@@ -1,0 +1,108 @@
+"""Fixtures that tests of several parts share."""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import runpy
+import sys
+
+import pytest
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import tensorflow as tf
+from absl import app, flags
+
+from albert_tf.pretraining_data.corpus import CorpusReader
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.vocabulary_training import count_words, train_vocabulary
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SHARED_DATA = pathlib.Path(os.environ.get("ALBERT_TF_SHARED_DATA", ROOT.parent / "shared" / "data"))
+
+
+# Before anything runs: replicas on the CPU need logical devices, whose number is fixed once TensorFlow has started.
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 4
+)
+app.define_help_flags()
+
+
+@pytest.fixture
+def shared_data() -> pathlib.Path:
+    """The folder of real Korean data, which is not part of the repository; skips where it is absent."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip(f"needs the Korean data sets in {SHARED_DATA} (ALBERT_TF_SHARED_DATA names another folder)")
+    return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def sample_corpus() -> list[str]:
+    """Paths of the built-in sample's documents."""
+    return sorted(str(path) for path in (ROOT / "samples" / "corpus").glob("*.txt"))
+
+
+@pytest.fixture(scope="session")
+def sample_tokenizer_dir(tmp_path_factory, sample_corpus) -> str:
+    """A folder with vocab.txt (2,000 pieces of the sample corpus) and tokenizer.json."""
+    folder = str(tmp_path_factory.mktemp("vocabulary"))
+    vocabulary = train_vocabulary(count_words(CorpusReader(sample_corpus).sentences()), 2000, "continuation")
+    KoreanWordPieceTokenizer(vocabulary).save(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def sample_tokenizer(sample_tokenizer_dir) -> KoreanWordPieceTokenizer:
+    """The tokenizer in `sample_tokenizer_dir`."""
+    return KoreanWordPieceTokenizer.load(sample_tokenizer_dir)
+
+
+@dataclasses.dataclass(frozen=True)
+class ScriptResult:
+    """How a script ended: its exit code and what it printed."""
+
+    code: int
+    output: str
+    errors: str
+
+
+@pytest.fixture
+def run_script(capfd, monkeypatch):
+    """Runs a script of the top level in this process, as `python name --flag=value ...` would."""
+
+    def run(name: str, **flag_values) -> ScriptResult:
+        """Returns how the script ended; a flag's value may be a bool, a number, a path or a list."""
+        arguments = [_as_flag(flag, value) for flag, value in flag_values.items()]
+        monkeypatch.setattr(sys, "argv", [str(ROOT / name), *arguments])
+        capfd.readouterr()
+        with _flags_of_their_own():
+            code = 0
+            try:
+                runpy.run_path(str(ROOT / name), run_name="__main__")
+            except SystemExit as stop:
+                code = stop.code or 0
+        captured = capfd.readouterr()
+        return ScriptResult(code, captured.out, captured.err)
+
+    return run
+
+
+def _as_flag(flag, value):
+    if isinstance(value, bool):
+        return f"--{flag}" if value else f"--no{flag}"
+    if isinstance(value, (list, tuple)):
+        value = ",".join(map(str, value))
+    return f"--{flag}={value}"
+
+
+@contextlib.contextmanager
+def _flags_of_their_own():
+    """Forgets, afterwards, the flags that a script defined: absl keeps one set of flags for the whole process."""
+    before = set(flags.FLAGS)
+    try:
+        yield
+    finally:
+        for name in set(flags.FLAGS) - before:
+            delattr(flags.FLAGS, name)
+        flags.FLAGS.unparse_flags()
