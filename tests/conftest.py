@@ -45,9 +45,9 @@ def sample_corpus() -> list[str]:
 
 @pytest.fixture(scope="session")
 def sample_tokenizer_dir(tmp_path_factory, sample_corpus) -> str:
-    """A folder with vocab.txt (2,000 pieces of the sample corpus) and tokenizer.json."""
+    """A folder with vocab.txt (4,000 pieces of the sample corpus) and tokenizer.json."""
     folder = str(tmp_path_factory.mktemp("vocabulary"))
-    vocabulary = train_vocabulary(count_words(CorpusReader(sample_corpus).sentences()), 2000, "continuation")
+    vocabulary = train_vocabulary(count_words(CorpusReader(sample_corpus).sentences()), 4000, "continuation")
     KoreanWordPieceTokenizer(vocabulary).save(folder)
     return folder
 

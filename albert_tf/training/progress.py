@@ -87,7 +87,7 @@ class Progress:
 
 def format_seconds(seconds: float) -> str:
     """Returns "45 s", "12:05" (minutes) or "3:07:05" (hours)."""
-    seconds = int(round(seconds))
+    seconds = round(seconds)
     if seconds < 60:
         return f"{seconds} s"
     minutes, seconds = divmod(seconds, 60)
