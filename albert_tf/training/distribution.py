@@ -40,7 +40,9 @@ def make_strategy(
     cpu = tf.config.list_physical_devices("CPU")[0]
     if num_cpu_replicas > len(tf.config.get_logical_device_configuration(cpu) or [cpu]):
         tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * num_cpu_replicas)
-    return tf.distribute.MirroredStrategy([f"/cpu:{index}" for index in range(num_cpu_replicas)])
+    devices = [f"/cpu:{index}" for index in range(num_cpu_replicas)]
+    # TensorFlow's collectives, the default, allow only one number of CPU replicas in the life of a process.
+    return tf.distribute.MirroredStrategy(devices, cross_device_ops=tf.distribute.ReductionToOneDevice())
 
 
 def _make_tpu_strategy(tpu_name, tpu_zone, gcp_project):

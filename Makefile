@@ -1,0 +1,45 @@
+# `make demo` runs the whole road on the built-in sample; `make test` runs the tests. Both install what they need into
+# .venv first.
+#
+#   make demo CORPUS=path     your own text: a file, or a folder of .txt and .txt.gz files
+#   make test REFERENCES=1    also installs PyTorch, Transformers and JAX, which some tests compare with
+
+PYTHON ?= python3
+OUTPUT ?= demo_output
+VENV := .venv
+RUN := $(VENV)/bin/python
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/installed-demo
+	$(RUN) demo.py --output_dir="$(OUTPUT)" --overwrite $(if $(CORPUS),--corpus="$(CORPUS)")
+
+test: $(VENV)/installed-test $(if $(REFERENCES),$(VENV)/installed-references)
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m pytest -n auto --dist worksteal -q $(PYTEST_FLAGS)
+
+lint: $(VENV)/installed-test
+	$(RUN) -m ruff check --fix .
+	$(RUN) -m ruff format .
+
+clean:
+	rm -rf $(VENV) demo_output
+
+$(RUN):
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' || \
+		{ echo "albert_tf needs Python 3.10 to 3.13; name one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "$(PYTHON) can't make a virtual environment; on Debian or Ubuntu: apt install python3-venv"; exit 1; }
+
+$(VENV)/installed-demo: requirements.txt | $(RUN)
+	$(RUN) -m pip install --disable-pip-version-check -q -r $<
+	@touch $@
+
+$(VENV)/installed-test: requirements-test.txt requirements.txt | $(RUN)
+	$(RUN) -m pip install --disable-pip-version-check -q -r $<
+	@touch $@
+
+$(VENV)/installed-references: requirements-references.txt | $(VENV)/installed-test
+	$(RUN) -m pip install --disable-pip-version-check -q -r $<
+	@touch $@

@@ -1,0 +1,36 @@
+"""Packaging. Ranges here say what works; requirements*.txt pin what is tested."""
+
+import pathlib
+import re
+
+from setuptools import find_packages, setup
+
+ROOT = pathlib.Path(__file__).parent
+VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "albert_tf" / "__init__.py").read_text(encoding="utf-8"))[1]
+
+setup(
+    name="albert_tf",
+    version=VERSION,
+    description="ALBERT for Korean in TensorFlow 2 and Keras, for Cloud TPU",
+    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    packages=find_packages(include=["albert_tf", "albert_tf.*"]),
+    python_requires=">=3.10,<3.14",
+    install_requires=[
+        "tensorflow>=2.19,<2.22",
+        "tensorflow-text>=2.19,<2.22",
+        "tensorboard>=2.19,<2.22",  # tf.summary needs it, and tensorflow 2.21 no longer brings it
+        "absl-py>=2.1",
+        "numpy>=1.26,<3",
+    ],
+    extras_require={
+        "vocab": ["tokenizers>=0.20,<0.24"],
+        "plot": ["matplotlib>=3.8"],
+        "keras2": ["tf-keras>=2.19,<2.22"],
+        "tpu": ["tensorflow-tpu>=2.19,<2.22"],
+        "tpu-compile": ["jax>=0.6", "libtpu"],
+        "test": ["pytest>=8", "pytest-xdist>=3", "hypothesis>=6.100", "ruff>=0.12"],
+        "bench": ["torch>=2.4", "transformers>=5", "scikit-learn>=1.5"],
+    },
+)
