@@ -3,11 +3,13 @@
 python build_vocab.py --input_file=corpus/*.txt --output_dir=vocab --vocab_size=32000
 """
 
+from albert_tf import command_line  # first: it keeps TensorFlow quiet at its start
+
+# isort: split
 import os
 
 from absl import flags
 
-from albert_tf import command_line
 from albert_tf.files import match_files
 from albert_tf.pretraining_data.corpus import ON_BAD_TEXT_CHOICES, CorpusReader
 from albert_tf.tokenization import KoreanWordPieceTokenizer

@@ -4,11 +4,13 @@ python create_pretraining_data.py --input_file=corpus/*.txt --vocab_file=vocab/v
     --output_file=data/train.tfrecord --max_seq_length=128
 """
 
+from albert_tf import command_line  # first: it keeps TensorFlow quiet at its start
+
+# isort: split
 import os
 
 from absl import flags
 
-from albert_tf import command_line
 from albert_tf.errors import InputError
 from albert_tf.files import match_files
 from albert_tf.pretraining_data.builder import MANIFEST_FILE, MASKING_CHOICES, BuilderOptions, build, shard_paths

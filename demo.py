@@ -5,6 +5,9 @@ python demo.py --output_dir=demo_output
 Every stage is one of the commands that you would type yourself, and is printed before it runs.
 """
 
+from albert_tf import command_line  # first: it keeps TensorFlow quiet at its start
+
+# isort: split
 import json
 import os
 import shutil
@@ -14,7 +17,6 @@ import time
 
 from absl import flags
 
-from albert_tf import command_line
 from albert_tf.errors import InputError
 from albert_tf.files import match_files, read_json, write_json
 from albert_tf.tasks.labelled_text import TASKS, find_file, read_examples

@@ -4,13 +4,15 @@ python run_classifier.py --task_name=nsmc --data_dir=nsmc --init_checkpoint=run 
     --do_train --do_eval --do_predict --max_seq_length=128 --num_train_epochs=3
 """
 
+from albert_tf import command_line  # first: it keeps TensorFlow quiet at its start
+
+# isort: split
 import dataclasses
 import os
 
 import tensorflow as tf
 from absl import flags
 
-from albert_tf import command_line
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json

@@ -4,12 +4,14 @@ python run_pretraining.py --input_file=data/train*.tfrecord --albert_config_file
     --output_dir=run --do_train --do_eval --train_batch_size=64 --num_train_steps=100000 --num_warmup_steps=3125
 """
 
+from albert_tf import command_line  # first: it keeps TensorFlow quiet at its start
+
+# isort: split
 import os
 
 import tensorflow as tf
 from absl import flags
 
-from albert_tf import command_line
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining

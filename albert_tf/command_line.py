@@ -1,15 +1,40 @@
 """What the scripts at the top level share: flags that several of them take, and errors without tracebacks.
 
-Scripts import it before anything else of the package, because it silences TensorFlow's start-up messages (unless
-TF_CPP_MIN_LOG_LEVEL says otherwise), which works only before tensorflow is imported.
+Scripts import it before anything else, because it keeps TensorFlow's start-up messages away from the user (unless
+TF_CPP_MIN_LOG_LEVEL is set), which works only where tensorflow is first imported.
 """
 
+import contextlib
 import os
 import sys
+import tempfile
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import tensorflow as tf
+@contextlib.contextmanager
+def _without_messages_of_libraries():
+    """Holds back what C++ code writes to standard error; shows it after all if there is an exception."""
+    if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
+        yield
+        return
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    sys.stderr.flush()
+    standard_error = os.dup(2)
+    with tempfile.TemporaryFile() as held_back:
+        os.dup2(held_back.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            held_back.seek(0)
+            os.write(standard_error, held_back.read())
+            raise
+        finally:
+            os.dup2(standard_error, 2)
+            os.close(standard_error)
+
+
+with _without_messages_of_libraries():
+    import tensorflow as tf
+
 from absl import app, flags, logging
 
 from albert_tf.config import AlbertConfig

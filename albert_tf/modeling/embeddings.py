@@ -39,5 +39,6 @@ class AlbertEmbeddings(AlbertLayer):
         word = tf.gather(tf.convert_to_tensor(self.word_embeddings), input_ids)
         # A product with one-hot rows: on TPU the gradient of a gather from so small a table is slow.
         token_type = tf.tensordot(tf.one_hot(segment_ids, self.type_vocab_size), self.token_type_embeddings, 1)
-        position = tf.convert_to_tensor(self.position_embeddings)[: input_ids.shape[1]]
+        max_seq_length = input_ids.shape[1] or tf.shape(input_ids)[1]  # a graph may leave the length open
+        position = tf.convert_to_tensor(self.position_embeddings)[:max_seq_length]
         return dropout(self.layer_norm(word + token_type + position), self.dropout_prob, dropout_seed)

@@ -7,6 +7,9 @@ from albert_tf.modeling.attention import FeedForward, SelfAttention
 from albert_tf.modeling.embeddings import AlbertEmbeddings
 from albert_tf.modeling.layers import Linear, split_dropout_seed
 
+# What every model reads of a batch, which may hold labels and more.
+ENCODER_INPUTS = ("input_ids", "input_mask", "segment_ids")
+
 # Added to the scores of keys that are padding (original modeling.py).
 _MASKED_SCORE = -10000.0
 

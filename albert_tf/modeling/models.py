@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling.encoder import AlbertEncoder, resolve_dropout_seed
+from albert_tf.modeling.encoder import ENCODER_INPUTS, AlbertEncoder, resolve_dropout_seed
 from albert_tf.modeling.heads import MaskedLMHead, OutputHead
 from albert_tf.modeling.layers import split_dropout_seed
 
@@ -124,6 +124,8 @@ class AlbertForMultipleChoice(_AlbertWithOutputHead):
     def call(self, inputs, training=False, dropout_seed=None):
         """Scores each choice: inputs are int [B, choices, S]; returns {"logits": float32 [B, choices]}."""
         num_choices, max_seq_length = inputs["input_ids"].shape[1:]
-        flat_inputs = {name: tf.reshape(values, [-1, max_seq_length]) for name, values in inputs.items()}
+        flat_inputs = {
+            name: tf.reshape(inputs[name], [-1, max_seq_length]) for name in ENCODER_INPUTS if name in inputs
+        }
         logits = self._logits(flat_inputs, "pooled_output", training, dropout_seed)
         return {"logits": tf.reshape(logits, [-1, num_choices])}

@@ -101,7 +101,8 @@ def build(
         The manifest.
 
     Raises:
-        InputError: No document holds two sentences, or none was left for training or for evaluation.
+        InputError: No document holds two sentences, none was left for training or for evaluation, a shard stayed
+            empty, or a file can't be written.
     """
     counts = collections.Counter()
     tokens = masking_tokens(tokenizer)
@@ -125,11 +126,17 @@ def build(
                 report(f"{number + 1:,} documents, {(number + 1) / (time.monotonic() - started):,.0f} documents/s")
         _check_counts(reader, counts, splits, options)
         for split in splits.values():
-            split.finish(options, tokens)
-    manifest = _manifest(reader, tokenizer, options, counts, splits)
-    folder = os.path.dirname(train_paths[0])
+            split.write_shards(options, tokens)
+        folder = os.path.dirname(train_paths[0])
+        manifest_path = os.path.join(folder, MANIFEST_FILE)
+        # Old and new shards lie side by side for a moment: no manifest vouches for such a mixture.
+        if tf.io.gfile.exists(manifest_path):
+            tf.io.gfile.remove(manifest_path)
+        for split in splits.values():
+            split.rename_shards()
     tokenizer.save(folder)
-    write_json(os.path.join(folder, MANIFEST_FILE), manifest)
+    manifest = _manifest(reader, tokenizer, options, counts, splits)
+    write_json(manifest_path, manifest)
     return manifest
 
 
@@ -194,11 +201,15 @@ class _Split:
         self.examples_per_shard = [0] * len(paths)
         self.counts = collections.Counter()
         self.piece_counts = collections.Counter()
+        self._writers = []
 
     def open(self):
-        for path in self.paths:
-            tf.io.gfile.makedirs(os.path.dirname(path) or ".")
-        self._writers = [tf.io.TFRecordWriter(path) for path in self.temporary_paths]
+        for path in self.temporary_paths:
+            try:
+                tf.io.gfile.makedirs(os.path.dirname(path) or ".")
+                self._writers.append(tf.io.TFRecordWriter(path))
+            except tf.errors.OpError as error:
+                raise InputError(f"can't write {path}: {error.message}") from error
 
     def add(self, features, pair, random):
         shard = int(random.integers(len(self.paths)))
@@ -210,7 +221,8 @@ class _Split:
         if self.is_static:
             self.piece_counts.update([*pair.first.ids.tolist(), *pair.second.ids.tolist()])
 
-    def finish(self, options, tokens):
+    def write_shards(self, options, tokens):
+        """Shuffles and masks, and leaves the shards under temporary names."""
         for writer in self._writers:
             writer.close()
         for index, (temporary, path) in enumerate(zip(self.temporary_paths, self.paths)):
@@ -223,6 +235,9 @@ class _Split:
             with tf.io.TFRecordWriter(f"{path}.temporary") as writer:
                 for record in serialized:
                     writer.write(record)
+
+    def rename_shards(self):
+        for path in self.paths:
             tf.io.gfile.rename(f"{path}.temporary", path, overwrite=True)
 
     def _mask(self, serialized, options, tokens, seed):
@@ -239,6 +254,8 @@ class _Split:
                 yield records.serialize({name: values[row] for name, values in columns.items()})
 
     def remove_temporary_files(self):
+        for writer in self._writers:
+            writer.close()
         for path in (*self.temporary_paths, *(f"{path}.temporary" for path in self.paths)):
             if tf.io.gfile.exists(path):
                 tf.io.gfile.remove(path)
@@ -275,6 +292,11 @@ def _check_counts(reader, counts, splits, options):
             raise InputError(
                 f"no document fell to the {name} split (held_out_fraction={options.held_out_fraction}); "
                 "give more documents or change --held_out_fraction"
+            )
+        if not all(split.examples_per_shard):
+            raise InputError(
+                f"{split.counts['examples']} examples are too few for {len(split.paths)} shards, of which some stayed "
+                "empty; lower --num_shards"
             )
 
 

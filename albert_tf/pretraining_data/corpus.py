@@ -1,9 +1,11 @@
 """Streams of documents from text files: one sentence a line, a blank line between documents."""
 
+import codecs
 import collections.abc
 import dataclasses
 import gzip
 import itertools
+import zlib
 
 import tensorflow as tf
 
@@ -38,7 +40,7 @@ class CorpusReader:
                 yield from self._lines_of(path)
             except tf.errors.OpError as error:
                 raise InputError(f"can't read {path}: {error.message}") from error
-            except (gzip.BadGzipFile, EOFError) as error:
+            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
                 raise InputError(f"can't read {path}: not a whole gzip file ({error})") from error
             yield ""
 
@@ -56,6 +58,7 @@ class CorpusReader:
         with tf.io.gfile.GFile(path, "rb") as file:
             stream = gzip.GzipFile(fileobj=file) if path.endswith(".gz") else file
             for number, line in enumerate(stream, start=1):
+                line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
                 try:
                     yield line.decode("utf-8").strip()
                 except UnicodeDecodeError as error:

@@ -6,6 +6,7 @@ leaves the three masked_lm features out, and the input pipeline masks it anew ea
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 
 from albert_tf.errors import InputError
 
@@ -55,7 +56,10 @@ def is_static(path: str) -> bool:
         raise InputError(f"{path} is not a TFRecord file: {error.message}") from error
     if record is None:
         raise InputError(f"{path} holds no record; run create_pretraining_data.py again")
-    names = set(tf.train.Example.FromString(record.numpy()).features.feature)
+    try:
+        names = set(tf.train.Example.FromString(record.numpy()).features.feature)
+    except DecodeError as error:
+        raise InputError(f"{path} is not pre-training data: its records are no tf.train.Example") from error
     missing = {*SEQUENCE_FEATURES, LABEL_FEATURE} - {"token_boundary"} - names
     if missing:
         raise InputError(f"{path} is not pre-training data: its records lack {', '.join(sorted(missing))}")
