@@ -31,6 +31,7 @@ command_line.define_tokenizer_flags()
 
 def main():
     command_line.require(input_file=FLAGS.input_file, output_dir=FLAGS.output_dir)
+    command_line.refuse_sentencepiece()
     paths = [os.path.join(FLAGS.output_dir, name) for name in (VOCABULARY_FILE, TOKENIZER_FILE)]
     command_line.refuse_to_overwrite(paths, FLAGS.overwrite)
     reader = CorpusReader(match_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text)

@@ -16,6 +16,7 @@ from albert_tf.files import match_files
 from albert_tf.pretraining_data.builder import MANIFEST_FILE, MASKING_CHOICES, BuilderOptions, build, shard_paths
 from albert_tf.pretraining_data.corpus import ON_BAD_TEXT_CHOICES, CorpusReader
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
+from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 
 FLAGS = flags.FLAGS
 
@@ -65,20 +66,27 @@ def builder_options():
 
 
 def output_paths():
-    """Returns the training shards and the held-out shards."""
+    """Returns the training shards, the held-out shards, and the other files that come with them."""
     train_paths = FLAGS.output_file
     if len(train_paths) == 1:
         train_paths = shard_paths(train_paths[0], FLAGS.num_shards)
     folder = os.path.dirname(train_paths[0])
     held_out_path = FLAGS.held_out_file or os.path.join(folder, "held_out.tfrecord")
-    return train_paths, [held_out_path] if FLAGS.held_out_fraction > 0 else []
+    held_out_paths = [held_out_path] if FLAGS.held_out_fraction > 0 else []
+    paths = [*train_paths, *held_out_paths]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise InputError(f"{path} is named twice as an output; give --output_file and --held_out_file other names")
+    other_files = [MANIFEST_FILE]
+    if FLAGS.vocab_file != os.path.join(folder, VOCABULARY_FILE):
+        other_files += [VOCABULARY_FILE, TOKENIZER_FILE]
+    return train_paths, held_out_paths, [os.path.join(folder, name) for name in other_files]
 
 
 def main():
     command_line.require(input_file=FLAGS.input_file, output_file=FLAGS.output_file, vocab_file=FLAGS.vocab_file)
-    train_paths, held_out_paths = output_paths()
-    manifest_path = os.path.join(os.path.dirname(train_paths[0]), MANIFEST_FILE)
-    command_line.refuse_to_overwrite([*train_paths, *held_out_paths, manifest_path], FLAGS.overwrite)
+    train_paths, held_out_paths, other_paths = output_paths()
+    command_line.refuse_to_overwrite([*train_paths, *held_out_paths, *other_paths], FLAGS.overwrite)
     tokenizer = command_line.load_tokenizer(FLAGS.vocab_file)
     reader = CorpusReader(match_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text)
     manifest = build(reader, tokenizer, builder_options(), train_paths, held_out_paths, report=print)
@@ -91,7 +99,7 @@ def main():
             f"{name}: {split['examples']:,} examples of {split['mean_tokens_per_example']} pieces on average, "
             f"{split['share_swapped']:.1%} swapped, masking {split['masking']}"
         )
-    print(f"wrote {manifest_path}")
+    print(f"wrote {other_paths[0]}")
 
 
 if __name__ == "__main__":

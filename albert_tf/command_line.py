@@ -120,14 +120,23 @@ def tokenizer_settings() -> dict:
     return {setting: FLAGS[flag].value for flag, setting in _TOKENIZER_SETTINGS.items()}
 
 
+def refuse_sentencepiece() -> None:
+    """Checks that --spm_model_file, a flag of the original's commands, was not given.
+
+    Raises:
+        InputError: It was.
+    """
+    if FLAGS.spm_model_file:
+        raise InputError("--spm_model_file is not supported; build a vocabulary with build_vocab.py and leave it out")
+
+
 def load_tokenizer(vocab_file: str) -> KoreanWordPieceTokenizer:
     """Builds a tokenizer from a vocabulary file, with the settings of the tokenizer.json beside it or else the flags'.
 
     Raises:
         InputError: The vocabulary can't be used, or a flag was given that contradicts tokenizer.json.
     """
-    if FLAGS.spm_model_file:
-        raise InputError("--spm_model_file is not supported; build a vocabulary with build_vocab.py and leave it out")
+    refuse_sentencepiece()
     folder, name = os.path.split(vocab_file)
     settings_file = os.path.join(folder, TOKENIZER_FILE)
     if name != VOCABULARY_FILE or not tf.io.gfile.exists(settings_file):

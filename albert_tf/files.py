@@ -70,11 +70,16 @@ def match_files(patterns: list[str], flag: str) -> list[str]:
         flag: The flag they came from; named in errors.
 
     Raises:
-        InputError: A pattern matches no file.
+        InputError: A pattern matches no file, or its folder can't be read.
     """
     paths = set()
     for pattern in patterns:
-        matches = [path for path in tf.io.gfile.glob(pattern) if not tf.io.gfile.isdir(path)]
+        try:
+            # A name may hold brackets that are no glob, such as "[2020] news.txt".
+            names = [pattern] if tf.io.gfile.exists(pattern) else tf.io.gfile.glob(pattern)
+            matches = [path for path in names if not tf.io.gfile.isdir(path)]
+        except tf.errors.OpError as error:
+            raise InputError(f"--{flag}: can't look for {pattern}: {error.message}") from error
         if not matches:
             raise InputError(f"--{flag}: no file matches {pattern}")
         paths.update(matches)

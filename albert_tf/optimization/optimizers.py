@@ -9,6 +9,7 @@ import re
 
 import tensorflow as tf
 
+from albert_tf.errors import InputError
 from albert_tf.optimization.schedule import LearningRateSchedule
 
 _EXCLUDED = re.compile(r"layer_norm|bias")
@@ -28,6 +29,9 @@ class AdamW(tf.Module):
         epsilon: Added to the root of the second moment.
         clip_norm: Largest global norm of the gradients; longer ones are scaled down to it.
         bias_correction: Divide the moments by 1 - beta^t.
+
+    Raises:
+        InputError: A setting is out of range.
     """
 
     def __init__(
@@ -42,6 +46,14 @@ class AdamW(tf.Module):
         bias_correction: bool = False,
     ):
         super().__init__()
+        if not weight_decay >= 0.0:
+            raise InputError(f"weight_decay must be at least 0. Received: {weight_decay}")
+        for name, value in (("beta_1", beta_1), ("beta_2", beta_2)):
+            if not 0.0 <= value < 1.0:
+                raise InputError(f"{name} must be at least 0 and less than 1. Received: {value}")
+        for name, value in (("epsilon", epsilon), ("clip_norm", clip_norm)):
+            if not value > 0.0:
+                raise InputError(f"{name} must be greater than 0. Received: {value}")
         self.schedule = schedule
         self._variables = dict(variables)
         self._weight_decay, self._clip_norm = weight_decay, clip_norm
@@ -121,7 +133,13 @@ OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
 
 
 def make_optimizer(name: str, variables: dict[str, tf.Variable], schedule: LearningRateSchedule, **options) -> AdamW:
-    """Returns the optimizer that a flag names; options as for `AdamW`."""
+    """Returns the optimizer that a flag names; options as for `AdamW`.
+
+    Raises:
+        InputError: There is no such optimizer, or an option is out of range.
+    """
+    if name not in OPTIMIZERS:
+        raise InputError(f"the optimizer must be one of {', '.join(sorted(OPTIMIZERS))}. Received: {name}")
     return OPTIMIZERS[name](variables, schedule, **options)
 
 

@@ -42,6 +42,10 @@ class LearningRateSchedule:
             )
         if not self.peak > 0:
             raise InputError(f"the learning rate must be greater than 0. Received: {self.peak}")
+        if not self.power >= 0:
+            raise InputError(f"the power of the learning rate's decay must be at least 0. Received: {self.power}")
+        if self.kind not in SCHEDULE_CHOICES:
+            raise InputError(f"the schedule must be one of {', '.join(SCHEDULE_CHOICES)}. Received: {self.kind}")
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
         """Returns the float32 rate of a step; the first step is 0."""

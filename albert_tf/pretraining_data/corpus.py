@@ -4,6 +4,7 @@ import codecs
 import collections.abc
 import dataclasses
 import gzip
+import io
 import itertools
 import zlib
 
@@ -12,6 +13,8 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 
 ON_BAD_TEXT_CHOICES = ("fail", "skip", "replace")
+
+_BUFFER_SIZE = 1 << 20
 
 
 @dataclasses.dataclass
@@ -56,7 +59,9 @@ class CorpusReader:
 
     def _lines_of(self, path):
         with tf.io.gfile.GFile(path, "rb") as file:
-            stream = gzip.GzipFile(fileobj=file) if path.endswith(".gz") else file
+            stream = io.BufferedReader(_Bytes(file), _BUFFER_SIZE)
+            if path.endswith(".gz"):
+                stream = gzip.GzipFile(fileobj=stream)
             for number, line in enumerate(stream, start=1):
                 line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
                 try:
@@ -70,3 +75,18 @@ class CorpusReader:
                         ) from error
                     if self.on_bad_text == "replace":
                         yield line.decode("utf-8", "replace").strip()
+
+
+class _Bytes(io.RawIOBase):
+    """A GFile as a stream of bytes; the lines that it reads itself lack every carriage return, also inside them."""
+
+    def __init__(self, file):
+        self._file = file
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        content = self._file.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)

@@ -52,6 +52,9 @@ def train_dataset(
     """
 
     def epoch(number):
+        # Inside a dataset's function this sets the seed of that function alone. Without it the program's global seed
+        # would change the order, and a global seed of 0 would fail below: tf.data takes no tensor with it.
+        tf.random.set_seed(1)
         order = tf.random.experimental.stateless_shuffle(tf.constant(paths), tf.stack([number, seed]))
         files = tf.data.Dataset.from_tensor_slices(order)
         examples = files.interleave(tf.data.TFRecordDataset, cycle_length=_FILES_READ_AT_ONCE, block_length=16)
@@ -118,12 +121,16 @@ def check_readable(paths: collections.abc.Sequence[str], options: InputOptions) 
     """Parses the first record of each shard.
 
     Raises:
-        InputError: A shard doesn't have the lengths that the options say.
+        InputError: A shard can't be read, or doesn't have the lengths and masks that the options say.
     """
     for path in paths:
+        if records.is_static(path) != options.is_static:
+            raise InputError(
+                f"{path} is {'not ' * options.is_static}masked, unlike {paths[0]}; read one kind at a time"
+            )
         try:
             next(iter(eval_dataset([path], options, 1)))
-        except (tf.errors.InvalidArgumentError, tf.errors.DataLossError, StopIteration) as error:
+        except tf.errors.InvalidArgumentError as error:
             raise InputError(
                 f"{path} doesn't hold examples of --max_seq_length={options.max_seq_length} and "
                 f"--max_predictions_per_seq={options.max_predictions_per_seq}; give both flags the values that the "

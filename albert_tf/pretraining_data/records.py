@@ -53,7 +53,7 @@ def is_static(path: str) -> bool:
     try:
         record = next(iter(tf.data.TFRecordDataset(path).take(1)), None)
     except tf.errors.OpError as error:
-        raise InputError(f"{path} is not a TFRecord file: {error.message}") from error
+        raise InputError(f"{path} is not a TFRecord file, or it is damaged") from error
     if record is None:
         raise InputError(f"{path} holds no record; run create_pretraining_data.py again")
     try:

@@ -65,7 +65,7 @@ def find_shards(
     manifest_path = os.path.join(folder, MANIFEST_FILE)
     manifest = read_json(manifest_path, "the manifest") if tf.io.gfile.exists(manifest_path) else {}
     for flag, value in (("max_seq_length", max_seq_length), ("max_predictions_per_seq", max_predictions_per_seq)):
-        if value is not None and manifest and manifest[flag] != value:
+        if value is not None and manifest.get(flag, value) != value:
             raise InputError(f"--{flag}={value} contradicts {manifest_path}, which says {manifest[flag]}")
     max_seq_length = manifest.get("max_seq_length", max_seq_length or _ORIGINAL_MAX_SEQ_LENGTH)
     max_predictions_per_seq = manifest.get(
@@ -82,11 +82,17 @@ def find_shards(
     train_paths = [path for path in train_paths if path not in own_held_out]
     if not train_paths:
         raise InputError(f"--input_file: {', '.join(input_file)} names held-out shards only")
-    held_out_paths = match_files(held_out_file, "held_out_file") if held_out_file else own_held_out
+    held_out_file = held_out_file or own_held_out
+    held_out_paths = match_files(held_out_file, "held_out_file") if held_out_file else []
 
     tokenizer = None
     if tf.io.gfile.exists(os.path.join(folder, TOKENIZER_FILE)):
         tokenizer = KoreanWordPieceTokenizer.load(folder)
+        if manifest.get("tokenizer", {}).get("identity", tokenizer.identity) != tokenizer.identity:
+            raise InputError(
+                f"{os.path.join(folder, TOKENIZER_FILE)} is not the tokenizer that the shards were made with; put "
+                "theirs back, or run create_pretraining_data.py again"
+            )
         if len(tokenizer.vocabulary) != config.vocab_size:
             raise InputError(
                 f"vocab_size in --albert_config_file is {config.vocab_size}, but {tokenizer.vocabulary.source} has "

@@ -44,6 +44,8 @@ def normalize(texts: tf.Tensor, options: NormalizationOptions) -> tf.Tensor:
     texts = tf.strings.regex_replace(texts, _SPACE_PATTERN, " ")
     texts = tf.strings.regex_replace(texts, _REMOVED_PATTERN, "")
     if options.lower_case:
+        # Lower-casing of Unicode follows the machine's locale: in a Turkish one I becomes ı, unless ASCII goes first.
+        texts = tf.strings.regex_replace(tf.strings.lower(texts), "İ", "i\u0307")
         texts = tf.strings.lower(texts, encoding="utf-8")
     if options.strip_accents:
         texts = tf_text.normalize_utf8(texts, "NFD")
@@ -67,7 +69,9 @@ def normalize_with_offsets(text: str, options: NormalizationOptions) -> tuple[st
     characters = [(character, span) for character, span in characters if character]
     if options.lower_case:
         characters = _lower(characters)
-    characters = _compose(characters, options.strip_accents)
+    if options.strip_accents:
+        characters = _strip_accents(characters)
+    characters = _compose(characters)
     characters = _squeeze_spaces(characters)
     return "".join(character for character, _ in characters), [span for _, span in characters]
 
@@ -86,12 +90,25 @@ def _lower(characters):
     return [(next(lowered), span) for character, span in characters for _ in character.lower()]
 
 
-def _compose(characters, strip_accents):
+def _strip_accents(characters):
+    """Drops the combining marks of decomposed characters; a mark's span goes to the character before it."""
+    stripped = []
+    for character, (begin, end) in characters:
+        for part in unicodedata.normalize("NFD", character):
+            if unicodedata.category(part) != "Mn":
+                stripped.append((part, (begin, end)))
+            elif stripped:
+                base, (base_begin, _) = stripped[-1]
+                stripped[-1] = (base, (base_begin, end))
+    return stripped
+
+
+def _compose(characters):
     """Composes each shortest run of characters that can't combine with what follows; its span is the whole run's."""
     composed, run, begin, end = [], "", 0, 0
 
     def close_run():
-        composed.extend((character, (begin, end)) for character in _compose_run(run, strip_accents))
+        composed.extend((character, (begin, end)) for character in unicodedata.normalize("NFC", run))
 
     for character, span in characters:
         if run and _is_boundary(run, character):
@@ -113,13 +130,6 @@ def _is_boundary(run, character):
     # A starter may still compose with what precedes it: conjoining jamo do, and some vowel signs.
     joined = unicodedata.normalize("NFC", run + character)
     return joined == unicodedata.normalize("NFC", run) + unicodedata.normalize("NFC", character)
-
-
-def _compose_run(run, strip_accents):
-    if strip_accents:
-        decomposed = unicodedata.normalize("NFD", run)
-        run = "".join(character for character in decomposed if unicodedata.category(character) != "Mn")
-    return unicodedata.normalize("NFC", run)
 
 
 def _squeeze_spaces(characters):

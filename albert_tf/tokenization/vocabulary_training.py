@@ -6,14 +6,13 @@ import itertools
 
 from albert_tf.errors import InputError
 from albert_tf.tokenization.tokenizer import KoreanWordPieceTokenizer
-from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK, Vocabulary
+from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK, Vocabulary, is_reserved
 from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX
 
 _LINES_PER_BATCH = 8192
 
-# The first of the code points that stand for the characters a word begins with, while merges are learnt.
-_PRIVATE_USE = 0xF0000
-_PRIVATE_USE_END = 0x10FFFE
+# Code points of which some stand, while merges are learnt, for the characters that a word begins with.
+_PRIVATE_USE = range(0xF0000, 0x10FFFE)
 
 
 def count_words(lines: collections.abc.Iterable[str], **tokenizer_settings) -> collections.Counter:
@@ -93,9 +92,10 @@ def _learn_merges(word_counts, alphabet, prefix, room, min_frequency):
     """
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-    initials = {character: chr(_PRIVATE_USE + i) for i, character in enumerate(alphabet)} if prefix else {}
-    originals = {initial: character for character, initial in initials.items()}
     known = set(alphabet)
+    stand_ins = (chr(code_point) for code_point in _PRIVATE_USE if chr(code_point) not in known)
+    initials = dict(zip(alphabet, stand_ins)) if prefix else {}
+    originals = {initial: character for character, initial in initials.items()}
     words = sorted(word for word in word_counts if known.issuperset(word))
 
     def spelled_words():
@@ -109,7 +109,11 @@ def _learn_merges(word_counts, alphabet, prefix, room, min_frequency):
         vocab_size=len(known) + len(initials) + room, min_frequency=min_frequency, show_progress=False
     )
     learner.train_from_iterator(spelled_words(), trainer)
-    pieces = sorted(learner.get_vocab().items(), key=lambda item: item[1])
-    merges = [piece for piece, _ in pieces if len(piece) > 1]
-    spelled_back = (originals[piece[0]] + piece[1:] if piece[0] in originals else prefix + piece for piece in merges)
-    return list(dict.fromkeys(spelled_back))[:room]
+    merges = []
+    for symbols, _ in sorted(learner.get_vocab().items(), key=lambda item: item[1]):
+        begins_word = symbols[0] in originals
+        piece = originals[symbols[0]] + symbols[1:] if begins_word else prefix + symbols
+        # Text may spell "[MASK]" or start with "##"; no text may turn into such a piece.
+        if len(symbols) > 1 and not is_reserved(piece) and not (begins_word and piece.startswith(prefix)):
+            merges.append(piece)
+    return merges[:room]

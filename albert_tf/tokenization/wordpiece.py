@@ -12,12 +12,14 @@ MAX_BYTES_PER_WORD = 600
 
 # Normalised text holds no control character, so no word of it can match a piece that starts with one.
 _UNREACHABLE = "\x1f"
+_INSIDE_WORD = "\x1e"
 
 
 class WordPiece:
     """Greedy longest-match-first WordPiece; a word that can't be covered whole is one [UNK].
 
-    Special tokens and [unused] slots are never matched by text, even where it spells "[MASK]".
+    Special tokens and [unused] slots are never matched by text, even where it spells "[MASK]"; nor does "##b" in text
+    match the piece ##b, which stands for a b inside a word.
 
     Args:
         vocabulary: The pieces.
@@ -25,9 +27,10 @@ class WordPiece:
     """
 
     def __init__(self, vocabulary: Vocabulary, wordpiece_scheme: str):
+        has_prefix = wordpiece_scheme == "continuation"
         self._tokenizer = tf_text.FastWordpieceTokenizer(
-            vocab=[_UNREACHABLE + piece if is_reserved(piece) else piece for piece in vocabulary.pieces],
-            suffix_indicator=CONTINUATION_PREFIX if wordpiece_scheme == "continuation" else "",
+            vocab=[_engine_piece(piece, has_prefix) for piece in vocabulary.pieces],
+            suffix_indicator=_INSIDE_WORD if has_prefix else "",
             max_bytes_per_word=MAX_BYTES_PER_WORD,
             token_out_type=tf.int32,
             unknown_token=_UNREACHABLE + UNK,
@@ -41,3 +44,12 @@ class WordPiece:
     def tokenize_with_byte_offsets(self, words: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Returns ids, begin and end, each [words, (pieces)]; the offsets count UTF-8 bytes of the word."""
         return self._tokenizer.tokenize_with_offsets(words)
+
+
+def _engine_piece(piece, has_prefix):
+    """Returns a piece as the engine is given it, with marks that no text can spell."""
+    if is_reserved(piece) or (has_prefix and piece == CONTINUATION_PREFIX):
+        return _UNREACHABLE + piece
+    if has_prefix and piece.startswith(CONTINUATION_PREFIX):
+        return _INSIDE_WORD + piece.removeprefix(CONTINUATION_PREFIX)
+    return piece

@@ -2,20 +2,21 @@
 
 A word ends at a space, around each CJK ideograph, and, when punctuation is split, around each punctuation mark.
 In the end-of-word scheme a word that is followed by a space carries the mark `_` (영화는_ 재미있다), so that pieces put
-side by side give back the text; a `_` of the text itself is kept apart from the mark by writing it as U+2581.
+side by side give back the text; a `_` of the text itself is kept apart from the mark by writing it as U+FFFD,
+which normalised text never holds.
 """
 
 import tensorflow as tf
 
 WORDPIECE_SCHEMES = ("continuation", "end_of_word")
 END_OF_WORD = "_"
-ESCAPED_UNDERSCORE = "\u2581"
+ESCAPED_UNDERSCORE = "\ufffd"
 
 # Stands for END_OF_WORD while punctuation, which "_" is, gets isolated; normalised text holds no control character.
 _MARK = "\x1f"
 
 # ASCII symbols count as punctuation, as in the original's tokenization.py.
-_PUNCTUATION = r"!-/:-@\[-`{-~\p{P}\x{2581}"
+_PUNCTUATION = r"!-/:-@\[-`{-~\p{P}\x{FFFD}"
 # The blocks that the original isolates; Hangul and Kana are not among them.
 _IDEOGRAPHS = (
     r"\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}\x{F900}-\x{FAFF}\x{20000}-\x{2A6DF}\x{2A700}-\x{2B73F}"

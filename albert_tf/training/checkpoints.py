@@ -37,6 +37,7 @@ class Checkpointer:
         if optimizer is not None:
             tracked["first_moments"] = _nest(optimizer.first_moments)
             tracked["second_moments"] = _nest(optimizer.second_moments)
+        self._variables, self._optimizer = variables, optimizer
         self._checkpoint = tf.train.Checkpoint(**tracked)
         self._global_step = global_step
         self._manager = tf.train.CheckpointManager(
@@ -53,10 +54,21 @@ class Checkpointer:
         return self._manager.save(checkpoint_number=int(self._global_step.numpy()))
 
     def restore_latest(self) -> bool:
-        """Restores the newest checkpoint whole; returns whether there was one."""
+        """Restores the newest checkpoint whole; returns whether there was one.
+
+        Raises:
+            InputError: It holds another model.
+        """
         if self.latest is None:
             return False
-        self._checkpoint.restore(self.latest).assert_existing_objects_matched()
+        own_shapes = {name: variable.shape.as_list() for name, variable in self._variables.items()}
+        if _model_shapes(tf.train.load_checkpoint(self.latest)) != own_shapes:
+            raise InputError(
+                f"{self.latest} is of another model; use the albert_config.json and the labels that it was made with"
+            )
+        status = self._checkpoint.restore(self.latest).assert_existing_objects_matched()
+        if self._optimizer is None:
+            status.expect_partial()
         return True
 
 
@@ -80,25 +92,22 @@ def load_weights(init_checkpoint: str, variables: dict[str, tf.Variable]) -> tup
         reader = None
     if reader is None:
         raise InputError(f"--init_checkpoint: no checkpoint at {init_checkpoint}")
-    shapes = reader.get_variable_to_shape_map()
-    loaded, missing = [], []
-    for name, variable in variables.items():
-        key = _MODEL_PREFIX + name + _VALUE_SUFFIX
-        if key not in shapes:
-            missing.append(name)
-            continue
-        if shapes[key] != variable.shape.as_list():
+    shapes = _model_shapes(reader)
+    loaded = [name for name in variables if name in shapes]
+    for name in loaded:
+        if shapes[name] != variables[name].shape.as_list():
             raise InputError(
-                f"--init_checkpoint: {name} has shape {shapes[key]} in {path} and {variable.shape.as_list()} in this "
-                "model; use the albert_config.json that the checkpoint was made with"
+                f"--init_checkpoint: {name} has shape {shapes[name]} in {path} and "
+                f"{variables[name].shape.as_list()} in this model; use the albert_config.json that the checkpoint was "
+                "made with"
             )
-        variable.assign(reader.get_tensor(key))
-        loaded.append(name)
     if not loaded:
         raise InputError(
             f"--init_checkpoint: {path} has none of this model's variables, which means that albert_tf did not write it"
         )
-    return loaded, missing
+    for name in loaded:
+        variables[name].assign(reader.get_tensor(f"{_MODEL_PREFIX}{name}{_VALUE_SUFFIX}"))
+    return loaded, [name for name in variables if name not in shapes]
 
 
 def find_beside_checkpoint(init_checkpoint: str | None, name: str) -> str | None:
@@ -108,6 +117,15 @@ def find_beside_checkpoint(init_checkpoint: str | None, name: str) -> str | None
     folder = init_checkpoint if tf.io.gfile.isdir(init_checkpoint) else os.path.dirname(init_checkpoint)
     path = os.path.join(folder, name)
     return path if tf.io.gfile.exists(path) else None
+
+
+def _model_shapes(reader):
+    """Returns the shape of each of the model's variables in a checkpoint, by the name it has in the model."""
+    return {
+        key.removeprefix(_MODEL_PREFIX).removesuffix(_VALUE_SUFFIX): shape
+        for key, shape in reader.get_variable_to_shape_map().items()
+        if key.startswith(_MODEL_PREFIX)
+    }
 
 
 def _nest(named):

@@ -7,6 +7,8 @@ import time
 
 import tensorflow as tf
 
+from albert_tf.files import read_text, write_text
+
 METRICS_FILE = "metrics.jsonl"
 PLOT_FILE = "loss.png"
 
@@ -28,6 +30,7 @@ class Progress:
         self._title, self._stream = title, stream
         self._writers = {}
         tf.io.gfile.makedirs(output_dir)
+        _drop_half_line(os.path.join(output_dir, METRICS_FILE))
 
     def start(self, step: int, num_train_steps: int) -> None:
         """Starts the clock at a step."""
@@ -93,6 +96,14 @@ def format_seconds(seconds: float) -> str:
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+def _drop_half_line(path):
+    """Removes what a run that was killed while it wrote left behind the last whole line."""
+    if tf.io.gfile.exists(path):
+        text = read_text(path, "the metrics")
+        if not text.endswith("\n"):
+            write_text(path, text[: text.rfind("\n") + 1])
 
 
 def read_metrics(output_dir: str) -> list[dict]:

@@ -1,0 +1,102 @@
+"""Dropout is a function of its seed, and of nothing else."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.modeling import AlbertForPreTraining, AlbertForSequenceClassification
+from albert_tf.modeling.layers import dropout, split_dropout_seed
+
+PROBABILITIES = ["hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob"]
+NO_DROPOUT = dict.fromkeys(PROBABILITIES, 0.0)
+
+
+@pytest.fixture
+def logits_with(tiny_config, randomized, batch):
+    """Returns a function from the config's changes and the arguments of the call to the logits of a classifier."""
+
+    def call(changes, **arguments):
+        model = randomized(AlbertForSequenceClassification(tiny_config.replace(**{**NO_DROPOUT, **changes}), 3))
+        return model(batch, **arguments)["logits"].numpy()
+
+    return call
+
+
+@pytest.mark.parametrize("name", PROBABILITIES)
+def test_same_seed_drops_the_same(logits_with, name):
+    first, again, other = (
+        logits_with({name: 0.3}, training=True, dropout_seed=tf.constant(seed)) for seed in ([1, 2], [1, 2], [1, 3])
+    )
+    np.testing.assert_array_equal(first, again)
+    assert np.abs(first - other).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", PROBABILITIES)
+def test_nothing_is_dropped_outside_training(logits_with, name):
+    expected = logits_with({})
+    np.testing.assert_array_equal(logits_with({name: 0.3}), expected)
+    np.testing.assert_array_equal(logits_with({name: 0.3}, training=False, dropout_seed=tf.constant([1, 2])), expected)
+    assert np.abs(logits_with({name: 0.3}, training=True, dropout_seed=tf.constant([1, 2])) - expected).max() > 1e-3
+
+
+def test_probability_of_zero_drops_nothing(logits_with):
+    np.testing.assert_array_equal(logits_with({}, training=True, dropout_seed=tf.constant([1, 2])), logits_with({}))
+
+
+def test_training_without_a_seed_draws_one_at_every_call(tiny_config, randomized, batch):
+    model = randomized(AlbertForSequenceClassification(tiny_config, 3))
+
+    @tf.function
+    def call():
+        return model(batch, training=True)["logits"]
+
+    assert np.abs(call() - call()).max() > 1e-3
+
+
+def test_graph_drops_the_same_as_eager_code(tiny_config, randomized, batch):
+    config = tiny_config.replace(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.3)
+    model = randomized(AlbertForPreTraining(config))
+
+    def call(seed):
+        return model(batch, training=True, dropout_seed=seed)
+
+    eager, graph = call(tf.constant([1, 2])), tf.function(call)(tf.constant([1, 2]))
+    for name, values in eager.items():
+        np.testing.assert_allclose(graph[name], values, rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+def test_pretraining_heads_drop_nothing(tiny_config, randomized, batch):
+    model = randomized(AlbertForPreTraining(tiny_config.replace(**{**NO_DROPOUT, "classifier_dropout_prob": 0.5})))
+    trained, evaluated = (model(batch, training=training) for training in (True, False))
+    for name, values in evaluated.items():
+        np.testing.assert_array_equal(trained[name], values, err_msg=name)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_dropout_zeroes_its_share_and_scales_the_rest_up(rate):
+    size = 10_000
+    dropped = dropout(tf.ones([size]), rate, tf.constant([1, 2])).numpy()
+    kept = dropped[dropped != 0]
+    np.testing.assert_allclose(kept, 1 / (1 - rate), rtol=1e-6)
+    five_deviations = 5 * np.sqrt(rate * (1 - rate) / size)
+    assert abs((size - kept.size) / size - rate) < five_deviations
+
+
+def test_every_dropout_has_a_seed_of_its_own():
+    seeds = split_dropout_seed(tf.constant([1, 2]), 50)
+    assert len({tuple(seed.numpy()) for seed in seeds}) == 50
+    assert split_dropout_seed(None, 3) == [None] * 3
+
+
+def test_no_two_dropouts_of_a_call_share_a_seed(tiny_config, batch, monkeypatch):
+    seeds = []
+
+    def recording(inputs, rate, seed):
+        seeds.append(tuple(seed.numpy()))
+        return inputs
+
+    monkeypatch.setattr(tf.nn.experimental, "stateless_dropout", recording)
+    config = tiny_config.replace(**dict.fromkeys(PROBABILITIES, 0.1), num_hidden_layers=3)
+    AlbertForSequenceClassification(config, 3)(batch, training=True, dropout_seed=tf.constant([1, 2]))
+    # After the embeddings and before the head; on the probabilities and after either sub-layer of each layer.
+    assert len(seeds) == len(set(seeds)) == 2 + 3 * 3

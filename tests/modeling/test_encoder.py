@@ -1,0 +1,155 @@
+"""The encoder against a plain NumPy one in float64, for every way of sharing layers."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.modeling import AlbertEncoder
+from albert_tf.modeling.layers import ACTIVATIONS, named_variables
+
+
+def gelu(x):
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+class ReferenceEncoder:
+    """What section 3.1 of the paper and the original code describe, written out."""
+
+    def __init__(self, config, weights):
+        self.config = config
+        self.weights = {name: values.astype(np.float64) for name, values in weights.items()}
+
+    def linear(self, x, name):
+        return x @ self.weights[f"{name}/kernel"] + self.weights[f"{name}/bias"]
+
+    def normalized(self, x, name):
+        centred = x - x.mean(-1, keepdims=True)
+        scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + self.config.layer_norm_eps)
+        return scaled * self.weights[f"{name}/gamma"] + self.weights[f"{name}/beta"]
+
+    def attention(self, x, mask, name):
+        size = self.config.hidden_size // self.config.num_attention_heads
+        context = np.zeros_like(x)
+        query, key, value = (self.linear(x, f"{name}/{part}") for part in ("query", "key", "value"))
+        for head in range(0, self.config.hidden_size, size):
+            part = np.s_[..., head : head + size]
+            scores = query[part] @ key[part].swapaxes(1, 2) / np.sqrt(size)
+            weights = np.exp(scores) * mask[:, None, :]
+            context[part] = weights / weights.sum(-1, keepdims=True) @ value[part]
+        return self.normalized(x + self.linear(context, f"{name}/output_dense"), f"{name}/layer_norm")
+
+    def feed_forward(self, x, name):
+        output = self.linear(gelu(self.linear(x, f"{name}/intermediate")), f"{name}/output_dense")
+        return self.normalized(x + output, f"{name}/layer_norm")
+
+    def owner(self, layer, inner, is_shared):
+        """Returns the number of the sub-layer that a layer applies."""
+        config = self.config
+        group = int(layer / config.num_hidden_layers * config.num_hidden_groups)
+        return (group if is_shared else layer) * config.inner_group_num + inner
+
+    def __call__(self, input_ids, input_mask, segment_ids):
+        config, weights = self.config, self.weights
+        x = weights["embeddings/word_embeddings"][input_ids]
+        x = x + weights["embeddings/token_type_embeddings"][segment_ids]
+        x = x + weights["embeddings/position_embeddings"][: input_ids.shape[1]]
+        x = self.normalized(x, "embeddings/layer_norm")
+        if config.embedding_size != config.hidden_size:
+            x = self.linear(x, "embedding_hidden_mapping_in")
+        for layer in range(config.num_hidden_layers):
+            for inner in range(config.inner_group_num):
+                attention = self.owner(layer, inner, config.sharing in ("all", "attention"))
+                feed_forward = self.owner(layer, inner, config.sharing in ("all", "ffn"))
+                x = self.attention(x, input_mask, f"attention_layers/{attention}")
+                x = self.feed_forward(x, f"feed_forward_layers/{feed_forward}")
+        return {"sequence_output": x, "pooled_output": np.tanh(self.linear(x[:, 0], "pooler"))}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"embedding_size": 16},
+        {"sharing": "attention"},
+        {"sharing": "ffn", "num_hidden_groups": 2},
+        {"sharing": "none"},
+        {"sharing": "none", "inner_group_num": 2},
+        {"num_hidden_groups": 2},
+        {"num_hidden_groups": 3, "inner_group_num": 2},
+        {"num_hidden_groups": 4},
+    ],
+    ids=str,
+)
+def test_encoder_equals_the_reference(tiny_config, randomized, batch, changes):
+    config = tiny_config.replace(num_hidden_layers=4, **changes)
+    encoder = randomized(AlbertEncoder(config))
+    weights = {name: variable.numpy() for name, variable in named_variables(encoder).items()}
+    inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
+    expected = ReferenceEncoder(config, weights)(**{name: values.numpy() for name, values in inputs.items()})
+    outputs = encoder(inputs)
+    assert outputs.keys() == expected.keys()
+    for name, values in expected.items():
+        np.testing.assert_allclose(outputs[name], values, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [("gelu", gelu), ("gelu_new", gelu), ("relu", lambda x: x * (x > 0)), ("tanh", np.tanh), ("linear", lambda x: x)],
+)
+def test_activation_is_the_function_of_its_name(name, reference):
+    inputs = np.linspace(-6, 6, 101)
+    np.testing.assert_allclose(ACTIVATIONS[name](tf.constant(inputs, tf.float32)), reference(inputs), atol=1e-6)
+
+
+def test_mask_and_segments_may_be_left_out(tiny_config, randomized, batch):
+    encoder = randomized(AlbertEncoder(tiny_config))
+    input_ids = batch["input_ids"]
+    short = encoder({"input_ids": input_ids})
+    zeros, ones = tf.zeros_like(input_ids), tf.ones_like(input_ids)
+    full = encoder({"input_ids": input_ids, "input_mask": ones, "segment_ids": zeros})
+    np.testing.assert_array_equal(short["sequence_output"], full["sequence_output"])
+
+
+def test_padding_does_not_influence_real_positions(tiny_config, randomized, batch):
+    encoder = randomized(AlbertEncoder(tiny_config))
+    is_real = batch["input_mask"] == 1
+    expected = encoder(batch)
+    other = {
+        **batch,
+        "input_ids": tf.where(is_real, batch["input_ids"], 29),
+        "segment_ids": tf.where(is_real, batch["segment_ids"], 1),
+    }
+    outputs = encoder(other)
+    np.testing.assert_allclose(
+        outputs["sequence_output"][is_real], expected["sequence_output"][is_real], rtol=1e-6, atol=1e-6
+    )
+    np.testing.assert_allclose(outputs["pooled_output"], expected["pooled_output"], rtol=1e-6, atol=1e-6)
+
+
+def test_padded_text_is_encoded_like_the_text_alone(tiny_config, randomized, batch):
+    encoder = randomized(AlbertEncoder(tiny_config))
+    padded = encoder(batch)["sequence_output"]
+    for example, length in enumerate(batch["input_mask"].numpy().sum(axis=1)):
+        alone = encoder({name: batch[name][example : example + 1, :length] for name in ("input_ids", "segment_ids")})
+        np.testing.assert_allclose(alone["sequence_output"][0], padded[example, :length], rtol=1e-5, atol=1e-5)
+
+
+def test_longest_sequence_is_the_number_of_positions(tiny_config):
+    encoder = AlbertEncoder(tiny_config)
+    assert encoder({"input_ids": tf.ones([1, 12], tf.int32)})["sequence_output"].shape == (1, 12, 16)
+    with pytest.raises(ValueError, match=r"max_position_embeddings=12\b.*\b13\b"):
+        encoder({"input_ids": tf.ones([1, 13], tf.int32)})
+
+
+def test_graph_of_unknown_shape_takes_any_length(tiny_config, randomized, batch):
+    encoder = randomized(AlbertEncoder(tiny_config))
+    traced = tf.function(
+        lambda input_ids: encoder({"input_ids": input_ids}), input_signature=[tf.TensorSpec([None, None], tf.int32)]
+    )
+    for length in (10, 5, 1):
+        input_ids = batch["input_ids"][:, :length]
+        np.testing.assert_allclose(
+            traced(input_ids)["sequence_output"], encoder({"input_ids": input_ids})["sequence_output"], atol=1e-5
+        )
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        traced(tf.ones([1, 13], tf.int32))

@@ -1,0 +1,128 @@
+"""Our models and Hugging Face's compute the same from the same weights."""
+
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.modeling.layers import named_variables
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+# Our name of a layer and Hugging Face's, in the order in which they are replaced.
+RENAMED = [
+    (r"^encoder/embeddings/(\w+_embeddings)$", r"albert.embeddings.\1.weight"),
+    (r"^encoder/embeddings/layer_norm", "albert.embeddings.LayerNorm"),
+    (r"^encoder/embedding_hidden_mapping_in", "albert.encoder.embedding_hidden_mapping_in"),
+    (r"^encoder/pooler", "albert.pooler"),
+    (r"^encoder/attention_layers/", "attention/"),
+    (r"^encoder/feed_forward_layers/", "feed_forward/"),
+    (r"attention/(\S+?)/output_dense", r"attention/\1/dense"),
+    (r"attention/(\S+?)/layer_norm", r"attention/\1/LayerNorm"),
+    (r"feed_forward/(\S+?)/intermediate", r"feed_forward/\1/ffn"),
+    (r"feed_forward/(\S+?)/output_dense", r"feed_forward/\1/ffn_output"),
+    (r"feed_forward/(\S+?)/layer_norm", r"feed_forward/\1/full_layer_layer_norm"),
+    (r"^masked_lm_head/transform", "predictions.dense"),
+    (r"^masked_lm_head/layer_norm", "predictions.LayerNorm"),
+    (r"^masked_lm_head/output_bias", "predictions.bias"),
+    (r"^sentence_order_head/dense", "sop_classifier.classifier"),
+    (r"/(kernel|gamma)$", ".weight"),
+    (r"/(bias|beta)$", ".bias"),
+]
+
+
+def hugging_face_name(name, config):
+    """Returns what Hugging Face calls one of our variables."""
+    for ours, theirs in RENAMED:
+        name = re.sub(ours, theirs, name)
+    block = re.fullmatch(r"(attention|feed_forward)/(\d+)/(.+)", name)
+    if not block:
+        return name
+    group, inner = divmod(int(block[2]), config.inner_group_num)
+    layer = f"albert.encoder.albert_layer_groups.{group}.albert_layers.{inner}"
+    return f"{layer}.attention.{block[3]}" if block[1] == "attention" else f"{layer}.{block[3]}"
+
+
+def as_hugging_face(model, config):
+    """Returns a Hugging Face model of our config with our model's weights."""
+    theirs = transformers.AlbertForPreTraining(
+        transformers.AlbertConfig(
+            vocab_size=config.vocab_size,
+            embedding_size=config.embedding_size,
+            hidden_size=config.hidden_size,
+            num_hidden_layers=config.num_hidden_layers,
+            num_hidden_groups=config.num_hidden_groups,
+            inner_group_num=config.inner_group_num,
+            num_attention_heads=config.num_attention_heads,
+            intermediate_size=config.intermediate_size,
+            hidden_act="gelu_new" if config.hidden_act == "gelu" else config.hidden_act,
+            max_position_embeddings=config.max_position_embeddings,
+            type_vocab_size=config.type_vocab_size,
+            layer_norm_eps=config.layer_norm_eps,
+            attn_implementation="eager",
+        )
+    )
+    state = {}
+    for name, variable in named_variables(model).items():
+        values = variable.numpy()
+        state[hugging_face_name(name, config)] = torch.tensor(values.T if name.endswith("kernel") else values)
+    if config.embedding_size == config.hidden_size:  # Hugging Face projects even then
+        state["albert.encoder.embedding_hidden_mapping_in.weight"] = torch.eye(config.hidden_size)
+        state["albert.encoder.embedding_hidden_mapping_in.bias"] = torch.zeros(config.hidden_size)
+    missing, unexpected = theirs.load_state_dict(state, strict=False)
+    assert not unexpected
+    assert set(missing) <= {"predictions.decoder.weight", "predictions.decoder.bias"}  # tied
+    theirs.tie_weights()
+    return theirs.eval()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"hidden_act": "gelu"},
+        {"hidden_act": "gelu_new"},
+        {"hidden_act": "relu"},
+        {"num_hidden_groups": 2},
+        {"inner_group_num": 2},
+        {"num_hidden_groups": 2, "inner_group_num": 2, "hidden_act": "relu"},
+        {"embedding_size": 32},
+        {"layer_norm_eps": 0.1},
+        {"type_vocab_size": 4, "num_attention_heads": 1},
+    ],
+    ids=str,
+)
+def test_all_outputs_equal_hugging_face(randomized, batch, changes):
+    config = AlbertConfig(
+        vocab_size=30,
+        embedding_size=8,
+        hidden_size=32,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        intermediate_size=128,
+        max_position_embeddings=16,
+    ).replace(**changes)
+    model = randomized(AlbertForPreTraining(config))
+    inputs = {name: values for name, values in batch.items() if name != "masked_lm_positions"}
+    ours = model(inputs)
+
+    theirs = as_hugging_face(model, config)
+    arguments = {
+        "input_ids": torch.tensor(batch["input_ids"].numpy()).long(),
+        "attention_mask": torch.tensor(batch["input_mask"].numpy()).long(),
+        "token_type_ids": torch.tensor(batch["segment_ids"].numpy()).long(),
+    }
+    with torch.no_grad():
+        encoded = theirs.albert(**arguments)
+        scored = theirs(**arguments)
+    for name, expected in {
+        "sequence_output": encoded.last_hidden_state,
+        "pooled_output": encoded.pooler_output,
+        "masked_lm_logits": scored.prediction_logits,
+        "sentence_order_logits": scored.sop_logits,
+    }.items():
+        assert ours[name].dtype == tf.float32
+        np.testing.assert_allclose(ours[name], expected.numpy(), rtol=1e-5, atol=1e-5, err_msg=name)

@@ -1,0 +1,163 @@
+"""What the models put on top of the encoder: heads, their shapes and precision, and gradients through everything."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.modeling import (
+    AlbertForMultipleChoice,
+    AlbertForPreTraining,
+    AlbertForQuestionAnswering,
+    AlbertForSequenceClassification,
+    AlbertForTokenClassification,
+)
+from albert_tf.modeling.layers import named_variables
+
+
+def head_of(model, output):
+    """Returns the fine-tuning head's product with an output of the encoder, in float64."""
+    variables = named_variables(model)
+    kernel, bias = (variables[f"head/dense/{name}"].numpy().astype(np.float64) for name in ("kernel", "bias"))
+    return output.numpy().astype(np.float64) @ kernel + bias
+
+
+def choices(batch):
+    """Returns inputs [3, 2, S]: each example and its neighbour."""
+    return {name: tf.stack([values, tf.roll(values, 1, 0)], axis=1) for name, values in batch.items()}
+
+
+def test_pretraining_has_four_outputs(tiny_config, batch):
+    outputs = AlbertForPreTraining(tiny_config)(batch)
+    assert {name: values.shape.as_list() for name, values in outputs.items()} == {
+        "sequence_output": [3, 10, 16],
+        "pooled_output": [3, 16],
+        "masked_lm_logits": [3, 4, 30],
+        "sentence_order_logits": [3, 2],
+    }
+
+
+def test_masked_positions_are_scored_as_among_all_positions(tiny_config, randomized, batch):
+    model = randomized(AlbertForPreTraining(tiny_config))
+    positions = batch["masked_lm_positions"]
+    everything = model({name: values for name, values in batch.items() if name != "masked_lm_positions"})
+    picked = np.take_along_axis(everything["masked_lm_logits"].numpy(), positions.numpy()[..., None], axis=1)
+    np.testing.assert_allclose(model(batch)["masked_lm_logits"], picked, rtol=1e-5, atol=1e-5)
+
+
+def test_sequence_classification_scores_the_pooled_output(tiny_config, randomized, batch):
+    model = randomized(AlbertForSequenceClassification(tiny_config, num_labels=3))
+    logits = model(batch)["logits"]
+    assert logits.shape == (3, 3)
+    np.testing.assert_allclose(logits, head_of(model, model.encoder(batch)["pooled_output"]), rtol=1e-5, atol=1e-5)
+
+
+def test_token_classification_scores_every_position(tiny_config, randomized, batch):
+    model = randomized(AlbertForTokenClassification(tiny_config, num_labels=5))
+    logits = model(batch)["logits"]
+    assert logits.shape == (3, 10, 5)
+    np.testing.assert_allclose(logits, head_of(model, model.encoder(batch)["sequence_output"]), rtol=1e-5, atol=1e-5)
+
+
+def test_question_answering_scores_first_and_last_positions(tiny_config, randomized, batch):
+    model = randomized(AlbertForQuestionAnswering(tiny_config))
+    outputs = model(batch)
+    expected = head_of(model, model.encoder(batch)["sequence_output"])
+    assert outputs.keys() == {"start_logits", "end_logits"}
+    np.testing.assert_allclose(outputs["start_logits"], expected[..., 0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(outputs["end_logits"], expected[..., 1], rtol=1e-5, atol=1e-5)
+
+
+def test_multiple_choice_scores_each_choice_by_itself(tiny_config, randomized, batch):
+    model = randomized(AlbertForMultipleChoice(tiny_config))
+    logits = model(choices(batch))["logits"]
+    alone = head_of(model, model.encoder(batch)["pooled_output"])[:, 0]
+    np.testing.assert_allclose(logits, np.stack([alone, np.roll(alone, 1)], axis=1), rtol=1e-5, atol=1e-5)
+
+
+MODELS = {
+    "pre-training": AlbertForPreTraining,
+    "sequence classification": lambda config, **kwargs: AlbertForSequenceClassification(config, 3, **kwargs),
+    "token classification": lambda config, **kwargs: AlbertForTokenClassification(config, 3, **kwargs),
+    "question answering": AlbertForQuestionAnswering,
+    "multiple choice": AlbertForMultipleChoice,
+}
+
+
+def inputs_of(use, batch):
+    return choices(batch) if use == "multiple choice" else batch
+
+
+@pytest.mark.parametrize("use", MODELS)
+def test_what_else_a_batch_holds_is_left_alone(tiny_config, randomized, batch, use):
+    model = randomized(MODELS[use](tiny_config))
+    inputs = inputs_of(use, batch)
+    expected = model(inputs)
+    for name, values in model({**inputs, "labels": tf.constant([0, 2, 1])}).items():
+        np.testing.assert_array_equal(values, expected[name], err_msg=name)
+
+
+@pytest.mark.parametrize("use", MODELS)
+def test_bfloat16_keeps_variables_and_logits_in_float32(tiny_config, randomized, batch, use):
+    inputs = inputs_of(use, batch)
+    expected = randomized(MODELS[use](tiny_config))(inputs)
+    model = randomized(MODELS[use](tiny_config, dtype="mixed_bfloat16"))
+    outputs = model(inputs)
+    assert {variable.dtype for variable in named_variables(model).values()} == {tf.float32}
+    for name, values in outputs.items():
+        assert values.dtype == (tf.float32 if name.endswith("logits") else tf.bfloat16), name
+        # bfloat16 has 8 significant bits; outputs are of the order of 1.
+        difference = np.abs(tf.cast(values, tf.float32).numpy() - expected[name].numpy())
+        assert 0 < difference.mean() < 0.02, name
+        assert difference.max() < 0.2, name
+
+
+def gradients_of(model, inputs):
+    """Returns the gradient of every variable, of a loss in which each logit has a weight of its own."""
+    random = np.random.default_rng(2)
+    variables = named_variables(model)
+    with tf.GradientTape() as tape:
+        outputs = model(inputs)
+        losses = [
+            tf.reduce_sum(values * random.normal(size=values.shape).astype(np.float32))
+            for name, values in outputs.items()
+            if name.endswith("logits")
+        ]
+        loss = tf.add_n(losses)
+    return dict(zip(variables, tape.gradient(loss, list(variables.values()))))
+
+
+@pytest.mark.parametrize("use", MODELS)
+def test_gradients_reach_every_variable(tiny_config, randomized, batch, use):
+    model = randomized(MODELS[use](tiny_config))
+    gradients = gradients_of(model, inputs_of(use, batch))
+    if use in ("token classification", "question answering"):  # which have no use for the pooler
+        assert gradients.pop("encoder/pooler/kernel") is gradients.pop("encoder/pooler/bias") is None
+    assert_all_learn(gradients)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"sharing": "attention"}, {"sharing": "ffn"}, {"sharing": "none"}, {"num_hidden_groups": 2, "inner_group_num": 2}],
+    ids=str,
+)
+def test_gradients_reach_every_layer_however_shared(tiny_config, randomized, batch, changes):
+    model = randomized(AlbertForPreTraining(tiny_config.replace(num_hidden_layers=3, **changes)))
+    assert_all_learn(gradients_of(model, batch))
+
+
+def assert_all_learn(gradients):
+    for name, gradient in gradients.items():
+        assert gradient is not None, name
+        gradient = tf.convert_to_tensor(gradient).numpy()  # that of a gather is sparse
+        assert np.isfinite(gradient).all(), name
+        # Softmax does not see what a bias of the keys adds to all scores of a query.
+        if not name.endswith("key/bias"):
+            assert np.abs(gradient).max() > 1e-4, name
+
+
+def test_gradient_of_tied_embeddings_adds_up_both_uses(tiny_config, randomized, batch):
+    model = randomized(AlbertForPreTraining(tiny_config))
+    gradient = tf.convert_to_tensor(gradients_of(model, batch)["encoder/embeddings/word_embeddings"]).numpy()
+    unseen = sorted(set(range(30)) - set(batch["input_ids"].numpy().ravel()))
+    assert unseen
+    assert (np.abs(gradient[unseen]).max(axis=1) > 0).all()  # as outputs

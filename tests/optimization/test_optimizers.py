@@ -1,0 +1,172 @@
+"""LAMB and AdamW against the algorithms written out in NumPy, in float64."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.modeling.layers import named_variables
+from albert_tf.optimization import AdamW, Lamb, LearningRateSchedule, make_optimizer
+
+SCHEDULE = LearningRateSchedule(0.1, num_train_steps=100, num_warmup_steps=3)
+SHAPES = {
+    "encoder/query/kernel": [4, 3],
+    "encoder/query/bias": [3],
+    "encoder/layer_norm/gamma": [3],
+    "embeddings/word_embeddings": [5, 2],
+    "head/output_bias": [5],
+}
+DECAYED = {"encoder/query/kernel", "embeddings/word_embeddings"}
+
+
+def reference_update(kind, weights, moments, gradients, step, *, weight_decay, bias_correction):
+    """Changes weights and moments in place by one step, step 0 being the first (You et al., 2020; paper's settings)."""
+    rate = 0.1 * (step + 1) / 3 if step < 3 else 0.1 * (1 - (step - 3) / 97)
+    norm = np.sqrt(sum((gradient**2).sum() for gradient in gradients.values()))
+    for name, gradient in gradients.items():
+        gradient = gradient / max(1.0, norm)
+        m, v = moments[name]
+        m[...] = 0.9 * m + 0.1 * gradient
+        v[...] = 0.999 * v + 0.001 * gradient**2
+        if bias_correction:
+            m, v = m / (1 - 0.9 ** (step + 1)), v / (1 - 0.999 ** (step + 1))
+        update = m / (np.sqrt(v) + 1e-6)
+        if name in DECAYED:
+            update = update + weight_decay * weights[name]
+            norms = np.linalg.norm(weights[name]), np.linalg.norm(update)
+            if kind == "lamb" and min(norms) > 0:
+                update = update * norms[0] / norms[1]
+        weights[name] -= rate * update
+    return norm
+
+
+def make_weights(seed=0):
+    random = np.random.default_rng(seed)
+    return {name: random.normal(size=shape) for name, shape in SHAPES.items()}
+
+
+def make_variables(weights):
+    return {name: tf.Variable(values, dtype=tf.float32) for name, values in weights.items()}
+
+
+def as_tensors(values):
+    return {name: tf.constant(value, tf.float32) for name, value in values.items()}
+
+
+@pytest.mark.parametrize("kind", ["lamb", "adamw"])
+@pytest.mark.parametrize("bias_correction", [False, True])
+@pytest.mark.parametrize("gradient_scale", [10.0, 0.01])  # clipped, not clipped
+@pytest.mark.parametrize("weight_decay", [0.01, 0.0])
+def test_steps_equal_the_reference(kind, bias_correction, gradient_scale, weight_decay):
+    random = np.random.default_rng(1)
+    options = {"weight_decay": weight_decay, "bias_correction": bias_correction}
+    weights = make_weights()
+    moments = {name: (np.zeros(shape), np.zeros(shape)) for name, shape in SHAPES.items()}
+    variables = make_variables(weights)
+    optimizer = make_optimizer(kind, variables, SCHEDULE, **options)
+    apply = tf.function(optimizer.apply)
+    for step in range(6):
+        gradients = {name: gradient_scale * random.normal(size=shape) for name, shape in SHAPES.items()}
+        norm = reference_update(kind, weights, moments, gradients, step, **options)
+        found_norm = apply(as_tensors(gradients), tf.constant(step))
+        assert float(found_norm) == pytest.approx(norm, rel=1e-5)  # before clipping
+        for name, values in weights.items():
+            np.testing.assert_allclose(variables[name], values, rtol=1e-4, atol=1e-5, err_msg=f"{name}, step {step}")
+    for name, (m, v) in moments.items():
+        np.testing.assert_allclose(optimizer.first_moments[name], m, rtol=1e-4, atol=1e-7)
+        np.testing.assert_allclose(optimizer.second_moments[name], v, rtol=1e-4, atol=1e-10)
+
+
+def apply_once(optimizer_class, weights, gradients, **options):
+    """Returns the weights after one step with rate 0.1."""
+    variables = make_variables(weights)
+    optimizer = optimizer_class(variables, LearningRateSchedule(0.1, num_train_steps=10), **options)
+    optimizer.apply(as_tensors(gradients), tf.constant(0))
+    return {name: variable.numpy() for name, variable in variables.items()}
+
+
+@pytest.mark.parametrize(("optimizer_class", "decay"), [(AdamW, 0.1 * 0.01), (Lamb, 0.1)])
+def test_all_but_biases_and_layer_norms_decay(optimizer_class, decay):
+    model = AlbertForPreTraining(AlbertConfig(30, 8, 16, 1, num_attention_heads=2, intermediate_size=16))
+    ones = {name: np.ones(variable.shape) for name, variable in named_variables(model).items()}
+    zeros = {name: np.zeros_like(values) for name, values in ones.items()}
+    # Without a gradient, the update is the weight decay alone; LAMB scales it to the norm of the weights.
+    for name, values in apply_once(optimizer_class, ones, zeros).items():
+        kept = 1 - decay if name.endswith(("kernel", "embeddings")) else 1.0
+        np.testing.assert_allclose(values, kept, rtol=1e-6, err_msg=name)
+
+
+def test_lamb_moves_each_variable_by_its_own_norm():
+    weights = make_weights()
+    gradients = make_weights(seed=1)
+    for name, values in apply_once(Lamb, weights, gradients).items():
+        moved = np.linalg.norm(values - weights[name]) / np.linalg.norm(weights[name])
+        assert (moved == pytest.approx(0.1, rel=1e-4)) == (name in DECAYED), name
+
+
+def test_lamb_does_not_adapt_weights_of_zero():
+    weights = {name: np.zeros(shape) for name, shape in SHAPES.items()}
+    gradients = make_weights(seed=1)
+    expected = apply_once(AdamW, weights, gradients)
+    for name, values in apply_once(Lamb, weights, gradients).items():
+        assert np.abs(values).max() > 0
+        np.testing.assert_array_equal(values, expected[name], err_msg=name)
+
+
+@pytest.mark.parametrize("optimizer_class", [AdamW, Lamb])
+def test_nothing_moves_without_gradient_and_weight_decay(optimizer_class):
+    weights = make_weights()
+    zeros = {name: np.zeros(shape) for name, shape in SHAPES.items()}
+    for start in (weights, zeros):
+        for name, values in apply_once(optimizer_class, start, zeros, weight_decay=0.0, bias_correction=True).items():
+            np.testing.assert_array_equal(values, start[name].astype(np.float32), err_msg=name)
+
+
+@pytest.mark.parametrize("clip_norm", [0.5, 2.0])
+def test_gradients_are_clipped_to_the_norm_asked_for(clip_norm):
+    variables = make_variables(make_weights())
+    optimizer = AdamW(variables, SCHEDULE, beta_1=0.0, clip_norm=clip_norm)  # so that the moment is the gradient
+    optimizer.apply(as_tensors({name: 100 * values for name, values in make_weights(1).items()}), tf.constant(0))
+    found = np.sqrt(sum((moment.numpy() ** 2).sum() for moment in optimizer.first_moments.values()))
+    assert found == pytest.approx(clip_norm, rel=1e-5)
+
+
+def test_replicas_stay_equal_to_a_single_device():
+    weights, gradients = make_weights(), make_weights(seed=1)
+    expected = apply_once(Lamb, weights, gradients)
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    with strategy.scope():
+        variables = make_variables(weights)
+        optimizer = Lamb(variables, LearningRateSchedule(0.1, num_train_steps=10))
+
+    @tf.function
+    def step():
+        return strategy.run(lambda: optimizer.apply(as_tensors(gradients), tf.constant(0)))
+
+    step()
+    for name, variable in variables.items():
+        for copy in strategy.experimental_local_results(variable):
+            np.testing.assert_allclose(copy, expected[name], rtol=1e-6, atol=1e-7, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("weight_decay", -0.01),
+        ("beta_1", 1.0),
+        ("beta_2", -0.1),
+        ("epsilon", 0.0),
+        ("clip_norm", 0.0),
+        ("clip_norm", float("nan")),
+    ],
+)
+def test_bad_option_is_refused_by_name(name, value):
+    with pytest.raises(InputError, match=rf"^{name} must .* Received: {value}$"):
+        make_optimizer("lamb", {}, SCHEDULE, **{name: value})
+
+
+def test_unknown_optimizer_is_refused():
+    with pytest.raises(InputError, match=r"one of adamw, lamb\. Received: sgd"):
+        make_optimizer("sgd", {}, SCHEDULE)

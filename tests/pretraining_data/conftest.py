@@ -1,0 +1,129 @@
+"""A tiny vocabulary whose pieces are plain to see, random documents in it, and shards made of them."""
+
+import dataclasses
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import settings
+
+from albert_tf.pretraining_data.builder import BuilderOptions, build, shard_paths
+from albert_tf.pretraining_data.corpus import CorpusReader
+from albert_tf.pretraining_data.masking import MaskingOptions
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.vocabulary import Vocabulary
+
+# How long a test takes says nothing about the code: the first call of a TensorFlow op takes longer than all others.
+settings.register_profile("without_deadline", deadline=None)
+settings.load_profile("without_deadline")
+
+SYLLABLES = "가나다라마바사아자차카타파하거너더러머버"
+
+
+@pytest.fixture(scope="session")
+def tiny_tokenizer() -> KoreanWordPieceTokenizer:
+    """One piece a syllable: 가나다 becomes 가 ##나 ##다. The syllable 뷁 is unknown."""
+    reserved = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]"]
+    return KoreanWordPieceTokenizer(Vocabulary([*reserved, *SYLLABLES, *(f"##{syllable}" for syllable in SYLLABLES)]))
+
+
+def _random_documents(num_documents, num_sentences=(2, 8), num_words=(1, 6), seed=7):
+    random = np.random.default_rng(seed)
+
+    def draw(low, high, make):
+        return [make() for _ in range(random.integers(low, high))]
+
+    def word():
+        return "".join(random.choice(list(SYLLABLES), size=random.integers(1, 4)))
+
+    return [draw(*num_sentences, lambda: " ".join(draw(*num_words, word))) for _ in range(num_documents)]
+
+
+@pytest.fixture(scope="session")
+def random_documents():
+    """Makes a list of documents, each a list of sentences; sizes are half-open ranges."""
+    return _random_documents
+
+
+@pytest.fixture(scope="session")
+def write_corpus():
+    """Writes documents as the corpus format has them."""
+
+    def write(path, documents):
+        path.write_text("\n\n".join("\n".join(sentences) for sentences in documents) + "\n", encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def build_shards(tiny_tokenizer, write_corpus):
+    """Builds shards in folder/data out of documents; returns manifest, train_paths, held_out_paths and folder."""
+
+    def build_in(folder, documents, num_shards=1, max_predictions_per_seq=5, **options):
+        folder.mkdir(exist_ok=True)
+        data = folder / "data"
+        train_paths = shard_paths(str(data / "train.tfrecord"), num_shards)
+        defaults = {"max_seq_length": 32, "held_out_fraction": 0.3}
+        options = BuilderOptions(masking_options=MaskingOptions(max_predictions_per_seq), **(defaults | options))
+        held_out_paths = [str(data / "held_out.tfrecord")] if options.held_out_fraction else []
+        reader = CorpusReader([write_corpus(folder / "corpus.txt", documents)])
+        manifest = build(reader, tiny_tokenizer, options, train_paths, held_out_paths)
+        return types.SimpleNamespace(
+            manifest=manifest, train_paths=train_paths, held_out_paths=held_out_paths, folder=data
+        )
+
+    return build_in
+
+
+@pytest.fixture(scope="session")
+def dynamic_shards(build_shards, tmp_path_factory):
+    """Three shards of unmasked training examples and one of masked held-out ones; look, don't touch."""
+    return build_shards(tmp_path_factory.mktemp("dynamic"), _random_documents(60), num_shards=3)
+
+
+@pytest.fixture(scope="session")
+def static_shards(build_shards, tmp_path_factory):
+    """Masked training and held-out examples; look, don't touch."""
+    return build_shards(tmp_path_factory.mktemp("static"), _random_documents(30), masking="static", dupe_factor=3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """An example as it was before masking: the pieces of both segments in the order of the text."""
+
+    features: dict[str, np.ndarray]
+    earlier: list[int]
+    later: list[int]
+
+
+@pytest.fixture(scope="session")
+def read_records():
+    """Reads shards without the package's reader, and undoes masks and swaps."""
+
+    def features_of(serialized):
+        lists = tf.train.Example.FromString(serialized).features.feature
+        return {
+            name: np.array(feature.float_list.value if feature.HasField("float_list") else feature.int64_list.value)
+            for name, feature in lists.items()
+        }
+
+    def read(paths):
+        records = []
+        for serialized in tf.data.TFRecordDataset(paths).as_numpy_iterator():
+            features = features_of(serialized)
+            ids = features["input_ids"].copy()
+            for position, original in zip(features.get("masked_lm_positions", []), features.get("masked_lm_ids", [])):
+                if position:
+                    ids[position] = original
+            is_second = features["segment_ids"] == 1
+            is_first = (features["input_mask"] == 1) & ~is_second
+            # Without [CLS] and the two [SEP].
+            segments = [ids[is_first][1:-1].tolist(), ids[is_second][:-1].tolist()]
+            if features["next_sentence_labels"][0]:
+                segments.reverse()
+            records.append(Record(features, *segments))
+        return records
+
+    return read

@@ -1,0 +1,306 @@
+"""Shards hold the whole corpus, split by document, the same each time; failures leave nothing half-written."""
+
+import collections
+import dataclasses
+import itertools
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.pretraining_data import builder
+from albert_tf.pretraining_data.builder import MANIFEST_FILE, BuilderOptions, build, shard_paths
+from albert_tf.pretraining_data.corpus import CorpusReader
+from albert_tf.pretraining_data.masking import MaskingOptions
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+
+WHOLE_DOCUMENTS = {"max_seq_length": 160, "short_seq_prob": 0.0}  # long enough that each is one example
+
+
+def contents_of(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def document_ids(documents, tokenizer):
+    """The pieces of each document, as tuples."""
+    return [tuple(tokenizer.encode_ids(sentences).flat_values.numpy().tolist()) for sentences in documents]
+
+
+def whole_ids(records):
+    return [(*record.earlier, *record.later) for record in records]
+
+
+@pytest.mark.parametrize("masking", ["dynamic", "static"])
+def test_same_seed_gives_same_bytes(build_shards, random_documents, tmp_path, masking):
+    def build_once(name, seed):
+        shards = build_shards(
+            tmp_path / name, random_documents(20), num_shards=2, masking=masking, dupe_factor=2, random_seed=seed
+        )
+        return contents_of(shards.folder)
+
+    first, again, other = build_once("first", 1), build_once("again", 1), build_once("other", 2)
+    assert first == again
+    assert first.keys() == other.keys()
+    for name in [name for name in first if name.endswith(".tfrecord")]:
+        assert first[name] != other[name]
+
+
+def test_held_out_documents_do_not_depend_on_the_seed(build_shards, random_documents, read_records, tmp_path):
+    def held_out(seed):
+        shards = build_shards(tmp_path / f"seed{seed}", random_documents(30), random_seed=seed, **WHOLE_DOCUMENTS)
+        return sorted(whole_ids(read_records(shards.held_out_paths)))
+
+    assert held_out(1) == held_out(2)
+
+
+def test_splits_share_no_document_and_lose_none(build_shards, random_documents, read_records, tmp_path, tiny_tokenizer):
+    documents = random_documents(100)
+    documents += documents[:20]  # a document that stands twice must fall to one split twice
+    shards = build_shards(tmp_path, documents, num_shards=3, dupe_factor=2, **WHOLE_DOCUMENTS)
+    train = collections.Counter(whole_ids(read_records(shards.train_paths)))
+    held_out = collections.Counter(whole_ids(read_records(shards.held_out_paths)))
+    assert train.keys().isdisjoint(held_out)
+    assert collections.Counter({ids: count // 2 for ids, count in train.items()}) + held_out == collections.Counter(
+        document_ids(documents, tiny_tokenizer)
+    )
+    assert all(count % 2 == 0 for count in train.values())
+    assert held_out.total() == pytest.approx(0.3 * 120, abs=15)
+
+
+def test_swapped_examples_have_label_one(build_shards, random_documents, read_records, tmp_path, tiny_tokenizer):
+    documents = random_documents(100)
+    shards = build_shards(tmp_path, documents, **WHOLE_DOCUMENTS)
+    records = read_records(shards.train_paths)
+    # Undoing the swap where the label says so gave whole documents (above); here both kinds must be there.
+    assert {*whole_ids(records)} < {*document_ids(documents, tiny_tokenizer)}
+    assert 0.3 < np.mean([record.features["next_sentence_labels"][0] for record in records]) < 0.7
+
+
+def test_duplicates_are_cut_and_masked_anew(build_shards, random_documents, read_records, tmp_path):
+    options = WHOLE_DOCUMENTS | {"masking": "static", "dupe_factor": 10, "held_out_fraction": 0.0}
+    shards = build_shards(tmp_path, random_documents(2, num_sentences=(7, 8)), **options)
+    by_document = collections.defaultdict(list)
+    for record in read_records(shards.train_paths):
+        by_document[(*record.earlier, *record.later)].append(record)
+    for records in by_document.values():
+        assert len(records) == 10
+        assert len({len(record.earlier) for record in records}) > 1
+        assert len({tuple(record.features["masked_lm_positions"]) for record in records}) > 5
+
+
+def test_manifest_agrees_with_corpus_and_shards(build_shards, random_documents, read_records, tmp_path, tiny_tokenizer):
+    documents = random_documents(80, num_sentences=(1, 6))
+    documents[3] = ["\u200b", "가나 뷁다 라.", "마바"]  # nothing, an unknown word and an unknown mark
+    documents[4] = ["\u200b"]
+    shards = build_shards(tmp_path, documents, num_shards=3, dupe_factor=2)
+    manifest = shards.manifest
+    assert json.loads((shards.folder / MANIFEST_FILE).read_text(encoding="utf-8")) == json.loads(json.dumps(manifest))
+
+    sentences = [sentence for sentence in itertools.chain(*documents) if sentence != "\u200b"]
+    all_words = " ".join(sentences).replace(".", " .").split()
+    unknown = [word for word in all_words if "뷁" in word or word == "."]
+    assert manifest["documents"] == 80
+    assert manifest["one_sentence_documents"] == sum(
+        len(document) == 1 and document != ["\u200b"] for document in documents
+    )
+    assert manifest["sentences"] == len(sentences)
+    assert manifest["words"] == len(all_words)
+    assert manifest["tokens"] == sum(len(word) for word in all_words) - len("뷁다") + 1
+    assert manifest["unknown_word_rate"] == round(len(unknown) / len(all_words), 6)
+    assert manifest["bad_lines"] == 0
+    assert manifest["input_files"] == ["corpus.txt"]
+    assert manifest["vocab_size"] == len(tiny_tokenizer.vocabulary)
+    assert manifest["tokenizer"]["identity"] == tiny_tokenizer.identity
+    assert (manifest["max_seq_length"], manifest["max_predictions_per_seq"]) == (32, 5)
+    expected_options = BuilderOptions(32, MaskingOptions(5), dupe_factor=2, held_out_fraction=0.3)
+    assert manifest["options"] == dataclasses.asdict(expected_options)
+
+    splits = manifest["splits"]
+    assert splits["train"]["documents"] + splits["held_out"]["documents"] == 80
+    for name, paths in (("train", shards.train_paths), ("held_out", shards.held_out_paths)):
+        records = read_records(paths)
+        lengths = [record.features["input_mask"].sum() for record in records]
+        assert splits[name]["files"] == [pathlib.Path(path).name for path in paths]
+        assert splits[name]["examples"] == len(records)
+        assert splits[name]["examples_per_shard"] == [len(read_records([path])) for path in paths]
+        assert splits[name]["mean_tokens_per_example"] == pytest.approx(np.mean(lengths), abs=0.01)
+        labels = [record.features["next_sentence_labels"][0] for record in records]
+        assert splits[name]["share_swapped"] == pytest.approx(np.mean(labels), abs=1e-4)
+    assert splits["train"]["masking"] == "dynamic"
+    assert splits["held_out"]["masking"] == "static"
+    assert splits["train"].keys() & {"share_masked", "unigram_entropy"} == set()
+
+
+@pytest.mark.parametrize("split", ["train", "held_out"])
+def test_masked_split_reports_its_masks_and_entropy(static_shards, read_records, split):
+    summary = static_shards.manifest["splits"][split]
+    records = read_records(static_shards.train_paths if split == "train" else static_shards.held_out_paths)
+    masked = sum(record.features["masked_lm_weights"].sum() for record in records)
+    tokens = sum(record.features["input_mask"].sum() for record in records)
+    assert summary["share_masked"] == pytest.approx(masked / tokens, abs=1e-4)
+    _, counts = np.unique(np.concatenate(whole_ids(records)), return_counts=True)
+    shares = counts / counts.sum()
+    assert summary["unigram_entropy"] == pytest.approx(-np.sum(shares * np.log(shares)), abs=1e-4)
+
+
+def test_bad_lines_are_counted(build_shards, tiny_tokenizer, tmp_path):
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_bytes("가나\n다라\n".encode() + b"\xff\n" + "마바\n".encode())
+    reader = CorpusReader([str(corpus)], on_bad_text="skip")
+    options = BuilderOptions(16, MaskingOptions(2), held_out_fraction=0.0)
+    manifest = build(reader, tiny_tokenizer, options, [str(tmp_path / "train.tfrecord")], [])
+    assert (manifest["bad_lines"], manifest["sentences"]) == (1, 3)
+
+
+def test_tokenizer_travels_with_the_shards(static_shards, tiny_tokenizer):
+    assert KoreanWordPieceTokenizer.load(static_shards.folder).identity == tiny_tokenizer.identity
+
+
+def test_examples_are_shuffled_over_and_inside_shards(
+    build_shards, random_documents, read_records, tmp_path, tiny_tokenizer
+):
+    documents = random_documents(90)
+    shards = build_shards(tmp_path, documents, num_shards=3, held_out_fraction=0.0, **WHOLE_DOCUMENTS)
+    numbers = {ids: number for number, ids in enumerate(document_ids(documents, tiny_tokenizer))}
+    for path in shards.train_paths:
+        order = [numbers[ids] for ids in whole_ids(read_records([path]))]
+        assert 15 < len(order) < 45
+        assert order != sorted(order)
+        assert min(order) < 30 and max(order) >= 60
+
+
+def test_large_corpus_is_encoded_in_batches_without_mixing_documents(
+    build_shards, random_documents, read_records, tmp_path, tiny_tokenizer, monkeypatch
+):
+    monkeypatch.setattr(builder, "_SENTENCES_PER_BATCH", 7)
+    monkeypatch.setattr(builder, "_RECORDS_PER_MASKED_BATCH", 4)
+    documents = random_documents(25, num_sentences=(2, 12))
+    options = WHOLE_DOCUMENTS | {"max_seq_length": 256, "masking": "static", "held_out_fraction": 0.0}
+    shards = build_shards(tmp_path, documents, **options)
+    records = read_records(shards.train_paths)
+    assert sorted(whole_ids(records)) == sorted(document_ids(documents, tiny_tokenizer))
+    # Batches draw masks of their own.
+    assert len({tuple(record.features["masked_lm_positions"]) for record in records}) > 20
+
+
+def test_shard_paths_number_shards_before_the_extension():
+    assert shard_paths("data/train.tfrecord", 1) == ["data/train.tfrecord"]
+    assert shard_paths("data/train.tfrecord", 2) == [
+        "data/train-00000-of-00002.tfrecord",
+        "data/train-00001-of-00002.tfrecord",
+    ]
+
+
+def _bad_line_at_the_end(corpus, monkeypatch):
+    with open(corpus, "ab") as file:
+        file.write(b"\n\xff\n")
+    return InputError
+
+
+def _failure_while_the_last_split_is_masked(corpus, monkeypatch):
+    real_mask_batch, calls = builder.mask_batch, itertools.count()
+
+    def mask_batch(*arguments):
+        if next(calls) == 1:
+            raise MemoryError
+        return real_mask_batch(*arguments)
+
+    monkeypatch.setattr(builder, "mask_batch", mask_batch)
+    return MemoryError
+
+
+@pytest.fixture
+def rebuild(tmp_path, write_corpus, random_documents, tiny_tokenizer):
+    """Builds into tmp_path/data; `prepare` may break something first, and says which error is to come."""
+    corpus, data = tmp_path / "corpus.txt", tmp_path / "data"
+    write_corpus(corpus, random_documents(20))
+
+    def build_again(seed=1, prepare=None, monkeypatch=None):
+        options = BuilderOptions(32, MaskingOptions(5), masking="static", held_out_fraction=0.3, random_seed=seed)
+        reader = CorpusReader([str(corpus)])
+        train_paths = shard_paths(str(data / "train.tfrecord"), 2)
+        expected_error = prepare(corpus, monkeypatch) if prepare else None
+        arguments = (reader, tiny_tokenizer, options, train_paths, [str(data / "held_out.tfrecord")])
+        if expected_error is None:
+            build(*arguments)
+        else:
+            with pytest.raises(expected_error):
+                build(*arguments)
+        return contents_of(data)
+
+    return build_again
+
+
+failures = pytest.mark.parametrize("prepare", [_bad_line_at_the_end, _failure_while_the_last_split_is_masked])
+
+
+@failures
+def test_failure_leaves_nothing(rebuild, prepare, monkeypatch):
+    assert rebuild(1, prepare, monkeypatch) == {}
+
+
+@failures
+def test_failure_leaves_old_shards_as_they_were(rebuild, prepare, monkeypatch):
+    before = rebuild(1)
+    assert rebuild(2, prepare, monkeypatch) == before
+
+
+def test_manifest_is_away_while_shards_are_replaced_and_comes_last(rebuild, monkeypatch):
+    rebuild(1)
+    real_rename, renamed = tf.io.gfile.rename, []
+
+    def rename(source, target, overwrite=False):
+        target = pathlib.Path(target)
+        assert not (target.parent / MANIFEST_FILE).exists()
+        real_rename(source, str(target), overwrite)
+        renamed.append(target.name)
+
+    monkeypatch.setattr(tf.io.gfile, "rename", rename)
+    rebuild(2)
+    assert sorted(renamed[:3]) == [
+        "held_out.tfrecord",
+        "train-00000-of-00002.tfrecord",
+        "train-00001-of-00002.tfrecord",
+    ]
+    assert renamed[-1] == MANIFEST_FILE
+
+
+def test_failure_while_shards_are_replaced_leaves_no_manifest(rebuild, monkeypatch):
+    rebuild(1)
+    real_rename = tf.io.gfile.rename
+
+    def rename(source, target, overwrite=False):
+        if target.endswith("00001-of-00002.tfrecord"):
+            raise OSError("disk went away")
+        real_rename(source, target, overwrite)
+
+    monkeypatch.setattr(tf.io.gfile, "rename", rename)
+    left = rebuild(2, lambda corpus, monkeypatch: OSError)
+    assert MANIFEST_FILE not in left
+    assert not [name for name in left if name.endswith((".temporary", ".unshuffled"))]
+
+
+@pytest.mark.parametrize(
+    ("documents", "options", "message"),
+    [
+        ([], {}, "no text in .*corpus.txt; write one sentence a line"),
+        ([["\u200b", "\u200b"]], {}, "no text in"),
+        ([["가"], ["나"]], {}, "every document in .*corpus.txt has only one sentence"),
+        ([["가", "나"]], {"held_out_fraction": 1e-9}, "no document fell to the held_out split"),
+        ([["가", "나"]], {"held_out_fraction": 1 - 1e-9}, "no document fell to the train split"),
+        ([["가", "나"]] * 3, {"num_shards": 8, "held_out_fraction": 0.0}, "8 shards"),
+    ],
+)
+def test_corpus_that_makes_no_shards_is_refused(build_shards, tmp_path, documents, options, message):
+    with pytest.raises(InputError, match=message):
+        build_shards(tmp_path, documents, **options)
+    assert contents_of(tmp_path / "data") == {}
+
+
+def test_folder_that_cannot_be_written_is_named(build_shards, random_documents, tmp_path):
+    (tmp_path / "data").write_text("a file where the folder should be")
+    with pytest.raises(InputError, match=f"can't write {tmp_path}/data"):
+        build_shards(tmp_path, random_documents(3))

@@ -1,0 +1,231 @@
+"""create_pretraining_data.py turns a corpus into shards that can be found again; a mistake costs one sentence."""
+
+import json
+import pathlib
+import unicodedata
+
+import pytest
+
+from albert_tf.config import AlbertConfig
+from albert_tf.pretraining_data.shards import find_shards
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.vocabulary import Vocabulary
+
+
+@pytest.fixture
+def workspace(tmp_path, tiny_tokenizer, write_corpus, random_documents):
+    """A folder with corpus.txt and vocab/vocab.txt."""
+    tiny_tokenizer.save(tmp_path / "vocab")
+    write_corpus(tmp_path / "corpus.txt", random_documents(40))
+    return tmp_path
+
+
+@pytest.fixture
+def create(run_script, workspace):
+    """Runs the script on the workspace's corpus, into the folder data; flags may be replaced or added."""
+
+    def run(**flag_values):
+        defaults = {
+            "input_file": workspace / "corpus.txt",
+            "vocab_file": workspace / "vocab" / "vocab.txt",
+            "output_file": workspace / "data" / "train.tfrecord",
+            "max_seq_length": 32,
+            "held_out_fraction": 0.3,
+        }
+        return run_script("create_pretraining_data.py", **(defaults | flag_values))
+
+    return run
+
+
+@pytest.fixture
+def read_manifest(workspace):
+    """Reads the manifest that the script wrote."""
+    return lambda: json.loads((workspace / "data" / "manifest.json").read_text(encoding="utf-8"))
+
+
+def contents_of(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def refuses(create, workspace):
+    """Checks that the script ends in one sentence that says `message`, and that no file is touched."""
+
+    def check(message, **flag_values):
+        before = contents_of(workspace)
+        result = create(**flag_values)
+        assert result.code != 0
+        assert result.errors.startswith("error: ")
+        assert result.errors.count("\n") == 1 and result.errors.endswith("\n")
+        assert message in result.errors
+        assert contents_of(workspace) == before
+
+    return check
+
+
+def test_shards_can_be_found_and_the_summary_is_true(create, read_manifest, workspace, tiny_tokenizer):
+    result = create(num_shards=2)
+    assert (result.code, result.errors) == (0, "")
+    data = workspace / "data"
+    manifest = read_manifest()
+    assert "40 documents" in result.output
+    for name, split in manifest["splits"].items():
+        assert f"{name}: {split['examples']} examples" in result.output
+    assert sorted(contents_of(data)) == [
+        "held_out.tfrecord",
+        "manifest.json",
+        "tokenizer.json",
+        "train-00000-of-00002.tfrecord",
+        "train-00001-of-00002.tfrecord",
+        "vocab.txt",
+    ]
+    config = AlbertConfig(
+        vocab_size=len(tiny_tokenizer.vocabulary), hidden_size=16, num_attention_heads=2, intermediate_size=32
+    )
+    found = find_shards([str(data / "*.tfrecord")], [], None, None, config)
+    assert len(found.train_paths) == 2
+    # Masking is dynamic unless asked otherwise, and masks 15% of the longest sequence.
+    assert not found.train_options.is_static
+    assert found.train_options.max_predictions_per_seq == 5
+
+
+def test_flags_reach_the_builder(create, read_manifest):
+    flag_values = {
+        "masking": "static",
+        "do_whole_word_mask": False,
+        "ngram": 2,
+        "favor_shorter_ngram": False,
+        "max_predictions_per_seq": 4,
+        "masked_lm_prob": 0.2,
+        "short_seq_prob": 0.3,
+        "dupe_factor": 3,
+        "random_seed": 7,
+    }
+    assert create(**flag_values).code == 0
+    options = read_manifest()["options"]
+    masking_options = options.pop("masking_options")
+    assert options | masking_options == flag_values | {"max_seq_length": 32, "held_out_fraction": 0.3}
+
+
+@pytest.mark.parametrize(("masking", "expected"), [("dynamic", 1), ("static", 40)])
+def test_documents_are_repeated_only_where_masks_stay(create, read_manifest, masking, expected):
+    assert create(masking=masking).code == 0
+    manifest = read_manifest()
+    assert manifest["options"]["dupe_factor"] == expected
+    examples = {name: split["examples"] / split["documents"] for name, split in manifest["splits"].items()}
+    assert examples["train"] / examples["held_out"] == pytest.approx(expected, rel=0.5)
+
+
+def test_output_files_may_be_listed_and_inputs_be_globs(
+    create, read_manifest, workspace, write_corpus, random_documents
+):
+    write_corpus(workspace / "corpus2.txt", random_documents(10, seed=8))
+    outputs = [workspace / "data" / name for name in ("a.tfrecord", "b.tfrecord")]
+    assert create(input_file=workspace / "corpus*.txt", output_file=outputs).code == 0
+    manifest = read_manifest()
+    assert manifest["documents"] == 50
+    assert manifest["input_files"] == ["corpus.txt", "corpus2.txt"]
+    assert manifest["splits"]["train"]["files"] == ["a.tfrecord", "b.tfrecord"]
+
+
+def test_without_held_out_documents_there_is_one_split(create, workspace):
+    assert create(held_out_fraction=0).code == 0
+    assert "held_out.tfrecord" not in contents_of(workspace / "data")
+
+
+def test_missing_flags_are_named(refuses):
+    for name in ("input_file", "output_file", "vocab_file"):
+        refuses(f"--{name} is missing", **{name: ""})
+
+
+def test_missing_files_are_named(refuses, workspace):
+    refuses("--input_file: no file matches gone.txt", input_file="gone.txt")
+    refuses(
+        f"--input_file: no file matches {workspace}/*.gz", input_file=[workspace / "corpus.txt", workspace / "*.gz"]
+    )
+    refuses("can't read the vocabulary gone.txt: no such file", vocab_file="gone.txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("", "no text in"), (" \n\n", "no text in"), ("가\n\n나\n", "only one sentence")]
+)
+def test_corpus_without_pairs_is_refused(refuses, workspace, text, message):
+    (workspace / "corpus.txt").write_text(text, encoding="utf-8")
+    refuses(message)
+
+
+@pytest.mark.parametrize("token", ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
+def test_vocabulary_without_a_special_token_is_refused(refuses, workspace, tiny_tokenizer, token):
+    path = workspace / "incomplete.txt"
+    path.write_text("\n".join(piece for piece in tiny_tokenizer.vocabulary.pieces if piece != token), encoding="utf-8")
+    refuses(f"{path} has no {token}", vocab_file=path)
+
+
+def test_unreadable_line_names_file_line_and_flag(refuses, create, read_manifest, workspace):
+    with open(workspace / "corpus.txt", "ab") as file:
+        file.write("\n가나\n".encode() + "가나다".encode("cp949") + "\n다라\n".encode())
+    number = (workspace / "corpus.txt").read_bytes().count(b"\n") - 1
+    refuses(f"{workspace}/corpus.txt, line {number}: not valid UTF-8")
+    refuses("--on_bad_text=skip")
+    assert create(on_bad_text="skip").code == 0
+    assert read_manifest()["bad_lines"] == 1
+
+
+def test_outputs_are_replaced_only_with_overwrite(refuses, create, workspace):
+    assert create(random_seed=1).code == 0
+    before = contents_of(workspace / "data")
+    refuses(f"{workspace}/data/train.tfrecord is there already", random_seed=2)
+    for name in ("train.tfrecord", "held_out.tfrecord"):
+        (workspace / "data" / name).unlink()
+    refuses(f"{workspace}/data/manifest.json is there already", random_seed=2)
+    assert create(random_seed=2, overwrite=True).code == 0
+    after = contents_of(workspace / "data")
+    assert after.keys() == before.keys()
+    assert after["train.tfrecord"] != before["train.tfrecord"]
+
+
+def test_another_vocabulary_in_the_output_folder_is_not_replaced(refuses, create, workspace):
+    other = KoreanWordPieceTokenizer(Vocabulary(["[UNK]", "가"]))
+    other.save(workspace / "data")
+    refuses(f"{workspace}/data/vocab.txt is there already")
+    assert create(overwrite=True).code == 0
+    assert KoreanWordPieceTokenizer.load(workspace / "data").identity != other.identity
+
+
+def test_vocabulary_may_lie_in_the_output_folder(create, workspace):
+    folder = workspace / "vocab"
+    before = contents_of(folder)
+    assert create(output_file=folder / "train.tfrecord").code == 0
+    assert before.items() <= contents_of(folder).items()
+
+
+def test_output_file_that_is_named_twice_is_refused(refuses, workspace):
+    path = workspace / "data" / "a.tfrecord"
+    refuses(f"{path} is named twice", output_file=[path, path])
+    refuses(f"{path} is named twice", output_file=path, held_out_file=path)
+
+
+def test_predictions_must_leave_room_for_other_pieces(refuses):
+    refuses("--max_predictions_per_seq=32 must be less than --max_seq_length=32", max_predictions_per_seq=32)
+    refuses("--max_predictions_per_seq=99 must be less than --max_seq_length=32", max_predictions_per_seq=99)
+
+
+def test_flag_that_contradicts_the_saved_tokenizer_is_refused(refuses):
+    refuses("--do_lower_case=False contradicts", do_lower_case=False)
+
+
+def test_korean_text_survives(create, workspace, sample_corpus, sample_tokenizer, sample_tokenizer_dir, read_records):
+    paths = sample_corpus[:5]
+    assert create(input_file=paths, vocab_file=f"{sample_tokenizer_dir}/vocab.txt", held_out_fraction=0).code == 0
+    text = "".join(pathlib.Path(path).read_text(encoding="utf-8") for path in paths)
+    text = "".join(unicodedata.normalize("NFC", text).lower().split())
+    unknown_id = sample_tokenizer.vocabulary.id_of("[UNK]")
+    segments = [
+        segment
+        for record in read_records([str(workspace / "data" / "train.tfrecord")])
+        for segment in (record.earlier, record.later)
+        if unknown_id not in segment
+    ]
+    assert len(segments) > 50
+    for segment in segments:
+        assert sample_tokenizer.decode(segment).removeprefix("##").replace(" ", "") in text

@@ -1,0 +1,109 @@
+"""Records are what the original's readers expect: its names, dtypes, shapes and layout."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.pretraining_data import records
+
+MAX_SEQ_LENGTH, MAX_PREDICTIONS = 32, 5  # as the shards' fixtures have them
+
+# As the original's run_pretraining.py reads them.
+ORIGINAL_SPEC = {
+    "input_ids": tf.io.FixedLenFeature([MAX_SEQ_LENGTH], tf.int64),
+    "input_mask": tf.io.FixedLenFeature([MAX_SEQ_LENGTH], tf.int64),
+    "segment_ids": tf.io.FixedLenFeature([MAX_SEQ_LENGTH], tf.int64),
+    "masked_lm_positions": tf.io.FixedLenFeature([MAX_PREDICTIONS], tf.int64),
+    "masked_lm_ids": tf.io.FixedLenFeature([MAX_PREDICTIONS], tf.int64),
+    "masked_lm_weights": tf.io.FixedLenFeature([MAX_PREDICTIONS], tf.float32),
+    "next_sentence_labels": tf.io.FixedLenFeature([1], tf.int64),
+}
+MASKED_LM_FEATURES = {"masked_lm_positions", "masked_lm_ids", "masked_lm_weights"}
+
+
+@pytest.fixture(params=["static train", "static held_out", "dynamic held_out"])
+def masked_paths(request, static_shards, dynamic_shards):
+    """Shards of each kind that holds masks."""
+    masking, split = request.param.split()
+    shards = static_shards if masking == "static" else dynamic_shards
+    return shards.train_paths if split == "train" else shards.held_out_paths
+
+
+def test_original_reader_parses_masked_shards(masked_paths):
+    examples = [
+        tf.io.parse_single_example(serialized, ORIGINAL_SPEC) for serialized in tf.data.TFRecordDataset(masked_paths)
+    ]
+    assert sum(float(tf.reduce_sum(example["masked_lm_weights"])) for example in examples) > len(examples)
+    for example in examples:
+        count = int(tf.reduce_sum(example["masked_lm_weights"]))
+        positions = example["masked_lm_positions"].numpy()[:count]
+        assert (example["segment_ids"].numpy() <= example["input_mask"].numpy()).all()
+        assert example["input_mask"].numpy()[positions].all()
+        assert example["next_sentence_labels"].numpy()[0] in (0, 1)
+
+
+def test_dynamic_training_records_hold_everything_but_masks(dynamic_shards, read_records):
+    for record in read_records(dynamic_shards.train_paths):
+        assert record.features.keys() == {*ORIGINAL_SPEC, "token_boundary"} - MASKED_LM_FEATURES
+
+
+def test_sequences_are_laid_out_as_in_the_original(dynamic_shards, read_records, tiny_tokenizer):
+    pieces = np.array(tiny_tokenizer.vocabulary.pieces)
+    for record in read_records(dynamic_shards.train_paths):
+        length = int(record.features["input_mask"].sum())
+        tokens = pieces[record.features["input_ids"]]
+        np.testing.assert_array_equal(record.features["input_mask"], np.arange(MAX_SEQ_LENGTH) < length)
+        assert (tokens[length:] == "[PAD]").all()
+        assert tokens[0] == "[CLS]"
+        [middle, last] = np.flatnonzero(tokens == "[SEP]")
+        assert 1 < middle < last - 1
+        assert last == length - 1
+        positions = np.arange(MAX_SEQ_LENGTH)
+        np.testing.assert_array_equal(record.features["segment_ids"], (positions > middle) & (positions <= last))
+        starts_word = ~np.char.startswith(tokens, "##") & (positions < length)
+        # The front of a word may have been cut off: then its rest starts the segment.
+        starts_word[[1, middle + 1]] = True
+        np.testing.assert_array_equal(record.features["token_boundary"], starts_word)
+
+
+def test_serialize_keeps_values_and_chooses_the_dtype():
+    features = {"ids": np.array([3, 2**40, -1]), "flags": np.array([1], np.int32), "weights": np.array([0.5, 1.0])}
+    parsed = tf.io.parse_single_example(
+        records.serialize(features),
+        {
+            "ids": tf.io.FixedLenFeature([3], tf.int64),
+            "flags": tf.io.FixedLenFeature([1], tf.int64),
+            "weights": tf.io.FixedLenFeature([2], tf.float32),
+        },
+    )
+    for name, values in features.items():
+        np.testing.assert_array_equal(parsed[name], values)
+
+
+def test_is_static_tells_both_kinds_apart(static_shards, dynamic_shards):
+    assert all(map(records.is_static, static_shards.train_paths + dynamic_shards.held_out_paths))
+    assert not any(map(records.is_static, dynamic_shards.train_paths))
+
+
+def test_is_static_refuses_other_files(tmp_path, static_shards):
+    path = tmp_path / "file"
+
+    def write_records(*serialized):
+        with tf.io.TFRecordWriter(str(path)) as writer:
+            for record in serialized:
+                writer.write(record)
+
+    def refuses(message):
+        with pytest.raises(InputError, match=message):
+            records.is_static(str(path))
+
+    refuses("is not a TFRecord file")  # it isn't there
+    path.write_text("하나\n" * 10, encoding="utf-8")
+    refuses("is not a TFRecord file")
+    write_records()
+    refuses("holds no record")
+    write_records(records.serialize({"input_ids": np.array([1]), "label_ids": np.array([1])}))
+    refuses("lack input_mask, next_sentence_labels, segment_ids")
+    write_records(b"not an Example")
+    refuses("is not pre-training data")

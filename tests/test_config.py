@@ -1,0 +1,196 @@
+"""The model config: the original's JSON files are read as they are, and mistakes end in one sentence."""
+
+import dataclasses
+import json
+import pathlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+
+CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"
+FIELDS = [field.name for field in dataclasses.fields(AlbertConfig)]
+
+# What differs between the original's released files, and how v1 differs from v2 (google-research/albert#23).
+RELEASED_SIZES = {
+    "base": {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072},
+    "large": {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},
+    "xlarge": {"hidden_size": 2048, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 8192},
+    "xxlarge": {"hidden_size": 4096, "num_hidden_layers": 12, "num_attention_heads": 64, "intermediate_size": 16384},
+}
+RELEASED = [(size, version) for size in RELEASED_SIZES for version in ("v1", "v2")]
+
+
+def released_keys(size, version):
+    """Returns what the original's albert_config.json holds, with the keys that its code reads."""
+    dropout = 0.1 if version == "v1" and size != "xxlarge" else 0
+    return {
+        "attention_probs_dropout_prob": dropout,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": dropout,
+        "embedding_size": 128,
+        "initializer_range": 0.02,
+        "max_position_embeddings": 512,
+        "num_hidden_groups": 1,
+        "inner_group_num": 1,
+        "type_vocab_size": 2,
+        "vocab_size": 30000,
+        **RELEASED_SIZES[size],
+    }
+
+
+UNUSED_RELEASED_KEYS = {
+    "net_structure_type": 0,
+    "layers_to_keep": [],
+    "gap_size": 0,
+    "num_memory_blocks": 0,
+    "down_scale_factor": 1,
+}
+
+
+def tiny_keys(**changes):
+    return {"vocab_size": 30, "hidden_size": 16, "num_attention_heads": 4, **changes}
+
+
+def error_of(function, *arguments):
+    """Returns the message of the error that the call must end in: one sentence on one line."""
+    with pytest.raises(InputError) as caught:
+        function(*arguments)
+    message = str(caught.value)
+    assert message
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize(("size", "version"), RELEASED)
+def test_released_json_is_read_unchanged(tmp_path, size, version):
+    path = tmp_path / "albert_config.json"
+    path.write_text(json.dumps({**released_keys(size, version), **UNUSED_RELEASED_KEYS}))
+    config = AlbertConfig.from_json_file(path).to_dict()
+    expected = released_keys(size, version)
+    assert {name: config[name] for name in expected} == expected
+    # What the original fixes in its code.
+    rest = {name: value for name, value in config.items() if name not in expected}
+    assert rest == {"classifier_dropout_prob": 0.1, "layer_norm_eps": 1e-12, "sharing": "all"}
+
+
+@pytest.mark.parametrize(("size", "version"), RELEASED)
+def test_our_copy_of_a_released_config_is_the_original(size, version):
+    ours = AlbertConfig.from_json_file(CONFIGS / f"albert_{size}_{version}.json")
+    assert ours == AlbertConfig.from_dict(released_keys(size, version))
+
+
+def test_defaults_are_those_of_the_original_code():
+    assert AlbertConfig(vocab_size=30000) == AlbertConfig.from_dict(released_keys("xxlarge", "v2"))
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.json")), ids=lambda path: path.name)
+def test_every_config_of_the_project_loads(path):
+    AlbertConfig.from_json_file(path)
+    assert set(json.loads(path.read_text())) <= set(FIELDS)  # no key without effect
+
+
+@pytest.mark.parametrize("key", sorted(UNUSED_RELEASED_KEYS))
+def test_key_that_the_original_never_uses_changes_nothing(key):
+    with_key = AlbertConfig.from_dict(tiny_keys(**{key: UNUSED_RELEASED_KEYS[key]}))
+    assert with_key == AlbertConfig.from_dict(tiny_keys())
+
+
+def test_unknown_keys_are_refused_by_name():
+    message = error_of(AlbertConfig.from_dict, tiny_keys(hiden_size=16, ln_type="postln"))
+    assert "hiden_size, ln_type" in message
+    assert "hidden_size" in message  # what the user may have meant
+
+
+def test_missing_vocab_size_is_named():
+    assert "vocab_size" in error_of(AlbertConfig.from_dict, {"hidden_size": 16})
+
+
+@pytest.mark.parametrize(
+    ("changes", "received"),
+    [
+        ({"hidden_size": 18}, "hidden_size=18, num_attention_heads=4"),
+        ({"num_hidden_layers": 2, "num_hidden_groups": 3}, "num_hidden_groups=3, num_hidden_layers=2"),
+        ({"hidden_act": "swish"}, "swish"),
+        ({"hidden_act": None}, "None"),
+        ({"sharing": "everything"}, "everything"),
+        ({"sharing": True}, "True"),
+        ({"vocab_size": 0}, "0"),
+        ({"vocab_size": "30"}, "'30'"),
+        ({"num_hidden_layers": 2.0}, "2.0"),
+        ({"num_hidden_layers": True}, "True"),
+        ({"intermediate_size": None}, "None"),
+        ({"hidden_dropout_prob": "0.1"}, "'0.1'"),
+        ({"hidden_dropout_prob": 1.0}, "1.0"),
+        ({"attention_probs_dropout_prob": -0.1}, "-0.1"),
+        ({"classifier_dropout_prob": False}, "False"),
+        ({"initializer_range": 0}, "0"),
+        ({"layer_norm_eps": -1e-12}, "-1e-12"),
+        ({"layer_norm_eps": float("nan")}, "nan"),
+    ],
+)
+def test_bad_value_is_named_with_what_was_received(changes, received):
+    message = error_of(AlbertConfig.from_dict, tiny_keys(**changes))
+    key = next(iter(changes))
+    assert key in message
+    assert received in message.partition("Received: ")[2]
+
+
+def test_choices_are_listed():
+    assert "all, attention, ffn, none" in error_of(AlbertConfig.from_dict, tiny_keys(sharing="some"))
+    assert "gelu, gelu_new, relu, tanh, linear" in error_of(AlbertConfig.from_dict, tiny_keys(hidden_act="silu"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (json.dumps(tiny_keys(hidden_size=18)), "multiple of num_attention_heads"),
+        ('{"vocab_size": 30,\n "hidden_size" 16}', "line 2"),
+        ("[30, 16]", "one JSON object"),
+    ],
+)
+def test_error_in_a_file_names_the_file(tmp_path, text, expected):
+    path = tmp_path / "wrong.json"
+    path.write_text(text)
+    message = error_of(AlbertConfig.from_json_file, path)
+    assert str(path) in message
+    assert expected in message
+
+
+def test_missing_file_is_named(tmp_path):
+    assert str(tmp_path / "none.json") in error_of(AlbertConfig.from_json_file, tmp_path / "none.json")
+
+
+def test_config_survives_json():
+    config = AlbertConfig.from_dict(tiny_keys(sharing="ffn", hidden_dropout_prob=0.25, num_hidden_groups=3))
+    assert AlbertConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_whole_numbers_become_floats_where_floats_are_meant():
+    config = AlbertConfig.from_dict(tiny_keys(hidden_dropout_prob=0))
+    assert isinstance(config.hidden_dropout_prob, float)
+
+
+def test_replace_checks_again():
+    config = AlbertConfig.from_dict(tiny_keys())
+    assert config.replace(num_attention_heads=8).num_attention_heads == 8
+    assert config.num_attention_heads == 4
+    with pytest.raises(InputError, match="num_attention_heads"):
+        config.replace(num_attention_heads=5)
+
+
+json_values = (
+    st.none() | st.booleans() | st.integers(-5, 5000) | st.floats() | st.text(max_size=5) | st.just([]) | st.just({})
+)
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=5), json_values))
+def test_any_json_object_is_a_config_or_an_input_error(values):
+    try:
+        config = AlbertConfig.from_dict({"vocab_size": 30, **values})
+    except InputError:
+        return
+    assert AlbertConfig.from_dict(config.to_dict()) == config

@@ -1,0 +1,132 @@
+"""Text files are read or refused with a sentence, and a reader never sees half of one."""
+
+import gzip
+
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+
+from albert_tf.errors import InputError
+from albert_tf.files import match_files, read_json, read_text, write_json, write_text
+
+
+@given(text=st.text(st.characters(codec="utf-8")).filter(lambda text: not text.startswith("\ufeff")))
+def test_text_survives_writing_and_reading(text, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "text.txt"
+    write_text(path, text)
+    assert path.read_bytes() == text.encode()
+    assert read_text(path, "the text") == text
+
+
+def test_byte_order_mark_is_no_part_of_the_text(tmp_path):
+    (tmp_path / "text.txt").write_bytes(b"\xef\xbb\xbf" + "가".encode())
+    assert read_text(tmp_path / "text.txt", "the text") == "가"
+
+
+def test_missing_folders_are_made_and_old_text_is_replaced(tmp_path):
+    path = tmp_path / "a" / "b" / "text.txt"
+    for text in ("a longer old text", "new"):
+        write_text(path, text)
+    assert path.read_text() == "new"
+    assert [file.name for file in path.parent.iterdir()] == ["text.txt"]
+
+
+def test_failed_write_leaves_the_old_text(tmp_path, monkeypatch):
+    path = tmp_path / "text.txt"
+    write_text(path, "old")
+
+    def fail(*arguments):
+        raise tf.errors.ResourceExhaustedError(None, None, "disk full")
+
+    monkeypatch.setattr(tf.io.gfile.GFile, "write", fail)
+    with pytest.raises(tf.errors.ResourceExhaustedError):
+        write_text(path, "new")
+    assert path.read_text() == "old"
+
+
+def test_new_text_appears_at_once(tmp_path, monkeypatch):
+    path = tmp_path / "text.txt"
+    write_text(path, "old")
+    real_rename = tf.io.gfile.rename
+
+    def rename(source, target, overwrite=False):
+        assert path.read_text() == "old"
+        real_rename(source, target, overwrite)
+        assert path.read_text() == "new"
+
+    monkeypatch.setattr(tf.io.gfile, "rename", rename)
+    write_text(path, "new")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "can't read the settings .*file: no such file"),
+        ("가\n나\n".encode() + "다".encode("cp949"), "file, line 3: not valid UTF-8; convert the settings to UTF-8"),
+        (gzip.compress(b"{}"), "file, line 1: not valid UTF-8"),
+        (b'{\n"a": }', "file, line 2: not valid JSON"),
+        (b"", "file, line 1: not valid JSON"),
+        (b"[1]", "file must hold one JSON object. Received: list"),
+    ],
+)
+def test_unreadable_settings_are_named(tmp_path, content, message):
+    path = tmp_path / "file"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_json(path, "the settings")
+
+
+def test_folder_is_no_text(tmp_path):
+    with pytest.raises(InputError, match=f"can't read the text {tmp_path}"):
+        read_text(tmp_path, "the text")
+
+
+def test_json_is_readable_by_people_and_keeps_its_order(tmp_path):
+    values = {"나": [1, 2.5], "가": None}
+    write_json(tmp_path / "values.json", values)
+    assert list(read_json(tmp_path / "values.json", "the values").items()) == list(values.items())
+    text = (tmp_path / "values.json").read_text(encoding="utf-8")
+    assert '\n  "나": [' in text and text.endswith("}\n")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a few files and a folder in it."""
+    for name in ("b.txt", "a.txt", "c.json", "[old] d.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "folder.txt").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        (["b.txt"], ["b.txt"]),
+        (["b.txt", "a.txt"], ["a.txt", "b.txt"]),
+        (["[ab].txt", "b*", "b.txt"], ["a.txt", "b.txt"]),
+        (["*.txt"], ["[old] d.txt", "a.txt", "b.txt"]),
+        (["[old] d.txt"], ["[old] d.txt"]),
+    ],
+)
+def test_patterns_give_sorted_files_each_once(folder, patterns, expected):
+    found = match_files([f"{folder}/{pattern}" for pattern in patterns], "input_file")
+    assert found == [f"{folder}/{name}" for name in expected]
+
+
+@pytest.mark.parametrize("pattern", ["*.gz", "gone.txt", "folder.txt", "gone/*.txt"])
+def test_pattern_without_a_file_is_named(folder, pattern):
+    with pytest.raises(InputError) as failure:
+        match_files([f"{folder}/a.txt", f"{folder}/{pattern}"], "input_file")
+    assert str(failure.value) == f"--input_file: no file matches {folder}/{pattern}"
+
+
+def test_file_system_that_cannot_be_reached_is_named():
+    with pytest.raises(InputError, match=r"--input_file: can't look for nowhere://a/\*"):
+        match_files(["nowhere://a/*"], "input_file")
+
+
+def test_no_pattern_is_refused():
+    with pytest.raises(InputError, match="--input_file: no file given"):
+        match_files([], "input_file")

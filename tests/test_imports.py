@@ -1,0 +1,85 @@
+"""Imports inside the library go one way."""
+
+import ast
+import pathlib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LIBRARY = ROOT / "albert_tf"
+
+BASE = {"errors", "files", "config"}
+# Each part of the library, from the bottom up, and the parts that it may use.
+MAY_IMPORT = {
+    "errors": set(),
+    "files": {"errors"},
+    "config": {"errors", "files"},
+    "tokenization": BASE,
+    "pretraining_data": BASE | {"tokenization"},
+    "modeling": {"errors", "config"},  # knows nothing of files, and nothing of text
+    "optimization": {"errors", "config"},
+    "training": BASE | {"tokenization", "modeling", "optimization"},
+    "tasks": BASE | {"tokenization", "pretraining_data", "modeling", "training"},
+    "interchange": BASE | {"tokenization", "modeling", "training"},
+    "serving": BASE | {"tokenization", "modeling", "training", "tasks"},
+    "tpu": BASE | {"pretraining_data", "modeling", "optimization", "training"},
+}
+MAY_IMPORT["command_line"] = set(MAY_IMPORT)
+SCRIPTS = {path.stem for path in ROOT.glob("*.py")}
+
+
+def part_of(path):
+    """Returns the folder or module of the library that a file belongs to."""
+    return path.relative_to(LIBRARY).with_suffix("").parts[0]
+
+
+def imported_modules(source):
+    """Returns the full names of all modules that a text imports, also inside functions."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: a relative import"
+            names.add(node.module)
+            # `from albert_tf import config` names a part of the library too.
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return names
+
+
+def imported_parts(source):
+    """Returns the parts of the library that a text imports."""
+    parts = (name.split(".") for name in imported_modules(source))
+    return {names[1] for names in parts if names[0] == "albert_tf" and len(names) > 1}
+
+
+LIBRARY_FILES = sorted(path for path in LIBRARY.rglob("*.py") if path != LIBRARY / "__init__.py")
+
+
+@pytest.mark.parametrize("path", LIBRARY_FILES, ids=lambda path: str(path.relative_to(LIBRARY)))
+def test_module_imports_only_what_lies_below_it(path):
+    part = part_of(path)
+    assert part in MAY_IMPORT, f"say in MAY_IMPORT what albert_tf.{part} may import"
+    source = path.read_text(encoding="utf-8")
+    assert imported_parts(source) <= MAY_IMPORT[part] | {part}
+    assert not {name.split(".")[0] for name in imported_modules(source)} & SCRIPTS
+
+
+def test_table_has_no_cycles():
+    below = set()
+    for part, allowed in MAY_IMPORT.items():
+        assert allowed <= below, f"{part} may import what is listed after it"
+        below.add(part)
+
+
+def test_nothing_in_the_library_imports_the_command_line():
+    assert not [path for path in LIBRARY_FILES if "command_line" in imported_parts(path.read_text(encoding="utf-8"))]
+
+
+def test_package_itself_imports_nothing_of_the_library():
+    assert not imported_parts((LIBRARY / "__init__.py").read_text(encoding="utf-8"))
+
+
+def test_every_kind_of_import_is_seen():
+    source = "import albert_tf.files\nfrom albert_tf import config\ndef f():\n    from albert_tf.tasks.squad import g\n"
+    assert {"files", "config", "tasks"} == imported_parts(source)

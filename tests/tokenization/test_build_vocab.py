@@ -1,0 +1,147 @@
+"""build_vocab.py as a user runs it."""
+
+import gzip
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from text_strategies import SCHEMES
+
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+
+LINES = ["영화는 정말 재미있다.", "나는 영화를 보았다.", "", "재미있는 영화였다ㅋㅋㅋ", "다시는 보지 않겠다!"]
+VOCAB_SIZE = 120
+
+
+@pytest.fixture
+def corpus(tmp_path) -> pathlib.Path:
+    path = tmp_path / "corpus.txt"
+    path.write_text("\n".join(LINES * 3), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def build(run_script, tmp_path, corpus):
+    """Runs the script on the corpus, unless flags say otherwise, and returns how it ended and its folder."""
+
+    def run(name="built", **flag_values):
+        flags = {"input_file": corpus, "vocab_size": VOCAB_SIZE, "num_unused": 3, **flag_values}
+        return run_script("build_vocab.py", output_dir=tmp_path / name, **flags), tmp_path / name
+
+    return run
+
+
+def files_of(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_builds_a_tokenizer_that_knows_its_text(build, scheme):
+    result, folder = build(wordpiece_scheme=scheme)
+    assert result.code == 0, result.errors
+    tokenizer = KoreanWordPieceTokenizer.load(folder)
+    assert len(tokenizer.vocabulary) == VOCAB_SIZE and tokenizer.wordpiece_scheme == scheme
+    assert tokenizer.vocabulary.pieces[:6] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]"]
+    assert not any("[UNK]" in tokenizer.tokenize(line) for line in LINES)
+    assert f"wrote {VOCAB_SIZE} pieces to {folder / 'vocab.txt'}" in result.output
+
+
+def test_flags_are_saved_with_the_vocabulary(build):
+    _, folder = build(do_lower_case=False, strip_accents=True, split_punctuation=False)
+    settings = KoreanWordPieceTokenizer.load(folder).to_dict()
+    assert (settings["lower_case"], settings["strip_accents"], settings["split_punctuation"]) == (False, True, False)
+    assert "재미있다." in (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")
+
+
+def test_same_input_gives_the_same_bytes(build):
+    assert files_of(build("first")[1]) == files_of(build("second")[1])
+
+
+@pytest.mark.slow
+def test_same_input_gives_the_same_bytes_in_another_process(build, tmp_path, sample_corpus):
+    flags = {"input_file": sample_corpus[0], "vocab_size": 4_000}
+    _, folder = build(**flags)
+    script = pathlib.Path(__file__).resolve().parents[2] / "build_vocab.py"
+    command = [sys.executable, script, f"--output_dir={tmp_path / 'other'}", "--num_unused=3"]
+    command += [f"--{name}={value}" for name, value in flags.items()]
+    subprocess.run(command, check=True, env={**os.environ, "PYTHONHASHSEED": "7"}, capture_output=True)
+    assert files_of(tmp_path / "other") == files_of(folder)
+
+
+def test_files_and_lines_in_another_order_give_the_same_bytes(build, tmp_path):
+    one, two = tmp_path / "1.txt", tmp_path / "2.txt"
+    one.write_text("\n".join(LINES * 2), encoding="utf-8")
+    two.write_text("\n".join(reversed(LINES)), encoding="utf-8")
+    in_order, backwards = build("first", input_file=[one, two])[1], build("second", input_file=[two, one])[1]
+    assert files_of(build()[1]) == files_of(in_order) == files_of(backwards)
+
+
+def test_gzip_gives_the_same_bytes(build, tmp_path, corpus):
+    compressed = tmp_path / "corpus.txt.gz"
+    compressed.write_bytes(gzip.compress(corpus.read_bytes()))
+    assert files_of(build("plain")[1]) == files_of(build("gzip", input_file=compressed)[1])
+
+
+def test_refuses_to_overwrite_unless_told(build):
+    _, folder = build()
+    before = files_of(folder)
+    result, _ = build(vocab_size=VOCAB_SIZE + 1)
+    assert result.code == 1 and "vocab.txt is there already" in result.errors and "--overwrite" in result.errors
+    assert files_of(folder) == before
+    result, _ = build(vocab_size=VOCAB_SIZE + 1, overwrite=True)
+    assert result.code == 0 and len(KoreanWordPieceTokenizer.load(folder).vocabulary) == VOCAB_SIZE + 1
+
+
+@pytest.mark.parametrize(
+    ("flag_values", "message"),
+    [
+        ({"input_file": "absent/*.txt"}, "--input_file: no file matches absent/*.txt"),
+        ({"input_file": ""}, "--input_file is missing"),
+        ({"spm_model_file": "30k-clean.model"}, "--spm_model_file is not supported"),
+        ({"vocab_size": 20}, "--vocab_size=20 can't hold"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_mistakes_end_in_one_sentence(build, flag_values, message):
+    result, folder = build(**flag_values)
+    assert result.code == 1 and not folder.exists()
+    assert result.errors.startswith(f"error: {message}") and result.errors.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", ["", "\n\n \u3000\n"], ids=["empty", "blank"])
+def test_text_without_words_is_refused(build, corpus, content):
+    corpus.write_text(content, encoding="utf-8")
+    result, folder = build()
+    assert result.code == 1 and not folder.exists()
+    assert result.errors == "error: the text holds no words to build a vocabulary from\n"
+
+
+BAD_LINE = "영화".encode() + b"\xff" + "관".encode()
+
+
+@pytest.fixture
+def bad_corpus(tmp_path, corpus):
+    path = tmp_path / "bad.txt"
+    lines = corpus.read_bytes().split(b"\n")
+    path.write_bytes(b"\n".join([*lines[:2], BAD_LINE, *lines[2:]]))
+    return path
+
+
+def test_line_that_is_not_utf_8_is_named(build, bad_corpus):
+    result, folder = build(input_file=bad_corpus)
+    assert result.code == 1 and not folder.exists()
+    assert f"{bad_corpus}, line 3: not valid UTF-8" in result.errors and result.errors.count("\n") == 1
+
+
+def test_line_that_is_not_utf_8_is_skipped(build, bad_corpus):
+    result, skipped = build("skipped", input_file=bad_corpus, on_bad_text="skip")
+    assert result.code == 0, result.errors
+    assert files_of(skipped) == files_of(build("clean")[1])
+
+
+def test_line_that_is_not_utf_8_is_mended(build, bad_corpus, corpus):
+    _, mended = build("mended", input_file=bad_corpus, on_bad_text="replace")
+    corpus.write_bytes(corpus.read_bytes() + "\n영화관".encode())
+    assert files_of(mended) == files_of(build("clean")[1])

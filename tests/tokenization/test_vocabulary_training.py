@@ -1,0 +1,132 @@
+"""Learning a vocabulary: exact size, fixed order, every character reachable, merges from the most frequent on."""
+
+import collections
+
+import pytest
+from text_strategies import SCHEMES
+
+from albert_tf.errors import InputError
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.vocabulary_training import count_words, train_vocabulary
+
+SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+LINES = ["영화는 재미있다.", "영화를 보았다!", "재미있는 영화였다ㅋㅋ", "나는 ABC_를 #태그로 적었다", "漢字 영화"] * 3
+
+
+def train(lines, vocab_size=300, wordpiece_scheme="continuation", num_unused=2, min_frequency=2, **settings):
+    counts = count_words(lines, wordpiece_scheme=wordpiece_scheme, **settings)
+    return train_vocabulary(counts, vocab_size, wordpiece_scheme, num_unused=num_unused, min_frequency=min_frequency)
+
+
+def real_pieces(vocabulary):
+    return [vocabulary.pieces[i] for i in vocabulary.real_piece_ids]
+
+
+def test_words_are_counted_as_the_tokenizer_splits_them():
+    lines = ["가나 다.", "가나", "\u3000ABC  가나\0 "]
+    assert count_words(lines) == {"가나": 3, "다": 1, ".": 1, "abc": 1}
+    assert count_words(lines, lower_case=False, split_punctuation=False) == {"가나": 3, "다.": 1, "ABC": 1}
+    assert count_words(lines, wordpiece_scheme="end_of_word") == {"가나": 2, "가나_": 1, "다": 1, ".": 1, "abc_": 1}
+
+
+def test_words_are_counted_over_many_lines():
+    assert count_words(str(i % 3) for i in range(20_000)) == {"0": 6667, "1": 6667, "2": 6666}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("vocab_size", [80, 100, 1_000])
+def test_size_is_exact_and_reserved_pieces_come_first(scheme, vocab_size):
+    pieces = train(LINES, vocab_size, scheme).pieces
+    assert len(pieces) == len(set(pieces)) == vocab_size
+    assert pieces[:7] == [*SPECIAL_TOKENS, "[unused0]", "[unused1]"]
+    num_unused = sum(piece.startswith("[unused") for piece in pieces)
+    assert pieces[5 : 5 + num_unused] == [f"[unused{i}]" for i in range(num_unused)]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_character_is_known_wherever_it_stands(scheme):
+    tokenizer = KoreanWordPieceTokenizer(train(LINES, wordpiece_scheme=scheme), wordpiece_scheme=scheme)
+    characters = {character for line in LINES for character in line.lower()}
+    for character in characters - {" "}:
+        text = f"{character} {character}가 가{character}".replace("가", "영")
+        assert "[UNK]" not in tokenizer.tokenize(text), text
+
+
+def test_merges_come_from_the_most_frequent_on():
+    """가-나 stands 15 times, 가나-다 5, 라-마 3 times and 바-사 once, which is not enough."""
+    counts = collections.Counter({"가나": 10, "가나다": 5, "라마": 3, "바사": 1})
+    pieces = real_pieces(train_vocabulary(counts, 50, num_unused=0))
+    assert pieces == [
+        *"가나다라마바사",
+        *(f"##{character}" for character in "가나다라마바사"),
+        "가나",
+        "가나다",
+        "라마",
+    ]
+
+
+def test_pieces_inside_words_are_merged_apart_from_those_that_begin_words():
+    counts = collections.Counter({"나다": 9, "가나다": 5})
+    assert real_pieces(train_vocabulary(counts, 50, num_unused=0))[6:] == ["나다", "##나다", "가나다"]
+
+
+def test_end_of_word_pieces_carry_their_mark():
+    counts = collections.Counter({"영화는_": 9, "나는_": 4, "는": 1})
+    assert real_pieces(train_vocabulary(counts, 50, "end_of_word", num_unused=0)) == [
+        *"_나는영화",
+        "는_",
+        "영화",
+        "영화는_",
+        "나는_",
+    ]
+
+
+def test_only_the_most_frequent_characters_are_kept():
+    counts = collections.Counter({"가": 9, "나": 8, "다": 1, "가다": 1})
+    pieces = real_pieces(train_vocabulary(counts, 20, limit_alphabet=2, num_unused=0, min_frequency=1))
+    assert pieces == ["가", "나", "##가", "##나"]
+
+
+def test_least_frequency_of_merges():
+    counts = collections.Counter({"가나": 3, "다라": 2})
+    assert real_pieces(train_vocabulary(counts, 20, num_unused=0, min_frequency=3))[8:] == ["가나"]
+
+
+def test_order_of_the_words_does_not_matter():
+    counts = count_words(LINES)
+    backwards = collections.Counter(dict(reversed(counts.items())))
+    assert train_vocabulary(counts, 200).pieces == train_vocabulary(backwards, 200).pieces
+
+
+def test_text_of_one_script_page_needs_no_merges():
+    assert real_pieces(train(["가", "나"])) == ["가", "나", "##가", "##나"]
+
+
+@pytest.mark.parametrize(
+    ("text", "scheme"),
+    [("[MASK] [unused1]", "continuation"), ("[MASK]나[unused1]", "end_of_word"), ("##b ##b ##", "continuation")],
+)
+def test_merges_never_spell_special_tokens_or_pieces_inside_words(text, scheme):
+    vocabulary = train([text] * 9, wordpiece_scheme=scheme, lower_case=False, split_punctuation=False)
+    tokenizer = KoreanWordPieceTokenizer(vocabulary, scheme, lower_case=False, split_punctuation=False)
+    pieces = tokenizer.tokenize(text)
+    assert "[UNK]" not in pieces and not {"[MASK]", "[unused1]", "##b"} & {pieces[0], pieces[-1]} - {"##b"}
+    assert tokenizer.decode([vocabulary.id_of(piece) for piece in pieces]) == text
+
+
+def test_characters_for_private_use_are_characters_like_others():
+    counts = collections.Counter({"가\U000f0000나": 5, "\U000f0001나": 1})
+    pieces = real_pieces(train_vocabulary(counts, 40, num_unused=0))
+    assert pieces[8:] == ["가\U000f0000", "가\U000f0000나"] or pieces[8:] == ["##\U000f0000나", "가\U000f0000나"]
+
+
+def test_no_words_are_refused():
+    with pytest.raises(InputError, match="the text holds no words to build a vocabulary from"):
+        train(["", " \u3000", "\u200b"])
+
+
+@pytest.mark.parametrize(("scheme", "least"), [("continuation", 5 + 2 + 6), ("end_of_word", 5 + 2 + 3)])
+def test_size_too_small_for_the_alphabet_is_refused(scheme, least):
+    assert len(train(["가나다"], least, scheme)) == least
+    with pytest.raises(InputError, match=rf"--vocab_size={least - 1} can't hold .* raise it to at least {least},"):
+        train(["가나다"], least - 1, scheme)

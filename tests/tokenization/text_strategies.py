@@ -1,0 +1,65 @@
+"""Texts that are hard on a tokenizer, and tokenizers that know every character of a text."""
+
+import sys
+import unicodedata
+
+import reference
+from hypothesis import strategies as st
+
+from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
+
+SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]"]
+
+TROUBLE = "".join(
+    [
+        "ᄀ하ᅢᆨᆫ가각한ㄱㅋㅠㅎ",  # conjoining jamo, syllables, compatibility jamo
+        "\u302e\u0301\u0323\u0307\u0345e\u00e9",  # a Hangul tone mark and combining accents
+        "か\u3099\u0b47\u0b3e\u09c7\u09be\u0f71\u0f72",  # vowel signs, some of which compose though they don't combine
+        "\u200b\u200d\u2060\ufeff\u00ad\0\x1e\x1f\x7f\ufffd",  # removed
+        " \t\n\v\x85\u00a0\u2003\u2028\u3000",  # spaces
+        "אب\u200f\u202e",  # from right to left
+        "_\u2581#[]@.、·",
+        "AaİIıßﬁＡ",
+        "漢\uf900\U00020000👨🏽\ufe0f\ue000\U000f0000",
+    ]
+)
+FRAGMENTS = ["[MASK]", "[unused0]", "##", "##가", " _ ", "_ ", "각", "한" * 200, "한" * 201, "a" * 10_000]
+
+# Python and TensorFlow know different versions of Unicode: letters without a lower case in one of them are left out,
+# and so is the capital sigma, whose lower case depends on properties of the characters around it.
+_LEFT_OUT = "Σ\u2c2f\ua7c0\ua7d0\ua7d6\ua7d8" + "".join(map(chr, range(0x10570, 0x10596)))
+CHARACTERS = st.characters(exclude_categories=("Cs", "Cn"), exclude_characters=_LEFT_OUT)
+EVERY_CHARACTER = [
+    character
+    for character in map(chr, range(sys.maxunicode + 1))
+    if unicodedata.category(character) not in ("Cs", "Cn", "Co") and character not in _LEFT_OUT
+]
+
+ANY_TEXT = st.lists(
+    st.one_of(st.sampled_from(TROUBLE), CHARACTERS, st.sampled_from(FRAGMENTS), st.text(CHARACTERS, max_size=5)),
+    max_size=12,
+).map("".join)
+
+SCHEMES = ["continuation", "end_of_word"]
+SETTINGS = st.fixed_dictionaries(
+    {
+        "wordpiece_scheme": st.sampled_from(SCHEMES),
+        "lower_case": st.booleans(),
+        "strip_accents": st.booleans(),
+        "split_punctuation": st.booleans(),
+    }
+)
+
+
+def spell(texts: list[str], **settings) -> list[str]:
+    """Returns pieces for every character of texts and for the first two of each word, so that nothing is unknown."""
+    words = [word for text in texts for word in reference.ReferenceTokenizer([], **settings).words(text)]
+    beginnings = [*{character for word in words for character in word}, *{word[:2] for word in words}]
+    prefix = "##" if settings.get("wordpiece_scheme", "continuation") == "continuation" else ""
+    pieces = [spelled for beginning in sorted(beginnings) for spelled in (beginning, prefix + beginning)]
+    return list(dict.fromkeys([*SPECIAL_TOKENS, *pieces]))
+
+
+def tokenizer_that_knows(texts: list[str], **settings) -> KoreanWordPieceTokenizer:
+    """Returns a tokenizer to which no word of texts is unknown, unless it is too long."""
+    return KoreanWordPieceTokenizer(Vocabulary(spell(texts, **settings)), **settings)

@@ -1,0 +1,148 @@
+"""Checkpoints: names in the file, how many are kept, and starting from the weights of another run."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_training import CONFIG, TinyRun
+
+from albert_tf.errors import InputError
+from albert_tf.modeling import AlbertForPreTraining, AlbertForSequenceClassification
+from albert_tf.modeling.layers import named_variables
+from albert_tf.training.checkpoints import Checkpointer, find_beside_checkpoint, load_weights
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A run that saved its first state at step 5, and the folder of the checkpoint."""
+    run = TinyRun.start()
+    run.global_step.assign(5)
+    folder = tmp_path_factory.mktemp("saved")
+    run.checkpointer(folder).save()
+    return run, folder
+
+
+def test_file_names_variables_after_the_path_in_the_model(saved):
+    run, folder = saved
+    shapes = {
+        name.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE"): tuple(shape)
+        for name, shape in tf.train.load_checkpoint(str(folder)).get_variable_to_shape_map().items()
+    }
+    assert shapes["model/encoder/embeddings/word_embeddings"] == (40, 8)
+    assert shapes["model/encoder/attention_layers/0/query/kernel"] == (16, 16)
+    assert shapes["model/sentence_order_head/dense/bias"] == (2,)
+    prefixes = ("model", "first_moments", "second_moments")
+    expected = {f"{prefix}/{name}": values.shape for prefix in prefixes for name, values in run.weights().items()}
+    bookkeeping = {"global_step": (), "save_counter": (), "_CHECKPOINTABLE_OBJECT_GRAPH": ()}
+    assert shapes == {**expected, **bookkeeping}
+    assert tf.train.latest_checkpoint(str(folder)) == f"{folder}/model.ckpt-5"
+
+
+def test_restore_brings_everything_back(saved):
+    run, folder = saved
+    other = TinyRun.start(seed=1)
+    assert other.checkpointer(folder).restore_latest()
+    assert other.global_step.numpy() == 5
+    for name, values in run.state().items():
+        np.testing.assert_array_equal(other.state()[name], values, err_msg=name)
+
+
+def test_restore_without_checkpoint_says_so_and_leaves_the_folder_alone(tmp_path):
+    checkpointer = TinyRun.start().checkpointer(tmp_path / "none")
+    assert checkpointer.latest is None
+    assert not checkpointer.restore_latest()
+    assert not list(tmp_path.iterdir())
+
+
+def test_model_alone_is_restored_without_complaint(saved, caplog):
+    _, folder = saved
+    model = AlbertForPreTraining(CONFIG)
+    checkpointer = Checkpointer(str(folder), named_variables(model), tf.Variable(0, dtype=tf.int64))
+    assert checkpointer.restore_latest()
+    del checkpointer  # TensorFlow complains of values that nobody took when the last reference goes
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("change", ["another width", "another head", "more variables"])
+def test_checkpoint_of_another_model_is_not_restored(saved, change):
+    _, folder = saved
+    model = {
+        "another width": lambda: AlbertForPreTraining(CONFIG.replace(intermediate_size=8)),
+        "another head": lambda: AlbertForSequenceClassification(CONFIG, 3),
+        "more variables": lambda: AlbertForPreTraining(CONFIG.replace(num_hidden_groups=2)),
+    }[change]()
+    checkpointer = Checkpointer(str(folder), named_variables(model), tf.Variable(0, dtype=tf.int64))
+    with pytest.raises(InputError, match=r"model\.ckpt-5 is of another model") as error:
+        checkpointer.restore_latest()
+    assert "\n" not in str(error.value)
+
+
+def test_newest_checkpoints_are_kept(tmp_path):
+    run = TinyRun.start()
+    checkpointer = run.checkpointer(tmp_path, keep_checkpoint_max=2)
+    for step in (1, 2, 10):
+        run.global_step.assign(step)
+        assert checkpointer.save() == f"{tmp_path}/model.ckpt-{step}"
+    assert sorted(path.name for path in tmp_path.glob("*.index")) == ["model.ckpt-10.index", "model.ckpt-2.index"]
+    run.checkpointer(tmp_path, keep_checkpoint_max=2).restore_latest()
+    assert run.global_step.numpy() == 10
+    # A later process goes on counting those that it found.
+    run.global_step.assign(11)
+    run.checkpointer(tmp_path, keep_checkpoint_max=2).save()
+    assert sorted(path.name for path in tmp_path.glob("*.index")) == ["model.ckpt-10.index", "model.ckpt-11.index"]
+
+
+@pytest.mark.parametrize("as_folder", [True, False])
+def test_weights_that_another_model_shares_are_loaded(saved, as_folder):
+    run, folder = saved
+    model = AlbertForSequenceClassification(CONFIG, 3)
+    variables = named_variables(model)
+    head = variables["head/dense/kernel"].numpy()
+    loaded, missing = load_weights(str(folder) if as_folder else f"{folder}/model.ckpt-5", variables)
+    assert sorted(missing) == ["head/dense/bias", "head/dense/kernel"]
+    assert sorted(loaded + missing) == sorted(variables)
+    assert all(name.startswith("encoder/") for name in loaded)
+    for name in loaded:
+        np.testing.assert_array_equal(variables[name].numpy(), run.weights()[name], err_msg=name)
+    np.testing.assert_array_equal(variables["head/dense/kernel"].numpy(), head)
+
+
+def test_weights_reach_every_replica(saved):
+    run, folder = saved
+    other = TinyRun.start(num_replicas=2, seed=1)
+    variables = named_variables(other.model)
+    load_weights(str(folder), variables)
+    for name, expected in run.weights().items():
+        for copy in other.strategy.experimental_local_results(variables[name]):
+            np.testing.assert_array_equal(copy.numpy(), expected, err_msg=name)
+
+
+def test_weights_of_another_shape_are_refused_before_any_is_assigned(saved):
+    variables = named_variables(AlbertForPreTraining(CONFIG.replace(intermediate_size=8)))
+    before = {name: variable.numpy() for name, variable in variables.items()}
+    with pytest.raises(InputError, match=r"intermediate/kernel has shape \[16, 32\] in .* and \[16, 8\] in this model"):
+        load_weights(str(saved[1]), variables)
+    for name, values in before.items():
+        np.testing.assert_array_equal(variables[name].numpy(), values, err_msg=name)
+
+
+@pytest.mark.parametrize("name", ["", "missing", "missing/model.ckpt-5", "vocab.txt"])
+def test_missing_checkpoint_is_named(tmp_path, name):
+    (tmp_path / "vocab.txt").write_text("[PAD]\n")
+    path = str(tmp_path / name) if name else str(tmp_path)
+    with pytest.raises(InputError) as error:
+        load_weights(path, named_variables(AlbertForPreTraining(CONFIG)))
+    assert str(error.value) == f"--init_checkpoint: no checkpoint at {path}"
+
+
+def test_foreign_checkpoint_is_refused(tmp_path):
+    tf.train.Checkpoint(encoder=tf.Variable(1.0)).write(str(tmp_path / "foreign"))
+    with pytest.raises(InputError, match="foreign has none of this model's variables"):
+        load_weights(str(tmp_path / "foreign"), named_variables(AlbertForPreTraining(CONFIG)))
+
+
+def test_file_beside_a_checkpoint_is_found(saved, tmp_path):
+    (tmp_path / "vocab.txt").touch()
+    for checkpoint in (str(tmp_path), f"{tmp_path}/model.ckpt-5"):
+        assert find_beside_checkpoint(checkpoint, "vocab.txt") == f"{tmp_path}/vocab.txt"
+        assert find_beside_checkpoint(checkpoint, "albert_config.json") is None
+    assert find_beside_checkpoint(None, "vocab.txt") is None

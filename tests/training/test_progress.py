@@ -1,0 +1,133 @@
+"""What a run tells: the progress line, metrics.jsonl, TensorBoard's files and the plot."""
+
+import io
+import json
+import re
+import sys
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.training.progress import Progress, format_seconds, plot_losses, read_metrics
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def report(folder, steps=(2, 4), start=0, num_train_steps=4, stream=None):
+    """Reports made-up averages and returns what was printed."""
+    stream = stream or io.StringIO()
+    progress = Progress(str(folder), examples_per_step=8, tokens_per_example=16, title="a loss", stream=stream)
+    progress.start(start, num_train_steps)
+    for step in steps:
+        progress.update(step, {"loss": 10.0 / step, "gradient_norm": 0.5, "learning_rate": 0.001})
+    progress.record(num_train_steps, "held_out", {"loss": 3.25})
+    progress.finish()
+    return stream.getvalue()
+
+
+def rows(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_log_has_a_line_for_each_update(tmp_path):
+    first, second, last = report(tmp_path).splitlines()
+    line = r"step {}/4 loss {} learning_rate 0\.001 \| [\d,]+ examples/s [\d,]+ tokens/s ETA \d+ s"
+    assert re.fullmatch(line.format(2, 5), first)
+    assert re.fullmatch(line.format(4, r"2\.5"), second)
+    assert re.fullmatch(r"trained 4 steps in \d+ s", last)
+
+
+def test_terminal_has_one_line_that_is_rewritten(tmp_path):
+    printed = report(tmp_path, stream=Terminal())
+    assert printed.count("\r\033[Kstep ") == 2
+    assert printed.count("\n") == 2  # after the last rewriting, and after "trained ..."
+
+
+def test_metrics_file_has_a_row_for_each_report(tmp_path):
+    report(tmp_path)
+    first, second, held_out = rows(tmp_path)
+    assert [(row["step"], row["split"], row["loss"]) for row in (first, second)] == [(2, "train", 5), (4, "train", 2.5)]
+    assert held_out == {"step": 4, "split": "held_out", "loss": 3.25}
+    assert first["gradient_norm"] == 0.5
+    assert first["tokens_per_second"] == pytest.approx(16 * first["examples_per_second"])
+
+
+def test_rate_and_time_left_are_of_the_steps_since_the_last_report(tmp_path, monkeypatch):
+    clock = iter([100.0, 102.0, 107.0, 107.0])
+    monkeypatch.setattr("albert_tf.training.progress.time.monotonic", lambda: next(clock))
+    printed = report(tmp_path, steps=(12, 14), start=10, num_train_steps=20).splitlines()
+    # 2 steps of 8 examples in 2 s, then in 5 s; 8 and then 6 steps are left.
+    assert [row["examples_per_second"] for row in rows(tmp_path)[:2]] == pytest.approx([8.0, 3.2])
+    assert printed[0].endswith("8 examples/s 128 tokens/s ETA 8 s")
+    assert printed[1].endswith("3 examples/s 51 tokens/s ETA 15 s")
+    assert printed[2] == "trained 4 steps in 7 s"
+
+
+def test_tensorboard_files_hold_the_same_values(tmp_path):
+    report(tmp_path)
+    found = {}
+    for path in (tmp_path / "logs").glob("*/events.out.tfevents.*"):
+        for event in tf.compat.v1.train.summary_iterator(str(path)):
+            for value in event.summary.value:
+                found[path.parent.name, event.step, value.tag] = float(tf.make_ndarray(value.tensor))
+    expected = {
+        (row["split"], row["step"], name): value
+        for row in rows(tmp_path)
+        for name, value in row.items()
+        if name not in ("step", "split")
+    }
+    assert found == pytest.approx(expected)
+
+
+def test_resumed_run_replaces_the_steps_it_repeats(tmp_path):
+    report(tmp_path, steps=(2, 4), num_train_steps=8)
+    report(tmp_path, steps=(3, 4, 8), start=2, num_train_steps=8)
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 9, "split": "tr')  # a run that was killed while it wrote
+    assert sorted(row["step"] for row in read_metrics(str(tmp_path)) if row["split"] == "train") == [2, 3, 4, 8]
+    report(tmp_path, steps=(10,), start=8, num_train_steps=10)
+    assert [row["step"] for row in rows(tmp_path) if row["split"] == "train"] == [2, 4, 3, 4, 8, 10]
+
+
+def test_plot_is_a_picture(tmp_path):
+    report(tmp_path)
+    assert (tmp_path / "loss.png").read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_plot_draws_train_and_held_out_losses(tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    figures = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: figures.append(figure))
+    report(tmp_path)
+    (axes,) = figures[0].axes
+    lines = {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines}
+    assert lines == {"loss (train)": ([2, 4], [5.0, 2.5]), "loss (held-out)": ([4], [3.25])}
+    assert (axes.get_title(), axes.get_xlabel()) == ("a loss", "step")
+
+
+def test_plot_without_matplotlib_or_metrics_is_no_error(tmp_path, monkeypatch):
+    plot_losses(str(tmp_path), "nothing yet")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    report(tmp_path / "run")
+    assert not (tmp_path / "run" / "loss.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (0, "0 s"),
+        (44.6, "45 s"),
+        (59.4, "59 s"),
+        (59.6, "1:00"),
+        (725, "12:05"),
+        (3599.7, "1:00:00"),
+        (11225, "3:07:05"),
+        (360000, "100:00:00"),
+    ],
+)
+def test_times_are_written_for_people(seconds, expected):
+    assert format_seconds(seconds) == expected
