@@ -24,7 +24,13 @@ from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
 from albert_tf.training.checkpoints import Checkpointer, find_beside_checkpoint
 from albert_tf.training.distribution import per_replica_batch_size
 from albert_tf.training.progress import Progress
-from albert_tf.training.run_folder import CONFIG_FILE, SETTINGS_FILE, claim_output_dir, write_eval_results
+from albert_tf.training.run_folder import (
+    CONFIG_FILE,
+    SETTINGS_FILE,
+    check_output_dir,
+    claim_output_dir,
+    write_eval_results,
+)
 from albert_tf.training.train_loop import TrainOptions, evaluate, train
 
 FLAGS = flags.FLAGS
@@ -65,11 +71,13 @@ def data_files():
 
 def find_labels(files):
     """Returns the labels: the task's, or those an earlier run in --output_dir had, or the training file's."""
-    settings_path = os.path.join(FLAGS.output_dir, SETTINGS_FILE)
     if files.labels:
         return files.labels
+    settings_path = os.path.join(FLAGS.output_dir, SETTINGS_FILE)
     if tf.io.gfile.exists(settings_path):
-        return tuple(read_json(settings_path, "the settings of the run").get("labels", []))
+        labels = read_json(settings_path, "the settings of the run").get("labels")
+        if labels:
+            return tuple(labels)
     examples = read_examples(find_file(FLAGS.data_dir, files.train), files, needs_label=True)
     return tuple(sorted({example.label for example in examples}))
 
@@ -95,6 +103,9 @@ def main():
     if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
         raise InputError("nothing to do: pass --do_train, --do_eval or --do_predict")
     config = AlbertConfig.from_json_file(find_model_file("albert_config_file", CONFIG_FILE))
+    strategy = command_line.strategy_from_flags()
+    for flag in ("train_batch_size", "eval_batch_size", "predict_batch_size"):
+        per_replica_batch_size(strategy, FLAGS[flag].value, flag)
     tokenizer = command_line.load_tokenizer(find_model_file("vocab_file", VOCABULARY_FILE))
     command_line.check_vocab_size(config, tokenizer)
     if FLAGS.max_seq_length > config.max_position_embeddings:
@@ -110,20 +121,20 @@ def main():
         if FLAGS.num_train_epochs is not None:
             num_examples = len(train_features["label_ids"])
             num_train_steps = max(1, round(FLAGS.num_train_epochs * num_examples / FLAGS.train_batch_size))
-        settings = {
-            **command_line.training_settings(),
-            "task_name": FLAGS.task_name,
-            "labels": list(labels),
-            "num_warmup_steps": FLAGS.warmup_step,
-            "max_seq_length": FLAGS.max_seq_length,
-        }
-        claim_output_dir(FLAGS.output_dir, settings, config, tokenizer)
     if FLAGS.do_eval:
         _, dev_features = load_features(tokenizer, files, files.dev, labels, needs_label=True)
+    if FLAGS.do_predict:
+        test_examples, test_features = load_features(tokenizer, files, files.test, labels, needs_label=False)
+    settings = {
+        **command_line.training_settings(),
+        "task_name": FLAGS.task_name,
+        "labels": list(labels),
+        "num_warmup_steps": FLAGS.warmup_step,
+        "max_seq_length": FLAGS.max_seq_length,
+    }
+    if FLAGS.do_train:
+        check_output_dir(FLAGS.output_dir, settings, config, tokenizer)
 
-    strategy = command_line.strategy_from_flags()
-    for flag in ("train_batch_size", "eval_batch_size", "predict_batch_size"):
-        per_replica_batch_size(strategy, FLAGS[flag].value, flag)
     tf.keras.utils.set_random_seed(FLAGS.random_seed)
     with strategy.scope():
         model = AlbertForSequenceClassification(config, len(labels), dtype=command_line.dtype_policy())
@@ -133,7 +144,9 @@ def main():
             optimizer = command_line.optimizer_from_flags(variables, num_train_steps, FLAGS.warmup_step)
     global_step = tf.Variable(0, dtype=tf.int64, trainable=False)
     checkpointer = Checkpointer(FLAGS.output_dir, variables, global_step, optimizer, FLAGS.keep_checkpoint_max)
-    command_line.restore_or_initialize(checkpointer, variables)
+    command_line.restore_or_initialize(checkpointer, variables, tokenizer)
+    if FLAGS.do_train:
+        claim_output_dir(FLAGS.output_dir, settings, config, tokenizer)
 
     task = classification.ClassificationTask()
     progress = Progress(FLAGS.output_dir, FLAGS.train_batch_size, FLAGS.max_seq_length, "fine-tuning loss")
@@ -154,12 +167,11 @@ def main():
         write_eval_results(FLAGS.output_dir, results)
         print("evaluation: " + " ".join(f"{name} {value:.6g}" for name, value in results.items()))
     if FLAGS.do_predict:
-        examples, features = load_features(tokenizer, files, files.test, labels, needs_label=False)
-        dataset = classification.eval_dataset(features, FLAGS.predict_batch_size)
+        dataset = classification.eval_dataset(test_features, FLAGS.predict_batch_size)
         probabilities = classification.predict(strategy, model, dataset)
         path = os.path.join(FLAGS.output_dir, classification.PREDICTIONS_FILE)
-        classification.write_predictions(path, examples, labels, probabilities)
-        print(f"wrote {len(examples):,} predictions to {path}")
+        classification.write_predictions(path, test_examples, labels, probabilities)
+        print(f"wrote {len(test_examples):,} predictions to {path}")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from albert_tf.training.checkpoints import Checkpointer
 from albert_tf.training.distribution import per_replica_batch_size
 from albert_tf.training.pretraining import PretrainingTask
 from albert_tf.training.progress import Progress
-from albert_tf.training.run_folder import claim_output_dir, write_eval_results
+from albert_tf.training.run_folder import check_output_dir, claim_output_dir, write_eval_results
 from albert_tf.training.train_loop import TrainOptions, evaluate, train
 
 FLAGS = flags.FLAGS
@@ -49,7 +49,12 @@ def main():
     command_line.require(
         input_file=FLAGS.input_file, albert_config_file=FLAGS.albert_config_file, output_dir=FLAGS.output_dir
     )
+    if not (FLAGS.do_train or FLAGS.do_eval):
+        raise InputError("nothing to do: pass --do_train or --do_eval")
     config = AlbertConfig.from_json_file(FLAGS.albert_config_file)
+    strategy = command_line.strategy_from_flags()
+    per_replica_batch_size(strategy, FLAGS.train_batch_size, "train_batch_size")
+    per_replica_batch_size(strategy, FLAGS.eval_batch_size, "eval_batch_size")
     shards = find_shards(
         FLAGS.input_file, FLAGS.held_out_file, FLAGS.max_seq_length, FLAGS.max_predictions_per_seq, config
     )
@@ -60,18 +65,15 @@ def main():
         print(f"warning: no evaluation: {message}")
     if not shards.manifest:
         print(f"warning: no manifest.json beside {shards.train_paths[0]}: its vocabulary can't be checked")
+    settings = {
+        **command_line.training_settings(),
+        "num_warmup_steps": FLAGS.num_warmup_steps,
+        "max_seq_length": shards.train_options.max_seq_length,
+        "input_files": [os.path.basename(path) for path in shards.train_paths],
+    }
     if FLAGS.do_train:
-        settings = {
-            **command_line.training_settings(),
-            "num_warmup_steps": FLAGS.num_warmup_steps,
-            "max_seq_length": shards.train_options.max_seq_length,
-            "input_files": [os.path.basename(path) for path in shards.train_paths],
-        }
-        claim_output_dir(FLAGS.output_dir, settings, config, shards.tokenizer)
+        check_output_dir(FLAGS.output_dir, settings, config, shards.tokenizer)
 
-    strategy = command_line.strategy_from_flags()
-    per_replica_batch_size(strategy, FLAGS.train_batch_size, "train_batch_size")
-    per_replica_batch_size(strategy, FLAGS.eval_batch_size, "eval_batch_size")
     tf.keras.utils.set_random_seed(FLAGS.random_seed)
     with strategy.scope():
         model = AlbertForPreTraining(config, dtype=command_line.dtype_policy())
@@ -81,7 +83,9 @@ def main():
             optimizer = command_line.optimizer_from_flags(variables, FLAGS.num_train_steps, FLAGS.num_warmup_steps)
     global_step = tf.Variable(0, dtype=tf.int64, trainable=False)
     checkpointer = Checkpointer(FLAGS.output_dir, variables, global_step, optimizer, FLAGS.keep_checkpoint_max)
-    command_line.restore_or_initialize(checkpointer, variables)
+    command_line.restore_or_initialize(checkpointer, variables, shards.tokenizer)
+    if FLAGS.do_train:
+        claim_output_dir(FLAGS.output_dir, settings, config, shards.tokenizer)
 
     task = PretrainingTask()
     progress = Progress(

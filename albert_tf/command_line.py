@@ -39,13 +39,14 @@ from absl import app, flags, logging
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.files import read_json
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
 from albert_tf.optimization.optimizers import OPTIMIZERS
 from albert_tf.optimization.schedule import SCHEDULE_CHOICES
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.words import WORDPIECE_SCHEMES
-from albert_tf.training.checkpoints import Checkpointer, load_weights
+from albert_tf.training.checkpoints import Checkpointer, find_beside_checkpoint, load_weights
 from albert_tf.training.distribution import make_strategy
 
 FLAGS = flags.FLAGS
@@ -240,12 +241,20 @@ def check_vocab_size(config: AlbertConfig, tokenizer: KoreanWordPieceTokenizer) 
         )
 
 
-def restore_or_initialize(checkpointer: Checkpointer, variables: dict[str, tf.Variable]) -> None:
+def restore_or_initialize(
+    checkpointer: Checkpointer, variables: dict[str, tf.Variable], tokenizer: KoreanWordPieceTokenizer | None
+) -> None:
     """Restores the run in --output_dir, or else loads --init_checkpoint, and says what it did.
 
+    Args:
+        checkpointer: Of the run in --output_dir.
+        variables: The model's, by name.
+        tokenizer: What the data is encoded with, None if unknown.
+
     Raises:
-        InputError: There is neither, and nothing is to be trained.
+        InputError: There is neither, and nothing is to be trained; or it goes with another tokenizer.
     """
+    _check_tokenizer(checkpointer.latest or FLAGS.init_checkpoint, tokenizer)
     if checkpointer.restore_latest():
         print(f"restored {checkpointer.latest}")
     elif FLAGS.init_checkpoint:
@@ -255,3 +264,12 @@ def restore_or_initialize(checkpointer: Checkpointer, variables: dict[str, tf.Va
         print("training from random weights")
     else:
         raise InputError(f"--output_dir={FLAGS.output_dir} holds no checkpoint, and there is no --init_checkpoint")
+
+
+def _check_tokenizer(checkpoint, tokenizer):
+    path = find_beside_checkpoint(checkpoint, TOKENIZER_FILE)
+    if path and tokenizer is not None and read_json(path, "the tokenizer settings") != tokenizer.to_dict():
+        raise InputError(
+            f"the checkpoint beside {path} was trained with that tokenizer, which is not the one of "
+            f"{tokenizer.vocabulary.source}; use the vocab.txt and tokenizer.json beside the checkpoint"
+        )

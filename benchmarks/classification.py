@@ -1,6 +1,6 @@
 """Fine-tuning a pre-trained model, the same model from random weights, and a linear model on character n-grams.
 
-python benchmarks/classification.py --data_dir=nsmc --init_checkpoint=benchmark/model --output_dir=benchmark/nsmc
+python -m benchmarks.classification --data_dir=nsmc --init_checkpoint=benchmark/model --output_dir=benchmark/nsmc
 
 Prints the accuracy of each on the dev file, in one run. Needs scikit-learn.
 """
@@ -11,10 +11,10 @@ from absl import app, flags
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from stage import run_stage
 
 from albert_tf.files import read_json
 from albert_tf.tasks.labelled_text import TASKS, find_file, read_examples
+from benchmarks.stage import run_stage
 
 FLAGS = flags.FLAGS
 

@@ -1,6 +1,6 @@
 """How much of a real Korean corpus a small model learns in a quarter of an hour on two cores.
 
-python benchmarks/pretraining.py --corpus='corpus/*.txt.gz' --output_dir=benchmark
+python -m benchmarks.pretraining --corpus='corpus/*.txt.gz' --output_dir=benchmark
 
 Prints the held-out masked-LM loss beside the unigram entropy of the held-out text, which is what the best guess without
 any context costs, and the accuracy of sentence order prediction beside 50%.
@@ -9,16 +9,16 @@ any context costs, and the accuracy of sentence order prediction beside 50%.
 import os
 
 from absl import app, flags
-from stage import ROOT, run_stage
 
 from albert_tf.files import read_json
+from benchmarks.stage import ROOT, run_stage
 
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string("corpus", None, "Text files, one sentence a line; comma-separated paths or globs.", required=True)
 flags.DEFINE_string("vocabulary_text", "", "More text files for the vocabulary alone.")
 flags.DEFINE_string("output_dir", None, "Folder for the vocabulary, the shards and the model.", required=True)
-flags.DEFINE_integer("num_train_steps", 12000, "Number of steps of 32 examples.")
+flags.DEFINE_integer("num_train_steps", 10000, "Number of steps of 32 examples.")
 
 
 def main(_):

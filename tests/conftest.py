@@ -13,6 +13,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import tensorflow as tf
 from absl import app, flags
+from hypothesis import settings
 
 from albert_tf.pretraining_data.corpus import CorpusReader
 from albert_tf.tokenization import KoreanWordPieceTokenizer
@@ -27,6 +28,10 @@ tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 4
 )
 app.define_help_flags()
+
+# How long a test takes says nothing about the code: the first call of a TensorFlow op takes longer than all others.
+settings.register_profile("albert_tf", deadline=None, derandomize=True)
+settings.load_profile("albert_tf")
 
 
 @pytest.fixture

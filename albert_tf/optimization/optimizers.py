@@ -66,7 +66,7 @@ class AdamW(tf.Module):
         """Updates the variables; call it inside a replica.
 
         Args:
-            gradients: By name of variable, added up over all replicas already.
+            gradients: By name of variable, added up over all replicas already; other variables stay as they are.
             step: Scalar int, 0 for the first.
 
         Returns:
@@ -82,12 +82,12 @@ class AdamW(tf.Module):
         return norm
 
     def _update_all(self, strategy, gradients, learning_rate, updates_done):
-        for name, variable in self._variables.items():
+        for name, gradient in gradients.items():
             strategy.extended.update(
-                variable,
+                self._variables[name],
                 self._update,
                 args=(
-                    gradients[name],
+                    gradient,
                     self.first_moments[name],
                     self.second_moments[name],
                     learning_rate,

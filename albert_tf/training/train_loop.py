@@ -79,9 +79,14 @@ def make_train_function(
                 tf.math.divide_no_nan(computed[name][0], weight) for name, weight in zip(task.loss_names, weights)
             ]
             loss = tf.add_n(losses)
-        gradients = tape.gradient(loss, list(variables.values()), unconnected_gradients="zero")
-        gradients = context.all_reduce("SUM", [tf.convert_to_tensor(gradient) for gradient in gradients])
-        norm = optimizer.apply(dict(zip(variables, gradients)), step)
+        # What the loss doesn't depend on, such as the pooler of a question answering model, is left as it is.
+        gradients = {
+            name: tf.convert_to_tensor(gradient)
+            for name, gradient in tape.gradient(loss, variables).items()
+            if gradient is not None
+        }
+        summed = context.all_reduce("SUM", list(gradients.values()))
+        norm = optimizer.apply(dict(zip(gradients, summed)), step)
         sums.add({**computed, "gradient_norm": (norm, tf.ones([]))})
 
     @tf.function

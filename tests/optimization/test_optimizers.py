@@ -98,6 +98,14 @@ def test_all_but_biases_and_layer_norms_decay(optimizer_class, decay):
         np.testing.assert_allclose(values, kept, rtol=1e-6, err_msg=name)
 
 
+@pytest.mark.parametrize("optimizer_class", [AdamW, Lamb])
+def test_variable_without_gradient_stays_as_it_is(optimizer_class):
+    weights = make_weights()
+    gradients = {"encoder/query/kernel": np.ones(SHAPES["encoder/query/kernel"])}
+    for name, values in apply_once(optimizer_class, weights, gradients).items():
+        assert np.allclose(values, weights[name]) == (name not in gradients), name
+
+
 def test_lamb_moves_each_variable_by_its_own_norm():
     weights = make_weights()
     gradients = make_weights(seed=1)

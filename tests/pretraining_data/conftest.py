@@ -6,17 +6,12 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import settings
 
 from albert_tf.pretraining_data.builder import BuilderOptions, build, shard_paths
 from albert_tf.pretraining_data.corpus import CorpusReader
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
-
-# How long a test takes says nothing about the code: the first call of a TensorFlow op takes longer than all others.
-settings.register_profile("without_deadline", deadline=None)
-settings.load_profile("without_deadline")
 
 SYLLABLES = "가나다라마바사아자차카타파하거너더러머버"
 

@@ -148,6 +148,11 @@ def test_missing_held_out_shards_are_refused(find, folder):
     refuses(f"--held_out_file: no file matches {folder}/held_out.tfrecord", find, folder / "train*")
 
 
+def test_held_out_shards_of_another_length_are_refused(find, folder, build_shards, random_documents, tmp_path):
+    other = build_shards(tmp_path / "other", random_documents(20), max_seq_length=16).held_out_paths[0]
+    refuses(f"{other} doesn't hold examples of --max_seq_length=32", find, folder / "train*", other)
+
+
 def test_unmasked_shards_without_their_tokenizer_are_refused(find, folder):
     (folder / "tokenizer.json").unlink()
     refuses("is not masked yet, which needs tokenizer.json and vocab.txt", find, folder / "train*")

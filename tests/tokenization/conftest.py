@@ -3,11 +3,6 @@
 import gzip
 
 import pytest
-from hypothesis import settings
-
-# How long a test takes says nothing about the code: the first call of a TensorFlow op takes longer than all others.
-settings.register_profile("without_deadline", deadline=None)
-settings.load_profile("without_deadline")
 
 
 @pytest.fixture

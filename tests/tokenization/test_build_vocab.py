@@ -44,6 +44,8 @@ def test_builds_a_tokenizer_that_knows_its_text(build, scheme):
     tokenizer = KoreanWordPieceTokenizer.load(folder)
     assert len(tokenizer.vocabulary) == VOCAB_SIZE and tokenizer.wordpiece_scheme == scheme
     assert tokenizer.vocabulary.pieces[:6] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]"]
+    has_prefixes = any(piece.startswith("##") for piece in tokenizer.vocabulary.pieces)
+    assert has_prefixes == (scheme == "continuation")
     assert not any("[UNK]" in tokenizer.tokenize(line) for line in LINES)
     assert f"wrote {VOCAB_SIZE} pieces to {folder / 'vocab.txt'}" in result.output
 

@@ -52,10 +52,10 @@ def test_implementations_agree_on_every_character(options):
 
 
 @pytest.mark.slow
-def test_implementations_agree_on_every_line_of_real_text(real_lines):
+def test_implementations_agree_on_real_text(real_lines):
     options = OPTIONS[0]
-    by_ops = normalize(tf.constant(real_lines), options).numpy()
-    for line, expected in zip(real_lines, by_ops):
+    lines = real_lines[::4]  # Python takes long
+    for line, expected in zip(lines, normalize(tf.constant(lines), options).numpy()):
         assert normalize_with_offsets(line, options)[0] == expected.decode(), line
 
 

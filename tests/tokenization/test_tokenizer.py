@@ -88,8 +88,10 @@ def test_decoding_leaves_out_special_tokens_but_shows_what_is_unknown():
     assert tokenizer.decode([]) == ""
 
 
-def test_decoding_may_begin_inside_a_word():
+def test_a_part_of_a_text_can_be_decoded():
     assert make_tokenizer().decode([PIECES.index("##는"), PIECES.index("밥")]) == "##는 밥"
+    tokenizer = KoreanWordPieceTokenizer(Vocabulary(["[UNK]", "나_", "는_"]), wordpiece_scheme="end_of_word")
+    assert tokenizer.decode([1, 2]) == "나 는"
 
 
 @pytest.mark.parametrize("settings", [{}, NOT_THE_DEFAULTS], ids=["defaults", "others"])

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import reference
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from text_strategies import ANY_TEXT, FRAGMENTS, SCHEMES, SETTINGS, TROUBLE, spell, tokenizer_that_knows
 
@@ -78,7 +78,7 @@ SYLLABLES_AND_MARKS = "가나#_"
     st.lists(st.text(SYLLABLES_AND_MARKS, max_size=12), min_size=1, max_size=10),
     st.sampled_from(SCHEMES),
 )
-@settings(max_examples=300)
+@example(["#", "###_가"], ["##_가"], "continuation")
 def test_any_vocabulary_is_matched_longest_first(pieces, texts, scheme):
     choice = {"wordpiece_scheme": scheme, "split_punctuation": False}
     tokenizer = KoreanWordPieceTokenizer(Vocabulary(["[UNK]", *dict.fromkeys(filter(None, pieces))]), **choice)

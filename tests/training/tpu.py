@@ -65,6 +65,16 @@ def make_tpu_strategy() -> tf.distribute.TPUStrategy:
         return tf.distribute.TPUStrategy(resolver)
 
 
+class FixedBatch:
+    """Stands for the iterator of a distributed data set while a step is traced: always gives the same batch."""
+
+    def __init__(self, batch: dict):
+        self._batch = batch
+
+    def __next__(self):
+        return {name: tf.convert_to_tensor(values) for name, values in self._batch.items()}
+
+
 def operations(graph: tf.Graph) -> list[tf.compat.v1.NodeDef]:
     """Returns the operations of a graph and of every function in it."""
     definition = graph.as_graph_def()

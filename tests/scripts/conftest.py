@@ -1,0 +1,152 @@
+"""Small inputs for whole runs of the training scripts."""
+
+import dataclasses
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.modeling.layers import named_variables
+from albert_tf.pretraining_data.builder import BuilderOptions, build
+from albert_tf.pretraining_data.corpus import CorpusReader
+from albert_tf.pretraining_data.masking import MaskingOptions
+from albert_tf.training.checkpoints import Checkpointer
+from albert_tf.training.run_folder import claim_output_dir
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.fixture(scope="session")
+def tiny_config(sample_tokenizer) -> AlbertConfig:
+    """A model for the sample's vocabulary that trains a step in no time."""
+    return AlbertConfig(
+        vocab_size=len(sample_tokenizer.vocabulary),
+        embedding_size=8,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=128,
+    )
+
+
+@pytest.fixture(scope="session")
+def write_config(tmp_path_factory):
+    """Writes a model config into a folder of its own and returns the path."""
+
+    def write(config: AlbertConfig) -> pathlib.Path:
+        path = tmp_path_factory.mktemp("config") / "albert_config.json"
+        path.write_text(json.dumps(config.to_dict()))
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def config_file(tiny_config, write_config):
+    """Path of the tiny model's config."""
+    return write_config(tiny_config)
+
+
+@pytest.fixture(scope="session")
+def build_shards(sample_corpus, sample_tokenizer, tmp_path_factory):
+    """Builds train.tfrecord and held_out.tfrecord of a few documents in a folder of their own."""
+
+    def build_with(max_seq_length, max_predictions_per_seq, **options) -> pathlib.Path:
+        folder = tmp_path_factory.mktemp("shards")
+        documents = itertools.islice(CorpusReader(sample_corpus).documents(), 12)
+        (folder / "corpus.txt").write_text("\n\n".join("\n".join(document) for document in documents))
+        options = {"held_out_fraction": 0.3, **options}
+        held_out = [str(folder / "held_out.tfrecord")] if options["held_out_fraction"] else []
+        build(
+            CorpusReader([str(folder / "corpus.txt")]),
+            sample_tokenizer,
+            BuilderOptions(max_seq_length, MaskingOptions(max_predictions_per_seq), **options),
+            [str(folder / "train.tfrecord")],
+            held_out,
+        )
+        return folder
+
+    return build_with
+
+
+@pytest.fixture(scope="session")
+def shards(build_shards) -> pathlib.Path:
+    """A folder of shards with sequences of 32 pieces."""
+    return build_shards(32, 5)
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tiny_config, sample_tokenizer, tmp_path_factory) -> pathlib.Path:
+    """The folder of a pre-training run that has just begun, with config and tokenizer."""
+    folder = tmp_path_factory.mktemp("checkpoint")
+    claim_output_dir(str(folder), {"learning_rate": 1.0}, tiny_config, sample_tokenizer)
+    tf.keras.utils.set_random_seed(5)
+    variables = named_variables(AlbertForPreTraining(tiny_config))
+    Checkpointer(str(folder), variables, tf.Variable(3, dtype=tf.int64)).save()
+    return folder
+
+
+@pytest.fixture
+def contents():
+    """Returns every file below a folder, by name; an absent folder has none."""
+
+    def read(folder: pathlib.Path) -> dict[str, bytes]:
+        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    return read
+
+
+@pytest.fixture
+def assert_refused(contents):
+    """Checks that a script ended with one sentence and left a folder as it was."""
+
+    def check(run, folder: pathlib.Path) -> str:
+        before = contents(folder)
+        result = run()
+        lines = [line for line in result.errors.splitlines() if line]
+        assert result.code == 1, result
+        assert len(lines) == 1 and lines[0].startswith("error: "), result.errors
+        assert contents(folder) == before
+        return lines[0].removeprefix("error: ")
+
+    return check
+
+
+@dataclasses.dataclass(frozen=True)
+class Process:
+    """A script in a process of its own, for what only a fresh process can show."""
+
+    arguments: list[str]
+    environment: dict[str, str]
+
+    def start(self) -> subprocess.Popen:
+        return subprocess.Popen(
+            self.arguments, env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+
+    def finish(self) -> str:
+        """Returns what it printed."""
+        result = subprocess.run(self.arguments, env=self.environment, text=True, capture_output=True, check=False)
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
+
+
+@pytest.fixture
+def make_process():
+    """Prepares a script and its flags; environment variables may be added."""
+
+    def make(name: str, environment: dict[str, str] | None = None, **flag_values) -> Process:
+        arguments = [
+            f"--{flag}={str(value).lower() if value in (True, False) else value}" for flag, value in flag_values.items()
+        ]
+        return Process([sys.executable, str(ROOT / name), *arguments], {**os.environ, **(environment or {})})
+
+    return make

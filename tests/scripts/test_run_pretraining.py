@@ -1,0 +1,293 @@
+"""run_pretraining.py from flags to checkpoints and results."""
+
+import json
+import os
+import re
+import signal
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.modeling.layers import named_variables
+from albert_tf.training.progress import read_metrics
+
+METRICS = {"loss", "masked_lm_loss", "sentence_order_loss", "masked_lm_accuracy", "sentence_order_accuracy"}
+
+
+@pytest.fixture
+def flag_values(shards, config_file, tmp_path):
+    """Flags of a run of four steps."""
+    return {
+        "input_file": shards / "train.tfrecord",
+        "albert_config_file": config_file,
+        "output_dir": tmp_path / "run",
+        "do_eval": True,
+        "train_batch_size": 4,
+        "eval_batch_size": 4,
+        "num_train_steps": 4,
+        "num_warmup_steps": 1,
+        "save_checkpoints_steps": 2,
+    }
+
+
+@pytest.fixture
+def pretrain(run_script, flag_values):
+    """Runs the script; flags may be replaced or, with None, left out."""
+
+    def run(**changes):
+        given = {name: value for name, value in {**flag_values, **changes}.items() if value is not None}
+        return run_script("run_pretraining.py", **given)
+
+    return run
+
+
+def read_results(folder):
+    return json.loads((folder / "eval_results.json").read_text())
+
+
+def variables_in(checkpoint):
+    """Returns every array of a checkpoint, by name."""
+    reader = tf.train.load_checkpoint(str(checkpoint))
+    names = [name for name in reader.get_variable_to_shape_map() if name.endswith("VARIABLE_VALUE")]
+    return {name: reader.get_tensor(name) for name in names}
+
+
+def assert_same_variables(checkpoint, other):
+    variables, others = variables_in(checkpoint), variables_in(other)
+    assert variables.keys() == others.keys()
+    for name, values in variables.items():
+        np.testing.assert_array_equal(values, others[name], err_msg=name)
+
+
+def test_run_can_be_repeated_resumed_and_evaluated(pretrain, tmp_path, contents):
+    run = tmp_path / "run"
+    result = pretrain()
+    assert (result.code, result.errors) == (0, "")
+    assert "training from random weights\n" in result.output
+    assert re.search(r"^held-out at step 0: loss [\d.]+ masked_lm_loss", result.output, re.MULTILINE)
+    assert re.search(r"^step 4/4 loss [\d.]+ .* ETA 0 s$", result.output, re.MULTILINE)
+    assert re.search(r"^unigram entropy of the held-out text: \d", result.output, re.MULTILINE)
+    results = read_results(run)
+    assert results.keys() == {"global_step", *METRICS}
+    assert results["global_step"] == 4
+    assert all(isinstance(value, (int, float)) for value in results.values())
+    assert [(row["split"], row["step"]) for row in read_metrics(str(run))] == [
+        ("held_out", 0),
+        ("train", 2),
+        ("train", 4),
+        ("held_out", 4),
+    ]
+    assert sorted(path.name for path in run.glob("*.index")) == ["model.ckpt-2.index", "model.ckpt-4.index"]
+    assert {"loss.png", "vocab.txt", "tokenizer.json", "albert_config.json"} <= contents(run).keys()
+
+    again = pretrain()
+    assert again.code == 0 and f"restored {run}/model.ckpt-4" in again.output
+    assert read_results(run) == results
+
+    evaluated = pretrain(do_train=False)
+    assert evaluated.code == 0 and evaluated.errors == ""
+    assert read_results(run) == results
+
+    (run / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-2"\n')
+    for path in run.glob("model.ckpt-4.*"):
+        path.rename(tmp_path / path.name)
+    assert pretrain().code == 0
+    assert_same_variables(run / "model.ckpt-4", tmp_path / "model.ckpt-4")
+    assert read_results(run) == results
+
+
+@pytest.fixture
+def without_training(monkeypatch):
+    """Replaces the loop; returns the list of the arguments it was called with."""
+    calls = []
+    monkeypatch.setattr("albert_tf.training.train_loop.train", lambda *arguments: calls.append(arguments))
+    return calls
+
+
+def test_command_of_the_original_is_accepted(
+    build_shards, run_script, checkpoint, config_file, tmp_path, without_training
+):
+    shards = build_shards(128, 20, masking="static")
+    for name in ("manifest.json", "tokenizer.json", "vocab.txt"):  # the original writes none of them
+        (shards / name).unlink()
+    result = run_script(
+        "run_pretraining.py",
+        input_file=shards / "train*.tfrecord",
+        output_dir=tmp_path / "run",
+        init_checkpoint=checkpoint / "model.ckpt-3",
+        albert_config_file=config_file,
+        do_train=True,
+        do_eval=True,
+        train_batch_size=32,
+        eval_batch_size=32,
+        max_seq_length=128,
+        max_predictions_per_seq=20,
+        optimizer="lamb",
+        learning_rate=".00176",
+        num_train_steps=125000,
+        num_warmup_steps=3125,
+        save_checkpoints_steps=5000,
+    )
+    assert (result.code, result.errors) == (0, "")
+    assert "warning: no evaluation: no held-out shards" in result.output
+    _, _, model, optimizer, make_dataset, options, *_ = without_training[0]
+    assert type(optimizer).__name__ == "Lamb"
+    assert (options.num_train_steps, options.save_checkpoints_steps) == (125000, 5000)
+    rates = [float(optimizer.schedule(tf.constant(step))) for step in (3124, 3125, 124999)]
+    assert rates == pytest.approx([0.00176, 0.00176, 0.00176 / (125000 - 3125)])
+    batch = next(iter(make_dataset(0)))
+    assert (batch["input_ids"].shape, batch["masked_lm_ids"].shape) == ((32, 128), (32, 20))
+    saved = variables_in(checkpoint)
+    for name, variable in named_variables(model).items():
+        np.testing.assert_array_equal(variable.numpy(), saved[f"model/{name}/.ATTRIBUTES/VARIABLE_VALUE"])
+
+
+def test_flagfile(run_script, flag_values, tmp_path, without_training):
+    lines = [f"--{name}={value}" for name, value in flag_values.items() if name != "do_eval"]
+    (tmp_path / "recipe.cfg").write_text("\n".join(["# takes no time", *lines, "--optimizer=adamw"]))
+    assert run_script("run_pretraining.py", flagfile=tmp_path / "recipe.cfg").code == 0
+    assert type(without_training[0][3]).__name__ == "AdamW"
+
+
+def test_init_checkpoint_is_loaded_once(pretrain, checkpoint, tmp_path, without_training):
+    result = pretrain(init_checkpoint=checkpoint, do_eval=False)
+    assert "--init_checkpoint: loaded 25 variables; not in it: none" in result.output
+    assert int(without_training[0][7].numpy()) == 0, "the step is not taken over"
+
+
+def test_seed_decides_the_weights(pretrain, tmp_path, without_training):
+    for run, seed in (("a", 1), ("b", 1), ("c", 2)):
+        pretrain(output_dir=tmp_path / run, random_seed=seed, do_eval=False)
+    first, same, other = (named_variables(call[2])["encoder/pooler/kernel"].numpy() for call in without_training)
+    np.testing.assert_array_equal(first, same)
+    assert not np.array_equal(first, other)
+
+
+def test_shards_without_held_out_documents(pretrain, build_shards, tmp_path, without_training, assert_refused):
+    shards = build_shards(32, 5, held_out_fraction=0.0)
+    result = pretrain(input_file=shards / "train.tfrecord")
+    assert result.code == 0 and "warning: no evaluation: no held-out shards" in result.output
+    assert not (tmp_path / "run" / "eval_results.json").exists()
+    message = assert_refused(lambda: pretrain(input_file=shards / "train.tfrecord", do_train=False), tmp_path / "run")
+    assert message.startswith("--do_eval: no held-out shards")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"input_file": None}, "--input_file is missing; see --help"),
+        ({"input_file": "nowhere/*.tfrecord"}, "--input_file: no file matches nowhere/*.tfrecord"),
+        ({"albert_config_file": "nowhere.json"}, "can't read the model config nowhere.json: no such file"),
+        ({"held_out_file": "nowhere.tfrecord"}, "--held_out_file: no file matches nowhere.tfrecord"),
+        ({"init_checkpoint": "nowhere"}, "--init_checkpoint: no checkpoint at nowhere"),
+        ({"do_train": False, "do_eval": False}, "nothing to do: pass --do_train or --do_eval"),
+        ({"do_train": False}, "--output_dir=.* holds no checkpoint, and there is no --init_checkpoint"),
+        ({"max_seq_length": 64}, "--max_seq_length=64 contradicts .*manifest.json, which says 32"),
+        ({"train_batch_size": 3, "num_cpu_replicas": 2}, "--train_batch_size=3 must be a multiple of .* 2"),
+        ({"num_warmup_steps": 4}, "the number of warm-up steps must be .* less than the number of training steps"),
+    ],
+)
+def test_mistake_costs_one_sentence(pretrain, assert_refused, tmp_path, changes, message):
+    assert re.match(message, assert_refused(lambda: pretrain(**changes), tmp_path / "run"))
+    assert not (tmp_path / "run").exists(), "the folder is still free for the corrected command"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"vocab_size": 3999}, "vocab_size in --albert_config_file is 3999, but .*vocab.txt has 4000 pieces"),
+        ({"max_position_embeddings": 16}, "the shards hold sequences of 32, but .* max_position_embeddings is 16"),
+    ],
+)
+def test_model_that_does_not_fit_the_data_is_refused(
+    pretrain, assert_refused, tiny_config, write_config, tmp_path, changes, message
+):
+    path = write_config(tiny_config.replace(**changes))
+    assert re.match(message, assert_refused(lambda: pretrain(albert_config_file=path), tmp_path / "run"))
+
+
+def test_folder_of_another_run_is_refused(
+    pretrain, assert_refused, tiny_config, sample_tokenizer, checkpoint, tmp_path
+):
+    message = assert_refused(lambda: pretrain(output_dir=checkpoint), checkpoint)
+    assert message.startswith(f"--output_dir={checkpoint} holds another run: its ")
+
+
+def test_checkpoint_of_another_vocabulary_is_refused(
+    pretrain, assert_refused, tiny_config, tmp_path, checkpoint, without_training
+):
+    other = tmp_path / "other"
+    other.mkdir()
+    for path in checkpoint.iterdir():
+        (other / path.name).write_bytes(path.read_bytes())
+    settings = json.loads((other / "tokenizer.json").read_text())
+    (other / "tokenizer.json").write_text(json.dumps({**settings, "lower_case": False}))
+    message = assert_refused(lambda: pretrain(init_checkpoint=other), tmp_path / "run")
+    assert message.startswith(f"the checkpoint beside {other}/tokenizer.json was trained with that tokenizer")
+
+
+@pytest.mark.parametrize("argument", ["--no_such_flag=1", "--train_batch_size=0", "--optimizer=sgd"])
+def test_unknown_flag_or_value_is_refused(run_script, flag_values, argument, tmp_path):
+    name, value = argument.removeprefix("--").split("=")
+    result = run_script("run_pretraining.py", **{**flag_values, name: value})
+    assert result.code == 1
+    assert name in result.errors and "Traceback" not in result.errors
+    assert not (tmp_path / "run").exists()
+
+
+def test_help_explains_every_flag(run_script):
+    result = run_script("run_pretraining.py", help=True)
+    explained = dict(re.findall(r"^  --(?:\[no\])?(\w+): *((?:<.*>: )?\S.*|\n    \S.*)$", result.output, re.MULTILINE))
+    assert {
+        "input_file",
+        "do_train",
+        "learning_rate",
+        "use_tpu",
+        "use_bfloat16",
+        "keep_checkpoint_max",
+    } <= explained.keys()
+    print(result.output)
+    assert 0
+
+
+@pytest.mark.slow
+def test_killed_run_ends_with_the_same_bits(make_process, flag_values, tiny_config, write_config, tmp_path):
+    config = tiny_config.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+    flag_values = {
+        **flag_values,
+        "albert_config_file": write_config(config),
+        "do_eval": False,
+        "num_train_steps": 200,
+        "save_checkpoints_steps": 10,
+        "iterations_per_loop": 1,
+    }
+    process = make_process("run_pretraining.py", **flag_values).start()
+    for line in process.stdout:
+        if line.startswith("step 25/"):
+            break
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not (tmp_path / "run" / "model.ckpt-200.index").exists(), "it was killed too late"
+
+    resumed = make_process("run_pretraining.py", **flag_values).finish()
+    assert re.search(r"restored .*/run/model\.ckpt-\d+0\n", resumed)
+    make_process("run_pretraining.py", **{**flag_values, "output_dir": tmp_path / "uninterrupted"}).finish()
+    assert_same_variables(tmp_path / "run" / "model.ckpt-200", tmp_path / "uninterrupted" / "model.ckpt-200")
+
+
+@pytest.mark.slow
+def test_two_replicas_end_with_the_same_results(make_process, pretrain, flag_values, tmp_path):
+    flag_values = {**flag_values, "output_dir": tmp_path / "two"}
+    make_process("run_pretraining.py", **flag_values, num_cpu_replicas=2).finish()
+    assert pretrain().code == 0
+    assert read_results(tmp_path / "two") == pytest.approx(read_results(tmp_path / "run"), rel=1e-5)
+
+
+@pytest.mark.slow
+def test_keras_2_gives_the_same_results(make_process, pretrain, checkpoint, flag_values, tmp_path):
+    pytest.importorskip("tf_keras")
+    flag_values = {**flag_values, "output_dir": tmp_path / "keras2", "init_checkpoint": checkpoint}
+    make_process("run_pretraining.py", {"TF_USE_LEGACY_KERAS": "1"}, **flag_values).finish()
+    assert pretrain(init_checkpoint=checkpoint).code == 0
+    assert read_results(tmp_path / "keras2") == pytest.approx(read_results(tmp_path / "run"), rel=1e-5)

@@ -1,0 +1,206 @@
+"""Reading labelled texts from tab-separated files, and encoding them."""
+
+import re
+import tempfile
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from albert_tf.errors import InputError
+from albert_tf.tasks.labelled_text import (
+    TASKS,
+    DataFiles,
+    LabelledText,
+    encode_examples,
+    find_file,
+    label_ids,
+    read_examples,
+)
+
+PAIRS = DataFiles(text_column="sentence1", text_pair_column="sentence2", label_column="gold_label")
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes lines into a file and returns its path."""
+
+    def write_lines(*lines, name="train.tsv", line_end="\n"):
+        path = tmp_path / name
+        path.write_bytes("".join(line + line_end for line in lines).encode())
+        return str(path)
+
+    return write_lines
+
+
+def one_sentence(error):
+    message = str(error.value)
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_file_in_the_form_of_nsmc(write, line_end):
+    path = write("id\tdocument\tlabel", "976\t아 더빙.. 진짜 짜증나네요\t0", "38\t교도소 이야기\t1", line_end=line_end)
+    assert read_examples(path, TASKS["nsmc"], needs_label=True) == [
+        LabelledText("아 더빙.. 진짜 짜증나네요", None, "0", line=2),
+        LabelledText("교도소 이야기", None, "1", line=3),
+    ]
+
+
+def test_last_line_needs_no_line_end(tmp_path):
+    (tmp_path / "train.tsv").write_text("document\tlabel\n좋다\t1")
+    assert len(read_examples(str(tmp_path / "train.tsv"), TASKS["tsv"], needs_label=True)) == 1
+
+
+# Whatever a line of tab-separated text can hold: quotation marks mean nothing, nor do Unicode's other line ends.
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\r")), min_size=1))
+@example(["", '"', '그가 "좋다고 했다', "  두 칸  ", '"a" "b"', "줄\u2028바꿈\x0b\x0c\x85끝"])
+@settings(deadline=None)
+def test_text_is_taken_as_it_stands(texts):
+    with tempfile.NamedTemporaryFile(suffix=".tsv") as file:
+        file.write("".join(["document\tlabel\n", *(f"{text}\t1\n" for text in texts)]).encode())
+        file.flush()
+        examples = read_examples(file.name, TASKS["tsv"], needs_label=True)
+    assert [example.text for example in examples] == texts
+    assert [example.line for example in examples] == list(range(2, len(texts) + 2))
+
+
+@pytest.mark.parametrize(
+    ("path", "files", "count"),
+    [("nsmc/ratings_train.txt", TASKS["nsmc"], 20_000), ("kornli/xnli.dev.ko.tsv", PAIRS, 2_490)],
+)
+def test_real_data_is_read_whole(shared_data, path, files, count):
+    examples = read_examples(str(shared_data / path), files, needs_label=True)
+    assert len(examples) == count
+
+
+def test_columns_are_found_by_name(write):
+    path = write("gold_label\tsentence2\tgenre\tsentence1", "neutral\t둘\tx\t하나")
+    assert read_examples(path, PAIRS, needs_label=True) == [LabelledText("하나", "둘", "neutral", line=2)]
+
+
+def test_label_is_optional_where_it_is_not_needed(write):
+    path = write("document", "좋다")
+    assert read_examples(path, TASKS["tsv"], needs_label=False)[0].label is None
+    with pytest.raises(InputError) as error:
+        read_examples(path, TASKS["tsv"], needs_label=True)
+    assert one_sentence(error) == f"{path}, line 1: no column named label; the header has document"
+
+
+@pytest.mark.parametrize("line", ["좋다", "좋다\t1\t2", "", "좋다\t1\t"])
+def test_wrong_number_of_columns_names_file_and_line(write, line):
+    path = write("document\tlabel", "나쁘다\t0", line, "좋다\t1")
+    with pytest.raises(InputError) as error:
+        read_examples(path, TASKS["tsv"], needs_label=True)
+    columns = len(line.split("\t"))
+    assert one_sentence(error) == f"{path}, line 3: {columns} columns, but the header has 2"
+
+
+@pytest.mark.parametrize("files", [TASKS["tsv"], PAIRS])
+def test_missing_column_is_named(write, files):
+    path = write("text\tsentence1\tlabel", "a\tb\tc")
+    with pytest.raises(InputError) as error:
+        read_examples(path, files, needs_label=True)
+    name = files.text_pair_column or files.text_column
+    assert one_sentence(error) == f"{path}, line 1: no column named {name}; the header has text, sentence1, label"
+
+
+@pytest.mark.parametrize("lines", [[], ["document\tlabel"]])
+def test_file_without_examples_is_refused(write, lines):
+    path = write(*lines)
+    with pytest.raises(InputError, match=re.escape(path)):
+        read_examples(path, TASKS["tsv"], needs_label=True)
+
+
+def test_line_that_is_not_utf8_is_named(tmp_path):
+    path = tmp_path / "train.tsv"
+    path.write_bytes(b"document\tlabel\n" + "좋다\t1\n".encode("cp949"))
+    with pytest.raises(InputError, match="line 2: not valid UTF-8"):
+        read_examples(str(path), TASKS["tsv"], needs_label=True)
+
+
+def test_labels_are_numbered_in_the_order_of_the_list(write):
+    path = write("document\tlabel", "a\tneutral", "b\tentailment", "c\tneutral")
+    examples = read_examples(path, TASKS["tsv"], needs_label=True)
+    ids = label_ids(path, examples, ("entailment", "neutral"))
+    np.testing.assert_array_equal(ids, [1, 0, 1])
+    assert ids.dtype == np.int32
+    assert label_ids(path, [LabelledText("a", None, None, 2)], ("x", "y")) == [0]
+
+
+@pytest.mark.parametrize("label", ["2", "", "1 ", "positive"])
+def test_unknown_label_names_file_line_and_what_is_allowed(write, label):
+    path = write("document\tlabel", "a\t0", f"b\t{label}")
+    with pytest.raises(InputError) as error:
+        label_ids(path, read_examples(path, TASKS["tsv"], needs_label=True), ("0", "1"))
+    assert one_sentence(error).startswith(f"{path}, line 3: label {label!r} is not in the list 0, 1; ")
+
+
+def test_first_name_that_exists_is_taken(tmp_path, write):
+    write("document", name="dev.tsv")
+    assert find_file(str(tmp_path), TASKS["tsv"].test) == f"{tmp_path}/dev.tsv"
+    write("document", name="test.tsv")
+    assert find_file(str(tmp_path), TASKS["tsv"].test) == f"{tmp_path}/test.tsv"
+    with pytest.raises(InputError) as error:
+        find_file(str(tmp_path), TASKS["nsmc"].dev)
+    assert one_sentence(error) == f"--data_dir={tmp_path} has no ratings_dev.txt or ratings_test.txt"
+
+
+def decoded(tokenizer, features, row):
+    """Returns the pieces, mask and segments of a row as lists."""
+    pieces = [tokenizer.vocabulary.pieces[piece] for piece in features["input_ids"][row]]
+    return pieces, features["input_mask"][row].tolist(), features["segment_ids"][row].tolist()
+
+
+def test_text_is_encoded_between_special_tokens(sample_tokenizer):
+    texts = ["영화가 참 좋았다.", "", "그저 그렇다"]
+    features = encode_examples(sample_tokenizer, [LabelledText(text, None, None, 0) for text in texts], 16)
+    for row, text in enumerate(texts):
+        expected = ["[CLS]", *sample_tokenizer.tokenize(text), "[SEP]"]
+        padding = [0] * (16 - len(expected))
+        pieces, mask, segments = decoded(sample_tokenizer, features, row)
+        assert pieces == expected + ["[PAD]"] * len(padding)
+        assert mask == [1] * len(expected) + padding
+        assert segments == [0] * 16
+    assert {values.dtype for values in features.values()} == {np.dtype(np.int32)}
+
+
+def test_pair_is_encoded_as_two_segments(sample_tokenizer):
+    features = encode_examples(sample_tokenizer, [LabelledText("비가 온다", "우산을 샀다", None, 0)], 24)
+    first, second = (sample_tokenizer.tokenize(text) for text in ("비가 온다", "우산을 샀다"))
+    pieces, mask, segments = decoded(sample_tokenizer, features, 0)
+    expected = ["[CLS]", *first, "[SEP]", *second, "[SEP]"]
+    padding = 24 - len(expected)
+    assert pieces == expected + ["[PAD]"] * padding
+    assert mask == [1] * len(expected) + [0] * padding
+    assert segments == [0] * (len(first) + 2) + [1] * (len(second) + 1) + [0] * padding
+
+
+def test_long_text_loses_its_end(sample_tokenizer):
+    text = "아주 긴 이야기를 하나 들려주고 싶다"
+    features = encode_examples(sample_tokenizer, [LabelledText(text, None, None, 0)], 8)
+    pieces, mask, _ = decoded(sample_tokenizer, features, 0)
+    assert pieces == ["[CLS]", *sample_tokenizer.tokenize(text)[:6], "[SEP]"]
+    assert mask == [1] * 8
+
+
+@pytest.mark.parametrize("long_is_second", [False, True])
+def test_longer_text_of_a_pair_is_cut_first(sample_tokenizer, long_is_second):
+    long, short = "아주 긴 이야기를 하나 들려주고 싶다", "나무"
+    kept = 12 - 3 - len(sample_tokenizer.tokenize(short))
+    assert kept > len(sample_tokenizer.tokenize(short))
+    texts = [short, long] if long_is_second else [long, short]
+    features = encode_examples(sample_tokenizer, [LabelledText(*texts, None, 0)], 12)
+    parts = [sample_tokenizer.tokenize(text)[:kept] for text in texts]
+    pieces, _, _ = decoded(sample_tokenizer, features, 0)
+    assert pieces == ["[CLS]", *parts[0], "[SEP]", *parts[1], "[SEP]"]
+
+
+def test_pair_of_two_long_texts_is_cut_to_halves(sample_tokenizer):
+    texts = "아주 긴 이야기를 하나 들려주고 싶다", "그 이야기는 어제부터 오늘까지 끝나지 않았다"
+    features = encode_examples(sample_tokenizer, [LabelledText(*texts, None, 0)], 13)
+    pieces, _, _ = decoded(sample_tokenizer, features, 0)
+    parts = [sample_tokenizer.tokenize(text)[:5] for text in texts]
+    assert pieces == ["[CLS]", *parts[0], "[SEP]", *parts[1], "[SEP]"]
