@@ -14,7 +14,8 @@ import tensorflow_text as tf_text
 
 SPACES = "\t\n\v\f\r\u0085"  # besides these, every character of category Z is a space
 
-_SPACE_PATTERN = r"[\t\n\v\f\r\x{85}\p{Z}]+"
+# All but the space itself, and one at a time: a pattern that most texts don't match is several times as fast.
+_SPACE_PATTERN = r"[\t\n\v\f\r\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}]"
 _REMOVED_PATTERN = r"[\p{Cc}\p{Cf}\x{FFFD}]"
 
 
@@ -51,7 +52,7 @@ def normalize(texts: tf.Tensor, options: NormalizationOptions) -> tf.Tensor:
         texts = tf_text.normalize_utf8(texts, "NFD")
         texts = tf.strings.regex_replace(texts, r"\p{Mn}", "")
     texts = tf_text.normalize_utf8(texts, "NFC")
-    return tf.strings.strip(tf.strings.regex_replace(texts, " +", " "))
+    return tf.strings.strip(tf.strings.regex_replace(texts, "  +", " "))
 
 
 def normalize_with_offsets(text: str, options: NormalizationOptions) -> tuple[str, list[tuple[int, int]]]:

@@ -21,13 +21,14 @@ class Progress:
         examples_per_step: Global batch size.
         tokens_per_example: Sequence length.
         title: What the plot is called.
-        stream: Where the progress line goes; one line that is rewritten in a terminal, plain lines in a log.
+        stream: Where the progress line goes, by default standard output; one line that is rewritten in a terminal,
+            plain lines in a log.
     """
 
-    def __init__(self, output_dir, examples_per_step, tokens_per_example, title, stream=sys.stdout):
+    def __init__(self, output_dir, examples_per_step, tokens_per_example, title, stream=None):
         self._output_dir = output_dir
         self._examples_per_step, self._tokens_per_example = examples_per_step, tokens_per_example
-        self._title, self._stream = title, stream
+        self._title, self._stream = title, stream or sys.stdout
         self._writers = {}
         tf.io.gfile.makedirs(output_dir)
         _drop_half_line(os.path.join(output_dir, METRICS_FILE))

@@ -84,6 +84,14 @@ def static_shards(build_shards, tmp_path_factory):
     return build_shards(tmp_path_factory.mktemp("static"), _random_documents(30), masking="static", dupe_factor=3)
 
 
+@pytest.fixture(scope="session")
+def contents_of():
+    """Reads every file in a folder and its folders: path to bytes."""
+    return lambda folder: {
+        str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+
+
 @dataclasses.dataclass(frozen=True)
 class Record:
     """An example as it was before masking: the pieces of both segments in the order of the text."""

@@ -18,10 +18,6 @@ from albert_tf.tokenization import KoreanWordPieceTokenizer
 WHOLE_DOCUMENTS = {"max_seq_length": 160, "short_seq_prob": 0.0}  # long enough that each is one example
 
 
-def contents_of(folder):
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-
-
 def document_ids(documents, tokenizer):
     """The pieces of each document, as tuples."""
     return [tuple(tokenizer.encode_ids(sentences).flat_values.numpy().tolist()) for sentences in documents]
@@ -32,7 +28,7 @@ def whole_ids(records):
 
 
 @pytest.mark.parametrize("masking", ["dynamic", "static"])
-def test_same_seed_gives_same_bytes(build_shards, random_documents, tmp_path, masking):
+def test_same_seed_gives_same_bytes(contents_of, build_shards, random_documents, tmp_path, masking):
     def build_once(name, seed):
         shards = build_shards(
             tmp_path / name, random_documents(20), num_shards=2, masking=masking, dupe_factor=2, random_seed=seed

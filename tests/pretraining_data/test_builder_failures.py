@@ -13,10 +13,6 @@ from albert_tf.pretraining_data.corpus import CorpusReader
 from albert_tf.pretraining_data.masking import MaskingOptions
 
 
-def contents_of(folder):
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-
-
 def _bad_line_at_the_end(corpus, monkeypatch):
     with open(corpus, "ab") as file:
         file.write(b"\n\xff\n")
@@ -36,7 +32,7 @@ def _failure_while_the_last_split_is_masked(corpus, monkeypatch):
 
 
 @pytest.fixture
-def rebuild(tmp_path, write_corpus, random_documents, tiny_tokenizer):
+def rebuild(contents_of, tmp_path, write_corpus, random_documents, tiny_tokenizer):
     """Builds into tmp_path/data; `prepare` may break something first, and says which error is to come."""
     corpus, data = tmp_path / "corpus.txt", tmp_path / "data"
     write_corpus(corpus, random_documents(20))
@@ -117,7 +113,7 @@ def test_failure_while_shards_are_replaced_leaves_no_manifest(rebuild, monkeypat
         ([["가", "나"]] * 3, {"num_shards": 8, "held_out_fraction": 0.0}, "8 shards"),
     ],
 )
-def test_corpus_that_makes_no_shards_is_refused(build_shards, tmp_path, documents, options, message):
+def test_corpus_that_makes_no_shards_is_refused(contents_of, build_shards, tmp_path, documents, options, message):
     with pytest.raises(InputError, match=message):
         build_shards(tmp_path, documents, **options)
     assert contents_of(tmp_path / "data") == {}

@@ -43,12 +43,8 @@ def read_manifest(workspace):
     return lambda: json.loads((workspace / "data" / "manifest.json").read_text(encoding="utf-8"))
 
 
-def contents_of(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 @pytest.fixture
-def refuses(create, workspace):
+def refuses(contents_of, create, workspace):
     """Checks that the script ends in one sentence that says `message`, and that no file is touched."""
 
     def check(message, **flag_values):
@@ -63,7 +59,7 @@ def refuses(create, workspace):
     return check
 
 
-def test_shards_can_be_found_and_the_summary_is_true(create, read_manifest, workspace, tiny_tokenizer):
+def test_shards_can_be_found_and_the_summary_is_true(contents_of, create, read_manifest, workspace, tiny_tokenizer):
     result = create(num_shards=2)
     assert (result.code, result.errors) == (0, "")
     data = workspace / "data"
@@ -128,7 +124,7 @@ def test_output_files_may_be_listed_and_inputs_be_globs(
     assert manifest["splits"]["train"]["files"] == ["a.tfrecord", "b.tfrecord"]
 
 
-def test_without_held_out_documents_there_is_one_split(create, workspace):
+def test_without_held_out_documents_there_is_one_split(contents_of, create, workspace):
     assert create(held_out_fraction=0).code == 0
     assert "held_out.tfrecord" not in contents_of(workspace / "data")
 
@@ -171,7 +167,7 @@ def test_unreadable_line_names_file_line_and_flag(refuses, create, read_manifest
     assert read_manifest()["bad_lines"] == 1
 
 
-def test_outputs_are_replaced_only_with_overwrite(refuses, create, workspace):
+def test_outputs_are_replaced_only_with_overwrite(contents_of, refuses, create, workspace):
     assert create(random_seed=1).code == 0
     before = contents_of(workspace / "data")
     refuses(f"{workspace}/data/train.tfrecord is there already", random_seed=2)
@@ -192,7 +188,7 @@ def test_another_vocabulary_in_the_output_folder_is_not_replaced(refuses, create
     assert KoreanWordPieceTokenizer.load(workspace / "data").identity != other.identity
 
 
-def test_vocabulary_may_lie_in_the_output_folder(create, workspace):
+def test_vocabulary_may_lie_in_the_output_folder(contents_of, create, workspace):
     folder = workspace / "vocab"
     before = contents_of(folder)
     assert create(output_file=folder / "train.tfrecord").code == 0

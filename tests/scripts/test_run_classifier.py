@@ -1,0 +1,260 @@
+"""run_classifier.py from flags to scores and predictions."""
+
+import csv
+import json
+import pathlib
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import AlbertForSequenceClassification
+from albert_tf.modeling.layers import named_variables
+from albert_tf.tasks.labelled_text import LabelledText, encode_examples
+
+REVIEWS = pathlib.Path(__file__).resolve().parent.parent.parent / "samples" / "reviews" / "reviews.tsv"
+
+
+@pytest.fixture
+def reviews(tmp_path):
+    """A folder of train.tsv, dev.tsv and test.tsv with a few of the sample's reviews."""
+    header, *lines = REVIEWS.read_text().splitlines()
+    folder = tmp_path / "reviews"
+    folder.mkdir()
+    for name, part in (("train", lines[:12]), ("dev", lines[12:19]), ("test", lines[19:24])):
+        (folder / f"{name}.tsv").write_text("\n".join([header, *part]) + "\n")
+    return folder
+
+
+def read_rows(path):
+    """Returns the lines of a tab-separated file as dictionaries."""
+    return list(csv.DictReader(path.read_text().splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+@pytest.fixture
+def flag_values(reviews, checkpoint, tmp_path):
+    """Flags of a run of three steps."""
+    return {
+        "task_name": "tsv",
+        "data_dir": reviews,
+        "init_checkpoint": checkpoint,
+        "output_dir": tmp_path / "run",
+        "max_seq_length": 32,
+        "train_step": 3,
+        "train_batch_size": 4,
+        "eval_batch_size": 4,
+        "predict_batch_size": 2,
+        "learning_rate": 0.01,
+    }
+
+
+@pytest.fixture
+def classify(run_script, flag_values):
+    """Runs the script; flags may be added, replaced or, with None, left out."""
+
+    def run(**changes):
+        given = {name: value for name, value in {**flag_values, **changes}.items() if value is not None}
+        return run_script("run_classifier.py", **given)
+
+    return run
+
+
+def read_results(folder):
+    return json.loads((folder / "eval_results.json").read_text())
+
+
+def probabilities_of(folder, texts, tokenizer, num_labels):
+    """Returns what the model in a run's newest checkpoint says of texts, computed without the loop."""
+    model = AlbertForSequenceClassification(AlbertConfig.from_json_file(folder / "albert_config.json"), num_labels)
+    reader = tf.train.load_checkpoint(str(folder))
+    for name, variable in named_variables(model).items():
+        variable.assign(reader.get_tensor(f"model/{name}/.ATTRIBUTES/VARIABLE_VALUE"))
+    features = encode_examples(tokenizer, [LabelledText(text, None, None, 0) for text in texts], 32)
+    return tf.nn.softmax(model(features)["logits"]).numpy()
+
+
+def test_classifier_is_trained_evaluated_and_used(classify, reviews, tmp_path, sample_tokenizer, contents):
+    run = tmp_path / "run"
+    result = classify(do_train=True, do_eval=True, do_predict=True)
+    assert (result.code, result.errors) == (0, "")
+    assert "not in it: head/dense/kernel, head/dense/bias\n" in result.output
+    assert f"wrote 5 predictions to {run}/predictions.tsv\n" in result.output
+
+    dev, test = read_rows(reviews / "dev.tsv"), read_rows(reviews / "test.tsv")
+    probabilities = probabilities_of(run, [row["document"] for row in dev], sample_tokenizer, 2)
+    labels = np.array([int(row["label"]) for row in dev])
+    results = read_results(run)
+    loss = -np.log(probabilities[np.arange(7), labels]).mean()
+    assert results == pytest.approx(
+        {
+            "global_step": 3,
+            "num_examples": 7,
+            "loss": loss,
+            "classification_loss": loss,
+            "accuracy": (probabilities.argmax(axis=-1) == labels).mean(),
+        },
+        rel=1e-4,
+    )
+
+    predictions = read_rows(run / "predictions.tsv")
+    assert [(row["text"], row["label"]) for row in predictions] == [(row["document"], row["label"]) for row in test]
+    probabilities = probabilities_of(run, [row["document"] for row in test], sample_tokenizer, 2)
+    written = [[float(row["p(0)"]), float(row["p(1)"])] for row in predictions]
+    np.testing.assert_allclose(written, probabilities, atol=1e-4)
+    assert [int(row["prediction"]) for row in predictions] == probabilities.argmax(axis=-1).tolist()
+
+    # What a finished folder holds is enough to go on with.
+    before = contents(run)
+    for name in ("eval_results.json", "predictions.tsv"):
+        (run / name).unlink()
+    (reviews / "train.tsv").unlink()
+    assert classify(init_checkpoint=None, do_eval=True).code == 0
+    assert read_results(run) == results
+    assert classify(init_checkpoint=None, do_predict=True).code == 0
+    assert contents(run)["predictions.tsv"] == before["predictions.tsv"]
+    assert contents(run)["model.ckpt-3.index"] == before["model.ckpt-3.index"]
+
+
+@pytest.fixture
+def without_training(monkeypatch):
+    """Replaces the loop; returns the options that each run would have trained with."""
+    runs = []
+    monkeypatch.setattr("albert_tf.training.train_loop.train", lambda *arguments: runs.append(arguments[5]))
+    return runs
+
+
+@pytest.mark.parametrize(("epochs", "steps"), [(1, 3), (2.5, 8), (0.01, 1)])
+def test_epochs_are_counted_in_steps(classify, without_training, epochs, steps):
+    assert classify(do_train=True, num_train_epochs=epochs).code == 0
+    assert without_training[0].num_train_steps == steps
+
+
+def test_pairs_of_texts_with_named_labels(classify, reviews, tmp_path, without_training):
+    (reviews / "train.tsv").write_text(
+        "a\tb\tgold\n비가 온다\t날이 흐리다\tentailment\n비가 온다\t맑다\tcontradiction\n"
+    )
+    (reviews / "test.tsv").write_text("b\ta\n우산을 샀다\t비가 온다\n")
+    flags_of_columns = {"text_column": "a", "text_pair_column": "b", "label_column": "gold"}
+    assert classify(do_train=True, do_predict=True, **flags_of_columns).code == 0
+    (row,) = read_rows(tmp_path / "run" / "predictions.tsv")
+    assert list(row) == ["text", "text_pair", "label", "prediction", "p(contradiction)", "p(entailment)"]
+    assert (row["text"], row["text_pair"], row["label"]) == ("비가 온다", "우산을 샀다", "")
+    assert float(row["p(contradiction)"]) + float(row["p(entailment)"]) == pytest.approx(1, abs=2e-4)
+
+
+def test_nsmc_files_are_found_by_name(classify, reviews, without_training):
+    for name, nsmc_name in (("train", "ratings_train.txt"), ("dev", "ratings_dev.txt"), ("test", "ratings_test.txt")):
+        (reviews / f"{name}.tsv").rename(reviews / nsmc_name)
+    result = classify(task_name="nsmc", do_train=True, do_predict=True)
+    assert result.code == 0 and "wrote 5 predictions" in result.output
+
+
+def test_vocabulary_and_config_may_be_named(
+    classify, config_file, sample_tokenizer_dir, tmp_path, without_training, contents
+):
+    result = classify(
+        init_checkpoint=None,
+        albert_config_file=config_file,
+        vocab_file=f"{sample_tokenizer_dir}/vocab.txt",
+        do_train=True,
+    )
+    assert (result.code, result.output) == (0, "training from random weights\n")
+    assert {"vocab.txt", "tokenizer.json", "albert_config.json", "run_settings.json"} == contents(
+        tmp_path / "run"
+    ).keys()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, "nothing to do: pass --do_train, --do_eval or --do_predict"),
+        ({"do_train": True, "task_name": None}, "--task_name is missing; see --help"),
+        ({"do_train": True, "data_dir": "nowhere"}, "--data_dir=nowhere has no train.tsv"),
+        ({"do_eval": True, "task_name": "nsmc"}, "--data_dir=.* has no ratings_dev.txt or ratings_test.txt"),
+        ({"do_train": True, "init_checkpoint": None}, "--albert_config_file is missing, and there is no "),
+        ({"do_train": True, "init_checkpoint": "nowhere"}, "--albert_config_file is missing, and there is no "),
+        ({"do_train": True, "vocab_file": "nowhere.txt"}, "can't read the vocabulary nowhere.txt: no such file"),
+        (
+            {"do_train": True, "max_seq_length": 129},
+            "--max_seq_length=129 is more than .* max_position_embeddings, 128",
+        ),
+        ({"do_train": True, "labels": "0,2"}, ".*train.tsv, line 2: label '.' is not in the list 0, 2; "),
+        (
+            {"do_train": True, "text_column": "review"},
+            ".*train.tsv, line 1: no column named review; the header has id, ",
+        ),
+        (
+            {"do_train": True, "do_lower_case": False},
+            "--do_lower_case=False contradicts .*tokenizer.json, which says True",
+        ),
+        ({"do_train": True, "spm_model_file": "a.model"}, "--spm_model_file is not supported"),
+        ({"do_train": True, "warmup_step": 3}, "the number of warm-up steps must be "),
+        (
+            {"do_predict": True, "predict_batch_size": 3, "num_cpu_replicas": 2},
+            "--predict_batch_size=3 must be a multiple",
+        ),
+    ],
+)
+def test_mistake_costs_one_sentence(classify, assert_refused, tmp_path, changes, message):
+    assert re.match(message, assert_refused(lambda: classify(**changes), tmp_path / "run"))
+    assert not (tmp_path / "run").exists(), "the folder is still free for the corrected command"
+
+
+def test_model_and_vocabulary_of_different_sizes_are_refused(
+    classify, assert_refused, tiny_config, write_config, tmp_path
+):
+    path = write_config(tiny_config.replace(vocab_size=3999))
+    message = assert_refused(lambda: classify(albert_config_file=path, do_train=True), tmp_path / "run")
+    assert re.match("vocab_size in --albert_config_file is 3999, but .*vocab.txt has 4000 pieces", message)
+
+
+@pytest.mark.parametrize("name", ["dev", "test"])
+def test_mistake_in_a_later_file_is_found_before_training(classify, reviews, assert_refused, tmp_path, name):
+    with (reviews / f"{name}.tsv").open("a") as file:
+        file.write("99\t별점을 잘못 매김\t5\n")
+    message = assert_refused(lambda: classify(do_train=True, do_eval=True, do_predict=True), tmp_path / "run")
+    line = {"dev": 9, "test": 7}[name]
+    assert message.startswith(f"{reviews}/{name}.tsv, line {line}: label '5' is not in the list 0, 1; ")
+
+
+@pytest.mark.parametrize("flag", ["do_train", "do_eval", "do_predict"])
+def test_folder_of_another_run_is_refused(classify, checkpoint, assert_refused, flag):
+    message = assert_refused(lambda: classify(output_dir=checkpoint, **{flag: True}), checkpoint)
+    if flag == "do_train":
+        assert message.startswith(f"--output_dir={checkpoint} holds another run: its ")
+    else:
+        assert message.startswith(f"{checkpoint}/model.ckpt-3 is of another model")
+
+
+def test_checkpoint_of_another_vocabulary_is_refused(classify, assert_refused, sample_tokenizer, tmp_path):
+    """Its size is the same, so that only the tokenizer.json beside the checkpoint tells."""
+    pieces = sample_tokenizer.vocabulary.pieces
+    (tmp_path / "other.txt").write_text("".join(f"{piece}\n" for piece in [*pieces[:-2], pieces[-1], pieces[-2]]))
+    message = assert_refused(lambda: classify(vocab_file=tmp_path / "other.txt", do_train=True), tmp_path / "run")
+    assert "was trained with that tokenizer, which is not the one of" in message
+
+
+def test_help_explains_every_flag(run_script):
+    shown = run_script("run_classifier.py", help=True).output
+    sections = re.split(r"^  --(?:\[no\])?", shown, flags=re.MULTILINE)[1:]
+    explanations = dict(section.split(":", 1) for section in sections)
+    assert {"task_name", "do_predict", "learning_rate", "use_tpu", "wordpiece_scheme"} <= explanations.keys()
+    for name, explanation in explanations.items():
+        assert re.match(r"\s+(<.*>:\s+)?\w+", explanation), name
+
+
+@pytest.mark.slow
+def test_two_replicas_end_with_the_same_results(
+    make_process, classify, flag_values, write_config, tiny_config, tmp_path
+):
+    """In a process of its own, where the script itself must make the replicas."""
+    config = write_config(tiny_config.replace(classifier_dropout_prob=0.0))
+    everything = {"albert_config_file": config, "do_train": True, "do_eval": True, "do_predict": True}
+    flag_values = {**flag_values, **everything, "output_dir": tmp_path / "two", "num_cpu_replicas": 2}
+    make_process("run_classifier.py", **flag_values).finish()
+    assert classify(**everything).code == 0
+    assert read_results(tmp_path / "two") == pytest.approx(read_results(tmp_path / "run"), rel=1e-4)
+    first, second = (read_rows(tmp_path / run / "predictions.tsv") for run in ("two", "run"))
+    assert [row["prediction"] for row in first] == [row["prediction"] for row in second]
