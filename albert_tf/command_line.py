@@ -16,7 +16,6 @@ def _without_messages_of_libraries():
     if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
         yield
         return
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     sys.stderr.flush()
     standard_error = os.dup(2)
     with tempfile.TemporaryFile() as held_back:

@@ -14,13 +14,13 @@ from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.modeling.layers import named_variables
 from albert_tf.tasks.labelled_text import LabelledText, encode_examples
 
-REVIEWS = pathlib.Path(__file__).resolve().parent.parent.parent / "samples" / "reviews" / "reviews.tsv"
+REVIEWS = pathlib.Path(__file__).resolve().parent.parent.parent / "samples" / "reviews" / "train.tsv"
 
 
 @pytest.fixture
 def reviews(tmp_path):
     """A folder of train.tsv, dev.tsv and test.tsv with a few of the sample's reviews."""
-    header, *lines = REVIEWS.read_text().splitlines()
+    header, *lines = REVIEWS.read_text(encoding="utf-8").splitlines()
     folder = tmp_path / "reviews"
     folder.mkdir()
     for name, part in (("train", lines[:12]), ("dev", lines[12:19]), ("test", lines[19:24])):
@@ -174,27 +174,18 @@ def test_vocabulary_and_config_may_be_named(
         ({"do_train": True, "data_dir": "nowhere"}, "--data_dir=nowhere has no train.tsv"),
         ({"do_eval": True, "task_name": "nsmc"}, "--data_dir=.* has no ratings_dev.txt or ratings_test.txt"),
         ({"do_train": True, "init_checkpoint": None}, "--albert_config_file is missing, and there is no "),
-        ({"do_train": True, "init_checkpoint": "nowhere"}, "--albert_config_file is missing, and there is no "),
+        (
+            {"do_train": True, "init_checkpoint": "nowhere"},
+            "--albert_config_file is missing, and .* --init_checkpoint=nowhere",
+        ),
         ({"do_train": True, "vocab_file": "nowhere.txt"}, "can't read the vocabulary nowhere.txt: no such file"),
-        (
-            {"do_train": True, "max_seq_length": 129},
-            "--max_seq_length=129 is more than .* max_position_embeddings, 128",
-        ),
-        ({"do_train": True, "labels": "0,2"}, ".*train.tsv, line 2: label '.' is not in the list 0, 2; "),
-        (
-            {"do_train": True, "text_column": "review"},
-            ".*train.tsv, line 1: no column named review; the header has id, ",
-        ),
-        (
-            {"do_train": True, "do_lower_case": False},
-            "--do_lower_case=False contradicts .*tokenizer.json, which says True",
-        ),
+        ({"do_train": True, "max_seq_length": 129}, "--max_seq_length=129 is more than .* 128"),
+        ({"do_train": True, "labels": "0,2"}, ".*train.tsv, line 4: label '1' is not in the list 0, 2; "),
+        ({"do_train": True, "text_column": "review"}, ".*train.tsv, line 1: no column named review; "),
+        ({"do_train": True, "do_lower_case": False}, "--do_lower_case=False contradicts .*tokenizer.json"),
         ({"do_train": True, "spm_model_file": "a.model"}, "--spm_model_file is not supported"),
         ({"do_train": True, "warmup_step": 3}, "the number of warm-up steps must be "),
-        (
-            {"do_predict": True, "predict_batch_size": 3, "num_cpu_replicas": 2},
-            "--predict_batch_size=3 must be a multiple",
-        ),
+        ({"do_predict": True, "predict_batch_size": 3, "num_cpu_replicas": 2}, "--predict_batch_size=3 must be "),
     ],
 )
 def test_mistake_costs_one_sentence(classify, assert_refused, tmp_path, changes, message):
