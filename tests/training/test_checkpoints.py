@@ -68,7 +68,7 @@ def test_checkpoint_of_another_model_is_not_restored(saved, change):
     model = {
         "another width": lambda: AlbertForPreTraining(CONFIG.replace(intermediate_size=8)),
         "another head": lambda: AlbertForSequenceClassification(CONFIG, 3),
-        "more variables": lambda: AlbertForPreTraining(CONFIG.replace(num_hidden_groups=2)),
+        "more variables": lambda: AlbertForPreTraining(CONFIG.replace(num_hidden_layers=2, num_hidden_groups=2)),
     }[change]()
     checkpointer = Checkpointer(str(folder), named_variables(model), tf.Variable(0, dtype=tf.int64))
     with pytest.raises(InputError, match=r"model\.ckpt-5 is of another model") as error:
