@@ -1,7 +1,7 @@
 """What the scripts at the top level share: flags that several of them take, and errors without tracebacks.
 
 Scripts import it before anything else, because it keeps TensorFlow's start-up messages away from the user (unless
-TF_CPP_MIN_LOG_LEVEL is set), which works only where tensorflow is first imported.
+TF_CPP_MIN_LOG_LEVEL asks for them), which works only where tensorflow is first imported.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import tempfile
 @contextlib.contextmanager
 def _without_messages_of_libraries():
     """Holds back what C++ code writes to standard error; shows it after all if there is an exception."""
-    if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
+    if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") != "3":
         yield
         return
     sys.stderr.flush()
@@ -38,7 +38,6 @@ from absl import app, flags, logging
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.files import read_json
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
 from albert_tf.optimization.optimizers import OPTIMIZERS
 from albert_tf.optimization.schedule import SCHEDULE_CHOICES
@@ -57,7 +56,11 @@ flags.disclaim_key_flags()
 _TOKENIZER_SETTINGS = {
     "do_lower_case": "lower_case",
     "strip_accents": "strip_accents",
+    "squeeze_repeats": "squeeze_repeats",
+    "full_width_to_ascii": "full_width_to_ascii",
+    "keep_emoji": "keep_emoji",
     "split_punctuation": "split_punctuation",
+    "split_digits": "split_digits",
     "wordpiece_scheme": "wordpiece_scheme",
 }
 
@@ -105,7 +108,13 @@ def define_tokenizer_flags() -> None:
     """Defines how text is normalised and split; used where no tokenizer.json says so."""
     flags.DEFINE_bool("do_lower_case", True, "Lower-case letters; Hangul always stays composed.")
     flags.DEFINE_bool("strip_accents", False, "Drop accents from letters that are not Hangul.")
+    flags.DEFINE_bool(
+        "squeeze_repeats", False, "Leave two of a Hangul character, punctuation mark or symbol repeated more often."
+    )
+    flags.DEFINE_bool("full_width_to_ascii", False, "Map full-width letters, digits and punctuation to ASCII.")
+    flags.DEFINE_bool("keep_emoji", True, "Keep emoji sequences whole, with their joiners and variation selectors.")
     flags.DEFINE_bool("split_punctuation", True, "Make every punctuation mark a word of its own.")
+    flags.DEFINE_bool("split_digits", False, "Make every number a word of its own.")
     flags.DEFINE_string("spm_model_file", None, "Not supported: a SentencePiece model can't be used as a vocabulary.")
     flags.DEFINE_enum(
         "wordpiece_scheme",
@@ -267,7 +276,7 @@ def restore_or_initialize(
 
 def _check_tokenizer(checkpoint, tokenizer):
     path = find_beside_checkpoint(checkpoint, TOKENIZER_FILE)
-    if path and tokenizer is not None and read_json(path, "the tokenizer settings") != tokenizer.to_dict():
+    if path and tokenizer is not None and not tokenizer.is_saved_as(path):
         raise InputError(
             f"the checkpoint beside {path} was trained with that tokenizer, which is not the one of "
             f"{tokenizer.vocabulary.source}; use the vocab.txt and tokenizer.json beside the checkpoint"

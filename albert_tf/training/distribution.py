@@ -17,8 +17,7 @@ def make_strategy(
 ) -> tf.distribute.Strategy:
     """Returns the strategy to train with.
 
-    A TPU if asked for; else the workers that the environment variable TF_CONFIG names; else all GPUs of this machine;
-    else its CPU, as one replica or several.
+    A TPU if asked for; else all GPUs of this machine; else its CPU, as one replica or several.
 
     Args:
         use_tpu: Whether to run on a TPU.
@@ -28,12 +27,12 @@ def make_strategy(
         num_cpu_replicas: Number of CPU replicas; more than one is for testing what several cores do.
 
     Raises:
-        InputError: The TPU can't be reached.
+        InputError: The TPU can't be reached, or the environment variable TF_CONFIG names several machines.
     """
     if use_tpu:
         return _make_tpu_strategy(tpu_name, tpu_zone, gcp_project)
     if "cluster" in json.loads(os.environ.get("TF_CONFIG") or "{}"):
-        return tf.distribute.MultiWorkerMirroredStrategy()
+        raise InputError("TF_CONFIG names a cluster, and training on several machines is not supported; unset TF_CONFIG")
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         return tf.distribute.MirroredStrategy([f"/gpu:{index}" for index in range(len(gpus))])

@@ -47,7 +47,7 @@ def check_output_dir(
     is_same = {CONFIG_FILE: lambda path: AlbertConfig.from_json_file(path) == config}
     if tokenizer is not None:
         is_same[VOCABULARY_FILE] = lambda path: Vocabulary.from_file(path).sha256 == tokenizer.vocabulary.sha256
-        is_same[TOKENIZER_FILE] = lambda path: read_json(path, "the tokenizer settings") == tokenizer.to_dict()
+        is_same[TOKENIZER_FILE] = tokenizer.is_saved_as
     for name, same in is_same.items():
         path = os.path.join(output_dir, name)
         if tf.io.gfile.exists(path) and not same(path):

@@ -145,7 +145,8 @@ def make_process():
 
     def make(name: str, environment: dict[str, str] | None = None, **flag_values) -> Process:
         arguments = [
-            f"--{flag}={str(value).lower() if value in (True, False) else value}" for flag, value in flag_values.items()
+            f"--{flag}={str(value).lower() if isinstance(value, bool) else value}"
+            for flag, value in flag_values.items()
         ]
         return Process([sys.executable, str(ROOT / name), *arguments], {**os.environ, **(environment or {})})
 

@@ -1,7 +1,6 @@
 """run_pretraining.py from flags to checkpoints and results."""
 
 import json
-import os
 import re
 import signal
 import types
@@ -221,16 +220,12 @@ def test_model_that_does_not_fit_the_data_is_refused(
     assert re.match(message, assert_refused(lambda: pretrain(albert_config_file=path), tmp_path / "run"))
 
 
-def test_folder_of_another_run_is_refused(
-    pretrain, assert_refused, tiny_config, sample_tokenizer, checkpoint, tmp_path
-):
+def test_folder_of_another_run_is_refused(pretrain, assert_refused, checkpoint):
     message = assert_refused(lambda: pretrain(output_dir=checkpoint), checkpoint)
     assert message.startswith(f"--output_dir={checkpoint} holds another run: its ")
 
 
-def test_checkpoint_of_another_vocabulary_is_refused(
-    pretrain, assert_refused, tiny_config, tmp_path, checkpoint, without_training
-):
+def test_checkpoint_of_another_vocabulary_is_refused(pretrain, assert_refused, tmp_path, checkpoint):
     other = tmp_path / "other"
     other.mkdir()
     for path in checkpoint.iterdir():
@@ -270,12 +265,12 @@ def test_killed_run_ends_with_the_same_bits(make_process, flag_values, tiny_conf
         "save_checkpoints_steps": 10,
         "iterations_per_loop": 1,
     }
-    process = make_process("run_pretraining.py", **flag_values).start()
-    for line in process.stdout:
-        if line.startswith("step 25/"):
-            break
-    os.kill(process.pid, signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    with make_process("run_pretraining.py", **flag_values).start() as process:
+        for line in process.stdout:
+            if line.startswith("step 25/"):
+                break
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
     assert not (tmp_path / "run" / "model.ckpt-200.index").exists(), "it was killed too late"
 
     resumed = make_process("run_pretraining.py", **flag_values).finish()
