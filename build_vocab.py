@@ -1,6 +1,7 @@
 """Builds a Korean WordPiece vocabulary from text: vocab.txt and tokenizer.json in --output_dir.
 
 python build_vocab.py --input_file=corpus/*.txt --output_dir=vocab --vocab_size=32000
+python build_vocab.py --report --vocab_file=vocab/vocab.txt --input_file=reviews.txt --output_dir=report
 """
 
 from albert_tf import command_line  # first: it keeps TensorFlow quiet at its start
@@ -10,33 +11,98 @@ import os
 
 from absl import flags
 
+from albert_tf.errors import InputError
 from albert_tf.files import match_files
 from albert_tf.pretraining_data.corpus import ON_BAD_TEXT_CHOICES, CorpusReader
 from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.morphemes import MORPHEME_CHOICES, require_kiwi
+from albert_tf.tokenization.report import can_judge_josa, format_table, measure, write_report
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
-from albert_tf.tokenization.vocabulary_training import count_words, train_vocabulary
+from albert_tf.tokenization.vocabulary_training import ALPHABET_CHOICES, required_characters, train_vocabulary
+from albert_tf.tokenization.word_counting import count_words, sample_numbers, take_numbers
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_list("input_file", None, "Text files, .gz too; comma-separated paths or globs.")
+flags.DEFINE_list("input_file", None, "Text or .jsonl files, .gz too; comma-separated paths or globs.")
+flags.DEFINE_string("json_field", "text", "Field of a .jsonl file's objects that holds a document.")
 flags.DEFINE_string("output_dir", None, "Folder for vocab.txt and tokenizer.json.")
 flags.DEFINE_integer("vocab_size", 32000, "Number of pieces, special tokens included.", lower_bound=6)
-flags.DEFINE_integer("limit_alphabet", 6000, "Number of single characters to keep, the most frequent.", lower_bound=1)
+flags.DEFINE_enum(
+    "alphabet",
+    "frequent",
+    ALPHABET_CHOICES,
+    "frequent: the --limit_alphabet most frequent characters of the text; basic: also all of ASCII and of the "
+    "compatibility jamo; all: also all 11,172 Hangul syllables.",
+)
+flags.DEFINE_integer("limit_alphabet", 6000, "Number of characters to keep, the text's most frequent.", lower_bound=1)
 flags.DEFINE_integer("num_unused", 100, "Number of [unused] slots for pieces added later.", lower_bound=0)
 flags.DEFINE_integer("min_frequency", 2, "Least count of a pair of pieces that is merged.", lower_bound=1)
-flags.DEFINE_enum("on_bad_text", "fail", ON_BAD_TEXT_CHOICES, "What to do with a line that is not UTF-8.")
+flags.DEFINE_bool("prune", True, "Replace pieces that the tokenizer uses nowhere in the text by the next ones.")
+flags.DEFINE_enum(
+    "morphemes",
+    "none",
+    MORPHEME_CHOICES,
+    "Where words are cut before pieces are learnt, by kiwipiepy, which nothing needs afterwards. kiwi: before josa and "
+    "endings; noun_josa: between nouns and josa.",
+)
+flags.DEFINE_integer(
+    "max_sentences", 10_000_000, "Of a longer text, learn from a random sample of so many sentences.", lower_bound=1
+)
+flags.DEFINE_integer("random_seed", 12345, "Seed of that sample.", lower_bound=0)
+flags.DEFINE_enum("on_bad_text", "fail", ON_BAD_TEXT_CHOICES, "What to do with a line that can't be read.")
+flags.DEFINE_bool("report", False, "Report what the vocabulary makes of the text: unknown words, pieces, josa.")
+flags.DEFINE_list("vocab_file", None, "With --report: vocabularies that are there already; nothing is built.")
 flags.DEFINE_bool("overwrite", False, "Replace a vocabulary that is in --output_dir already.")
 command_line.define_tokenizer_flags()
 
 
+def count_words_of(reader, settings):
+    """Counts the words of all sentences, or of a sample; the first of two passes finds out how many there are."""
+    numbers, num_sentences = sample_numbers(reader.sentences(), FLAGS.max_sentences, FLAGS.random_seed)
+    if len(numbers) < num_sentences:
+        print(f"sampled {len(numbers):,} of {num_sentences:,} sentences (--max_sentences)")
+    if reader.num_bad_lines:
+        print(f"--on_bad_text={FLAGS.on_bad_text}: {reader.num_bad_lines:,} lines can't be read as they are")
+    return count_words(take_numbers(reader.sentences(), numbers), FLAGS.morphemes, report=print, **settings)
+
+
+def corpus_reader():
+    return CorpusReader(match_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.json_field)
+
+
+def report(tokenizers):
+    """Prints and writes what each tokenizer, by name, makes of the text or of a sample of it."""
+    if not can_judge_josa():
+        print("kiwipiepy is not installed, so nothing is said about josa; pip install kiwipiepy")
+    reader = corpus_reader()
+    numbers, _ = sample_numbers(reader.sentences(), FLAGS.max_sentences, FLAGS.random_seed)
+    reports = {
+        name: measure(tokenizer, take_numbers(reader.sentences(), numbers)) for name, tokenizer in tokenizers.items()
+    }
+    print(format_table(reports))
+    if FLAGS.output_dir:
+        print("wrote " + " and ".join(write_report(FLAGS.output_dir, reports)))
+
+
 def main():
-    command_line.require(input_file=FLAGS.input_file, output_dir=FLAGS.output_dir)
+    command_line.require(input_file=FLAGS.input_file)
     command_line.refuse_sentencepiece()
+    if FLAGS.vocab_file:
+        if not FLAGS.report:
+            raise InputError("--vocab_file goes with --report; leave it out to build a vocabulary")
+        report({path: command_line.load_tokenizer(path) for path in FLAGS.vocab_file})
+    else:
+        build()
+
+
+def build():
+    command_line.require(output_dir=FLAGS.output_dir)
     paths = [os.path.join(FLAGS.output_dir, name) for name in (VOCABULARY_FILE, TOKENIZER_FILE)]
     command_line.refuse_to_overwrite(paths, FLAGS.overwrite)
-    reader = CorpusReader(match_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text)
+    reader = corpus_reader()
     settings = command_line.tokenizer_settings()
-    word_counts = count_words(reader.sentences(), **settings)
+    require_kiwi(FLAGS.morphemes)
+    word_counts = count_words_of(reader, settings)
     vocabulary = train_vocabulary(
         word_counts,
         FLAGS.vocab_size,
@@ -44,12 +110,17 @@ def main():
         FLAGS.limit_alphabet,
         FLAGS.num_unused,
         FLAGS.min_frequency,
+        FLAGS.prune,
+        required_characters(FLAGS.alphabet, **settings),
     )
-    KoreanWordPieceTokenizer(vocabulary, **settings).save(FLAGS.output_dir)
+    tokenizer = KoreanWordPieceTokenizer(vocabulary, **settings)
+    tokenizer.save(FLAGS.output_dir)
     print(
         f"read {word_counts.total():,} words, {len(word_counts):,} of them different; "
         f"wrote {len(vocabulary):,} pieces to {paths[0]}"
     )
+    if FLAGS.report:
+        report({paths[0]: tokenizer})
 
 
 if __name__ == "__main__":

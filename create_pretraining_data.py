@@ -1,4 +1,4 @@
-"""Turns text (one sentence a line, a blank line between documents) into TFRecord shards for run_pretraining.py.
+"""Turns text (one sentence a line, a blank line between documents) or JSON lines into TFRecord shards for training.
 
 python create_pretraining_data.py --input_file=corpus/*.txt --vocab_file=vocab/vocab.txt \\
     --output_file=data/train.tfrecord --max_seq_length=128
@@ -20,7 +20,8 @@ from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_list("input_file", None, "Text files, .gz too; comma-separated paths or globs.")
+flags.DEFINE_list("input_file", None, "Text or .jsonl files, .gz too; comma-separated paths or globs.")
+flags.DEFINE_string("json_field", "text", "Field of a .jsonl file's objects that holds a document.")
 flags.DEFINE_list("output_file", None, "TFRecord file for training, or a comma-separated list, one file a shard.")
 flags.DEFINE_integer("num_shards", 1, "Number of shards, where --output_file names one file.", lower_bound=1)
 flags.DEFINE_string("held_out_file", None, "TFRecord file for evaluation; held_out.tfrecord beside --output_file.")
@@ -39,7 +40,7 @@ flags.DEFINE_float("masked_lm_prob", 0.15, "Share of pieces masked.", 0.001, 0.9
 flags.DEFINE_float("short_seq_prob", 0.1, "Share of examples cut to a random shorter length.", 0.0, 1.0)
 flags.DEFINE_integer("dupe_factor", None, "How many times to cut each document; 1 if dynamic, 40 if static.", 1)
 flags.DEFINE_integer("random_seed", 12345, "Seed of every random draw.", lower_bound=0)
-flags.DEFINE_enum("on_bad_text", "fail", ON_BAD_TEXT_CHOICES, "What to do with a line that is not UTF-8.")
+flags.DEFINE_enum("on_bad_text", "fail", ON_BAD_TEXT_CHOICES, "What to do with a line that can't be read.")
 flags.DEFINE_bool("overwrite", False, "Replace shards that are there already.")
 
 
@@ -88,7 +89,7 @@ def main():
     train_paths, held_out_paths, other_paths = output_paths()
     command_line.refuse_to_overwrite([*train_paths, *held_out_paths, *other_paths], FLAGS.overwrite)
     tokenizer = command_line.load_tokenizer(FLAGS.vocab_file)
-    reader = CorpusReader(match_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text)
+    reader = CorpusReader(match_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.json_field)
     manifest = build(reader, tokenizer, builder_options(), train_paths, held_out_paths, report=print)
     print(
         f"{manifest['documents']:,} documents, {manifest['sentences']:,} sentences, {manifest['tokens']:,} pieces; "

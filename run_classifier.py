@@ -87,7 +87,9 @@ def find_model_file(flag, name):
     found = FLAGS[flag].value or find_beside_checkpoint(FLAGS.init_checkpoint, name)
     found = found or find_beside_checkpoint(FLAGS.output_dir, name)
     if not found:
-        raise InputError(f"--{flag} is missing, and there is no {name} beside --init_checkpoint={FLAGS.init_checkpoint}")
+        raise InputError(
+            f"--{flag} is missing, and there is no {name} beside --init_checkpoint={FLAGS.init_checkpoint}"
+        )
     return found
 
 

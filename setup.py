@@ -25,7 +25,7 @@ setup(
         "numpy>=1.26,<3",
     ],
     extras_require={
-        "vocab": ["tokenizers>=0.20,<0.24"],
+        "vocab": ["tokenizers>=0.20,<0.24", "kiwipiepy>=0.24,<0.25"],
         "plot": ["matplotlib>=3.8"],
         "keras2": ["tf-keras>=2.19,<2.22"],
         "tpu": ["tensorflow-tpu>=2.19,<2.22"],

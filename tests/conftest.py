@@ -17,7 +17,8 @@ from hypothesis import settings
 
 from albert_tf.pretraining_data.corpus import CorpusReader
 from albert_tf.tokenization import KoreanWordPieceTokenizer
-from albert_tf.tokenization.vocabulary_training import count_words, train_vocabulary
+from albert_tf.tokenization.vocabulary_training import train_vocabulary
+from albert_tf.tokenization.word_counting import count_words
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHARED_DATA = pathlib.Path(os.environ.get("ALBERT_TF_SHARED_DATA", ROOT.parent / "shared" / "data"))

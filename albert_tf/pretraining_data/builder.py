@@ -60,10 +60,10 @@ def masking_tokens(tokenizer: KoreanWordPieceTokenizer) -> MaskingTokens:
     """Returns what masking must know of a tokenizer's vocabulary.
 
     Raises:
-        InputError: A special token is missing.
+        InputError: A special token is missing, or [PAD] is not the first piece.
     """
     vocabulary = tokenizer.vocabulary
-    vocabulary.require(PAD, CLS, SEP, MASK)
+    vocabulary.require_for_training()
     return MaskingTokens(
         mask_id=vocabulary.id_of(MASK),
         unmaskable_ids=(vocabulary.id_of(CLS), vocabulary.id_of(SEP)),

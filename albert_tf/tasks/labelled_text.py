@@ -9,7 +9,7 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.files import read_text
 from albert_tf.tokenization import KoreanWordPieceTokenizer
-from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
+from albert_tf.tokenization.graph import pack_segments
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,25 +141,9 @@ def encode_examples(
     Raises:
         InputError: A special token is missing.
     """
-    vocabulary = tokenizer.vocabulary
-    vocabulary.require(PAD, CLS, SEP)
-    cls, sep = vocabulary.id_of(CLS), vocabulary.id_of(SEP)
-    columns = [tokenizer.encode_ids([example.text for example in examples]).to_list()]
+    columns = [[example.text for example in examples]]
     if examples[0].text_pair is not None:
-        columns.append(tokenizer.encode_ids([example.text_pair for example in examples]).to_list())
-
-    input_ids = np.full([len(examples), max_seq_length], vocabulary.id_of(PAD), np.int32)
-    input_mask, segment_ids = np.zeros_like(input_ids), np.zeros_like(input_ids)
-    for row, texts in enumerate(zip(*columns)):
-        texts = [list(text) for text in texts]
-        while sum(map(len, texts)) > max_seq_length - 1 - len(texts):
-            max(texts, key=len).pop()
-        position = 1
-        input_ids[row, 0] = cls
-        for segment, text in enumerate(texts):
-            end = position + len(text) + 1
-            input_ids[row, position:end] = [*text, sep]
-            segment_ids[row, position:end] = segment
-            position = end
-        input_mask[row, :position] = 1
-    return {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
+        columns.append([example.text_pair for example in examples])
+    segments = [tokenizer.encode_ids(column) for column in columns]
+    features = pack_segments(segments, tokenizer.vocabulary, max_seq_length)
+    return {name: values.numpy() for name, values in features.items()}

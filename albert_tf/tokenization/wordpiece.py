@@ -3,7 +3,9 @@
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from albert_tf.errors import InputError
 from albert_tf.tokenization.vocabulary import UNK, Vocabulary, is_reserved
+from albert_tf.tokenization.words import END_OF_WORD
 
 CONTINUATION_PREFIX = "##"
 
@@ -13,6 +15,37 @@ MAX_BYTES_PER_WORD = 600
 # Normalised text holds no control character, so no word of it can match a piece that starts with one.
 _UNREACHABLE = "\x1f"
 _INSIDE_WORD = "\x1e"
+
+_SENTENCEPIECE_SPACE = "▁"
+
+
+def check_scheme(vocabulary: Vocabulary, wordpiece_scheme: str) -> None:
+    """Checks that a vocabulary looks as if it was made for a scheme.
+
+    Args:
+        vocabulary: The pieces.
+        wordpiece_scheme: "continuation" or "end_of_word".
+
+    Raises:
+        InputError: No piece starts with ## in the continuation scheme, or more pieces do than end in _ in the other.
+    """
+    pieces = [piece for piece in vocabulary.pieces if not is_reserved(piece)]
+    num_inside = sum(piece.startswith(CONTINUATION_PREFIX) for piece in pieces)
+    num_marked = sum(piece.endswith(END_OF_WORD) and piece.strip("#_") != "" for piece in pieces)
+    if wordpiece_scheme == "end_of_word" and num_inside > num_marked:
+        raise InputError(
+            f"{vocabulary.source} looks like a vocabulary of the continuation scheme, for more pieces start with "
+            f"{CONTINUATION_PREFIX} ({num_inside}) than end in {END_OF_WORD} ({num_marked}); "
+            "use wordpiece_scheme=continuation"
+        )
+    if wordpiece_scheme == "continuation" and pieces and not num_inside:
+        if num_marked:
+            advice = "it looks like one of the end_of_word scheme; use wordpiece_scheme=end_of_word"
+        elif any(piece.startswith(_SENTENCEPIECE_SPACE) for piece in pieces):
+            advice = "it looks like SentencePiece's, which isn't supported; build one with build_vocab.py"
+        else:
+            advice = "a word of more than one piece could never be spelled; check that it is a WordPiece vocabulary"
+        raise InputError(f"{vocabulary.source} has no piece that starts with {CONTINUATION_PREFIX}: {advice}")
 
 
 class WordPiece:

@@ -32,7 +32,7 @@ def make_strategy(
     if use_tpu:
         return _make_tpu_strategy(tpu_name, tpu_zone, gcp_project)
     if "cluster" in json.loads(os.environ.get("TF_CONFIG") or "{}"):
-        raise InputError("TF_CONFIG names a cluster, and training on several machines is not supported; unset TF_CONFIG")
+        raise InputError("TF_CONFIG names a cluster; several machines can't train together yet, so unset it")
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         return tf.distribute.MirroredStrategy([f"/gpu:{index}" for index in range(len(gpus))])

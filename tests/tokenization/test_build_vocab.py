@@ -1,6 +1,7 @@
 """build_vocab.py as a user runs it."""
 
 import gzip
+import json
 import os
 import pathlib
 import subprocess
@@ -37,6 +38,13 @@ def files_of(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.parametrize("switch", ["squeeze_repeats", "full_width_to_ascii", "keep_emoji", "split_digits"])
+def test_every_switch_is_a_flag(build, switch):
+    before, after = (KoreanWordPieceTokenizer.load(build(str(value), **{switch: value})[1]) for value in (False, True))
+    assert (before.to_dict()[switch], after.to_dict()[switch]) == (False, True)
+    assert before.identity != after.identity
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_builds_a_tokenizer_that_knows_its_text(build, scheme):
     result, folder = build(wordpiece_scheme=scheme)
@@ -54,6 +62,7 @@ def test_flags_are_saved_with_the_vocabulary(build):
     _, folder = build(do_lower_case=False, strip_accents=True, split_punctuation=False)
     settings = KoreanWordPieceTokenizer.load(folder).to_dict()
     assert (settings["lower_case"], settings["strip_accents"], settings["split_punctuation"]) == (False, True, False)
+    assert not any(settings[name] for name in ("squeeze_repeats", "full_width_to_ascii", "split_digits"))
     assert "재미있다." in (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")
 
 
@@ -84,6 +93,62 @@ def test_gzip_gives_the_same_bytes(build, tmp_path, corpus):
     compressed = tmp_path / "corpus.txt.gz"
     compressed.write_bytes(gzip.compress(corpus.read_bytes()))
     assert files_of(build("plain")[1]) == files_of(build("gzip", input_file=compressed)[1])
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz"])
+def test_json_lines_give_the_same_bytes(build, tmp_path, corpus, name):
+    content = (json.dumps({"본문": corpus.read_text(encoding="utf-8")}) + "\n").encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    result, built = build("json", input_file=tmp_path / name, json_field="본문")
+    assert result.code == 0, result.errors
+    assert files_of(build("plain")[1]) == files_of(built)
+
+
+def test_long_text_is_sampled_by_the_seed(build, sample_corpus):
+    flags = {"input_file": sample_corpus[0], "vocab_size": 3_000, "max_sentences": 50}
+    (result, one), (_, same), (_, other) = (
+        build(name, **flags, random_seed=seed) for name, seed in (("one", 1), ("same", 1), ("other", 2))
+    )
+    lines = pathlib.Path(sample_corpus[0]).read_text(encoding="utf-8").split("\n")
+    num_sentences = sum(bool(line.strip()) for line in lines)
+    assert f"sampled 50 of {num_sentences} sentences" in result.output
+    assert files_of(one) == files_of(same) != files_of(other)
+    result, _ = build("all", **{**flags, "max_sentences": num_sentences})
+    assert "--max_sentences" not in result.output
+
+
+def test_alphabet_on_request(build):
+    _, folder = build("basic", alphabet="basic", vocab_size=500)
+    pieces = KoreanWordPieceTokenizer.load(folder).vocabulary.pieces
+    assert {"~", "##z", "ㅎ", "##ㅢ", "영"} <= set(pieces) and "힣" not in pieces and len(pieces) == 500
+    result, _ = build("all", alphabet="all", vocab_size=500)
+    assert result.code == 1 and result.errors.startswith("error: --vocab_size=500 can't hold 22")
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_pieces_end_where_josa_begin(build, scheme):
+    pytest.importorskip("kiwipiepy")
+    flags = {"vocab_size": 90, "wordpiece_scheme": scheme}
+    (result, cut), (_, same), (_, whole) = (
+        build("cut", morphemes="kiwi", **flags),
+        build("same", morphemes="kiwi", **flags),
+        build("whole", **flags),
+    )
+    assert result.code == 0, result.errors
+    assert files_of(cut) == files_of(same) != files_of(whole)
+    pieces = KoreanWordPieceTokenizer.load(cut).tokenize("나는 영화를 보았다.")
+    expected = {
+        "continuation": ["나", "##는", "영화", "##를", "보", "##았다", "."],
+        "end_of_word": ["나", "는_", "영화", "를_", "보", "았다", "."],
+    }
+    assert pieces == expected[scheme]
+
+
+def test_missing_library_is_named_before_anything_is_read(build, monkeypatch):
+    monkeypatch.setitem(sys.modules, "kiwipiepy", None)
+    result, folder = build(morphemes="kiwi")
+    assert result.code == 1 and not folder.exists()
+    assert result.errors.startswith("error: --morphemes=kiwi needs kiwipiepy") and result.errors.count("\n") == 1
 
 
 def test_refuses_to_overwrite_unless_told(build):
@@ -140,6 +205,7 @@ def test_line_that_is_not_utf_8_is_named(build, bad_corpus):
 def test_line_that_is_not_utf_8_is_skipped(build, bad_corpus):
     result, skipped = build("skipped", input_file=bad_corpus, on_bad_text="skip")
     assert result.code == 0, result.errors
+    assert "--on_bad_text=skip: 1 lines can't be read as they are" in result.output
     assert files_of(skipped) == files_of(build("clean")[1])
 
 

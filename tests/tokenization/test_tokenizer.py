@@ -1,22 +1,27 @@
 """What users do with the tokenizer: encode, decode, save, load, compare."""
 
+import hashlib
 import json
 
 import pytest
 import reference
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from text_strategies import ANY_TEXT, SETTINGS, SPECIAL_TOKENS, tokenizer_that_knows
 
 from albert_tf.errors import InputError
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 
-PIECES = [*SPECIAL_TOKENS, "나", "##는", "밥", "##을", "먹", "##었", "##다", "."]
+PIECES = [*SPECIAL_TOKENS, "나", "##는", "밥", "##을", "먹", "##었", "##다", ".", "는_", "밥_", "을_", "다_", "._"]
 NOT_THE_DEFAULTS = {
     "wordpiece_scheme": "end_of_word",
     "lower_case": False,
     "strip_accents": True,
+    "squeeze_repeats": True,
+    "full_width_to_ascii": True,
+    "keep_emoji": False,
     "split_punctuation": False,
+    "split_digits": True,
 }
 
 
@@ -36,6 +41,23 @@ def test_encoding_of_a_pair():
     assert encoding.tokens == ["[CLS]", "나", "[SEP]", "밥", "##을", "먹", "##다", "[SEP]"]
     assert encoding.segment_ids == [0, 0, 0, 1, 1, 1, 1, 1]
     assert make_tokenizer().encode("나", "").segment_ids == [0, 0, 0, 1]
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(ANY_TEXT, ANY_TEXT), max_size=3), SETTINGS)
+def test_a_batch_is_encoded_as_each_pair_alone(pairs, choice):
+    texts, text_pairs = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    tokenizer = tokenizer_that_knows([*texts, *text_pairs], **choice)
+    assert tokenizer.encode_batch(texts, text_pairs) == [tokenizer.encode(*pair) for pair in pairs]
+
+
+def test_a_batch_of_any_size_is_encoded():
+    tokenizer = make_tokenizer()
+    texts = ["나는 밥.", "", "밥을 먹다"] * 700
+    encodings = tokenizer.encode_batch(texts)
+    assert encodings == [tokenizer.encode(text) for text in texts[:3]] * 700
+    with pytest.raises(InputError, match="there are 2100 texts, but 1 text_pairs"):
+        tokenizer.encode_batch(texts, ["나"])
 
 
 def test_encoding_needs_special_tokens_but_tokenizing_does_not():
@@ -59,19 +81,19 @@ def test_scheme_of_the_seed_system(shared_data):
 
 
 @given(ANY_TEXT, SETTINGS.filter(lambda settings: settings["wordpiece_scheme"] == "end_of_word"))
-def test_end_of_word_gives_back_the_normalised_text(text, settings):
-    tokenizer = tokenizer_that_knows([text], **settings)
+def test_end_of_word_gives_back_the_normalised_text(text, choice):
+    tokenizer = tokenizer_that_knows([text], **choice)
     encoding = tokenizer.encode(text)
     assume("[UNK]" not in encoding.tokens)  # a word may be too long
-    assert tokenizer.decode(encoding.ids) == reference.ReferenceTokenizer([], **settings).normalize(text)
+    assert tokenizer.decode(encoding.ids) == reference.ReferenceTokenizer([], **choice).normalize(text)
 
 
 @given(ANY_TEXT, SETTINGS.filter(lambda settings: settings["wordpiece_scheme"] == "continuation"))
-def test_continuation_gives_back_the_words(text, settings):
-    tokenizer = tokenizer_that_knows([text], **settings)
+def test_continuation_gives_back_the_words(text, choice):
+    tokenizer = tokenizer_that_knows([text], **choice)
     encoding = tokenizer.encode(text)
     assume("[UNK]" not in encoding.tokens)
-    assert tokenizer.decode(encoding.ids) == " ".join(reference.ReferenceTokenizer([], **settings).words(text))
+    assert tokenizer.decode(encoding.ids) == " ".join(reference.ReferenceTokenizer([], **choice).words(text))
 
 
 @pytest.mark.parametrize("text", ["_", "a_b", "_ _", "a _", "__ a__ b", "▁", "a▁ b_", "[mask]_ ##a"], ids=ascii)
@@ -94,9 +116,9 @@ def test_a_part_of_a_text_can_be_decoded():
     assert tokenizer.decode([1, 2]) == "나 는"
 
 
-@pytest.mark.parametrize("settings", [{}, NOT_THE_DEFAULTS], ids=["defaults", "others"])
-def test_saved_tokenizer_loads_as_the_same(tmp_path, settings):
-    tokenizer = make_tokenizer(**settings)
+@pytest.mark.parametrize("choice", [{}, NOT_THE_DEFAULTS], ids=["defaults", "others"])
+def test_saved_tokenizer_loads_as_the_same(tmp_path, choice):
+    tokenizer = make_tokenizer(**choice)
     tokenizer.save(tmp_path / "new" / "folder")
     loaded = KoreanWordPieceTokenizer.load(tmp_path / "new" / "folder")
     assert loaded.to_dict() == tokenizer.to_dict() and loaded.identity == tokenizer.identity
@@ -140,12 +162,76 @@ def test_loading_refuses_another_vocabulary(tmp_path):
     ("changes", "message"),
     [
         ({"mood": "good"}, r"tokenizer\.json: .*mood.*; remove the unknown setting"),
-        ({"wordpiece_scheme": "prefix"}, "must be one of continuation, end_of_word. Received: prefix"),
+        ({"vocabulary": "mine"}, r"tokenizer\.json: .*vocabulary; remove the unknown setting"),
+        (
+            {"wordpiece_scheme": "prefix"},
+            r"tokenizer\.json: .*must be one of continuation, end_of_word. Received: prefix",
+        ),
+        ({"lower_case": "false"}, r"tokenizer\.json: lower_case must be true or false. Received: 'false'"),
+        ({"split_digits": 1}, r"tokenizer\.json: split_digits must be true or false. Received: 1"),
+        ({"vocab_sha256": "0"}, r"vocab\.txt is not the vocabulary that .*tokenizer\.json was written for"),
     ],
+    ids=ascii,
 )
-def test_loading_refuses_unknown_settings(tmp_path, changes, message):
+def test_loading_refuses_unknown_settings_and_values(tmp_path, changes, message):
     make_tokenizer().save(tmp_path)
     change_settings(tmp_path, **changes)
+    with pytest.raises(InputError, match=message) as error:
+        KoreanWordPieceTokenizer.load(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def remove_settings(folder, *names):
+    path = folder / "tokenizer.json"
+    settings = json.loads(path.read_text())
+    path.write_text(json.dumps({name: value for name, value in settings.items() if name not in names}))
+
+
+def test_settings_without_the_hash_of_the_vocabulary_are_refused(tmp_path):
+    make_tokenizer().save(tmp_path)
+    remove_settings(tmp_path, "vocab_sha256")
+    with pytest.raises(InputError, match=r"tokenizer\.json has no vocab_sha256"):
+        KoreanWordPieceTokenizer.load(tmp_path)
+
+
+LATER_SETTINGS = ["squeeze_repeats", "full_width_to_ascii", "keep_emoji", "split_digits"]
+
+
+def test_settings_saved_before_there_were_more_stand_for_the_same_tokenizer(tmp_path):
+    tokenizer = make_tokenizer()
+    tokenizer.save(tmp_path)
+    remove_settings(tmp_path, *LATER_SETTINGS)
+    loaded = KoreanWordPieceTokenizer.load(tmp_path)
+    assert loaded.to_dict() == tokenizer.to_dict()
+    assert tokenizer.is_saved_as(tmp_path / "tokenizer.json")
+    for name in NOT_THE_DEFAULTS:
+        assert not make_tokenizer(**{name: NOT_THE_DEFAULTS[name]}).is_saved_as(tmp_path / "tokenizer.json")
+    # The identity that data made with such a file carries.
+    old = {"wordpiece_scheme": "continuation", "lower_case": True, "strip_accents": False, "split_punctuation": True}
+    old = json.dumps({**old, "vocab_sha256": tokenizer.vocabulary.sha256}, sort_keys=True)
+    assert loaded.identity == hashlib.sha256(old.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("pieces", "scheme", "message"),
+    [
+        (["이_", "는_", "."], "continuation", r"no piece that starts with ##: it looks like .*end_of_word"),
+        (["▁이", "는"], "continuation", r"no piece that starts with ##: it looks like SentencePiece's"),
+        (["이", "는"], "continuation", r"no piece that starts with ##: a word of more than one piece"),
+        (
+            ["이", "##는", "_"],
+            "end_of_word",
+            r"looks like .* continuation scheme, for more .* ## \(1\) than end in _ \(0\)",
+        ),
+    ],
+)
+def test_a_vocabulary_of_another_scheme_is_told_by_its_looks(tmp_path, pieces, scheme, message):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join([*SPECIAL_TOKENS, *pieces]), encoding="utf-8")
+    with pytest.raises(InputError, match=rf"vocab\.txt.*{message}") as error:
+        KoreanWordPieceTokenizer.from_vocab_file(path, wordpiece_scheme=scheme)
+    assert "\n" not in str(error.value)
+    KoreanWordPieceTokenizer(Vocabulary([*SPECIAL_TOKENS, *pieces]), wordpiece_scheme=scheme).save(tmp_path)
     with pytest.raises(InputError, match=message):
         KoreanWordPieceTokenizer.load(tmp_path)
 

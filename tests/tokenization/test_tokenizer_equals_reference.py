@@ -32,9 +32,14 @@ TEXTS = [
     *TROUBLE,
     *FRAGMENTS,
 ]
+SWITCHES = ("lower_case", "split_punctuation", "split_digits")
 ALL_SETTINGS = [
-    dict(zip(("wordpiece_scheme", "lower_case", "strip_accents", "split_punctuation"), values))
-    for values in itertools.product(SCHEMES, *[(True, False)] * 3)
+    {"wordpiece_scheme": scheme, **dict(zip(SWITCHES, values)), **others}
+    for scheme, *values in itertools.product(SCHEMES, *[(True, False)] * len(SWITCHES))
+    for others in (
+        {"strip_accents": False, "squeeze_repeats": False, "full_width_to_ascii": False, "keep_emoji": True},
+        {"strip_accents": True, "squeeze_repeats": True, "full_width_to_ascii": True, "keep_emoji": False},
+    )
 ]
 
 
@@ -125,18 +130,6 @@ def test_lone_surrogates_stand_for_nothing():
     tokenizer = tokenizer_that_knows(["가나"])
     assert tokenizer.tokenize("\ud800가\udfff나") == tokenizer.tokenize("가나")
     assert tokenizer.encode("\ud800가\udfff나").offsets[1:-1] == [(1, 4)]
-
-
-def test_public_vocabulary_gives_what_its_own_library_gives(shared_data):
-    from tokenizers import BertWordPieceTokenizer
-
-    vocab_file = str(shared_data / "vocabs" / "koelectra_32200.txt")
-    peer = BertWordPieceTokenizer(vocab_file, lowercase=False, strip_accents=False)
-    tokenizer = KoreanWordPieceTokenizer.from_vocab_file(vocab_file, lower_case=False)
-    reviews = (shared_data / "nsmc" / "ratings_dev.txt").read_text(encoding="utf-8").splitlines()[1:]
-    texts = [review.split("\t")[1] for review in reviews]
-    encodings = peer.encode_batch(texts, add_special_tokens=False)
-    assert tokenizer.encode_ids(texts).to_list() == [encoding.ids for encoding in encodings]
 
 
 PUBLIC_VOCABULARIES = {

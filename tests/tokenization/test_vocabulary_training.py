@@ -3,11 +3,13 @@
 import collections
 
 import pytest
+from reference import ReferenceTokenizer
 from text_strategies import SCHEMES
 
 from albert_tf.errors import InputError
 from albert_tf.tokenization import KoreanWordPieceTokenizer
-from albert_tf.tokenization.vocabulary_training import count_words, train_vocabulary
+from albert_tf.tokenization.vocabulary_training import required_characters, train_vocabulary
+from albert_tf.tokenization.word_counting import count_words
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 LINES = ["영화는 재미있다.", "영화를 보았다!", "재미있는 영화였다ㅋㅋ", "나는 ABC_를 #태그로 적었다", "漢字 영화"] * 3
@@ -20,17 +22,6 @@ def train(lines, vocab_size=300, wordpiece_scheme="continuation", num_unused=2, 
 
 def real_pieces(vocabulary):
     return [vocabulary.pieces[i] for i in vocabulary.real_piece_ids]
-
-
-def test_words_are_counted_as_the_tokenizer_splits_them():
-    lines = ["가나 다.", "가나", "\u3000ABC  가나\0 "]
-    assert count_words(lines) == {"가나": 3, "다": 1, ".": 1, "abc": 1}
-    assert count_words(lines, lower_case=False, split_punctuation=False) == {"가나": 3, "다.": 1, "ABC": 1}
-    assert count_words(lines, wordpiece_scheme="end_of_word") == {"가나": 2, "가나_": 1, "다": 1, ".": 1, "abc_": 1}
-
-
-def test_words_are_counted_over_many_lines():
-    assert count_words(str(i % 3) for i in range(20_000)) == {"0": 6667, "1": 6667, "2": 6666}
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -67,12 +58,13 @@ def test_merges_come_from_the_most_frequent_on():
 
 def test_pieces_inside_words_are_merged_apart_from_those_that_begin_words():
     counts = collections.Counter({"나다": 9, "가나다": 5})
-    assert real_pieces(train_vocabulary(counts, 50, num_unused=0))[6:] == ["나다", "##나다", "가나다"]
+    pieces = real_pieces(train_vocabulary(counts, 50, num_unused=0, prune=False))
+    assert pieces[6:] == ["나다", "##나다", "가나다"]
 
 
 def test_end_of_word_pieces_carry_their_mark():
     counts = collections.Counter({"영화는_": 9, "나는_": 4, "는": 1})
-    assert real_pieces(train_vocabulary(counts, 50, "end_of_word", num_unused=0)) == [
+    assert real_pieces(train_vocabulary(counts, 50, "end_of_word", num_unused=0, prune=False)) == [
         *"_나는영화",
         "는_",
         "영화",
@@ -116,7 +108,7 @@ def test_merges_never_spell_special_tokens_or_pieces_inside_words(word, scheme):
 
 def test_characters_for_private_use_are_characters_like_others():
     counts = collections.Counter({"가\U000f0000나": 5, "다\U000f0000나": 4})
-    pieces = real_pieces(train_vocabulary(counts, 40, num_unused=0))
+    pieces = real_pieces(train_vocabulary(counts, 40, num_unused=0, prune=False))
     assert pieces[8:] == ["##\U000f0000나", "가\U000f0000나", "다\U000f0000나"]
 
 
@@ -130,3 +122,50 @@ def test_size_too_small_for_the_alphabet_is_refused(scheme, least):
     assert len(train(["가나다"], least, scheme)) == least
     with pytest.raises(InputError, match=rf"--vocab_size={least - 1} can't hold .* raise it to at least {least},"):
         train(["가나다"], least - 1, scheme)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_pieces_that_the_text_does_not_use_make_room_for_the_next_merges(scheme, sample_corpus):
+    with open(sample_corpus[0], encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    counts = count_words(lines, wordpiece_scheme=scheme)
+    trained = {
+        prune: train_vocabulary(counts, 2_000, scheme, num_unused=1, prune=prune).pieces for prune in (True, False)
+    }
+    unused = {}
+    for prune, pieces in trained.items():
+        tokenizer = ReferenceTokenizer(pieces, scheme)
+        used = {piece for line in lines for piece in tokenizer.tokenize(line)}
+        unused[prune] = [piece for piece in pieces[6:] if len(piece.removeprefix("##")) > 1 and piece not in used]
+    assert len(trained[True]) == len(trained[False]) == 2_000
+    assert unused[False] and not unused[True]
+    # What is kept comes in the same order, and what was used before is kept, or made useless by what came in.
+    kept = [piece for piece in trained[False] if piece in trained[True]]
+    assert trained[True][: len(kept)] == kept
+    assert trained[True][5:7] == ["[unused0]", trained[False][6]]
+
+
+def test_pruned_vocabulary_of_a_small_text_is_filled_up():
+    """Two merges make 가나다 of its characters; nothing is left to replace the first of them."""
+    pieces = train_vocabulary(collections.Counter({"가나다": 9}), 20, num_unused=0).pieces
+    assert pieces[5:] == [*(f"[unused{i}]" for i in range(8)), *"가나다", "##가", "##나", "##다", "가나다"]
+
+
+def test_required_characters_are_pieces():
+    counts = count_words(["가나 漢字"])
+    assert required_characters("frequent") == set()
+    basic, everything = required_characters("basic"), required_characters("all")
+    assert basic == {chr(code) for code in range(0x21, 0x7F) if not chr(code).isupper()} | {
+        chr(code) for code in range(0x3131, 0x318F) if code != 0x3164
+    }
+    assert everything - basic == {chr(code) for code in range(0xAC00, 0xD7A4)}
+    assert set("ABZ") < required_characters("basic", lower_case=False)
+    assert "\ufffd" in required_characters("basic", wordpiece_scheme="end_of_word"), "a literal _ as words hold it"
+    pieces = train_vocabulary(counts, 400, num_unused=0, required=basic).pieces
+    assert basic | {f"##{character}" for character in basic} | {"가", "##나", "漢", "##字"} <= set(pieces)
+
+
+def test_complete_alphabet_leaves_no_word_unknown():
+    vocabulary = train_vocabulary(count_words(["가나"]), 23_000, required=required_characters("all"))
+    tokenizer = KoreanWordPieceTokenizer(vocabulary)
+    assert "[UNK]" not in tokenizer.tokenize("똠방각하 펲시콜라 ㅋㅋㅠㅠ ㄳ! Hello~ 뷁쀍")

@@ -1,12 +1,15 @@
 """Texts that are hard on a tokenizer, and tokenizers that know every character of a text."""
 
+import dataclasses
 import sys
 import unicodedata
 
 import reference
+import tensorflow as tf
 from hypothesis import strategies as st
 
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
+from albert_tf.tokenization.normalization import NormalizationOptions, normalize, normalize_with_offsets
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]"]
 
@@ -21,9 +24,25 @@ TROUBLE = "".join(
         "_\u2581#[]@.、·",
         "AaİIıßﬁＡ",
         "漢\uf900\U00020000👨🏽\ufe0f\ue000\U000f0000",
+        "0１２٣.,:！～ｚ",  # numbers and full-width forms
+        "❤🏴‼Ⓜ⃣\U000e0067\U000e007f",  # what emoji sequences are made of
     ]
 )
-FRAGMENTS = ["[MASK]", "[unused0]", "##", "##가", " _ ", "_ ", "각", "한" * 200, "한" * 201, "a" * 10_000]
+EMOJI = [
+    "👩\u200d🚀",
+    "👨🏽\u200d❤\ufe0f\u200d👨",
+    "❤\ufe0f",
+    "👍🏽",
+    "1\ufe0f⃣",
+    "#⃣",
+    "🇰🇷",
+    "🏴\U000e0067\U000e0062\U000e007f",
+]
+FRAGMENTS = [
+    *EMOJI,
+    *["ㅋㅋㅋㅋ", "!!!", "000", "iii", "1,000.5"],
+    *["[MASK]", "[unused0]", "##", "##가", " _ ", "_ ", "각", "한" * 200, "한" * 201, "a" * 10_000],
+]
 
 # Python and TensorFlow know different versions of Unicode: letters without a lower case in one of them are left out,
 # and so is the capital sigma, whose lower case depends on properties of the characters around it.
@@ -47,6 +66,10 @@ SETTINGS = st.fixed_dictionaries(
         "lower_case": st.booleans(),
         "strip_accents": st.booleans(),
         "split_punctuation": st.booleans(),
+        "squeeze_repeats": st.booleans(),
+        "full_width_to_ascii": st.booleans(),
+        "keep_emoji": st.booleans(),
+        "split_digits": st.booleans(),
     }
 )
 
@@ -63,3 +86,12 @@ def spell(texts: list[str], **settings) -> list[str]:
 def tokenizer_that_knows(texts: list[str], **settings) -> KoreanWordPieceTokenizer:
     """Returns a tokenizer to which no word of texts is unknown, unless it is too long."""
     return KoreanWordPieceTokenizer(Vocabulary(spell(texts, **settings)), **settings)
+
+
+def normalized_alike(text: str, options: NormalizationOptions) -> str:
+    """Returns the normalised text after checking that both implementations and the reference agree on it."""
+    by_ops = normalize(tf.constant([text.encode("utf-8", "ignore")]), options)[0].numpy().decode()
+    in_python, spans = normalize_with_offsets(text, options)
+    assert by_ops == in_python == reference.normalize(text, **dataclasses.asdict(options))
+    assert len(spans) == len(in_python)
+    return by_ops

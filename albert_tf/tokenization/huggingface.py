@@ -1,0 +1,136 @@
+"""Handing the tokenizer over to Hugging Face: a tokenizer.json of the `tokenizers` library's own components.
+
+Ids are the same, with these exceptions, which the components can't express. A word of more than 600 bytes is [UNK]
+here, one of more than 600 characters there. And where punctuation isn't split, a word that is spelled like a special
+token or starts with ## may match that piece there.
+"""
+
+import os
+
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.files import read_json, write_json, write_text
+from albert_tf.tokenization import emoji, normalization, words
+from albert_tf.tokenization.normalization import NormalizationOptions
+from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, KoreanWordPieceTokenizer
+from albert_tf.tokenization.vocabulary import CLS, SEP, SPECIAL_TOKENS, UNK
+from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, MAX_BYTES_PER_WORD
+
+CONFIG_FILE = "tokenizer_config.json"
+
+
+def export_huggingface(
+    tokenizer: KoreanWordPieceTokenizer, folder: str | os.PathLike, max_seq_length: int = 512
+) -> None:
+    """Writes tokenizer.json and tokenizer_config.json, which `transformers.AutoTokenizer.from_pretrained` loads.
+
+    Args:
+        tokenizer: Of the continuation scheme.
+        folder: Not the one `KoreanWordPieceTokenizer.save` wrote to: a file of both is called tokenizer.json.
+        max_seq_length: Where Hugging Face cuts texts off when it is asked to truncate.
+
+    Raises:
+        InputError: The scheme can't be expressed, a special token is missing, or the folder holds our own tokenizer.
+    """
+    folder = os.fspath(folder)
+    _refuse_own_folder(folder)
+    backend = to_tokenizers(tokenizer)
+    write_text(os.path.join(folder, TOKENIZER_FILE), backend.to_str(pretty=True))
+    write_json(os.path.join(folder, CONFIG_FILE), _config(max_seq_length))
+
+
+def to_tokenizers(tokenizer: KoreanWordPieceTokenizer):
+    """Returns a `tokenizers.Tokenizer` that gives the same ids, [CLS] and [SEP] included.
+
+    Raises:
+        InputError: The scheme can't be expressed, or a special token is missing.
+    """
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
+
+    if tokenizer.wordpiece_scheme != "continuation":
+        raise InputError(
+            f"wordpiece_scheme={tokenizer.wordpiece_scheme} can't be expressed as a Hugging Face tokenizer.json, whose "
+            "WordPiece knows no mark behind a word; export a vocabulary of the continuation scheme"
+        )
+    vocabulary = tokenizer.vocabulary
+    vocabulary.require(*SPECIAL_TOKENS)
+    backend = Tokenizer(
+        models.WordPiece(
+            {piece: index for index, piece in enumerate(vocabulary.pieces)},
+            unk_token=UNK,
+            continuing_subword_prefix=CONTINUATION_PREFIX,
+            max_input_chars_per_word=MAX_BYTES_PER_WORD,
+        )
+    )
+    options = tokenizer.normalization
+    isolated = words.isolated_pattern(tokenizer.split_punctuation, tokenizer.split_digits, options.keep_emoji)
+    backend.normalizer = _normalizer(options)
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(" ", "removed"), pre_tokenizers.Split(_regex(isolated), "isolated")]
+    )
+    cls, sep = (CLS, vocabulary.id_of(CLS)), (SEP, vocabulary.id_of(SEP))
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"{CLS} $A {SEP}", pair=f"{CLS} $A {SEP} $B:1 {SEP}:1", special_tokens=[cls, sep]
+    )
+    backend.decoder = decoders.WordPiece(CONTINUATION_PREFIX, cleanup=False)
+    backend.add_special_tokens([AddedToken(token, special=True) for token in SPECIAL_TOKENS])
+    backend.encode_special_tokens = True  # no text turns into a special token
+    return backend
+
+
+def _normalizer(options: NormalizationOptions):
+    """Returns the steps of `normalization.normalize` as components."""
+    from tokenizers import normalizers
+
+    steps = [
+        normalizers.Replace(_regex(normalization.OTHER_SPACE), " "),
+        _remove(normalization.REMOVED, emoji.JOINED_PICTURES if options.keep_emoji else None),
+    ]
+    if options.full_width_to_ascii:
+        steps += [
+            normalizers.Replace(chr(code_point), chr(code_point - normalization.FULL_WIDTH_TO_ASCII))
+            for code_point in normalization.FULL_WIDTH
+        ]
+    if options.lower_case:
+        # The component lowers each character by itself, but a sigma at the end of a word has a form of its own.
+        steps += [normalizers.Replace(_regex(r"(?<=\p{L})Σ(?![\p{L}'])"), "ς"), normalizers.Lowercase()]
+    if options.strip_accents:
+        steps += [normalizers.NFD(), _remove(r"\p{Mn}", emoji.SELECTED_PICTURE if options.keep_emoji else None)]
+    steps += [normalizers.NFC()]
+    if options.squeeze_repeats:
+        repeats = rf"({normalization.SQUEEZED})\1{{{normalization.MOST_REPEATS - 1}}}\K\1+"
+        steps += [normalizers.Replace(_regex(repeats), "")]
+    steps += [normalizers.Replace(_regex("  +"), " "), normalizers.Strip()]
+    return normalizers.Sequence(steps)
+
+
+def _remove(pattern, kept):
+    """Returns a component that removes what matches a pattern, save where it is part of what matches `kept`."""
+    from tokenizers import normalizers
+
+    # \K moves the begin of a match to its end, so that what is kept is passed over and nothing of it is replaced.
+    return normalizers.Replace(_regex(rf"(?:{kept})\K|{pattern}" if kept else pattern), "")
+
+
+def _regex(pattern):
+    from tokenizers import Regex
+
+    return Regex(pattern)
+
+
+def _config(max_seq_length):
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        **{f"{token.strip('[]').lower()}_token": token for token in SPECIAL_TOKENS},
+        "split_special_tokens": True,  # no text turns into a special token
+        "clean_up_tokenization_spaces": False,
+        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+        "model_max_length": max_seq_length,
+    }
+
+
+def _refuse_own_folder(folder):
+    path = os.path.join(folder, TOKENIZER_FILE)
+    if tf.io.gfile.exists(path) and "vocab_sha256" in read_json(path, "the tokenizer settings"):
+        raise InputError(f"{path} is the tokenizer's own file, which has the same name; choose another folder")

@@ -1,0 +1,84 @@
+"""Documents come out of JSON lines, one a line, and lines that hold none are dealt with as asked."""
+
+import gzip
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from albert_tf.errors import InputError
+from albert_tf.pretraining_data.corpus import CorpusReader
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes lines, compressed if the name says so, and returns the path; what is not bytes is written as JSON."""
+
+    def write_file(lines, name="corpus.jsonl"):
+        content = b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        return str(path)
+
+    return write_file
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz"])
+def test_each_line_is_a_document_and_its_lines_are_sentences(write, name):
+    records = [{"text": "하나\n둘 \n\n셋", "id": 7}, b"", {"id": 8, "text": "넷\r\n다섯"}, {"text": " \n"}]
+    reader = CorpusReader([write(records, name)])
+    assert list(reader.documents()) == [["하나", "둘", "셋"], ["넷", "다섯"]]
+    assert list(reader.sentences()) == ["하나", "둘", "셋", "넷", "다섯"]
+    assert reader.num_bad_lines == 0
+
+
+def test_text_is_in_the_field_that_is_named(write):
+    reader = CorpusReader([write([{"text": "제목", "본문": "하나"}])], json_field="본문")
+    assert list(reader.documents()) == [["하나"]]
+
+
+def test_text_and_json_files_mix(write, tmp_path):
+    text = tmp_path / "a.txt"
+    text.write_text('{"text": "하나"}', encoding="utf-8")
+    assert list(CorpusReader([str(text), write([{"text": "둘"}])]).documents()) == [['{"text": "하나"}'], ["둘"]]
+
+
+@given(texts=st.lists(st.text(st.one_of(st.sampled_from("\n\r \u2028가"), st.characters(codec="utf-8"))), max_size=5))
+def test_any_texts_come_back(texts, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "arbitrary.jsonl"
+    path.write_text("\n".join(json.dumps({"text": text}) for text in texts), encoding="utf-8")
+    documents = [[line.strip() for line in text.split("\n") if line.strip()] for text in texts]
+    assert list(CorpusReader([str(path)]).documents()) == [document for document in documents if document]
+
+
+BAD_LINES = {
+    "cut short": (b'{"text": "\xea\xb0\x80', "not valid JSON"),
+    "not an object": (b'"text"', 'no JSON object with text in "text"; name the field by --json_field'),
+    "another field": ({"body": "가"}, 'no JSON object with text in "text"; name the field by --json_field'),
+    "not text": ({"text": 3}, 'no JSON object with text in "text"; name the field by --json_field'),
+    "half a surrogate pair": (b'{"text": "\xea\xb0\x80\\ud800\xeb\x82\x98"}', "half a surrogate pair"),
+    "not UTF-8": (b'{"text": "\xea\xb0\x80\xff\xeb\x82\x98"}', "not valid UTF-8; convert the file"),
+    "endless nesting": (b"[" * 200_000, "not valid JSON"),
+    "endless number": (b'{"text": ' + b"1" * 5_000 + b"}", "not valid JSON"),
+}
+
+
+@pytest.mark.parametrize(("line", "message"), BAD_LINES.values(), ids=BAD_LINES)
+def test_bad_line_fails_with_file_line_and_flag(write, line, message):
+    path = write([{"text": "하나"}, b"", line])
+    with pytest.raises(InputError) as failure:
+        list(CorpusReader([path]).documents())
+    assert str(failure.value).startswith(f"{path}, line 3: {message}")
+    assert "--on_bad_text=skip" in str(failure.value) and "\n" not in str(failure.value)
+
+
+@pytest.mark.parametrize("line", [line for line, _ in BAD_LINES.values()], ids=BAD_LINES)
+@pytest.mark.parametrize("on_bad_text", ["skip", "replace"])
+def test_bad_line_is_skipped_or_mended_and_counted(write, line, on_bad_text):
+    reader = CorpusReader([write([{"text": "하나"}, line, {"text": "둘"}])], on_bad_text)
+    can_be_mended = on_bad_text == "replace" and isinstance(line, bytes) and line.endswith('나"}'.encode())
+    assert list(reader.documents()) == [["하나"], *([["가\ufffd나"]] if can_be_mended else []), ["둘"]]
+    assert reader.num_bad_lines == 1
+    list(reader.lines())
+    assert reader.num_bad_lines == 1, "each pass counts anew"

@@ -1,0 +1,122 @@
+"""What the report says of a vocabulary, counted by hand or by plain Python."""
+
+import json
+
+import pytest
+from text_strategies import SCHEMES, SPECIAL_TOKENS
+
+from albert_tf.errors import InputError
+from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary, report
+
+PIECES = [*SPECIAL_TOKENS, "영화", "##는", "##를", "재미", "##있다", "나", "보다", "."]
+LINES = ["영화는 재미있다.", "나는 영화를 보다", "뷁", "나"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> KoreanWordPieceTokenizer:
+    return KoreanWordPieceTokenizer(Vocabulary(PIECES))
+
+
+@pytest.fixture
+def without_kiwi(monkeypatch):
+    monkeypatch.setattr(report, "can_judge_josa", lambda: False)
+
+
+def test_counts_are_those_counted_by_hand(tokenizer, without_kiwi):
+    found = report.measure(tokenizer, LINES)
+    # 영화 ##는 | 재미 ##있다 | . || 나 ##는 | 영화 ##를 | 보다 || [UNK] || 나
+    assert (found["num_sentences"], found["num_words"], found["num_pieces"]) == (4, 8, len(PIECES))
+    assert (found["unknown_words"], found["unknown_word_share"]) == (1, 1 / 8)
+    assert (found["unknown_sentences"], found["unknown_sentence_share"]) == (1, 1 / 4)
+    assert found["pieces_per_word"] == 11 / 7
+    assert found["characters_per_piece"] == 16 / 11
+    assert found["never_used"] == [] and found["never_used_pieces"] == 0
+    assert found["settings"] == tokenizer.to_dict()
+
+
+def test_longest_and_unused_pieces(tokenizer, without_kiwi):
+    found = report.measure(tokenizer, LINES[3:])
+    assert found["longest"][:2] == [{"piece": "영화", "uses": 0}, {"piece": "재미", "uses": 0}]
+    assert {"piece": "나", "uses": 1} in found["longest"]
+    assert found["never_used"] == [piece for piece in PIECES[len(SPECIAL_TOKENS) :] if piece != "나"]
+
+
+def test_marks_of_words_are_no_characters(without_kiwi):
+    pieces = [*SPECIAL_TOKENS, "나_", "는_", "밥", "\ufffd"]
+    tokenizer = KoreanWordPieceTokenizer(Vocabulary(pieces), wordpiece_scheme="end_of_word")
+    found = report.measure(tokenizer, ["나 나 밥_"])  # 나_ 나_ 밥 and an underscore of the text
+    assert found["unknown_words"] == 0 and found["characters_per_piece"] == 1
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_share_of_borders_before_josa(scheme):
+    pytest.importorskip("kiwipiepy")
+    mark = "_" if scheme == "end_of_word" else ""
+    inside = "" if scheme == "end_of_word" else "##"
+    # 영화|를 is cut where the josa begins; 학교에서 is one piece, so its border isn't.
+    pieces = [*SPECIAL_TOKENS, "영화", f"{inside}를{mark}", f"학교에서{mark}", "보았다"]
+    tokenizer = KoreanWordPieceTokenizer(Vocabulary(pieces), wordpiece_scheme=scheme)
+    found = report.measure(tokenizer, ["학교에서 영화를 보았다"])
+    assert found["unknown_words"] == 0
+    assert (found["josa_borders"], found["josa_border_share"]) == (2, 0.5)
+
+
+def test_without_kiwi_josa_are_left_out(tokenizer, without_kiwi):
+    found = report.measure(tokenizer, LINES)
+    assert found["josa_borders"] is None and found["josa_border_share"] is None
+    assert "| borders before josa | - |" in report.format_table({"ours": found})
+
+
+@pytest.mark.parametrize("lines", [[], ["", " \u200b"]], ids=["nothing", "spaces"])
+def test_text_without_words_is_refused(tokenizer, lines):
+    with pytest.raises(InputError, match="no words to report on"):
+        report.measure(tokenizer, lines)
+
+
+def test_text_of_unknown_words_alone_has_no_averages(tokenizer, without_kiwi):
+    found = report.measure(tokenizer, ["뷁"])
+    assert found["unknown_word_share"] == 1 and found["pieces_per_word"] is None
+
+
+def test_table_has_a_column_for_each_vocabulary(tokenizer, without_kiwi):
+    found = report.measure(tokenizer, LINES)
+    lines = report.format_table({"first": found, "second": found}).split("\n")
+    assert lines[0] == "|  | first | second |"
+    assert "| share of unknown words | 12.500% | 12.500% |" in lines
+    assert {line.count("|") for line in lines} == {4}
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(LINES * 3), encoding="utf-8")
+    return path
+
+
+def test_command_reports_on_vocabularies_that_are_there(run_script, tokenizer, text, tmp_path, without_kiwi):
+    tokenizer.save(tmp_path / "vocabulary")
+    vocab_file = tmp_path / "vocabulary" / "vocab.txt"
+    result = run_script(
+        "build_vocab.py", report=True, vocab_file=vocab_file, input_file=text, output_dir=tmp_path / "report"
+    )
+    assert result.code == 0, result.errors
+    assert "kiwipiepy is not installed, so nothing is said about josa" in result.output
+    assert "| unknown words | 3 |" in result.output
+    written = json.loads((tmp_path / "report" / report.REPORT_FILE).read_text(encoding="utf-8"))
+    assert written[str(vocab_file)] == report.measure(tokenizer, LINES * 3)
+    plot = tmp_path / "report" / report.PLOT_FILE
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert not (tmp_path / "report" / "vocab.txt").exists()
+
+
+def test_command_reports_on_the_vocabulary_just_built(run_script, text, tmp_path, without_kiwi):
+    flags = {"input_file": text, "output_dir": tmp_path / "built", "vocab_size": 60, "num_unused": 1}
+    result = run_script("build_vocab.py", report=True, **flags)
+    assert result.code == 0, result.errors
+    assert "| unknown words | 0 |" in result.output
+    assert {path.name for path in (tmp_path / "built").iterdir()} >= {"vocab.txt", report.REPORT_FILE, report.PLOT_FILE}
+
+
+def test_command_refuses_a_vocabulary_without_report(run_script, text, tmp_path):
+    result = run_script("build_vocab.py", vocab_file=tmp_path / "vocab.txt", input_file=text, output_dir=tmp_path)
+    assert result.code == 1 and result.errors.startswith("error: --vocab_file goes with --report")

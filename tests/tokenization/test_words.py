@@ -1,0 +1,67 @@
+"""Where normalised text splits into words: punctuation, ideographs, numbers, emoji."""
+
+import pytest
+import reference
+import tensorflow as tf
+from text_strategies import EMOJI
+
+from albert_tf.tokenization.words import join_words, split_words
+
+
+def words_of(text, scheme="continuation", split_punctuation=True, split_digits=False, keep_emoji=True):
+    """Returns the words after checking that the reference gives the same."""
+    settings = scheme, split_punctuation, split_digits, keep_emoji
+    words = [word.decode() for word in split_words(tf.constant([text]), *settings)[0].numpy()]
+    assert words == reference.split_words(text, *settings)
+    return words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2020년에", ["2020", "년에"]),
+        ("제3회 a4용지 h2o", ["제", "3", "회", "a", "4", "용지", "h", "2", "o"]),
+        ("٣일 １０시", ["٣", "일", "１０", "시"]),
+        ("②번 Ⅲ장 ½컵", ["②번", "Ⅲ장", "½컵"]),  # no decimal digits
+    ],
+)
+def test_numbers_are_words_of_their_own_on_request(text, expected):
+    assert words_of(text, split_digits=True) == expected
+    assert words_of(text) == text.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "split", "kept"),
+    [
+        ("1,000원", ["1", ",", "000", "원"], ["1,000", "원"]),
+        ("3.5점", ["3", ".", "5", "점"], ["3.5", "점"]),
+        ("12:30:05에", ["12", ":", "30", ":", "05", "에"], ["12:30:05", "에"]),
+        ("끝1.", ["끝", "1", "."], ["끝", "1", "."]),
+        (".5개", [".", "5", "개"], [".", "5", "개"]),
+        ("1..2", ["1", ".", ".", "2"], ["1", "..", "2"]),
+        ("3-4월", ["3", "-", "4", "월"], ["3", "-", "4", "월"]),
+    ],
+)
+def test_punctuation_inside_numbers_is_split_as_all_other_or_not_at_all(text, split, kept):
+    assert words_of(text, split_digits=True) == split
+    assert words_of(text, split_digits=True, split_punctuation=False) == kept
+
+
+@pytest.mark.parametrize("split_digits", [True, False])
+@pytest.mark.parametrize("split_punctuation", [True, False])
+@pytest.mark.parametrize("picture", [*EMOJI, "#\ufe0f\u20e3", "*\u20e3", "‼\ufe0f"], ids=ascii)
+def test_no_word_ends_inside_an_emoji(picture, split_punctuation, split_digits):
+    words = words_of(f"가{picture}나 {picture}", "continuation", split_punctuation, split_digits)
+    assert sum(picture in word for word in words) == 2
+
+
+def test_emoji_are_split_as_other_characters_on_request():
+    assert words_of("#\ufe0f\u20e3", keep_emoji=False) == ["#", "\ufe0f\u20e3"]
+    assert words_of("1\ufe0f\u20e3", keep_emoji=False, split_digits=True) == ["1", "\ufe0f\u20e3"]
+
+
+@pytest.mark.parametrize("split_punctuation", [True, False])
+def test_words_before_a_space_are_marked_after_numbers_too(split_punctuation):
+    words = words_of("제1 2_3 3.5 끝", "end_of_word", split_punctuation, split_digits=True)
+    assert words[:3] == ["제", "1_", "2"] and words[-1] == "끝"
+    assert join_words([[word] for word in words], "end_of_word") == "제1 2_3 3.5 끝"
