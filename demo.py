@@ -27,7 +27,7 @@ FLAGS = flags.FLAGS
 
 flags.DEFINE_string("output_dir", "demo_output", "Folder for everything the demo writes.")
 flags.DEFINE_string("corpus", None, "Your own text: a file, a glob, or a folder of .txt and .txt.gz files.")
-flags.DEFINE_integer("num_train_steps", 2000, "Number of pre-training steps.", lower_bound=1)
+flags.DEFINE_integer("num_train_steps", 2400, "Number of pre-training steps.", lower_bound=1)
 flags.DEFINE_bool("overwrite", False, "Replace the demo that is in --output_dir already.")
 
 ROOT = os.path.dirname(os.path.abspath(__file__))
