@@ -27,7 +27,7 @@ FLAGS = flags.FLAGS
 
 flags.DEFINE_string("output_dir", "demo_output", "Folder for everything the demo writes.")
 flags.DEFINE_string("corpus", None, "Your own text: a file, a glob, or a folder of .txt and .txt.gz files.")
-flags.DEFINE_integer("num_train_steps", 2400, "Number of pre-training steps.", lower_bound=1)
+flags.DEFINE_integer("num_train_steps", 5000, "Number of pre-training steps.", lower_bound=1)
 flags.DEFINE_bool("overwrite", False, "Replace the demo that is in --output_dir already.")
 
 ROOT = os.path.dirname(os.path.abspath(__file__))
@@ -148,14 +148,14 @@ def main():
         output_dir=pretraining,
         do_train=True,
         do_eval=True,
-        train_batch_size=32,
+        train_batch_size=16,
         optimizer="adamw",
         bias_correction=True,
-        learning_rate=2e-3,
+        learning_rate=1.5e-3,
         num_train_steps=FLAGS.num_train_steps,
         num_warmup_steps=FLAGS.num_train_steps // 10,
         save_checkpoints_steps=1000,
-        iterations_per_loop=200,
+        iterations_per_loop=250,
     )
     pretrained_accuracy = train_classifier(classifier, init_checkpoint=pretraining)
     random_accuracy = train_classifier(scratch, albert_config_file=CONFIG, vocab_file=vocab_file)

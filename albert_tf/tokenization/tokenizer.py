@@ -19,7 +19,7 @@ from albert_tf.tokenization.encoding import Encoding
 from albert_tf.tokenization.normalization import NormalizationOptions
 from albert_tf.tokenization.offsets import OriginalPositions
 from albert_tf.tokenization.vocabulary import CLS, SEP, UNK, Vocabulary, is_reserved
-from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, WordPiece, check_scheme
+from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, SPLIT_DIFFERENTLY, WordPiece, check_scheme
 
 TOKENIZER_FILE = "tokenizer.json"
 VOCABULARY_FILE = "vocab.txt"
@@ -174,7 +174,17 @@ class KoreanWordPieceTokenizer:
         return self._graphs[function](texts)
 
     def _encode_ids(self, texts):
-        return self._encode_words(texts).merge_dims(1, 2)
+        normalized = normalization.normalize(texts, self.normalization)
+
+        def encode_words():
+            return self._wordpiece.tokenize(self._split_normalized(normalized)).merge_dims(1, 2)
+
+        splits_as_usual = self.wordpiece_scheme == "continuation" and self.split_punctuation and not self.split_digits
+        if not (splits_as_usual and self._wordpiece.can_split):
+            return encode_words()
+        # Twice as fast: words are split and cut up in one go.
+        is_plain = ~tf.reduce_any(tf.strings.regex_full_match(normalized, f".*{SPLIT_DIFFERENTLY}.*"))
+        return tf.cond(is_plain, lambda: self._wordpiece.split_and_tokenize(normalized), encode_words)
 
     def _encode_words(self, texts):
         return self._wordpiece.tokenize(self._split_words(texts))
@@ -185,7 +195,9 @@ class KoreanWordPieceTokenizer:
         return text_words, *self._wordpiece.tokenize_with_byte_offsets(text_words.flat_values)
 
     def _split_words(self, texts):
-        normalized = normalization.normalize(texts, self.normalization)
+        return self._split_normalized(normalization.normalize(texts, self.normalization))
+
+    def _split_normalized(self, normalized):
         return words.split_words(
             normalized, self.wordpiece_scheme, self.split_punctuation, self.split_digits, self.normalization.keep_emoji
         )

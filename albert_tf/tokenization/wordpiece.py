@@ -1,9 +1,12 @@
 """Cutting words into pieces: greedy longest match, by tensorflow_text."""
 
+import functools
+
 import tensorflow as tf
 import tensorflow_text as tf_text
 
 from albert_tf.errors import InputError
+from albert_tf.tokenization import emoji
 from albert_tf.tokenization.vocabulary import UNK, Vocabulary, is_reserved
 from albert_tf.tokenization.words import END_OF_WORD
 
@@ -17,6 +20,13 @@ _UNREACHABLE = "\x1f"
 _INSIDE_WORD = "\x1e"
 
 _SENTENCEPIECE_SPACE = "▁"
+
+# What `split_words` and the engine's own splitting treat differently: marks that the engine's version of Unicode
+# doesn't know as punctuation, and the parts of emoji that stay with the character before them.
+SPLIT_DIFFERENTLY = (
+    f"[{emoji.SELECTOR}{emoji.KEY_CAP}\u1b4e\u1b4f\u1b7f\U00010d6e\U000113d4\U000113d5\U000113d7\U000113d8"
+    "\U00011be1\U00016d6d-\U00016d6f\U0001e5ff]"
+)
 
 
 def check_scheme(vocabulary: Vocabulary, wordpiece_scheme: str) -> None:
@@ -61,18 +71,36 @@ class WordPiece:
 
     def __init__(self, vocabulary: Vocabulary, wordpiece_scheme: str):
         has_prefix = wordpiece_scheme == "continuation"
-        self._tokenizer = tf_text.FastWordpieceTokenizer(
+        make_engine = functools.partial(
+            tf_text.FastWordpieceTokenizer,
             vocab=[_engine_piece(piece, has_prefix) for piece in vocabulary.pieces],
             suffix_indicator=_INSIDE_WORD if has_prefix else "",
             max_bytes_per_word=MAX_BYTES_PER_WORD,
             token_out_type=tf.int32,
             unknown_token=_UNREACHABLE + UNK,
-            no_pretokenization=True,
         )
+        self._tokenizer = make_engine(no_pretokenization=True)
+        try:
+            self._splitting_tokenizer = make_engine(no_pretokenization=False)
+        except RuntimeError:  # It refuses a vocabulary without any piece that its own splitting could lead to.
+            self._splitting_tokenizer = None
+
+    @property
+    def can_split(self) -> bool:
+        """Whether `split_and_tokenize` works for this vocabulary."""
+        return self._splitting_tokenizer is not None
 
     def tokenize(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
         """Returns int32 ids [N, (words), (pieces)] for a ragged string tensor [N, (words)]."""
         return self._tokenizer.tokenize(words)
+
+    def split_and_tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Returns int32 ids [N, (pieces)] for normalised texts [N], which the engine itself splits into words.
+
+        It splits at spaces and around punctuation and ideographs like `split_words`, but for the characters of
+        `SPLIT_DIFFERENTLY`.
+        """
+        return self._splitting_tokenizer.tokenize(texts)
 
     def tokenize_with_byte_offsets(self, words: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Returns ids, begin and end, each [words, (pieces)]; the offsets count UTF-8 bytes of the word."""

@@ -1,10 +1,17 @@
 """Where normalised text splits into words: punctuation, ideographs, numbers, emoji."""
 
+import re
+import sys
+import unicodedata
+
 import pytest
 import reference
 import tensorflow as tf
 from text_strategies import EMOJI
 
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.vocabulary import Vocabulary
+from albert_tf.tokenization.wordpiece import SPLIT_DIFFERENTLY
 from albert_tf.tokenization.words import join_words, split_words
 
 
@@ -65,3 +72,18 @@ def test_words_before_a_space_are_marked_after_numbers_too(split_punctuation):
     words = words_of("제1 2_3 3.5 끝", "end_of_word", split_punctuation, split_digits=True)
     assert words[:3] == ["제", "1_", "2"] and words[-1] == "끝"
     assert join_words([[word] for word in words], "end_of_word") == "제1 2_3 3.5 끝"
+
+
+def test_ids_are_those_of_the_words_around_every_character():
+    tokenizer = KoreanWordPieceTokenizer(Vocabulary(["[UNK]", "가", "나", "##나", "-"]))
+    characters = (chr(code_point) for code_point in range(sys.maxunicode + 1))
+    texts = [
+        f"가{character}나 가-나" for character in characters if unicodedata.category(character) not in ("Cn", "Cs")
+    ]
+    # One text of the others would send all the texts that are encoded with it the slower way.
+    plain = [text for text in texts if not re.search(SPLIT_DIFFERENTLY, text)]
+    assert 0 < len(texts) - len(plain) < 20
+    for part in (plain, texts):
+        ids = tokenizer.encode_ids(part).to_list()
+        expected = tokenizer.encode_words(part).merge_dims(1, 2).to_list()
+        assert [text for text, actual, wanted in zip(part, ids, expected) if actual != wanted] == []
