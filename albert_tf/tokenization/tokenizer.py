@@ -165,7 +165,7 @@ class KoreanWordPieceTokenizer:
     def _run(self, function, texts):
         """Runs a function of ops on texts; on many, as a graph, which takes a while to build and then saves time."""
         if not tf.is_tensor(texts):
-            texts = tf.constant([_LONE_SURROGATES.sub("", text) for text in texts], tf.string, shape=[len(texts)])
+            texts = _to_tensor(texts)
         if not tf.executing_eagerly() or len(texts) < _TEXTS_FOR_A_GRAPH:
             return function(texts)
         if function not in self._graphs:
@@ -299,3 +299,10 @@ class KoreanWordPieceTokenizer:
         tokens, ids, offsets = self._pieces[ids].tolist(), ids.tolist(), list(zip(begins.tolist(), ends.tolist()))
         for begin, end in itertools.pairwise(borders):
             yield tokens[begin:end], ids[begin:end], offsets[begin:end], [segment_id] * (end - begin)
+
+
+def _to_tensor(texts):
+    try:
+        return tf.constant(texts, tf.string, shape=[len(texts)])
+    except ValueError:  # rare; looking for surrogates in every text would take as long as all the rest of this
+        return tf.constant([_LONE_SURROGATES.sub("", text) for text in texts], tf.string, shape=[len(texts)])
