@@ -59,12 +59,19 @@ def hugging_face_engine(with_offsets):
     return tokenizer.encode_batch if with_offsets else tokenizer._tokenizer.encode_batch_fast
 
 
+def hugging_face_engine_read(with_offsets):
+    """Returns a function from a list of strings to what ours gives too: ids, pieces and offsets as Python's lists."""
+    encode = hugging_face_engine(with_offsets)
+    return lambda texts: [(encoding.ids, encoding.tokens, encoding.offsets) for encoding in encode(texts)]
+
+
 # Name to a function that returns the engine, and whether offsets are asked for.
 ENGINES = {
     "albert_tf": (albert_tf_engine, False),
     "albert_tf, offsets": (albert_tf_engine, True),
     "Hugging Face without offsets (encode_batch_fast)": (hugging_face_engine, False),
     "Hugging Face (encode_batch)": (hugging_face_engine, True),
+    "Hugging Face, offsets read (encode_batch)": (hugging_face_engine_read, True),
 }
 PEER = "Hugging Face (encode_batch)"
 
