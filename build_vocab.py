@@ -86,7 +86,6 @@ def report(tokenizers):
 
 def main():
     command_line.require(input_file=FLAGS.input_file)
-    command_line.refuse_sentencepiece()
     if FLAGS.vocab_file:
         if not FLAGS.report:
             raise InputError("--vocab_file goes with --report; leave it out to build a vocabulary")

@@ -13,6 +13,7 @@ from absl import flags
 
 from albert_tf.errors import InputError
 from albert_tf.files import match_files
+from albert_tf.original_flags import define_original_flags
 from albert_tf.pretraining_data.builder import MANIFEST_FILE, MASKING_CHOICES, BuilderOptions, build, shard_paths
 from albert_tf.pretraining_data.corpus import ON_BAD_TEXT_CHOICES, CorpusReader
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
@@ -28,6 +29,7 @@ flags.DEFINE_string("held_out_file", None, "TFRecord file for evaluation; held_o
 flags.DEFINE_float("held_out_fraction", 0.05, "Share of documents kept for evaluation.", 0.0, 0.9)
 flags.DEFINE_string("vocab_file", None, "Vocabulary; a tokenizer.json beside it says how to use it.")
 command_line.define_tokenizer_flags()
+define_original_flags("do_permutation", "input_file_mode", "random_next_sentence")
 flags.DEFINE_enum("masking", "dynamic", MASKING_CHOICES, "dynamic: masked anew each epoch; static: masked here.")
 flags.DEFINE_bool("do_whole_word_mask", True, "Mask whole words.")
 flags.DEFINE_integer("ngram", 3, "Longest run of words masked together.", lower_bound=1)

@@ -18,6 +18,7 @@ from albert_tf.errors import InputError
 from albert_tf.files import read_json
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.modeling.layers import named_variables
+from albert_tf.original_flags import define_original_flags
 from albert_tf.tasks import classification
 from albert_tf.tasks.labelled_text import TASKS, encode_examples, find_file, label_ids, read_examples
 from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
@@ -58,6 +59,7 @@ command_line.define_training_flags(
     train_batch_size=32, eval_batch_size=8, optimizer="adamw", learning_rate=5e-5, save_checkpoints_steps=1000
 )
 command_line.define_distribution_flags()
+define_original_flags("albert_hub_module_handle", "cached_dir", "export_dir", "threshold_to_export")
 
 
 def data_files():

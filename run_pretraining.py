@@ -16,6 +16,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
+from albert_tf.original_flags import define_original_flags
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, train_dataset
 from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.training.checkpoints import Checkpointer
@@ -43,6 +44,7 @@ command_line.define_training_flags(
     train_batch_size=4096, eval_batch_size=64, optimizer="lamb", learning_rate=0.00176, save_checkpoints_steps=5000
 )
 command_line.define_distribution_flags()
+define_original_flags("init_from_group0", "masked_lm_budget", "start_warmup_step")
 
 
 def main():

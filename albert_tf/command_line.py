@@ -41,6 +41,7 @@ from albert_tf.errors import InputError
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
 from albert_tf.optimization.optimizers import OPTIMIZERS
 from albert_tf.optimization.schedule import SCHEDULE_CHOICES
+from albert_tf.original_flags import check_original_flags, define_original_flags
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.words import WORDPIECE_SCHEMES
@@ -72,6 +73,7 @@ def run(main) -> None:
         if len(arguments) > 1:
             raise app.UsageError(f"unexpected argument {arguments[1]}; every setting is a flag, --name=value")
         try:
+            check_original_flags()
             main()
         except InputError as error:
             print(f"error: {error}", file=sys.stderr)
@@ -115,7 +117,7 @@ def define_tokenizer_flags() -> None:
     flags.DEFINE_bool("keep_emoji", True, "Keep emoji sequences whole, with their joiners and variation selectors.")
     flags.DEFINE_bool("split_punctuation", True, "Make every punctuation mark a word of its own.")
     flags.DEFINE_bool("split_digits", False, "Make every number a word of its own.")
-    flags.DEFINE_string("spm_model_file", None, "Not supported: a SentencePiece model can't be used as a vocabulary.")
+    define_original_flags("spm_model_file")
     flags.DEFINE_enum(
         "wordpiece_scheme",
         "continuation",
@@ -129,23 +131,12 @@ def tokenizer_settings() -> dict:
     return {setting: FLAGS[flag].value for flag, setting in _TOKENIZER_SETTINGS.items()}
 
 
-def refuse_sentencepiece() -> None:
-    """Checks that --spm_model_file, a flag of the original's commands, was not given.
-
-    Raises:
-        InputError: It was.
-    """
-    if FLAGS.spm_model_file:
-        raise InputError("--spm_model_file is not supported; build a vocabulary with build_vocab.py and leave it out")
-
-
 def load_tokenizer(vocab_file: str) -> KoreanWordPieceTokenizer:
     """Builds a tokenizer from a vocabulary file, with the settings of the tokenizer.json beside it or else the flags'.
 
     Raises:
         InputError: The vocabulary can't be used, or a flag was given that contradicts tokenizer.json.
     """
-    refuse_sentencepiece()
     folder, name = os.path.split(vocab_file)
     settings_file = os.path.join(folder, TOKENIZER_FILE)
     if name != VOCABULARY_FILE or not tf.io.gfile.exists(settings_file):
@@ -167,7 +158,7 @@ def define_distribution_flags() -> None:
     flags.DEFINE_string("tpu_name", None, "Name or grpc:// address of a Cloud TPU; by default this machine's own TPU.")
     flags.DEFINE_string("tpu_zone", None, "Zone of the Cloud TPU that --tpu_name names.")
     flags.DEFINE_string("gcp_project", None, "Project of the Cloud TPU that --tpu_name names.")
-    flags.DEFINE_integer("num_tpu_cores", None, "Accepted for the original's commands; the TPU itself says how many.")
+    define_original_flags("master", "num_tpu_cores")
     flags.DEFINE_integer("num_cpu_replicas", 1, "Number of CPU replicas, where there is no TPU or GPU.", lower_bound=1)
     flags.DEFINE_bool("use_bfloat16", False, "Compute matrix products in bfloat16; variables stay float32.")
 

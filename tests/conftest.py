@@ -50,6 +50,13 @@ def sample_corpus() -> list[str]:
 
 
 @pytest.fixture(scope="session")
+def sample_lines(sample_corpus) -> list[str]:
+    """Every sentence of the built-in sample, and every review with its id and label."""
+    paths = [*map(pathlib.Path, sample_corpus), *sorted((ROOT / "samples" / "reviews").glob("*.tsv"))]
+    return [line for path in paths for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+@pytest.fixture(scope="session")
 def sample_tokenizer_dir(tmp_path_factory, sample_corpus) -> str:
     """A folder with vocab.txt (4,000 pieces of the sample corpus) and tokenizer.json."""
     folder = str(tmp_path_factory.mktemp("vocabulary"))

@@ -14,6 +14,7 @@ MAY_IMPORT = {
     "errors": set(),
     "files": {"errors"},
     "config": {"errors", "files"},
+    "original_flags": {"errors"},
     "tokenization": BASE,
     "pretraining_data": BASE | {"tokenization"},
     "modeling": {"errors", "config"},  # knows nothing of files, and nothing of text

@@ -180,7 +180,7 @@ def test_vocabulary_and_config_may_be_named(
         ({"do_train": True, "labels": "0,2"}, ".*train.tsv, line 4: label '1' is not in the list 0, 2; "),
         ({"do_train": True, "text_column": "review"}, ".*train.tsv, line 1: no column named review; "),
         ({"do_train": True, "do_lower_case": False}, "--do_lower_case=False contradicts .*tokenizer.json"),
-        ({"do_train": True, "spm_model_file": "a.model"}, "--spm_model_file is not supported"),
+        ({"do_train": True, "spm_model_file": "a.model"}, "--spm_model_file=a.model is not supported"),
         ({"do_train": True, "warmup_step": 3}, "the number of warm-up steps must be "),
         ({"do_predict": True, "predict_batch_size": 3, "num_cpu_replicas": 2}, "--predict_batch_size=3 must be "),
     ],

@@ -139,6 +139,14 @@ def test_our_own_folder_is_refused_and_another_export_replaced(tmp_path):
     assert len(content["model"]["vocab"]) == len(tokenizer.vocabulary)
 
 
+@pytest.mark.parametrize(
+    "switches", [{}, {"strip_accents": True, "squeeze_repeats": True, "split_digits": True}], ids=str
+)
+def test_every_line_of_the_sample(sample_tokenizer, sample_lines, switches):
+    tokenizer = KoreanWordPieceTokenizer(sample_tokenizer.vocabulary, **switches)
+    assert_same_ids(to_tokenizers(tokenizer), tokenizer, without_exceptions(tokenizer, sample_lines))
+
+
 PUBLIC_VOCABULARIES = {
     "koelectra_32200.txt": {"lower_case": False},
     "kcbert_30000.txt": {"lower_case": True, "strip_accents": True, "squeeze_repeats": True},

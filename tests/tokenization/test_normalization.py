@@ -47,10 +47,17 @@ def test_implementations_agree_on_every_character(options):
         normalized("".join(f"{character}a." for character in EVERY_CHARACTER[begin : begin + 5_000]), options)
 
 
+@pytest.mark.parametrize("options", ALL_OPTIONS[:1] + ALL_OPTIONS[-1:], ids=str)
+def test_implementations_agree_on_the_sample(sample_lines, options):
+    assert_implementations_agree(sample_lines, options)
+
+
 @pytest.mark.slow
 def test_implementations_agree_on_real_text(real_lines):
-    options = OPTIONS[0]
-    lines = real_lines[::4]  # Python takes long
+    assert_implementations_agree(real_lines[::4], OPTIONS[0])  # Python takes long
+
+
+def assert_implementations_agree(lines, options):
     for line, expected in zip(lines, normalize(tf.constant(lines), options).numpy()):
         assert normalize_with_offsets(line, options)[0] == expected.decode(), line
 

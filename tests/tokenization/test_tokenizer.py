@@ -67,13 +67,24 @@ def test_encoding_needs_special_tokens_but_tokenizing_does_not():
         tokenizer.encode("나")
 
 
-def test_scheme_of_the_seed_system(shared_data):
-    """Its author's own example, with the vocabulary published with it, which has no [PAD]."""
-    tokenizer = KoreanWordPieceTokenizer.from_vocab_file(
-        shared_data / "vocabs" / "ilhoonkim_nsmc_26383.txt", wordpiece_scheme="end_of_word", split_punctuation=False
-    )
-    sentence = "이 영화는 정말 기분나쁘고 소름돋아서 다시는 보기 싫었어요."
-    pieces = "이_ 영화 는_ 정말_ 기분 나쁘 고_ 소름 돋 아서_ 다시는_ 보기_ 싫 었어 요 ."
+SEED_SENTENCE = "이 영화는 정말 기분나쁘고 소름돋아서 다시는 보기 싫었어요."
+SEED_PIECES = "이_ 영화 는_ 정말_ 기분 나쁘 고_ 소름 돋 아서_ 다시는_ 보기_ 싫 었어 요 ."
+
+
+def test_scheme_of_the_seed_system():
+    """Its author's own example, with the pieces that it needs and single characters that must not win over them."""
+    pieces = dict.fromkeys([*SEED_PIECES.split(), *SEED_SENTENCE.replace(" ", "_")])
+    assert_seed_pieces(Vocabulary(["[UNK]", "[CLS]", "[SEP]", *pieces]))
+
+
+def test_vocabulary_of_the_seed_system(shared_data):
+    """It was published with that example, and has no [PAD]."""
+    assert_seed_pieces(Vocabulary.from_file(shared_data / "vocabs" / "ilhoonkim_nsmc_26383.txt"))
+
+
+def assert_seed_pieces(vocabulary):
+    tokenizer = KoreanWordPieceTokenizer(vocabulary, wordpiece_scheme="end_of_word", split_punctuation=False)
+    sentence, pieces = SEED_SENTENCE, SEED_PIECES
     assert " ".join(tokenizer.tokenize(sentence)) == pieces
     encoding = tokenizer.encode(sentence)
     assert " ".join(encoding.tokens) == f"[CLS] {pieces} [SEP]"

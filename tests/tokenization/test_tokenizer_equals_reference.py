@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from text_strategies import ANY_TEXT, FRAGMENTS, SCHEMES, SETTINGS, TROUBLE, spell, tokenizer_that_knows
 
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
+from albert_tf.tokenization.vocabulary_training import train_vocabulary
+from albert_tf.tokenization.word_counting import count_words
 
 TEXTS = [
     "",
@@ -130,6 +132,24 @@ def test_lone_surrogates_stand_for_nothing():
     tokenizer = tokenizer_that_knows(["가나"])
     assert tokenizer.tokenize("\ud800가\udfff나") == tokenizer.tokenize("가나")
     assert tokenizer.encode("\ud800가\udfff나").offsets[1:-1] == [(1, 4)]
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {},
+        {"strip_accents": True, "squeeze_repeats": True, "full_width_to_ascii": True, "split_digits": True},
+        {"wordpiece_scheme": "end_of_word", "split_punctuation": False},
+    ],
+    ids=str,
+)
+def test_every_line_of_the_sample(sample_lines, choice):
+    scheme = choice.get("wordpiece_scheme", "continuation")
+    vocabulary = train_vocabulary(count_words(sample_lines, **choice), 5000, scheme)
+    tokenizer = KoreanWordPieceTokenizer(vocabulary, **choice)
+    judge = reference.ReferenceTokenizer(tokenizer.vocabulary.pieces, **choice)
+    for line, pieces in zip(sample_lines, pieces_of(tokenizer, sample_lines), strict=True):
+        assert pieces == judge.tokenize(line), line
 
 
 PUBLIC_VOCABULARIES = {

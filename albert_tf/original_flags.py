@@ -1,0 +1,54 @@
+"""Flags of google-research/albert that its commands may hold, and that have nothing to do here.
+
+Some have no effect. The others are taken with their default alone, because any other value asks for what can't be done.
+"""
+
+from absl import flags
+
+from albert_tf.errors import InputError
+
+# The flags defined below belong to the script that asks for them, so that its --help shows them.
+flags.disclaim_key_flags()
+
+# Name to default.
+_WITHOUT_EFFECT = {
+    "cached_dir": None,
+    "input_file_mode": "r",
+    "master": None,
+    "num_tpu_cores": 8,
+    "threshold_to_export": float("nan"),
+}
+# Name to default, and why there is nothing else.
+_DEFAULT_ONLY = {
+    "albert_hub_module_handle": (None, "a TensorFlow Hub module can't be loaded; use --init_checkpoint"),
+    "do_permutation": (False, "pieces can't be permuted"),
+    "export_dir": (None, "a trained model can't be exported by this command"),
+    "init_from_group0": (False, "weights can't be copied from one group to the others"),
+    "masked_lm_budget": (0, "every masked piece is predicted"),
+    "random_next_sentence": (False, "both segments come from one document"),
+    "spm_model_file": (None, "a SentencePiece model can't be used; build a vocabulary with build_vocab.py"),
+    "start_warmup_step": (0, "the warm-up begins with the first step"),
+}
+_DEFINE = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer, float: flags.DEFINE_float}
+
+
+def define_original_flags(*names: str) -> None:
+    """Defines flags of the original script that takes them."""
+    for name in names:
+        if name in _WITHOUT_EFFECT:
+            default, explanation = _WITHOUT_EFFECT[name], "no effect"
+        else:
+            default, explanation = _DEFAULT_ONLY[name]
+        _DEFINE.get(type(default), flags.DEFINE_string)(name, default, f"Of the original's commands: {explanation}.")
+
+
+def check_original_flags() -> None:
+    """Checks that none of the flags that were defined asks for what can't be done.
+
+    Raises:
+        InputError: One does.
+    """
+    for name, (default, explanation) in _DEFAULT_ONLY.items():
+        value = flags.FLAGS[name].value if name in flags.FLAGS else default
+        if value not in (default, ""):
+            raise InputError(f"--{name}={value} is not supported: {explanation}; leave the flag out")
