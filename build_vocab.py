@@ -23,8 +23,8 @@ from albert_tf.tokenization.word_counting import count_words, sample_numbers, ta
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_list("input_file", None, "Text or .jsonl files, .gz too; comma-separated paths or globs.")
-flags.DEFINE_string("json_field", "text", "Field of a .jsonl file's objects that holds a document.")
+flags.DEFINE_list("input_file", None, "Text, .jsonl (both .gz too) or .parquet files; comma-separated paths or globs.")
+flags.DEFINE_string("text_field", "text", "Field of .jsonl objects or column of .parquet files that holds documents.")
 flags.DEFINE_string("output_dir", None, "Folder for vocab.txt and tokenizer.json.")
 flags.DEFINE_integer("vocab_size", 32000, "Number of pieces, special tokens included.", lower_bound=6)
 flags.DEFINE_enum(
@@ -67,7 +67,7 @@ def count_words_of(reader, settings):
 
 
 def corpus_reader():
-    return CorpusReader(match_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.json_field)
+    return CorpusReader(match_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.text_field)
 
 
 def report(tokenizers):

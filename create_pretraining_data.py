@@ -1,7 +1,8 @@
-"""Turns text (one sentence a line, a blank line between documents) or JSON lines into TFRecord shards for training.
+"""Turns text, JSON lines or Parquet into TFRecord shards for pre-training, and shows what is in a shard.
 
 python create_pretraining_data.py --input_file=corpus/*.txt --vocab_file=vocab/vocab.txt \\
-    --output_file=data/train.tfrecord --max_seq_length=128
+    --output_file=data/train.tfrecord --num_shards=16 --max_seq_length=128 --num_workers=8
+python create_pretraining_data.py --inspect=data/train-00000-of-00016.tfrecord --plot=shard.png
 """
 
 from albert_tf import command_line  # first: it keeps TensorFlow quiet at its start
@@ -9,31 +10,53 @@ from albert_tf import command_line  # first: it keeps TensorFlow quiet at its st
 # isort: split
 import os
 
+import tensorflow as tf
 from absl import flags
 
 from albert_tf.errors import InputError
 from albert_tf.files import match_files
 from albert_tf.original_flags import define_original_flags
-from albert_tf.pretraining_data.builder import MANIFEST_FILE, MASKING_CHOICES, BuilderOptions, build, shard_paths
+from albert_tf.pretraining_data.builder import MASKING_CHOICES, build, shard_paths
+from albert_tf.pretraining_data.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.corpus import ON_BAD_TEXT_CHOICES, CorpusReader
+from albert_tf.pretraining_data.inspection import inspect_shard
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE, is_made_of
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
+from albert_tf.pretraining_data.plots import plot_shard
+from albert_tf.pretraining_data.segments import SENTENCE_PAIR_CHOICES
+from albert_tf.pretraining_data.sentence_splitting import SENTENCE_SPLITTERS
+from albert_tf.pretraining_data.work_folder import WORK_FOLDER
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_list("input_file", None, "Text or .jsonl files, .gz too; comma-separated paths or globs.")
-flags.DEFINE_string("json_field", "text", "Field of a .jsonl file's objects that holds a document.")
+flags.DEFINE_list("input_file", None, "Text or .jsonl files, .gz too, or .parquet; comma-separated paths or globs.")
+flags.DEFINE_string("text_field", "text", "Field (.jsonl) or column (.parquet) that holds a document.")
+flags.DEFINE_enum("sentence_splitter", "none", SENTENCE_SPLITTERS, "How lines of running text become sentences.")
+flags.DEFINE_bool("deduplicate", False, "Leave out documents whose text has occurred before.")
 flags.DEFINE_list("output_file", None, "TFRecord file for training, or a comma-separated list, one file a shard.")
 flags.DEFINE_integer("num_shards", 1, "Number of shards, where --output_file names one file.", lower_bound=1)
 flags.DEFINE_string("held_out_file", None, "TFRecord file for evaluation; held_out.tfrecord beside --output_file.")
 flags.DEFINE_float("held_out_fraction", 0.05, "Share of documents kept for evaluation.", 0.0, 0.9)
 flags.DEFINE_string("vocab_file", None, "Vocabulary; a tokenizer.json beside it says how to use it.")
 command_line.define_tokenizer_flags()
-define_original_flags("do_permutation", "input_file_mode", "random_next_sentence")
+define_original_flags("input_file_mode")
+flags.DEFINE_enum(
+    "sentence_pair",
+    "order",
+    SENTENCE_PAIR_CHOICES,
+    "order: consecutive segments, swapped or not (ALBERT); next: following or random segment (BERT); none: one segment "
+    "of a document; full_sentences: one segment across documents (RoBERTa).",
+)
+flags.DEFINE_bool("random_next_sentence", False, "The original's flag for --sentence_pair=next.")
 flags.DEFINE_enum("masking", "dynamic", MASKING_CHOICES, "dynamic: masked anew each epoch; static: masked here.")
 flags.DEFINE_bool("do_whole_word_mask", True, "Mask whole words.")
 flags.DEFINE_integer("ngram", 3, "Longest run of words masked together.", lower_bound=1)
 flags.DEFINE_bool("favor_shorter_ngram", True, "Run lengths n have probability ~ 1/n; otherwise all the same.")
+flags.DEFINE_enum(
+    "replacement_unit", "piece", ("piece", "span"), "What becomes [MASK] (80%), random (10%) or stays (10%) together."
+)
+flags.DEFINE_bool("do_permutation", False, "Shuffle further pieces, as many as are masked, and predict them too.")
 flags.DEFINE_integer("max_seq_length", 512, "Length of an example in pieces.", lower_bound=8)
 flags.DEFINE_integer(
     "max_predictions_per_seq", None, "Most masked pieces an example; by default max_seq_length * masked_lm_prob.", 1
@@ -43,13 +66,26 @@ flags.DEFINE_float("short_seq_prob", 0.1, "Share of examples cut to a random sho
 flags.DEFINE_integer("dupe_factor", None, "How many times to cut each document; 1 if dynamic, 40 if static.", 1)
 flags.DEFINE_integer("random_seed", 12345, "Seed of every random draw.", lower_bound=0)
 flags.DEFINE_enum("on_bad_text", "fail", ON_BAD_TEXT_CHOICES, "What to do with a line that can't be read.")
+flags.DEFINE_integer("num_workers", 1, "Number of processes that work side by side.", lower_bound=1)
 flags.DEFINE_bool("overwrite", False, "Replace shards that are there already.")
+flags.DEFINE_bool("resume", False, "Go on with a run that was stopped; begin if there is none.")
+flags.DEFINE_string("inspect", None, "Make no data, but print examples and statistics of this shard.")
+flags.DEFINE_string("plot", None, "With --inspect: a .png file for histograms of the shard.")
+flags.DEFINE_integer("num_inspected", 3, "With --inspect: number of examples to print.", lower_bound=0)
+
+
+def sentence_pair():
+    if not FLAGS.random_next_sentence:
+        return FLAGS.sentence_pair
+    if FLAGS["sentence_pair"].present and FLAGS.sentence_pair != "next":
+        raise InputError(f"--random_next_sentence contradicts --sentence_pair={FLAGS.sentence_pair}; leave one out")
+    return "next"
 
 
 def builder_options():
     max_predictions = FLAGS.max_predictions_per_seq
     if max_predictions is None:
-        max_predictions = default_max_predictions(FLAGS.max_seq_length, FLAGS.masked_lm_prob)
+        max_predictions = default_max_predictions(FLAGS.max_seq_length, FLAGS.masked_lm_prob, FLAGS.do_permutation)
     if max_predictions >= FLAGS.max_seq_length:
         raise InputError(
             f"--max_predictions_per_seq={max_predictions} must be less than --max_seq_length={FLAGS.max_seq_length}"
@@ -58,9 +94,18 @@ def builder_options():
     return BuilderOptions(
         max_seq_length=FLAGS.max_seq_length,
         masking_options=MaskingOptions(
-            max_predictions, FLAGS.masked_lm_prob, FLAGS.ngram, FLAGS.favor_shorter_ngram, FLAGS.do_whole_word_mask
+            max_predictions,
+            FLAGS.masked_lm_prob,
+            FLAGS.ngram,
+            FLAGS.favor_shorter_ngram,
+            FLAGS.do_whole_word_mask,
+            FLAGS.replacement_unit,
+            FLAGS.do_permutation,
         ),
         masking=FLAGS.masking,
+        sentence_pair=sentence_pair(),
+        sentence_splitter=FLAGS.sentence_splitter,
+        deduplicate=FLAGS.deduplicate,
         dupe_factor=dupe_factor,
         short_seq_prob=FLAGS.short_seq_prob,
         held_out_fraction=FLAGS.held_out_fraction,
@@ -86,23 +131,46 @@ def output_paths():
     return train_paths, held_out_paths, [os.path.join(folder, name) for name in other_files]
 
 
-def main():
+def create():
     command_line.require(input_file=FLAGS.input_file, output_file=FLAGS.output_file, vocab_file=FLAGS.vocab_file)
     train_paths, held_out_paths, other_paths = output_paths()
-    command_line.refuse_to_overwrite([*train_paths, *held_out_paths, *other_paths], FLAGS.overwrite)
     tokenizer = command_line.load_tokenizer(FLAGS.vocab_file)
-    reader = CorpusReader(match_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.json_field)
-    manifest = build(reader, tokenizer, builder_options(), train_paths, held_out_paths, report=print)
+    reader = CorpusReader(match_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.text_field)
+    options = builder_options()
+    is_unfinished = tf.io.gfile.exists(os.path.join(os.path.dirname(train_paths[0]), WORK_FOLDER))
+    if FLAGS.resume and not is_unfinished and is_made_of(other_paths[0], reader, tokenizer, options):
+        print(f"nothing to resume: {other_paths[0]} says that this data is finished")
+        return
+    if not (FLAGS.resume and is_unfinished):
+        command_line.refuse_to_overwrite([*train_paths, *held_out_paths, *other_paths], FLAGS.overwrite)
+    manifest = build(reader, tokenizer, options, train_paths, held_out_paths, FLAGS.num_workers, FLAGS.resume)
     print(
         f"{manifest['documents']:,} documents, {manifest['sentences']:,} sentences, {manifest['tokens']:,} pieces; "
         f"unknown words {manifest['unknown_word_rate']:.2%}"
     )
     for name, split in manifest["splits"].items():
+        labels = "".join(
+            f"{split[key]:.1%} {words}, "
+            for key, words in (("share_swapped", "swapped"), ("share_random_next", "with a random second segment"))
+            if key in split
+        )
         print(
             f"{name}: {split['examples']:,} examples of {split['mean_tokens_per_example']} pieces on average, "
-            f"{split['share_swapped']:.1%} swapped, masking {split['masking']}"
+            f"{labels}masking {split['masking']}"
         )
     print(f"wrote {other_paths[0]}")
+
+
+def main():
+    if FLAGS.inspect:
+        inspect_shard(FLAGS.inspect, FLAGS.num_inspected)
+        if FLAGS.plot:
+            plot_shard(FLAGS.inspect, FLAGS.plot)
+            print(f"wrote {FLAGS.plot}")
+    elif FLAGS.plot:
+        raise InputError("--plot goes with --inspect, which names the shard")
+    else:
+        create()
 
 
 if __name__ == "__main__":

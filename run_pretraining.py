@@ -18,7 +18,8 @@ from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.original_flags import define_original_flags
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, train_dataset
-from albert_tf.pretraining_data.shards import find_shards
+from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES, find_shards
+from albert_tf.pretraining_data.tfrecords import describe_damage, naming_damaged_shards
 from albert_tf.training.checkpoints import Checkpointer
 from albert_tf.training.distribution import per_replica_batch_size
 from albert_tf.training.pretraining import PretrainingTask
@@ -37,6 +38,12 @@ flags.DEFINE_bool("do_train", True, "Train.")
 flags.DEFINE_bool("do_eval", False, "Evaluate on held-out shards, before the first step and after the last.")
 flags.DEFINE_integer("max_seq_length", None, "Length of the shards' examples; by default what manifest.json says.", 8)
 flags.DEFINE_integer("max_predictions_per_seq", None, "Most masked pieces; by default what manifest.json says.", 1)
+flags.DEFINE_enum(
+    "on_damaged_shard",
+    "fail",
+    ON_DAMAGED_SHARD_CHOICES,
+    "skip: Read all shards through before training, and leave out those that are damaged.",
+)
 flags.DEFINE_integer("num_train_steps", 125000, "Number of training steps.", lower_bound=1)
 flags.DEFINE_integer("num_warmup_steps", 3125, "Number of steps in which the learning rate rises.", lower_bound=0)
 flags.DEFINE_integer("max_eval_steps", None, "Most evaluation batches; by default all.", lower_bound=1)
@@ -58,7 +65,12 @@ def main():
     per_replica_batch_size(strategy, FLAGS.train_batch_size, "train_batch_size")
     per_replica_batch_size(strategy, FLAGS.eval_batch_size, "eval_batch_size")
     shards = find_shards(
-        FLAGS.input_file, FLAGS.held_out_file, FLAGS.max_seq_length, FLAGS.max_predictions_per_seq, config
+        FLAGS.input_file,
+        FLAGS.held_out_file,
+        FLAGS.max_seq_length,
+        FLAGS.max_predictions_per_seq,
+        config,
+        FLAGS.on_damaged_shard,
     )
     if FLAGS.do_eval and not shards.held_out_paths:
         message = "no held-out shards; name them with --held_out_file, or make some with create_pretraining_data.py"
@@ -67,11 +79,16 @@ def main():
         print(f"warning: no evaluation: {message}")
     if not shards.manifest:
         print(f"warning: no manifest.json beside {shards.train_paths[0]}: its vocabulary can't be checked")
+    if shards.damage:
+        named = describe_damage(shards.damage)
+        total = len(shards.damage) + len(shards.train_paths)
+        print(f"warning: training leaves out {len(shards.damage)} of {total} shards, which are damaged: {named}")
     settings = {
         **command_line.training_settings(),
         "num_warmup_steps": FLAGS.num_warmup_steps,
         "max_seq_length": shards.train_options.max_seq_length,
-        "input_files": [os.path.basename(path) for path in shards.train_paths],
+        # Those left out as well, so that a run that comes upon a damaged shard can go on without it.
+        "input_files": sorted(os.path.basename(path) for path in [*shards.train_paths, *shards.damage]),
     }
     if FLAGS.do_train:
         check_output_dir(FLAGS.output_dir, settings, config, shards.tokenizer)
@@ -89,14 +106,15 @@ def main():
     if FLAGS.do_train:
         claim_output_dir(FLAGS.output_dir, settings, config, shards.tokenizer)
 
-    task = PretrainingTask()
+    task = PretrainingTask(shards.has_pairs)
     progress = Progress(
         FLAGS.output_dir, FLAGS.train_batch_size, shards.train_options.max_seq_length, "pre-training loss"
     )
 
     def evaluate_and_report():
         dataset = eval_dataset(shards.held_out_paths, shards.held_out_options, FLAGS.eval_batch_size)
-        results = evaluate(strategy, task, model, dataset, FLAGS.max_eval_steps)
+        with naming_damaged_shards(shards.held_out_paths):
+            results = evaluate(strategy, task, model, dataset, FLAGS.max_eval_steps)
         step = int(global_step.numpy())
         progress.record(step, "held_out", results)
         print(f"held-out at step {step:,}: " + " ".join(f"{name} {value:.4f}" for name, value in results.items()))
@@ -112,10 +130,16 @@ def main():
 
         def make_dataset(start_step):
             return train_dataset(
-                shards.train_paths, shards.train_options, FLAGS.train_batch_size, FLAGS.random_seed, start_step
+                shards.train_paths,
+                shards.train_options,
+                FLAGS.train_batch_size,
+                FLAGS.random_seed,
+                start_step,
+                shards.examples_per_shard,
             )
 
-        train(strategy, task, model, optimizer, make_dataset, options, checkpointer, global_step, progress)
+        with naming_damaged_shards(shards.train_paths):
+            train(strategy, task, model, optimizer, make_dataset, options, checkpointer, global_step, progress)
     if do_eval:
         results = evaluate_and_report()
         entropy = shards.manifest.get("splits", {}).get("held_out", {}).get("unigram_entropy")

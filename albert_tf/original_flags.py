@@ -21,11 +21,9 @@ _WITHOUT_EFFECT = {
 # Name to default, and why there is nothing else.
 _DEFAULT_ONLY = {
     "albert_hub_module_handle": (None, "a TensorFlow Hub module can't be loaded; use --init_checkpoint"),
-    "do_permutation": (False, "pieces can't be permuted"),
     "export_dir": (None, "a trained model can't be exported by this command"),
     "init_from_group0": (False, "weights can't be copied from one group to the others"),
     "masked_lm_budget": (0, "every masked piece is predicted"),
-    "random_next_sentence": (False, "both segments come from one document"),
     "spm_model_file": (None, "a SentencePiece model can't be used; build a vocabulary with build_vocab.py"),
     "start_warmup_step": (0, "the warm-up begins with the first step"),
 }

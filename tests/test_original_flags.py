@@ -28,8 +28,6 @@ def test_flags_without_effect_are_taken(run_script, script, flag_values):
 @pytest.mark.parametrize(
     ("script", "name", "value"),
     [
-        (PRETRAINING_DATA, "do_permutation", True),
-        (PRETRAINING_DATA, "random_next_sentence", True),
         (PRETRAINING, "init_from_group0", True),
         (PRETRAINING, "masked_lm_budget", 20),
         (PRETRAINING, "start_warmup_step", 1000),

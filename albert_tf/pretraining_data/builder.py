@@ -1,16 +1,17 @@
 """Documents to shuffled TFRecord shards and a manifest, in two passes over the disk.
 
-The first pass tokenises documents, cuts them into pairs and deals these out to temporary shards at random; the second
-shuffles each shard in memory, masks it if it is static, and writes it under its final name. Every draw is keyed by the
-seed and the number of the document or shard, so the same input and options give the same bytes.
+The first pass turns chunks of text into examples, each with a random key; the second writes them into shards in the
+order of their keys, masked if they are static. Both passes run on worker processes. Every draw is keyed by the seed and
+the place of the chunk or shard, so the same input and options give the same bytes, however many workers there are and
+however often the build was killed and resumed.
 """
 
 import collections
-import contextlib
 import dataclasses
-import hashlib
+import functools
 import itertools
 import os
+import sqlite3
 import time
 
 import numpy as np
@@ -18,57 +19,22 @@ import tensorflow as tf
 
 import albert_tf
 from albert_tf.errors import InputError
-from albert_tf.files import write_json
-from albert_tf.pretraining_data import records
-from albert_tf.pretraining_data.corpus import CorpusReader
-from albert_tf.pretraining_data.masking import MaskingOptions, MaskingTokens, mask_batch
-from albert_tf.pretraining_data.segments import SegmentPair, Sentence, make_segment_pairs
+from albert_tf.files import read_json, write_json
+from albert_tf.pretraining_data import spill
+from albert_tf.pretraining_data.chunk_examples import HELD_OUT, TRAIN, BuilderOptions, ExampleMaker
+from albert_tf.pretraining_data.corpus import Chunk, CorpusReader
+from albert_tf.pretraining_data.documents import read_documents
+from albert_tf.pretraining_data.examples import Examples
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE, check_counts, make_manifest
+from albert_tf.pretraining_data.shard_writer import ShardWriter, masking_tokens
+from albert_tf.pretraining_data.work_folder import WorkFolder
+from albert_tf.pretraining_data.workers import WorkerPool
+from albert_tf.progress_line import ProgressLine, format_seconds
 from albert_tf.tokenization import KoreanWordPieceTokenizer
-from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK
 
-MANIFEST_FILE = "manifest.json"
 MASKING_CHOICES = ("dynamic", "static")
 
-_SENTENCES_PER_BATCH = 4096
-_RECORDS_PER_MASKED_BATCH = 256
-
-
-@dataclasses.dataclass(frozen=True)
-class BuilderOptions:
-    """How to make examples.
-
-    Attributes:
-        max_seq_length: Length of an example, [CLS] and both [SEP] included.
-        masking_options: How to mask.
-        masking: "dynamic" leaves training examples unmasked for the input pipeline; "static" masks them here.
-        dupe_factor: How many times each training document is cut anew.
-        short_seq_prob: Share of examples with a random shorter length.
-        held_out_fraction: Share of documents kept out of training; their examples are always static, and made once.
-        random_seed: Seed of every draw.
-    """
-
-    max_seq_length: int
-    masking_options: MaskingOptions
-    masking: str = "dynamic"
-    dupe_factor: int = 1
-    short_seq_prob: float = 0.1
-    held_out_fraction: float = 0.05
-    random_seed: int = 12345
-
-
-def masking_tokens(tokenizer: KoreanWordPieceTokenizer) -> MaskingTokens:
-    """Returns what masking must know of a tokenizer's vocabulary.
-
-    Raises:
-        InputError: A special token is missing, or [PAD] is not the first piece.
-    """
-    vocabulary = tokenizer.vocabulary
-    vocabulary.require_for_training()
-    return MaskingTokens(
-        mask_id=vocabulary.id_of(MASK),
-        unmaskable_ids=(vocabulary.id_of(CLS), vocabulary.id_of(SEP)),
-        real_piece_ids=vocabulary.real_piece_ids,
-    )
+_PIECES_IN_MEMORY = 1 << 23  # of one worker in the second pass
 
 
 def shard_paths(output_file: str, num_shards: int) -> list[str]:
@@ -85,236 +51,229 @@ def build(
     options: BuilderOptions,
     train_paths: list[str],
     held_out_paths: list[str],
-    report=lambda line: None,
+    num_workers: int = 1,
+    resume: bool = False,
+    progress: ProgressLine | None = None,
 ) -> dict:
-    """Builds all shards, and manifest.json and the tokenizer beside the first of them.
+    """Builds all shards, and manifest.json and the tokenizer beside them.
+
+    What is there under the same names stays as it is until every new shard is finished.
 
     Args:
         reader: The documents.
         tokenizer: Tokenizer whose vocabulary holds every special token.
         options: How to make examples.
-        train_paths: Shards for training.
-        held_out_paths: Shards for evaluation; none if `options.held_out_fraction` is 0.
-        report: Called with a line of text now and then while documents are read.
+        train_paths: Shards for training, all in one folder.
+        held_out_paths: Shards for evaluation, in the same folder; none if `options.held_out_fraction` is 0.
+        num_workers: Number of processes that make examples and shards.
+        resume: Go on with a build of the same input and options that was killed.
+        progress: Where to tell how far the build is.
 
     Returns:
         The manifest.
 
     Raises:
-        InputError: No document holds two sentences, none was left for training or for evaluation, a shard stayed
-            empty, or a file can't be written.
+        InputError: The corpus can't be read or gives no examples for some shard; nothing is left then. Or an unfinished
+            build is in the way, a file can't be written, or a worker was killed; `resume` goes on then.
     """
-    counts = collections.Counter()
-    tokens = masking_tokens(tokenizer)
-    splits = {"train": _Split("train", train_paths, options.masking == "static", options.dupe_factor)}
-    if held_out_paths:
-        splits["held_out"] = _Split("held_out", held_out_paths, True, 1)
-    with contextlib.ExitStack() as stack:
-        for split in splits.values():
-            stack.callback(split.remove_temporary_files)
-            split.open()
-        started = time.monotonic()
-        for number, (document, digest) in enumerate(_encoded_documents(reader, tokenizer, counts)):
-            is_held_out = digest < options.held_out_fraction
-            split = splits["held_out" if is_held_out and held_out_paths else "train"]
-            split.counts["documents"] += 1
-            for dupe in range(split.dupe_factor):
-                random = np.random.default_rng([options.random_seed, number, dupe])
-                for pair in make_segment_pairs(document, options.max_seq_length - 3, options.short_seq_prob, random):
-                    split.add(_features(pair, tokenizer, options), pair, random)
-            if number % 5000 == 4999:
-                report(f"{number + 1:,} documents, {(number + 1) / (time.monotonic() - started):,.0f} documents/s")
-        _check_counts(reader, counts, splits, options)
-        for split in splits.values():
-            split.write_shards(options, tokens)
-        folder = os.path.dirname(train_paths[0])
-        manifest_path = os.path.join(folder, MANIFEST_FILE)
-        # Old and new shards lie side by side for a moment: no manifest vouches for such a mixture.
-        if tf.io.gfile.exists(manifest_path):
-            tf.io.gfile.remove(manifest_path)
-        for split in splits.values():
-            split.rename_shards()
+    masking_tokens(tokenizer)  # before any work: the vocabulary holds what is needed
+    if not held_out_paths:
+        options = dataclasses.replace(options, held_out_fraction=0.0)
+    folder = os.path.dirname(train_paths[0])
+    shards = {TRAIN: train_paths, **({HELD_OUT: held_out_paths} if held_out_paths else {})}
+    progress = progress or ProgressLine()
+    try:
+        work = WorkFolder(folder, make_plan(reader, tokenizer, options, shards), resume)
+        tokenizer.save(work.path)
+        num_shards = {split: len(paths) for split, paths in shards.items()}
+        with WorkerPool(num_workers, _Worker, work, options, num_shards) as pool:
+            counts = _make_examples(reader, options, work, pool, progress)
+            parts = _check_examples(reader, options, shards, work, counts)
+            shard_counts = _write_shards(parts, counts["chunk_ids"], work, pool, progress)
+        return publish(reader, tokenizer, options, shards, work, counts, shard_counts)
+    except _CorpusError as error:
+        work.remove()
+        raise InputError(str(error)) from error
+    except ChildProcessError as error:
+        raise InputError(f"{error}; go on with --resume and fewer --num_workers") from error
+    except (OSError, tf.errors.OpError) as error:
+        reason = error.message if isinstance(error, tf.errors.OpError) else error
+        raise InputError(f"can't write {folder}: {reason}; once that is mended, --resume goes on") from error
+    finally:
+        progress.finish()
+
+
+def make_plan(reader, tokenizer, options, shards):
+    """Returns everything that the bytes of the shards depend on."""
+    return {
+        "version": albert_tf.__version__,
+        "output": {split: [os.path.basename(path) for path in paths] for split, paths in shards.items()},
+        "vocabulary or tokenizer settings": tokenizer.identity,
+        **dataclasses.asdict(options),
+        "on_bad_text": reader.on_bad_text,
+        "text_field": reader.text_field,
+        "input": [[path, tf.io.gfile.stat(path).length] for path in reader.paths],
+    }
+
+
+def _make_examples(reader, options, work, pool, progress):
+    """The first pass: leaves a spill file of every chunk and split, and returns what was counted."""
+    counts = work.corpus_counts()
+    if counts is None:
+        counts, chunk_ids = collections.Counter(), []
+        try:
+            for chunk_counts in pool.map("make_examples", _tasks(reader, options, counts, chunk_ids, progress)):
+                counts.update(chunk_counts)
+        except InputError as error:
+            raise _CorpusError(str(error)) from error
+        progress.finish()
+        counts = {**counts, "chunk_ids": chunk_ids}
+        work.write_corpus_counts(counts)
+    return collections.Counter(counts)
+
+
+def _check_examples(reader, options, shards, work, counts):
+    """Returns the parts of each split's shards, as `_shard_parts` gives them."""
+    parts, examples_per_shard = {}, {}
+    for split, paths in shards.items():
+        parts[split], examples_per_shard[split] = _shard_parts(split, len(paths), counts["chunk_ids"], work)
+    try:
+        check_counts(reader, options, counts, examples_per_shard)
+    except InputError as error:
+        raise _CorpusError(str(error)) from error
+    return parts
+
+
+def _tasks(reader, options, counts, chunk_ids, progress):
+    """Yields the documents of every chunk, and on the way counts and tells about what has been read."""
+    sizes = [tf.io.gfile.stat(path).length for path in reader.paths]
+    is_new = _remember() if options.deduplicate else lambda digest: True
+    started, num_bytes = time.monotonic(), 0
+    for file_index in range(len(reader.paths)):
+        for documents, chunk in read_documents(reader, file_index):
+            num_bytes += chunk.num_bytes
+            count_chunk(chunk, counts)
+            is_kept = [is_new(digest) for digest in documents.part_digests]
+            counts["duplicate_documents"] += is_kept.count(False)
+            if any(is_kept):
+                chunk_ids.append(documents.chunk_id)
+                yield (documents.select(is_kept),)
+            if progress.is_due:
+                seconds = time.monotonic() - started
+                share = (sum(sizes[:file_index]) + chunk.file_position) / sum(sizes)
+                progress.show(
+                    f"read {num_bytes / 1e6:,.0f} MB, {share:.0%} of the corpus, {num_bytes / 1e6 / seconds:.1f} MB/s, "
+                    f"ETA {format_seconds(seconds / share - seconds)}"
+                )
+
+
+def count_chunk(chunk: Chunk, counts: collections.Counter) -> None:
+    """Counts what was out of the ordinary in a chunk."""
+    for name in ("bad_lines", "long_lines", "long_documents"):
+        counts[name] += getattr(chunk, f"num_{name}")
+
+
+def _remember():
+    """Returns a function that says whether a digest comes for the first time; what it remembers is on disk."""
+    database = sqlite3.connect("")  # a temporary file, of which only the most used pages are in memory
+    database.execute("CREATE TABLE digests (digest BLOB PRIMARY KEY) WITHOUT ROWID")
+    return lambda digest: database.execute("INSERT OR IGNORE INTO digests VALUES (?)", (digest,)).rowcount == 1
+
+
+def _shard_parts(split, num_shards, chunk_ids, work):
+    """Returns for each shard its parts, ranges of buckets that fit into memory, and its number of examples."""
+    num_buckets = spill.num_buckets(num_shards)
+    examples, pieces = np.zeros(num_buckets, np.int64), np.zeros(num_buckets, np.int64)
+    for chunk_id in chunk_ids:
+        borders = spill.read_borders(work.spill_path(chunk_id, split), num_buckets)
+        examples += np.diff(borders[0])
+        pieces += np.diff(borders[1])
+    width = num_buckets // num_shards
+    shards = []
+    for begin in range(0, num_buckets, width):
+        part_of_bucket = np.cumsum(pieces[begin : begin + width]) // _PIECES_IN_MEMORY
+        edges = begin + np.flatnonzero(np.diff(part_of_bucket, prepend=-1))
+        shards.append([int(edge) for edge in [*edges, begin + width]])
+    return shards, [int(number) for number in examples.reshape(num_shards, -1).sum(axis=1)]
+
+
+def _write_shards(parts, chunk_ids, work, pool, progress):
+    """The second pass: leaves every shard in the work folder, and returns what was counted in each."""
+    tasks = [(split, shard, edges, chunk_ids) for split in parts for shard, edges in enumerate(parts[split])]
+    counts = {split: [] for split in parts}
+    for number, ((split, *_), shard_counts) in enumerate(zip(tasks, pool.map("write_shard", tasks)), start=1):
+        counts[split].append(shard_counts)
+        if progress.is_due:
+            progress.show(f"wrote {number} of {len(tasks)} shards")
+    progress.finish()
+    return counts
+
+
+def publish(reader, tokenizer, options, shards, work, counts, shard_counts):
+    """Moves the shards to their places and returns the manifest.
+
+    Old and new shards lie side by side for a moment: no manifest vouches for such a mixture.
+    """
+    folder = os.path.dirname(shards[TRAIN][0])
+    manifest_path = os.path.join(folder, MANIFEST_FILE)
+    old_paths = []
+    if tf.io.gfile.exists(manifest_path):
+        old_splits = read_json(manifest_path, "the manifest").get("splits", {})
+        old_paths = [os.path.join(folder, name) for split in old_splits.values() for name in split.get("files", [])]
+        tf.io.gfile.remove(manifest_path)
+    for split, paths in shards.items():
+        for shard, path in enumerate(paths):
+            if tf.io.gfile.exists(work.shard_path(split, shard)):  # not so if a killed build has moved it
+                tf.io.gfile.rename(work.shard_path(split, shard), path, overwrite=True)
+    for path in set(old_paths).difference(*shards.values()):
+        if tf.io.gfile.exists(path):
+            tf.io.gfile.remove(path)
     tokenizer.save(folder)
-    manifest = _manifest(reader, tokenizer, options, counts, splits)
+    manifest = make_manifest(reader, tokenizer, options, counts, shards, shard_counts)
     write_json(manifest_path, manifest)
+    work.remove()
     return manifest
 
 
-def _encoded_documents(reader, tokenizer, counts):
-    """Yields (sentences, digest) for each document; digest is a float in [0, 1) that depends on its text alone."""
-    unknown_id = tokenizer.vocabulary.id_of(UNK)
-    batch, num_sentences = [], 0
-    for document in itertools.chain(reader.documents(), [None]):
-        if document is not None:
-            batch.append(document)
-            num_sentences += len(document)
-        if batch and (document is None or num_sentences >= _SENTENCES_PER_BATCH):
-            encoded = _encode_sentences([sentence for document in batch for sentence in document], tokenizer)
-            for texts in batch:
-                sentences = [next(encoded) for _ in texts]
-                sentences = [sentence for sentence in sentences if len(sentence.ids)]
-                counts["documents"] += 1
-                counts["one_sentence_documents"] += len(sentences) == 1
-                counts["sentences"] += len(sentences)
-                for sentence in sentences:
-                    counts["tokens"] += len(sentence.ids)
-                    counts["words"] += int(sentence.word_starts.sum())
-                    counts["unknown_words"] += int((sentence.ids == unknown_id).sum())
-                digest = hashlib.sha256("\n".join(texts).encode()).digest()
-                yield sentences, int.from_bytes(digest[:8], "big") / 2**64
-            batch, num_sentences = [], 0
+class _CorpusError(ValueError):
+    """The corpus can't be used, so that nothing of the build is worth keeping."""
 
 
-def _encode_sentences(texts, tokenizer):
-    words = tokenizer.encode_words(texts)
-    ids = words.flat_values.numpy()
-    starts = np.zeros(len(ids) + 1, bool)
-    starts[words.values.row_splits.numpy()] = True
-    bounds = words.merge_dims(1, 2).row_splits.numpy()
-    for begin, end in itertools.pairwise(bounds):
-        yield Sentence(ids[begin:end], starts[begin:end])
+class _Worker:
+    """What a worker process does; tasks that were done before it was killed are not done again."""
 
+    def __init__(self, work, options, num_shards):
+        self._work, self._options = work, options
+        self._num_buckets = {split: spill.num_buckets(number) for split, number in num_shards.items()}
+        self._tokenizer = KoreanWordPieceTokenizer.load(work.path)
 
-def _features(pair: SegmentPair, tokenizer, options):
-    vocabulary, max_seq_length = tokenizer.vocabulary, options.max_seq_length
-    cls, sep = [vocabulary.id_of(CLS)], [vocabulary.id_of(SEP)]
-    ids = np.concatenate([cls, pair.first.ids, sep, pair.second.ids, sep])
-    input_ids = np.full(max_seq_length, vocabulary.id_of(PAD))
-    input_ids[: len(ids)] = ids
-    positions = np.arange(max_seq_length)
-    boundary = np.concatenate([[1], pair.first.word_starts, [1], pair.second.word_starts, [1]])
-    return {
-        "input_ids": input_ids,
-        "input_mask": (positions < len(ids)).astype(int),
-        "segment_ids": ((positions >= len(pair.first.ids) + 2) & (positions < len(ids))).astype(int),
-        "token_boundary": np.pad(boundary.astype(int), (0, max_seq_length - len(ids))),
-        records.LABEL_FEATURE: np.array([pair.is_swapped], int),
-    }
+    @functools.cached_property
+    def _example_maker(self):
+        return ExampleMaker(self._tokenizer, self._options)
 
+    @functools.cached_property
+    def _shard_writer(self):
+        return ShardWriter(self._tokenizer, self._options)
 
-class _Split:
-    """The shards of one split while they are made, and what is counted on the way."""
+    def make_examples(self, documents):
+        """Leaves the spill files of a chunk and returns what was counted."""
+        counts = self._work.chunk_counts(documents.chunk_id)
+        if counts is None:
+            examples, counts = self._example_maker.make(documents)
+            for split, num_buckets in self._num_buckets.items():
+                spill.write_spill(self._work.spill_path(documents.chunk_id, split), examples[split], num_buckets)
+            self._work.write_chunk_counts(documents.chunk_id, counts)
+        return counts
 
-    def __init__(self, name, paths, is_static, dupe_factor):
-        self.name, self.paths, self.is_static, self.dupe_factor = name, paths, is_static, dupe_factor
-        self.temporary_paths = [f"{path}.unshuffled" for path in paths]
-        self.examples_per_shard = [0] * len(paths)
-        self.counts = collections.Counter()
-        self.piece_counts = collections.Counter()
-        self._writers = []
+    def write_shard(self, split, shard, edges, chunk_ids):
+        """Leaves a shard and returns what was counted."""
+        counts = self._work.shard_counts(split, shard)
+        if counts is None:
+            parts = (self._read_part(split, begin, end, chunk_ids) for begin, end in itertools.pairwise(edges))
+            counts = self._shard_writer.write(self._work.shard_path(split, shard), split, shard, parts)
+            self._work.write_shard_counts(split, shard, counts)
+        return counts
 
-    def open(self):
-        for path in self.temporary_paths:
-            try:
-                tf.io.gfile.makedirs(os.path.dirname(path) or ".")
-                self._writers.append(tf.io.TFRecordWriter(path))
-            except tf.errors.OpError as error:
-                raise InputError(f"can't write {path}: {error.message}") from error
-
-    def add(self, features, pair, random):
-        shard = int(random.integers(len(self.paths)))
-        self._writers[shard].write(records.serialize(features))
-        self.examples_per_shard[shard] += 1
-        self.counts["examples"] += 1
-        self.counts["swapped"] += pair.is_swapped
-        self.counts["tokens"] += int(features["input_mask"].sum())
-        if self.is_static:
-            self.piece_counts.update([*pair.first.ids.tolist(), *pair.second.ids.tolist()])
-
-    def write_shards(self, options, tokens):
-        """Shuffles and masks, and leaves the shards under temporary names."""
-        for writer in self._writers:
-            writer.close()
-        for index, (temporary, path) in enumerate(zip(self.temporary_paths, self.paths)):
-            seed = [options.random_seed, len(self.name), index]
-            serialized = list(tf.data.TFRecordDataset(temporary).as_numpy_iterator())
-            order = np.random.default_rng(seed).permutation(len(serialized))
-            serialized = [serialized[i] for i in order]
-            if self.is_static:
-                serialized = self._mask(serialized, options, tokens, seed)
-            with tf.io.TFRecordWriter(f"{path}.temporary") as writer:
-                for record in serialized:
-                    writer.write(record)
-
-    def rename_shards(self):
-        for path in self.paths:
-            tf.io.gfile.rename(f"{path}.temporary", path, overwrite=True)
-
-    def _mask(self, serialized, options, tokens, seed):
-        spec = records.feature_spec(options.max_seq_length, None)
-        for batch_number, begin in enumerate(range(0, len(serialized), _RECORDS_PER_MASKED_BATCH)):
-            features = tf.io.parse_example(serialized[begin : begin + _RECORDS_PER_MASKED_BATCH], spec)
-            features = {name: tf.cast(values, tf.int32) for name, values in features.items()}
-            # The shard's draws are its own: no two shards, splits or batches share a seed.
-            batch_seed = np.random.default_rng([*seed, batch_number]).integers(2**31, size=2)
-            masked = mask_batch(features, options.masking_options, tokens, tf.constant(batch_seed, tf.int32))
-            self.counts["masked_tokens"] += int(tf.reduce_sum(masked["masked_lm_weights"]))
-            columns = {name: values.numpy() for name, values in masked.items()}
-            for row in range(len(columns["input_ids"])):
-                yield records.serialize({name: values[row] for name, values in columns.items()})
-
-    def remove_temporary_files(self):
-        for writer in self._writers:
-            writer.close()
-        for path in (*self.temporary_paths, *(f"{path}.temporary" for path in self.paths)):
-            if tf.io.gfile.exists(path):
-                tf.io.gfile.remove(path)
-
-    def summary(self):
-        examples = self.counts["examples"]
-        summary = {
-            "files": [os.path.basename(path) for path in self.paths],
-            "masking": "static" if self.is_static else "dynamic",
-            "documents": self.counts["documents"],
-            "examples": examples,
-            "examples_per_shard": self.examples_per_shard,
-            "mean_tokens_per_example": round(self.counts["tokens"] / examples, 2),
-            "share_swapped": round(self.counts["swapped"] / examples, 4),
-        }
-        if self.is_static:
-            summary["share_masked"] = round(self.counts["masked_tokens"] / self.counts["tokens"], 4)
-            shares = np.array(list(self.piece_counts.values())) / self.piece_counts.total()
-            # In nats a piece: the loss of a model that knows how often each piece occurs, and nothing else.
-            summary["unigram_entropy"] = round(float(-(shares * np.log(shares)).sum()), 4)
-        return summary
-
-
-def _check_counts(reader, counts, splits, options):
-    if not counts["sentences"]:
-        raise InputError(f"no text in {', '.join(reader.paths)}; write one sentence a line")
-    if not any(split.counts["examples"] for split in splits.values()):
-        raise InputError(
-            f"every document in {', '.join(reader.paths)} has only one sentence, and sentence order prediction needs "
-            "two; write one sentence a line and a blank line between documents"
-        )
-    for name, split in splits.items():
-        if not split.counts["examples"]:
-            raise InputError(
-                f"no document fell to the {name} split (held_out_fraction={options.held_out_fraction}); "
-                "give more documents or change --held_out_fraction"
-            )
-        if not all(split.examples_per_shard):
-            raise InputError(
-                f"{split.counts['examples']} examples are too few for {len(split.paths)} shards, of which some stayed "
-                "empty; lower --num_shards"
-            )
-
-
-def _manifest(reader, tokenizer, options, counts, splits):
-    return {
-        "version": albert_tf.__version__,
-        "tokenizer": {**tokenizer.to_dict(), "identity": tokenizer.identity},
-        "vocab_size": len(tokenizer.vocabulary),
-        "max_seq_length": options.max_seq_length,
-        "max_predictions_per_seq": options.masking_options.max_predictions_per_seq,
-        "options": dataclasses.asdict(options),
-        "input_files": [os.path.basename(path) for path in reader.paths],
-        "documents": counts["documents"],
-        "one_sentence_documents": counts["one_sentence_documents"],
-        "sentences": counts["sentences"],
-        "words": counts["words"],
-        "tokens": counts["tokens"],
-        "unknown_word_rate": round(counts["unknown_words"] / counts["words"], 6),
-        "bad_lines": reader.num_bad_lines,
-        "splits": {name: split.summary() for name, split in splits.items()},
-    }
+    def _read_part(self, split, begin, end, chunk_ids):
+        paths = [self._work.spill_path(chunk_id, split) for chunk_id in chunk_ids]
+        return Examples.concatenate([spill.read_spill(path, self._num_buckets[split], begin, end) for path in paths])

@@ -1,65 +1,136 @@
-"""Streams of documents from files.
+"""Documents from files: as a stream, and in chunks of about a million characters that worker processes share out.
 
-Text files: one sentence a line, a blank line between documents. JSON lines: one document a line, in a field of text
-whose lines are its sentences. Either may be gzip files.
+However large a file, document or line is, no more of it is in memory at a time than a chunk; of JSON lines and Parquet,
+a document.
 """
 
-import codecs
 import collections.abc
-import contextlib
 import dataclasses
-import gzip
-import io
 import itertools
-import json
-import re
-import zlib
 
-import tensorflow as tf
-
-from albert_tf.errors import InputError
+from albert_tf.pretraining_data.corpus_formats import CorpusFile
 
 ON_BAD_TEXT_CHOICES = ("fail", "skip", "replace")
 
-_BUFFER_SIZE = 1 << 20
+CHARACTERS_PER_CHUNK = 1 << 20
 
-# JSON can spell them, but they have no UTF-8 form.
-_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
+_COUNTS = ("num_bytes", "num_bad_lines", "num_long_lines", "num_long_documents")
+
+
+@dataclasses.dataclass(frozen=True)
+class Chunk:
+    """Whole documents of one file, together about `CHARACTERS_PER_CHUNK` characters.
+
+    A chunk ends with the document that brings it to so many characters; a document that has as many by itself is cut
+    after a line. So chunks are a function of the file's content alone.
+
+    Attributes:
+        file_index: Place of the file in the list of files.
+        index: Place of the chunk in its file, from 0.
+        documents: The lines of each document, without the spaces at their ends, none empty. The last chunk of a file
+            may hold counts and no document.
+        continues: Whether the first document goes on with one that filled the chunk before.
+        num_bytes: Size of the text that was read for it, decompressed.
+        num_bad_lines: How many lines or rows were skipped or mended.
+        num_long_lines: How many lines were cut, having more than `MAX_CHARACTERS_PER_LINE` characters.
+        num_long_documents: How many documents were cut; counted where their second part is.
+        file_position: How many bytes of the file, as it is stored, were read so far.
+    """
+
+    file_index: int
+    index: int
+    documents: list[list[str]]
+    continues: bool
+    num_bytes: int
+    num_bad_lines: int
+    num_long_lines: int
+    num_long_documents: int
+    file_position: int
+
+
+def read_chunks(
+    path: str, file_index: int = 0, text_field: str = "text", on_bad_text: str = "fail"
+) -> collections.abc.Iterator[Chunk]:
+    """Yields the chunks of one file.
+
+    Args:
+        path: As one of `CorpusReader.paths`.
+        file_index: Place of the file in the list of files.
+        text_field: As `CorpusReader.text_field`.
+        on_bad_text: As `CorpusReader.on_bad_text`.
+
+    Raises:
+        InputError: As `CorpusReader.lines`.
+    """
+    file = CorpusFile(path, text_field, on_bad_text)
+    index, documents, num_characters, continues = 0, [], 0, False
+
+    def chunk():
+        counts = {name: file.counts.pop(name, 0) for name in _COUNTS}
+        return Chunk(file_index, index, documents, continues, **counts, file_position=file.position)
+
+    for document, part in _document_parts(file.batches()):
+        if not documents:
+            continues = part > 0
+        file.counts["num_long_documents"] += part == 1
+        documents.append(document)
+        num_characters += sum(map(len, document))
+        if num_characters >= CHARACTERS_PER_CHUNK:
+            yield chunk()
+            index, documents, num_characters, continues = index + 1, [], 0, False
+    if documents or any(file.counts.values()):
+        yield chunk()
+
+
+def _document_parts(batches):
+    """Yields (lines, part): a document as part 0, or one that is too long for a chunk as parts 0, 1 and so on."""
+    document, num_characters, part = [], 0, 0
+    for line in itertools.chain(itertools.chain.from_iterable(batches), [""]):
+        if line and num_characters < CHARACTERS_PER_CHUNK:
+            document.append(line)
+            num_characters += len(line)
+        elif line:
+            yield document, part
+            document, num_characters, part = [line], len(line), part + 1
+        elif document:
+            yield document, part
+            document, num_characters, part = [], 0, 0
 
 
 @dataclasses.dataclass
 class CorpusReader:
-    """Reads sentences and documents from plain or gzip files and counts what it skips.
+    """Reads sentences and documents from files and counts what it skips.
 
     Attributes:
-        paths: Files; a name that ends in ".gz" is decompressed; ".jsonl" and ".jsonl.gz" are JSON lines, all else text.
+        paths: Files, local or any that `tf.io.gfile` opens. A name that ends in ".gz" is decompressed; ".jsonl" and
+            ".jsonl.gz" are JSON lines, ".parquet" is Parquet, all else text.
         on_bad_text: What to do with a line that is not UTF-8: "fail", "skip" it, or "replace" the bad bytes by U+FFFD
-            (which the tokenizer's normalisation removes). A line of JSON that holds no document can't be mended:
-            "replace" skips it.
-        json_field: The field of a JSON object that holds the text.
+            (which the tokenizer's normalisation removes). A line of JSON or a row that holds no document can't be
+            mended: "replace" skips it.
+        text_field: The field of a JSON object, or column of a Parquet file, that holds the text.
         num_bad_lines: How many such lines were skipped or mended since `lines` last began.
     """
 
     paths: list[str]
     on_bad_text: str = "fail"
-    json_field: str = "text"
+    text_field: str = "text"
     num_bad_lines: int = 0
 
     def lines(self) -> collections.abc.Iterator[str]:
-        """Yields every line of every file without the spaces at its ends; an empty one after each file or JSON object.
+        """Yields every line of every file without the spaces at its ends; an empty one after each file and document.
+
+        A line of more than `MAX_CHARACTERS_PER_LINE` characters comes in pieces.
 
         Raises:
-            InputError: A file can't be read, or a line is not UTF-8 or holds no document in JSON, and `on_bad_text` is
-                "fail".
+            InputError: A file can't be read, or a line is not UTF-8 or holds no document and `on_bad_text` is "fail".
         """
         self.num_bad_lines = 0
         for path in self.paths:
-            try:
-                yield from self._lines_of(path)
-            except tf.errors.OpError as error:
-                raise InputError(f"can't read {path}: {error.message}") from error
-            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-                raise InputError(f"can't read {path}: not a whole gzip file ({error})") from error
+            file = CorpusFile(path, self.text_field, self.on_bad_text)
+            for lines in file.batches():
+                self.num_bad_lines += file.counts.pop("num_bad_lines", 0)
+                yield from lines
+            self.num_bad_lines += file.counts.pop("num_bad_lines", 0)
             yield ""
 
     def sentences(self) -> collections.abc.Iterator[str]:
@@ -71,69 +142,3 @@ class CorpusReader:
         for is_sentence, lines in itertools.groupby(self.lines(), key=bool):
             if is_sentence:
                 yield list(lines)
-
-    def _lines_of(self, path):
-        with tf.io.gfile.GFile(path, "rb") as file:
-            stream = io.BufferedReader(_Bytes(file), _BUFFER_SIZE)
-            if path.endswith(".gz"):
-                stream = gzip.GzipFile(fileobj=stream)
-            is_json = path.removesuffix(".gz").endswith(".jsonl")
-            read = self._read_json if is_json else _read_text
-            for number, line in enumerate(stream, start=1):
-                line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-                try:
-                    yield from read(line, "strict")
-                except _BadLine as error:
-                    self.num_bad_lines += 1
-                    if self.on_bad_text == "fail":
-                        raise InputError(
-                            f"{path}, line {number}: {error}, or pass --on_bad_text=skip to leave such lines out or "
-                            "--on_bad_text=replace to mend them where that is possible"
-                        ) from error
-                    if self.on_bad_text == "replace":
-                        with contextlib.suppress(_BadLine):
-                            yield from read(line, "replace")
-
-    def _read_json(self, line, errors):
-        """Returns the sentences of the document that a line of JSON holds, and an empty line to end it."""
-        [line] = _read_text(line, errors)
-        if not line:
-            return []
-        try:
-            values = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise _BadLine(f"not valid JSON ({error}); mend the line") from error
-        text = values.get(self.json_field) if isinstance(values, dict) else None
-        if not isinstance(text, str):
-            raise _BadLine(f'no JSON object with text in "{self.json_field}"; name the field by --json_field')
-        if errors == "strict" and _LONE_SURROGATES.search(text):
-            raise _BadLine("half a surrogate pair, which is no character; mend the line")
-        sentences = (sentence.strip() for sentence in _LONE_SURROGATES.sub("\ufffd", text).split("\n"))
-        return [*filter(None, sentences), ""]
-
-
-class _BadLine(ValueError):
-    """A line can't be read; the message says why and what to do."""
-
-
-def _read_text(line, errors):
-    """Returns a line, decoded, as a list of one."""
-    try:
-        return [line.decode("utf-8", errors).strip()]
-    except UnicodeDecodeError as error:
-        raise _BadLine("not valid UTF-8; convert the file") from error
-
-
-class _Bytes(io.RawIOBase):
-    """A GFile as a stream of bytes; the lines that it reads itself lack every carriage return, also inside them."""
-
-    def __init__(self, file):
-        self._file = file
-
-    def readable(self):
-        return True
-
-    def readinto(self, buffer):
-        content = self._file.read(len(buffer))
-        buffer[: len(content)] = content
-        return len(content)

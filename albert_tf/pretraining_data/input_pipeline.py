@@ -1,16 +1,24 @@
 """TFRecord shards to batches, in an order that follows from the seed alone."""
 
 import collections.abc
+import concurrent.futures
 import dataclasses
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data import records
 from albert_tf.pretraining_data.masking import MaskingOptions, MaskingTokens, mask_batch
+from albert_tf.pretraining_data.tfrecords import count_records
 
 _SHUFFLE_BUFFER = 10_000
-_FILES_READ_AT_ONCE = 8
+_SHARDS_PER_GROUP = 8
+_RECORDS_PER_TURN = 16  # so many of one shard before those of the next one in the group
+_SHARDS_CHECKED_AT_ONCE = 8
+
+# What random numbers are drawn for; each use has its own.
+_HOSTS, _SHARDS, _EXAMPLES, _MASKS = range(4)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,40 +41,145 @@ class InputOptions:
 
 
 def train_dataset(
-    paths: list[str], options: InputOptions, global_batch_size: int, seed: int, start_step: int = 0
+    paths: list[str],
+    options: InputOptions,
+    global_batch_size: int,
+    seed: int,
+    start_step: int = 0,
+    examples_per_shard: list[int] | None = None,
+    host_index: int = 0,
+    num_hosts: int = 1,
 ) -> tf.data.Dataset:
-    """Returns endless batches of shuffled examples.
+    """Returns one host's endless batches of shuffled examples.
 
-    Batch n is the same for the same files and seed, wherever one starts. Each epoch has an order of its own, and each
-    batch of dynamic records masks of its own.
+    Batch n of a host is always the same, masks included, for the same shards in the same order, options, batch size,
+    seed and number of hosts, whatever machine reads it and wherever one starts. So the number of steps done, which
+    checkpoints hold as `global_step`, is the whole position: no state of the reader needs to be saved. Starting at a
+    step opens no shard that lies before it, except for those of its group (see below); it costs as much as to read that
+    group up to the step, without parsing.
+
+    In each epoch every shard is read by one of the hosts, whole, and so every example exactly once. The hosts take
+    turns: in every `num_hosts` epochs each of them reads every shard once. A host goes on with its next epoch as soon
+    as it is through with one, so that batches run across the border, and no example is dropped or repeated to fill one
+    up. The order of a host's shards is drawn anew in every epoch; each 8 in a row are a group, of which records are
+    read in turn, and shuffled. Each batch of dynamic records has masks of its own.
 
     Args:
         paths: The shards.
         options: What the reader must know of them.
-        global_batch_size: Batch size B over all replicas.
+        global_batch_size: Batch size over all hosts and their replicas.
         seed: Seed of order and masks.
         start_step: Number of batches to leave out: where a resumed run goes on.
+        examples_per_shard: How many examples each shard holds. Needed where `start_step` is not 0; if it isn't given
+            then, all shards are read through to count them.
+        host_index: This host, from 0.
+        num_hosts: How many hosts read these shards, each its part of a batch.
 
     Returns:
-        Dataset of dictionaries as `eval_dataset` has them.
-    """
+        Dataset of dictionaries as `eval_dataset` has them, of B = `global_batch_size` / `num_hosts` examples.
 
-    def epoch(number):
+    Raises:
+        InputError: The batch can't be divided by the hosts, there are fewer shards than hosts, or a shard turned out to
+            be damaged when it was counted.
+    """
+    if global_batch_size % num_hosts:
+        raise InputError(
+            f"--train_batch_size={global_batch_size} must be a multiple of the number of hosts, {num_hosts}"
+        )
+    if len(paths) < num_hosts:
+        raise InputError(
+            f"{len(paths)} shards are too few for {num_hosts} hosts, each of which needs one at least; make more with "
+            "create_pretraining_data.py --num_shards"
+        )
+    batch_size = global_batch_size // num_hosts
+    order = _Order(seed, len(paths), host_index, num_hosts)
+    first_epoch, groups_done, examples_done = 0, 0, 0
+    if start_step:
+        examples_per_shard = examples_per_shard or count_records(paths)
+        first_epoch, groups_done, examples_done = order.find(start_step * batch_size, examples_per_shard)
+
+    def groups_of(epoch):
+        groups = tf.data.Dataset.from_tensor_slices(order.shards_of(epoch)).batch(_SHARDS_PER_GROUP)
+        return groups.map(lambda shards: (epoch, shards))
+
+    def examples_of(epoch, shards):
         # Inside a dataset's function this sets the seed of that function alone. Without it the program's global seed
         # would change the order, and a global seed of 0 would fail below: tf.data takes no tensor with it.
         tf.random.set_seed(1)
-        order = tf.random.experimental.stateless_shuffle(tf.constant(paths), tf.stack([number, seed]))
-        files = tf.data.Dataset.from_tensor_slices(order)
-        examples = files.interleave(tf.data.TFRecordDataset, cycle_length=_FILES_READ_AT_ONCE, block_length=16)
-        return examples.shuffle(_SHUFFLE_BUFFER, seed=seed + number)
+        files = tf.data.Dataset.from_tensor_slices(tf.gather(tf.constant(paths), shards))
+        examples = files.interleave(
+            tf.data.TFRecordDataset,
+            cycle_length=_SHARDS_PER_GROUP,
+            block_length=_RECORDS_PER_TURN,
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=True,
+        )
+        return examples.shuffle(_SHUFFLE_BUFFER, seed=order.shuffle_seed(epoch, shards))
 
-    batches = tf.data.Dataset.counter().flat_map(epoch).batch(global_batch_size, drop_remainder=True)
-    numbered = batches.enumerate().skip(start_step)
+    groups = tf.data.Dataset.counter(first_epoch).flat_map(groups_of).skip(groups_done)
+    examples = groups.flat_map(examples_of).skip(examples_done)
+    batches = examples.batch(batch_size, drop_remainder=True)
 
-    def prepare(number, serialized):
-        return _parse(serialized, options, tf.stack([tf.cast(seed, tf.int64), number]))
+    def prepare(step, serialized):
+        return _features(serialized, options, _derive_seed(seed, _MASKS, step, host_index))
 
-    return numbered.map(prepare, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True).prefetch(tf.data.AUTOTUNE)
+    prepared = batches.enumerate(start_step).map(prepare, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+    return prepared.prefetch(tf.data.AUTOTUNE)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Order:
+    """The order in which one host reads shards; a function of its attributes and of the epoch."""
+
+    seed: int
+    num_shards: int
+    host_index: int
+    num_hosts: int
+
+    def shards_of(self, epoch):
+        """Returns int32 [shards of this host]: the indices of the shards of an epoch, in order."""
+        dealt = _permutation(self.num_shards, _derive_seed(self.seed, _HOSTS, epoch // self.num_hosts))
+        own = dealt[(self.host_index + epoch) % self.num_hosts :: self.num_hosts]
+        return tf.gather(own, _permutation(tf.size(own), _derive_seed(self.seed, _SHARDS, epoch)))
+
+    def shuffle_seed(self, epoch, shards):
+        """Returns the seed of the order of examples in a group: an int64 scalar."""
+        return tf.random.stateless_uniform(
+            [], _derive_seed(self.seed, _EXAMPLES, epoch, shards[0]), minval=None, maxval=None, dtype=tf.int64
+        )
+
+    def find(self, example, examples_per_shard):
+        """Returns where this host's example of that number, counted from 0, stands: (epoch, group, place in it)."""
+        # So many examples later this host has read every shard once more, whatever the order was.
+        times, place = divmod(example, sum(examples_per_shard))
+        epoch = times * self.num_hosts
+        borders = self._group_borders(epoch, examples_per_shard)
+        while place >= borders[-1]:
+            place -= borders[-1]
+            epoch += 1
+            borders = self._group_borders(epoch, examples_per_shard)
+        group = int(np.searchsorted(borders, place, side="right")) - 1
+        return epoch, group, place - borders[group]
+
+    def _group_borders(self, epoch, examples_per_shard):
+        """Returns how many examples of an epoch this host has read before each group, and after the last."""
+        with tf.device("CPU:0"):  # where datasets are run, so that it draws the same numbers
+            shards = self.shards_of(tf.constant(epoch, tf.int64)).numpy()
+        ends = np.cumsum(np.array(examples_per_shard)[shards])
+        return [0, *ends[_SHARDS_PER_GROUP - 1 : -1 : _SHARDS_PER_GROUP].tolist(), int(ends[-1])]
+
+
+def _permutation(size, seed):
+    draws = tf.random.stateless_uniform([size], seed, minval=None, maxval=None, dtype=tf.int32)
+    return tf.argsort(draws, stable=True)
+
+
+def _derive_seed(seed, use, *numbers):
+    """Returns int64 [2]: the seed of what is drawn for one use, epoch or step, and so on."""
+    derived = tf.constant([seed, use], tf.int64)
+    for number in numbers:
+        derived = tf.random.fold_in(derived, tf.cast(number, tf.int64))
+    return derived
 
 
 def eval_dataset(paths: list[str], options: InputOptions, global_batch_size: int) -> tf.data.Dataset:
@@ -84,7 +197,7 @@ def eval_dataset(paths: list[str], options: InputOptions, global_batch_size: int
     batches = tf.data.TFRecordDataset(paths).batch(global_batch_size).enumerate()
 
     def prepare(number, serialized):
-        features = _parse(serialized, options, tf.stack([tf.constant(0, tf.int64), number]))
+        features = _features(serialized, options, tf.stack([tf.constant(0, tf.int64), number]))
         return pad_batch(features, global_batch_size)
 
     return batches.map(prepare, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True).prefetch(tf.data.AUTOTUNE)
@@ -101,14 +214,8 @@ def pad_batch(features: dict[str, tf.Tensor], batch_size: int) -> dict[str, tf.T
     return {name: pad(values) for name, values in features.items()}
 
 
-def _parse(serialized, options, mask_seed):
-    spec = records.feature_spec(options.max_seq_length, options.max_predictions_per_seq if options.is_static else None)
-    if options.is_static:
-        del spec["token_boundary"]  # the original's older shards lack it, and only masking needs it
-    parsed = tf.io.parse_example(serialized, spec)
-    features = {
-        name: tf.cast(values, tf.int32) if values.dtype == tf.int64 else values for name, values in parsed.items()
-    }
+def _features(serialized, options, mask_seed):
+    features = parse(serialized, options)
     if not options.is_static:
         features = mask_batch(features, options.masking_options, options.masking_tokens, mask_seed)
         del features["token_boundary"]
@@ -117,22 +224,35 @@ def _parse(serialized, options, mask_seed):
     return features
 
 
+def parse(serialized: tf.Tensor, options: InputOptions) -> dict[str, tf.Tensor]:
+    """Returns the features of a batch of records, as `records.feature_spec` has them, with int32 for int64."""
+    spec = records.feature_spec(options.max_seq_length, options.max_predictions_per_seq if options.is_static else None)
+    if options.is_static:
+        del spec["token_boundary"]  # the original's older shards lack it, and only masking needs it
+    parsed = tf.io.parse_example(serialized, spec)
+    return {name: tf.cast(values, tf.int32) if values.dtype == tf.int64 else values for name, values in parsed.items()}
+
+
 def check_readable(paths: collections.abc.Sequence[str], options: InputOptions) -> None:
     """Parses the first record of each shard.
 
     Raises:
         InputError: A shard can't be read, or doesn't have the lengths and masks that the options say.
     """
-    for path in paths:
+
+    def check(path):
         if records.is_static(path) != options.is_static:
             raise InputError(
                 f"{path} is {'not ' * options.is_static}masked, unlike {paths[0]}; read one kind at a time"
             )
         try:
-            next(iter(eval_dataset([path], options, 1)))
+            parse(next(iter(tf.data.TFRecordDataset(path).batch(1))), options)
         except tf.errors.InvalidArgumentError as error:
             raise InputError(
                 f"{path} doesn't hold examples of --max_seq_length={options.max_seq_length} and "
                 f"--max_predictions_per_seq={options.max_predictions_per_seq}; give both flags the values that the "
                 "shards were made with"
             ) from error
+
+    with concurrent.futures.ThreadPoolExecutor(_SHARDS_CHECKED_AT_ONCE) as pool:
+        list(pool.map(check, paths))

@@ -4,6 +4,9 @@ Names and dtypes are the original's (create_pretraining_data.py). A static recor
 leaves the three masked_lm features out, and the input pipeline masks it anew each epoch.
 """
 
+import functools
+import itertools
+
 import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
@@ -32,16 +35,65 @@ def feature_spec(max_seq_length: int, max_predictions_per_seq: int | None) -> di
     return spec
 
 
-def serialize(features: dict[str, np.ndarray]) -> bytes:
-    """Returns a serialised tf.train.Example; integer features become int64, the others float32."""
-    example = tf.train.Example()
-    for name, values in features.items():
-        feature = example.features.feature[name]
-        if np.issubdtype(values.dtype, np.integer):
-            feature.int64_list.value.extend(values.tolist())
-        else:
-            feature.float_list.value.extend(values.tolist())
-    return example.SerializeToString(deterministic=True)
+def serialize(features: dict[str, np.ndarray]) -> list[bytes]:
+    """Serialises a batch of examples, many times faster than one tf.train.Example after the other.
+
+    Args:
+        features: Name to [N, ...]; integers from 0 up become int64 lists, all else float lists.
+
+    Returns:
+        N serialised tf.train.Examples, byte for byte what deterministic serialisation gives.
+    """
+    columns = []
+    for name, values in sorted(features.items()):
+        list_field = 3 if np.issubdtype(values.dtype, np.integer) else 2
+        columns.append([_entry(name, list_field, len(content)) + content for content in _packed(values)])
+    examples = []
+    for entries in zip(*columns):
+        content = b"".join(entries)
+        examples.append(_field(1, len(content)) + content)
+    return examples
+
+
+def _packed(values):
+    """Returns the content of each row's list: float32, or variable-length integers of 7 bits a byte."""
+    values = values.reshape(len(values), -1)
+    if not np.issubdtype(values.dtype, np.integer):
+        return [row.tobytes() for row in values.astype("<f4")]
+    num_bytes = max(1, -(-int(values.max(initial=0)).bit_length() // 7))
+    if num_bytes == 1:
+        return [row.tobytes() for row in values.astype(np.uint8)]
+    rest = values.astype(np.uint32 if num_bytes < 5 else np.uint64)
+    groups, is_written = np.empty((*values.shape, num_bytes), np.uint8), np.ones((*values.shape, num_bytes), bool)
+    for place in range(num_bytes):
+        # A byte is written as long as something of the value is left, and says whether something is left after it.
+        if place:
+            is_written[..., place] = rest > 0
+        groups[..., place] = (rest & 0x7F).astype(np.uint8) | (rest > 0x7F).view(np.uint8) << 7
+        rest >>= 7
+    ends = np.cumsum(is_written.reshape(len(values), -1).sum(axis=1)).tolist()
+    content = groups[is_written].tobytes()
+    return [content[begin:end] for begin, end in itertools.pairwise([0, *ends])]
+
+
+@functools.cache
+def _entry(name, list_field, size):
+    """Returns what precedes a list of `size` bytes in the map of features."""
+    # message Feature { BytesList bytes_list = 1; FloatList float_list = 2; Int64List int64_list = 3; }
+    feature_list = _field(1, size)
+    feature = _field(list_field, len(feature_list) + size) + feature_list
+    value = _field(2, len(feature) + size) + feature
+    key = _field(1, len(name)) + name.encode()
+    return _field(1, len(key) + len(value) + size) + key + value
+
+
+def _field(number, size):
+    """Returns the head of a field that holds `size` bytes."""
+    head = [number << 3 | 2]
+    while size > 0x7F:
+        head.append(size & 0x7F | 0x80)
+        size >>= 7
+    return bytes([*head, size])
 
 
 def is_static(path: str) -> bool:

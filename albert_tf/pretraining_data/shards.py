@@ -1,5 +1,7 @@
 """Shards as run_pretraining.py finds them: with the manifest and tokenizer beside them, or the original's, bare."""
 
+import collections.abc
+import concurrent.futures
 import dataclasses
 import os
 
@@ -8,16 +10,23 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import match_files, read_json
-from albert_tf.pretraining_data import records
-from albert_tf.pretraining_data.builder import MANIFEST_FILE, masking_tokens
+from albert_tf.pretraining_data import records, tfrecords
 from albert_tf.pretraining_data.input_pipeline import InputOptions, check_readable
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE
 from albert_tf.pretraining_data.masking import MaskingOptions
+from albert_tf.pretraining_data.segments import has_pairs
+from albert_tf.pretraining_data.shard_writer import masking_tokens
+from albert_tf.pretraining_data.work_folder import WORK_FOLDER
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
+
+ON_DAMAGED_SHARD_CHOICES = ("fail", "skip")
 
 # The original's defaults (run_pretraining.py), for shards that come without a manifest.
 _ORIGINAL_MAX_SEQ_LENGTH = 512
 _ORIGINAL_MAX_PREDICTIONS_PER_SEQ = 20
+
+_FILES_AT_ONCE = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +40,8 @@ class ShardSet:
         held_out_options: How to read the latter.
         tokenizer: The tokenizer they were made with, None if unknown.
         manifest: What the builder wrote, empty if unknown.
+        examples_per_shard: How many examples each of `train_paths` holds, None if unknown.
+        damage: The training shards that are left out because they are damaged, and what is wrong with each.
     """
 
     train_paths: list[str]
@@ -39,6 +50,13 @@ class ShardSet:
     held_out_options: InputOptions
     tokenizer: KoreanWordPieceTokenizer | None
     manifest: dict
+    examples_per_shard: list[int] | None
+    damage: dict[str, str]
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether examples are pairs of segments, so that there is something to learn about their order."""
+        return has_pairs(self.manifest.get("options", {}).get("sentence_pair", "order"))
 
 
 def find_shards(
@@ -47,6 +65,7 @@ def find_shards(
     max_seq_length: int | None,
     max_predictions_per_seq: int | None,
     config: AlbertConfig,
+    on_damaged_shard: str = "fail",
 ) -> ShardSet:
     """Finds shards and checks that they, the flags and the model go together.
 
@@ -56,48 +75,42 @@ def find_shards(
         max_seq_length: What the flag says, None if it was not given.
         max_predictions_per_seq: Likewise.
         config: The model.
+        on_damaged_shard: "fail" compares the sizes of the files with the manifest, and refuses what is damaged. "skip"
+            also reads all of them through, and leaves out damaged training shards; evaluation is on all shards or none.
 
     Raises:
-        InputError: Something is missing or doesn't fit, named with flag and file.
+        InputError: Something is missing, damaged or doesn't fit, named with flag and file.
     """
+    _refuse_unfinished_build([*input_file, *held_out_file])
     train_paths = match_files(input_file, "input_file")
-    folder = os.path.dirname(train_paths[0])
-    manifest_path = os.path.join(folder, MANIFEST_FILE)
-    manifest = read_json(manifest_path, "the manifest") if tf.io.gfile.exists(manifest_path) else {}
-    for flag, value in (("max_seq_length", max_seq_length), ("max_predictions_per_seq", max_predictions_per_seq)):
-        if value is not None and manifest.get(flag, value) != value:
-            raise InputError(f"--{flag}={value} contradicts {manifest_path}, which says {manifest[flag]}")
-    max_seq_length = manifest.get("max_seq_length", max_seq_length or _ORIGINAL_MAX_SEQ_LENGTH)
-    max_predictions_per_seq = manifest.get(
-        "max_predictions_per_seq", max_predictions_per_seq or _ORIGINAL_MAX_PREDICTIONS_PER_SEQ
+    _refuse_unfinished_build(train_paths)
+    folder = _Folder.of(train_paths)
+    max_seq_length = folder.length("max_seq_length", max_seq_length, _ORIGINAL_MAX_SEQ_LENGTH)
+    max_predictions_per_seq = folder.length(
+        "max_predictions_per_seq", max_predictions_per_seq, _ORIGINAL_MAX_PREDICTIONS_PER_SEQ
     )
     if max_seq_length > config.max_position_embeddings:
         raise InputError(
             f"the shards hold sequences of {max_seq_length}, but the model's max_position_embeddings is "
             f"{config.max_position_embeddings}; raise it in --albert_config_file or make shorter examples"
         )
+    tokenizer = folder.load_tokenizer(config)
 
-    held_out_names = manifest.get("splits", {}).get("held_out", {}).get("files", [])
-    own_held_out = [os.path.join(folder, name) for name in held_out_names]
+    folder.check_shards(train_paths)
+    own_held_out = folder.shards("held_out")
     train_paths = [path for path in train_paths if path not in own_held_out]
     if not train_paths:
         raise InputError(f"--input_file: {', '.join(input_file)} names held-out shards only")
     held_out_file = held_out_file or own_held_out
     held_out_paths = match_files(held_out_file, "held_out_file") if held_out_file else []
+    _check_tokenizer_of(held_out_paths, tokenizer)
 
-    tokenizer = None
-    if tf.io.gfile.exists(os.path.join(folder, TOKENIZER_FILE)):
-        tokenizer = KoreanWordPieceTokenizer.load(folder)
-        if manifest.get("tokenizer", {}).get("identity", tokenizer.identity) != tokenizer.identity:
-            raise InputError(
-                f"{os.path.join(folder, TOKENIZER_FILE)} is not the tokenizer that the shards were made with; put "
-                "theirs back, or run create_pretraining_data.py again"
-            )
-        if len(tokenizer.vocabulary) != config.vocab_size:
-            raise InputError(
-                f"vocab_size in --albert_config_file is {config.vocab_size}, but {tokenizer.vocabulary.source} has "
-                f"{len(tokenizer.vocabulary)} pieces; make them equal"
-            )
+    reads_through = on_damaged_shard == "skip"
+    tfrecords.refuse_damage(folder.find_damage(held_out_paths, reads_through))
+    damage = folder.find_damage(train_paths, reads_through)
+    train_paths = [path for path in train_paths if path not in damage]
+    if on_damaged_shard == "fail" or not train_paths:
+        tfrecords.refuse_damage(damage)
 
     def options_for(paths):
         is_static = not paths or records.is_static(paths[0])
@@ -105,11 +118,150 @@ def find_shards(
             return InputOptions(max_seq_length, max_predictions_per_seq, True)
         if tokenizer is None:
             raise InputError(f"{paths[0]} is not masked yet, which needs tokenizer.json and vocab.txt in its folder")
-        settings = manifest.get("options", {}).get("masking_options", {})
-        masking = MaskingOptions(**{**settings, "max_predictions_per_seq": max_predictions_per_seq})
+        masking = folder.masking_options(max_predictions_per_seq)
         return InputOptions(max_seq_length, max_predictions_per_seq, False, masking, masking_tokens(tokenizer))
 
     train_options, held_out_options = options_for(train_paths), options_for(held_out_paths)
     check_readable(train_paths, train_options)
     check_readable(held_out_paths, held_out_options)
-    return ShardSet(train_paths, held_out_paths, train_options, held_out_options, tokenizer, manifest)
+    return ShardSet(
+        train_paths=train_paths,
+        held_out_paths=held_out_paths,
+        train_options=train_options,
+        held_out_options=held_out_options,
+        tokenizer=tokenizer,
+        manifest=folder.manifest,
+        examples_per_shard=folder.numbers("examples_per_shard", train_paths),
+        damage=damage,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Folder:
+    """A folder of shards, and what lies there beside them."""
+
+    path: str
+    manifest: dict
+
+    @classmethod
+    def of(cls, paths):
+        """Returns the shards' folder; the one with a manifest if they lie in several."""
+        folders = list(dict.fromkeys(map(os.path.dirname, paths)))
+        for folder in folders:
+            manifest_path = os.path.join(folder, MANIFEST_FILE)
+            if tf.io.gfile.exists(manifest_path):
+                return cls(folder, read_json(manifest_path, "the manifest"))
+        return cls(folders[0], {})
+
+    @property
+    def manifest_path(self):
+        return os.path.join(self.path, MANIFEST_FILE)
+
+    def length(self, flag, value, default):
+        """Returns a length: what the manifest says, else what the flag says, else the default."""
+        if value is not None and self.manifest.get(flag, value) != value:
+            raise InputError(f"--{flag}={value} contradicts {self.manifest_path}, which says {self.manifest[flag]}")
+        return self.manifest.get(flag, value or default)
+
+    def load_tokenizer(self, config):
+        """Returns the tokenizer that the shards were made with, None if there is none."""
+        path = os.path.join(self.path, TOKENIZER_FILE)
+        if not tf.io.gfile.exists(path):
+            _check_vocab_size(config, self.manifest.get("vocab_size", config.vocab_size), self.manifest_path)
+            return None
+        tokenizer = KoreanWordPieceTokenizer.load(self.path)
+        if self.manifest.get("tokenizer", {}).get("identity", tokenizer.identity) != tokenizer.identity:
+            raise InputError(
+                f"{path} is not the tokenizer that the shards were made with; put theirs back, or run "
+                "create_pretraining_data.py again"
+            )
+        _check_vocab_size(config, len(tokenizer.vocabulary), tokenizer.vocabulary.source)
+        return tokenizer
+
+    def masking_options(self, max_predictions_per_seq):
+        """Returns how the builder was told to mask."""
+        settings = self.manifest.get("options", {}).get("masking_options", {})
+        try:
+            return MaskingOptions(**{**settings, "max_predictions_per_seq": max_predictions_per_seq})
+        except TypeError as error:
+            raise InputError(
+                f"{self.manifest_path}, of version {self.manifest.get('version')}, has masking_options that this "
+                "version of albert_tf doesn't know; use that version"
+            ) from error
+
+    def shards(self, split):
+        """Returns the paths of the shards of a split, as the manifest lists them."""
+        return [os.path.join(self.path, name) for name in self._split(split).get("files", [])]
+
+    def numbers(self, name, paths):
+        """Returns a number of each shard, a list of the manifest's splits; None if it doesn't hold all of them."""
+        numbers = {}
+        for split in self.manifest.get("splits", {}):
+            numbers.update(zip(self.shards(split), self._split(split).get(name, [])))
+        return [numbers[path] for path in paths] if numbers.keys() >= set(paths) else None
+
+    def check_shards(self, paths):
+        """Checks that the manifest lists each of these shards, and that no training shard that it lists is missing."""
+        if not self.shards("train"):
+            return
+        unknown = [path for path in paths if path not in {*self.shards("train"), *self.shards("held_out")}]
+        if unknown:
+            raise InputError(
+                f"--input_file: {unknown[0]} is not among the shards that {self.manifest_path} lists, so it is of "
+                "another build; leave it out, or build all shards together"
+            )
+        present = set(tf.io.gfile.listdir(self.path or "."))
+        missing = [path for path in self.shards("train") if os.path.basename(path) not in present]
+        if missing:
+            raise InputError(
+                f"{missing[0]} is missing, but {self.manifest_path} lists it; copy it there, or run "
+                "create_pretraining_data.py again"
+            )
+
+    def find_damage(self, paths, reads_through):
+        """Returns the shards whose size is not the manifest's, or that can't be read through, and what is wrong."""
+        damage = {}
+        expected = self.numbers("bytes_per_shard", paths)
+        if expected is not None:
+            for path, size, expected_size in zip(paths, _sizes(paths), expected):
+                if size != expected_size:
+                    damage[path] = f"{size:,} bytes instead of {expected_size:,}"
+        if reads_through:
+            damage |= tfrecords.find_damage([path for path in paths if path not in damage])
+        return damage
+
+    def _split(self, split):
+        return self.manifest.get("splits", {}).get(split, {})
+
+
+def _sizes(paths: collections.abc.Sequence[str]) -> list[int]:
+    with concurrent.futures.ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+        return list(pool.map(lambda path: tf.io.gfile.stat(path).length, paths))
+
+
+def _check_vocab_size(config, vocab_size, source):
+    if vocab_size != config.vocab_size:
+        raise InputError(
+            f"vocab_size in --albert_config_file is {config.vocab_size}, but {source} has {vocab_size} pieces; make "
+            "them equal"
+        )
+
+
+def _check_tokenizer_of(held_out_paths, tokenizer):
+    for folder in dict.fromkeys(map(os.path.dirname, held_out_paths)):
+        path = os.path.join(folder, TOKENIZER_FILE)
+        if tokenizer and tf.io.gfile.exists(path) and not tokenizer.is_saved_as(path):
+            raise InputError(
+                f"--held_out_file: the shards beside {path} were made with that tokenizer, which is not the one of the "
+                "training shards; make both with the same"
+            )
+
+
+def _refuse_unfinished_build(paths):
+    for folder in dict.fromkeys(map(os.path.dirname, paths)):
+        is_unfinished = tf.io.gfile.exists(os.path.join(folder, WORK_FOLDER))
+        if is_unfinished and not tf.io.gfile.exists(os.path.join(folder, MANIFEST_FILE)):
+            raise InputError(
+                f"{folder or '.'} holds shards of an unfinished build; run create_pretraining_data.py once more, with "
+                "--resume"
+            )

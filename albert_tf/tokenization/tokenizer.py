@@ -83,6 +83,7 @@ class KoreanWordPieceTokenizer:
         self._positions = OriginalPositions(self.normalization, wordpiece_scheme)
         self._wordpiece = WordPiece(vocabulary, wordpiece_scheme)
         self._pieces = np.array(vocabulary.pieces, object)
+        self._starts_word = np.array([not piece.startswith(CONTINUATION_PREFIX) for piece in vocabulary.pieces])
 
     @classmethod
     def from_vocab_file(cls, vocab_file: str | os.PathLike, **options) -> "KoreanWordPieceTokenizer":
@@ -150,6 +151,23 @@ class KoreanWordPieceTokenizer:
             Ragged int32 tensor [N, (words), (pieces)].
         """
         return self._run(self._encode_words, texts)
+
+    def encode_with_word_starts(self, texts: list[str] | tf.Tensor) -> tuple[tf.RaggedTensor, np.ndarray]:
+        """Encodes many texts at once and tells where words start.
+
+        Args:
+            texts: Strings, or a string tensor [N].
+
+        Returns:
+            Ragged int32 tensor [N, (pieces)], and for all its pieces, one text after the other, bool [pieces].
+        """
+        if self.wordpiece_scheme == "continuation":
+            ids = self.encode_ids(texts)
+            return ids, self._starts_word[ids.flat_values.numpy()]
+        word_ids = self.encode_words(texts)
+        starts = np.zeros(len(word_ids.flat_values) + 1, bool)
+        starts[word_ids.values.row_splits.numpy()] = True
+        return word_ids.merge_dims(1, 2), starts[:-1]
 
     def split_words(self, texts: list[str] | tf.Tensor) -> tf.RaggedTensor:
         """Normalises texts and splits them into words.

@@ -2,25 +2,33 @@
 
 from albert_tf.training.metrics import weighted_cross_entropy
 
+# What each head of the model answers to, and how much each answer weighs.
+_LABELS_AND_WEIGHTS = {
+    "masked_lm": ("masked_lm_ids", "masked_lm_weights"),
+    "sentence_order": ("sentence_order_labels", "example_weights"),
+}
+
 
 class PretrainingTask:
-    """Adds the two losses with equal weight, as the original does (run_pretraining.py)."""
+    """Adds the losses of the heads with equal weight, as the original does (run_pretraining.py).
 
-    loss_names = ("masked_lm_loss", "sentence_order_loss")
-    metric_names = ("masked_lm_accuracy", "sentence_order_accuracy")
+    Args:
+        has_pairs: Whether the examples are pairs of segments. If not, there is no loss of sentence order, and the
+            variables that serve it alone, the pooler's and that head's, are left as they are.
+    """
+
+    def __init__(self, has_pairs: bool = True):
+        self._heads = ("masked_lm", "sentence_order") if has_pairs else ("masked_lm",)
+        self.loss_names = tuple(f"{head}_loss" for head in self._heads)
+        self.metric_names = tuple(f"{head}_accuracy" for head in self._heads)
 
     def compute(self, model, batch, training, dropout_seed):
         """Returns (sum, weight) of each loss and metric; see `Task`. The batch is that of `eval_dataset`."""
         outputs = model(batch, training=training, dropout_seed=dropout_seed)
-        masked_lm = weighted_cross_entropy(
-            outputs["masked_lm_logits"], batch["masked_lm_ids"], batch["masked_lm_weights"]
-        )
-        sentence_order = weighted_cross_entropy(
-            outputs["sentence_order_logits"], batch["sentence_order_labels"], batch["example_weights"]
-        )
-        return {
-            "masked_lm_loss": masked_lm[0],
-            "masked_lm_accuracy": masked_lm[1],
-            "sentence_order_loss": sentence_order[0],
-            "sentence_order_accuracy": sentence_order[1],
-        }
+        results = {}
+        for head in self._heads:
+            labels, weights = _LABELS_AND_WEIGHTS[head]
+            results[f"{head}_loss"], results[f"{head}_accuracy"] = weighted_cross_entropy(
+                outputs[f"{head}_logits"], batch[labels], batch[weights]
+            )
+        return results

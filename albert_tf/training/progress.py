@@ -8,6 +8,7 @@ import time
 import tensorflow as tf
 
 from albert_tf.files import read_text, write_text
+from albert_tf.progress_line import ProgressLine, format_seconds
 
 METRICS_FILE = "metrics.jsonl"
 PLOT_FILE = "loss.png"
@@ -29,6 +30,7 @@ class Progress:
         self._output_dir = output_dir
         self._examples_per_step, self._tokens_per_example = examples_per_step, tokens_per_example
         self._title, self._stream = title, stream or sys.stdout
+        self._line = ProgressLine(self._stream)
         self._writers = {}
         tf.io.gfile.makedirs(output_dir)
         _drop_half_line(os.path.join(output_dir, METRICS_FILE))
@@ -55,10 +57,7 @@ class Progress:
             f"step {step:,}/{self._num_train_steps:,} {shown} | {examples_per_second:,.0f} examples/s "
             f"{rates['tokens_per_second']:,.0f} tokens/s ETA {format_seconds(remaining)}"
         )
-        if self._stream.isatty():
-            print(f"\r\033[K{line}", end="", file=self._stream, flush=True)
-        else:
-            print(line, file=self._stream, flush=True)
+        self._line.show(line)
         self._last_at, self._last_step = now, step
 
     def record(self, step: int, split: str, values: dict[str, float]) -> None:
@@ -80,23 +79,12 @@ class Progress:
 
     def finish(self) -> None:
         """Ends the progress line and draws the plot."""
-        if self._stream.isatty():
-            print(file=self._stream)
+        self._line.finish()
         elapsed = time.monotonic() - self._started_at
         steps = self._last_step - self._started_step
         if steps:
             print(f"trained {steps:,} steps in {format_seconds(elapsed)}", file=self._stream)
         plot_losses(self._output_dir, self._title)
-
-
-def format_seconds(seconds: float) -> str:
-    """Returns "45 s", "12:05" (minutes) or "3:07:05" (hours)."""
-    seconds = round(seconds)
-    if seconds < 60:
-        return f"{seconds} s"
-    minutes, seconds = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
 def _drop_half_line(path):

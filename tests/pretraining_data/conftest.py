@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.pretraining_data.builder import BuilderOptions, build, shard_paths
+from albert_tf.pretraining_data.builder import build, shard_paths
+from albert_tf.pretraining_data.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.corpus import CorpusReader
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.tokenization import KoreanWordPieceTokenizer

@@ -9,9 +9,11 @@ import pathlib
 import numpy as np
 import pytest
 
-from albert_tf.pretraining_data import builder
-from albert_tf.pretraining_data.builder import MANIFEST_FILE, BuilderOptions, build, shard_paths
+from albert_tf.pretraining_data import builder, chunk_examples, corpus, shard_writer
+from albert_tf.pretraining_data.builder import build, shard_paths
+from albert_tf.pretraining_data.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.corpus import CorpusReader
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
@@ -169,8 +171,10 @@ def test_examples_are_shuffled_over_and_inside_shards(
 def test_large_corpus_is_encoded_in_batches_without_mixing_documents(
     build_shards, random_documents, read_records, tmp_path, tiny_tokenizer, monkeypatch
 ):
-    monkeypatch.setattr(builder, "_SENTENCES_PER_BATCH", 7)
-    monkeypatch.setattr(builder, "_RECORDS_PER_MASKED_BATCH", 4)
+    monkeypatch.setattr(chunk_examples, "_SENTENCES_PER_BATCH", 7)
+    monkeypatch.setattr(corpus, "CHARACTERS_PER_CHUNK", 100)
+    monkeypatch.setattr(builder, "_PIECES_IN_MEMORY", 50)
+    monkeypatch.setattr(shard_writer, "_EXAMPLES_PER_BATCH", 4)
     documents = random_documents(25, num_sentences=(2, 12))
     options = WHOLE_DOCUMENTS | {"max_seq_length": 256, "masking": "static", "held_out_fraction": 0.0}
     shards = build_shards(tmp_path, documents, **options)
@@ -178,7 +182,7 @@ def test_large_corpus_is_encoded_in_batches_without_mixing_documents(
 
 
 def test_every_masked_batch_draws_masks_of_its_own(build_shards, read_records, tmp_path, monkeypatch):
-    monkeypatch.setattr(builder, "_RECORDS_PER_MASKED_BATCH", 1)
+    monkeypatch.setattr(shard_writer, "_EXAMPLES_PER_BATCH", 1)
     same_documents = [["가 나 다 라 마 바", "사 아 자 차 카 타"]] * 20
     shards = build_shards(tmp_path, same_documents, masking="static", held_out_fraction=0.0, short_seq_prob=0.0)
     positions = {tuple(record.features["masked_lm_positions"]) for record in read_records(shards.train_paths)}

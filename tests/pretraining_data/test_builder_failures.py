@@ -1,70 +1,173 @@
-"""A build that fails leaves nothing half-written, and no manifest that vouches for what isn't there."""
+"""A build that fails leaves nothing half-written, and one that was stopped goes on to the same bytes."""
 
 import itertools
 import pathlib
+import shutil
+import subprocess
 
 import pytest
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.pretraining_data import builder
-from albert_tf.pretraining_data.builder import MANIFEST_FILE, BuilderOptions, build, shard_paths
+from albert_tf.pretraining_data import corpus, spill
+from albert_tf.pretraining_data.builder import build, shard_paths
+from albert_tf.pretraining_data.chunk_examples import BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.corpus import CorpusReader
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE
 from albert_tf.pretraining_data.masking import MaskingOptions
-
-
-def _bad_line_at_the_end(corpus, monkeypatch):
-    with open(corpus, "ab") as file:
-        file.write(b"\n\xff\n")
-    return InputError
-
-
-def _failure_while_the_last_split_is_masked(corpus, monkeypatch):
-    real_mask_batch, calls = builder.mask_batch, itertools.count()
-
-    def mask_batch(*arguments):
-        if next(calls) == 1:
-            raise MemoryError
-        return real_mask_batch(*arguments)
-
-    monkeypatch.setattr(builder, "mask_batch", mask_batch)
-    return MemoryError
+from albert_tf.pretraining_data.shard_writer import ShardWriter
+from albert_tf.pretraining_data.work_folder import WORK_FOLDER
 
 
 @pytest.fixture
-def rebuild(contents_of, tmp_path, write_corpus, random_documents, tiny_tokenizer):
-    """Builds into tmp_path/data; `prepare` may break something first, and says which error is to come."""
-    corpus, data = tmp_path / "corpus.txt", tmp_path / "data"
-    write_corpus(corpus, random_documents(20))
+def rebuild(contents_of, tmp_path, write_corpus, random_documents, tiny_tokenizer, monkeypatch):
+    """Builds into tmp_path/data from some twenty chunks; returns what the folder holds, also after a failure."""
+    monkeypatch.setattr(corpus, "CHARACTERS_PER_CHUNK", 100)
+    write_corpus(tmp_path / "corpus.txt", random_documents(40))
+    data = tmp_path / "data"
 
-    def build_again(seed=1, prepare=None, monkeypatch=None):
-        options = BuilderOptions(32, MaskingOptions(5), masking="static", held_out_fraction=0.3, random_seed=seed)
-        reader = CorpusReader([str(corpus)])
-        train_paths = shard_paths(str(data / "train.tfrecord"), 2)
-        expected_error = prepare(corpus, monkeypatch) if prepare else None
-        arguments = (reader, tiny_tokenizer, options, train_paths, [str(data / "held_out.tfrecord")])
+    def build_again(seed=1, expected_error=None, num_shards=2, resume=False, **options):
+        defaults = {"masking": "static", "held_out_fraction": 0.3, "random_seed": seed}
+        arguments = (
+            CorpusReader([str(tmp_path / "corpus.txt")]),
+            tiny_tokenizer,
+            BuilderOptions(32, MaskingOptions(5), **(defaults | options)),
+            shard_paths(str(data / "train.tfrecord"), num_shards),
+            [str(data / "held_out.tfrecord")],
+            1,
+            resume,
+        )
         if expected_error is None:
             build(*arguments)
         else:
-            with pytest.raises(expected_error):
+            with pytest.raises(expected_error[0], match=expected_error[1]):
                 build(*arguments)
         return contents_of(data)
 
     return build_again
 
 
-failures = pytest.mark.parametrize("prepare", [_bad_line_at_the_end, _failure_while_the_last_split_is_masked])
+class Killed(BaseException):
+    """Stands for the end of the process: nothing of ours catches it."""
 
 
-@failures
-def test_failure_leaves_nothing(rebuild, prepare, monkeypatch):
-    assert rebuild(1, prepare, monkeypatch) == {}
+def fail_at(monkeypatch, owner, name, number, error):
+    """Lets call `number`, from 0, of a function raise an error before it does anything."""
+    real, calls = getattr(owner, name), itertools.count()
+
+    def function(*arguments, **keywords):
+        if next(calls) == number:
+            raise error
+        return real(*arguments, **keywords)
+
+    monkeypatch.setattr(owner, name, function)
 
 
-@failures
-def test_failure_leaves_old_shards_as_they_were(rebuild, prepare, monkeypatch):
+def shards_in(contents):
+    return {name: content for name, content in contents.items() if not name.startswith(WORK_FOLDER)}
+
+
+def test_corpus_that_cannot_be_read_leaves_nothing(rebuild, tmp_path):
+    with open(tmp_path / "corpus.txt", "ab") as file:
+        file.write(b"\n\xff\n")
+    assert rebuild(expected_error=(InputError, "not valid UTF-8")) == {}
+
+
+def test_corpus_that_cannot_be_read_leaves_old_shards_as_they_were(rebuild, tmp_path):
     before = rebuild(1)
-    assert rebuild(2, prepare, monkeypatch) == before
+    with open(tmp_path / "corpus.txt", "ab") as file:
+        file.write(b"\n\xff\n")
+    assert rebuild(2, expected_error=(InputError, "not valid UTF-8")) == before
+
+
+# Where a build may end: (owner, function, at which call).
+STOPS = {
+    "reading the first chunk": (ExampleMaker, "make", 0),
+    "reading the last chunk": (ExampleMaker, "make", 9),
+    "a spill file": (spill, "write_spill", 5),
+    "counting examples": (spill, "read_borders", 3),
+    "the first shard": (ShardWriter, "write", 0),
+    "the last shard": (ShardWriter, "write", 2),
+    "reading a spill file": (spill, "read_spill", 12),
+    "moving the first file": (tf.io.gfile, "rename", 0),
+    "moving a file of counts": (tf.io.gfile, "rename", 10),
+    "removing files": (tf.io.gfile, "rmtree", 0),
+}
+
+
+@pytest.mark.parametrize("stop", STOPS)
+def test_stopped_build_leaves_old_shards_and_goes_on_to_the_same_bytes(rebuild, tmp_path, monkeypatch, stop):
+    expected = rebuild(2)
+    shutil.rmtree(tmp_path / "data")
+    before = rebuild(1)
+    with monkeypatch.context() as patch:
+        fail_at(patch, *STOPS[stop], Killed)
+        left = rebuild(2, expected_error=(Killed, None))
+    left_shards = shards_in(left)
+    if MANIFEST_FILE in left_shards:
+        assert left_shards in (before, expected)
+    assert {name for name in left_shards if not name.endswith(".temporary")} <= set(before)
+    assert rebuild(2, resume=True) == expected
+
+
+def test_every_single_rename_may_be_the_last(rebuild, tmp_path, monkeypatch):
+    expected = rebuild(2)
+    for number in itertools.count(step=3):
+        shutil.rmtree(tmp_path / "data")
+        with monkeypatch.context() as patch:
+            fail_at(patch, tf.io.gfile, "rename", number, Killed)
+            try:
+                rebuild(2)
+                break
+            except Killed:
+                pass
+        assert rebuild(2, resume=True) == expected
+    assert number > 20
+
+
+def test_finished_shard_is_never_written_again(rebuild, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        fail_at(patch, ShardWriter, "write", 1, Killed)
+        rebuild(expected_error=(Killed, None))
+    [finished] = (tmp_path / "data" / WORK_FOLDER).glob("*.tfrecord")
+    identity = (finished.stat().st_ino, finished.stat().st_mtime_ns)
+    rebuild(resume=True)
+    moved = tmp_path / "data" / "train-00000-of-00002.tfrecord"
+    assert (moved.stat().st_ino, moved.stat().st_mtime_ns) == identity
+
+
+def test_chunks_that_were_done_are_not_done_again(rebuild, monkeypatch):
+    real_make, calls = ExampleMaker.make, []
+
+    def make(maker, documents):
+        calls.append(documents.chunk_id)
+        return real_make(maker, documents)
+
+    monkeypatch.setattr(ExampleMaker, "make", make)
+    with monkeypatch.context() as patch:
+        fail_at(patch, ExampleMaker, "make", 7, Killed)
+        rebuild(expected_error=(Killed, None))
+    assert len(calls) == 7
+    rebuild(resume=True)
+    assert len(calls) > 10
+    assert len(set(calls)) == len(calls)
+
+
+def test_unfinished_build_is_neither_taken_up_nor_lost_unasked(rebuild, contents_of, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        fail_at(patch, ShardWriter, "write", 1, Killed)
+        left = rebuild(expected_error=(Killed, None))
+    assert rebuild(expected_error=(InputError, "holds an unfinished build; go on with --resume")) == left
+    for changed, name in (({"seed": 2}, "random_seed"), ({"num_shards": 3}, "output"), ({"ngram": 2}, "")):
+        if name:
+            assert rebuild(**changed, resume=True, expected_error=(InputError, f"with another {name}")) == left
+    with open(tmp_path / "corpus.txt", "a", encoding="utf-8") as file:
+        file.write("\n가 나\n다 라\n")
+    assert rebuild(resume=True, expected_error=(InputError, "with another input")) == left
+
+
+def test_resume_begins_where_there_is_nothing_to_go_on_with(rebuild):
+    assert rebuild(resume=True) == rebuild()
 
 
 def test_manifest_is_away_while_shards_are_replaced_and_comes_last(rebuild, monkeypatch):
@@ -73,33 +176,35 @@ def test_manifest_is_away_while_shards_are_replaced_and_comes_last(rebuild, monk
 
     def rename(source, target, overwrite=False):
         target = pathlib.Path(target)
-        assert not (target.parent / MANIFEST_FILE).exists()
+        if target.parent.name != WORK_FOLDER:
+            assert not (target.parent / MANIFEST_FILE).exists()
+            renamed.append(target.name)
         real_rename(source, str(target), overwrite)
-        renamed.append(target.name)
 
     monkeypatch.setattr(tf.io.gfile, "rename", rename)
     rebuild(2)
-    assert sorted(renamed[:3]) == [
-        "held_out.tfrecord",
-        "train-00000-of-00002.tfrecord",
-        "train-00001-of-00002.tfrecord",
-    ]
+    assert renamed[:3] == ["train-00000-of-00002.tfrecord", "train-00001-of-00002.tfrecord", "held_out.tfrecord"]
     assert renamed[-1] == MANIFEST_FILE
 
 
-def test_failure_while_shards_are_replaced_leaves_no_manifest(rebuild, monkeypatch):
-    rebuild(1)
-    real_rename = tf.io.gfile.rename
+def test_shards_of_a_larger_build_do_not_stay_behind(rebuild):
+    assert len(rebuild(num_shards=4)) - len(rebuild(num_shards=2)) == 2
 
-    def rename(source, target, overwrite=False):
-        if target.endswith("00001-of-00002.tfrecord"):
-            raise OSError("disk went away")
-        real_rename(source, target, overwrite)
 
-    monkeypatch.setattr(tf.io.gfile, "rename", rename)
-    left = rebuild(2, lambda corpus, monkeypatch: OSError)
-    assert MANIFEST_FILE not in left
-    assert not [name for name in left if name.endswith((".temporary", ".unshuffled"))]
+def test_full_disk_is_named_and_the_build_goes_on_once_there_is_room(rebuild, tmp_path):
+    expected = rebuild(1)
+    shutil.rmtree(tmp_path / "data")
+    (tmp_path / "data").mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path / "data")]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("needs the right to mount a small tmpfs")
+    try:
+        left = rebuild(1, expected_error=(InputError, "can't write .*/data: .*[Nn]o space left.* --resume goes on"))
+        assert MANIFEST_FILE not in left
+        subprocess.run(["mount", "-o", "remount,size=16m", str(tmp_path / "data")], check=True)
+        assert rebuild(1, resume=True) == expected
+    finally:
+        subprocess.run(["umount", "-l", str(tmp_path / "data")], check=True)
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,14 @@
 import gzip
 
 import pytest
+import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_tf.errors import InputError
+from albert_tf.pretraining_data import corpus_formats, long_lines
 from albert_tf.pretraining_data.corpus import CorpusReader
+from albert_tf.pretraining_data.long_lines import MAX_CHARACTERS_PER_LINE
 
 GOOD, BAD = "좋은 줄", "나쁜 줄".encode("cp949")
 
@@ -44,9 +47,66 @@ def test_file_without_text_has_no_documents(write, content):
     assert list(CorpusReader([write(content)]).documents()) == []
 
 
-def test_lines_longer_than_any_buffer_stay_whole(write):
-    lines = ["가" * 2_000_000, "나" * 1_500_000]
+def test_lines_longer_than_a_block_stay_whole_up_to_the_limit(write):
+    lines = ["가" * MAX_CHARACTERS_PER_LINE, "나", "\U0001f600" * MAX_CHARACTERS_PER_LINE] * 3
+    assert max(len(line.encode()) for line in lines) >= 1 << 18
     assert list(CorpusReader([write("\n".join(lines).encode())]).documents()) == [lines]
+
+
+@pytest.mark.parametrize("name", ["corpus.txt", "corpus.txt.gz"])
+def test_lines_over_the_limit_are_cut_at_spaces(write, name):
+    words = [f"{number}번" for number in range(300_000)]
+    pieces = list(CorpusReader([write(" ".join(["처음\n", *words, "\n끝"]).encode(), name)]).lines())
+    assert pieces[0] == "처음" and pieces[-2:] == ["끝", ""]
+    assert " ".join(pieces[1:-2]).split(" ") == words
+    sizes = [len(piece) for piece in pieces[1:-2]]
+    assert max(sizes) <= MAX_CHARACTERS_PER_LINE and min(sizes[:-1]) > MAX_CHARACTERS_PER_LINE - len(" 299999번")
+
+
+@pytest.mark.parametrize(
+    "character", ["\u1112\u1161\u11ab", "e\u0301", "👩🏽\u200d🚀"], ids=["jamo", "accent", "emoji"]
+)
+@pytest.mark.parametrize("num_characters", [50_000, 300_000])
+def test_without_spaces_cuts_part_no_character(write, character, num_characters):
+    pieces = list(CorpusReader([write((character * num_characters).encode())]).sentences())
+    assert len(pieces) > 1
+    for piece in pieces:
+        assert len(piece) <= MAX_CHARACTERS_PER_LINE and piece == character * (len(piece) // len(character))
+    assert sum(map(len, pieces)) == len(character) * num_characters
+
+
+@pytest.mark.parametrize("num_spaces", [10, 200_000, 3_000_000])
+def test_only_a_line_of_nothing_but_spaces_ends_a_document(write, num_spaces):
+    spaces = " " * num_spaces
+    text = f"하나\n{spaces}둘{spaces}\n셋\n{spaces}\n넷{spaces}다섯"
+    [first, second] = CorpusReader([write(text.encode())]).documents()
+    assert first == ["하나", "둘", "셋"] and "".join(second).split() == ["넷", "다섯"]
+
+
+@given(
+    text=st.text(st.one_of(st.sampled_from("\n  \u3000가e\u0301\u1100\u1161\u11a8"), st.characters(codec="utf-8"))),
+    bytes_per_block=st.integers(4, 40),
+)
+def test_blocks_of_any_size_give_the_same_lines(text, bytes_per_block, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "blocks.txt"
+    path.write_bytes(text.encode())
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (long_lines, corpus_formats):
+            patch.setattr(module, "MAX_CHARACTERS_PER_LINE", 8)
+        patch.setattr(long_lines, "_CHARACTERS_TO_LOOK_BACK", 4)
+        expected = list(CorpusReader([str(path)]).lines())
+        patch.setattr(corpus_formats, "_BYTES_PER_BLOCK", bytes_per_block)
+        assert list(CorpusReader([str(path)]).lines()) == expected
+    assert "".join("".join(expected).split()) == "".join(text.removeprefix("\ufeff").split())
+    assert all(len(line) <= 8 and line == line.strip() for line in expected)
+
+
+def test_reads_what_is_on_no_disk(write):
+    paths = ["ram://corpus/plain.txt", "ram://corpus/compressed.txt.gz"]
+    for path, content in zip(paths, [GOOD.encode(), gzip.compress(GOOD.encode())]):
+        with tf.io.gfile.GFile(path, "wb") as file:
+            file.write(content)
+    assert list(CorpusReader(paths).documents()) == [[GOOD], [GOOD]]
 
 
 def test_documents_never_span_two_files(write):
@@ -87,6 +147,29 @@ def test_replaced_bad_line_keeps_what_can_be_read(write, tiny_tokenizer):
     assert sentence == "가나\ufffd\ufffd다"
     assert reader.num_bad_lines == 1
     assert tiny_tokenizer.tokenize(sentence) == ["가", "##나", "##다"]
+
+
+@pytest.mark.parametrize("on_bad_text", ["skip", "replace"])
+def test_bad_lines_among_many_blocks_are_found_where_they_are(write, on_bad_text):
+    lines = [f"{number}번째 줄".encode() for number in range(60_000)]
+    for number in (7, 30_000, 59_999):
+        lines[number] += b"\xff"
+    reader = CorpusReader([write(b"\n".join(lines))], on_bad_text)
+    expected = [line.decode(errors="replace") for line in lines if on_bad_text == "replace" or b"\xff" not in line]
+    assert list(reader.sentences()) == expected and reader.num_bad_lines == 3
+    lines[7], lines[30_000] = lines[8], lines[8]
+    path = write(b"\n".join(lines))
+    with pytest.raises(InputError) as failure:
+        list(CorpusReader([path]).lines())
+    assert str(failure.value).startswith(f"{path}, line 60000: not valid UTF-8")
+
+
+def test_bad_part_of_an_endless_line_does_not_cost_the_rest_of_it(write):
+    line = b"a" * 2_000_000 + b"\xff" + b"b" * 2_000_000
+    reader = CorpusReader([write(b"\n".join([GOOD.encode(), line, GOOD.encode()]))], "skip")
+    first, *pieces, last = reader.sentences()
+    assert (first, last) == (GOOD, GOOD) and reader.num_bad_lines == 1
+    assert 3_400_000 < len("".join(pieces)) < 4_000_000 and set("".join(pieces)) == {"a", "b"}
 
 
 def test_utf16_file_fails_at_its_first_line(write):

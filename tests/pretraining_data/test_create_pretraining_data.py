@@ -96,6 +96,11 @@ def test_flags_reach_the_builder(create, read_manifest):
         "short_seq_prob": 0.3,
         "dupe_factor": 3,
         "random_seed": 7,
+        "sentence_pair": "none",
+        "sentence_splitter": "rule",
+        "deduplicate": True,
+        "replacement_unit": "span",
+        "do_permutation": True,
     }
     assert create(**flag_values).code == 0
     options = read_manifest()["options"]
@@ -193,6 +198,54 @@ def test_vocabulary_may_lie_in_the_output_folder(contents_of, create, workspace)
     before = contents_of(folder)
     assert create(output_file=folder / "train.tfrecord").code == 0
     assert before.items() <= contents_of(folder).items()
+
+
+def test_resume_of_a_finished_build_changes_nothing(contents_of, create, refuses, workspace):
+    assert create(resume=True).code == 0
+    before = contents_of(workspace)
+    result = create(resume=True)
+    assert (result.code, contents_of(workspace)) == (0, before)
+    assert "nothing to resume" in result.output
+    refuses(f"{workspace}/data/train.tfrecord is there already", resume=True, random_seed=2)
+
+
+def test_original_flag_for_random_second_segments_is_understood(create, read_manifest, refuses):
+    refuses("--random_next_sentence contradicts --sentence_pair=none", random_next_sentence=True, sentence_pair="none")
+    assert create(random_next_sentence=True).code == 0
+    manifest = read_manifest()
+    assert manifest["options"]["sentence_pair"] == "next"
+    assert 0.3 < manifest["splits"]["train"]["share_random_next"] < 0.7
+
+
+def test_repeated_documents_are_left_out_on_request(create, read_manifest, workspace, write_corpus, random_documents):
+    documents = random_documents(40)
+    write_corpus(workspace / "again.txt", [*documents[5:15], ["새 글", "다른 글"]])
+    inputs = [workspace / "corpus.txt", workspace / "again.txt"]
+    assert create(input_file=inputs, deduplicate=True).code == 0
+    manifest = read_manifest()
+    assert (manifest["documents"], manifest["duplicate_documents"]) == (41, 10)
+    assert create(input_file=inputs, overwrite=True).code == 0
+    manifest = read_manifest()
+    assert (manifest["documents"], manifest["duplicate_documents"]) == (51, 0)
+
+
+def test_examples_of_one_segment_need_only_one_sentence(create, read_manifest, workspace):
+    (workspace / "corpus.txt").write_text("가 나 다\n\n라 마\n\n" * 30, encoding="utf-8")
+    assert create(sentence_pair="none", held_out_fraction=0).code == 0
+    manifest = read_manifest()
+    assert manifest["splits"]["train"]["examples"] == 60
+    assert not {"share_swapped", "share_random_next"} & manifest["splits"]["train"].keys()
+
+
+def test_shard_can_be_inspected_and_plotted(create, run_script, workspace):
+    assert create().code == 0
+    shard, plot = workspace / "data" / "held_out.tfrecord", workspace / "plots" / "shard.png"
+    result = run_script("create_pretraining_data.py", inspect=shard, plot=plot, num_inspected=2)
+    assert (result.code, result.errors) == (0, "")
+    assert "[CLS]" in result.output and f"wrote {plot}" in result.output
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    result = run_script("create_pretraining_data.py", plot=plot)
+    assert result.code == 1 and "--plot goes with --inspect" in result.errors
 
 
 def test_output_file_that_is_named_twice_is_refused(refuses, workspace):

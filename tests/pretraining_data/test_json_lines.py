@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_tf.errors import InputError
+from albert_tf.pretraining_data import corpus_formats
 from albert_tf.pretraining_data.corpus import CorpusReader
 
 
@@ -34,7 +35,7 @@ def test_each_line_is_a_document_and_its_lines_are_sentences(write, name):
 
 
 def test_text_is_in_the_field_that_is_named(write):
-    reader = CorpusReader([write([{"text": "제목", "본문": "하나"}])], json_field="본문")
+    reader = CorpusReader([write([{"text": "제목", "본문": "하나"}])], text_field="본문")
     assert list(reader.documents()) == [["하나"]]
 
 
@@ -52,11 +53,28 @@ def test_any_texts_come_back(texts, tmp_path_factory):
     assert list(CorpusReader([str(path)]).documents()) == [document for document in documents if document]
 
 
+def test_lines_of_a_document_over_the_limit_are_cut(write):
+    text = "가나 " * 50_000
+    [[*pieces]] = CorpusReader([write([{"text": text}])]).documents()
+    assert len(pieces) == 3 and " ".join(pieces) == text.strip()
+
+
+def test_line_too_long_for_memory_is_bad(write, monkeypatch):
+    monkeypatch.setattr(corpus_formats, "MAX_BYTES_PER_JSON_LINE", 3 << 20)
+    lines = [{"text": "하나"}, {"text": "가" * 600_000}, {"text": "나" * 1_500_000}, {"text": "둘"}]
+    path = write(lines)
+    with pytest.raises(InputError, match=f"{path}, line 3: longer than 3 MB; cut the document up, or pass --on_bad"):
+        list(CorpusReader([path]).lines())
+    reader = CorpusReader([path], "replace")
+    assert ["".join(document) for document in reader.documents()] == ["하나", "가" * 600_000, "둘"]
+    assert reader.num_bad_lines == 1
+
+
 BAD_LINES = {
     "cut short": (b'{"text": "\xea\xb0\x80', "not valid JSON"),
-    "not an object": (b'"text"', 'no JSON object with text in "text"; name the field by --json_field'),
-    "another field": ({"body": "가"}, 'no JSON object with text in "text"; name the field by --json_field'),
-    "not text": ({"text": 3}, 'no JSON object with text in "text"; name the field by --json_field'),
+    "not an object": (b'"text"', 'no JSON object with text in "text"; name the field by --text_field'),
+    "another field": ({"body": "가"}, 'no JSON object with text in "text"; name the field by --text_field'),
+    "not text": ({"text": 3}, 'no JSON object with text in "text"; name the field by --text_field'),
     "half a surrogate pair": (b'{"text": "\xea\xb0\x80\\ud800\xeb\x82\x98"}', "half a surrogate pair"),
     "not UTF-8": (b'{"text": "\xea\xb0\x80\xff\xeb\x82\x98"}', "not valid UTF-8; convert the file"),
     "endless nesting": (b"[" * 200_000, "not valid JSON"),

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
 
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data import records
@@ -67,10 +69,44 @@ def test_sequences_are_laid_out_as_in_the_original(dynamic_shards, read_records,
         np.testing.assert_array_equal(record.features["token_boundary"], starts_word)
 
 
-def test_serialize_keeps_values_and_chooses_the_dtype():
-    features = {"ids": np.array([3, 2**40, -1]), "flags": np.array([1], np.int32), "weights": np.array([0.5, 1.0])}
+def serialize_one_by_one(features):
+    """What protobuf itself writes."""
+    serialized = []
+    for row in range(len(next(iter(features.values())))):
+        example = tf.train.Example()
+        for name, values in features.items():
+            feature = example.features.feature[name]
+            is_integer = np.issubdtype(values.dtype, np.integer)
+            target = feature.int64_list if is_integer else feature.float_list
+            target.value.extend(np.ravel(values[row]).tolist())
+        serialized.append(example.SerializeToString(deterministic=True))
+    return serialized
+
+
+@given(
+    num_examples=st.integers(1, 5),
+    length=st.integers(1, 300),
+    largest=st.sampled_from([1, 127, 128, 2**14 - 1, 2**14, 2**21, 2**31 - 1]),
+    dtype=st.sampled_from([np.int8, np.int32, np.int64]),
+    seed=st.integers(0, 100),
+)
+def test_serialize_writes_what_protobuf_writes(num_examples, length, largest, dtype, seed):
+    random = np.random.default_rng(seed)
+    largest = min(largest, np.iinfo(dtype).max)
+    features = {
+        "input_ids": random.integers(0, largest, (num_examples, length), endpoint=True).astype(dtype),
+        "next_sentence_labels": random.integers(0, 2, num_examples).astype(np.int8),
+        "masked_lm_weights": random.random((num_examples, length // 2 + 1)).astype(np.float32),
+        "a": np.zeros((num_examples, 1), np.int64),
+    }
+    assert records.serialize(features) == serialize_one_by_one(features)
+
+
+def test_serialized_examples_can_be_parsed():
+    features = {"ids": np.array([[3, 2**40, 0]]), "flags": np.array([1], np.int32), "weights": np.array([[0.5, 1.0]])}
+    [serialized] = records.serialize(features)
     parsed = tf.io.parse_single_example(
-        records.serialize(features),
+        serialized,
         {
             "ids": tf.io.FixedLenFeature([3], tf.int64),
             "flags": tf.io.FixedLenFeature([1], tf.int64),
@@ -78,7 +114,7 @@ def test_serialize_keeps_values_and_chooses_the_dtype():
         },
     )
     for name, values in features.items():
-        np.testing.assert_array_equal(parsed[name], values)
+        np.testing.assert_array_equal(parsed[name], values.reshape(-1))
 
 
 def test_is_static_tells_both_kinds_apart(static_shards, dynamic_shards):
@@ -103,7 +139,7 @@ def test_is_static_refuses_other_files(tmp_path, static_shards):
     refuses("is not a TFRecord file")
     write_records()
     refuses("holds no record")
-    write_records(records.serialize({"input_ids": np.array([1]), "label_ids": np.array([1])}))
+    write_records(*records.serialize({"input_ids": np.array([1]), "label_ids": np.array([1])}))
     refuses("lack input_mask, next_sentence_labels, segment_ids")
     write_records(b"not an Example")
     refuses("is not pre-training data")

@@ -1,0 +1,127 @@
+"""Examples before they are padded and masked, kept column by column so that NumPy can work on thousands at once."""
+
+import dataclasses
+
+import numpy as np
+
+# Of the columns of `Examples`, in their order.
+COLUMN_DTYPES = (np.uint64, np.int32, np.int32, np.int8, np.uint32)
+
+_WORD_START = np.uint32(1 << 31)
+
+
+@dataclasses.dataclass(frozen=True)
+class Examples:
+    """N examples.
+
+    Attributes:
+        keys: uint64 [N], random numbers; examples are sorted by them in the end, which shuffles them.
+        first_lengths: int32 [N], pieces of the first segment.
+        second_lengths: int32 [N], pieces of the second segment, 0 if there is none.
+        labels: int8 [N], the label of the sentence pair.
+        pieces: uint32 [P], ids of one example after the other, first and second segment; the highest bit is set where a
+            word starts.
+    """
+
+    keys: np.ndarray
+    first_lengths: np.ndarray
+    second_lengths: np.ndarray
+    labels: np.ndarray
+    pieces: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """int64 [N], pieces of each example."""
+        return self.first_lengths.astype(np.int64) + self.second_lengths
+
+    @property
+    def ids(self) -> np.ndarray:
+        """int32 [P], the ids alone."""
+        return (self.pieces & ~_WORD_START).astype(np.int32)
+
+    @classmethod
+    def concatenate(cls, parts: list["Examples"]) -> "Examples":
+        """Returns the examples of all parts, one part after the other."""
+        if not parts:
+            return cls(*(np.zeros(0, dtype) for dtype in COLUMN_DTYPES))
+        return cls(*map(np.concatenate, zip(*(part.columns() for part in parts))))
+
+    @classmethod
+    def from_segments(
+        cls, segments: np.ndarray, labels: np.ndarray, keys: np.ndarray, ids: np.ndarray, word_starts: np.ndarray
+    ) -> "Examples":
+        """Collects the pieces of examples.
+
+        Args:
+            segments: int64 [N, 4], begin and end of the first and of the second segment.
+            labels: [N].
+            keys: uint64 [N].
+            ids: int32, ids of a whole text.
+            word_starts: bool, where its words start.
+        """
+        begins, ends = segments[:, 0::2].ravel(), segments[:, 1::2].ravel()
+        lengths = ends - begins
+        marked = ids.astype(np.uint32) | np.where(word_starts, _WORD_START, np.uint32(0))
+        pieces = marked[_ranges(begins, lengths)]
+        # What is left of a word that lost its front counts as a word, and never joins what precedes the segment.
+        pieces[(np.cumsum(lengths) - lengths)[lengths > 0]] |= _WORD_START
+        lengths = lengths.reshape(-1, 2).astype(np.int32)
+        return cls(keys, lengths[:, 0], lengths[:, 1], labels.astype(np.int8), pieces)
+
+    def columns(self) -> tuple[np.ndarray, ...]:
+        """Returns the attributes in their order."""
+        return self.keys, self.first_lengths, self.second_lengths, self.labels, self.pieces
+
+    def sorted_by_key(self) -> "Examples":
+        """Returns the same examples in the order of their keys."""
+        order = np.argsort(self.keys, kind="stable")
+        begins = np.cumsum(self.lengths) - self.lengths
+        pieces = self.pieces[_ranges(begins[order], self.lengths[order])]
+        return Examples(*(column[order] for column in self.columns()[:-1]), pieces)
+
+    def slice(self, begin: int, end: int) -> "Examples":
+        """Returns examples `begin` up to `end`."""
+        borders = np.concatenate([[0], np.cumsum(self.lengths)])
+        pieces = self.pieces[borders[begin] : borders[min(end, len(self))]]
+        return Examples(*(column[begin:end] for column in self.columns()[:-1]), pieces)
+
+    def padded(self, max_seq_length: int, pad_id: int, cls_id: int, sep_id: int) -> dict[str, np.ndarray]:
+        """Adds special tokens and pads.
+
+        Returns:
+            int32 [N, max_seq_length] `input_ids`, `input_mask`, `segment_ids` and `token_boundary`.
+        """
+        rows, lengths = np.arange(len(self)), self.lengths
+        first_ends = 1 + self.first_lengths.astype(np.int64)  # where the first [SEP] stands
+        ends = first_ends + 1 + self.second_lengths + (self.second_lengths > 0)
+
+        places = _ranges(rows * max_seq_length + 1, lengths)
+        second = self.second_lengths.astype(np.int64)
+        places[_ranges(np.cumsum(lengths) - second, second)] += 1  # the second segment comes after the first [SEP]
+        input_ids = np.full(len(self) * max_seq_length, pad_id, np.int32)
+        token_boundary = np.zeros(len(self) * max_seq_length, np.int32)
+        input_ids[places] = self.ids
+        token_boundary[places] = self.pieces >> np.uint32(31)
+        input_ids, token_boundary = input_ids.reshape(-1, max_seq_length), token_boundary.reshape(-1, max_seq_length)
+        for column, token_id in ((np.zeros_like(rows), cls_id), (first_ends, sep_id), (ends - 1, sep_id)):
+            input_ids[rows, column] = token_id
+            token_boundary[rows, column] = 1
+
+        positions = np.arange(max_seq_length)
+        input_mask = positions < ends[:, None]
+        return {
+            "input_ids": input_ids,
+            "input_mask": input_mask.astype(np.int32),
+            "segment_ids": (input_mask & (positions > first_ends[:, None])).astype(np.int32),
+            "token_boundary": token_boundary,
+        }
+
+
+def _ranges(begins, lengths):
+    """Returns begin, begin + 1, ... of every range, one range after the other, int64."""
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(begins - (ends - lengths), lengths)

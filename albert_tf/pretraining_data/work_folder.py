@@ -1,0 +1,99 @@
+"""What a build has done so far, on disk, so that one that was killed can go on.
+
+The folder lies beside the shards. It holds the plan (flags and input files), spill files, finished shards that wait for
+the others, and a file of counts for each chunk and shard, which is written last and says that the rest is whole.
+"""
+
+import json
+import os
+
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.files import read_json, write_json
+
+WORK_FOLDER = "create_pretraining_data.unfinished"
+
+_PLAN_FILE = "plan.json"
+
+
+class WorkFolder:
+    """The folder of one build.
+
+    Args:
+        output_folder: Where the shards are to be.
+        plan: What makes two builds the same; can be written as JSON.
+        resume: Go on with a build that is there.
+
+    Raises:
+        InputError: A build is there that is not to be resumed, or one with another plan.
+    """
+
+    def __init__(self, output_folder: str, plan: dict, resume: bool):
+        self.path = os.path.join(output_folder, WORK_FOLDER)
+        plan_path = os.path.join(self.path, _PLAN_FILE)
+        if tf.io.gfile.exists(plan_path):
+            if not resume:
+                raise InputError(f"{self.path} holds an unfinished build; go on with --resume, or delete the folder")
+            _check_plan(self.path, read_json(plan_path, "the plan"), json.loads(json.dumps(plan)))
+        else:
+            if tf.io.gfile.exists(self.path):  # what is left of a removal that was killed
+                tf.io.gfile.rmtree(self.path)
+            write_json(plan_path, plan)
+
+    def spill_path(self, chunk_id: tuple[int, int], split: str) -> str:
+        """Returns where the examples of a chunk are kept."""
+        return os.path.join(self.path, f"{_chunk_name(chunk_id)}.{split}.examples")
+
+    def shard_path(self, split: str, shard: int) -> str:
+        """Returns where a finished shard waits for the others."""
+        return os.path.join(self.path, f"{split}-{shard:05d}.tfrecord")
+
+    def chunk_counts(self, chunk_id: tuple[int, int]) -> dict | None:
+        """Returns what was counted in a chunk, None if its examples are not there yet."""
+        return self._read(_chunk_name(chunk_id))
+
+    def write_chunk_counts(self, chunk_id: tuple[int, int], counts: dict) -> None:
+        """Says that the examples of a chunk are there."""
+        self._write(_chunk_name(chunk_id), counts)
+
+    def corpus_counts(self) -> dict | None:
+        """Returns what was counted in the whole corpus, None if it was not read to its end yet."""
+        return self._read("corpus")
+
+    def write_corpus_counts(self, counts: dict) -> None:
+        """Says that the examples of every chunk are there."""
+        self._write("corpus", counts)
+
+    def shard_counts(self, split: str, shard: int) -> dict | None:
+        """Returns what was counted in a shard, None if it is not finished yet."""
+        return self._read(f"{split}-{shard:05d}")
+
+    def write_shard_counts(self, split: str, shard: int, counts: dict) -> None:
+        """Says that a shard is finished."""
+        self._write(f"{split}-{shard:05d}", counts)
+
+    def remove(self) -> None:
+        """Deletes the folder; first the plan, without which nothing in it counts."""
+        tf.io.gfile.remove(os.path.join(self.path, _PLAN_FILE))
+        tf.io.gfile.rmtree(self.path)
+
+    def _read(self, name):
+        path = os.path.join(self.path, f"{name}.json")
+        return read_json(path, "the counts") if tf.io.gfile.exists(path) else None
+
+    def _write(self, name, counts):
+        write_json(os.path.join(self.path, f"{name}.json"), counts)
+
+
+def _chunk_name(chunk_id):
+    return "chunk-{:05d}-{:06d}".format(*chunk_id)
+
+
+def _check_plan(folder, old, new):
+    for name in {**old, **new}:
+        if old.get(name) != new.get(name):
+            raise InputError(
+                f"{folder} holds an unfinished build with another {name} ({json.dumps(old.get(name))}, now "
+                f"{json.dumps(new.get(name))}); repeat the first command with --resume, or delete the folder"
+            )

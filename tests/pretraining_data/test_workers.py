@@ -1,0 +1,113 @@
+"""Worker processes change how long a build takes, and nothing else."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from albert_tf.pretraining_data.work_folder import WORK_FOLDER
+from albert_tf.pretraining_data.workers import WorkerPool
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class Doubler:
+    """A state for the pool: knows its process and what it was made with."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def double(self, number):
+        """Returns the product, and who computed it."""
+        return number * self.factor, os.getpid()
+
+    def end(self):
+        """Ends the process as a lack of memory would."""
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_one_worker_needs_no_process():
+    with WorkerPool(1, Doubler, 2) as pool:
+        assert list(pool.map("double", [(1,), (2,)])) == [(2, os.getpid()), (4, os.getpid())]
+
+
+def test_results_come_in_the_order_of_the_tasks():
+    with WorkerPool(2, Doubler, 3) as pool:
+        results = list(pool.map("double", ((number,) for number in range(50))))
+    assert [result for result, _ in results] == [3 * number for number in range(50)]
+    assert os.getpid() not in {process for _, process in results}
+
+
+def test_tasks_are_drawn_only_as_they_are_needed():
+    drawn = []
+
+    def tasks():
+        for number in range(1000):
+            drawn.append(number)
+            yield (number,)
+
+    with WorkerPool(2, Doubler, 1) as pool:
+        next(pool.map("double", tasks()))
+        assert len(drawn) < 20
+
+
+def test_killed_worker_is_an_error():
+    with pytest.raises(ChildProcessError, match="want of memory"), WorkerPool(2, Doubler, 1) as pool:
+        list(pool.map("end", [()]))
+
+
+def command(folder, tokenizer_dir, sample_corpus, **flag_values):
+    defaults = {
+        "input_file": ",".join(sample_corpus),
+        "vocab_file": f"{tokenizer_dir}/vocab.txt",
+        "output_file": folder / "train.tfrecord",
+        "num_shards": 5,
+        "max_seq_length": 64,
+        "masking": "static",
+        "dupe_factor": 3,
+    }
+    flags = [f"--{name}={value}" for name, value in (defaults | flag_values).items()]
+    return [sys.executable, str(ROOT / "create_pretraining_data.py"), *flags]
+
+
+@pytest.mark.slow
+def test_any_number_of_workers_gives_the_same_bytes_also_after_a_kill(
+    tmp_path, sample_tokenizer_dir, sample_corpus, contents_of
+):
+    def run(name, **flag_values):
+        arguments = command(tmp_path / name, sample_tokenizer_dir, sample_corpus, **flag_values)
+        return subprocess.run(arguments, check=True, capture_output=True, text=True)
+
+    run("one")
+    expected = contents_of(tmp_path / "one")
+    run("two", num_workers=2)
+    assert contents_of(tmp_path / "two") == expected
+
+    for stage in ("chunk-*.json", "train-*.json"):
+        folder = tmp_path / f"killed at {stage[:5]}"
+        arguments = command(folder, sample_tokenizer_dir, sample_corpus, num_workers=2)
+        process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not list((folder / WORK_FOLDER).glob(stage)):
+            assert process.poll() is None
+            time.sleep(0.01)
+        workers = children_of(process.pid)
+        assert len(workers) >= 2
+        process.kill()
+        process.wait()
+        deadline = time.monotonic() + 60
+        while any(pathlib.Path(f"/proc/{worker}/task").exists() for worker in workers):
+            assert time.monotonic() < deadline, "workers outlive the process that started them"
+            time.sleep(0.1)
+        assert not (folder / "manifest.json").exists()
+        run(folder.name, resume=True)
+        assert contents_of(folder) == expected
+
+
+def children_of(process_id):
+    """The processes that a process has started, but for those that only keep order (multiprocessing's tracker)."""
+    children = pathlib.Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()
+    return [child for child in children if b"spawn_main" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes()]
