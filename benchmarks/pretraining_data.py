@@ -4,9 +4,9 @@ python -m benchmarks.pretraining_data --input_file='corpus/*.txt.gz' --vocab_fil
 
 The corpus is repeated until it has the size that is asked for; every copy of a document gets a number as its first
 sentence, so that no two are equal. Every row of the table is one run of the command: static masking, one copy
-(--dupe_factor=1), length 128. Memory is the highest sum of the resident memory of all the command's processes, of which
-about 250 MB a process, TensorFlow's code, are shared. The last column compares with the original's script, which on
-this kind of machine read 0.37 MB/s.
+(--dupe_factor=1), length 128. Memory is that of the largest process (RSS), and of all the command's processes with the
+pages that they share counted once (PSS), each at its highest. The last column compares with the original's script,
+which on this kind of machine read 0.37 MB/s.
 """
 
 import os
@@ -61,19 +61,22 @@ def processes_of(process_id):
         yield from processes_of(int(child))
 
 
-def resident_bytes(process_id):
-    """Returns the sum of the resident memory of a process and all that descend from it."""
-    total = 0
+def memory(process_id):
+    """Returns the resident memory of the largest of a process and its descendants, and what all of them take, in MB."""
+    resident, shares = [0], [0]
     for process in processes_of(process_id):
         try:
-            total += int(pathlib.Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+            lines = pathlib.Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()[1:]
         except (FileNotFoundError, ProcessLookupError):
             continue
-    return total
+        sizes = {line.split(":")[0]: int(line.split()[1]) / 1000 for line in lines}
+        resident.append(sizes.get("Rss", 0))
+        shares.append(sizes.get("Pss", 0))
+    return max(resident), sum(shares)
 
 
 def measure(corpus, folder, num_workers):
-    """Runs the command and returns its seconds, CPU seconds and the highest memory in bytes."""
+    """Runs the command and returns its seconds, CPU seconds, and the two highest sizes of its memory."""
     arguments = [
         *(["taskset", "-c", "0"] if FLAGS.one_core and num_workers == 1 else []),
         sys.executable,
@@ -90,13 +93,13 @@ def measure(corpus, folder, num_workers):
     ]
     cpu_before, started = os.times(), time.monotonic()
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL)
-    highest = 0
+    highest = 0, 0
 
     def watch():
         nonlocal highest
         while process.poll() is None:
-            highest = max(highest, resident_bytes(process.pid))
-            time.sleep(0.1)
+            highest = tuple(map(max, highest, memory(process.pid)))
+            time.sleep(0.2)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -105,7 +108,7 @@ def measure(corpus, folder, num_workers):
     seconds, cpu_after = time.monotonic() - started, os.times()
     watcher.join()
     cpu = cpu_after.children_user + cpu_after.children_system - cpu_before.children_user - cpu_before.children_system
-    return seconds, cpu, highest
+    return seconds, cpu, *highest
 
 
 def main(_):
@@ -119,11 +122,11 @@ def main(_):
             size = os.path.getsize(corpus) / 1e6
             for num_workers in FLAGS.num_workers:
                 with tempfile.TemporaryDirectory(dir=folder) as output:
-                    seconds, cpu, highest = measure(corpus, output, num_workers)
+                    seconds, cpu, largest, together = measure(corpus, output, num_workers)
                 speed = size / seconds
                 print(
-                    f"{size:>10,.1f} {num_workers:>8} {seconds:>8.1f} {cpu:>7.1f} {speed:>6.1f} {highest / 1e6:>10,.0f} "
-                    f"{speed / ORIGINAL_MEGABYTES_PER_SECOND:>11.1f}",
+                    f"{size:>10,.1f} {num_workers:>8} {seconds:>8.1f} {cpu:>7.1f} {speed:>6.1f} {largest:>8,.0f} "
+                    f"{together:>6,.0f} {speed / ORIGINAL_MEGABYTES_PER_SECOND:>11.1f}",
                     flush=True,
                 )
 

@@ -231,17 +231,17 @@ def _select(group):
 
 
 def _run(pipeline, runner, work):
-    result, reason = None, None
+    """Runs the pipeline and returns what was counted in the corpus."""
     try:
-        result = pipeline.run()
-        state = result.wait_until_finish()
-    except Exception as error:  # every runner has its own
-        print("EXC", type(error), repr(str(error)))
-        raise
-
-
-def _read_counts(work, num_shards):
-    """Returns what was counted in the corpus and in each shard of each split, None where that was not finished."""
-    return work.corpus_counts(), {
-        split: [work.shard_counts(split, shard) for shard in range(number)] for split, number in num_shards.items()
-    }
+        state = pipeline.run().wait_until_finish()
+        reason = None if state == "DONE" else f"it ended as {state}"
+    except Exception as error:  # every runner has its own, and most put the worker's traceback into the message
+        _raise_corpus_error(work)
+        last_line = traceback.format_exception_only(error)[-1].strip().rpartition("\n")[2]
+        raise InputError(f"--runner={runner} failed: {last_line}; once that is mended, --resume goes on") from error
+    counts = work.shard_counts(*_CORPUS)
+    if reason or counts is None:
+        reason = reason or f"nothing came to {work.path}; the shards must be in a folder that all workers share"
+        raise InputError(f"--runner={runner} failed: {reason}")
+    work.write_corpus_counts(counts)
+    return counts

@@ -95,7 +95,7 @@ def mask_batch(
         The features with `input_ids` replaced, and `masked_lm_positions` (ascending, 0 where unused) and
         `masked_lm_ids` int32 [B, P], `masked_lm_weights` float32 [B, P] (1 where used).
     """
-    seeds = tf.unstack(tf.random.split(seed, 4))
+    seeds = tf.unstack(tf.random.split(seed, 7))
     shape = tf.shape(features["input_ids"])
     row_begins = shape[1] * tf.range(shape[0] + 1)
     ids = tf.reshape(features["input_ids"], [-1])
@@ -107,15 +107,17 @@ def mask_batch(
         starts_word = tf.equal(tf.reshape(features["token_boundary"], [-1]), 1)
     mask_budget, permutation_budget = _budgets(features["input_mask"], options)
 
-    spans = _choose_spans(maskable, starts_word, row_begins, mask_budget, options, seeds[0])
+    spans = _choose_spans(maskable, starts_word, row_begins, mask_budget, options, seeds[:2])
     chosen = spans > 0
     masked = _positions_of(chosen)
-    replacements = _draw_replacements(tf.gather(ids, masked), tf.gather(spans, masked), options, tokens, seeds[1])
+    replacements = _draw_replacements(tf.gather(ids, masked), tf.gather(spans, masked), options, tokens, seeds[2:4])
     new_ids = _replace(ids, masked, replacements)
     if options.do_permutation:
-        is_permuted = _choose_spans(maskable & ~chosen, starts_word, row_begins, permutation_budget, options, seeds[2])
+        is_permuted = _choose_spans(
+            maskable & ~chosen, starts_word, row_begins, permutation_budget, options, seeds[4:6]
+        )
         permuted = _positions_of(is_permuted > 0)
-        new_ids = _replace(new_ids, permuted, tf.gather(ids, _shuffle_in_rows(permuted, shape[1], seeds[3])))
+        new_ids = _replace(new_ids, permuted, tf.gather(ids, _shuffle_in_rows(permuted, shape[1], seeds[6])))
         chosen |= is_permuted > 0
 
     static_batch_size, static_length = features["input_ids"].shape
@@ -133,7 +135,7 @@ def mask_batch(
 
 
 def _positions_of(is_here):
-    return tf.cast(tf.where(is_here)[:, 0], tf.int32)
+    return tf.cast(tf.where(tf.reshape(is_here, [-1]))[:, 0], tf.int32)
 
 
 def _budgets(input_mask, options):
@@ -144,17 +146,16 @@ def _budgets(input_mask, options):
     return tf.minimum(wanted, options.max_predictions_per_seq - most_permuted), tf.minimum(wanted, most_permuted)
 
 
-def _choose_spans(maskable, starts_word, row_begins, budget, options, seed):
-    """Returns int32 [B * S]: the number of the span that a chosen piece belongs to, from 1, and 0 for other pieces."""
-    tile_seed, order_seed = tf.unstack(tf.random.split(seed))
+def _choose_spans(maskable, starts_word, row_begins, budget, options, seeds):
+    """Returns int32 [B * S]: 0, or for chosen pieces 1, or with replacement by span the number of theirs, from 1."""
     words, stretch_begins, stretch_ends = _find_words(maskable, starts_word)
-    tiles = _lay_tiles(words, stretch_begins, stretch_ends, row_begins, options, tile_seed)
-    order = _shuffle_tiles(tiles.row_splits, order_seed)
+    tiles = _lay_tiles(words, stretch_begins, stretch_ends, row_begins, options, seeds[0])
+    order = _shuffle_tiles(tiles.row_splits, seeds[1])
 
     # Every tile has a piece, so that no more tiles are ever taken than there is room for pieces.
     first = order[:, : options.max_predictions_per_seq]
     is_whole, room = _take_in_order(tf.gather(tiles.ends - tiles.begins, first), budget)
-    whole = tf.boolean_mask(first, is_whole)
+    whole = tf.gather(tf.reshape(first, [-1]), _positions_of(is_whole))
     num_whole = tf.reduce_sum(tf.cast(is_whole, tf.int32), axis=1, keepdims=True)
     order = tf.pad(order, [[0, 0], [0, _NUM_FILL_TILES]], constant_values=tiles.row_splits[-1])
     rest = tf.gather(order, num_whole + tf.range(_NUM_FILL_TILES), batch_dims=1)
@@ -164,7 +165,9 @@ def _choose_spans(maskable, starts_word, row_begins, budget, options, seed):
         tf.concat([tf.gather(tiles.begins, whole), rest_begins], axis=0),
         tf.concat([tf.gather(tiles.ends, whole), rest_ends], axis=0),
     )
-    numbers = 1 + tf.cast(spans.value_rowids(), tf.int32)
+    numbers = tf.ones_like(spans.values)
+    if options.replacement_unit == "span":
+        numbers += tf.cast(spans.value_rowids(), tf.int32)
     return tf.math.unsorted_segment_sum(numbers, spans.values, tf.size(maskable))
 
 
@@ -287,18 +290,17 @@ def _choose_words(words, tiles, rest, room, options):
         fits = tf.cast(candidates, tf.float32) <= left
         is_taken, left = _take_in_order(tf.where(fits, candidates, 0), left)
         candidates = tf.where(fits & is_taken, too_large, candidates)
-    is_filler = tf.not_equal(candidates, sizes) & ~is_leading
-    filler_begins = tf.boolean_mask(begins, is_filler)
-    filler_ends = filler_begins + tf.boolean_mask(sizes, is_filler)
+    fillers = _positions_of(tf.not_equal(candidates, sizes) & ~is_leading)
+    filler_begins = tf.gather(tf.reshape(begins, [-1]), fillers)
+    filler_ends = filler_begins + tf.gather(tf.reshape(sizes, [-1]), fillers)
     return tf.concat([begins[:, 0], filler_begins], axis=0), tf.concat([leading_ends, filler_ends], axis=0)
 
 
-def _draw_replacements(ids, spans, options, tokens, seed):
+def _draw_replacements(ids, spans, options, tokens, seeds):
     """Returns int32, what masked pieces become, of which the ids and the numbers of the spans are given."""
-    fate_seed, piece_seed = tf.unstack(tf.random.split(seed))
     units = spans if options.replacement_unit == "span" else tf.range(tf.size(ids))
-    fates = tf.gather(tf.random.stateless_uniform([tf.reduce_max(tf.pad(units, [[0, 1]])) + 1], fate_seed), units)
-    random_index = tf.random.stateless_uniform(tf.shape(ids), piece_seed, 0, len(tokens.real_piece_ids), tf.int32)
+    fates = tf.gather(tf.random.stateless_uniform([tf.reduce_max(tf.pad(units, [[0, 1]])) + 1], seeds[0]), units)
+    random_index = tf.random.stateless_uniform(tf.shape(ids), seeds[1], 0, len(tokens.real_piece_ids), tf.int32)
     random_ids = tf.gather(tf.constant(tokens.real_piece_ids), random_index)
     replacements = tf.where(fates < MASK_SHARE + KEEP_SHARE, ids, random_ids)
     return tf.where(fates < MASK_SHARE, tokens.mask_id, replacements)

@@ -30,9 +30,12 @@ class WorkerPool:
         if num_workers == 1:
             self._state = make_state(*arguments)
         else:
-            # TensorFlow has threads, which don't survive a fork.
+            # TensorFlow's threads don't survive a fork, so this process can't be forked. The fork server has imported
+            # TensorFlow and not used it: its children start at once and share what the import has put into memory.
+            context = multiprocessing.get_context("forkserver")
+            context.set_forkserver_preload([make_state.__module__])
             self._executor = concurrent.futures.ProcessPoolExecutor(
-                num_workers, multiprocessing.get_context("spawn"), _start_worker, (make_state, arguments)
+                num_workers, context, _start_worker, (make_state, arguments)
             )
 
     def map(self, method: str, tasks: collections.abc.Iterable[tuple]) -> collections.abc.Iterator:

@@ -80,7 +80,7 @@ def test_only_a_line_of_nothing_but_spaces_ends_a_document(write, num_spaces):
     spaces = " " * num_spaces
     text = f"하나\n{spaces}둘{spaces}\n셋\n{spaces}\n넷{spaces}다섯"
     [first, second] = CorpusReader([write(text.encode())]).documents()
-    assert first == ["하나", "둘", "셋"] and "".join(second).split() == ["넷", "다섯"]
+    assert first == ["하나", "둘", "셋"] and " ".join(second).split() == ["넷", "다섯"]
 
 
 @given(

@@ -61,12 +61,12 @@ def test_lines_of_a_document_over_the_limit_are_cut(write):
 
 def test_line_too_long_for_memory_is_bad(write, monkeypatch):
     monkeypatch.setattr(corpus_formats, "MAX_BYTES_PER_JSON_LINE", 3 << 20)
-    lines = [{"text": "하나"}, {"text": "가" * 600_000}, {"text": "나" * 1_500_000}, {"text": "둘"}]
+    lines = [{"text": "하나"}, {"text": "가" * 400_000}, {"text": "나" * 1_500_000}, {"text": "둘"}]
     path = write(lines)
     with pytest.raises(InputError, match=f"{path}, line 3: longer than 3 MB; cut the document up, or pass --on_bad"):
         list(CorpusReader([path]).lines())
     reader = CorpusReader([path], "replace")
-    assert ["".join(document) for document in reader.documents()] == ["하나", "가" * 600_000, "둘"]
+    assert ["".join(document) for document in reader.documents()] == ["하나", "가" * 400_000, "둘"]
     assert reader.num_bad_lines == 1
 
 

@@ -5,6 +5,7 @@ import json
 import shutil
 
 import pytest
+import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
@@ -37,9 +38,11 @@ def folder(dynamic_shards, tmp_path):
 def find(config):
     """Calls `find_shards` with lists for strings and None for what is left out."""
 
-    def call(input_file, held_out_file=None, max_seq_length=None, max_predictions_per_seq=None, config=config):
-        patterns = [[str(pattern)] if pattern else [] for pattern in (input_file, held_out_file)]
-        return find_shards(*patterns, max_seq_length, max_predictions_per_seq, config)
+    def call(input_file, held_out_file=None, config=config, on_damaged_shard="fail", **lengths):
+        lengths = {"max_seq_length": None, "max_predictions_per_seq": None, **lengths}
+        input_file = input_file if isinstance(input_file, list) else [input_file]
+        patterns = [[str(pattern) for pattern in given if pattern] for given in (input_file, [held_out_file])]
+        return find_shards(*patterns, **lengths, config=config, on_damaged_shard=on_damaged_shard)
 
     return call
 
@@ -52,12 +55,42 @@ def refuses(message, call, *arguments, **options):
     assert not str(failure.value).endswith(".")
 
 
+@pytest.fixture
+def edit_manifest(folder):
+    """Changes the manifest of `folder`: calls a function with it."""
+
+    def edit(change):
+        path = folder / "manifest.json"
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        change(manifest)
+        path.write_text(json.dumps(manifest), encoding="utf-8")
+
+    return edit
+
+
+def without_sizes(manifest):
+    """Makes a manifest such as older versions wrote."""
+    for split in manifest["splits"].values():
+        del split["bytes_per_shard"]
+
+
+def change_byte(path, position):
+    """Changes a byte; a negative position counts from the end."""
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.write_bytes(content)
+
+
 def test_manifest_and_tokenizer_say_how_to_read(find, dynamic_shards, tiny_tokenizer):
     found = find(dynamic_shards.folder / "*.tfrecord")
     assert found.train_paths == dynamic_shards.train_paths
     assert found.held_out_paths == dynamic_shards.held_out_paths
     assert found.tokenizer.identity == tiny_tokenizer.identity
     assert found.manifest["splits"].keys() == {"train", "held_out"}
+    assert found.examples_per_shard == [
+        sum(1 for _ in tf.data.TFRecordDataset(path)) for path in dynamic_shards.train_paths
+    ]
+    assert found.damage == {}
     assert (found.train_options.is_static, found.held_out_options.is_static) == (False, True)
     assert found.train_options.max_seq_length == found.held_out_options.max_seq_length == 32
     assert found.train_options.masking_tokens.mask_id == tiny_tokenizer.vocabulary.id_of("[MASK]")
@@ -65,26 +98,43 @@ def test_manifest_and_tokenizer_say_how_to_read(find, dynamic_shards, tiny_token
     assert len(list(eval_dataset(found.held_out_paths, found.held_out_options, 1000))) == 1
 
 
-def test_masking_follows_the_options_the_shards_were_made_with(find, build_shards, random_documents, tmp_path):
-    shards = build_shards(tmp_path, random_documents(30), max_predictions_per_seq=3)
-    path = shards.folder / "manifest.json"
-    manifest = json.loads(path.read_text(encoding="utf-8"))
-    manifest["options"]["masking_options"] |= {"masked_lm_prob": 0.4, "ngram": 2, "do_whole_word_mask": False}
-    path.write_text(json.dumps(manifest), encoding="utf-8")
-    options = find(shards.train_paths[0]).train_options.masking_options
-    assert dataclasses.asdict(options) == {
-        "max_predictions_per_seq": 3,
-        "masked_lm_prob": 0.4,
-        "ngram": 2,
-        "favor_shorter_ngram": True,
-        "do_whole_word_mask": False,
-    }
+def test_masking_follows_the_options_the_shards_were_made_with(find, folder, edit_manifest):
+    changed = {"masked_lm_prob": 0.4, "ngram": 2, "do_whole_word_mask": False}
+    edit_manifest(lambda manifest: manifest["options"]["masking_options"].update(changed))
+    options = dataclasses.asdict(find(folder / "train*").train_options.masking_options)
+    assert {name: options[name] for name in changed} == changed
+    assert options["max_predictions_per_seq"] == 5
+    edit_manifest(lambda manifest: manifest["options"]["masking_options"].update(of_tomorrow=True))
+    refuses(
+        "manifest.json, of version .*, has masking_options that this version .* doesn't know", find, folder / "train*"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sentence_pair", "has_pairs"),
+    [(None, True), ("order", True), ("next", True), ("none", False), ("full_sentences", False)],
+)
+def test_manifest_says_whether_examples_are_pairs(find, folder, edit_manifest, sentence_pair, has_pairs):
+    def change(manifest):
+        manifest["options"].pop("sentence_pair", None)
+        if sentence_pair:
+            manifest["options"]["sentence_pair"] = sentence_pair
+
+    edit_manifest(change)
+    assert find(folder / "train*").has_pairs is has_pairs
 
 
 def test_held_out_file_takes_the_place_of_the_manifests(find, dynamic_shards, static_shards):
     found = find(dynamic_shards.train_paths[0], static_shards.held_out_paths[0])
     assert found.train_paths == dynamic_shards.train_paths[:1]
     assert found.held_out_paths == static_shards.held_out_paths
+
+
+def test_held_out_shards_of_another_tokenizer_are_refused(find, folder, static_shards, tmp_path, tiny_tokenizer):
+    other = shutil.copytree(static_shards.folder, tmp_path / "other")
+    KoreanWordPieceTokenizer(tiny_tokenizer.vocabulary, lower_case=False).save(other)
+    message = f"--held_out_file: the shards beside {other}/tokenizer.json were made with that tokenizer"
+    refuses(message, find, folder / "train*", other / "held_out.tfrecord")
 
 
 def test_shards_without_held_out_examples_have_none(find, build_shards, random_documents, tmp_path):
@@ -105,6 +155,7 @@ def bare_folder(static_shards, tmp_path):
 def test_bare_masked_shards_are_read_as_the_flags_say(find, bare_folder):
     found = find(bare_folder / "*", max_seq_length=32, max_predictions_per_seq=5)
     assert (found.tokenizer, found.manifest, found.held_out_paths) == (None, {}, [])
+    assert (found.examples_per_shard, found.has_pairs) == (None, True)
     assert found.train_options.is_static
     assert next(iter(train_dataset(found.train_paths, found.train_options, 2, 1)))["input_ids"].shape == [2, 32]
 
@@ -131,6 +182,15 @@ def test_model_of_another_vocabulary_size_is_refused(find, folder, config, with_
     refuses(message, find, folder / "train*", max_seq_length=32, max_predictions_per_seq=5, config=wrong)
 
 
+def test_manifest_alone_knows_the_vocabulary_size_too(find, static_shards, config, tmp_path):
+    folder = shutil.copytree(static_shards.folder, tmp_path / "data")
+    (folder / "tokenizer.json").unlink()
+    assert find(folder / "train*").tokenizer is None
+    wrong = dataclasses.replace(config, vocab_size=30000)
+    message = f"30000, but {folder}/manifest.json has {config.vocab_size} pieces"
+    refuses(message, find, folder / "train*", config=wrong)
+
+
 def test_sequences_longer_than_the_models_positions_are_refused(find, folder, config):
     short = dataclasses.replace(config, max_position_embeddings=16)
     refuses("sequences of 32, but .*max_position_embeddings is 16", find, folder / "train*", config=short)
@@ -140,6 +200,34 @@ def test_missing_shards_are_refused(find, folder):
     refuses(f"--input_file: no file matches {folder}/gone\\*", find, folder / "gone*")
     refuses("--input_file: no file given", find, None)
     refuses(f"--input_file: {folder}/held_out.tfrecord names held-out shards only", find, folder / "held_out.tfrecord")
+
+
+def test_shard_that_the_manifest_lists_must_be_there(find, folder):
+    (folder / "train-00001-of-00003.tfrecord").unlink()
+    refuses("train-00001-of-00003.tfrecord is missing, but .*/manifest.json lists it", find, folder / "train*")
+
+
+def test_shard_that_the_manifest_does_not_list_is_refused(find, folder, dynamic_shards):
+    shutil.copy(folder / "train-00001-of-00003.tfrecord", folder / "train-00007-of-00008.tfrecord")
+    refuses("--input_file: .*/train-00007-of-00008.tfrecord is not among the shards", find, folder / "train*")
+    two_builds = [dynamic_shards.train_paths[0], folder / "train-00000*"]
+    refuses(f"{folder}/train-00000-of-00003.tfrecord is not among .* {dynamic_shards.folder}/m", find, two_builds)
+
+
+def test_some_of_the_shards_may_be_chosen(find, folder):
+    found = find(folder / "train-0000[12]*")
+    assert [path[-23:-18] for path in found.train_paths] == ["00001", "00002"]
+    assert found.examples_per_shard == found.manifest["splits"]["train"]["examples_per_shard"][1:]
+
+
+def test_unfinished_build_is_refused(find, folder):
+    (folder / "create_pretraining_data.unfinished").mkdir()
+    assert find(folder / "train*"), "the manifest vouches for the shards of an earlier build"
+    (folder / "manifest.json").unlink()
+    message = f"{folder} holds shards of an unfinished build; run create_pretraining_data.py once more, with --resume"
+    refuses(message, find, folder / "train*")
+    refuses(message, find, folder / "none of these is there yet*")
+    refuses(message, find, folder.parent / "d*" / "train*")
 
 
 def test_missing_held_out_shards_are_refused(find, folder):
@@ -179,9 +267,58 @@ def test_vocabulary_swapped_under_its_tokenizer_is_refused(find, folder, tiny_to
         ("held_out.tfrecord", b"text" * 20, "held_out.tfrecord is not a TFRecord file"),
     ],
 )
-def test_damaged_file_is_named(find, folder, name, content, message):
+def test_damaged_file_is_named(find, folder, edit_manifest, name, content, message):
+    edit_manifest(without_sizes)
     (folder / name).write_bytes(content)
     refuses(message, find, folder / "train*")
+
+
+@pytest.mark.parametrize("on_damaged_shard", ["fail", "skip"])
+def test_shard_of_another_size_is_damaged(find, folder, on_damaged_shard):
+    path = folder / "train-00001-of-00003.tfrecord"
+    records = list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
+    size = path.stat().st_size
+    with tf.io.TFRecordWriter(str(path)) as writer:  # cut between two records, which no checksum tells
+        for record in records[:-1]:
+            writer.write(record)
+    reason = f"{path.stat().st_size:,} bytes instead of {size:,}"
+    if on_damaged_shard == "fail":
+        refuses(f"damaged: {path} \\({reason}\\); .*--on_damaged_shard=skip", find, folder / "train*")
+    else:
+        assert find(folder / "train*", on_damaged_shard="skip").damage == {str(path): reason}
+
+
+@pytest.mark.parametrize("with_sizes", [True, False])
+def test_damaged_shards_are_left_out_on_request(find, folder, edit_manifest, with_sizes):
+    if not with_sizes:
+        edit_manifest(without_sizes)
+    paths = sorted(folder.glob("train*"))
+    number = sum(1 for _ in tf.data.TFRecordDataset(str(paths[2])))
+    change_byte(paths[2], -1)
+    found = find(folder / "train*", on_damaged_shard="skip")
+    assert found.damage == {str(paths[2]): f"record {number} can't be read"}
+    assert found.train_paths == list(map(str, paths[:2]))
+    assert found.examples_per_shard == found.manifest["splits"]["train"]["examples_per_shard"][:2]
+
+    change_byte(paths[0], 30)
+    change_byte(paths[1], 30)
+    message = f"damaged: {paths[0]} .record 1 can't be read., {paths[1]} .* {paths[2]} "
+    refuses(message, find, folder / "train*", on_damaged_shard="skip")
+
+
+def test_bare_shards_are_read_through_on_request(find, bare_folder):
+    (path,) = bare_folder.iterdir()
+    change_byte(path, -1)
+    lengths = {"max_seq_length": 32, "max_predictions_per_seq": 5}
+    assert find(path, **lengths), "only the first record is read"
+    refuses(f"damaged: {path} .record ", find, path, **lengths, on_damaged_shard="skip")
+
+
+@pytest.mark.parametrize("on_damaged_shard", ["fail", "skip"])
+def test_evaluation_leaves_no_shard_out(find, folder, on_damaged_shard):
+    path = folder / "held_out.tfrecord"
+    path.write_bytes(path.read_bytes()[:-3])
+    refuses(f"damaged: {path} \\(", find, folder / "train*", on_damaged_shard=on_damaged_shard)
 
 
 def test_manifest_of_something_else_is_ignored_where_it_says_nothing(find, bare_folder):

@@ -67,9 +67,9 @@ class TinyRun:
             optimizer = make_optimizer(optimizer, named_variables(model), SCHEDULE)
         return cls(strategy, model, optimizer, tf.Variable(0, dtype=tf.int64, trainable=False))
 
-    def take_steps(self, examples: dict[str, np.ndarray], batch_size: int) -> dict[str, float]:
+    def take_steps(self, examples: dict[str, np.ndarray], batch_size: int, has_pairs: bool = True) -> dict[str, float]:
         """Trains on the examples in order and returns the averages that the loop would report."""
-        task = PretrainingTask()
+        task = PretrainingTask(has_pairs)
         with self.strategy.scope():
             sums = MetricSums((*task.loss_names, *task.metric_names, "gradient_norm"))
         step_function = make_train_function(

@@ -1,0 +1,157 @@
+"""Documents come out of Parquet files, one a row, in bounded memory, and what is no text is named."""
+
+import sys
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.pretraining_data.corpus import CorpusReader, read_chunks
+
+
+@pytest.fixture
+def pyarrow():
+    module = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet")
+    return module
+
+
+@pytest.fixture
+def write(tmp_path, pyarrow):
+    """Writes columns and returns the path."""
+
+    def write_file(columns, name="corpus.parquet", **options):
+        path = str(tmp_path / name)
+        pyarrow.parquet.write_table(pyarrow.table(columns), path, **options)
+        return path
+
+    return write_file
+
+
+def test_each_row_is_a_document_and_its_lines_are_sentences(write):
+    path = write({"id": [1, 2, 3, 4], "text": ["하나\n둘 \n\n셋", " \n", "", "넷\r\n다섯"]})
+    reader = CorpusReader([path])
+    assert list(reader.documents()) == [["하나", "둘", "셋"], ["넷", "다섯"]]
+    assert reader.num_bad_lines == 0
+
+
+@pytest.mark.parametrize("as_type", ["string", "large_string", "string_view", "dictionary"])
+def test_every_type_of_text_is_read(write, pyarrow, as_type):
+    texts = pyarrow.array(["하나", "둘", "하나"])
+    texts = texts.dictionary_encode() if as_type == "dictionary" else texts.cast(getattr(pyarrow, as_type)())
+    path = write({"text": texts})
+    assert pyarrow.parquet.read_schema(path).field("text").type == texts.type
+    assert list(CorpusReader([path]).sentences()) == ["하나", "둘", "하나"]
+
+
+@pytest.mark.parametrize("name", ["본문", "a.b", "text"])
+def test_text_is_in_the_column_that_is_named(write, name):
+    columns = {"other": ["가"], "text.more": ["나"], "a": [{"b": "다"}]}
+    path = write({**columns, name: ["하나"]})
+    assert list(CorpusReader([path], text_field=name).documents()) == [["하나"]]
+
+
+def test_row_groups_and_batches_do_not_matter(write):
+    texts = [f"{number}번" for number in range(1_000)]
+    for row_group_size in (1, 100, 999, 1_000):
+        path = write({"text": texts}, row_group_size=row_group_size)
+        assert [document for [document] in CorpusReader([path]).documents()] == texts
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ({"body": ["가"], "id": [1]}, 'has no column "text"; name one of body, id by --text_field'),
+        ({"text": [1]}, ': column "text" holds int64, not text; name a column of strings by --text_field'),
+        ({"text": [["가"]]}, ': column "text" holds list<element: string>, not text'),
+        ({"text": [b"a"]}, ': column "text" holds binary, not text'),
+        ({"text": [{"text": "가"}]}, ': column "text" holds struct<text: string>, not text'),
+    ],
+    ids=["missing", "number", "list", "bytes", "struct"],
+)
+def test_column_without_text_is_named(write, column, message):
+    path = write(column)
+    with pytest.raises(InputError) as failure:
+        list(CorpusReader([path], on_bad_text="skip").lines())
+    assert str(failure.value).removeprefix(path).strip().startswith(message.strip())
+
+
+def test_null_fails_with_file_row_and_flag(write):
+    path = write({"text": ["하나"] * 200 + [None]})
+    with pytest.raises(InputError) as failure:
+        list(CorpusReader([path]).lines())
+    assert str(failure.value).startswith(f'{path}, row 201: null instead of text in column "text"; fill it in')
+    assert "--on_bad_text=skip to leave such rows out" in str(failure.value)
+
+
+@pytest.mark.parametrize("on_bad_text", ["skip", "replace"])
+def test_bad_rows_are_skipped_or_mended_and_counted(write, pyarrow, on_bad_text):
+    values = ["하나".encode(), None, b"\xff" + "둘".encode(), "셋".encode()]
+    # pyarrow lets bytes pass for a string unchecked, and so do the writers of other libraries.
+    binary = pyarrow.array(values, pyarrow.binary())
+    texts = pyarrow.StringArray.from_buffers(len(binary), binary.buffers()[1], binary.buffers()[2], binary.buffers()[0])
+    reader = CorpusReader([write({"text": texts})], on_bad_text)
+    mended = ["\ufffd둘"] if on_bad_text == "replace" else []
+    assert list(reader.sentences()) == ["하나", *mended, "셋"]
+    assert reader.num_bad_lines == 2
+
+
+def test_column_of_nulls_alone_is_bad_rows(write, pyarrow):
+    reader = CorpusReader([write({"text": pyarrow.nulls(3, pyarrow.string())})], "skip")
+    assert not list(reader.documents()) and reader.num_bad_lines == 3
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-20], lambda content: b"text", lambda content: b""])
+def test_file_that_is_no_parquet_is_named(tmp_path, write, damage):
+    with open(write({"text": ["하나"] * 100}), "rb") as file:
+        content = damage(file.read())
+    path = tmp_path / "damaged.parquet"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=f"can't read {path}: not a whole Parquet file") as failure:
+        list(CorpusReader([str(path)]).lines())
+    assert "\n" not in str(failure.value)
+
+
+def test_damage_inside_is_found(tmp_path, write):
+    with open(write({"text": [f"{number}번 문서" for number in range(5_000)]}), "rb") as file:
+        content = bytearray(file.read())
+    content[2_000:12_000] = bytes(10_000)
+    path = tmp_path / "damaged.parquet"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=f"can't read {path}: not a whole Parquet file"):
+        list(CorpusReader([str(path)]).lines())
+
+
+def test_missing_library_is_named(tmp_path, monkeypatch):
+    path = tmp_path / "corpus.parquet"
+    path.write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(InputError, match=r"corpus.parquet needs pyarrow.*; pip install albert_tf\[parquet\]$"):
+        list(CorpusReader([str(path)]).lines())
+
+
+def test_file_that_went_away_is_named(tmp_path, pyarrow):
+    with pytest.raises(InputError, match=f"can't read {tmp_path}/gone.parquet"):
+        list(CorpusReader([f"{tmp_path}/gone.parquet"]).lines())
+
+
+def test_reads_what_is_on_no_disk(write):
+    tf.io.gfile.makedirs("ram://parquet")
+    tf.io.gfile.copy(write({"text": ["하나", "둘"]}), "ram://parquet/corpus.parquet", overwrite=True)
+    assert list(CorpusReader(["ram://parquet/corpus.parquet"]).documents()) == [["하나"], ["둘"]]
+
+
+def test_row_group_of_any_size_never_fills_the_memory(write, pyarrow):
+    texts = [f"{number}번 문서: " + "가나다라 " * 1_000 for number in range(6_000)]
+    path = write({"text": texts}, row_group_size=len(texts), compression="snappy", use_dictionary=False)
+    size = sum(len(text.encode()) for text in texts)
+    assert size > 75e6 and pyarrow.parquet.ParquetFile(path).num_row_groups == 1
+    del texts
+    pool = pyarrow.proxy_memory_pool(pyarrow.default_memory_pool())
+    before = pyarrow.default_memory_pool()
+    pyarrow.set_memory_pool(pool)
+    try:
+        assert sum(chunk.num_bytes for chunk in read_chunks(path)) == size
+    finally:
+        pyarrow.set_memory_pool(before)
+    assert pool.max_memory() < 30e6

@@ -1,0 +1,106 @@
+"""run_pretraining.py and the state of its data: damaged shards, examples without pairs."""
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+
+@pytest.fixture
+def data(shards, tmp_path):
+    """A copy of the shards, to break: training shards a, b and c with the same examples, and no manifest."""
+    folder = shutil.copytree(shards, tmp_path / "data")
+    (folder / "manifest.json").unlink()
+    for name in "bc":
+        shutil.copy(folder / "train.tfrecord", folder / f"train-{name}.tfrecord")
+    (folder / "train.tfrecord").rename(folder / "train-a.tfrecord")
+    return folder
+
+
+@pytest.fixture
+def pretrain(run_script, data, config_file, tmp_path):
+    """Runs the script for an epoch; flags may be replaced."""
+
+    def run(**changes):
+        flag_values = {
+            "input_file": data / "train*.tfrecord",
+            "albert_config_file": config_file,
+            "output_dir": tmp_path / "run",
+            "max_seq_length": 32,
+            "max_predictions_per_seq": 5,
+            "train_batch_size": 8,
+            "num_train_steps": 3 * count_records(data / "train-a.tfrecord") // 8,
+            "num_warmup_steps": 1,
+            "save_checkpoints_steps": 1,
+            "iterations_per_loop": 1,
+        }
+        return run_script("run_pretraining.py", **{**flag_values, **changes})
+
+    return run
+
+
+def count_records(path):
+    return sum(1 for _ in tf.data.TFRecordDataset(str(path)))
+
+
+def test_shard_that_is_damaged_stops_training_and_can_be_left_out(pretrain, data, tmp_path):
+    number = count_records(data / "train-b.tfrecord")
+    content = (data / "train-b.tfrecord").read_bytes()
+    (data / "train-b.tfrecord").write_bytes(content[:-1])
+
+    stopped = pretrain()
+    assert stopped.code == 1
+    named = f"{data}/train-b.tfrecord (record {number} can't be read)"
+    assert stopped.errors.startswith(f"error: damaged: {named}; ")
+    assert stopped.errors.count("\n") == 1
+
+    # The run that came upon it goes on without it.
+    resumed = pretrain(on_damaged_shard="skip")
+    assert (resumed.code, resumed.errors) == (0, "")
+    assert f"warning: training leaves out 1 of 3 shards, which are damaged: {named}\n" in resumed.output
+    assert re.search(rf"^restored {tmp_path}/run/model.ckpt-\d+$", resumed.output, re.MULTILINE)
+
+    # The others are all that it reads.
+    (data / "train-b.tfrecord").write_bytes(content)
+    apart = tmp_path / "apart"
+    apart.mkdir()
+    for name in ("train-a.tfrecord", "train-c.tfrecord", "tokenizer.json", "vocab.txt"):
+        shutil.copy(data / name, apart)
+    for run in ("without", "skipped"):
+        if run == "skipped":
+            (data / "train-b.tfrecord").write_bytes(content[:-1])
+        folder = {"without": apart, "skipped": data}[run]
+        changes = {"input_file": folder / "train*.tfrecord", "on_damaged_shard": "skip", "num_train_steps": 3}
+        assert pretrain(output_dir=tmp_path / run, **changes).code == 0
+    first, second = (
+        tf.train.load_checkpoint(str(tmp_path / run)).get_tensor(
+            "model/encoder/pooler/kernel/.ATTRIBUTES/VARIABLE_VALUE"
+        )
+        for run in ("without", "skipped")
+    )
+    np.testing.assert_array_equal(first, second)
+
+
+def test_held_out_shard_that_is_damaged_stops_evaluation(pretrain, data, tmp_path):
+    content = bytearray((data / "held_out.tfrecord").read_bytes())
+    content[-1] ^= 1
+    (data / "held_out.tfrecord").write_bytes(content)
+    result = pretrain(held_out_file=data / "held_out.tfrecord", do_eval=True)
+    assert result.code == 1
+    assert result.errors.startswith(f"error: damaged: {data}/held_out.tfrecord (record ")
+
+
+def test_examples_without_pairs_have_no_sentence_order(pretrain, shards, tmp_path):
+    folder = shutil.copytree(shards, tmp_path / "single")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["options"]["sentence_pair"] = "none"
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    result = pretrain(input_file=folder / "train.tfrecord", do_eval=True, num_train_steps=2)
+    assert (result.code, result.errors) == (0, "")
+    assert "sentence_order" not in result.output
+    results = json.loads((tmp_path / "run" / "eval_results.json").read_text())
+    assert results.keys() == {"global_step", "loss", "masked_lm_loss", "masked_lm_accuracy"}
+    assert results["loss"] == results["masked_lm_loss"]
