@@ -26,7 +26,9 @@ setup(
     ],
     extras_require={
         "vocab": ["tokenizers>=0.20,<0.24", "kiwipiepy>=0.24,<0.25"],
+        "parquet": ["pyarrow>=15,<27"],
         "plot": ["matplotlib>=3.8"],
+        "beam": ["apache-beam>=2.77,<3"],
         "keras2": ["tf-keras>=2.19,<2.22"],
         "tpu": ["tensorflow-tpu>=2.19,<2.22"],
         "tpu-compile": ["jax>=0.6", "libtpu"],

@@ -1,18 +1,20 @@
 """The builder as an Apache Beam pipeline, for a corpus that is too much for one machine.
 
-The same functions as in `builder` run on whatever engine Beam runs on, and give the same bytes. Between the passes the
-engine brings the examples of a shard together, so that there are no spill files; a shard is held in one worker's memory.
-All workers read the corpus from, and write the shards to, folders that they share.
+The functions of the builder run on whatever engine Beam runs on, and give the same bytes. The engine brings the
+examples of a shard together, in place of spill files; so a shard is held in one worker's memory. All workers read the
+corpus from, and write the shards to, folders that they share.
 
-The graph keeps to what every runner has: no side inputs, one output a step, and files that are written by plain
-functions. All of it leads into one last step, because Dask runs nothing else.
+The graph keeps to what every runner has: steps with one output and no side input, and files written by plain functions.
+It ends in one step, because Dask's runner does nothing that doesn't lead into the last.
 """
 
 import collections
 import contextlib
 import dataclasses
 import functools
+import io
 import os
+import traceback
 import uuid
 
 import numpy as np
@@ -30,13 +32,13 @@ from albert_tf.pretraining_data.shard_writer import ShardWriter, masking_tokens
 from albert_tf.pretraining_data.work_folder import WorkFolder
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
-# Short names of runners. Beam's own DirectRunner would first download another one, Prism.
+# Names for runners whose full name is long. What Beam itself calls DirectRunner would first download another, Prism.
 RUNNERS = {
     "DirectRunner": "apache_beam.runners.portability.fn_api_runner.FnApiRunner",
     "DaskRunner": "apache_beam.runners.dask.dask_runner.DaskRunner",
 }
 
-_CORPUS = ("corpus", 0)  # where a shard has its split and number
+_CORPUS = ("corpus", 0)  # what was counted in the corpus travels like a shard
 _ERROR_FILE = "error-"
 
 
@@ -53,47 +55,47 @@ def run_on_beam(
     """Builds the same shards as `builder.build`, and manifest.json and the tokenizer beside them.
 
     Args:
-        reader: The documents; every worker must be able to read the files.
+        reader: The documents, in files that every worker can read.
         tokenizer: Tokenizer whose vocabulary holds every special token.
         options: How to make examples.
         train_paths: Shards for training, all in one folder that every worker can write to.
         held_out_paths: Shards for evaluation, in the same folder; none if `options.held_out_fraction` is 0.
         runner: A name in `RUNNERS`, one that Beam knows, or the full name of a class.
         pipeline_arguments: Beam's and the runner's own, such as "--dask_npartitions=8".
-        resume: Go on with a build of the same input and options that was stopped; finished shards are kept.
+        resume: Go on with a build of the same input and options that was stopped. The corpus is read again if not all
+            shards were finished; finished ones are kept.
 
     Returns:
         The manifest.
 
     Raises:
-        InputError: The corpus can't be read or gives no examples for some shard; nothing is left then. Or the runner is
-            not there, an unfinished build is in the way, or the pipeline failed; `resume` goes on then.
+        InputError: The corpus can't be read or gives no examples for some shard; nothing is left then. Or the runner
+            can't be used, an unfinished build is in the way, or the pipeline failed; `resume` goes on then.
     """
     masking_tokens(tokenizer)  # before any work: the vocabulary holds what is needed
     if not held_out_paths:
         options = dataclasses.replace(options, held_out_fraction=0.0)
-    # Workers may stand in other folders.
+    # Workers may run in another folder.
     reader = dataclasses.replace(reader, paths=list(map(_absolute, reader.paths)))
-    shards = {TRAIN: list(map(_absolute, train_paths))}
-    if held_out_paths:
-        shards[HELD_OUT] = list(map(_absolute, held_out_paths))
-    pipeline = _make_pipeline(runner, pipeline_arguments)
+    shards = {TRAIN: train_paths, **({HELD_OUT: held_out_paths} if held_out_paths else {})}
+    shards = {split: list(map(_absolute, paths)) for split, paths in shards.items()}
     folder = os.path.dirname(shards[TRAIN][0])
+    pipeline = _make_pipeline(runner, pipeline_arguments)
     try:
-        # The two engines keep different things in the folder, and can't go on with each other's.
+        # The local builder leaves other files, so that neither can go on with what the other has begun.
         work = WorkFolder(folder, {**make_plan(reader, tokenizer, options, shards), "engine": "Beam"}, resume)
         tokenizer.save(work.path)
-        num_shards = {split: len(paths) for split, paths in shards.items()}
-        _add_steps(pipeline, reader, options, PipelineSteps(work, tokenizer.identity, options, num_shards))
-        _run(pipeline, runner, work)
-        counts, shard_counts = _read_counts(work, num_shards)
+        counts = work.corpus_counts()
+        if counts is None:
+            num_shards = {split: len(paths) for split, paths in shards.items()}
+            _add_steps(pipeline, reader, options, PipelineSteps(work, tokenizer.identity, options, num_shards))
+            counts = _run(pipeline, runner, work)
         counts = collections.Counter(counts)
-        examples_per_shard = {split: [(shard or {}).get("examples", 0) for shard in shard_counts[split]] for split in shards}
-        try:
-            check_counts(reader, options, counts, examples_per_shard)
-        except InputError:
-            work.remove()
-            raise
+        shard_counts = {
+            split: [work.shard_counts(split, shard) or {"examples": 0} for shard in range(len(paths))]
+            for split, paths in shards.items()
+        }
+        _check_counts(reader, options, work, counts, shard_counts)
         return publish(reader, tokenizer, options, shards, work, counts, shard_counts)
     except (OSError, tf.errors.OpError) as error:
         reason = error.message if isinstance(error, tf.errors.OpError) else error
@@ -104,12 +106,12 @@ def run_on_beam(
 class PipelineSteps:
     """What workers do.
 
-    An engine may try a step again, on another worker too and even while the first attempt is under way; the result is
-    the same, and whoever finishes last replaces it.
+    An engine may repeat a step, also on another worker while the first attempt is still under way: every attempt gives
+    the same, and a file takes its place when it is whole.
 
     Attributes:
         work: The folder of the build.
-        tokenizer_identity: Identity of the tokenizer in it.
+        tokenizer_identity: Identity of the tokenizer that is in it.
         options: How to make examples.
         num_shards: Number of shards of each split.
     """
@@ -121,17 +123,17 @@ class PipelineSteps:
 
     def read(self, file_index, reader):
         """Yields (chunk id, (documents, counts)) for each chunk of a file."""
-        with self._telling_errors(file_index):
+        with self._leaving_errors(file_index):
             for documents, chunk in read_documents(reader, file_index):
                 counts = collections.Counter()
                 count_chunk(chunk, counts)
                 yield documents.chunk_id, (documents, counts)
 
     def make_examples(self, chunk):
-        """Yields ((split, shard), (chunk id, columns of examples)) for the shards of a chunk's examples, and counts."""
+        """Yields ((split, shard), (chunk id, columns of examples)) for shards, and (_CORPUS, (chunk id, counts))."""
         chunk_id, (documents, counts) = chunk
         if documents.texts:
-            with self._telling_errors(chunk_id[0]):
+            with self._leaving_errors(chunk_id[0]):
                 examples, example_counts = self._load(ExampleMaker).make(documents)
             counts = counts + example_counts
             for split, num_shards in self.num_shards.items():
@@ -140,26 +142,30 @@ class PipelineSteps:
         yield _CORPUS, (chunk_id, counts)
 
     def write(self, group):
-        """Leaves a shard, or what was counted in the corpus."""
+        """Leaves a shard and what was counted in it, or what was counted in the corpus."""
         key, values = group
-        if key == _CORPUS:
-            self.work.write_corpus_counts(sum((counts for _, counts in values), collections.Counter()))
-        elif self.work.shard_counts(*key) is None:
-            # Values come in any order. That of the chunks is the builder's, should two keys be the same.
-            columns = [columns for _, columns in sorted(values)]
-            examples = Examples.concatenate([Examples(*map(np.frombuffer, part, COLUMN_DTYPES)) for part in columns])
-            path = self.work.shard_path(*key)
-            attempt = f"{path}.{uuid.uuid4().hex}"
-            counts = self._load(ShardWriter).write(attempt, *key, [examples])
-            tf.io.gfile.rename(attempt, path, overwrite=True)
+        if self.work.shard_counts(*key) is None:
+            if key == _CORPUS:
+                counts = sum((chunk_counts for _, chunk_counts in values), collections.Counter())
+            else:
+                counts = self._write_shard(*key, values)
             self.work.write_shard_counts(*key, counts)
+
+    def _write_shard(self, split, shard, values):
+        # They come in any order. The order of chunks is the builder's, should two examples have the same key.
+        parts = [Examples(*map(np.frombuffer, columns, COLUMN_DTYPES)) for _, columns in sorted(values)]
+        path = self.work.shard_path(split, shard)
+        attempt = f"{path}.{uuid.uuid4().hex}"
+        counts = self._load(ShardWriter).write(attempt, split, shard, [Examples.concatenate(parts)])
+        tf.io.gfile.rename(attempt, path, overwrite=True)
+        return counts
 
     def _load(self, make):
         return _load(make, self.work.path, self.tokenizer_identity, self.options)
 
     @contextlib.contextmanager
-    def _telling_errors(self, file_index):
-        """Leaves an error of the corpus where it is found, since engines hand on a traceback at best."""
+    def _leaving_errors(self, file_index):
+        """Leaves an error of the corpus in the work folder: a runner hands on a traceback at best."""
         try:
             yield
         except InputError as error:
@@ -168,16 +174,19 @@ class PipelineSteps:
 
 
 @functools.lru_cache(maxsize=2)
-def _load(make, folder, tokenizer_identity, options):  # the identity: a later build may use the same folder
-    """Returns `make(tokenizer, options)`, the same for all steps that a process runs."""
+def _load(make, folder, tokenizer_identity, options):  # the identity, because a later build may use the same folder
+    """Returns `make(tokenizer, options)`, once in a process: an engine deals work out in many small parts."""
     return make(KoreanWordPieceTokenizer.load(folder), options)
 
 
 def _by_shard(examples, num_shards):
-    """Yields (shard, columns as bytes) of the shards that sorted examples fall to: equal ranges of keys."""
+    """Yields (shard, columns as bytes) where there are examples; each shard has an equal range of keys."""
     shards, begins = np.unique([key * num_shards >> 64 for key in examples.keys.tolist()], return_index=True)
-    for shard, begin, end in zip(shards.tolist(), begins, [*begins[1:], len(examples)]):
-        yield shard, tuple(column.tobytes() for column in examples.slice(begin, end).columns())
+    *columns, pieces = examples.columns()
+    first_pieces = np.cumsum(examples.lengths) - examples.lengths
+    parts = [np.split(column, begins[1:]) for column in columns] + [np.split(pieces, first_pieces[begins[1:]])]
+    for shard, *columns in zip(shards.tolist(), *parts):
+        yield shard, tuple(column.tobytes() for column in columns)
 
 
 def _absolute(path):
@@ -186,37 +195,42 @@ def _absolute(path):
 
 def _make_pipeline(runner, arguments):
     try:
-        import apache_beam as beam
+        import apache_beam
         from apache_beam.options.pipeline_options import PipelineOptions
     except ImportError as error:
         raise InputError(
             f"--runner={runner} needs apache_beam, which is not installed; pip install albert_tf[beam]"
         ) from error
+    usage = io.StringIO()
     try:
-        return beam.Pipeline(RUNNERS.get(runner, runner), PipelineOptions(list(arguments)))
+        with contextlib.redirect_stderr(usage):
+            pipeline = apache_beam.Pipeline(RUNNERS.get(runner, runner), PipelineOptions(list(arguments)))
+            pipeline.options.get_all_options()  # a value of the wrong type is found only now
+        return pipeline
+    except SystemExit:  # how a command line ends
+        reason = usage.getvalue().strip().rpartition("\n")[2]
     except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(
-            f"--runner={runner} can't be used ({error}); docs/beam.md says what each runner needs"
-        ) from error
+        reason = " ".join(str(error).split())
+    raise InputError(f"--runner={runner} can't be used ({reason}); docs/beam.md says what runners need")
 
 
 def _add_steps(pipeline, reader, options, steps):
     import apache_beam as beam
 
     chunks = pipeline | "files" >> beam.Create(range(len(reader.paths))) | "read" >> beam.FlatMap(steps.read, reader)
-    # Either of them deals the chunks of one file out to all workers.
-    chunks = _first_of_each(chunks) if options.deduplicate else chunks | beam.Reshuffle()
+    # Either way, the chunks of one file are dealt out to all workers.
+    chunks = _first_of_each_document(chunks) if options.deduplicate else chunks | "deal out" >> beam.Reshuffle()
     examples = chunks | "make examples" >> beam.FlatMap(steps.make_examples)
-    examples | "bring shards together" >> beam.GroupByKey() | "write" >> beam.Map(steps.write)  # noqa: B018
+    _ = examples | "gather shards" >> beam.GroupByKey() | "write" >> beam.Map(steps.write)
 
 
-def _first_of_each(chunks):
-    """Leaves out documents that have come before, in the order of files, chunks and places in a chunk."""
+def _first_of_each_document(chunks):
+    """Leaves out documents that were there before, in the order of files, of chunks, and of places in a chunk."""
     import apache_beam as beam
 
-    places = chunks | "digests" >> beam.FlatMap(_digests) | "first" >> beam.CombinePerKey(min)
-    kept = places | "kept" >> beam.MapTuple(lambda digest, place: (place[:2], place[2]))
-    return (chunks, kept) | "meet" >> beam.CoGroupByKey() | "select" >> beam.FlatMap(_select)
+    first = chunks | "digests" >> beam.FlatMap(_digests) | "first of each" >> beam.CombinePerKey(min)
+    kept = first | "kept places" >> beam.MapTuple(lambda digest, place: (place[:2], place[2]))
+    return (chunks, kept) | "gather chunks" >> beam.CoGroupByKey() | "select" >> beam.Map(_select)
 
 
 def _digests(chunk):
@@ -225,23 +239,43 @@ def _digests(chunk):
 
 
 def _select(group):
-    chunk_id, ([(documents, counts)], kept) = group
-    is_kept = [place in set(kept) for place in range(len(documents.texts))]
-    return [(chunk_id, (documents.select(is_kept), counts + collections.Counter(duplicate_documents=is_kept.count(False))))]
+    chunk_id, ([(documents, counts)], kept_places) = group
+    kept_places = set(kept_places)
+    is_kept = [place in kept_places for place in range(len(documents.texts))]
+    return chunk_id, (documents.select(is_kept), counts + collections.Counter(duplicate_documents=is_kept.count(False)))
 
 
 def _run(pipeline, runner, work):
     """Runs the pipeline and returns what was counted in the corpus."""
     try:
         state = pipeline.run().wait_until_finish()
-        reason = None if state == "DONE" else f"it ended as {state}"
-    except Exception as error:  # every runner has its own, and most put the worker's traceback into the message
-        _raise_corpus_error(work)
-        last_line = traceback.format_exception_only(error)[-1].strip().rpartition("\n")[2]
-        raise InputError(f"--runner={runner} failed: {last_line}; once that is mended, --resume goes on") from error
+    except Exception as error:  # each runner has its own
+        _raise_error_of_corpus(work)
+        # The message may be a worker's whole traceback.
+        reason = traceback.format_exception_only(error)[-1].strip().rpartition("\n")[2]
+        raise InputError(f"--runner={runner} failed ({reason}); once that is mended, --resume goes on") from error
+    if state != "DONE":
+        raise InputError(f"--runner={runner} ended as {state}; --resume goes on")
     counts = work.shard_counts(*_CORPUS)
-    if reason or counts is None:
-        reason = reason or f"nothing came to {work.path}; the shards must be in a folder that all workers share"
-        raise InputError(f"--runner={runner} failed: {reason}")
+    if counts is None:
+        work.remove()
+        raise InputError(f"no worker wrote to {work.path}; name an --output_file in a folder that all workers share")
     work.write_corpus_counts(counts)
     return counts
+
+
+def _raise_error_of_corpus(work):
+    for name in sorted(tf.io.gfile.listdir(work.path)):
+        if name.startswith(_ERROR_FILE) and name.endswith(".json"):
+            message = read_json(os.path.join(work.path, name), "the error")["message"]
+            work.remove()
+            raise InputError(message)
+
+
+def _check_counts(reader, options, work, counts, shard_counts):
+    examples_per_shard = {split: [shard["examples"] for shard in shards] for split, shards in shard_counts.items()}
+    try:
+        check_counts(reader, options, counts, examples_per_shard)
+    except InputError:
+        work.remove()
+        raise

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import itertools
 import random
 
 import numpy as np
@@ -74,7 +75,7 @@ class ExampleMaker:
         borders, documents_end = self._cut_long_sentences(borders, documents_end, word_starts, counts)
 
         num_sentences = np.diff(documents_end)
-        counts["documents"] += len(sentences)
+        counts["documents"] += len(sentences) - documents.continues
         counts["one_sentence_documents"] += int((num_sentences == 1).sum())
         counts["sentences"] += int(num_sentences.sum())
         counts["tokens"] += len(ids)
@@ -85,7 +86,7 @@ class ExampleMaker:
         is_held_out = np.array([digest_fraction(digest) < fraction for digest in documents.digests])
         examples = {}
         for split, is_here in ((TRAIN, ~is_held_out), (HELD_OUT, is_held_out)):
-            counts[f"{split}_documents"] += int(is_here.sum())
+            counts[f"{split}_documents"] += int(is_here.sum()) - int(documents.continues and is_here[0])
             here = np.flatnonzero(is_here & (num_sentences > 0))
             chosen = [borders[documents_end[i] : documents_end[i + 1] + 1] for i in here]
             examples[split] = self._cut(split, documents.chunk_id, chosen, ids, word_starts, counts)
@@ -129,18 +130,11 @@ class ExampleMaker:
         parts = []
         for dupe in range(options.dupe_factor if split == TRAIN else 1):
             seed = [options.random_seed, SPLITS.index(split), *chunk_id, dupe]
-            segments = np.array(
-                list(
-                    make_segments(
-                        options.sentence_pair,
-                        documents,
-                        self._max_num_pieces,
-                        options.short_seq_prob,
-                        random.Random(" ".join(map(str, seed))),
-                    )
-                ),
-                np.int64,
-            ).reshape(-1, 5)
+            generator = random.Random(" ".join(map(str, seed)))
+            segments = make_segments(
+                options.sentence_pair, documents, self._max_num_pieces, options.short_seq_prob, generator
+            )
+            segments = np.fromiter(itertools.chain.from_iterable(segments), np.int64).reshape(-1, 5)
             if options.sentence_pair == "full_sentences" and len(segments):
                 # The [SEP] after a document says nothing where the example ends with it.
                 segments[:, 1] -= ids[segments[:, 1] - 1] == self._sep_id

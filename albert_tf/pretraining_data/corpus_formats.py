@@ -71,14 +71,12 @@ class CorpusFile:
         """Yields the file's content in equal blocks, whose last may be shorter."""
         # GFile's own way to read lines drops carriage returns inside them; blocks come as they are.
         stream = gzip.GzipFile(fileobj=file, mode="rb") if self._path.endswith(".gz") else file
-        block = stream.read(_BYTES_PER_BLOCK)
-        self.counts["num_bytes"] += len(block)
-        self.position = file.tell()
-        yield block.removeprefix(codecs.BOM_UTF8)
+        is_first = True
         while block := stream.read(_BYTES_PER_BLOCK):
             self.counts["num_bytes"] += len(block)
             self.position = file.tell()
-            yield block
+            yield block.removeprefix(codecs.BOM_UTF8) if is_first else block
+            is_first = False
 
     def _read_text(self, blocks):
         number, long_line = 1, None
@@ -110,11 +108,9 @@ class CorpusFile:
                 for line in content.split(b"\n"):
                     yield self._cut_long_lines(self._try(self._parse_json, line, "line", number))
                     number += 1
-            else:
-                if begins_line:
-                    size = f"{MAX_BYTES_PER_JSON_LINE >> 20} MB"
-                    self._count_bad_line(_BadLine(f"longer than {size}; cut the document up"), "line", number)
-                number += ends_line
+            elif begins_line:
+                size = f"{MAX_BYTES_PER_JSON_LINE >> 20} MB"
+                self._count_bad_line(_BadLine(f"longer than {size}; cut the document up"), "line", number)
 
     def _parse_json(self, line, errors):
         line = _decode(line, errors).strip()
@@ -140,7 +136,8 @@ class CorpusFile:
                 f"reading {self._path} needs pyarrow, which is not installed; pip install albert_tf[parquet]"
             ) from error
         try:
-            parquet = pyarrow.parquet.ParquetFile(_SeekableFile(file), buffer_size=_BYTES_PER_BLOCK)
+            # By default all that a row group has of the column is read at once.
+            parquet = pyarrow.parquet.ParquetFile(_SeekableFile(file), buffer_size=_BYTES_PER_BLOCK, pre_buffer=False)
             self._check_column(parquet.schema_arrow, pyarrow.types)
             number, num_rows, file_size = 0, parquet.metadata.num_rows, file.size()
             for batch in parquet.iter_batches(_ROWS_PER_BATCH, columns=[self._text_field], use_threads=False):
@@ -243,8 +240,8 @@ def _last_character(content):
     return next((place for place in places if content[place] & 0b1100_0000 != 0b1000_0000), len(content))
 
 
-class _SeekableFile(io.RawIOBase):
-    """A GFile as pyarrow wants it."""
+class _SeekableFile(io.IOBase):
+    """A GFile with what pyarrow wants of a file and GFile lacks."""
 
     def __init__(self, file):
         self._file = file
@@ -252,13 +249,8 @@ class _SeekableFile(io.RawIOBase):
     def readable(self):
         return True
 
-    def seekable(self):
-        return True
-
-    def readinto(self, buffer):
-        content = self._file.read(len(buffer))
-        buffer[: len(content)] = content
-        return len(content)
+    def read(self, size):
+        return self._file.read(size)
 
     def seek(self, offset, whence=io.SEEK_SET):
         self._file.seek(offset, whence)

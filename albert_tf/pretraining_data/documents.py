@@ -16,13 +16,15 @@ class Documents:
         texts: The lines of each document.
         digests: SHA-256 of each document; the parts of a document that was too long for a chunk have the digest of the
             first, so that they stay together.
-        part_digests: SHA-256 of what is here of each document.
+        part_digests: The same, but different for every part of a document that was too long for a chunk.
+        continues: Whether the first document goes on one of the chunk before.
     """
 
     chunk_id: tuple[int, int]
     texts: list[list[str]]
     digests: list[bytes]
     part_digests: list[bytes]
+    continues: bool = False
 
     def select(self, is_kept: list[bool]) -> "Documents":
         """Returns the documents for which `is_kept` is true."""
@@ -30,7 +32,8 @@ class Documents:
         def kept(values):
             return [value for value, keep in zip(values, is_kept) if keep]
 
-        return Documents(self.chunk_id, kept(self.texts), kept(self.digests), kept(self.part_digests))
+        columns = kept(self.texts), kept(self.digests), kept(self.part_digests)
+        return Documents(self.chunk_id, *columns, self.continues and is_kept[0])
 
 
 def read_documents(reader: CorpusReader, file_index: int) -> collections.abc.Iterator[tuple[Documents, Chunk]]:
@@ -39,12 +42,18 @@ def read_documents(reader: CorpusReader, file_index: int) -> collections.abc.Ite
     Raises:
         InputError: As `CorpusReader.lines`.
     """
-    digest = b""
+    last_digest = last_part_digest = b""
     for chunk in read_chunks(reader.paths[file_index], file_index, reader.text_field, reader.on_bad_text):
-        part_digests = [hashlib.sha256("\n".join(lines).encode()).digest() for lines in chunk.documents]
-        digests = [digest, *part_digests[1:]] if chunk.continues else part_digests
-        digest = digests[-1] if digests else digest
-        yield Documents((file_index, chunk.index), chunk.documents, digests, part_digests), chunk
+        digests = [hashlib.sha256("\n".join(lines).encode()).digest() for lines in chunk.documents]
+        part_digests = list(digests)
+        if chunk.continues:
+            # A part is the same as another one if all that precedes it in its document is the same too.
+            part_digests[0] = hashlib.sha256(last_part_digest + digests[0]).digest()
+            digests[0] = last_digest
+        if digests:
+            last_digest, last_part_digest = digests[-1], part_digests[-1]
+        documents = Documents((file_index, chunk.index), chunk.documents, digests, part_digests, chunk.continues)
+        yield documents, chunk
 
 
 def digest_fraction(digest: bytes) -> float:

@@ -82,11 +82,15 @@ class Examples:
         pieces = self.pieces[_ranges(begins[order], self.lengths[order])]
         return Examples(*(column[order] for column in self.columns()[:-1]), pieces)
 
-    def slice(self, begin: int, end: int) -> "Examples":
-        """Returns examples `begin` up to `end`."""
-        borders = np.concatenate([[0], np.cumsum(self.lengths)])
-        pieces = self.pieces[borders[begin] : borders[min(end, len(self))]]
-        return Examples(*(column[begin:end] for column in self.columns()[:-1]), pieces)
+    def split(self, size: int) -> list["Examples"]:
+        """Returns parts of `size` examples; the last may be smaller, but none is empty."""
+        borders = np.append(np.cumsum(self.lengths) - self.lengths, len(self.pieces))
+        parts = []
+        for begin in range(0, len(self), size):
+            end = min(begin + size, len(self))
+            columns = (column[begin:end] for column in self.columns()[:-1])
+            parts.append(Examples(*columns, self.pieces[borders[begin] : borders[end]]))
+        return parts
 
     def padded(self, max_seq_length: int, pad_id: int, cls_id: int, sep_id: int) -> dict[str, np.ndarray]:
         """Adds special tokens and pads.

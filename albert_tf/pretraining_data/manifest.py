@@ -91,6 +91,7 @@ def _describe_split(split, paths, options, counts, shard_counts):
         "files": [os.path.basename(path) for path in paths],
         "masking": "static" if is_static else "dynamic",
         "documents": counts[f"{split}_documents"],
+        "tokens": counts[f"{split}_tokens"],
         "examples": total("examples"),
         "examples_per_shard": [shard["examples"] for shard in shard_counts],
         "bytes_per_shard": [shard["bytes"] for shard in shard_counts],

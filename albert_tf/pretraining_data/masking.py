@@ -16,6 +16,8 @@ import typing
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.errors import InputError
+
 MASK_SHARE, KEEP_SHARE = 0.8, 0.1  # of the chosen pieces; the rest becomes a random piece (BERT, section 3.1)
 
 _NUM_FILL_TILES = 12  # about twenty words: one of them nearly always fits
@@ -46,6 +48,10 @@ class MaskingOptions:
     do_whole_word_mask: bool = True
     replacement_unit: str = "piece"
     do_permutation: bool = False
+
+    def __post_init__(self):
+        if self.replacement_unit not in ("piece", "span"):
+            raise InputError(f"replacement_unit must be piece or span. Received: {self.replacement_unit}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,13 +104,13 @@ def mask_batch(
     seeds = tf.unstack(tf.random.split(seed, 7))
     shape = tf.shape(features["input_ids"])
     row_begins = shape[1] * tf.range(shape[0] + 1)
-    ids = tf.reshape(features["input_ids"], [-1])
-    maskable = tf.equal(tf.reshape(features["input_mask"], [-1]), 1)
+    ids, input_mask, token_boundary = (
+        tf.reshape(features[name], [-1]) for name in ("input_ids", "input_mask", "token_boundary")
+    )
+    maskable = tf.equal(input_mask, 1)
     for token_id in tokens.unmaskable_ids:
         maskable &= tf.not_equal(ids, token_id)
-    starts_word = tf.ones_like(maskable)
-    if options.do_whole_word_mask:
-        starts_word = tf.equal(tf.reshape(features["token_boundary"], [-1]), 1)
+    starts_word = tf.equal(token_boundary, 1) if options.do_whole_word_mask else tf.ones_like(maskable)
     mask_budget, permutation_budget = _budgets(features["input_mask"], options)
 
     spans = _choose_spans(maskable, starts_word, row_begins, mask_budget, options, seeds[:2])
@@ -113,25 +119,13 @@ def mask_batch(
     replacements = _draw_replacements(tf.gather(ids, masked), tf.gather(spans, masked), options, tokens, seeds[2:4])
     new_ids = _replace(ids, masked, replacements)
     if options.do_permutation:
-        is_permuted = _choose_spans(
-            maskable & ~chosen, starts_word, row_begins, permutation_budget, options, seeds[4:6]
-        )
-        permuted = _positions_of(is_permuted > 0)
+        free = maskable & ~chosen
+        is_permuted = _choose_spans(free, starts_word, row_begins, permutation_budget, options, seeds[4:6]) > 0
+        permuted = _positions_of(is_permuted)
         new_ids = _replace(new_ids, permuted, tf.gather(ids, _shuffle_in_rows(permuted, shape[1], seeds[6])))
-        chosen |= is_permuted > 0
-
-    static_batch_size, static_length = features["input_ids"].shape
-    positions = _positions_of(chosen)
-    positions = tf.RaggedTensor.from_row_splits(positions, tf.searchsorted(positions, row_begins), validate=False)
-    positions = positions.to_tensor(-1, shape=[static_batch_size, options.max_predictions_per_seq])
-    is_used = positions >= 0
-    return {
-        **features,
-        "input_ids": tf.ensure_shape(tf.reshape(new_ids, shape), [static_batch_size, static_length]),
-        "masked_lm_positions": tf.where(is_used, positions - row_begins[:-1, None], 0),
-        "masked_lm_ids": tf.where(is_used, tf.gather(ids, tf.maximum(positions, 0)), 0),
-        "masked_lm_weights": tf.cast(is_used, tf.float32),
-    }
+        chosen |= is_permuted
+    new_ids = tf.ensure_shape(tf.reshape(new_ids, shape), features["input_ids"].shape)
+    return {**features, "input_ids": new_ids, **_list_predictions(ids, chosen, row_begins, new_ids.shape[0], options)}
 
 
 def _positions_of(is_here):
@@ -172,11 +166,9 @@ def _choose_spans(maskable, starts_word, row_begins, budget, options, seeds):
 
 
 def _find_words(maskable, starts_word):
-    """Finds words, and the stretches of them between special tokens.
+    """Returns int32 positions of the words, and the numbers at which stretches of text begin and end.
 
-    Returns:
-        int32 positions of the words, and int32 numbers of the words with which the stretches begin and end. What
-        follows a stretch is listed as a word of its own, so that each word ends where the next one begins.
+    What follows a stretch is listed as a word of its own, so that each word ends where the next one begins.
     """
     is_here, was_before = tf.pad(maskable, [[0, 1]]), tf.pad(maskable, [[1, 0]])
     # What follows a special token starts a word even where the record doesn't say so.
@@ -187,19 +179,12 @@ def _find_words(maskable, starts_word):
 
 
 class _Tiles(typing.NamedTuple):
-    """The n-grams of a batch in the order of the text, followed by an empty one.
+    """The n-grams of a batch in the order of the text, followed by an empty one."""
 
-    Attributes:
-        first_words: int32 [tiles + 1], number of the first word.
-        begins: int32 [tiles + 1], position of the first piece.
-        ends: int32 [tiles + 1], position after the last piece.
-        row_splits: int32 [B + 1], number of each row's first tile.
-    """
-
-    first_words: tf.Tensor
-    begins: tf.Tensor
-    ends: tf.Tensor
-    row_splits: tf.Tensor
+    first_words: tf.Tensor  # int32 [tiles + 1], number of the first word
+    begins: tf.Tensor  # int32 [tiles + 1], position of the first piece
+    ends: tf.Tensor  # int32 [tiles + 1], position after the last piece
+    row_splits: tf.Tensor  # int32 [B + 1], number of each row's first tile
 
 
 def _lay_tiles(words, stretch_begins, stretch_ends, row_begins, options, seed):
@@ -237,7 +222,7 @@ def _lay_tiles(words, stretch_begins, stretch_ends, row_begins, options, seed):
 def _shuffle_tiles(row_splits, seed):
     """Returns int32 [B, tiles]: each row's tiles in random order, filled up with the empty one."""
     num_tiles = row_splits[1:, None] - row_splits[:-1, None]
-    columns = tf.range(tf.reduce_max(num_tiles))
+    columns = tf.range(tf.maximum(tf.reduce_max(num_tiles), 0))  # the batch may be empty
     is_tile = columns < num_tiles
     priorities = tf.where(is_tile, tf.random.stateless_uniform(tf.shape(is_tile), seed), -1)
     order = tf.math.top_k(priorities, tf.size(columns)).indices  # faster than a smaller k
@@ -245,15 +230,7 @@ def _shuffle_tiles(row_splits, seed):
 
 
 def _take_in_order(sizes, room):
-    """Takes the leading columns that fit into the room together.
-
-    Args:
-        sizes: int32 [B, N].
-        room: float32 [B, 1].
-
-    Returns:
-        bool [B, N], which columns are taken, and float32 [B, 1], the room that is left.
-    """
+    """Returns which columns of `sizes` [B, N] come before `room` [B, 1] runs out, and what room they leave."""
     sizes = tf.cast(sizes, tf.float32)
     num_columns = tf.shape(sizes)[1]
     # The cumulative sum of few columns, five times as fast as tf.cumsum.
@@ -262,18 +239,11 @@ def _take_in_order(sizes, room):
 
 
 def _choose_words(words, tiles, rest, room, options):
-    """Chooses words of the tiles that come after those which fit whole.
-
-    Args:
-        words: int32, positions of the words.
-        tiles: All tiles.
-        rest: int32 [B, _NUM_FILL_TILES], tiles in the order they would be taken; the first doesn't fit whole.
-        room: float32 [B, 1], how many pieces may still be chosen.
-        options: How to mask.
+    """Chooses words of `rest`, int32 [B, _NUM_FILL_TILES], the next tiles, of which the first doesn't fit whole.
 
     Returns:
-        int32 positions where spans begin and end: in each row the leading words of the first tile, maybe none, as one
-        span, and then every word that fits as its own.
+        int32 positions where spans begin and end: for each row the leading words of the first tile, maybe none, as one
+        span; then each word that fits as a span of its own.
     """
     words = tf.pad(words, [[0, options.ngram + 1]], constant_values=tiles.ends[-1])
     borders = tf.gather(words, tf.gather(tiles.first_words, rest)[:, :, None] + tf.range(options.ngram + 1))
@@ -297,9 +267,10 @@ def _choose_words(words, tiles, rest, room, options):
 
 
 def _draw_replacements(ids, spans, options, tokens, seeds):
-    """Returns int32, what masked pieces become, of which the ids and the numbers of the spans are given."""
-    units = spans if options.replacement_unit == "span" else tf.range(tf.size(ids))
-    fates = tf.gather(tf.random.stateless_uniform([tf.reduce_max(tf.pad(units, [[0, 1]])) + 1], seeds[0]), units)
+    """Returns int32 ids that take the place of masked pieces, given by their ids and the numbers of their spans."""
+    fates = tf.random.stateless_uniform(tf.shape(ids), seeds[0])
+    if options.replacement_unit == "span":
+        fates = tf.gather(fates, tf.unique(spans).idx)
     random_index = tf.random.stateless_uniform(tf.shape(ids), seeds[1], 0, len(tokens.real_piece_ids), tf.int32)
     random_ids = tf.gather(tf.constant(tokens.real_piece_ids), random_index)
     replacements = tf.where(fates < MASK_SHARE + KEEP_SHARE, ids, random_ids)
@@ -315,3 +286,16 @@ def _shuffle_in_rows(positions, max_seq_length, seed):
 def _replace(ids, positions, new_ids):
     # Adding differences is several times as fast as tf.tensor_scatter_nd_update.
     return ids + tf.math.unsorted_segment_sum(new_ids - tf.gather(ids, positions), positions, tf.size(ids))
+
+
+def _list_predictions(ids, chosen, row_begins, batch_size, options):
+    """Returns the features [B, P] that tell which positions are chosen and what stood there."""
+    positions = _positions_of(chosen)
+    positions = tf.RaggedTensor.from_row_splits(positions, tf.searchsorted(positions, row_begins), validate=False)
+    positions = positions.to_tensor(-1, shape=[batch_size, options.max_predictions_per_seq])
+    is_used = positions >= 0
+    return {
+        "masked_lm_positions": tf.where(is_used, positions - row_begins[:-1, None], 0),
+        "masked_lm_ids": tf.where(is_used, tf.gather(ids, tf.maximum(positions, 0)), 0),
+        "masked_lm_weights": tf.cast(is_used, tf.float32),
+    }

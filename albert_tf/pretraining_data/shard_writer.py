@@ -95,12 +95,9 @@ def is_static_split(split: str, options: BuilderOptions) -> bool:
 
 def _batches(parts):
     """Yields batches of one size, whatever the sizes of the parts; only the last may be smaller."""
-    waiting = Examples.concatenate([])
+    rest = []
     for part in parts:
-        waiting = Examples.concatenate([waiting, part.sorted_by_key()])
-        whole = len(waiting) - len(waiting) % _EXAMPLES_PER_BATCH
-        for begin in range(0, whole, _EXAMPLES_PER_BATCH):
-            yield waiting.slice(begin, begin + _EXAMPLES_PER_BATCH)
-        waiting = waiting.slice(whole, len(waiting))
-    if len(waiting):
-        yield waiting
+        batches = Examples.concatenate([*rest, part.sorted_by_key()]).split(_EXAMPLES_PER_BATCH)
+        rest = [batches.pop()] if batches and len(batches[-1]) < _EXAMPLES_PER_BATCH else []
+        yield from batches
+    yield from rest

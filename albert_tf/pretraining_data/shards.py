@@ -61,7 +61,7 @@ class ShardSet:
 
 def find_shards(
     input_file: list[str],
-    held_out_file: list[str],
+    held_out_file: list[str] | None,
     max_seq_length: int | None,
     max_predictions_per_seq: int | None,
     config: AlbertConfig,
@@ -81,7 +81,7 @@ def find_shards(
     Raises:
         InputError: Something is missing, damaged or doesn't fit, named with flag and file.
     """
-    _refuse_unfinished_build([*input_file, *held_out_file])
+    _refuse_unfinished_build([*input_file, *(held_out_file or [])])
     train_paths = match_files(input_file, "input_file")
     _refuse_unfinished_build(train_paths)
     folder = _Folder.of(train_paths)

@@ -23,18 +23,32 @@ def read_through(path: str) -> tuple[int, bool]:
     Returns:
         How many there are, and whether that is all of them.
     """
-    num_records, num_bytes = 0, 0
-    # Many at a time, because that is fast, until the damage is near; then one by one.
-    for batch_size in (_RECORDS_AT_ONCE, 1):
-        try:
-            for batch in tf.data.TFRecordDataset(path).skip(num_records).batch(batch_size):
-                num_records += len(batch)
-                num_bytes += len(batch) * _FRAME_BYTES + int(tf.reduce_sum(tf.strings.length(batch)))
-        except tf.errors.DataLossError:
-            continue
-        # TensorFlow takes what is left of a record for the end of the file if it is shorter than a frame.
-        return num_records, num_bytes == tf.io.gfile.stat(path).length
-    return num_records, False
+    try:
+        num_records, num_bytes = _measure(path).numpy().tolist()
+    except tf.errors.DataLossError:
+        return _count_up_to_damage(path), False
+    # TensorFlow takes what is left of a record for the end of the file if it is shorter than a frame.
+    return num_records, num_bytes == tf.io.gfile.stat(path).length
+
+
+@tf.function(input_signature=[tf.TensorSpec([], tf.string)])
+def _measure(path):
+    """Returns int64 [2]: how many records there are, and how many bytes they take up."""
+
+    def add(sums, batch):
+        num_records = tf.size(batch, tf.int64)
+        content = tf.reduce_sum(tf.cast(tf.strings.length(batch), tf.int64))
+        return sums + tf.stack([num_records, num_records * _FRAME_BYTES + content])
+
+    return tf.data.TFRecordDataset(path).batch(_RECORDS_AT_ONCE).reduce(tf.zeros([2], tf.int64), add)
+
+
+def _count_up_to_damage(path):
+    num_records = 0
+    with contextlib.suppress(tf.errors.DataLossError):
+        for _ in tf.data.TFRecordDataset(path):
+            num_records += 1
+    return num_records
 
 
 def count_records(paths: collections.abc.Sequence[str]) -> list[int]:

@@ -3,6 +3,7 @@
 import collections
 import collections.abc
 import concurrent.futures
+import gc
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -27,6 +28,8 @@ class WorkerPool:
 
     def __init__(self, num_workers: int, make_state: collections.abc.Callable, *arguments):
         self._num_workers = num_workers
+        # What importing TensorFlow has left in memory stays there: no use in looking through it for garbage.
+        gc.freeze()
         if num_workers == 1:
             self._state = make_state(*arguments)
         else:
@@ -78,6 +81,7 @@ def _start_worker(make_state, arguments):
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     _state = make_state(*arguments)
+    gc.freeze()
 
 
 def _end_with_parent():

@@ -7,6 +7,7 @@ import unicodedata
 import pytest
 
 from albert_tf.config import AlbertConfig
+from albert_tf.pretraining_data import corpus
 from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
@@ -227,6 +228,25 @@ def test_repeated_documents_are_left_out_on_request(create, read_manifest, works
     assert create(input_file=inputs, overwrite=True).code == 0
     manifest = read_manifest()
     assert (manifest["documents"], manifest["duplicate_documents"]) == (51, 0)
+
+
+def test_long_document_is_one_document_and_its_parts_stay_together(create, read_manifest, workspace, monkeypatch):
+    monkeypatch.setattr(corpus, "CHARACTERS_PER_CHUNK", 200)
+    syllables = "가나다라마바사아자차카타파하"
+    long = "가 나 다\n라 마\n" * 200  # whose parts are alike
+    short = "\n\n".join(f"{syllable} 나\n다 {syllable}" for syllable in syllables)
+    (workspace / "corpus.txt").write_text(f"{short}\n\n{long}\n{long}", encoding="utf-8")
+    for deduplicate in (False, True):
+        options = {"sentence_pair": "none", "deduplicate": deduplicate, "held_out_fraction": 0.5}
+        assert create(overwrite=deduplicate, **options).code == 0
+        manifest = read_manifest()
+        assert manifest["documents"] == len(syllables) + (1 if deduplicate else 2)
+        assert manifest["long_documents"] == 2
+        splits = manifest["splits"].values()
+        assert sum(split["documents"] for split in splits) == manifest["documents"]
+        # Both copies are on one side, each with all its pieces.
+        [tokens] = [split["tokens"] for split in splits if split["tokens"] > 200]
+        assert 1000 * (1 if deduplicate else 2) <= tokens <= 1000 * (1 if deduplicate else 2) + 4 * len(syllables)
 
 
 def test_examples_of_one_segment_need_only_one_sentence(create, read_manifest, workspace):

@@ -64,11 +64,11 @@ def test_parts_are_concatenated_and_sorted(first, second, seed):
     assert as_list(examples.sorted_by_key()) == sorted(expected, key=lambda row: row[0])
 
 
-@given(size=sizes, begin=sizes, end=sizes, seed=seeds)
-def test_slices_are_those_of_a_list(size, begin, end, seed):
+@given(size=sizes, part_size=st.integers(1, 15), seed=seeds)
+def test_parts_are_those_of_a_list(size, part_size, seed):
     examples, expected = random_examples(size, seed)
-    begin = min(begin, size)
-    assert as_list(examples.slice(begin, begin + end)) == expected[begin : begin + end]
+    parts = [as_list(part) for part in examples.split(part_size)]
+    assert parts == [expected[begin : begin + part_size] for begin in range(0, size, part_size)]
 
 
 def test_no_parts_make_no_examples():

@@ -19,7 +19,7 @@ CASES = [
     "그는 떠났다.그리고 돌아왔다. | 끝",
     '"좋다."라고 말했다. | 다음 날',
     # Numbers.
-    "1. 개요 2. 역사 | ".rstrip(" |"),
+    "1. 개요 2. 역사",
     "값은 3.14이다. | 판은 v2.0.1 이다. | 2024. 3. 1. 삼일절",
     "2024년이다! | 10명? | 그렇다.",
     # Abbreviations and initials.
@@ -27,14 +27,14 @@ CASES = [
     "Mr. 김과 Dr. 이 vs. Prof. 박 등 etc. 여럿. | No. 5 향수",
     "ABC. | 다음은 Word. | 끝",
     # Addresses and names of files.
-    "https://example.com/a.b?c=d! 를 보라. | config.json 은 .NET 파일이다.",
+    "https://example.com/a.b?c=d#!e 를 보라. | config.json 은 .NET 파일이다.",
     # Closing quotes, brackets and references belong to the sentence before.
     "“가자.” | ‘그래!’ | (끝났다.) | 「책이다.」 | 『책이다.』 | **굵다.** | 있다.[12][3] | 다음",
     '그는 말했다. | "가자." | 나는 갔다.',
     # A quotation goes on.
     '"좋다." 라고 말했다. | “가자!” 하고 외쳤다. | \'어디?\' 라는 물음. | "응!" 하며 웃었다.',
     '"아니?" 했다. | "그래." 하였다. | “왜?” 는 물음이고 “책?” 이란 말은 "뭐?" 고 답했다.',
-    "“가자!” 하지만 그는 남았다.".replace("! 하지만", "! | 하지만").replace("!” 하지만", "!” | 하지만"),
+    "“가자!” | 하지만 그는 남았다. | ‘응.’ | 한 사람이 했던 말이다.",
     "끝났다. | 이란 축구는 강하다. | 하고 싶은 말이 많다. | 했던 말이다.",
     # Web text.
     "재밌어요ㅋㅋ | 또 보고 싶다 ㅠㅠ | 정말 좋음ㅎㅎㅎ | 최고죠^^ | 네",
@@ -59,9 +59,8 @@ def test_none_leaves_lines_as_they_are():
     assert make_sentence_splitter("none")(lines) == lines
 
 
-TEXTS = st.text(
-    st.one_of(st.sampled_from(".!?…。 \t\u3000\u2028\n\"'”)]1aA다요ㅋㅠ^라고하"), st.characters(codec="utf-8"))
-)
+TELLING_CHARACTERS = ".!?…。 \t\u3000\u2028\n\"'”)]1aA다요ㅋㅠ^라고하"
+TEXTS = st.text(st.one_of(st.sampled_from(TELLING_CHARACTERS), st.characters(codec="utf-8")))
 
 
 @given(text=TEXTS)
@@ -80,22 +79,16 @@ def test_splitting_twice_changes_nothing(text):
     assert split(sentences) == sentences
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "!" * 65_536,
-        "다" + "ㅋ" * 65_535,
-        "다." + '"' * 65_535,
-        "다." + " " * 65_534 + "라",
-        '!"' * 32_768,
-        ". " * 32_768,
-    ],
-    ids=["marks", "laughter", "quotes", "spaces", "marks and quotes", "marks and spaces"],
-)
-def test_rule_takes_linear_time(text):
-    # A search that looks at everything from everywhere would take minutes.
-    sentences = make_sentence_splitter("rule")([text * 10])
-    assert " ".join(sentences).split() == (text * 10).split()
+@pytest.mark.parametrize("pattern", ["!", "ㅋ", '다."', "다. ", '!"', "다.[1]", "다ㅋ!", "다. 라"])
+def test_rule_takes_linear_time(pattern):
+    # A search that looks at all that follows from everywhere would take hours.
+    text = "다." + pattern * 300_000 + "다"
+    assert " ".join(make_sentence_splitter("rule")([text])) == " ".join(text.split())
+
+
+@pytest.mark.parametrize("run", ["다" + "ㅋ" * 1_000_000, "다." + '"' * 1_000_000, "다." + " " * 1_000_000 + "라"])
+def test_rule_takes_linear_time_for_a_run(run):
+    assert " ".join(make_sentence_splitter("rule")([run])).split() == run.split()
 
 
 def test_rule_finds_the_sentences_of_the_sample_again(sample_corpus):
@@ -133,15 +126,13 @@ def test_kiwi_loses_no_character_but_spaces(text):
 
 
 def test_kiwi_takes_lines_as_long_as_the_reader_gives_them(kiwi):
-    for line in ("가나다라마바사 " * 8_192, "나는 밥을 먹었다 " * 6_553, "가" * 65_536):
+    for line in ("나는 밥을 먹었다 " * 6_553, "가" * 65_536):
         assert "".join(kiwi([line])).replace(" ", "") == line.replace(" ", "")
 
 
 def test_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "kiwipiepy", None)
-    with pytest.raises(
-        InputError, match=r"^--sentence_splitter=kiwi needs kiwipiepy, .*pip install albert_tf\[vocab\]"
-    ):
+    with pytest.raises(InputError, match=r"--sentence_splitter=kiwi needs kiwipiepy, .*install albert_tf\[vocab\]"):
         make_sentence_splitter("kiwi")
     assert make_sentence_splitter("rule")(["가. 나"]) == ["가.", "나"]
 

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from albert_tf.errors import InputError
-from albert_tf.pretraining_data import tfrecords
 from albert_tf.pretraining_data.tfrecords import count_records, find_damage, naming_damaged_shards, read_through
 
 RECORDS = [b"", b"\0" * 3, "가나다".encode(), b"x" * 100, b"abc", b"d"]
@@ -22,12 +21,6 @@ def write(path, records=RECORDS):
         for record in records:
             writer.write(record)
     return str(path)
-
-
-@pytest.fixture(autouse=True)
-def few_at_once(monkeypatch):
-    """Several readings at once for these few records."""
-    monkeypatch.setattr(tfrecords, "_RECORDS_AT_ONCE", 4)
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +54,8 @@ def test_any_cut_within_a_record_is_found(content, target, size):
 
 
 def test_records_are_counted(tmp_path):
-    paths = [write(tmp_path / str(count), [b"record"] * count) for count in (0, 1, 4, 5, 11)]
-    assert count_records(paths) == [0, 1, 4, 5, 11]
+    paths = [write(tmp_path / str(count), [b"record"] * count) for count in (0, 1, 1024, 2050)]
+    assert count_records(paths) == [0, 1, 1024, 2050]
 
 
 @pytest.fixture

@@ -1,0 +1,260 @@
+"""Frequencies of masks follow the published formulas, over at least 100,000 chosen pieces each.
+
+A z-score says by how many standard deviations a count misses its expectation. Chance alone brings one of more than 5
+about once in two million times.
+"""
+
+import collections
+import functools
+import itertools
+
+import numpy as np
+import pytest
+from masking_batches import (
+    CLS_ID,
+    MASK_ID,
+    PAD_ID,
+    REAL_IDS,
+    SEP_ID,
+    UNK_ID,
+    VOCAB_SIZE,
+    chosen_positions,
+    make_batch,
+    mask,
+)
+
+from albert_tf.pretraining_data import masking
+from albert_tf.pretraining_data.masking import MaskingOptions
+
+MAX_Z = 5
+
+
+def z_score(count, trials, probability):
+    return (count - trials * probability) / np.sqrt(trials * probability * (1 - probability))
+
+
+def chi_square_z_score(counts, expected):
+    """That of the chi-square statistic, whose mean is the degrees of freedom and whose variance is twice that."""
+    degrees = len(counts) - 1
+    return (((np.array(counts) - expected) ** 2 / expected).sum() - degrees) / np.sqrt(2 * degrees)
+
+
+def test_budget_is_spent():
+    random = np.random.default_rng(3)
+    rows = [np.split(random.choice([1, 2, 3, 4], p=[0.4, 0.3, 0.2, 0.1], size=55), [10, 40]) for _ in range(2000)]
+    features = make_batch(rows, 230)
+    num_chosen = 0
+    for probability, limit in ((0.15, 8), (0.15, 80), (0.3, 80)):
+        counts = mask(features, MaskingOptions(limit, probability))["masked_lm_weights"].sum(axis=1)
+        budgets = np.minimum(np.round(features["input_mask"].sum(axis=1) * probability), limit)
+        assert (counts <= budgets).all()
+        assert (counts < budgets).mean() < 0.001  # where not one of the next dozen n-grams has a word that fits
+        num_chosen += counts.sum()
+    assert num_chosen > 100_000
+
+
+def tilings(words, probabilities):
+    """Every way to cut a stretch into n-grams from its first word on, and how likely it is."""
+    if not words:
+        return {(): 1.0}
+    found = collections.Counter()
+    for length, probability in enumerate(probabilities, start=1):
+        for rest, rest_probability in tilings(words[length:], probabilities).items():
+            found[(words[:length], *rest)] += probability * rest_probability
+    return found
+
+
+@functools.cache
+def choices(tiles, room):
+    """Every set of words that n-grams taken in random order can give, and how likely it is.
+
+    An n-gram gives the words that fit: all, or the leading ones until one doesn't, and later only fillers.
+    """
+    if not tiles or not room:
+        return {frozenset(): 1.0}
+    found = collections.Counter()
+    for index, tile in enumerate(tiles):
+        left, taken = room, set()
+        for word, size in tile:
+            if size <= left:
+                left -= size
+                taken.add(word)
+        for others, probability in choices(tiles[:index] + tiles[index + 1 :], left).items():
+            found[others | taken] += probability / len(tiles)
+    return found
+
+
+HARMONIC = {2: (2 / 3, 1 / 3), 3: (6 / 11, 3 / 11, 2 / 11), 4: (12 / 25, 6 / 25, 4 / 25, 3 / 25)}
+UNIFORM = (1 / 3, 1 / 3, 1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("stretches", "budget", "probabilities"),
+    [
+        ([[1] * 10], 3, HARMONIC[3]),
+        ([[1] * 10], 3, UNIFORM),
+        ([[1] * 9], 4, HARMONIC[2]),
+        ([[1] * 9], 4, HARMONIC[4]),
+        ([[1] * 3, [1] * 6], 4, HARMONIC[3]),
+        ([[1] * 2, [1], [1] * 4, [1]], 3, UNIFORM),
+        ([[2, 1, 3, 1], [1, 2, 4]], 4, HARMONIC[3]),
+        ([[3, 2, 1, 1, 2, 3]], 5, HARMONIC[2]),
+    ],
+)
+def test_every_choice_is_as_frequent_as_theory_says(stretches, budget, probabilities):
+    numbers = itertools.count()
+    words = [tuple((next(numbers), size) for size in sizes) for sizes in stretches]
+    expected = collections.Counter()
+    for cuts in itertools.product(*(tilings(stretch, probabilities).items() for stretch in words)):
+        tiles = tuple(itertools.chain.from_iterable(tiling for tiling, _ in cuts))
+        for choice, probability in choices(tiles, budget).items():
+            expected[tuple(sorted(choice))] += probability * np.prod([probability for _, probability in cuts])
+    assert sum(expected.values()) == pytest.approx(1)
+
+    features = make_batch([stretches], 24, times=110_000 // budget)
+    favor_shorter = probabilities is not UNIFORM
+    options = MaskingOptions(budget, 0.9, len(probabilities), favor_shorter)
+    chosen = chosen_positions(mask(features, options))
+    assert chosen.sum() > 100_000
+    is_word = (features["token_boundary"][0] == 1) & ~np.isin(features["input_ids"][0], [CLS_ID, SEP_ID])
+    observed = collections.Counter(tuple(np.flatnonzero(row).tolist()) for row in chosen[:, is_word])
+
+    assert observed.keys() <= expected.keys()
+    outcomes = sorted(expected)
+    frequencies = np.array([expected[outcome] for outcome in outcomes])
+    counts = np.array([observed[outcome] for outcome in outcomes])
+    common = frequencies * len(chosen) > 10  # rarer ones aren't normally distributed
+    assert np.abs(z_score(counts, len(chosen), frequencies)[common]).max() < MAX_Z
+    assert abs(chi_square_z_score(counts[common], frequencies[common] * len(chosen))) < MAX_Z
+
+
+def expected_runs(probabilities, budget):
+    """Distribution over the lengths of runs, if n-grams of drawn lengths are taken until the budget is spent."""
+    if budget == 0:
+        return {(): 1.0}
+    found = collections.Counter()
+    for length, probability in enumerate(probabilities, start=1):
+        taken = min(length, budget)
+        for rest, rest_probability in expected_runs(probabilities, budget - taken).items():
+            found[tuple(sorted((taken, *rest)))] += probability * rest_probability
+    return found
+
+
+@pytest.mark.parametrize("probabilities", [HARMONIC[3], UNIFORM])
+def test_runs_are_as_long_as_ngrams(probabilities):
+    num_words, budget = 200, 3
+    options = MaskingOptions(budget, ngram=3, favor_shorter_ngram=probabilities is not UNIFORM)
+    features = make_batch([([1] * num_words,)], num_words + 2, times=34_000)
+    positions = mask(features, options)["masked_lm_positions"]
+    is_joined = np.diff(positions) == 1
+    observed = {
+        (3,): is_joined.all(axis=1).mean(),
+        (1, 2): (is_joined.sum(axis=1) == 1).mean(),
+        (1, 1, 1): (~is_joined).all(axis=1).mean(),
+    }
+    expected = expected_runs(probabilities, budget)
+    # Two of n n-grams touch with probability 2 / n, and then look like a longer one.
+    num_ngrams = num_words / np.dot([1, 2, 3], probabilities)
+    touching = sum(share * len(runs) * (len(runs) - 1) / num_ngrams for runs, share in expected.items())
+    assert touching < 0.03
+    for runs, share in expected.items():
+        deviation = np.sqrt(share * (1 - share) / len(positions))
+        assert abs(observed[runs] - share) < MAX_Z * deviation + touching, runs
+
+
+def test_every_word_is_as_likely_to_be_chosen():
+    features = make_batch([([1] * 100, [1] * 25)], 128, times=12_000)
+    chosen = chosen_positions(mask(features, MaskingOptions(20)))
+    maskable = ~np.isin(features["input_ids"][0], [CLS_ID, SEP_ID])
+    assert not chosen[:, ~maskable].any()
+    counts = chosen[:, maskable].sum(axis=0)
+    expected = 19 / 125
+    # The n-gram that doesn't fit gives its leading words, so that words which always lead, and they alone, gain.
+    first = np.isin(np.arange(125), [0, 100])
+    z_scores = z_score(counts, len(chosen), expected)
+    assert np.abs(z_scores[~first]).max() < MAX_Z
+    np.testing.assert_allclose(counts[first] / len(chosen), expected, rtol=0.1)
+
+
+def fates_of_chosen(row, options, times):
+    """What chosen pieces become, [MASK], [UNK] or another id, if all were [UNK]: int32 [times, P], all of them used."""
+    features = make_batch([row], times=times)
+    features["input_ids"][~np.isin(features["input_ids"], [PAD_ID, CLS_ID, SEP_ID])] = UNK_ID
+    masked = mask(features, options)
+    assert masked["masked_lm_weights"].all()
+    assert masked["masked_lm_weights"].sum() > 100_000
+    return np.take_along_axis(masked["input_ids"], masked["masked_lm_positions"], axis=1)
+
+
+def test_chosen_pieces_become_mask_themselves_or_random_pieces():
+    fates = fates_of_chosen(([1] * 20, [2] * 10), MaskingOptions(20, 0.5), times=5500)
+    for count, share in (((fates == MASK_ID).sum(), 0.8), ((fates == UNK_ID).sum(), 0.1)):
+        assert abs(z_score(count, fates.size, share)) < MAX_Z
+    counts = np.bincount(fates[~np.isin(fates, [MASK_ID, UNK_ID])], minlength=VOCAB_SIZE)
+    np.testing.assert_array_equal(np.flatnonzero(counts), REAL_IDS)
+    assert abs(chi_square_z_score(counts[REAL_IDS], counts.sum() / len(REAL_IDS))) < MAX_Z
+
+
+def test_pieces_of_a_span_share_their_fate():
+    fates = fates_of_chosen(
+        ([3] * 6, [3] * 5), MaskingOptions(12, 0.5, ngram=1, replacement_unit="span"), times=27_000
+    ).reshape(-1, 3)
+    is_mask, stays = fates == MASK_ID, fates == UNK_ID
+    for is_alike, share in ((is_mask, 0.8), (stays, 0.1)):
+        np.testing.assert_array_equal(is_alike.any(axis=1), is_alike.all(axis=1))
+        assert abs(z_score(is_alike[:, 0].sum(), len(fates), share)) < MAX_Z
+    # Random pieces of a span are drawn one by one.
+    random_pieces = fates[~(is_mask | stays)[:, 0]]
+    equal = random_pieces[:, 0] == random_pieces[:, 1]
+    assert abs(z_score(equal.sum(), len(equal), 1 / len(REAL_IDS))) < MAX_Z
+
+
+@pytest.mark.parametrize("unit", ["piece", "span"])
+def test_words_of_an_ngram_are_one_span(unit):
+    # Of the first n-gram there is room for two words. If it has only one, the second word is another n-gram's.
+    num_words = 10
+    share_in_ngram = sum(
+        probability * np.mean([len(tile) > 1 for tile in tiling])
+        for tiling, probability in tilings((1,) * num_words, HARMONIC[3]).items()
+    )
+    alike_by_chance = 0.8**2 + 0.1**2 + 0.1**2
+    expected = alike_by_chance + (1 - alike_by_chance) * share_in_ngram * (unit == "span")
+    options = MaskingOptions(2, 0.5, replacement_unit=unit)
+    fates = fates_of_chosen(([1] * num_words,), options, times=51_000)
+    kinds = np.select([fates == MASK_ID, fates == UNK_ID], [0, 1], 2)
+    alike = kinds[:, 0] == kinds[:, 1]
+    assert abs(z_score(alike.sum(), len(alike), expected)) < MAX_Z
+
+
+def permuted_positions(row, options, times, monkeypatch):
+    """Positions of permuted pieces, and those that their pieces come from: int [times, P / 2] each."""
+    monkeypatch.setattr(masking, "MASK_SHARE", 1.0)  # to tell masked pieces from permuted ones
+    features = make_batch([row], times=times)
+    is_piece = ~np.isin(features["input_ids"], [PAD_ID, CLS_ID, SEP_ID])
+    features["input_ids"][is_piece] = 100 + np.nonzero(is_piece)[1]
+    masked = mask(features, options)
+    is_permuted = chosen_positions(masked) & (masked["input_ids"] != MASK_ID)
+    positions = np.nonzero(is_permuted)[1].reshape(times, -1)
+    assert positions.shape[1] == options.max_predictions_per_seq // 2
+    assert positions.size > 100_000
+    return positions, masked["input_ids"][is_permuted].reshape(times, -1) - 100
+
+
+def test_every_permutation_is_as_likely(monkeypatch):
+    options = MaskingOptions(9, 0.5, do_permutation=True)
+    positions, sources = permuted_positions(([1] * 10, [1] * 10), options, 26_000, monkeypatch)
+    np.testing.assert_array_equal(np.sort(sources, axis=1), positions)
+    permutations = collections.Counter(map(tuple, np.argsort(sources, axis=1).tolist()))
+    assert len(permutations) == 24
+    assert abs(chi_square_z_score(list(permutations.values()), len(positions) / 24)) < MAX_Z
+
+
+def test_permuted_pieces_are_chosen_as_ngrams(monkeypatch):
+    shares = []
+    for ngram in (1, 2):
+        options = MaskingOptions(4, 0.5, ngram, do_permutation=True)
+        positions, _ = permuted_positions(([1] * 25,), options, 51_000, monkeypatch)
+        shares.append((np.diff(positions) == 1).mean())
+    # Two of 25 words are neighbours in 24 of 300 cases; among n-grams of up to two words a third are long.
+    assert shares[0] == pytest.approx(24 / 300, abs=0.02)
+    assert shares[1] == pytest.approx(1 / 3 + 24 / 300, abs=0.05)
