@@ -9,6 +9,7 @@ from albert_tf import command_line  # first: it keeps TensorFlow quiet at its st
 
 # isort: split
 import os
+import shlex
 
 import tensorflow as tf
 from absl import flags
@@ -16,6 +17,7 @@ from absl import flags
 from albert_tf.errors import InputError
 from albert_tf.files import match_files
 from albert_tf.original_flags import define_original_flags
+from albert_tf.pretraining_data.beam_pipeline import run_on_beam
 from albert_tf.pretraining_data.builder import MASKING_CHOICES, build, shard_paths
 from albert_tf.pretraining_data.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.corpus import ON_BAD_TEXT_CHOICES, CorpusReader
@@ -69,6 +71,8 @@ flags.DEFINE_enum("on_bad_text", "fail", ON_BAD_TEXT_CHOICES, "What to do with a
 flags.DEFINE_integer("num_workers", 1, "Number of processes that work side by side.", lower_bound=1)
 flags.DEFINE_bool("overwrite", False, "Replace shards that are there already.")
 flags.DEFINE_bool("resume", False, "Go on with a run that was stopped; begin if there is none.")
+flags.DEFINE_string("runner", None, "Run on Apache Beam instead of --num_workers: DirectRunner, DataflowRunner, ...")
+flags.DEFINE_string("pipeline_arguments", "", "With --runner: Apache Beam's own flags, in quotation marks.")
 flags.DEFINE_string("inspect", None, "Make no data, but print examples and statistics of this shard.")
 flags.DEFINE_string("plot", None, "With --inspect: a .png file for histograms of the shard.")
 flags.DEFINE_integer("num_inspected", 3, "With --inspect: number of examples to print.", lower_bound=0)
@@ -143,7 +147,12 @@ def create():
         return
     if not (FLAGS.resume and is_unfinished):
         command_line.refuse_to_overwrite([*train_paths, *held_out_paths, *other_paths], FLAGS.overwrite)
-    manifest = build(reader, tokenizer, options, train_paths, held_out_paths, FLAGS.num_workers, FLAGS.resume)
+    arguments = reader, tokenizer, options, train_paths, held_out_paths
+    if FLAGS.runner:
+        beam_flags = shlex.split(FLAGS.pipeline_arguments)
+        manifest = run_on_beam(*arguments, FLAGS.runner, beam_flags, FLAGS.resume)
+    else:
+        manifest = build(*arguments, FLAGS.num_workers, FLAGS.resume)
     print(
         f"{manifest['documents']:,} documents, {manifest['sentences']:,} sentences, {manifest['tokens']:,} pieces; "
         f"unknown words {manifest['unknown_word_rate']:.2%}"

@@ -17,6 +17,7 @@ multiplications and additions, two operations each, once forward and twice backw
 v5e-256 is 32 such hosts, each of which feeds its own 8 chips: either way a host needs the same number of examples.
 """
 
+import collections
 import json
 import os
 import subprocess
@@ -39,8 +40,8 @@ flags.DEFINE_string("input_file", os.path.join(ROOT, "samples", "corpus", "*.txt
 flags.DEFINE_string("vocab_file", None, "Vocabulary; by default one of 4,000 pieces is built from the text.")
 flags.DEFINE_integer("dupe_factor", 40, "How often each document is used; the sample is small.", lower_bound=1)
 flags.DEFINE_integer("batch_size", 512, "Examples in a batch.", lower_bound=1)
-flags.DEFINE_integer("num_batches", 100, "Batches in a pass.", lower_bound=1)
-flags.DEFINE_integer("num_passes", 3, "Passes; the fastest counts.", lower_bound=1)
+flags.DEFINE_integer("num_batches", 200, "Batches in a pass.", lower_bound=1)
+flags.DEFINE_integer("num_passes", 5, "Passes; the fastest counts.", lower_bound=1)
 flags.DEFINE_string("shards", None, "Measure the shards in this folder alone; used by the benchmark.")
 
 CHIP_OPERATIONS_PER_SECOND, UTILISATION, CHIPS_PER_HOST = 197e12, 0.5, 8
@@ -62,15 +63,18 @@ def examples_needed(max_seq_length, max_predictions_per_seq):
     return CHIPS_PER_HOST * CHIP_OPERATIONS_PER_SECOND * UTILISATION / operations
 
 
-def best_seconds(run):
-    """Returns the least wall time and the least CPU time of several runs."""
-    run()
-    times = []
-    for _ in range(FLAGS.num_passes):
-        wall, cpu = time.perf_counter(), time.process_time()
-        run()
-        times.append((time.perf_counter() - wall, time.process_time() - cpu))
-    return [min(column) for column in zip(*times)]
+def best_seconds(stages):
+    """Returns, for each of several functions, the least wall and CPU time an example, if one call is a whole pass."""
+    times = {name: [] for name in stages}
+    # One after the other in each pass, so that whatever else the machine does slows down all of them.
+    for number_of_pass in range(FLAGS.num_passes + 1):
+        for name, run in stages.items():
+            wall, cpu = time.perf_counter(), time.process_time()
+            run()
+            if number_of_pass:  # the first warms up
+                times[name].append((time.perf_counter() - wall, time.process_time() - cpu))
+    num_examples = FLAGS.num_batches * FLAGS.batch_size
+    return {name: [min(column) / num_examples for column in zip(*rows)] for name, rows in times.items()}
 
 
 def measure(folder):
@@ -84,32 +88,26 @@ def measure(folder):
     config = AlbertConfig(vocab_size=read_json(os.path.join(folder, "manifest.json"), "the manifest")["vocab_size"])
     shards = find_shards([os.path.join(folder, "train-*.tfrecord")], [], None, None, config)
     options = shards.train_options
-    batches = iter(train_dataset(shards.train_paths, options, FLAGS.batch_size, seed=1))
+    # A data set with an end: it would read on while the other stages are measured.
+    batches = train_dataset(shards.train_paths, options, FLAGS.batch_size, seed=1).take(FLAGS.num_batches)
     serialized = next(iter(tf.data.TFRecordDataset(shards.train_paths).batch(FLAGS.batch_size)))
     features = parse(serialized, options)
     parse_batch = tf.function(lambda: parse(serialized, options), autograph=False)
     mask = tf.function(
         lambda seed: mask_batch(features, options.masking_options, options.masking_tokens, seed), autograph=False
     )
-
-    def repeat(step):
-        return [seconds / FLAGS.num_batches / FLAGS.batch_size for seconds in best_seconds(step)]
-
-    def run_each(function):
-        return repeat(lambda: [function(number) for number in range(FLAGS.num_batches)])
-
-    wall, cpu = run_each(lambda _: next(batches))
-    _, parse_cpu = run_each(lambda _: parse_batch())
-    mask_cpu = 0.0 if options.is_static else run_each(lambda number: mask(tf.constant([1, number])))[1]
+    numbers = range(FLAGS.num_batches)
+    stages = {"all": lambda: collections.deque(batches, 0), "parsing": lambda: [parse_batch() for _ in numbers]}
+    if not options.is_static:
+        stages["masking"] = lambda: [mask(tf.constant([1, number])) for number in numbers]
+    seconds = best_seconds(stages)
     result = {
         "max_seq_length": options.max_seq_length,
         "max_predictions_per_seq": options.max_predictions_per_seq,
         "masking": "static" if options.is_static else "dynamic",
         "bytes_per_example": sum(map(os.path.getsize, shards.train_paths)) / sum(shards.examples_per_shard),
-        "wall": wall,
-        "cpu": cpu,
-        "parse_cpu": parse_cpu,
-        "mask_cpu": mask_cpu,
+        "wall": seconds["all"][0],
+        "cpu": {name: cpu for name, (_, cpu) in seconds.items()},
     }
     print(json.dumps(result))
 
@@ -143,13 +141,14 @@ def print_table(rows):
     )
     print("|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for row in rows:
-        cpu, parsing, masking = (row[name] * 1e6 for name in ("cpu", "parse_cpu", "mask_cpu"))
-        shares = (f"{part / cpu:.0%}" for part in (max(cpu - parsing - masking, 0), parsing, masking))
+        cpu = row["cpu"]
+        parsing, masking = cpu["parsing"], cpu.get("masking", 0.0)
+        shares = (part / cpu["all"] for part in (max(cpu["all"] - parsing - masking, 0.0), parsing, masking))
         needed = examples_needed(row["max_seq_length"], row["max_predictions_per_seq"])
         print(
-            f"| {row['max_seq_length']} | {row['masking']} | {row['bytes_per_example']:,.0f} | {cpu:.1f} "
-            f"| {' | '.join(shares)} | {1 / row['wall']:,.0f} | {needed:,.0f} | {1 / row['wall'] / needed:.1f} "
-            f"| {needed * row['cpu']:.2f} |"
+            f"| {row['max_seq_length']} | {row['masking']} | {row['bytes_per_example']:,.0f} | {cpu['all'] * 1e6:.1f} "
+            f"| {' | '.join(f'{share:.0%}' for share in shares)} | {1 / row['wall']:,.0f} | {needed:,.0f} "
+            f"| {1 / row['wall'] / needed:.1f} | {needed * cpu['all']:.2f} |"
         )
 
 

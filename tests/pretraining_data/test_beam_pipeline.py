@@ -88,9 +88,12 @@ def small_chunks(monkeypatch, tmp_path, random_documents, write_corpus):
         {"deduplicate": True, "masking": "static", "sentence_pair": "next", "held_out_fraction": 0.0},
     ],
 )
-def test_files_are_those_of_the_builder(needs_beam, build_with, small_chunks, tiny_tokenizer, options):
+def test_files_are_those_of_the_builder(
+    needs_beam, build_with, small_chunks, tiny_tokenizer, random_documents, write_corpus, tmp_path, options
+):
     options = {"held_out_fraction": 0.3, "num_shards": 5} | options
-    _, paths = small_chunks
+    [long] = random_documents(1, num_sentences=(70, 71))  # of several chunks
+    paths = [*small_chunks[1], write_corpus(tmp_path / "long.txt", [long, ["가나", "다라"], long])]
     expected = build_with("local", paths, tiny_tokenizer, **options)
     assert build_with("beam", paths, tiny_tokenizer, "DirectRunner", **options) == expected
 
@@ -229,6 +232,12 @@ def test_folder_that_workers_do_not_share_is_told(
 def test_unknown_runner_is_refused(needs_beam, build_with, small_chunks, tiny_tokenizer, tmp_path, runner):
     with pytest.raises(InputError, match=f"--runner={runner} can't be used .*; docs/beam.md"):
         build_with("beam", small_chunks[1], tiny_tokenizer, runner)
+    assert not (tmp_path / "beam").exists()
+
+
+def test_bad_argument_is_named(needs_beam, build_with, small_chunks, tiny_tokenizer, tmp_path):
+    with pytest.raises(InputError, match=r"--runner=DirectRunner can't be used \(.*direct_num_workers.*'two'\)"):
+        build_with("beam", small_chunks[1], tiny_tokenizer, "DirectRunner", ["--direct_num_workers=two"])
     assert not (tmp_path / "beam").exists()
 
 
