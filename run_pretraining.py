@@ -42,7 +42,7 @@ flags.DEFINE_enum(
     "on_damaged_shard",
     "fail",
     ON_DAMAGED_SHARD_CHOICES,
-    "skip: Read all shards through before training, and leave out those that are damaged.",
+    "What to do with damaged training shards: skip reads all shards through first, and leaves those out.",
 )
 flags.DEFINE_integer("num_train_steps", 125000, "Number of training steps.", lower_bound=1)
 flags.DEFINE_integer("num_warmup_steps", 3125, "Number of steps in which the learning rate rises.", lower_bound=0)

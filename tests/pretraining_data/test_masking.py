@@ -90,9 +90,10 @@ def test_words_of_one_piece_spend_the_whole_budget(rows):
 
 
 def test_budget_rounds_as_python_does():
-    # 0.15 * 30 is 4.5, which Python rounds to 4, and 0.15 * 50 is 7.5, which it rounds to 8.
-    masked = mask(make_batch([([1] * 28,), ([1] * 48,)], 50), MaskingOptions(20))
-    assert masked["masked_lm_weights"].sum(axis=1).tolist() == [4, 8]
+    # To even where it is exactly halfway, which 32-bit numbers get wrong for 190.
+    lengths = [30, 50, 190]
+    masked = mask(make_batch([([1] * (length - 2),) for length in lengths], 190), MaskingOptions(40))
+    assert masked["masked_lm_weights"].sum(axis=1).tolist() == [round(length * 0.15) for length in lengths]
 
 
 @pytest.mark.parametrize(
