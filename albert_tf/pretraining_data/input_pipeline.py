@@ -246,7 +246,7 @@ def check_readable(paths: collections.abc.Sequence[str], options: InputOptions) 
                 f"{path} is {'not ' * options.is_static}masked, unlike {paths[0]}; read one kind at a time"
             )
         try:
-            parse(_first_record(path), options)
+            parse(records.first_record(path), options)
         except tf.errors.InvalidArgumentError as error:
             raise InputError(
                 f"{path} doesn't hold examples of --max_seq_length={options.max_seq_length} and "
@@ -256,9 +256,3 @@ def check_readable(paths: collections.abc.Sequence[str], options: InputOptions) 
 
     with concurrent.futures.ThreadPoolExecutor(_SHARDS_CHECKED_AT_ONCE) as pool:
         list(pool.map(check, paths))
-
-
-@tf.function(input_signature=[tf.TensorSpec([], tf.string)])  # tracing takes longer than to read a record
-def _first_record(path):
-    """Returns string [1]."""
-    return tf.data.TFRecordDataset(path).batch(1).take(1).get_single_element()
