@@ -151,7 +151,9 @@ def _width(text):
     """Returns how many columns of a terminal a text takes: two a Hangul syllable, none a mark or a change of colour."""
     characters = _STYLE_CODE.sub("", text)
     return sum(
-        0 if unicodedata.category(character) in ("Mn", "Me", "Cf") else 1 + (unicodedata.east_asian_width(character) in "WF")
+        0
+        if unicodedata.category(character) in ("Mn", "Me", "Cf")
+        else 1 + (unicodedata.east_asian_width(character) in "WF")
         for character in characters
     )
 

@@ -68,9 +68,7 @@ def make_manifest(
     }
 
 
-def is_made_of(
-    path: str, reader: CorpusReader, tokenizer: KoreanWordPieceTokenizer, options: BuilderOptions
-) -> bool:
+def is_made_of(path: str, reader: CorpusReader, tokenizer: KoreanWordPieceTokenizer, options: BuilderOptions) -> bool:
     """Whether there is a manifest of data that this input and these options give."""
     if not tf.io.gfile.exists(path):
         return False

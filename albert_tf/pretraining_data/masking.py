@@ -2,9 +2,8 @@
 
 The same function masks static records while they are built and dynamic ones in the input pipeline. Every stretch of
 text between two special tokens is tiled from its first word with n-grams whose lengths follow p(n) ~ 1/n (paper,
-section 4.1), so that none crosses a [SEP]; tiles are then taken in random order until the budget is spent. A tile that
-doesn't fit whole gives its leading words, as the original falls back to shorter n-grams, and words of the next tiles
-fill the room that is left.
+section 4.1), so that none crosses a [SEP]; tiles are taken in random order until the budget is spent. One that doesn't
+fit gives its leading words, as the original tries shorter n-grams, and words of the next tiles fill the remaining room.
 
 In here positions are flat: they count the pieces of the batch row after row. Words, tiles and chosen pieces are lists
 for the whole batch, and nothing but the tiles is sorted, which makes this fast.
@@ -203,7 +202,10 @@ def _lay_tiles(words, stretch_begins, stretch_ends, row_begins, options, seed):
     first_tiles = tf.searchsorted(starts, stretch_begins + gap * tf.range(num_stretches))
     shifts = stretch_begins - tf.gather(starts, first_tiles)
     tiles = tf.ragged.range(first_tiles, tf.searchsorted(starts, stretch_ends - shifts))
-    first_words = tf.gather(starts, tiles.values) + tf.repeat(shifts, tiles.row_lengths())
+    # A running sum gives each tile the shift of its stretch; tf.repeat would be slower.
+    changes = shifts - tf.concat([[0], shifts], axis=0)[:-1]
+    changes = tf.math.unsorted_segment_sum(changes, tiles.row_splits[:-1], tf.size(tiles.values))
+    first_words = tf.gather(starts, tiles.values) + tf.cumsum(changes)
 
     end_of_batch = row_begins[-1:]
     begins = tf.concat([tf.gather(words, first_words), end_of_batch], axis=0)
@@ -231,9 +233,8 @@ def _shuffle_tiles(row_splits, seed):
 def _take_in_order(sizes, room):
     """Returns which columns of `sizes` [B, N] come before `room` [B, 1] runs out, and what room they leave."""
     sizes = tf.cast(sizes, tf.float32)
-    num_columns = tf.shape(sizes)[1]
-    # A cumulative sum, and for few columns several times as fast as tf.cumsum.
-    is_taken = tf.matmul(sizes, tf.linalg.band_part(tf.ones([num_columns, num_columns]), 0, -1)) <= room
+    triangle = tf.linalg.band_part(tf.ones(2 * [tf.shape(sizes)[1]]), 0, -1)
+    is_taken = tf.matmul(sizes, triangle) <= room  # of few columns a cumulative sum much faster than tf.cumsum's
     return is_taken, room - tf.reduce_sum(tf.where(is_taken, sizes, 0), axis=1, keepdims=True)
 
 
@@ -246,20 +247,19 @@ def _choose_words(words, tiles, rest, room, options):
     """
     words = tf.pad(words, [[0, options.ngram + 1]], constant_values=tiles.ends[-1])
     borders = tf.gather(words, tf.gather(tiles.first_words, rest)[:, :, None] + tf.range(options.ngram + 1))
-    is_inside = borders[:, :, :-1] < tf.gather(tiles.ends, rest)[:, :, None]
-    too_large = options.max_predictions_per_seq + 1
-    sizes = tf.where(is_inside, borders[:, :, 1:] - borders[:, :, :-1], too_large)
-    sizes = tf.reshape(sizes, [-1, _NUM_FILL_TILES * options.ngram])
-    begins = tf.reshape(borders[:, :, :-1], tf.shape(sizes))
+    borders = tf.minimum(borders, tf.gather(tiles.ends, rest)[:, :, None])
+    begins = tf.reshape(borders[:, :, :-1], [-1, _NUM_FILL_TILES * options.ngram])
+    sizes = tf.reshape(borders[:, :, 1:], tf.shape(begins)) - begins  # 0 after the end of the tile
 
     is_leading, left = _take_in_order(sizes, room)
     leading_ends = begins[:, 0] + tf.cast(room - left, tf.int32)[:, 0]
-    candidates = tf.where(is_leading, too_large, sizes)
+    too_large = options.max_predictions_per_seq + 1
+    candidates = still_free = tf.where(is_leading | tf.equal(sizes, 0), too_large, sizes)
     for _ in range(_NUM_FILL_ROUNDS):
-        fits = tf.cast(candidates, tf.float32) <= left
-        is_taken, left = _take_in_order(tf.where(fits, candidates, 0), left)
-        candidates = tf.where(fits & is_taken, too_large, candidates)
-    fillers = _positions_of(tf.not_equal(candidates, sizes) & ~is_leading)
+        fits = tf.cast(still_free, tf.float32) <= left
+        is_taken, left = _take_in_order(tf.where(fits, still_free, 0), left)
+        still_free = tf.where(fits & is_taken, too_large, still_free)
+    fillers = _positions_of(tf.not_equal(candidates, still_free))
     filler_begins = tf.gather(tf.reshape(begins, [-1]), fillers)
     filler_ends = filler_begins + tf.gather(tf.reshape(sizes, [-1]), fillers)
     return tf.concat([begins[:, 0], filler_begins], axis=0), tf.concat([leading_ends, filler_ends], axis=0)

@@ -89,7 +89,9 @@ def _draw_runs(axes, shard, statistics):
     axes.bar(numbers, _percent(statistics.runs)[1 : num_shown + 1], width=0.7, **_FOUND)
     if probabilities is not None:
         axes.hlines(
-            100 * statistics.expected_runs[1 : num_shown + 1], numbers - 0.42, numbers + 0.42,
+            100 * statistics.expected_runs[1 : num_shown + 1],
+            numbers - 0.42,
+            numbers + 0.42,
             **{**_EXPECTED, "label": "expected: neighbours merge, ends are cut"},
         )
         axes.plot(numbers[: len(probabilities)], 100 * probabilities, "k_", markersize=14, label="drawn n-grams, p(n)")

@@ -17,6 +17,8 @@ SEQUENCE_FEATURES = ("input_ids", "input_mask", "segment_ids", "token_boundary")
 MASKED_LM_FEATURES = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 LABEL_FEATURE = "next_sentence_labels"
 
+_FLOAT_LIST, _INT64_LIST = 2, 3  # fields of tf.train.Feature
+
 
 def feature_spec(max_seq_length: int, max_predictions_per_seq: int | None) -> dict[str, tf.io.FixedLenFeature]:
     """Returns what `tf.io.parse_example` needs.
@@ -44,25 +46,25 @@ def serialize(features: dict[str, np.ndarray]) -> list[bytes]:
     Returns:
         N serialised tf.train.Examples, byte for byte what deterministic serialisation gives.
     """
+    entries = [_entries(name, values.reshape(len(values), -1)) for name, values in sorted(features.items())]
     columns = []
-    for name, values in sorted(features.items()):
-        list_field = 3 if np.issubdtype(values.dtype, np.integer) else 2
-        columns.append([_entry(name, list_field, len(content)) + content for content in _packed(values)])
+    for is_matrix, neighbours in itertools.groupby(entries, lambda rows: isinstance(rows, np.ndarray)):
+        columns += [_split_rows(np.concatenate(list(neighbours), axis=1))] if is_matrix else list(neighbours)
     examples = []
-    for entries in zip(*columns):
-        content = b"".join(entries)
+    for parts in zip(*columns):
+        content = b"".join(parts)
         examples.append(_field(1, len(content)) + content)
     return examples
 
 
-def _packed(values):
-    """Returns the content of each row's list: float32, or variable-length integers of 7 bits a byte."""
-    values = values.reshape(len(values), -1)
+def _entries(name, values):
+    """Returns an entry of the map of features for each row: uint8 [N, bytes] if all have one size, else bytes."""
     if not np.issubdtype(values.dtype, np.integer):
-        return [row.tobytes() for row in values.astype("<f4")]
+        return _with_head(_entry(name, _FLOAT_LIST, 4 * values.shape[1]), values.astype("<f4").view(np.uint8))
+    # Integers are written 7 bits a byte.
     num_bytes = max(1, -(-int(values.max(initial=0)).bit_length() // 7))
     if num_bytes == 1:
-        return [row.tobytes() for row in values.astype(np.uint8)]
+        return _with_head(_entry(name, _INT64_LIST, values.shape[1]), values.astype(np.uint8))
     rest = values.astype(np.uint32 if num_bytes < 5 else np.uint64)
     groups, is_written = np.empty((*values.shape, num_bytes), np.uint8), np.ones((*values.shape, num_bytes), bool)
     for place in range(num_bytes):
@@ -73,13 +75,23 @@ def _packed(values):
         rest >>= 7
     ends = np.cumsum(is_written.reshape(len(values), -1).sum(axis=1)).tolist()
     content = groups[is_written].tobytes()
-    return [content[begin:end] for begin, end in itertools.pairwise([0, *ends])]
+    return [
+        _entry(name, _INT64_LIST, end - begin) + content[begin:end] for begin, end in itertools.pairwise([0, *ends])
+    ]
+
+
+def _with_head(head, content):
+    return np.concatenate([np.tile(np.frombuffer(head, np.uint8), (len(content), 1)), content], axis=1)
+
+
+def _split_rows(matrix):
+    content, size = matrix.tobytes(), matrix.shape[1]
+    return [content[begin : begin + size] for begin in range(0, len(content), size)]
 
 
 @functools.cache
 def _entry(name, list_field, size):
     """Returns what precedes a list of `size` bytes in the map of features."""
-    # message Feature { BytesList bytes_list = 1; FloatList float_list = 2; Int64List int64_list = 3; }
     feature_list = _field(1, size)
     feature = _field(list_field, len(feature_list) + size) + feature_list
     value = _field(2, len(feature) + size) + feature
