@@ -274,6 +274,11 @@ def test_output_file_that_is_named_twice_is_refused(refuses, workspace):
     refuses(f"{path} is named twice", output_file=path, held_out_file=path)
 
 
+def test_shards_in_several_folders_are_refused(refuses, workspace):
+    refuses("other/b.tfrecord is not in the folder of", output_file=["data/a.tfrecord", "other/b.tfrecord"])
+    refuses("other/b.tfrecord is not in the folder of", held_out_file="other/b.tfrecord")
+
+
 def test_predictions_must_leave_room_for_other_pieces(refuses):
     refuses("--max_predictions_per_seq=32 must be less than --max_seq_length=32", max_predictions_per_seq=32)
     refuses("--max_predictions_per_seq=99 must be less than --max_seq_length=32", max_predictions_per_seq=99)
