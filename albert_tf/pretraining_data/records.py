@@ -48,8 +48,9 @@ def serialize(features: dict[str, np.ndarray]) -> list[bytes]:
     """
     entries = [_entries(name, values.reshape(len(values), -1)) for name, values in sorted(features.items())]
     columns = []
-    for is_matrix, neighbours in itertools.groupby(entries, lambda rows: isinstance(rows, np.ndarray)):
-        columns += [_split_rows(np.concatenate(list(neighbours), axis=1))] if is_matrix else list(neighbours)
+    for is_matrix, group in itertools.groupby(entries, lambda rows: isinstance(rows, np.ndarray)):
+        neighbours = list(group)
+        columns += [_split_rows(np.concatenate(neighbours, axis=1))] if is_matrix else neighbours
     examples = []
     for parts in zip(*columns):
         content = b"".join(parts)
