@@ -4,6 +4,7 @@ import io
 import json
 import re
 import sys
+import types
 
 import pytest
 import tensorflow as tf
@@ -57,7 +58,7 @@ def test_metrics_file_has_a_row_for_each_report(tmp_path):
 
 def test_rate_and_time_left_are_of_the_steps_since_the_last_report(tmp_path, monkeypatch):
     clock = iter([100.0, 102.0, 107.0, 107.0])
-    monkeypatch.setattr("albert_tf.training.progress.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("albert_tf.training.progress.time", types.SimpleNamespace(monotonic=lambda: next(clock)))
     printed = report(tmp_path, steps=(12, 14), start=10, num_train_steps=20).splitlines()
     # 2 steps of 8 examples in 2 s, then in 5 s; 8 and then 6 steps are left.
     assert [row["examples_per_second"] for row in rows(tmp_path)[:2]] == pytest.approx([8.0, 3.2])
