@@ -34,7 +34,7 @@ from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 MASKING_CHOICES = ("dynamic", "static")
 
-_PIECES_IN_MEMORY = 1 << 23  # of one worker in the second pass
+_PIECES_IN_MEMORY = 1 << 22  # of one worker in the second pass
 
 
 def shard_paths(output_file: str, num_shards: int) -> list[str]:
