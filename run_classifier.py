@@ -13,26 +13,22 @@ import os
 import tensorflow as tf
 from absl import flags
 
+from albert_tf import training_flags
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
 from albert_tf.modeling import AlbertForSequenceClassification
-from albert_tf.modeling.layers import named_variables
+from albert_tf.modeling.operations import classification_operations
 from albert_tf.original_flags import define_original_flags
 from albert_tf.tasks import classification
 from albert_tf.tasks.labelled_text import TASKS, encode_examples, find_file, label_ids, read_examples
 from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
-from albert_tf.training.checkpoints import Checkpointer, find_beside_checkpoint
+from albert_tf.training.checkpoints import find_beside_checkpoint
 from albert_tf.training.distribution import per_replica_batch_size
-from albert_tf.training.progress import Progress
-from albert_tf.training.run_folder import (
-    CONFIG_FILE,
-    SETTINGS_FILE,
-    check_output_dir,
-    claim_output_dir,
-    write_eval_results,
-)
-from albert_tf.training.train_loop import TrainOptions, evaluate, train
+from albert_tf.training.progress import StepSize
+from albert_tf.training.run_folder import CONFIG_FILE, SETTINGS_FILE
+from albert_tf.training.train_loop import Phase
+from albert_tf.training_command import TrainingCommand
 
 FLAGS = flags.FLAGS
 
@@ -55,10 +51,10 @@ flags.DEFINE_integer("train_step", 1000, "Number of training steps.", lower_boun
 flags.DEFINE_float("num_train_epochs", None, "Number of passes over the training file, instead of --train_step.", 0.0)
 flags.DEFINE_integer("warmup_step", 0, "Number of steps in which the learning rate rises.", lower_bound=0)
 flags.DEFINE_integer("predict_batch_size", 8, "Batch size of prediction, all replicas.", lower_bound=1)
-command_line.define_training_flags(
+training_flags.define_training_flags(
     train_batch_size=32, eval_batch_size=8, optimizer="adamw", learning_rate=5e-5, save_checkpoints_steps=1000
 )
-command_line.define_distribution_flags()
+training_flags.define_distribution_flags()
 define_original_flags("albert_hub_module_handle", "cached_dir", "export_dir", "threshold_to_export")
 
 
@@ -107,9 +103,10 @@ def main():
     if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
         raise InputError("nothing to do: pass --do_train, --do_eval or --do_predict")
     config = AlbertConfig.from_json_file(find_model_file("albert_config_file", CONFIG_FILE))
-    strategy = command_line.strategy_from_flags()
-    for flag in ("train_batch_size", "eval_batch_size", "predict_batch_size"):
+    strategy = training_flags.strategy_from_flags()
+    for flag in ("eval_batch_size", "predict_batch_size"):
         per_replica_batch_size(strategy, FLAGS[flag].value, flag)
+    per_replica_batch_size(strategy, FLAGS.train_batch_size, "train_batch_size", FLAGS.gradient_accumulation_steps)
     tokenizer = command_line.load_tokenizer(find_model_file("vocab_file", VOCABULARY_FILE))
     command_line.check_vocab_size(config, tokenizer)
     if FLAGS.max_seq_length > config.max_position_embeddings:
@@ -119,63 +116,60 @@ def main():
         )
     files = data_files()
     labels = find_labels(files)
-    num_train_steps = FLAGS.train_step
+    num_train_steps, steps_flag = FLAGS.train_step, "train_step"
     if FLAGS.do_train:
         _, train_features = load_features(tokenizer, files, files.train, labels, needs_label=True)
+        num_examples = len(train_features["label_ids"])
         if FLAGS.num_train_epochs is not None:
-            num_examples = len(train_features["label_ids"])
             num_train_steps = max(1, round(FLAGS.num_train_epochs * num_examples / FLAGS.train_batch_size))
+            steps_flag = "num_train_epochs"
+        schedule = training_flags.make_schedule(num_train_steps, "warmup_step", steps_flag)
     if FLAGS.do_eval:
         _, dev_features = load_features(tokenizer, files, files.dev, labels, needs_label=True)
     if FLAGS.do_predict:
         test_examples, test_features = load_features(tokenizer, files, files.test, labels, needs_label=False)
-    settings = {
-        **command_line.training_settings(),
-        "task_name": FLAGS.task_name,
-        "labels": list(labels),
-        "num_warmup_steps": FLAGS.warmup_step,
-        "max_seq_length": FLAGS.max_seq_length,
-    }
-    if FLAGS.do_train:
-        check_output_dir(FLAGS.output_dir, settings, config, tokenizer)
 
     tf.keras.utils.set_random_seed(FLAGS.random_seed)
     with strategy.scope():
-        model = AlbertForSequenceClassification(config, len(labels), dtype=command_line.dtype_policy())
-        variables = named_variables(model)
-        optimizer = None
-        if FLAGS.do_train:
-            optimizer = command_line.optimizer_from_flags(variables, num_train_steps, FLAGS.warmup_step)
-    global_step = tf.Variable(0, dtype=tf.int64, trainable=False)
-    checkpointer = Checkpointer(FLAGS.output_dir, variables, global_step, optimizer, FLAGS.keep_checkpoint_max)
-    command_line.restore_or_initialize(checkpointer, variables, tokenizer)
-    if FLAGS.do_train:
-        claim_output_dir(FLAGS.output_dir, settings, config, tokenizer)
-
+        model = AlbertForSequenceClassification(config, len(labels), dtype=training_flags.dtype_policy())
     task = classification.ClassificationTask()
-    progress = Progress(FLAGS.output_dir, FLAGS.train_batch_size, FLAGS.max_seq_length, "fine-tuning loss")
+    command = TrainingCommand(strategy, task, model, config, tokenizer, "fine-tuning loss")
+
+    def make_dataset(start_step, *_):
+        return classification.train_dataset(train_features, FLAGS.train_batch_size, FLAGS.random_seed, start_step)
+
+    def make_eval_dataset():
+        return classification.eval_dataset(dev_features, FLAGS.eval_batch_size)
+
     if FLAGS.do_train:
-        options = TrainOptions(
-            num_train_steps, command_line.iterations_per_loop(), FLAGS.save_checkpoints_steps, FLAGS.random_seed
+        operations = classification_operations(config, FLAGS.max_seq_length, len(labels))
+        batch_size = FLAGS.train_batch_size
+        phase = Phase(
+            num_train_steps,
+            make_dataset,
+            StepSize(batch_size, batch_size * FLAGS.max_seq_length, batch_size * operations),
+            FLAGS.gradient_accumulation_steps,
+            make_eval_dataset if FLAGS.do_eval else None,
         )
-
-        def make_dataset(start_step):
-            return classification.train_dataset(train_features, FLAGS.train_batch_size, FLAGS.random_seed, start_step)
-
-        train(strategy, task, model, optimizer, make_dataset, options, checkpointer, global_step, progress)
+        settings = {
+            "task_name": FLAGS.task_name,
+            "labels": list(labels),
+            "num_warmup_steps": FLAGS.warmup_step,
+            "max_seq_length": FLAGS.max_seq_length,
+        }
+        if not command.train(schedule, [phase], [num_examples], settings, evaluates_first=False):
+            return
+    else:
+        command.restore()
     if FLAGS.do_eval:
-        dataset = classification.eval_dataset(dev_features, FLAGS.eval_batch_size)
-        results = evaluate(strategy, task, model, dataset)
-        progress.record(int(global_step.numpy()), "held_out", results)
-        results = {"global_step": int(global_step.numpy()), "num_examples": len(dev_features["label_ids"]), **results}
-        write_eval_results(FLAGS.output_dir, results)
-        print("evaluation: " + " ".join(f"{name} {value:.6g}" for name, value in results.items()))
+        command.evaluate(make_eval_dataset(), num_examples=len(dev_features["label_ids"]))
     if FLAGS.do_predict:
         dataset = classification.eval_dataset(test_features, FLAGS.predict_batch_size)
         probabilities = classification.predict(strategy, model, dataset)
         path = os.path.join(FLAGS.output_dir, classification.PREDICTIONS_FILE)
-        classification.write_predictions(path, test_examples, labels, probabilities)
-        print(f"wrote {len(test_examples):,} predictions to {path}")
+        if command.is_chief:
+            classification.write_predictions(path, test_examples, labels, probabilities)
+        command.tell(f"wrote {len(test_examples):,} predictions to {path}")
 
 
 if __name__ == "__main__":

@@ -7,25 +7,26 @@ python run_pretraining.py --input_file=data/train*.tfrecord --albert_config_file
 from albert_tf import command_line  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
+import functools
 import os
 
 import tensorflow as tf
 from absl import flags
 
+from albert_tf import training_flags
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining
-from albert_tf.modeling.layers import named_variables
+from albert_tf.modeling.operations import pretraining_operations
 from albert_tf.original_flags import define_original_flags
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, train_dataset
 from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES, find_shards
 from albert_tf.pretraining_data.tfrecords import describe_damage, naming_damaged_shards
-from albert_tf.training.checkpoints import Checkpointer
 from albert_tf.training.distribution import per_replica_batch_size
 from albert_tf.training.pretraining import PretrainingTask
-from albert_tf.training.progress import Progress
-from albert_tf.training.run_folder import check_output_dir, claim_output_dir, write_eval_results
-from albert_tf.training.train_loop import TrainOptions, evaluate, train
+from albert_tf.training.progress import StepSize
+from albert_tf.training.train_loop import Phase
+from albert_tf.training_command import TrainingCommand
 
 FLAGS = flags.FLAGS
 
@@ -44,14 +45,83 @@ flags.DEFINE_enum(
     ON_DAMAGED_SHARD_CHOICES,
     "What to do with damaged training shards: skip reads all shards through first, and leaves those out.",
 )
+flags.DEFINE_list("phase2_input_file", None, "Training shards of the last steps, such as of longer sequences.")
+flags.DEFINE_list(
+    "phase2_held_out_file", None, "Evaluation shards of the last steps; by default those of the manifest."
+)
+flags.DEFINE_integer("phase2_start_step", None, "Step from which on they are used; by default 90% of the steps.", 1)
+flags.DEFINE_integer(
+    "phase2_gradient_accumulation_steps", None, "Parts of a replica's batch then; by default as before.", 1
+)
+flags.DEFINE_bool("read_own_shards", False, "Each of several hosts reads its own shards, not all: for many hosts.")
 flags.DEFINE_integer("num_train_steps", 125000, "Number of training steps.", lower_bound=1)
 flags.DEFINE_integer("num_warmup_steps", 3125, "Number of steps in which the learning rate rises.", lower_bound=0)
 flags.DEFINE_integer("max_eval_steps", None, "Most evaluation batches; by default all.", lower_bound=1)
-command_line.define_training_flags(
+training_flags.define_training_flags(
     train_batch_size=4096, eval_batch_size=64, optimizer="lamb", learning_rate=0.00176, save_checkpoints_steps=5000
 )
-command_line.define_distribution_flags()
+training_flags.define_distribution_flags()
 define_original_flags("init_from_group0", "masked_lm_budget", "start_warmup_step")
+
+
+def find_data(config):
+    """Returns the shards of each phase and the step at which it ends."""
+    first = find_shards(
+        FLAGS.input_file,
+        FLAGS.held_out_file,
+        FLAGS.max_seq_length,
+        FLAGS.max_predictions_per_seq,
+        config,
+        FLAGS.on_damaged_shard,
+    )
+    if not FLAGS.phase2_input_file:
+        return [first], [FLAGS.num_train_steps]
+    start_step = FLAGS.phase2_start_step or FLAGS.num_train_steps * 9 // 10
+    if not 0 < start_step < FLAGS.num_train_steps:
+        raise InputError(
+            f"--phase2_start_step={start_step} must be less than --num_train_steps={FLAGS.num_train_steps}"
+        )
+    second = find_shards(
+        FLAGS.phase2_input_file, FLAGS.phase2_held_out_file, None, None, config, FLAGS.on_damaged_shard, "phase2_"
+    )
+    identities = [shards.tokenizer and shards.tokenizer.identity for shards in (first, second)]
+    if identities[0] != identities[1]:
+        raise InputError("--phase2_input_file: its shards were made with another tokenizer than those of --input_file")
+    if first.has_pairs != second.has_pairs:
+        raise InputError("--phase2_input_file: its shards were made with another --sentence_pair than --input_file's")
+    return [first, second], [start_step, FLAGS.num_train_steps]
+
+
+def warn_of(shards):
+    if not shards.manifest:
+        print(f"warning: no manifest.json beside {shards.train_paths[0]}: its vocabulary can't be checked")
+    if shards.damage:
+        named = describe_damage(shards.damage)
+        total = len(shards.damage) + len(shards.train_paths)
+        print(f"warning: training leaves out {len(shards.damage)} of {total} shards, which are damaged: {named}")
+
+
+def make_phase(shards, end_step, gradient_accumulation_steps, config, do_eval):
+    """Returns what the loop must know of a phase."""
+    batch_size, options = FLAGS.train_batch_size, shards.train_options
+    operations = pretraining_operations(config, options.max_seq_length, options.max_predictions_per_seq)
+
+    def make_dataset(start_step, host_index, num_hosts):
+        counts, seed = shards.examples_per_shard, FLAGS.random_seed
+        return train_dataset(shards.train_paths, options, batch_size, seed, start_step, counts, host_index, num_hosts)
+
+    return Phase(
+        end_step,
+        make_dataset,
+        StepSize(batch_size, batch_size * options.max_seq_length, batch_size * operations),
+        gradient_accumulation_steps,
+        functools.partial(make_eval_dataset, shards) if do_eval and shards.held_out_paths else None,
+        FLAGS.read_own_shards,
+    )
+
+
+def make_eval_dataset(shards):
+    return eval_dataset(shards.held_out_paths, shards.held_out_options, FLAGS.eval_batch_size)
 
 
 def main():
@@ -61,91 +131,58 @@ def main():
     if not (FLAGS.do_train or FLAGS.do_eval):
         raise InputError("nothing to do: pass --do_train or --do_eval")
     config = AlbertConfig.from_json_file(FLAGS.albert_config_file)
-    strategy = command_line.strategy_from_flags()
-    per_replica_batch_size(strategy, FLAGS.train_batch_size, "train_batch_size")
+    strategy = training_flags.strategy_from_flags()
+    parts = [FLAGS.gradient_accumulation_steps]
+    if FLAGS.phase2_input_file:
+        parts.append(FLAGS.phase2_gradient_accumulation_steps or parts[0])
+    for count in parts:
+        per_replica_batch_size(strategy, FLAGS.train_batch_size, "train_batch_size", count)
     per_replica_batch_size(strategy, FLAGS.eval_batch_size, "eval_batch_size")
-    shards = find_shards(
-        FLAGS.input_file,
-        FLAGS.held_out_file,
-        FLAGS.max_seq_length,
-        FLAGS.max_predictions_per_seq,
-        config,
-        FLAGS.on_damaged_shard,
-    )
-    if FLAGS.do_eval and not shards.held_out_paths:
+    schedule = training_flags.make_schedule(FLAGS.num_train_steps, "num_warmup_steps", "num_train_steps")
+    data, end_steps = find_data(config)
+    last = data[-1]  # what evaluation is on in the end
+    do_eval = FLAGS.do_eval and bool(last.held_out_paths)
+    if FLAGS.do_eval and not do_eval:
         message = "no held-out shards; name them with --held_out_file, or make some with create_pretraining_data.py"
         if not FLAGS.do_train:
             raise InputError(f"--do_eval: {message}")
         print(f"warning: no evaluation: {message}")
-    if not shards.manifest:
-        print(f"warning: no manifest.json beside {shards.train_paths[0]}: its vocabulary can't be checked")
-    if shards.damage:
-        named = describe_damage(shards.damage)
-        total = len(shards.damage) + len(shards.train_paths)
-        print(f"warning: training leaves out {len(shards.damage)} of {total} shards, which are damaged: {named}")
-    settings = {
-        **command_line.training_settings(),
-        "num_warmup_steps": FLAGS.num_warmup_steps,
-        "max_seq_length": shards.train_options.max_seq_length,
-        # Those left out as well, so that a run that comes upon a damaged shard can go on without it.
-        "input_files": sorted(os.path.basename(path) for path in [*shards.train_paths, *shards.damage]),
-    }
-    if FLAGS.do_train:
-        check_output_dir(FLAGS.output_dir, settings, config, shards.tokenizer)
+    for shards in data:
+        warn_of(shards)
 
     tf.keras.utils.set_random_seed(FLAGS.random_seed)
     with strategy.scope():
-        model = AlbertForPreTraining(config, dtype=command_line.dtype_policy())
-        variables = named_variables(model)
-        optimizer = None
+        model = AlbertForPreTraining(config, dtype=training_flags.dtype_policy())
+    task = PretrainingTask(last.has_pairs)
+    command = TrainingCommand(strategy, task, model, config, last.tokenizer, "pre-training loss", FLAGS.max_eval_steps)
+    with naming_damaged_shards([path for shards in data for path in [*shards.train_paths, *shards.held_out_paths]]):
         if FLAGS.do_train:
-            optimizer = command_line.optimizer_from_flags(variables, FLAGS.num_train_steps, FLAGS.num_warmup_steps)
-    global_step = tf.Variable(0, dtype=tf.int64, trainable=False)
-    checkpointer = Checkpointer(FLAGS.output_dir, variables, global_step, optimizer, FLAGS.keep_checkpoint_max)
-    command_line.restore_or_initialize(checkpointer, variables, shards.tokenizer)
-    if FLAGS.do_train:
-        claim_output_dir(FLAGS.output_dir, settings, config, shards.tokenizer)
+            phases = [make_phase(*each, config, do_eval) for each in zip(data, end_steps, parts)]
+            counts = [shards.examples_per_shard and sum(shards.examples_per_shard) for shards in data]
+            if not command.train(schedule, phases, counts, settings(data, end_steps), do_eval):
+                return
+        else:
+            command.restore()
+        if do_eval:
+            command.evaluate(make_eval_dataset(last))
+    entropy = last.manifest.get("splits", {}).get("held_out", {}).get("unigram_entropy")
+    if do_eval and entropy is not None:
+        command.tell(f"unigram entropy of the held-out text: {entropy:.4f} (a masked_lm_loss that needs no context)")
 
-    task = PretrainingTask(shards.has_pairs)
-    progress = Progress(
-        FLAGS.output_dir, FLAGS.train_batch_size, shards.train_options.max_seq_length, "pre-training loss"
-    )
 
-    def evaluate_and_report():
-        dataset = eval_dataset(shards.held_out_paths, shards.held_out_options, FLAGS.eval_batch_size)
-        with naming_damaged_shards(shards.held_out_paths):
-            results = evaluate(strategy, task, model, dataset, FLAGS.max_eval_steps)
-        step = int(global_step.numpy())
-        progress.record(step, "held_out", results)
-        print(f"held-out at step {step:,}: " + " ".join(f"{name} {value:.4f}" for name, value in results.items()))
-        return results
-
-    do_eval = FLAGS.do_eval and bool(shards.held_out_paths)
-    if FLAGS.do_train:
-        if do_eval and int(global_step.numpy()) == 0:
-            evaluate_and_report()
-        options = TrainOptions(
-            FLAGS.num_train_steps, command_line.iterations_per_loop(), FLAGS.save_checkpoints_steps, FLAGS.random_seed
-        )
-
-        def make_dataset(start_step):
-            return train_dataset(
-                shards.train_paths,
-                shards.train_options,
-                FLAGS.train_batch_size,
-                FLAGS.random_seed,
-                start_step,
-                shards.examples_per_shard,
-            )
-
-        with naming_damaged_shards(shards.train_paths):
-            train(strategy, task, model, optimizer, make_dataset, options, checkpointer, global_step, progress)
-    if do_eval:
-        results = evaluate_and_report()
-        entropy = shards.manifest.get("splits", {}).get("held_out", {}).get("unigram_entropy")
-        if entropy is not None:
-            print(f"unigram entropy of the held-out text: {entropy:.4f} (a masked_lm_loss that needs no context)")
-        write_eval_results(FLAGS.output_dir, {"global_step": int(global_step.numpy()), **results})
+def settings(data, end_steps):
+    """Returns what decides, besides the training flags, what a run computes."""
+    return {
+        "num_warmup_steps": FLAGS.num_warmup_steps,
+        "max_seq_length": data[0].train_options.max_seq_length,
+        "phase2_start_step": end_steps[0] if len(data) > 1 else None,
+        "phase2_gradient_accumulation_steps": FLAGS.phase2_gradient_accumulation_steps,
+        "read_own_shards": FLAGS.read_own_shards,
+        # Those left out as well, so that a run that comes upon a damaged shard can go on without it.
+        "input_files": [
+            sorted(os.path.basename(path) for path in [*shards.train_paths, *shards.damage]) for shards in data
+        ],
+    }
 
 
 if __name__ == "__main__":

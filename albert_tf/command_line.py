@@ -38,15 +38,10 @@ from absl import app, flags, logging
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
-from albert_tf.optimization.optimizers import OPTIMIZERS
-from albert_tf.optimization.schedule import SCHEDULE_CHOICES
 from albert_tf.original_flags import check_original_flags, define_original_flags
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.words import WORDPIECE_SCHEMES
-from albert_tf.training.checkpoints import Checkpointer, find_beside_checkpoint, load_weights
-from albert_tf.training.distribution import make_strategy
 
 FLAGS = flags.FLAGS
 
@@ -152,81 +147,6 @@ def load_tokenizer(vocab_file: str) -> KoreanWordPieceTokenizer:
     return tokenizer
 
 
-def define_distribution_flags() -> None:
-    """Defines where to run."""
-    flags.DEFINE_bool("use_tpu", False, "Run on a TPU; otherwise on all GPUs of this machine, or its CPU.")
-    flags.DEFINE_string("tpu_name", None, "Name or grpc:// address of a Cloud TPU; by default this machine's own TPU.")
-    flags.DEFINE_string("tpu_zone", None, "Zone of the Cloud TPU that --tpu_name names.")
-    flags.DEFINE_string("gcp_project", None, "Project of the Cloud TPU that --tpu_name names.")
-    define_original_flags("master", "num_tpu_cores")
-    flags.DEFINE_integer("num_cpu_replicas", 1, "Number of CPU replicas, where there is no TPU or GPU.", lower_bound=1)
-    flags.DEFINE_bool("use_bfloat16", False, "Compute matrix products in bfloat16; variables stay float32.")
-
-
-def strategy_from_flags() -> tf.distribute.Strategy:
-    """Returns the strategy that the distribution flags ask for."""
-    return make_strategy(
-        FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project, num_cpu_replicas=FLAGS.num_cpu_replicas
-    )
-
-
-def dtype_policy() -> str:
-    """Returns the Keras dtype policy that --use_bfloat16 stands for."""
-    return "mixed_bfloat16" if FLAGS.use_bfloat16 else "float32"
-
-
-def define_training_flags(**defaults) -> None:
-    """Defines how to train; the defaults are those of the original script that asks.
-
-    Args:
-        **defaults: `optimizer`, `learning_rate`, `train_batch_size`, `eval_batch_size`, `save_checkpoints_steps`.
-    """
-    flags.DEFINE_integer("train_batch_size", defaults["train_batch_size"], "Batch size over all replicas.", 1)
-    flags.DEFINE_integer("eval_batch_size", defaults["eval_batch_size"], "Batch size of evaluation, all replicas.", 1)
-    flags.DEFINE_enum("optimizer", defaults["optimizer"], sorted(OPTIMIZERS), "Optimizer.")
-    flags.DEFINE_float("learning_rate", defaults["learning_rate"], "Peak learning rate.")
-    flags.DEFINE_float("poly_power", 1.0, "Power of the learning rate's decay; 1 is linear.", lower_bound=0.0)
-    flags.DEFINE_enum("schedule", "continuous", SCHEDULE_CHOICES, "Learning rate: without jumps, or as the original's.")
-    flags.DEFINE_float("weight_decay", 0.01, "Weight decay; LayerNorm and biases have none.", lower_bound=0.0)
-    flags.DEFINE_bool("bias_correction", False, "Correct the bias of the optimizer's moments.")
-    flags.DEFINE_integer(
-        "save_checkpoints_steps", defaults["save_checkpoints_steps"], "Steps between checkpoints.", lower_bound=1
-    )
-    flags.DEFINE_integer("keep_checkpoint_max", 5, "Number of checkpoints to keep.", lower_bound=1)
-    flags.DEFINE_integer(
-        "iterations_per_loop", None, "Most steps between two progress lines; by default 1000 on TPU, else 50.", 1
-    )
-    flags.DEFINE_integer("random_seed", 12345, "Seed of weights, order, masks and dropout.", lower_bound=0)
-
-
-def iterations_per_loop() -> int:
-    """Returns the flag's value or its default."""
-    return FLAGS.iterations_per_loop or (1000 if FLAGS.use_tpu else 50)
-
-
-def optimizer_from_flags(variables: dict[str, tf.Variable], num_train_steps: int, num_warmup_steps: int) -> AdamW:
-    """Returns the optimizer that the training flags ask for; call it in the strategy's scope."""
-    schedule = LearningRateSchedule(
-        FLAGS.learning_rate, num_train_steps, num_warmup_steps, FLAGS.poly_power, FLAGS.schedule
-    )
-    return make_optimizer(
-        FLAGS.optimizer,
-        variables,
-        schedule,
-        weight_decay=FLAGS.weight_decay,
-        bias_correction=FLAGS.bias_correction,
-    )
-
-
-def training_settings() -> dict:
-    """Returns the flags that decide what training computes, for `claim_output_dir`."""
-    names = (
-        "init_checkpoint train_batch_size optimizer learning_rate poly_power schedule weight_decay bias_correction "
-        "random_seed use_bfloat16"
-    )
-    return {name: FLAGS[name].value for name in names.split()}
-
-
 def check_vocab_size(config: AlbertConfig, tokenizer: KoreanWordPieceTokenizer) -> None:
     """Checks that model and vocabulary go together.
 
@@ -237,38 +157,4 @@ def check_vocab_size(config: AlbertConfig, tokenizer: KoreanWordPieceTokenizer) 
         raise InputError(
             f"vocab_size in --albert_config_file is {config.vocab_size}, but {tokenizer.vocabulary.source} has "
             f"{len(tokenizer.vocabulary)} pieces; make them equal"
-        )
-
-
-def restore_or_initialize(
-    checkpointer: Checkpointer, variables: dict[str, tf.Variable], tokenizer: KoreanWordPieceTokenizer | None
-) -> None:
-    """Restores the run in --output_dir, or else loads --init_checkpoint, and says what it did.
-
-    Args:
-        checkpointer: Of the run in --output_dir.
-        variables: The model's, by name.
-        tokenizer: What the data is encoded with, None if unknown.
-
-    Raises:
-        InputError: There is neither, and nothing is to be trained; or it goes with another tokenizer.
-    """
-    _check_tokenizer(checkpointer.latest or FLAGS.init_checkpoint, tokenizer)
-    if checkpointer.restore_latest():
-        print(f"restored {checkpointer.latest}")
-    elif FLAGS.init_checkpoint:
-        loaded, missing = load_weights(FLAGS.init_checkpoint, variables)
-        print(f"--init_checkpoint: loaded {len(loaded)} variables; not in it: {', '.join(missing) or 'none'}")
-    elif FLAGS.do_train:
-        print("training from random weights")
-    else:
-        raise InputError(f"--output_dir={FLAGS.output_dir} holds no checkpoint, and there is no --init_checkpoint")
-
-
-def _check_tokenizer(checkpoint, tokenizer):
-    path = find_beside_checkpoint(checkpoint, TOKENIZER_FILE)
-    if path and tokenizer is not None and not tokenizer.is_saved_as(path):
-        raise InputError(
-            f"the checkpoint beside {path} was trained with that tokenizer, which is not the one of "
-            f"{tokenizer.vocabulary.source}; use the vocab.txt and tokenizer.json beside the checkpoint"
         )

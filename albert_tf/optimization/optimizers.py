@@ -2,10 +2,13 @@
 
 As in the original (optimization.py, lamb_optimizer.py), neither corrects the bias of the moments unless asked, weight
 decay is decoupled, and LayerNorm weights and biases are left out of weight decay and of LAMB's layer adaptation.
-Unlike there, the gradient norm is clipped after the gradients of all replicas have been added up.
+Unlike there, the gradient norm is clipped after the gradients of all replicas have been added up, and a step whose loss
+or gradient is not finite changes nothing.
 """
 
+import contextlib
 import re
+import typing
 
 import tensorflow as tf
 
@@ -13,6 +16,20 @@ from albert_tf.errors import InputError
 from albert_tf.optimization.schedule import LearningRateSchedule
 
 _EXCLUDED = re.compile(r"layer_norm|bias")
+
+
+class Applied(typing.NamedTuple):
+    """What one step did.
+
+    Attributes:
+        is_finite: Scalar bool, whether loss and gradient were finite; if not, the step was skipped.
+        gradient_norm: Scalar float32, the global norm of the gradients before clipping.
+        trust_ratios: Scalar float32 by name of variable, LAMB's factor of the update; empty for AdamW.
+    """
+
+    is_finite: tf.Tensor
+    gradient_norm: tf.Tensor
+    trust_ratios: dict[str, tf.Tensor]
 
 
 class AdamW(tf.Module):
@@ -29,6 +46,16 @@ class AdamW(tf.Module):
         epsilon: Added to the root of the second moment.
         clip_norm: Largest global norm of the gradients; longer ones are scaled down to it.
         bias_correction: Divide the moments by 1 - beta^t.
+        ema_decay: Keep an exponential moving average of the weights with this decay, see `averaged_weights`; 0 for
+            none.
+
+    Attributes:
+        trained_variables: The variables, by name.
+        first_moments: Variables of the moments, by name.
+        second_moments: Likewise.
+        averages: Variables of the averaged weights, by name; empty without `ema_decay`.
+        skipped_steps: int64 variable, how many steps were skipped because loss or gradient was not finite.
+        last_skipped_step: int64 variable, the last of them; -1 for none.
 
     Raises:
         InputError: A setting is out of range.
@@ -44,59 +71,97 @@ class AdamW(tf.Module):
         epsilon: float = 1e-6,
         clip_norm: float = 1.0,
         bias_correction: bool = False,
+        ema_decay: float = 0.0,
     ):
         super().__init__()
         if not weight_decay >= 0.0:
             raise InputError(f"weight_decay must be at least 0. Received: {weight_decay}")
-        for name, value in (("beta_1", beta_1), ("beta_2", beta_2)):
+        for name, value in (("beta_1", beta_1), ("beta_2", beta_2), ("ema_decay", ema_decay)):
             if not 0.0 <= value < 1.0:
                 raise InputError(f"{name} must be at least 0 and less than 1. Received: {value}")
         for name, value in (("epsilon", epsilon), ("clip_norm", clip_norm)):
             if not value > 0.0:
                 raise InputError(f"{name} must be greater than 0. Received: {value}")
         self.schedule = schedule
-        self._variables = dict(variables)
+        self.trained_variables = dict(variables)
         self._weight_decay, self._clip_norm = weight_decay, clip_norm
         self._beta_1, self._beta_2, self._epsilon = beta_1, beta_2, epsilon
-        self._bias_correction = bias_correction
+        self._bias_correction, self._ema_decay = bias_correction, ema_decay
         self.first_moments = {name: _zeros(variable, f"{name}/adam_m") for name, variable in variables.items()}
         self.second_moments = {name: _zeros(variable, f"{name}/adam_v") for name, variable in variables.items()}
+        averaged = variables.items() if ema_decay else ()
+        self.averages = {name: _zeros(variable, f"{name}/average") for name, variable in averaged}
+        self.start_averages()
+        self.skipped_steps = _counter(0, "skipped_steps")
+        self.last_skipped_step = _counter(-1, "last_skipped_step")
 
-    def apply(self, gradients: dict[str, tf.Tensor], step: tf.Tensor) -> tf.Tensor:
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """Names of what `metrics` tells of a step."""
+        return ("gradient_norm", *(f"trust_ratio/{name}" for name in self.trained_variables if self._adapts(name)))
+
+    def metrics(self, applied: Applied) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
+        """Returns (value, weight), two float32 scalars, for each of `metric_names`; what doesn't apply weighs 0."""
+        values = {"gradient_norm": applied.gradient_norm}
+        values.update((f"trust_ratio/{name}", ratio) for name, ratio in applied.trust_ratios.items())
+        return {
+            name: (values[name], tf.ones([])) if name in values else (tf.zeros([]), tf.zeros([]))
+            for name in self.metric_names
+        }
+
+    def apply(self, gradients: dict[str, tf.Tensor], step: tf.Tensor, loss: tf.Tensor) -> Applied:
         """Updates the variables; call it inside a replica.
 
         Args:
             gradients: By name of variable, added up over all replicas already; other variables stay as they are.
             step: Scalar int, 0 for the first.
-
-        Returns:
-            Scalar float32, the global norm of the gradients before clipping.
+            loss: Scalar float32, the same on all replicas.
         """
         norm = tf.linalg.global_norm(list(gradients.values()))
+        is_finite = tf.math.is_finite(norm) & tf.math.is_finite(loss)
         scale = self._clip_norm / tf.maximum(norm, self._clip_norm)
         gradients = {name: gradient * scale for name, gradient in gradients.items()}
         learning_rate = self.schedule(step)
-        updates_done = tf.cast(step, tf.float32) + 1.0
+        updates_done = tf.cast(step, tf.float32) + 1.0 - tf.cast(self.skipped_steps.read_value(), tf.float32)
         context = tf.distribute.get_replica_context()
-        context.merge_call(self._update_all, args=(gradients, learning_rate, updates_done))
-        return norm
+        arguments = (gradients, tf.cast(step, tf.int64), learning_rate, updates_done, is_finite)
+        return Applied(is_finite, norm, context.merge_call(self._update_all, args=arguments))
 
-    def _update_all(self, strategy, gradients, learning_rate, updates_done):
+    def _update_all(self, strategy, gradients, step, learning_rate, updates_done, is_finite):
+        trust_ratios = {}
         for name, gradient in gradients.items():
-            strategy.extended.update(
-                self._variables[name],
+            # One result for each device of this host, all the same.
+            trust_ratio, *_ = strategy.extended.update(
+                self.trained_variables[name],
                 self._update,
                 args=(
                     gradient,
                     self.first_moments[name],
                     self.second_moments[name],
+                    self.averages.get(name),
                     learning_rate,
                     updates_done,
+                    is_finite,
                     _EXCLUDED.search(name) is not None,
                 ),
+                group=False,
             )
+            if self._adapts(name):
+                trust_ratios[name] = trust_ratio
+        skipped = (self.skipped_steps, lambda count, ok: count.assign_add(tf.cast(~ok, tf.int64)), (is_finite,))
+        last = (
+            self.last_skipped_step,
+            lambda last, ok, now: last.assign(tf.where(ok, last.read_value(), now)),
+            (is_finite, step),
+        )
+        for counter, update, arguments in (skipped, last):
+            strategy.extended.update(counter, update, args=arguments)
+        return trust_ratios
 
-    def _update(self, variable, gradient, first_moment, second_moment, learning_rate, updates_done, is_excluded):
+    def _update(
+        self, variable, gradient, first_moment, second_moment, average, learning_rate, updates_done, is_finite, excluded
+    ):
+        """Updates one variable and what belongs to it; returns its trust ratio."""
         m = self._beta_1 * first_moment + (1.0 - self._beta_1) * gradient
         v = self._beta_2 * second_moment + (1.0 - self._beta_2) * tf.square(gradient)
         if self._bias_correction:
@@ -106,16 +171,49 @@ class AdamW(tf.Module):
             corrected_m, corrected_v = m, v
         weights = tf.convert_to_tensor(variable)
         update = corrected_m / (tf.sqrt(corrected_v) + self._epsilon)
-        if not is_excluded:
+        trust_ratio = tf.ones([])
+        if not excluded:
             update += self._weight_decay * weights
-            update *= self._trust_ratio(weights, update)
-        first_moment.assign(m)
-        second_moment.assign(v)
-        variable.assign(weights - learning_rate * update)
+            trust_ratio = self._trust_ratio(weights, update)
+            update *= trust_ratio
+
+        def assign(target, value):
+            target.assign(tf.where(is_finite, value, tf.convert_to_tensor(target)))
+
+        updated = weights - learning_rate * update
+        if average is not None:
+            # As tf.train.ExponentialMovingAverage: a short memory as long as there is little to remember.
+            decay = tf.minimum(self._ema_decay, (1.0 + updates_done) / (10.0 + updates_done))
+            assign(average, updated + decay * (tf.convert_to_tensor(average) - updated))
+        assign(first_moment, m)
+        assign(second_moment, v)
+        assign(variable, updated)
+        return trust_ratio
+
+    def _adapts(self, name):
+        """Returns whether the update of a variable has a trust ratio of its own."""
+        return False
 
     def _trust_ratio(self, weights, update):
         """Returns the factor of a variable's update; 1 for Adam."""
-        return 1.0
+        return tf.ones([])
+
+    def start_averages(self) -> None:
+        """Lets the averages begin with the weights as they are now."""
+        for name, average in self.averages.items():
+            average.assign(self.trained_variables[name])
+
+    @contextlib.contextmanager
+    def averaged_weights(self):
+        """Puts the averages, if any are kept, in the place of the weights for as long as the context lasts."""
+        weights = {name: self.trained_variables[name].numpy() for name in self.averages}
+        try:
+            for name, average in self.averages.items():
+                self.trained_variables[name].assign(average.numpy())
+            yield
+        finally:
+            for name, values in weights.items():
+                self.trained_variables[name].assign(values)
 
 
 class Lamb(AdamW):
@@ -123,6 +221,9 @@ class Lamb(AdamW):
 
     As in the original ALBERT, the ratio is not clipped, and it is 1 where either norm is 0. Arguments as for `AdamW`.
     """
+
+    def _adapts(self, name):
+        return _EXCLUDED.search(name) is None
 
     def _trust_ratio(self, weights, update):
         weight_norm, update_norm = tf.norm(weights), tf.norm(update)
@@ -145,3 +246,9 @@ def make_optimizer(name: str, variables: dict[str, tf.Variable], schedule: Learn
 
 def _zeros(variable, name):
     return tf.Variable(tf.zeros(variable.shape, variable.dtype), trainable=False, name=name.replace("/", "."))
+
+
+def _counter(value, name):
+    return tf.Variable(
+        value, dtype=tf.int64, trainable=False, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA, name=name
+    )

@@ -66,6 +66,7 @@ def find_shards(
     max_predictions_per_seq: int | None,
     config: AlbertConfig,
     on_damaged_shard: str = "fail",
+    flag_prefix: str = "",
 ) -> ShardSet:
     """Finds shards and checks that they, the flags and the model go together.
 
@@ -77,12 +78,13 @@ def find_shards(
         config: The model.
         on_damaged_shard: "fail" compares the sizes of the files with the manifest, and refuses what is damaged. "skip"
             also reads all of them through, and leaves out damaged training shards; evaluation is on all shards or none.
+        flag_prefix: What stands before input_file and held_out_file in the names of the flags, for messages.
 
     Raises:
         InputError: Something is missing, damaged or doesn't fit, named with flag and file.
     """
     _refuse_unfinished_build([*input_file, *(held_out_file or [])])
-    train_paths = match_files(input_file, "input_file")
+    train_paths = match_files(input_file, f"{flag_prefix}input_file")
     _refuse_unfinished_build(train_paths)
     folder = _Folder.of(train_paths)
     max_seq_length = folder.length("max_seq_length", max_seq_length, _ORIGINAL_MAX_SEQ_LENGTH)
@@ -100,9 +102,9 @@ def find_shards(
     own_held_out = folder.shards("held_out")
     train_paths = [path for path in train_paths if path not in own_held_out]
     if not train_paths:
-        raise InputError(f"--input_file: {', '.join(input_file)} names held-out shards only")
+        raise InputError(f"--{flag_prefix}input_file: {', '.join(input_file)} names held-out shards only")
     held_out_file = held_out_file or own_held_out
-    held_out_paths = match_files(held_out_file, "held_out_file") if held_out_file else []
+    held_out_paths = match_files(held_out_file, f"{flag_prefix}held_out_file") if held_out_file else []
     _check_tokenizer_of(held_out_paths, tokenizer)
 
     reads_through = on_damaged_shard == "skip"

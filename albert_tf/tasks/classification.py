@@ -16,6 +16,11 @@ class ClassificationTask:
 
     loss_names = ("classification_loss",)
     metric_names = ("accuracy",)
+    selection_metric = "accuracy"
+
+    def loss_weights(self, batch):
+        """Returns the weight of the loss in one replica's batch; see `Task`."""
+        return {"classification_loss": tf.reduce_sum(batch["example_weights"])}
 
     def compute(self, model, batch, training, dropout_seed):
         """Returns (sum, weight) of loss and accuracy; see `Task`. The batch is one of this module's data sets."""

@@ -1,113 +1,250 @@
-"""Saving and restoring a run, and starting one from the weights of another."""
+"""Saving a run while it goes on, and restoring it from the newest checkpoint that is whole."""
 
+import concurrent.futures
 import os
+import re
+import sys
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
+from albert_tf.files import write_text
 
 CHECKPOINT_NAME = "model.ckpt"
+MODEL_PREFIX = "model/"
+AVERAGES_PREFIX = "averages/"
+BEST_FILE = "best_checkpoint.json"
 
-_MODEL_PREFIX = "model/"
 _VALUE_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 class Checkpointer:
-    """Writes numbered checkpoints into a folder, keeps the newest, and restores them.
+    """Writes numbered checkpoints into a folder, in the background, keeps the newest, and restores them.
 
-    Variables are stored under the names of `named_variables`: "model/encoder/...".
+    A checkpoint is a `tf.train.Checkpoint` whose variables have the names given here. Saving copies the variables to
+    the host, which is all that training waits for; a thread writes the copy. TensorFlow writes under temporary names
+    and moves the index into place last, so that a checkpoint with an index is whole, unless the disk lost some of it.
 
     Args:
         output_dir: The folder.
-        variables: The model's variables, by name.
-        global_step: The step counter, an int64 variable.
-        optimizer: The optimizer, whose moments are stored as well; None to restore a model only.
+        state: Everything to save, by name: "model/encoder/...", "first_moments/...", "global_step", ...
         keep_checkpoint_max: How many to keep.
+        is_chief: Whether this process is the one that writes.
     """
 
     def __init__(
-        self,
-        output_dir: str,
-        variables: dict[str, tf.Variable],
-        global_step: tf.Variable,
-        optimizer: tf.Module | None = None,
-        keep_checkpoint_max: int = 5,
+        self, output_dir: str, state: dict[str, tf.Variable], keep_checkpoint_max: int = 5, is_chief: bool = True
     ):
-        tracked = {"model": _nest(variables), "global_step": global_step}
-        if optimizer is not None:
-            tracked["first_moments"] = _nest(optimizer.first_moments)
-            tracked["second_moments"] = _nest(optimizer.second_moments)
-        self._variables, self._optimizer = variables, optimizer
-        self._checkpoint = tf.train.Checkpoint(**tracked)
-        self._global_step = global_step
-        self._manager = tf.train.CheckpointManager(
-            self._checkpoint, output_dir, max_to_keep=keep_checkpoint_max, checkpoint_name=CHECKPOINT_NAME
-        )
+        self._output_dir = output_dir
+        self._state = dict(state)
+        self._keep_checkpoint_max, self._is_chief = keep_checkpoint_max, is_chief
+        self._pool = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self._pending: concurrent.futures.Future | None = None
+        self._pending_path: str | None = None
+        self.best: str | None = None  # path of a checkpoint to keep in any case
+
+    def path(self, step: int) -> str:
+        """Returns the path, without extension, of the checkpoint of a step."""
+        return os.path.join(self._output_dir, f"{CHECKPOINT_NAME}-{step}")
 
     @property
     def latest(self) -> str | None:
         """Path of the newest checkpoint, None if there is none."""
-        return self._manager.latest_checkpoint
+        return next(reversed(find_checkpoints(self._output_dir)), None)
 
     def save(self) -> str:
-        """Writes a checkpoint named after the step and returns its path."""
-        return self._manager.save(checkpoint_number=int(self._global_step.numpy()))
-
-    def restore_latest(self) -> bool:
-        """Restores the newest checkpoint whole; returns whether there was one.
+        """Copies the variables, starts to write them to a checkpoint named after the step, and returns its path.
 
         Raises:
-            InputError: It holds another model.
+            InputError: The checkpoint before this one could not be written.
         """
-        if self.latest is None:
-            return False
-        own_shapes = {name: variable.shape.as_list() for name, variable in self._variables.items()}
-        if _model_shapes(tf.train.load_checkpoint(self.latest)) != own_shapes:
+        path = self.path(int(self._state["global_step"].numpy()))
+        if path == self._pending_path or not self._is_chief:
+            return path
+        values = {name: variable.numpy() for name, variable in self._state.items()}
+        self.wait()
+        self._pending_path = path
+        self._pending = self._pool.submit(self._write, path, values)
+        return path
+
+    def check(self) -> None:
+        """Raises what went wrong with a checkpoint that has been written in the meantime, without waiting.
+
+        Raises:
+            InputError: It could not be written.
+        """
+        if self._pending is not None and self._pending.done():
+            self.wait()
+
+    def wait(self) -> None:
+        """Waits until the last checkpoint is written.
+
+        Raises:
+            InputError: It could not be written.
+        """
+        pending, self._pending = self._pending, None
+        if pending is None:
+            return
+        try:
+            pending.result()
+        except (tf.errors.OpError, OSError) as error:
+            intact = self.latest
+            kept = f"{intact} is intact" if intact else "none was written before"
             raise InputError(
-                f"{self.latest} is of another model; use the albert_config.json and the labels that it was made with"
+                f"can't save {self._pending_path}: {_first_line(error)}; {kept}; free some space or choose another "
+                "--output_dir, and repeat the command to go on from there"
+            ) from error
+
+    def _write(self, path, values):
+        with tf.device("CPU:0"):
+            copies = {name: tf.Variable(value) for name, value in values.items()}
+            try:
+                tf.train.Checkpoint(**_nest(copies)).write(path)
+            except (tf.errors.OpError, OSError):
+                _delete(path)  # half a checkpoint takes the space that the user has to free
+                raise
+        self._delete_old()
+        _write_index(self._output_dir)
+
+    def _delete_old(self):
+        for path in find_checkpoints(self._output_dir)[: -self._keep_checkpoint_max]:
+            if path != self.best:
+                _delete(path)
+
+    def restore_latest(self) -> str | None:
+        """Restores the newest checkpoint that is whole, with a warning for each newer one that is not.
+
+        Returns:
+            The path of the checkpoint, None if there is none.
+
+        Raises:
+            InputError: It holds another model, or there are checkpoints of which none is whole.
+        """
+        found = find_checkpoints(self._output_dir)
+        damage = ""
+        for path in reversed(found):
+            try:
+                self.restore(path)
+            except DamagedCheckpointError as error:
+                damage = str(error)
+                print(f"warning: {damage}; going back to the one before it", file=sys.stderr)
+            else:
+                return path
+        if found:
+            raise InputError(
+                f"--output_dir={self._output_dir}: none of its {len(found)} checkpoints can be read ({damage}); "
+                "choose another folder to start anew"
             )
-        status = self._checkpoint.restore(self.latest).assert_existing_objects_matched()
-        if self._optimizer is None:
-            status.expect_partial()
-        return True
+        return None
+
+    def restore(self, path: str) -> None:
+        """Restores one checkpoint, all of it or nothing.
+
+        A model that is not to be trained gets the averaged weights, if there are any.
+
+        Raises:
+            InputError: It holds another model, or lacks some of the state.
+            DamagedCheckpointError: It can't be read to its end.
+        """
+        reader = _open(path)
+        shapes = _shapes(reader)
+        own = {name: variable.shape.as_list() for name, variable in self._state.items()}
+        sources = {name: name for name in own}
+        if not any(name.startswith(AVERAGES_PREFIX) for name in own):
+            sources.update((name, _best_source(name.removeprefix(MODEL_PREFIX), shapes)) for name in _only_model(own))
+        if _only_model(shapes) != _only_model(own):
+            raise InputError(
+                f"{path} is of another model; use the albert_config.json and the labels that it was made with"
+            )
+        missing = sorted(name for name in own if shapes.get(name) != own[name])
+        if missing:
+            raise InputError(
+                f"{path} lacks {missing[0]} and so can't be gone on with by this command; give its folder to "
+                "--init_checkpoint of a run in another folder"
+            )
+        values = _read(path, reader, sources.values())
+        for name, source in sources.items():
+            self._state[name].assign(values[source])
+        self._pending_path = path
+
+    def remove_leftovers(self) -> None:
+        """Deletes what a run that was killed while it saved left behind; call it when no other run saves here."""
+        if not self._is_chief or not tf.io.gfile.isdir(self._output_dir):
+            return
+        whole = {os.path.basename(path) for path in find_checkpoints(self._output_dir)}
+        for name in tf.io.gfile.listdir(self._output_dir):
+            match = re.match(rf"({re.escape(CHECKPOINT_NAME)}-\d+)(_temp|\.data-|\.index\.)", name)
+            if match and (match[1] not in whole or match[2] != ".data-"):
+                _remove(os.path.join(self._output_dir, name.rstrip("/")))
 
 
-def load_weights(init_checkpoint: str, variables: dict[str, tf.Variable]) -> tuple[list[str], list[str]]:
+class DamagedCheckpointError(InputError):
+    """A checkpoint can't be read to its end."""
+
+
+def model_state(variables: dict[str, tf.Variable], global_step: tf.Variable) -> dict[str, tf.Variable]:
+    """Returns what to restore of a model that is not to be trained, by the names that `TrainState` gives.
+
+    Args:
+        variables: The model's, by name.
+        global_step: The number of steps done.
+    """
+    return {**{f"{MODEL_PREFIX}{name}": variable for name, variable in variables.items()}, "global_step": global_step}
+
+
+def find_checkpoints(folder: str) -> list[str]:
+    """Returns the paths, without extension, of the checkpoints in a folder, the oldest first."""
+    found = {}
+    if tf.io.gfile.isdir(folder):
+        for name in tf.io.gfile.listdir(folder):
+            match = re.fullmatch(rf"{re.escape(CHECKPOINT_NAME)}-(\d+)\.index", name)
+            if match:
+                found[int(match[1])] = os.path.join(folder, name.removesuffix(".index"))
+    return [found[step] for step in sorted(found)]
+
+
+def load_weights(init_checkpoint: str, variables: dict[str, tf.Variable]) -> tuple[list[str], list[str], list[str]]:
     """Assigns those variables that a checkpoint of ours also has.
+
+    Where the checkpoint holds averaged weights (`AdamW.averages`), they are taken.
 
     Args:
         init_checkpoint: A checkpoint's path without extension, or a folder, of which the newest is taken.
         variables: Variables to assign, by name.
 
     Returns:
-        The names that were loaded, and those that were not in the checkpoint.
+        The names that were loaded, those that were not in the checkpoint, and those in the checkpoint that this model
+        does not have.
 
     Raises:
-        InputError: There is no such checkpoint, it has none of the variables, or a shape differs.
+        InputError: There is no such checkpoint, it can't be read, it has none of the variables, or a shape differs.
     """
-    path = tf.train.latest_checkpoint(init_checkpoint) if tf.io.gfile.isdir(init_checkpoint) else init_checkpoint
-    try:
-        reader = tf.train.load_checkpoint(path) if path else None
-    except (tf.errors.OpError, ValueError):
-        reader = None
-    if reader is None:
+    path = init_checkpoint
+    if tf.io.gfile.isdir(init_checkpoint):
+        path = next(reversed(find_checkpoints(init_checkpoint)), None) or tf.train.latest_checkpoint(init_checkpoint)
+    if not path or not tf.io.gfile.exists(f"{path}.index"):
         raise InputError(f"--init_checkpoint: no checkpoint at {init_checkpoint}")
-    shapes = _model_shapes(reader)
-    loaded = [name for name in variables if name in shapes]
-    for name in loaded:
-        if shapes[name] != variables[name].shape.as_list():
+    reader = _open(path)
+    shapes = _shapes(reader)
+    in_checkpoint = {name.removeprefix(MODEL_PREFIX) for name in _only_model(shapes)}
+    names = {name: _best_source(name, shapes) for name in variables if name in in_checkpoint}
+    for name, full_name in names.items():
+        if shapes[full_name] != variables[name].shape.as_list():
             raise InputError(
-                f"--init_checkpoint: {name} has shape {shapes[name]} in {path} and "
+                f"--init_checkpoint: {name} has shape {shapes[full_name]} in {path} and "
                 f"{variables[name].shape.as_list()} in this model; use the albert_config.json that the checkpoint was "
                 "made with"
             )
-    if not loaded:
+    if not names:
         raise InputError(
             f"--init_checkpoint: {path} has none of this model's variables, which means that albert_tf did not write it"
         )
-    for name in loaded:
-        variables[name].assign(reader.get_tensor(f"{_MODEL_PREFIX}{name}{_VALUE_SUFFIX}"))
-    return loaded, [name for name in variables if name not in shapes]
+    values = _read(path, reader, names.values())
+    for name, full_name in names.items():
+        variables[name].assign(values[full_name])
+    missing = [name for name in variables if name not in names]
+    return list(names), missing, sorted(in_checkpoint - set(names))
 
 
 def find_beside_checkpoint(init_checkpoint: str | None, name: str) -> str | None:
@@ -119,13 +256,64 @@ def find_beside_checkpoint(init_checkpoint: str | None, name: str) -> str | None
     return path if tf.io.gfile.exists(path) else None
 
 
-def _model_shapes(reader):
-    """Returns the shape of each of the model's variables in a checkpoint, by the name it has in the model."""
+def _open(path):
+    try:
+        return tf.train.load_checkpoint(path)
+    except (tf.errors.OpError, ValueError) as error:
+        raise DamagedCheckpointError(f"{path} is damaged: {_first_line(error)}") from error
+
+
+def _read(path, reader, names) -> dict[str, np.ndarray]:
+    """Returns values by name; TensorFlow compares each with its checksum."""
+    try:
+        return {name: reader.get_tensor(f"{name}{_VALUE_SUFFIX}") for name in names}
+    except (tf.errors.OpError, ValueError) as error:
+        raise DamagedCheckpointError(f"{path} is damaged: {_first_line(error)}") from error
+
+
+def _shapes(reader):
+    """Returns the shape of each variable in a checkpoint, by name."""
     return {
-        key.removeprefix(_MODEL_PREFIX).removesuffix(_VALUE_SUFFIX): shape
+        key.removesuffix(_VALUE_SUFFIX): shape
         for key, shape in reader.get_variable_to_shape_map().items()
-        if key.startswith(_MODEL_PREFIX)
+        if key.endswith(_VALUE_SUFFIX)
     }
+
+
+def _best_source(name, shapes):
+    """Returns the name under which a checkpoint has the best values of a model's variable."""
+    averaged = f"{AVERAGES_PREFIX}{name}"
+    return averaged if averaged in shapes else f"{MODEL_PREFIX}{name}"
+
+
+def _only_model(by_name):
+    return {name: value for name, value in by_name.items() if name.startswith(MODEL_PREFIX)}
+
+
+def _first_line(error):
+    message = getattr(error, "message", None) or str(error) or type(error).__name__
+    return message.strip().splitlines()[0]
+
+
+def _write_index(folder):
+    """Writes the file that tf.train.latest_checkpoint(folder) reads, a protocol buffer as text."""
+    names = [os.path.basename(path) for path in find_checkpoints(folder)]
+    lines = [f'model_checkpoint_path: "{names[-1]}"', *(f'all_model_checkpoint_paths: "{name}"' for name in names)]
+    write_text(os.path.join(folder, "checkpoint"), "\n".join(lines) + "\n")
+
+
+def _delete(path):
+    """Deletes a checkpoint; the index first, so that no half of it is ever taken for a whole."""
+    for name in [f"{path}.index", *tf.io.gfile.glob(f"{path}.data-*"), *tf.io.gfile.glob(f"{path}_temp*")]:
+        if tf.io.gfile.exists(name):
+            _remove(name)
+
+
+def _remove(path):
+    if tf.io.gfile.isdir(path):
+        tf.io.gfile.rmtree(path)
+    else:
+        tf.io.gfile.remove(path)
 
 
 def _nest(named):

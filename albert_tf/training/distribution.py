@@ -1,7 +1,10 @@
-"""Choosing where to run: the one place that knows TPU from GPU from CPU."""
+"""Choosing where to run: the one place that knows TPU from GPU from CPU, and one machine from several."""
 
+import collections.abc
 import json
 import os
+import socket
+import threading
 
 import tensorflow as tf
 
@@ -14,10 +17,12 @@ def make_strategy(
     tpu_zone: str | None = None,
     gcp_project: str | None = None,
     num_cpu_replicas: int = 1,
+    tpu_timeout: float = 300.0,
 ) -> tf.distribute.Strategy:
     """Returns the strategy to train with.
 
-    A TPU if asked for; else all GPUs of this machine; else its CPU, as one replica or several.
+    A TPU if asked for; else the machines that the environment variable TF_CONFIG names; else all GPUs of this machine;
+    else its CPU, as one replica or several. With several machines call it before TensorFlow has done anything else.
 
     Args:
         use_tpu: Whether to run on a TPU.
@@ -25,14 +30,20 @@ def make_strategy(
         tpu_zone: Zone of a named Cloud TPU.
         gcp_project: Project of a named Cloud TPU.
         num_cpu_replicas: Number of CPU replicas; more than one is for testing what several cores do.
+        tpu_timeout: Seconds after which a TPU that doesn't answer is given up.
 
     Raises:
-        InputError: The TPU can't be reached, or the environment variable TF_CONFIG names several machines.
+        InputError: The TPU can't be reached, or TF_CONFIG can't be used.
     """
     if use_tpu:
-        return _make_tpu_strategy(tpu_name, tpu_zone, gcp_project)
-    if "cluster" in json.loads(os.environ.get("TF_CONFIG") or "{}"):
-        raise InputError("TF_CONFIG names a cluster; several machines can't train together yet, so unset it")
+        return _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, tpu_timeout)
+    if _cluster_in_environment():
+        if num_cpu_replicas > 1:
+            raise InputError(
+                f"--num_cpu_replicas={num_cpu_replicas}: where TF_CONFIG names several machines, each is one replica; "
+                "leave the flag out"
+            )
+        return tf.distribute.MultiWorkerMirroredStrategy()
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         return tf.distribute.MirroredStrategy([f"/gpu:{index}" for index in range(len(gpus))])
@@ -44,24 +55,114 @@ def make_strategy(
     return tf.distribute.MirroredStrategy(devices, cross_device_ops=tf.distribute.ReductionToOneDevice())
 
 
-def _make_tpu_strategy(tpu_name, tpu_zone, gcp_project):
-    name = tpu_name or os.environ.get("TPU_NAME") or "local"
+def _cluster_in_environment():
+    """Returns whether TF_CONFIG names machines that train together.
+
+    Raises:
+        InputError: It is not JSON, or gives machines roles that there is nothing for here.
+    """
+    text = os.environ.get("TF_CONFIG") or "{}"
     try:
-        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=name, zone=tpu_zone, project=gcp_project)
-        if name != "local":
-            tf.config.experimental_connect_to_cluster(resolver)
-        tf.tpu.experimental.initialize_tpu_system(resolver)
-    except Exception as error:  # the resolver raises whatever its many back ends do
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        configuration = json.loads(text)
+        roles = set(configuration.get("cluster", {}))
+        task = configuration.get("task", {})
+    except (json.JSONDecodeError, AttributeError) as error:
+        raise InputError(f"the environment variable TF_CONFIG is not a JSON object: {text[:60]}") from error
+    if not roles:
+        return False
+    if not roles <= {"chief", "worker"} or task.get("type") not in roles or "index" not in task:
         raise InputError(
-            f"--use_tpu: can't reach the TPU {name!r} ({reason}); check --tpu_name, --tpu_zone and --gcp_project, "
-            "or run without --use_tpu"
+            "TF_CONFIG must give every machine the role worker, or one of them the role chief, and name this "
+            f"machine's task, its type and index. Received: {text[:200]}"
+        )
+    return True
+
+
+def _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, timeout):
+    name = tpu_name or os.environ.get("TPU_NAME") or "local"
+    outcome = {}
+
+    def connect():
+        try:
+            resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=name, zone=tpu_zone, project=gcp_project)
+            if name != "local":
+                tf.config.experimental_connect_to_cluster(resolver)
+            tf.tpu.experimental.initialize_tpu_system(resolver)
+            outcome["resolver"] = resolver
+        except Exception as error:  # the resolver raises whatever its many back ends do
+            outcome["error"] = error
+
+    advice = "check --tpu_name, --tpu_zone and --gcp_project, or run without --use_tpu"
+    _check_address_answers(name, timeout, advice)
+    # In a thread of its own, because TensorFlow waits for a TPU without end.
+    thread = threading.Thread(target=connect, daemon=True)
+    thread.start()
+    thread.join(timeout)
+    if not outcome:
+        raise InputError(
+            f"--use_tpu: the TPU {name!r} did not answer within --tpu_timeout={timeout:g} seconds; {advice}"
+        )
+    if "error" in outcome:
+        error = outcome["error"]
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(f"--use_tpu: can't reach the TPU {name!r} ({reason}); {advice}") from error
+    return tf.distribute.TPUStrategy(outcome["resolver"])
+
+
+def _check_address_answers(name, timeout, advice):
+    """Knocks at the address of a TPU: where nobody listens, TensorFlow would only try again."""
+    if not name.startswith("grpc://"):
+        return
+    host, _, port = name.removeprefix("grpc://").rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=timeout).close()
+    except TimeoutError as error:
+        raise InputError(
+            f"--use_tpu: the TPU {name!r} did not answer within --tpu_timeout={timeout:g} seconds; {advice}"
         ) from error
-    return tf.distribute.TPUStrategy(resolver)
+    except (OSError, ValueError) as error:
+        raise InputError(f"--use_tpu: can't reach the TPU {name!r} ({error}); {advice}") from error
 
 
-def per_replica_batch_size(strategy: tf.distribute.Strategy, global_batch_size: int, flag: str) -> int:
-    """Returns each replica's share of a batch.
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
+    """Returns whether this process writes checkpoints and results: of several machines only one does."""
+    if not has_several_workers(strategy):
+        return True
+    resolver = strategy.cluster_resolver
+    roles = resolver.cluster_spec().as_dict()
+    return resolver.task_type == ("chief" if "chief" in roles else "worker") and resolver.task_id == 0
+
+
+def has_several_workers(strategy: tf.distribute.Strategy) -> bool:
+    """Returns whether processes on several machines run this same program together."""
+    return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+
+
+class Agreement:
+    """Lets the processes that run this program decide together; all of them must ask at the same points.
+
+    Args:
+        strategy: What they run with.
+    """
+
+    def __init__(self, strategy: tf.distribute.Strategy):
+        self._is_alone = not has_several_workers(strategy)
+
+        @tf.function
+        def count(vote):
+            return strategy.reduce("SUM", strategy.run(tf.identity, args=(vote,)), axis=None)
+
+        self._count = count
+
+    def any(self, is_true: bool) -> bool:
+        """Returns whether something is true in any of the processes."""
+        return is_true if self._is_alone else float(self._count(tf.constant(float(is_true)))) > 0
+
+
+def per_replica_batch_size(
+    strategy: tf.distribute.Strategy, global_batch_size: int, flag: str, gradient_accumulation_steps: int = 1
+) -> int:
+    """Returns each replica's share of a batch, of which it computes a micro-batch at a time.
 
     Raises:
         InputError: The batch can't be divided evenly.
@@ -69,4 +170,42 @@ def per_replica_batch_size(strategy: tf.distribute.Strategy, global_batch_size: 
     replicas = strategy.num_replicas_in_sync
     if global_batch_size % replicas:
         raise InputError(f"--{flag}={global_batch_size} must be a multiple of the number of replicas, {replicas}")
+    if global_batch_size % (replicas * gradient_accumulation_steps):
+        raise InputError(
+            f"--{flag}={global_batch_size} must be a multiple of {replicas * gradient_accumulation_steps}, the number "
+            f"of replicas ({replicas}) times --gradient_accumulation_steps={gradient_accumulation_steps}"
+        )
     return global_batch_size // replicas
+
+
+def distribute_batches(strategy: tf.distribute.Strategy, dataset: tf.data.Dataset) -> tf.distribute.DistributedDataset:
+    """Returns a data set of global batches with each batch split over all replicas.
+
+    Where there are several hosts, each of them reads all batches and keeps its share, so that the batches do not depend
+    on the number of hosts.
+    """
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+    return strategy.experimental_distribute_dataset(dataset.with_options(options))
+
+
+def distribute_host_batches(
+    strategy: tf.distribute.Strategy, make_dataset: collections.abc.Callable[[int, int], tf.data.Dataset]
+) -> tf.distribute.DistributedDataset:
+    """Returns a data set to which each host contributes its own part of a batch.
+
+    Args:
+        strategy: Where to run.
+        make_dataset: Given a host's index and the number of hosts, returns that host's part of each batch.
+    """
+
+    def make_replica_batches(context):
+        dataset = make_dataset(context.input_pipeline_id, context.num_input_pipelines)
+        replicas = context.num_replicas_in_sync // context.num_input_pipelines
+
+        def split(batch):
+            return {name: tf.reshape(values, [replicas, -1, *values.shape[1:]]) for name, values in batch.items()}
+
+        return dataset.map(split).unbatch().prefetch(tf.data.AUTOTUNE)
+
+    return strategy.distribute_datasets_from_function(make_replica_batches)

@@ -1,5 +1,7 @@
 """The pre-training task: masked language model and sentence order prediction."""
 
+import tensorflow as tf
+
 from albert_tf.training.metrics import weighted_cross_entropy
 
 # What each head of the model answers to, and how much each answer weighs.
@@ -21,6 +23,11 @@ class PretrainingTask:
         self._heads = ("masked_lm", "sentence_order") if has_pairs else ("masked_lm",)
         self.loss_names = tuple(f"{head}_loss" for head in self._heads)
         self.metric_names = tuple(f"{head}_accuracy" for head in self._heads)
+        self.selection_metric = "loss"
+
+    def loss_weights(self, batch):
+        """Returns the weight of each loss in one replica's batch; see `Task`."""
+        return {f"{head}_loss": tf.reduce_sum(batch[_LABELS_AND_WEIGHTS[head][1]]) for head in self._heads}
 
     def compute(self, model, batch, training, dropout_seed):
         """Returns (sum, weight) of each loss and metric; see `Task`. The batch is that of `eval_dataset`."""

@@ -1,5 +1,6 @@
 """What a run tells while it works: a progress line, TensorBoard scalars, metrics.jsonl and a plot of the loss."""
 
+import dataclasses
 import json
 import os
 import sys
@@ -14,51 +15,94 @@ METRICS_FILE = "metrics.jsonl"
 PLOT_FILE = "loss.png"
 
 
+@dataclasses.dataclass(frozen=True)
+class StepSize:
+    """What one step takes, over all replicas.
+
+    Attributes:
+        examples: Global batch size.
+        tokens: Pieces, padding included.
+        operations: Floating-point operations of the model's matrix products, forward and backward; 0 if unknown.
+    """
+
+    examples: int
+    tokens: int
+    operations: int = 0
+
+
 class Progress:
     """Reports to the terminal, to TensorBoard (under `output_dir`/logs) and to metrics.jsonl.
 
     Args:
         output_dir: The run's folder.
-        examples_per_step: Global batch size.
-        tokens_per_example: Sequence length.
         title: What the plot is called.
         stream: Where the progress line goes, by default standard output; one line that is rewritten in a terminal,
             plain lines in a log.
+        peak_operations_per_second: What all replicas together could do, for the share that is made use of; None to
+            leave it out.
+        is_chief: Whether this process is the one that reports.
     """
 
-    def __init__(self, output_dir, examples_per_step, tokens_per_example, title, stream=None):
-        self._output_dir = output_dir
-        self._examples_per_step, self._tokens_per_example = examples_per_step, tokens_per_example
+    def __init__(self, output_dir, title, stream=None, peak_operations_per_second=None, is_chief=True):
+        self.output_dir = output_dir
         self._title, self._stream = title, stream or sys.stdout
+        self._peak, self._is_chief = peak_operations_per_second, is_chief
         self._line = ProgressLine(self._stream)
         self._writers = {}
-        tf.io.gfile.makedirs(output_dir)
-        _drop_half_line(os.path.join(output_dir, METRICS_FILE))
 
     def start(self, step: int, num_train_steps: int) -> None:
-        """Starts the clock at a step."""
+        """Starts the clock at a step, and forgets what a run that was killed later than at that step had reported."""
         self._num_train_steps = num_train_steps
-        self._started_at = self._last_at = time.monotonic()
+        self._started_at = time.monotonic()
         self._started_step = self._last_step = step
+        if self._is_chief:
+            tf.io.gfile.makedirs(self.output_dir)
+            _forget_later_rows(os.path.join(self.output_dir, METRICS_FILE), step)
+
+    def begin_phase(self, step_size: StepSize) -> None:
+        """Tells what each step takes from now on."""
+        self._step_size = step_size
+
+    def restart_clock(self, step: int) -> None:
+        """Leaves what came before this step, such as compilation or evaluation, out of the next rate."""
+        self._last_at, self._last_step = time.monotonic(), step
 
     def update(self, step: int, averages: dict[str, float]) -> None:
         """Tells the averages of the steps since the last call."""
         now = time.monotonic()
-        examples_per_second = (step - self._last_step) * self._examples_per_step / max(now - self._last_at, 1e-9)
+        steps_per_second = (step - self._last_step) / max(now - self._last_at, 1e-9)
         rates = {
-            "examples_per_second": examples_per_second,
-            "tokens_per_second": examples_per_second * self._tokens_per_example,
+            "examples_per_second": steps_per_second * self._step_size.examples,
+            "tokens_per_second": steps_per_second * self._step_size.tokens,
         }
-        # The first loop compiles the step: the time that is left is judged by what came after it, once there is any.
-        remaining = (self._num_train_steps - step) * self._examples_per_step / examples_per_second
+        utilisation = ""
+        if self._peak and self._step_size.operations:
+            rates["model_flop_utilisation"] = steps_per_second * self._step_size.operations / self._peak
+            utilisation = f" {rates['model_flop_utilisation']:.1%} of peak"
+        remaining = (self._num_train_steps - step) / steps_per_second
         self.record(step, "train", {**averages, **rates})
-        shown = " ".join(f"{name} {value:.4g}" for name, value in averages.items() if name != "gradient_norm")
-        line = (
-            f"step {step:,}/{self._num_train_steps:,} {shown} | {examples_per_second:,.0f} examples/s "
-            f"{rates['tokens_per_second']:,.0f} tokens/s ETA {format_seconds(remaining)}"
+        shown = " ".join(
+            f"{name} {value:.4g}"
+            for name, value in averages.items()
+            if name != "gradient_norm" and not name.startswith("trust_ratio/")
         )
-        self._line.show(line)
+        if self._is_chief:
+            self._line.show(
+                f"step {step:,}/{self._num_train_steps:,} {shown} | {rates['examples_per_second']:,.0f} examples/s "
+                f"{rates['tokens_per_second']:,.0f} tokens/s{utilisation} ETA {format_seconds(remaining)}"
+            )
         self._last_at, self._last_step = now, step
+
+    def tell(self, line: str) -> None:
+        """Prints a line of its own."""
+        if self._is_chief:
+            self._line.finish()
+            print(line, file=self._stream, flush=True)
+
+    @staticmethod
+    def describe_held_out(step: int, results: dict[str, float]) -> str:
+        """Returns a line that tells what held-out data gave."""
+        return f"held-out at step {step:,}: " + " ".join(f"{name} {value:.4f}" for name, value in results.items())
 
     def record(self, step: int, split: str, values: dict[str, float]) -> None:
         """Writes values to metrics.jsonl and TensorBoard.
@@ -68,31 +112,41 @@ class Progress:
             split: "train", "held_out", ...
             values: By name.
         """
-        with tf.io.gfile.GFile(os.path.join(self._output_dir, METRICS_FILE), "a") as file:
+        if not self._is_chief:
+            return
+        tf.io.gfile.makedirs(self.output_dir)
+        with tf.io.gfile.GFile(os.path.join(self.output_dir, METRICS_FILE), "a") as file:
             file.write(json.dumps({"step": step, "split": split, **values}) + "\n")
         if split not in self._writers:
-            self._writers[split] = tf.summary.create_file_writer(os.path.join(self._output_dir, "logs", split))
+            self._writers[split] = tf.summary.create_file_writer(os.path.join(self.output_dir, "logs", split))
         with self._writers[split].as_default(step=step):
             for name, value in values.items():
                 tf.summary.scalar(name, value)
         self._writers[split].flush()
 
-    def finish(self) -> None:
-        """Ends the progress line and draws the plot."""
+    def finish(self, step: int) -> None:
+        """Ends the progress line at the last step that was trained, and draws the plot."""
+        if not self._is_chief:
+            return
         self._line.finish()
         elapsed = time.monotonic() - self._started_at
-        steps = self._last_step - self._started_step
-        if steps:
+        steps = step - self._started_step
+        if steps > 0:
             print(f"trained {steps:,} steps in {format_seconds(elapsed)}", file=self._stream)
-        plot_losses(self._output_dir, self._title)
+        plot_losses(self.output_dir, self._title)
 
 
-def _drop_half_line(path):
-    """Removes what a run that was killed while it wrote left behind the last whole line."""
-    if tf.io.gfile.exists(path):
-        text = read_text(path, "the metrics")
-        if not text.endswith("\n"):
-            write_text(path, text[: text.rfind("\n") + 1])
+def _forget_later_rows(path, step):
+    """Leaves the rows that a run had written when it had done so many steps; the rest, also half a row, comes again."""
+    if not tf.io.gfile.exists(path):
+        return
+    text = read_text(path, "the metrics")
+    kept = []
+    for line in text.splitlines(keepends=True):
+        if line.endswith("\n") and json.loads(line)["step"] <= step:
+            kept.append(line)
+    if "".join(kept) != text:
+        write_text(path, "".join(kept))
 
 
 def read_metrics(output_dir: str) -> list[dict]:

@@ -1,179 +1,295 @@
-"""The loop itself: many steps per call of a tf.function, the same code for every kind of device.
-
-A task says what a batch costs (`Task`); the loop does the rest: gradients of losses averaged over the global batch, one
-all-reduce, the update, metrics that stay on the device, checkpoints, evaluation and progress.
-"""
+"""The loop itself: many steps per call of a tf.function, with saving, evaluation and reports on the way."""
 
 import collections.abc
 import dataclasses
-import typing
+import os
 
 import tensorflow as tf
 
-from albert_tf.modeling.layers import named_variables
-from albert_tf.training.checkpoints import Checkpointer
-from albert_tf.training.metrics import MetricSums
-from albert_tf.training.progress import Progress
+from albert_tf.files import write_json
+from albert_tf.training import distribution
+from albert_tf.training.checkpoints import BEST_FILE, Checkpointer
+from albert_tf.training.evaluation import Evaluator, with_total_loss
+from albert_tf.training.preemption import StopRequest
+from albert_tf.training.progress import Progress, StepSize, read_metrics
+from albert_tf.training.stability import LossSpikeDetector, SkippedSteps
+from albert_tf.training.train_step import TrainState, make_train_function
 
 
-class Task(typing.Protocol):
-    """What is being learnt.
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """A stretch of training on batches of one shape.
 
     Attributes:
-        loss_names: Metrics whose averages add up to the loss.
-        metric_names: Further metrics.
+        end_step: Number of steps after which it ends, counted from the begin of the whole run.
+        make_dataset: Given the number of steps of this phase already done, a host's index and the number of hosts,
+            returns that host's part of each batch.
+        step_size: What one step takes.
+        gradient_accumulation_steps: How many micro-batches a replica's batch is cut into.
+        make_eval_dataset: Returns the held-out batches; None to evaluate nothing.
+        hosts_read_apart: Whether each of several hosts makes its own part of a batch. If not, each makes all batches
+            and keeps its part, so that the batches do not depend on the number of hosts.
     """
 
-    loss_names: tuple[str, ...]
-    metric_names: tuple[str, ...]
-
-    def compute(
-        self, model: tf.keras.Model, batch: dict[str, tf.Tensor], training: bool, dropout_seed: tf.Tensor | None
-    ) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
-        """Returns (sum, weight), two float32 scalars, of each loss and metric over one replica's batch."""
+    end_step: int
+    make_dataset: collections.abc.Callable[[int, int, int], tf.data.Dataset]
+    step_size: StepSize
+    gradient_accumulation_steps: int = 1
+    make_eval_dataset: collections.abc.Callable[[], tf.data.Dataset] | None = None
+    hosts_read_apart: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainOptions:
-    """How long to train and when to look up.
+    """When to look up from training.
 
     Attributes:
-        num_train_steps: Number of updates.
         iterations_per_loop: Most steps between two looks of the host at the device.
         save_checkpoints_steps: Steps between checkpoints.
         seed: Seed of dropout.
+        eval_every_steps: Steps between evaluations, each of which goes with a checkpoint; None for the last step only.
+        evaluates_first: Whether to evaluate before the first step too.
+        max_skipped_steps: How many steps may be skipped because loss or gradient is not finite.
+        profile_steps: First step of a TensorBoard profile and the one to end before; None for no profile.
     """
 
-    num_train_steps: int
     iterations_per_loop: int
     save_checkpoints_steps: int
     seed: int = 0
+    eval_every_steps: int | None = None
+    evaluates_first: bool = False
+    max_skipped_steps: int = 10
+    profile_steps: tuple[int, int] | None = None
 
 
-def make_train_function(
-    strategy: tf.distribute.Strategy,
-    task: Task,
-    model: tf.keras.Model,
-    optimizer: tf.Module,
-    global_step: tf.Variable,
-    sums: MetricSums,
-    seed: int,
-) -> typing.Callable:
-    """Returns a tf.function (iterator, number of steps) that trains that many steps.
+@dataclasses.dataclass(frozen=True)
+class TrainResult:
+    """How training ended.
 
-    `sums` must have the task's names and "gradient_norm"; `global_step` is raised by one each step.
+    Attributes:
+        is_finished: Whether it reached the last step; if not, it was asked to stop, and has saved.
+        held_out: What the last evaluation found, None if there was none.
     """
-    variables = named_variables(model)
 
-    def replica_step(batch, step):
-        context = tf.distribute.get_replica_context()
-        dropout_seed = tf.random.fold_in(
-            tf.random.fold_in(tf.constant([seed, 0]), step), context.replica_id_in_sync_group
-        )
-        with tf.GradientTape() as tape:
-            computed = task.compute(model, batch, training=True, dropout_seed=dropout_seed)
-            # Each loss is divided by its weight over all replicas, so that adding gradients up gives the gradient of
-            # the average over the global batch, however the examples are spread.
-            weights = context.all_reduce("SUM", [computed[name][1] for name in task.loss_names])
-            losses = [
-                tf.math.divide_no_nan(computed[name][0], weight) for name, weight in zip(task.loss_names, weights)
-            ]
-            loss = tf.add_n(losses)
-        # What the loss doesn't depend on, such as the pooler of a question answering model, is left as it is.
-        gradients = {
-            name: tf.convert_to_tensor(gradient)
-            for name, gradient in tape.gradient(loss, variables).items()
-            if gradient is not None
-        }
-        summed = context.all_reduce("SUM", list(gradients.values()))
-        norm = optimizer.apply(dict(zip(gradients, summed)), step)
-        sums.add({**computed, "gradient_norm": (norm, tf.ones([]))})
-
-    @tf.function
-    def train_steps(iterator, num_steps):
-        for _ in tf.range(num_steps):
-            strategy.run(replica_step, args=(next(iterator), tf.cast(global_step.read_value(), tf.int32)))
-            global_step.assign_add(1)
-
-    return train_steps
-
-
-def make_eval_function(
-    strategy: tf.distribute.Strategy, task: Task, model: tf.keras.Model, sums: MetricSums
-) -> typing.Callable:
-    """Returns a tf.function (batch) that adds the batch's metrics to `sums`, which must have the task's names."""
-
-    def replica_step(batch):
-        sums.add(task.compute(model, batch, training=False, dropout_seed=None))
-
-    @tf.function
-    def eval_step(batch):
-        strategy.run(replica_step, args=(batch,))
-
-    return eval_step
-
-
-def evaluate(
-    strategy: tf.distribute.Strategy,
-    task: Task,
-    model: tf.keras.Model,
-    dataset: tf.data.Dataset,
-    max_eval_steps: int | None = None,
-) -> dict[str, float]:
-    """Returns the average of each loss and metric over a data set, and of "loss", their sum over `task.loss_names`."""
-    with strategy.scope():
-        sums = MetricSums(task.loss_names + task.metric_names)
-    eval_step = make_eval_function(strategy, task, model, sums)
-    for batch in strategy.experimental_distribute_dataset(
-        dataset if max_eval_steps is None else dataset.take(max_eval_steps)
-    ):
-        eval_step(batch)
-    return with_total_loss(task, sums.take())
-
-
-def with_total_loss(task: Task, averages: dict[str, float]) -> dict[str, float]:
-    """Adds "loss", the sum of the averages of the task's losses."""
-    return {"loss": sum(averages[name] for name in task.loss_names), **averages}
+    is_finished: bool
+    held_out: dict[str, float] | None = None
 
 
 def train(
-    strategy: tf.distribute.Strategy,
-    task: Task,
-    model: tf.keras.Model,
-    optimizer: tf.Module,
-    make_dataset: collections.abc.Callable[[int], tf.data.Dataset],
+    state: TrainState,
+    phases: list[Phase],
     options: TrainOptions,
     checkpointer: Checkpointer,
-    global_step: tf.Variable,
+    evaluator: Evaluator,
     progress: Progress,
-) -> None:
-    """Trains from where `global_step` stands to the last step, saving on the way and at the end.
+) -> TrainResult:
+    """Trains from where `state.global_step` stands to the end of the last phase, or until SIGTERM comes.
 
     Args:
-        strategy: Where to run.
-        task: What is learnt.
-        model: Created in the strategy's scope.
-        optimizer: Created in the strategy's scope.
-        make_dataset: Given the number of steps already done, returns batches of the global batch size.
-        options: How long to train.
+        state: What is trained, restored already.
+        phases: What to train on, one phase after the other.
+        options: When to look up.
         checkpointer: Where to save.
-        global_step: int64 variable.
+        evaluator: Of the same model.
         progress: What is told after every loop.
+
+    Raises:
+        InputError: A checkpoint can't be written, or too many steps were skipped.
     """
-    with strategy.scope():
-        sums = MetricSums((*task.loss_names, *task.metric_names, "gradient_norm"))
-    train_steps = make_train_function(strategy, task, model, optimizer, global_step, sums, options.seed)
-    step = int(global_step.numpy())
-    iterator = iter(strategy.experimental_distribute_dataset(make_dataset(step)))
-    progress.start(step, options.num_train_steps)
-    while step < options.num_train_steps:
-        next_save = (step // options.save_checkpoints_steps + 1) * options.save_checkpoints_steps
-        stop = min(step + options.iterations_per_loop, next_save, options.num_train_steps)
-        train_steps(iterator, tf.constant(stop - step))
-        step = int(global_step.numpy())
-        averages = with_total_loss(task, sums.take())
-        averages["learning_rate"] = float(optimizer.schedule(tf.constant(step - 1)))
-        progress.update(step, averages)
-        if step == next_save or step == options.num_train_steps:
-            checkpointer.save()
-    progress.finish()
+    interrupts_loop = not distribution.has_several_workers(state.strategy)
+    with StopRequest(interrupts_loop) as stop_request:
+        loop = _Loop(state, phases, options, checkpointer, evaluator, progress, stop_request)
+        try:
+            return loop.run()
+        finally:
+            loop.stop_profile()
+
+
+class _Loop:
+    def __init__(self, state, phases, options, checkpointer, evaluator, progress, stop_request):
+        self._state, self._strategy, self._options = state, state.strategy, options
+        self._checkpointer, self._evaluator, self._progress = checkpointer, evaluator, progress
+        self._stop_request = stop_request
+        self._begins = [0, *(phase.end_step for phase in phases[:-1])]
+        self._phases, self._last_step = phases, phases[-1].end_step
+        self._skipped = SkippedSteps(state.optimizer, progress.output_dir, options.max_skipped_steps)
+        self._spikes = LossSpikeDetector()
+        self._agreement = distribution.Agreement(state.strategy)
+        self._is_profiling = False
+        self._held_out = None
+
+    def run(self):
+        step = int(self._state.global_step.numpy())
+        self._progress.start(step, self._last_step)
+        self._checkpointer.best = self._find_best(step)
+        rows = read_metrics(self._progress.output_dir)
+        for row in rows:
+            if row["split"] == "train" and "loss" in row:
+                self._spikes.look(row["loss"])
+        if self._is_evaluation_due(step):
+            # An earlier process may have been stopped between saving and evaluating. At the last step the user asks
+            # for an evaluation and for nothing else.
+            is_missing = step == self._last_step or not any(
+                (row["split"], row["step"]) == ("held_out", step) for row in rows
+            )
+            is_chief = distribution.is_chief(self._strategy)
+            if self._agreement.any(is_chief and is_missing) and not self._evaluate(step):
+                return self._stop()
+        for begin, phase in zip(self._begins, self._phases):
+            if step < phase.end_step and not self._train_phase(begin, phase):
+                return self._stop()
+            step = max(step, phase.end_step)
+        self._checkpointer.wait()
+        self._progress.finish(step)
+        return TrainResult(True, self._held_out)
+
+    def _stop(self):
+        step = int(self._state.global_step.numpy())
+        if step:
+            self._checkpointer.save()
+        self._checkpointer.wait()
+        self._progress.finish(step)
+        self._progress.tell(f"stopped by SIGTERM; saved at step {step:,}; repeat the command to go on")
+        return TrainResult(False)
+
+    def _train_phase(self, begin, phase):
+        """Trains to the end of a phase; returns whether it got there."""
+        step = int(self._state.global_step.numpy())
+        self._progress.begin_phase(phase.step_size)
+        iterator = iter(self._distribute(phase, step - begin))
+        train_steps = make_train_function(
+            self._state, self._options.seed, self._stop_request.variable, phase.gradient_accumulation_steps
+        )
+        is_first = True
+        while step < phase.end_step:
+            border = self._next_border(step, phase)
+            self._profile(step)
+            if is_first and border - step > 1:
+                train_steps(iterator, tf.constant(1))  # compiles
+                step += 1
+                self._progress.restart_clock(step)
+            is_first = False
+            train_steps(iterator, tf.constant(border - step))
+            step = int(self._state.global_step.numpy())
+            # Of several workers all must stop at the same step, so that they agree on it between two loops.
+            is_to_stop = self._agreement.any(self._stop_request.is_made)
+            new_skips = self._skipped.look()
+            if new_skips:
+                self._tell_skips(*new_skips, begin, phase)
+            if step == border:
+                self._report(step)
+            if is_to_stop:
+                return False
+            is_evaluation_due = self._is_evaluation_due(step)
+            if is_evaluation_due or step % self._options.save_checkpoints_steps == 0 or step == self._last_step:
+                self._checkpointer.save()
+            self._checkpointer.check()
+            if new_skips:
+                self._checkpointer.wait()
+                self._skipped.stop_if_too_many()
+            if is_evaluation_due and not self._evaluate(step):
+                return False
+        return True
+
+    def _next_border(self, step, phase):
+        """Returns the next step at which there is something to do; the same wherever a run was resumed."""
+        options = self._options
+        periods = filter(None, (options.iterations_per_loop, options.save_checkpoints_steps, options.eval_every_steps))
+        borders = [(step // period + 1) * period for period in periods]
+        borders += [border for border in options.profile_steps or () if border > step]
+        return min(*borders, phase.end_step)
+
+    def _distribute(self, phase, start_step):
+        if phase.hosts_read_apart:
+            return distribution.distribute_host_batches(
+                self._strategy, lambda host_index, num_hosts: phase.make_dataset(start_step, host_index, num_hosts)
+            )
+        return distribution.distribute_batches(self._strategy, phase.make_dataset(start_step, 0, 1))
+
+    def _report(self, step):
+        averages = with_total_loss(self._state.task, self._state.metric_sums.take())
+        averages["learning_rate"] = float(self._state.optimizer.schedule(tf.constant(step - 1)))
+        self._progress.update(step, averages)
+        if "loss" in averages:
+            usual = self._spikes.look(averages["loss"])
+            if usual is not None:
+                self._progress.tell(
+                    f"warning: the loss jumped to {averages['loss']:.4g} at step {step:,}, from {usual:.4g} before; if "
+                    "it stays there, go back to an earlier checkpoint with a lower --learning_rate"
+                )
+
+    def _tell_skips(self, count, last, begin, phase):
+        """Warns of skipped steps and saves the batch of the last one, which follows from its number."""
+        self._progress.tell(
+            f"warning: loss or gradients were not finite in {count} steps so far, the last of them step {last:,}; such "
+            f"steps are skipped; see {self._skipped.batch_path(last)}"
+        )
+        if distribution.is_chief(self._strategy):
+            self._skipped.save_batch(last, phase.make_dataset(last - begin, 0, 1))
+
+    def _is_evaluation_due(self, step):
+        if self._phase_before(step)[1].make_eval_dataset is None:
+            return False
+        if step == 0:
+            return self._options.evaluates_first
+        every = self._options.eval_every_steps
+        return step == self._last_step or (every is not None and step % every == 0)
+
+    def _phase_before(self, step):
+        """Returns the begin of the phase of the last step done, and the phase."""
+        return next((begin, phase) for begin, phase in zip(self._begins, self._phases) if step <= phase.end_step)
+
+    def _evaluate(self, step):
+        """Evaluates on held-out data; returns whether it came to the end."""
+        # Several workers must not part ways in the middle.
+        may_stop = not distribution.has_several_workers(self._strategy)
+        dataset = self._phase_before(step)[1].make_eval_dataset()
+        with self._state.optimizer.averaged_weights():
+            results = self._evaluator.evaluate(dataset, lambda: may_stop and self._stop_request.is_made)
+        if results is None:
+            return False
+        self._held_out = results
+        self._progress.record(step, "held_out", results)
+        self._progress.tell(self._progress.describe_held_out(step, results))
+        self._update_best(step, results)
+        self._progress.restart_clock(step)
+        return True
+
+    def _update_best(self, step, results):
+        best = self._find_best(step)
+        if best is None or best != self._checkpointer.path(step) or not distribution.is_chief(self._strategy):
+            return
+        self._checkpointer.wait()
+        self._checkpointer.best = best
+        metric = self._state.task.selection_metric
+        write_json(
+            os.path.join(self._progress.output_dir, BEST_FILE),
+            {"checkpoint": os.path.basename(best), "step": step, "metric": metric, "value": results[metric]},
+        )
+
+    def _find_best(self, step):
+        """Returns the path of the checkpoint that did best on the held-out data of the present phase, up to a step."""
+        begin, phase = self._phase_before(step)
+        metric = self._state.task.selection_metric
+        sign = 1 if metric == "loss" else -1
+        rows = [
+            (sign * row[metric], row["step"])
+            for row in read_metrics(self._progress.output_dir)
+            if row["split"] == "held_out" and metric in row and begin < row["step"] <= min(step, phase.end_step)
+        ]
+        return self._checkpointer.path(min(rows)[1]) if rows else None
+
+    def _profile(self, step):
+        """Starts or ends the profile where that is due."""
+        first, end = self._options.profile_steps or (None, None)
+        if self._is_profiling and step >= end:
+            self.stop_profile()
+        elif first is not None and first <= step < end and not self._is_profiling:
+            tf.profiler.experimental.start(os.path.join(self._progress.output_dir, "logs", "train"))
+            self._is_profiling = True
+
+    def stop_profile(self):
+        """Writes the profile that is being taken, if there is one."""
+        if self._is_profiling:
+            tf.profiler.experimental.stop()
+            self._is_profiling = False

@@ -11,11 +11,12 @@ from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
 from albert_tf.training.checkpoints import Checkpointer
-from albert_tf.training.distribution import make_strategy
-from albert_tf.training.metrics import MetricSums
+from albert_tf.training.distribution import distribute_batches, make_strategy
+from albert_tf.training.evaluation import Evaluator
 from albert_tf.training.pretraining import PretrainingTask
-from albert_tf.training.progress import Progress
-from albert_tf.training.train_loop import TrainOptions, make_train_function, train
+from albert_tf.training.progress import Progress, StepSize
+from albert_tf.training.train_loop import Phase, TrainOptions, TrainResult, train
+from albert_tf.training.train_step import TrainState, make_train_function
 
 CONFIG = AlbertConfig(
     vocab_size=40,
@@ -52,82 +53,129 @@ def make_examples(count: int, seed: int = 0) -> dict[str, np.ndarray]:
 class TinyRun:
     """Everything that a training run needs, in the scope of one strategy."""
 
-    strategy: tf.distribute.Strategy
-    model: AlbertForPreTraining
-    optimizer: AdamW
-    global_step: tf.Variable
+    state: TrainState
 
     @classmethod
-    def start(cls, num_replicas=1, optimizer="lamb", config=CONFIG, seed=0, strategy=None, dtype="float32"):
+    def start(
+        cls,
+        num_replicas=1,
+        optimizer="lamb",
+        config=CONFIG,
+        seed=0,
+        strategy=None,
+        dtype="float32",
+        has_pairs=True,
+        **optimizer_options,
+    ):
         """Returns a run with weights that follow from the seed."""
         strategy = strategy or make_strategy(num_cpu_replicas=num_replicas)
         tf.keras.utils.set_random_seed(seed)
         with strategy.scope():
             model = AlbertForPreTraining(config, dtype=dtype)
-            optimizer = make_optimizer(optimizer, named_variables(model), SCHEDULE)
-        return cls(strategy, model, optimizer, tf.Variable(0, dtype=tf.int64, trainable=False))
+            optimizer = make_optimizer(optimizer, named_variables(model), SCHEDULE, **optimizer_options)
+        return cls(TrainState.create(strategy, PretrainingTask(has_pairs), model, optimizer))
 
-    def take_steps(self, examples: dict[str, np.ndarray], batch_size: int, has_pairs: bool = True) -> dict[str, float]:
+    @property
+    def strategy(self) -> tf.distribute.Strategy:
+        """Where it runs."""
+        return self.state.strategy
+
+    @property
+    def model(self) -> AlbertForPreTraining:
+        """What is trained."""
+        return self.state.model
+
+    @property
+    def optimizer(self) -> AdamW:
+        """What trains it."""
+        return self.state.optimizer
+
+    @property
+    def global_step(self) -> tf.Variable:
+        """How many steps are done."""
+        return self.state.global_step
+
+    def take_steps(
+        self, examples: dict[str, np.ndarray], batch_size: int, gradient_accumulation_steps: int = 1
+    ) -> dict[str, float]:
         """Trains on the examples in order and returns the averages that the loop would report."""
-        task = PretrainingTask(has_pairs)
-        with self.strategy.scope():
-            sums = MetricSums((*task.loss_names, *task.metric_names, "gradient_norm"))
-        step_function = make_train_function(
-            self.strategy, task, self.model, self.optimizer, self.global_step, sums, seed=7
-        )
+        train_steps = make_train_function(self.state, 7, never(), gradient_accumulation_steps)
         batches = tf.data.Dataset.from_tensor_slices(examples).batch(batch_size)
-        step_function(iter(self.strategy.experimental_distribute_dataset(batches)), tf.constant(len(batches)))
-        return sums.take()
+        train_steps(iter(distribute_batches(self.strategy, batches)), tf.constant(len(batches)))
+        return self.state.metric_sums.take()
 
-    def train(self, output_dir, examples, batch_size, options: TrainOptions, stop_at_step: int | None = None):
+    def train(
+        self,
+        output_dir,
+        examples,
+        batch_size,
+        num_train_steps: int,
+        options: TrainOptions,
+        stop_at_step: int | None = None,
+        held_out: dict[str, np.ndarray] | None = None,
+        keep_checkpoint_max: int = 5,
+        **phase_options,
+    ) -> TrainResult:
         """Runs the loop, from the newest checkpoint in the folder if there is one.
 
         Args:
             output_dir: The run's folder.
             examples: Repeated without end, in order.
             batch_size: Global batch size.
-            options: How long to train.
+            num_train_steps: How long to train.
+            options: When to look up.
             stop_at_step: Step whose progress line is interrupted as by Ctrl-C; None to train to the end.
+            held_out: Examples to evaluate on.
+            keep_checkpoint_max: How many checkpoints to keep.
+            phase_options: For `Phase`.
         """
-        checkpointer = self.checkpointer(output_dir)
+        checkpointer = self.checkpointer(output_dir, keep_checkpoint_max=keep_checkpoint_max)
         checkpointer.restore_latest()
 
-        def make_dataset(start_step):
+        def make_dataset(start_step, *_):
             return tf.data.Dataset.from_tensor_slices(examples).repeat().batch(batch_size).skip(start_step)
 
-        progress = _StoppingProgress(output_dir, batch_size, SEQUENCE_LENGTH, "loss", io.StringIO())
-        progress.stop_at_step = stop_at_step
-        train(
-            self.strategy,
-            PretrainingTask(),
-            self.model,
-            self.optimizer,
+        def make_eval_dataset():
+            return tf.data.Dataset.from_tensor_slices(held_out).batch(batch_size)
+
+        phase = Phase(
+            num_train_steps,
             make_dataset,
-            options,
-            checkpointer,
-            self.global_step,
-            progress,
+            StepSize(batch_size, batch_size * SEQUENCE_LENGTH),
+            make_eval_dataset=make_eval_dataset if held_out else None,
+            **phase_options,
         )
+        progress = _StoppingProgress(str(output_dir), "loss", io.StringIO())
+        progress.stop_at_step = stop_at_step
+        evaluator = Evaluator(self.strategy, self.state.task, self.model)
+        result = train(self.state, [phase], options, checkpointer, evaluator, progress)
+        self.printed = progress.printed
+        return result
 
     def checkpointer(self, output_dir, **options) -> Checkpointer:
         """Returns what saves this run into a folder."""
-        return Checkpointer(str(output_dir), named_variables(self.model), self.global_step, self.optimizer, **options)
+        return Checkpointer(str(output_dir), self.state.named_variables(), **options)
 
     def weights(self) -> dict[str, np.ndarray]:
         """Returns the model's variables, by name."""
         return {name: variable.numpy() for name, variable in named_variables(self.model).items()}
 
-    def state(self) -> dict[str, np.ndarray]:
-        """Returns variables and both moments, by name."""
-        moments = {
-            f"{kind}/{name}": moment.numpy()
-            for kind in ("first_moments", "second_moments")
-            for name, moment in getattr(self.optimizer, kind).items()
-        }
-        return {**self.weights(), **moments}
+    def values(self) -> dict[str, np.ndarray]:
+        """Returns all that a checkpoint holds, by name."""
+        return {name: variable.numpy() for name, variable in self.state.named_variables().items()}
+
+
+def never() -> tf.Variable:
+    """Returns the variable of a stop that nobody asks for."""
+    with tf.device("CPU:0"):
+        return tf.Variable(False, trainable=False)
 
 
 class _StoppingProgress(Progress):
+    @property
+    def printed(self):
+        return self._stream.getvalue()
+
     def update(self, step, averages):
         super().update(step, averages)
         if step == self.stop_at_step:

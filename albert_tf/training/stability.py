@@ -1,0 +1,88 @@
+"""Noticing that training goes wrong: steps that were skipped, and losses that jump."""
+
+import os
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.optimization import AdamW
+
+# A loss is a spike where it lies so many times the usual distance between two looks above what is usual, and also so
+# much above it in proportion, which leaves out the ripples of a loss that hardly moves any more.
+_SPIKE_DISTANCES = 8.0
+_SPIKE_RATIO = 1.1
+_MEMORY = 0.9
+_LOOKS_BEFORE_JUDGING = 10
+
+
+class LossSpikeDetector:
+    """Compares each loss with a moving average of those before it."""
+
+    def __init__(self):
+        self._usual = self._distance = None
+        self._looks = 0
+
+    def look(self, loss: float) -> float | None:
+        """Takes the next loss in; returns the usual loss if this one is a spike, else None."""
+        if self._usual is None:
+            self._usual, self._distance = loss, 0.0
+            return None
+        self._looks += 1
+        usual, distance = self._usual, self._distance
+        self._usual = _MEMORY * usual + (1 - _MEMORY) * loss
+        self._distance = _MEMORY * distance + (1 - _MEMORY) * abs(loss - usual)
+        is_spike = loss > max(usual + _SPIKE_DISTANCES * distance, _SPIKE_RATIO * usual)
+        return usual if is_spike and self._looks > _LOOKS_BEFORE_JUDGING else None
+
+
+class SkippedSteps:
+    """Watches how many steps the optimizer skipped because loss or gradient was not finite.
+
+    Args:
+        optimizer: The optimizer.
+        output_dir: Where batches are saved for inspection.
+        max_skipped_steps: How many may be skipped in the whole run.
+    """
+
+    def __init__(self, optimizer: AdamW, output_dir: str, max_skipped_steps: int):
+        self._optimizer, self._output_dir, self._max_skipped_steps = optimizer, output_dir, max_skipped_steps
+        self._known = int(optimizer.skipped_steps.numpy())
+
+    def look(self) -> tuple[int, int] | None:
+        """Returns how many steps were skipped in all and which one was last, if there are new ones, else None."""
+        skipped = int(self._optimizer.skipped_steps.numpy())
+        if skipped == self._known:
+            return None
+        self._known = skipped
+        return skipped, self._last
+
+    @property
+    def _last(self):
+        return int(self._optimizer.last_skipped_step.numpy())
+
+    def batch_path(self, step: int) -> str:
+        """Returns where the batch of a step is saved."""
+        return os.path.join(self._output_dir, f"skipped_batch-{step}.npz")
+
+    def save_batch(self, step: int, dataset: tf.data.Dataset) -> None:
+        """Saves the first batch of a data set, NumPy arrays by feature, for `numpy.load`."""
+        batch = next(iter(dataset.take(1).as_numpy_iterator()))
+        path = self.batch_path(step)
+        with tf.io.gfile.GFile(f"{path}.temporary", "wb") as file:
+            np.savez(file, **batch)
+        tf.io.gfile.rename(f"{path}.temporary", path, overwrite=True)
+
+    def stop_if_too_many(self) -> None:
+        """Raises if more steps were skipped than may be.
+
+        Raises:
+            InputError: They were.
+        """
+        if self._known > self._max_skipped_steps:
+            raise InputError(
+                f"loss or gradients were not finite in {self._known} steps, the last of them step {self._last:,}, and "
+                f"--max_skipped_steps is {self._max_skipped_steps}; its batch is in {self.batch_path(self._last)}, and "
+                "skipped steps have left the weights alone; lower --learning_rate, or look for broken examples in the "
+                "batch"
+            )

@@ -1,0 +1,42 @@
+"""What a run says of itself before it starts."""
+
+import math
+
+from albert_tf.training.train_loop import Phase
+from albert_tf.training.train_step import TrainState
+
+
+def describe_run(state: TrainState, phases: list[Phase], num_examples: list[int | None]) -> str:
+    """Returns a few lines: the size of the model, of its variables and of a batch, steps, and epochs over the data.
+
+    Args:
+        state: What is trained.
+        phases: What it is trained on.
+        num_examples: How many examples the data of each phase holds, None where that is unknown.
+    """
+    named = state.named_variables()
+    sizes = {name: math.prod(variable.shape) for name, variable in named.items()}
+    parameters = sum(size for name, size in sizes.items() if name.startswith("model/"))
+    trained = sum(math.prod(variable.shape) for variable in state.optimizer.trained_variables.values())
+    num_bytes = sum(sizes[name] * variable.dtype.size for name, variable in named.items())
+    frozen = "" if trained == parameters else f", of which {trained:,} are trained"
+    replicas = state.strategy.num_replicas_in_sync
+    done = int(state.global_step.numpy())
+    lines = [
+        f"model: {parameters:,} parameters{frozen}; with the optimizer {num_bytes / 1e6:,.1f} MB on each replica",
+        f"replicas: {replicas}",
+    ]
+    begin = 0
+    for phase, examples in zip(phases, num_examples):
+        batch, steps = phase.step_size.examples, phase.end_step - begin
+        parts = phase.gradient_accumulation_steps
+        micro = "" if parts == 1 else f" in {parts} parts of {batch // replicas // parts:,}"
+        epochs = "" if not examples else f", {steps * batch / examples:,.2f} epochs over {examples:,} examples"
+        lines.append(
+            f"steps {begin:,} to {phase.end_step:,}: batch {batch:,} = {replicas} x {batch // replicas:,}{micro}, "
+            f"sequences of {phase.step_size.tokens // batch:,} pieces{epochs}"
+        )
+        begin = phase.end_step
+    if done:
+        lines.append(f"going on from step {done:,}")
+    return "\n".join(lines)

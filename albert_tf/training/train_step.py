@@ -1,0 +1,209 @@
+"""One step of training and one of evaluation, the same code for every kind of device.
+
+A task says what a batch costs (`Task`); the step does the rest: gradients of losses averaged over the global batch,
+added up over micro-batches and replicas, the update, and metrics that stay on the device.
+"""
+
+import collections.abc
+import dataclasses
+import typing
+
+import tensorflow as tf
+
+from albert_tf.modeling.layers import named_variables
+from albert_tf.optimization import AdamW
+from albert_tf.training.metrics import MetricSums
+
+Batch = dict[str, tf.Tensor]
+
+
+class Task(typing.Protocol):
+    """What is being learnt.
+
+    Attributes:
+        loss_names: Metrics whose averages add up to the loss.
+        metric_names: Further metrics.
+        selection_metric: The held-out metric that decides which checkpoint is best: the lowest if it is "loss", else
+            the highest.
+    """
+
+    loss_names: tuple[str, ...]
+    metric_names: tuple[str, ...]
+    selection_metric: str
+
+    def loss_weights(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """Returns for each loss how much one replica's batch weighs, a float32 scalar, from the batch alone."""
+
+    def compute(
+        self, model: tf.keras.Model, batch: Batch, training: bool, dropout_seed: tf.Tensor | None
+    ) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
+        """Returns (sum, weight), two float32 scalars, of each loss and metric over one replica's batch."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainState:
+    """What a training step reads and changes.
+
+    Attributes:
+        strategy: Where to run.
+        task: What is learnt.
+        model: Created in the strategy's scope.
+        optimizer: Likewise.
+        global_step: int64 variable, the number of steps done.
+        metric_sums: What the steps since the last report measured.
+    """
+
+    strategy: tf.distribute.Strategy
+    task: Task
+    model: tf.keras.Model
+    optimizer: AdamW
+    global_step: tf.Variable
+    metric_sums: MetricSums
+
+    @classmethod
+    def create(
+        cls, strategy: tf.distribute.Strategy, task: Task, model: tf.keras.Model, optimizer: AdamW
+    ) -> "TrainState":
+        """Returns the state before the first step."""
+        with strategy.scope():
+            metric_sums = MetricSums((*task.loss_names, *task.metric_names, *optimizer.metric_names))
+        global_step = tf.Variable(0, dtype=tf.int64, trainable=False)
+        return cls(strategy, task, model, optimizer, global_step, metric_sums)
+
+    def named_variables(self) -> dict[str, tf.Variable]:
+        """Returns, by the name it has in a checkpoint, every variable that decides how the run goes on."""
+        optimizer = self.optimizer
+        groups = {
+            "model": named_variables(self.model),
+            "first_moments": optimizer.first_moments,
+            "second_moments": optimizer.second_moments,
+            "averages": optimizer.averages,
+        }
+        return {
+            **{f"{group}/{name}": variable for group, named in groups.items() for name, variable in named.items()},
+            "global_step": self.global_step,
+            "skipped_steps": optimizer.skipped_steps,
+            "last_skipped_step": optimizer.last_skipped_step,
+            "metric_sums": self.metric_sums.variable,
+        }
+
+
+def make_replica_step(
+    state: TrainState, seed: int, gradient_accumulation_steps: int = 1
+) -> collections.abc.Callable[[Batch, tf.Tensor], None]:
+    """Returns a function (batch, step) that trains one step inside a replica.
+
+    The batch is cut into `gradient_accumulation_steps` micro-batches, of which only one is in work at a time. Replica r
+    draws the dropout of its micro-batch k of K as the replica r K + k would without accumulation.
+
+    Args:
+        state: What is trained.
+        seed: Seed of dropout.
+        gradient_accumulation_steps: K, which divides the replica's batch size.
+    """
+    task, model, optimizer = state.task, state.model, state.optimizer
+    variables = optimizer.trained_variables
+    count = gradient_accumulation_steps
+
+    def replica_step(batch, step):
+        context = tf.distribute.get_replica_context()
+        seed_of_step = tf.random.fold_in(tf.constant([seed, 0]), step)
+        first_index = tf.cast(context.replica_id_in_sync_group, tf.int32) * count
+        # Each loss is divided by its weight over the global batch, so that adding gradients up gives the gradient of
+        # the average over the global batch, however the examples are spread.
+        local_weights = task.loss_weights(batch)
+        weights = context.all_reduce("SUM", [local_weights[name] for name in task.loss_names])
+
+        def compute_gradients(micro_batch, index):
+            dropout_seed = tf.random.fold_in(seed_of_step, first_index + index)
+            with tf.GradientTape() as tape:
+                computed = task.compute(model, micro_batch, training=True, dropout_seed=dropout_seed)
+                loss = tf.add_n(
+                    [tf.math.divide_no_nan(computed[name][0], weight) for name, weight in zip(task.loss_names, weights)]
+                )
+            gradients = tape.gradient(loss, variables)
+            # What the loss doesn't depend on, such as the pooler of a question answering model, is left as it is.
+            found = {name: tf.convert_to_tensor(values) for name, values in gradients.items() if values is not None}
+            return found, loss, computed
+
+        if count == 1:
+            gradients, loss, computed = compute_gradients(batch, 0)
+        else:
+            names = (*task.loss_names, *task.metric_names)
+            gradients, loss, computed = _accumulate(compute_gradients, batch, count, variables, names)
+        *reduced, loss = context.all_reduce("SUM", [*gradients.values(), loss])
+        applied = optimizer.apply(dict(zip(gradients, reduced)), step, loss)
+        state.metric_sums.add({**computed, **optimizer.metrics(applied)}, applied.is_finite)
+
+    return replica_step
+
+
+def _accumulate(compute_gradients, batch, count, variables, metric_names):
+    """Returns the sums of what `compute_gradients` returns over `count` micro-batches, computed one after the other."""
+    micro_batches = {name: tf.reshape(values, [count, -1, *values.shape[1:]]) for name, values in batch.items()}
+    reached = set()
+
+    def add_one(index, gradients, loss, computed):
+        more_gradients, more_loss, more_computed = compute_gradients(
+            {name: tf.gather(values, index) for name, values in micro_batches.items()}, index
+        )
+        reached.update(more_gradients)
+        gradients = {name: total + more_gradients.get(name, 0.0) for name, total in gradients.items()}
+        return index + 1, gradients, loss + more_loss, tf.nest.map_structure(tf.add, computed, more_computed)
+
+    _, gradients, loss, computed = tf.while_loop(
+        lambda index, *_: index < count,
+        add_one,
+        (
+            tf.constant(0),
+            {name: tf.zeros(variable.shape) for name, variable in variables.items()},
+            tf.zeros([]),
+            {name: (tf.zeros([]), tf.zeros([])) for name in metric_names},
+        ),
+        maximum_iterations=count,
+    )
+    return {name: total for name, total in gradients.items() if name in reached}, loss, computed
+
+
+def make_train_function(
+    state: TrainState, seed: int, stop_requested: tf.Variable, gradient_accumulation_steps: int = 1
+) -> typing.Callable:
+    """Returns a tf.function (iterator, number of steps) that trains that many steps, or fewer if it is to stop.
+
+    Args:
+        state: What is trained; `global_step` is raised by one each step.
+        seed: Seed of dropout.
+        stop_requested: bool variable of the host, looked at before each step.
+        gradient_accumulation_steps: How many micro-batches a replica's batch is cut into.
+    """
+    replica_step = make_replica_step(state, seed, gradient_accumulation_steps)
+    global_step = state.global_step
+
+    @tf.function
+    def train_steps(iterator, num_steps):
+        def is_to_go_on(done):
+            return (done < num_steps) & ~stop_requested.read_value()
+
+        def train_one(done):
+            state.strategy.run(replica_step, args=(next(iterator), tf.cast(global_step.read_value(), tf.int32)))
+            global_step.assign_add(1)
+            return (done + 1,)
+
+        tf.while_loop(is_to_go_on, train_one, (tf.constant(0),))
+
+    return train_steps
+
+
+def make_eval_function(
+    strategy: tf.distribute.Strategy, task: Task, model: tf.keras.Model, sums: MetricSums
+) -> typing.Callable:
+    """Returns a tf.function (batch) that adds the batch's metrics to `sums`, which must have the task's names."""
+
+    def replica_step(batch):
+        sums.add(task.compute(model, batch, training=False, dropout_seed=None))
+
+    @tf.function
+    def eval_step(batch):
+        strategy.run(replica_step, args=(batch,))
+
+    return eval_step

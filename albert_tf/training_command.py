@@ -1,0 +1,182 @@
+"""What the scripts that train do with what their flags say: restore, train, evaluate, and say so."""
+
+import os
+
+import tensorflow as tf
+from absl import flags
+
+from albert_tf import training_flags
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.files import read_json
+from albert_tf.modeling.layers import named_variables
+from albert_tf.optimization import LearningRateSchedule
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
+from albert_tf.training.checkpoints import BEST_FILE, Checkpointer, find_beside_checkpoint, load_weights, model_state
+from albert_tf.training.distribution import is_chief
+from albert_tf.training.evaluation import Evaluator
+from albert_tf.training.progress import Progress
+from albert_tf.training.run_folder import check_output_dir, claim_output_dir, write_eval_results
+from albert_tf.training.summary import describe_run
+from albert_tf.training.train_loop import Phase, train
+from albert_tf.training.train_step import Task, TrainState
+
+FLAGS = flags.FLAGS
+
+
+class TrainingCommand:
+    """A model in the run folder --output_dir, to be trained, evaluated or used.
+
+    Args:
+        strategy: Where to run.
+        task: What is learnt.
+        model: Created in the strategy's scope.
+        config: The model's.
+        tokenizer: What the data is encoded with, None if unknown.
+        title: What the plot of the loss is called.
+        max_eval_steps: Most batches of an evaluation, None for all.
+
+    Attributes:
+        is_chief: Whether this process is the one that writes.
+    """
+
+    def __init__(
+        self,
+        strategy: tf.distribute.Strategy,
+        task: Task,
+        model: tf.keras.Model,
+        config: AlbertConfig,
+        tokenizer: KoreanWordPieceTokenizer | None,
+        title: str,
+        max_eval_steps: int | None = None,
+    ):
+        self.is_chief = is_chief(strategy)
+        self._strategy, self._task, self._model = strategy, task, model
+        self._config, self._tokenizer = config, tokenizer
+        self._variables = named_variables(model)
+        self._evaluator = Evaluator(strategy, task, model, max_eval_steps)
+        peak = FLAGS.peak_tflops and FLAGS.peak_tflops * 1e12 * strategy.num_replicas_in_sync
+        self._progress = Progress(FLAGS.output_dir, title, peak_operations_per_second=peak, is_chief=self.is_chief)
+        self._step = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self._held_out = None
+
+    def train(
+        self,
+        schedule: LearningRateSchedule,
+        phases: list[Phase],
+        num_examples: list[int | None],
+        settings: dict,
+        evaluates_first: bool,
+    ) -> bool:
+        """Trains, from where the run in the folder stands; returns whether it came to the end.
+
+        Args:
+            schedule: The learning rate.
+            phases: What to train on.
+            num_examples: How many examples the data of each phase holds, None where that is unknown.
+            settings: What decides what the run computes besides `training_settings`, for `claim_output_dir`.
+            evaluates_first: Whether to evaluate before the first step too.
+
+        Raises:
+            InputError: A flag can't be used, the folder holds another run, or training can't go on.
+        """
+        options = training_flags.train_options(evaluates_first)
+        settings = {**training_flags.training_settings(), **settings}
+        check_output_dir(FLAGS.output_dir, settings, self._config, self._tokenizer)
+        with self._strategy.scope():
+            optimizer = training_flags.optimizer_from_flags(self._variables, schedule)
+        state = TrainState.create(self._strategy, self._task, self._model, optimizer)
+        checkpointer = Checkpointer(FLAGS.output_dir, state.named_variables(), FLAGS.keep_checkpoint_max, self.is_chief)
+        self._check_tokenizer(checkpointer.latest or FLAGS.init_checkpoint)
+        checkpointer.remove_leftovers()
+        restored = checkpointer.restore_latest()
+        if restored:
+            self.tell(f"restored {restored}")
+        else:
+            if FLAGS.init_checkpoint:
+                self._load_init_checkpoint()
+            else:
+                self.tell("training from random weights")
+            optimizer.start_averages()
+        if self.is_chief:
+            claim_output_dir(FLAGS.output_dir, settings, self._config, self._tokenizer)
+        self.tell(describe_run(state, phases, num_examples))
+        result = train(state, phases, options, checkpointer, self._evaluator, self._progress)
+        self._step.assign(state.global_step)
+        self._held_out = result.held_out
+        if result.is_finished and (FLAGS.eval_checkpoint != "latest" or FLAGS.ema_decay):
+            # What is evaluated and used from now on is not what was trained last.
+            self.tell(f"restored {self._restore_chosen()}")
+            if FLAGS.eval_checkpoint != "latest":
+                self._held_out = None
+        return result.is_finished
+
+    def restore(self) -> None:
+        """Restores what --eval_checkpoint names, or else loads --init_checkpoint, to use it without training.
+
+        Raises:
+            InputError: There is neither, or it goes with another tokenizer.
+        """
+        self._check_tokenizer(self._checkpointer().latest or FLAGS.init_checkpoint)
+        restored = self._restore_chosen()
+        if restored:
+            self.tell(f"restored {restored}")
+        elif FLAGS.init_checkpoint:
+            self._load_init_checkpoint()
+        else:
+            raise InputError(f"--output_dir={FLAGS.output_dir} holds no checkpoint, and there is no --init_checkpoint")
+
+    def evaluate(self, dataset: tf.data.Dataset, **more_results: float) -> None:
+        """Writes the held-out metrics, with "global_step", into eval_results.json.
+
+        Args:
+            dataset: Global batches; not read again if training has just ended with their evaluation.
+            **more_results: What else to write there.
+        """
+        step = int(self._step.numpy())
+        results = self._held_out
+        if results is None:
+            results = self._evaluator.evaluate(dataset)
+            self._progress.record(step, "held_out", results)
+            self._progress.tell(self._progress.describe_held_out(step, results))
+        if self.is_chief:
+            write_eval_results(FLAGS.output_dir, {"global_step": step, **more_results, **results})
+
+    def tell(self, text: str) -> None:
+        """Prints something, in one of several processes."""
+        if self.is_chief:
+            print(text, flush=True)
+
+    def _checkpointer(self):
+        return Checkpointer(FLAGS.output_dir, model_state(self._variables, self._step), is_chief=self.is_chief)
+
+    def _restore_chosen(self):
+        """Restores the checkpoint that --eval_checkpoint names; returns its path, None if there is none."""
+        if FLAGS.eval_checkpoint == "latest":
+            return self._checkpointer().restore_latest()
+        path = FLAGS.eval_checkpoint
+        if path == "best":
+            best_file = os.path.join(FLAGS.output_dir, BEST_FILE)
+            if not tf.io.gfile.exists(best_file):
+                raise InputError(f"--eval_checkpoint=best: there is no {best_file}; a run with --do_eval writes it")
+            path = os.path.join(FLAGS.output_dir, read_json(best_file, "the best checkpoint")["checkpoint"])
+        if not tf.io.gfile.exists(f"{path}.index"):
+            raise InputError(f"--eval_checkpoint: no checkpoint at {path}")
+        self._checkpointer().restore(path)
+        return path
+
+    def _load_init_checkpoint(self):
+        loaded, missing, unused = load_weights(FLAGS.init_checkpoint, self._variables)
+        self.tell(
+            f"--init_checkpoint: loaded {len(loaded)} variables; not in it, and so random: "
+            f"{', '.join(missing) or 'none'}; in it, but not in this model: {', '.join(unused) or 'none'}"
+        )
+
+    def _check_tokenizer(self, checkpoint):
+        path = find_beside_checkpoint(checkpoint, TOKENIZER_FILE)
+        if path and self._tokenizer is not None and not self._tokenizer.is_saved_as(path):
+            raise InputError(
+                f"the checkpoint beside {path} was trained with that tokenizer, which is not the one of "
+                f"{self._tokenizer.vocabulary.source}; use the vocab.txt and tokenizer.json beside the checkpoint"
+            )
