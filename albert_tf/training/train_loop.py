@@ -6,6 +6,7 @@ import os
 
 import tensorflow as tf
 
+from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.training import distribution
 from albert_tf.training.checkpoints import BEST_FILE, Checkpointer
@@ -94,13 +95,19 @@ def train(
         progress: What is told after every loop.
 
     Raises:
-        InputError: A checkpoint can't be written, or too many steps were skipped.
+        InputError: A checkpoint can't be written, too many steps were skipped, or a device is gone.
     """
     interrupts_loop = not distribution.has_several_workers(state.strategy)
     with StopRequest(interrupts_loop) as stop_request:
         loop = _Loop(state, phases, options, checkpointer, evaluator, progress, stop_request)
         try:
             return loop.run()
+        except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
+            reason = error.message.strip().splitlines()[0]
+            raise InputError(
+                f"a TPU or another worker of this run is gone ({reason}); start all of them again with the same "
+                f"command, to go on from {checkpointer.latest or 'the first step'}"
+            ) from error
         finally:
             loop.stop_profile()
 
@@ -237,7 +244,8 @@ class _Loop:
 
     def _phase_before(self, step):
         """Returns the begin of the phase of the last step done, and the phase."""
-        return next((begin, phase) for begin, phase in zip(self._begins, self._phases) if step <= phase.end_step)
+        before = [(begin, phase) for begin, phase in zip(self._begins, self._phases) if begin < step]
+        return before[-1] if before else (0, self._phases[0])
 
     def _evaluate(self, step):
         """Evaluates on held-out data; returns whether it came to the end."""
