@@ -64,7 +64,7 @@ def define_training_flags(**defaults) -> None:
         "scale_learning_rate",
         "none",
         ["none", "sqrt"],
-        f"sqrt: --learning_rate belongs to a batch of {batch_size}, and is multiplied by the root of "
+        f"With sqrt --learning_rate belongs to a batch of {batch_size}, and is multiplied by the root of "
         f"--train_batch_size / {batch_size}.",
     )
     flags.DEFINE_float("poly_power", 1.0, "Power of the learning rate's decay; 1 is linear.", lower_bound=0.0)

@@ -7,14 +7,10 @@ Makes shards of sequences of 128 and 512 pieces, to be masked by the reader (dyn
 built-in sample or of your own text. Each is read in a process of its own; the best of several passes counts. CPU time
 is that of all threads. What is neither parsing nor masking, both measured alone, is reading: files, shuffling, batches.
 
-What a TPU takes follows from the operations of a training step. One example of S pieces, P of them predicted, costs the
-matrix products of ALBERT (hidden size H, embedding size E, intermediate size I, L layers, vocabulary V)
-
-    S (E H + L (4 H^2 + 2 H I + 2 S H)) + P (H E + E V) + H^2 + 2 H
-
-multiplications and additions, two operations each, once forward and twice backward. A v5e chip has a published peak of
-197e12 bfloat16 operations a second, of which half are taken to be of use. A v5e-8 is one host with 8 chips, and a
-v5e-256 is 32 such hosts, each of which feeds its own 8 chips: either way a host needs the same number of examples.
+What a TPU takes follows from the operations of a training step, which `albert_tf.modeling.operations` counts. A v5e
+chip has a published peak of 197e12 bfloat16 operations a second, of which half are taken to be of use. A v5e-8 is one
+host with 8 chips, and a v5e-256 is 32 such hosts, each of which feeds its own 8 chips: either way a host needs the same
+number of examples, as long as it reads its own shards.
 """
 
 import collections
@@ -32,6 +28,7 @@ from absl import app, flags
 
 from albert_tf.config import AlbertConfig
 from albert_tf.files import read_json
+from albert_tf.modeling.operations import pretraining_operations
 from benchmarks.stage import ROOT, run_stage
 
 FLAGS = flags.FLAGS
@@ -47,19 +44,10 @@ flags.DEFINE_string("shards", None, "Measure the shards in this folder alone; us
 CHIP_OPERATIONS_PER_SECOND, UTILISATION, CHIPS_PER_HOST = 197e12, 0.5, 8
 
 
-def operations_per_example(config, max_seq_length, max_predictions_per_seq):
-    """Returns how many floating-point operations a training step takes for one example; see above."""
-    hidden, embedding = config.hidden_size, config.embedding_size
-    layer = 4 * hidden**2 + 2 * hidden * config.intermediate_size + 2 * max_seq_length * hidden
-    encoder = max_seq_length * (embedding * hidden + config.num_hidden_layers * layer)
-    heads = max_predictions_per_seq * embedding * (hidden + config.vocab_size) + hidden**2 + 2 * hidden
-    return 3 * 2 * (encoder + heads)
-
-
 def examples_needed(max_seq_length, max_predictions_per_seq):
     """Returns how many examples a second the chips of one host take when they train ALBERT-base."""
     config = AlbertConfig.from_json_file(os.path.join(ROOT, "configs", "albert_base_v2.json"))
-    operations = operations_per_example(config, max_seq_length, max_predictions_per_seq)
+    operations = pretraining_operations(config, max_seq_length, max_predictions_per_seq)
     return CHIPS_PER_HOST * CHIP_OPERATIONS_PER_SECOND * UTILISATION / operations
 
 

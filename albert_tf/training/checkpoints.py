@@ -89,11 +89,12 @@ class Checkpointer:
         try:
             pending.result()
         except (tf.errors.OpError, OSError) as error:
+            failed, self._pending_path = self._pending_path, None
             intact = self.latest
             kept = f"{intact} is intact" if intact else "none was written before"
             raise InputError(
-                f"can't save {self._pending_path}: {_first_line(error)}; {kept}; free some space or choose another "
-                "--output_dir, and repeat the command to go on from there"
+                f"can't save {failed}: {_first_line(error)}; {kept}; free some space or choose another --output_dir, "
+                "and repeat the command to go on from there"
             ) from error
 
     def _write(self, path, values):
@@ -104,11 +105,13 @@ class Checkpointer:
             except (tf.errors.OpError, OSError):
                 _delete(path)  # half a checkpoint takes the space that the user has to free
                 raise
-        self._delete_old()
+        self._delete_older(path)
         _write_index(self._output_dir)
 
-    def _delete_old(self):
-        for path in find_checkpoints(self._output_dir)[: -self._keep_checkpoint_max]:
+    def _delete_older(self, newest):
+        # Those of later steps are damaged, or the run would not stand here: none of them is worth a whole one.
+        found = find_checkpoints(self._output_dir)
+        for path in found[: found.index(newest) + 1][: -self._keep_checkpoint_max]:
             if path != self.best:
                 _delete(path)
 

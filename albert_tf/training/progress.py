@@ -53,8 +53,8 @@ class Progress:
     def start(self, step: int, num_train_steps: int) -> None:
         """Starts the clock at a step, and forgets what a run that was killed later than at that step had reported."""
         self._num_train_steps = num_train_steps
-        self._started_at = time.monotonic()
-        self._started_step = self._last_step = step
+        self.restart_clock(step)
+        self._started_at, self._started_step = self._last_at, step
         if self._is_chief:
             tf.io.gfile.makedirs(self.output_dir)
             _forget_later_rows(os.path.join(self.output_dir, METRICS_FILE), step)

@@ -19,6 +19,7 @@ SHAPES = {
     "head/output_bias": [5],
 }
 DECAYED = {"encoder/query/kernel", "embeddings/word_embeddings"}
+LOSS = tf.constant(1.0)  # tells an optimizer no more than that it is finite
 
 
 def reference_update(kind, weights, moments, gradients, step, *, weight_decay, bias_correction):
@@ -70,8 +71,9 @@ def test_steps_equal_the_reference(kind, bias_correction, gradient_scale, weight
     for step in range(6):
         gradients = {name: gradient_scale * random.normal(size=shape) for name, shape in SHAPES.items()}
         norm = reference_update(kind, weights, moments, gradients, step, **options)
-        found_norm = apply(as_tensors(gradients), tf.constant(step))
-        assert float(found_norm) == pytest.approx(norm, rel=1e-5)  # before clipping
+        applied = apply(as_tensors(gradients), tf.constant(step), LOSS)
+        assert applied.is_finite
+        assert float(applied.gradient_norm) == pytest.approx(norm, rel=1e-5)  # before clipping
         for name, values in weights.items():
             np.testing.assert_allclose(variables[name], values, rtol=1e-4, atol=1e-5, err_msg=f"{name}, step {step}")
     for name, (m, v) in moments.items():
@@ -83,7 +85,7 @@ def apply_once(optimizer_class, weights, gradients, **options):
     """Returns the weights after one step with rate 0.1."""
     variables = make_variables(weights)
     optimizer = optimizer_class(variables, LearningRateSchedule(0.1, num_train_steps=10), **options)
-    optimizer.apply(as_tensors(gradients), tf.constant(0))
+    optimizer.apply(as_tensors(gradients), tf.constant(0), LOSS)
     return {name: variable.numpy() for name, variable in variables.items()}
 
 
@@ -114,6 +116,37 @@ def test_lamb_moves_each_variable_by_its_own_norm():
         assert (moved == pytest.approx(0.1, rel=1e-4)) == (name in DECAYED), name
 
 
+def test_lamb_reports_the_trust_ratio_of_each_variable_that_it_adapts():
+    weights, gradients = make_weights(), make_weights(seed=1)
+    lamb = Lamb(make_variables(weights), SCHEDULE)
+    applied = lamb.apply(as_tensors(gradients), tf.constant(0), LOSS)
+    assert applied.trust_ratios.keys() == DECAYED
+    norm = np.sqrt(sum((gradient**2).sum() for gradient in gradients.values()))
+    for name, ratio in applied.trust_ratios.items():
+        gradient = gradients[name] / max(1.0, norm)
+        update = 0.1 * gradient / (np.sqrt(0.001 * gradient**2) + 1e-6) + 0.01 * weights[name]
+        assert float(ratio) == pytest.approx(np.linalg.norm(weights[name]) / np.linalg.norm(update), rel=1e-4)
+    metrics = {name: (float(value), float(weight)) for name, (value, weight) in lamb.metrics(applied).items()}
+    ratios = {f"trust_ratio/{name}": (float(ratio), 1.0) for name, ratio in applied.trust_ratios.items()}
+    assert metrics == {"gradient_norm": (float(applied.gradient_norm), 1.0), **ratios}
+    assert set(lamb.metric_names) == set(metrics)
+
+
+def test_what_has_no_trust_ratio_weighs_nothing():
+    lamb = Lamb(make_variables(make_weights()), SCHEDULE)
+    gradients = {"encoder/query/kernel": np.ones(SHAPES["encoder/query/kernel"])}
+    metrics = lamb.metrics(lamb.apply(as_tensors(gradients), tf.constant(0), LOSS))
+    weights = {name: float(weight) for name, (_, weight) in metrics.items()}
+    assert weights == {
+        "gradient_norm": 1.0,
+        "trust_ratio/encoder/query/kernel": 1.0,
+        "trust_ratio/embeddings/word_embeddings": 0.0,
+    }
+    adamw = AdamW(make_variables(make_weights()), SCHEDULE)
+    assert adamw.metric_names == ("gradient_norm",)
+    assert not adamw.apply(as_tensors(gradients), tf.constant(0), LOSS).trust_ratios
+
+
 def test_lamb_does_not_adapt_weights_of_zero():
     weights = {name: np.zeros(shape) for name, shape in SHAPES.items()}
     gradients = make_weights(seed=1)
@@ -136,7 +169,7 @@ def test_nothing_moves_without_gradient_and_weight_decay(optimizer_class):
 def test_gradients_are_clipped_to_the_norm_asked_for(clip_norm):
     variables = make_variables(make_weights())
     optimizer = AdamW(variables, SCHEDULE, beta_1=0.0, clip_norm=clip_norm)  # so that the moment is the gradient
-    optimizer.apply(as_tensors({name: 100 * values for name, values in make_weights(1).items()}), tf.constant(0))
+    optimizer.apply(as_tensors({name: 100 * values for name, values in make_weights(1).items()}), tf.constant(0), LOSS)
     found = np.sqrt(sum((moment.numpy() ** 2).sum() for moment in optimizer.first_moments.values()))
     assert found == pytest.approx(clip_norm, rel=1e-5)
 
@@ -151,7 +184,7 @@ def test_replicas_stay_equal_to_a_single_device():
 
     @tf.function
     def step():
-        return strategy.run(lambda: optimizer.apply(as_tensors(gradients), tf.constant(0)))
+        return strategy.run(lambda: optimizer.apply(as_tensors(gradients), tf.constant(0), LOSS))
 
     step()
     for name, variable in variables.items():
@@ -168,6 +201,8 @@ def test_replicas_stay_equal_to_a_single_device():
         ("epsilon", 0.0),
         ("clip_norm", 0.0),
         ("clip_norm", float("nan")),
+        ("ema_decay", 1.0),
+        ("ema_decay", -0.1),
     ],
 )
 def test_bad_option_is_refused_by_name(name, value):

@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import types
 
 import pytest
 import tensorflow as tf
@@ -17,8 +18,9 @@ from albert_tf.modeling.layers import named_variables
 from albert_tf.pretraining_data.builder import BuilderOptions, build
 from albert_tf.pretraining_data.corpus import CorpusReader
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.training.checkpoints import Checkpointer
+from albert_tf.training.checkpoints import Checkpointer, model_state
 from albert_tf.training.run_folder import claim_output_dir
+from albert_tf.training.train_loop import TrainResult
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -90,8 +92,59 @@ def checkpoint(tiny_config, sample_tokenizer, tmp_path_factory) -> pathlib.Path:
     claim_output_dir(str(folder), {"learning_rate": 1.0}, tiny_config, sample_tokenizer)
     tf.keras.utils.set_random_seed(5)
     variables = named_variables(AlbertForPreTraining(tiny_config))
-    Checkpointer(str(folder), variables, tf.Variable(3, dtype=tf.int64)).save()
+    checkpointer = Checkpointer(str(folder), model_state(variables, tf.Variable(3, dtype=tf.int64)))
+    checkpointer.save()
+    checkpointer.wait()
     return folder
+
+
+@pytest.fixture
+def flag_values(shards, config_file, tmp_path):
+    """Flags of a run of four steps."""
+    return {
+        "input_file": shards / "train.tfrecord",
+        "albert_config_file": config_file,
+        "output_dir": tmp_path / "run",
+        "do_eval": True,
+        "train_batch_size": 4,
+        "eval_batch_size": 4,
+        "num_train_steps": 4,
+        "num_warmup_steps": 1,
+        "save_checkpoints_steps": 2,
+    }
+
+
+@pytest.fixture
+def pretrain(run_script, flag_values):
+    """Runs the script; flags may be replaced or, with None, left out."""
+
+    def run(**changes):
+        given = {name: value for name, value in {**flag_values, **changes}.items() if value is not None}
+        return run_script("run_pretraining.py", **given)
+
+    return run
+
+
+@pytest.fixture
+def without_training(monkeypatch):
+    """Replaces the loop; returns a list of what each run would have trained with."""
+    runs = []
+
+    def train(state, phases, options, *_):
+        runs.append(
+            types.SimpleNamespace(
+                weights={name: variable.numpy() for name, variable in named_variables(state.model).items()},
+                optimizer=state.optimizer,
+                first_batch=next(iter(phases[0].make_dataset(0, 0, 1))),
+                phases=phases,
+                options=options,
+                global_step=int(state.global_step.numpy()),
+            )
+        )
+        return TrainResult(is_finished=True)
+
+    monkeypatch.setattr("albert_tf.training_command.train", train)
+    return runs
 
 
 @pytest.fixture
@@ -139,7 +192,7 @@ class Process:
         return result.stdout
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_process():
     """Prepares a script and its flags; environment variables may be added."""
 

@@ -17,7 +17,7 @@ from albert_tf.tasks.classification import (
 )
 from albert_tf.tasks.labelled_text import LabelledText
 from albert_tf.training.distribution import make_strategy
-from albert_tf.training.train_loop import evaluate
+from albert_tf.training.evaluation import Evaluator
 
 CONFIG = AlbertConfig(
     vocab_size=30,
@@ -124,7 +124,7 @@ def test_predictions_are_probabilities_in_order(num_replicas, batch_size):
 def test_evaluation_is_the_mean_over_all_examples(num_replicas):
     features = make_features(13)
     strategy = make_strategy(num_cpu_replicas=num_replicas)
-    results = evaluate(strategy, ClassificationTask(), make_model(strategy), eval_dataset(features, 4))
+    results = Evaluator(strategy, ClassificationTask(), make_model(strategy)).evaluate(eval_dataset(features, 4))
     probabilities, labels = numpy_probabilities(features), features["label_ids"]
     loss = -np.log(probabilities[np.arange(13), labels]).mean()
     accuracy = (probabilities.argmax(axis=-1) == labels).mean()

@@ -8,16 +8,18 @@ from tiny_training import CONFIG, TinyRun
 from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining, AlbertForSequenceClassification
 from albert_tf.modeling.layers import named_variables
-from albert_tf.training.checkpoints import Checkpointer, find_beside_checkpoint, load_weights
+from albert_tf.training.checkpoints import Checkpointer, find_beside_checkpoint, load_weights, model_state
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """A run that saved its first state at step 5, and the folder of the checkpoint."""
-    run = TinyRun.start()
+    run = TinyRun.start(ema_decay=0.9)
     run.global_step.assign(5)
     folder = tmp_path_factory.mktemp("saved")
-    run.checkpointer(folder).save()
+    checkpointer = run.checkpointer(folder)
+    checkpointer.save()
+    checkpointer.wait()
     return run, folder
 
 
@@ -30,20 +32,21 @@ def test_file_names_variables_after_the_path_in_the_model(saved):
     assert shapes["model/encoder/embeddings/word_embeddings"] == (40, 8)
     assert shapes["model/encoder/attention_layers/0/query/kernel"] == (16, 16)
     assert shapes["model/sentence_order_head/dense/bias"] == (2,)
-    prefixes = ("model", "first_moments", "second_moments")
+    prefixes = ("model", "first_moments", "second_moments", "averages")
     expected = {f"{prefix}/{name}": values.shape for prefix in prefixes for name, values in run.weights().items()}
-    bookkeeping = {"global_step": (), "save_counter": (), "_CHECKPOINTABLE_OBJECT_GRAPH": ()}
+    counters = {"global_step": (), "skipped_steps": (), "last_skipped_step": ()}
+    bookkeeping = {**counters, "metric_sums": (2, len(run.state.metric_sums.names)), "_CHECKPOINTABLE_OBJECT_GRAPH": ()}
     assert shapes == {**expected, **bookkeeping}
     assert tf.train.latest_checkpoint(str(folder)) == f"{folder}/model.ckpt-5"
 
 
 def test_restore_brings_everything_back(saved):
     run, folder = saved
-    other = TinyRun.start(seed=1)
+    other = TinyRun.start(seed=1, ema_decay=0.9)
     assert other.checkpointer(folder).restore_latest()
     assert other.global_step.numpy() == 5
-    for name, values in run.state().items():
-        np.testing.assert_array_equal(other.state()[name], values, err_msg=name)
+    for name, values in run.values().items():
+        np.testing.assert_array_equal(other.values()[name], values, err_msg=name)
 
 
 def test_restore_without_checkpoint_says_so_and_leaves_the_folder_alone(tmp_path):
@@ -56,7 +59,7 @@ def test_restore_without_checkpoint_says_so_and_leaves_the_folder_alone(tmp_path
 def test_model_alone_is_restored_without_complaint(saved, caplog):
     _, folder = saved
     model = AlbertForPreTraining(CONFIG)
-    checkpointer = Checkpointer(str(folder), named_variables(model), tf.Variable(0, dtype=tf.int64))
+    checkpointer = Checkpointer(str(folder), model_state(named_variables(model), tf.Variable(0, dtype=tf.int64)))
     assert checkpointer.restore_latest()
     del checkpointer  # TensorFlow complains of values that nobody took when the last reference goes
     assert not caplog.records
@@ -70,7 +73,7 @@ def test_checkpoint_of_another_model_is_not_restored(saved, change):
         "another head": lambda: AlbertForSequenceClassification(CONFIG, 3),
         "more variables": lambda: AlbertForPreTraining(CONFIG.replace(num_hidden_layers=2, num_hidden_groups=2)),
     }[change]()
-    checkpointer = Checkpointer(str(folder), named_variables(model), tf.Variable(0, dtype=tf.int64))
+    checkpointer = Checkpointer(str(folder), model_state(named_variables(model), tf.Variable(0, dtype=tf.int64)))
     with pytest.raises(InputError, match=r"model\.ckpt-5 is of another model") as error:
         checkpointer.restore_latest()
     assert "\n" not in str(error.value)
@@ -82,12 +85,15 @@ def test_newest_checkpoints_are_kept(tmp_path):
     for step in (1, 2, 10):
         run.global_step.assign(step)
         assert checkpointer.save() == f"{tmp_path}/model.ckpt-{step}"
+    checkpointer.wait()
     assert sorted(path.name for path in tmp_path.glob("*.index")) == ["model.ckpt-10.index", "model.ckpt-2.index"]
     run.checkpointer(tmp_path, keep_checkpoint_max=2).restore_latest()
     assert run.global_step.numpy() == 10
     # A later process goes on counting those that it found.
     run.global_step.assign(11)
-    run.checkpointer(tmp_path, keep_checkpoint_max=2).save()
+    checkpointer = run.checkpointer(tmp_path, keep_checkpoint_max=2)
+    checkpointer.save()
+    checkpointer.wait()
     assert sorted(path.name for path in tmp_path.glob("*.index")) == ["model.ckpt-10.index", "model.ckpt-11.index"]
 
 
@@ -97,7 +103,9 @@ def test_weights_that_another_model_shares_are_loaded(saved, as_folder):
     model = AlbertForSequenceClassification(CONFIG, 3)
     variables = named_variables(model)
     head = variables["head/dense/kernel"].numpy()
-    loaded, missing = load_weights(str(folder) if as_folder else f"{folder}/model.ckpt-5", variables)
+    loaded, missing, unused = load_weights(str(folder) if as_folder else f"{folder}/model.ckpt-5", variables)
+    assert unused == sorted(set(run.weights()) - set(loaded))
+    assert any("sentence_order_head" in name for name in unused)
     assert sorted(missing) == ["head/dense/bias", "head/dense/kernel"]
     assert sorted(loaded + missing) == sorted(variables)
     assert all(name.startswith("encoder/") for name in loaded)

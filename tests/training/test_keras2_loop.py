@@ -11,12 +11,21 @@ import tensorflow as tf
 pytest.importorskip("tf_keras")
 
 FOLDER = pathlib.Path(__file__).resolve().parent
+TESTED = (
+    "train_step",
+    "gradient_accumulation",
+    "averaged_weights",
+    "skipped_steps",
+    "checkpoints",
+    "evaluation_while_training",
+    "tpu_strategy",
+)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(tf.keras.__name__.startswith("tf_keras"), reason="runs under Keras 2 already")
 def test_tests_of_the_loop_pass_under_keras_2():
-    paths = [str(FOLDER / name) for name in ("test_train_step.py", "test_checkpoints.py", "test_tpu_strategy.py")]
+    paths = [str(FOLDER / f"test_{name}.py") for name in TESTED]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", *paths]
     environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1"}
     finished = subprocess.run(command, env=environment, cwd=FOLDER.parent.parent, capture_output=True, text=True)

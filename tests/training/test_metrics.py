@@ -7,9 +7,8 @@ from tiny_training import CONFIG, TinyRun, make_examples
 
 from albert_tf.pretraining_data.input_pipeline import pad_batch
 from albert_tf.training.distribution import make_strategy
+from albert_tf.training.evaluation import Evaluator
 from albert_tf.training.metrics import MetricSums, weighted_cross_entropy
-from albert_tf.training.pretraining import PretrainingTask
-from albert_tf.training.train_loop import evaluate
 
 
 def numpy_loss_and_accuracy(logits, labels, weights):
@@ -34,8 +33,8 @@ def test_sums_add_up_over_replicas_and_calls(num_replicas):
 
     for value in (1.0, 4.0):
         strategy.run(add, args=(tf.constant(value),))
-    assert sums.take() == pytest.approx({"loss": 2.5, "accuracy": 1.25, "never added": 0.0})
-    assert set(sums.take().values()) == {0.0}, "taking starts anew"
+    assert sums.take() == pytest.approx({"loss": 2.5, "accuracy": 1.25}), "what weighs nothing has no average"
+    assert not sums.take(), "taking starts anew"
     strategy.run(add, args=(tf.constant(6.0),))
     assert sums.take()["loss"] == pytest.approx(6.0)
 
@@ -57,6 +56,27 @@ def test_cross_entropy_of_what_weighs_nothing_is_zero():
     assert (float(loss), float(weight), float(right)) == (0.0, 0.0, 0.0)
 
 
+def test_what_is_not_counted_leaves_no_trace():
+    strategy = make_strategy(num_cpu_replicas=2)
+    with strategy.scope():
+        sums = MetricSums(("loss",))
+
+    @tf.function
+    def add(value, is_counted):
+        sums.add({"loss": (value, 1.0)}, is_counted)
+
+    for value, is_counted in ((1.0, True), (float("nan"), False), (float("inf"), False), (3.0, True)):
+        strategy.run(add, args=(tf.constant(value), tf.constant(is_counted)))
+    np.testing.assert_array_equal(sums.variable.numpy(), [[8.0], [4.0]])
+    for copy in strategy.experimental_local_results(sums.variable):
+        np.testing.assert_array_equal(copy.numpy(), [[8.0], [4.0]], "all replicas hold the same sums")
+
+
+def evaluate(run, dataset, max_eval_steps=None):
+    """Returns what a new evaluator finds."""
+    return Evaluator(run.strategy, run.state.task, run.model, max_eval_steps).evaluate(dataset)
+
+
 def eval_batches(examples, batch_size):
     """Returns the examples once, in order, the last batch filled up as the input pipeline does."""
     batches = tf.data.Dataset.from_tensor_slices(examples).batch(batch_size)
@@ -73,7 +93,7 @@ def unevenly_weighted_examples(count):
 def test_evaluation_is_the_mean_over_all_examples(num_replicas, batch_size):
     examples = unevenly_weighted_examples(13)
     run = TinyRun.start(num_replicas)
-    results = evaluate(run.strategy, PretrainingTask(), run.model, eval_batches(examples, batch_size))
+    results = evaluate(run, eval_batches(examples, batch_size))
 
     outputs = run.model(examples)
     masked_lm = numpy_loss_and_accuracy(
@@ -96,13 +116,20 @@ def test_evaluation_leaves_dropout_out():
     run = TinyRun.start(config=CONFIG.replace(hidden_dropout_prob=0.5, attention_probs_dropout_prob=0.5))
     batches = eval_batches(make_examples(4), 4)
     without = TinyRun.start()
-    assert evaluate(run.strategy, PretrainingTask(), run.model, batches) == evaluate(
-        without.strategy, PretrainingTask(), without.model, batches
-    )
+    assert evaluate(run, batches) == evaluate(without, batches)
 
 
 def test_evaluation_stops_at_max_eval_steps():
     run, examples = TinyRun.start(), make_examples(10)
     first_two = {name: values[:4] for name, values in examples.items()}
-    limited = evaluate(run.strategy, PretrainingTask(), run.model, eval_batches(examples, 2), max_eval_steps=2)
-    assert limited == evaluate(run.strategy, PretrainingTask(), run.model, eval_batches(first_two, 2))
+    limited = evaluate(run, eval_batches(examples, 2), max_eval_steps=2)
+    assert limited == evaluate(run, eval_batches(first_two, 2))
+
+
+def test_evaluator_starts_anew_each_time_and_when_given_up():
+    run, batches = TinyRun.start(), eval_batches(make_examples(4), 2)
+    evaluator = Evaluator(run.strategy, run.state.task, run.model)
+    first = evaluator.evaluate(batches)
+    answers = iter([False, True])
+    assert evaluator.evaluate(batches, lambda: next(answers)) is None
+    assert evaluator.evaluate(batches) == first

@@ -3,11 +3,10 @@
 import numpy as np
 import tensorflow as tf
 from tiny_training import TinyRun, make_examples
-from tpu import FixedBatch, make_tpu_strategy, operations
+from tpu import make_tpu_strategy, trace_training
 
-from albert_tf.training.metrics import MetricSums
+from albert_tf.training.evaluation import Evaluator
 from albert_tf.training.pretraining import PretrainingTask
-from albert_tf.training.train_loop import evaluate, make_train_function
 
 MASKED_LM = {"masked_lm_loss", "masked_lm_accuracy"}
 SENTENCE_ORDER = {"sentence_order_loss", "sentence_order_accuracy"}
@@ -18,10 +17,13 @@ def serves_sentence_order(name):
 
 
 def test_what_serves_sentence_order_alone_is_left_as_it_is():
-    run = TinyRun.start(num_replicas=2)
+    run = TinyRun.start(num_replicas=2, has_pairs=False)
     before = run.weights()
-    averages = run.take_steps(make_examples(12), 4, has_pairs=False)
-    assert averages.keys() == MASKED_LM | {"gradient_norm"}
+    averages = run.take_steps(make_examples(12), 4)
+    trust_ratios = {f"trust_ratio/{name}" for name in before if name.endswith(("kernel", "embeddings"))}
+    expected = {name for name in trust_ratios if not serves_sentence_order(name)}
+    assert averages.keys() == MASKED_LM | {"gradient_norm"} | expected
+    assert expected < trust_ratios
     changed = {name for name, weights in run.weights().items() if not np.array_equal(weights, before[name])}
     assert changed == {name for name in before if not serves_sentence_order(name)}
     assert any(map(serves_sentence_order, before))
@@ -30,7 +32,9 @@ def test_what_serves_sentence_order_alone_is_left_as_it_is():
 def test_masked_lm_is_the_same_with_and_without_pairs():
     dataset = tf.data.Dataset.from_tensor_slices(make_examples(8)).batch(4)
     run = TinyRun.start()
-    pairs, single = (evaluate(run.strategy, PretrainingTask(has), run.model, dataset) for has in (True, False))
+    pairs, single = (
+        Evaluator(run.strategy, PretrainingTask(has_pairs), run.model).evaluate(dataset) for has_pairs in (True, False)
+    )
     assert pairs.keys() == {"loss"} | MASKED_LM | SENTENCE_ORDER
     assert single == {"loss": pairs["masked_lm_loss"], **{name: pairs[name] for name in MASKED_LM}}
 
@@ -38,11 +42,8 @@ def test_masked_lm_is_the_same_with_and_without_pairs():
 def test_step_without_pairs_is_traced_for_tpus():
     # Outside of a graph, operations would be sent to cores that are not there.
     with tf.Graph().as_default():
-        run, task = TinyRun.start(strategy=make_tpu_strategy()), PretrainingTask(has_pairs=False)
-        with run.strategy.scope():
-            sums = MetricSums((*task.loss_names, *task.metric_names, "gradient_norm"))
-        train_steps = make_train_function(run.strategy, task, run.model, run.optimizer, run.global_step, sums, seed=0)
-        graph = train_steps.get_concrete_function(FixedBatch(make_examples(2)), tf.TensorSpec([], tf.int32)).graph
+        run = TinyRun.start(strategy=make_tpu_strategy(), has_pairs=False)
+        nodes = trace_training(run.state, make_examples(2))
         names = [name for name in run.optimizer.first_moments if not serves_sentence_order(name)]
-    reductions = [node for node in operations(graph) if node.op == "CrossReplicaSum"]
-    assert len(reductions) == len(names) + 1, "one for each gradient and for the weight of the loss"
+    reductions = [node for node in nodes if node.op == "CrossReplicaSum"]
+    assert len(reductions) == len(names) + 3, "one for each gradient, the weight of the loss, the loss and the metrics"

@@ -9,13 +9,14 @@ from albert_tf.training.train_loop import TrainOptions
 
 BATCH_SIZE = 4
 EXAMPLES = make_examples(5 * BATCH_SIZE)
-OPTIONS = TrainOptions(num_train_steps=9, iterations_per_loop=1, save_checkpoints_steps=4, seed=3)
+NUM_TRAIN_STEPS = 9
+OPTIONS = TrainOptions(iterations_per_loop=1, save_checkpoints_steps=4, seed=3)
 WITH_DROPOUT = CONFIG.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
 
 
 def train(output_dir, stop_at_step=None, options=OPTIONS, num_replicas=1, seed=0):
     run = TinyRun.start(num_replicas, "adamw", config=WITH_DROPOUT, seed=seed)
-    run.train(output_dir, EXAMPLES, BATCH_SIZE, options, stop_at_step)
+    run.train(output_dir, EXAMPLES, BATCH_SIZE, NUM_TRAIN_STEPS, options, stop_at_step)
     return run
 
 
@@ -23,7 +24,7 @@ def train(output_dir, stop_at_step=None, options=OPTIONS, num_replicas=1, seed=0
 def uninterrupted(tmp_path_factory):
     """The folder of a run and its final state."""
     folder = tmp_path_factory.mktemp("uninterrupted")
-    return folder, train(folder).state()
+    return folder, train(folder).values()
 
 
 def assert_identical(actual, expected):
@@ -39,7 +40,7 @@ def test_stopped_run_ends_with_the_same_bits(uninterrupted, tmp_path, stop_at_st
     (tmp_path / "model.ckpt-8.index").write_bytes(b"a checkpoint that was cut sh")
     # Before the first checkpoint there is nothing to restore, so that the weights must be drawn again as they were.
     resumed = train(tmp_path, seed=0 if stop_at_step < 4 else 1)
-    assert_identical(resumed.state(), uninterrupted[1])
+    assert_identical(resumed.values(), uninterrupted[1])
 
 
 @pytest.mark.slow
@@ -47,21 +48,21 @@ def test_stopped_run_on_two_replicas_ends_with_the_same_bits(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "stopped", stop_at_step=6, num_replicas=2)
     resumed = train(tmp_path / "stopped", num_replicas=2, seed=1)
-    assert_identical(resumed.state(), train(tmp_path / "uninterrupted", num_replicas=2).state())
+    assert_identical(resumed.values(), train(tmp_path / "uninterrupted", num_replicas=2).values())
 
 
 def test_length_of_a_loop_does_not_change_the_result(uninterrupted, tmp_path):
-    options = TrainOptions(num_train_steps=9, iterations_per_loop=3, save_checkpoints_steps=5, seed=3)
+    options = TrainOptions(iterations_per_loop=3, save_checkpoints_steps=5, seed=3)
     run = train(tmp_path, options=options)
-    assert_identical(run.state(), uninterrupted[1])
+    assert_identical(run.values(), uninterrupted[1])
     # The loop looks up every third step, and at each checkpoint.
     assert [row["step"] for row in read_metrics(tmp_path)] == [3, 5, 8, 9]
 
 
 def test_dropout_seed_matters(uninterrupted, tmp_path):
-    options = TrainOptions(num_train_steps=9, iterations_per_loop=9, save_checkpoints_steps=9, seed=4)
+    options = TrainOptions(iterations_per_loop=9, save_checkpoints_steps=9, seed=4)
     kernel = "encoder/pooler/kernel"
-    assert not np.array_equal(train(tmp_path, options=options).state()[kernel], uninterrupted[1][kernel])
+    assert not np.array_equal(train(tmp_path, options=options).values()[kernel], uninterrupted[1][kernel])
 
 
 def test_running_again_after_the_end_changes_nothing(uninterrupted):
@@ -72,5 +73,5 @@ def test_running_again_after_the_end_changes_nothing(uninterrupted):
 
     before = contents()
     assert {"model.ckpt-9.index", "metrics.jsonl", "loss.png"} <= before.keys()
-    assert_identical(train(folder, seed=1).state(), state)
+    assert_identical(train(folder, seed=1).values(), state)
     assert contents() == before

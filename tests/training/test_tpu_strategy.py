@@ -6,34 +6,30 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tiny_training import CONFIG, SCHEDULE, TinyRun, make_examples
-from tpu import NUM_CORES, FixedBatch, make_tpu_strategy, operations
+from tpu import NUM_CORES, make_tpu_strategy, operations, trace_training
 
-from albert_tf.modeling import AlbertForSequenceClassification
+from albert_tf.modeling import AlbertForPreTraining, AlbertForSequenceClassification
 from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import make_optimizer
 from albert_tf.tasks.classification import ClassificationTask
 from albert_tf.training.metrics import MetricSums
 from albert_tf.training.pretraining import PretrainingTask
-from albert_tf.training.train_loop import make_eval_function, make_train_function
+from albert_tf.training.train_step import TrainState, make_eval_function
 
 WITH_DROPOUT = CONFIG.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
-
-
-def trace_training(run, task, batch):
-    """Returns the operations of a loop of training steps."""
-    with run.strategy.scope():
-        sums = MetricSums((*task.loss_names, *task.metric_names, "gradient_norm"))
-    train_steps = make_train_function(run.strategy, task, run.model, run.optimizer, run.global_step, sums, seed=0)
-    return operations(train_steps.get_concrete_function(FixedBatch(batch), tf.TensorSpec([], tf.int32)).graph)
+NUM_DROPOUTS = 1 + 3 * WITH_DROPOUT.num_hidden_layers
 
 
 @functools.cache
-def traced_pretraining(optimizer, dtype):
+def traced_pretraining(optimizer="lamb", dtype="float32", gradient_accumulation_steps=1, **optimizer_options):
     """Returns the operations of pre-training and the number of the model's variables."""
     # Outside of a graph, operations would be sent to cores that are not there.
     with tf.Graph().as_default():
-        run = TinyRun.start(strategy=make_tpu_strategy(), optimizer=optimizer, config=WITH_DROPOUT, dtype=dtype)
-        return trace_training(run, PretrainingTask(), make_examples(2)), len(named_variables(run.model))
+        run = TinyRun.start(
+            strategy=make_tpu_strategy(), optimizer=optimizer, config=WITH_DROPOUT, dtype=dtype, **optimizer_options
+        )
+        nodes = trace_training(run.state, make_examples(4), gradient_accumulation_steps)
+        return nodes, len(named_variables(run.model))
 
 
 def named(nodes, *names):
@@ -43,8 +39,20 @@ def named(nodes, *names):
 def assert_runs_on_every_core(nodes):
     (metadata,) = named(nodes, "TPUReplicateMetadata")
     assert metadata.attr["num_replicas"].i == NUM_CORES
+    assert not metadata.attr["allow_soft_placement"].b, "what a TPU can't do would be sent to the host"
+    assert not [node.name for node in nodes if "_xla_outside_compilation" in node.attr]
     assert not named(nodes, "PyFunc", "EagerPyFunc", "HostConst", "Print", "PrintV2"), "these need the host"
     assert not named(nodes, "RandomUniform", "RandomStandardNormal", "VarHandleOp"), "these keep a state of their own"
+
+
+def assert_reduced_over_all_cores(nodes, expected_count, explanation):
+    reductions = named(nodes, "CrossReplicaSum")
+    assert len(reductions) == expected_count, explanation
+    assert {node.attr["T"].type for node in reductions} == {tf.float32.as_datatype_enum}
+    groups = [node for node in named(nodes, "Const") if "group_assignment" in node.name]
+    assert len(groups) == len(reductions)
+    for group in groups:
+        np.testing.assert_array_equal(tf.make_ndarray(group.attr["value"].tensor), [range(NUM_CORES)])
 
 
 @pytest.mark.parametrize(
@@ -53,19 +61,15 @@ def assert_runs_on_every_core(nodes):
 def test_step_is_one_program_on_every_core(optimizer, dtype):
     nodes, num_variables = traced_pretraining(optimizer, dtype)
     assert_runs_on_every_core(nodes)
-    reductions = named(nodes, "CrossReplicaSum")
-    assert len(reductions) == num_variables + 2, "one for each gradient and for the weight of each loss"
-    assert {node.attr["T"].type for node in reductions} == {tf.float32.as_datatype_enum}
-    groups = [node for node in named(nodes, "Const") if "group_assignment" in node.name]
-    assert len(groups) == len(reductions)
-    for group in groups:
-        np.testing.assert_array_equal(tf.make_ndarray(group.attr["value"].tensor), [range(NUM_CORES)])
+    assert_reduced_over_all_cores(
+        nodes, num_variables + 2 + 1 + 1, "the gradients, the weights of the two losses, the loss, and all metrics in one"
+    )
     assignments = named(nodes, "AssignVariableOp")
-    assert len(assignments) == 3 * num_variables, "each variable and its two moments"
-    assert {node.attr["dtype"].type for node in assignments} == {tf.float32.as_datatype_enum}
-    assert len(named(nodes, "AssignAddVariableOp")) == 2, "the metrics, and on the host the step"
-    num_dropouts = 1 + 3 * WITH_DROPOUT.num_hidden_layers
-    assert len(named(nodes, "StatelessRandomUniformV2")) == num_dropouts
+    of_floats = [node for node in assignments if node.attr["dtype"].type == tf.float32.as_datatype_enum]
+    assert len(of_floats) == 3 * num_variables, "each variable and its two moments"
+    assert len(assignments) == len(of_floats) + 1, "the last skipped step"
+    assert len(named(nodes, "AssignAddVariableOp")) == 3, "the metrics, the skipped steps, and on the host the step"
+    assert len(named(nodes, "StatelessRandomUniformV2")) == NUM_DROPOUTS
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
@@ -82,6 +86,27 @@ def test_matrix_products_are_in_the_dtype_asked_for(dtype):
         assert node.attr["T"].type == tf.float32.as_datatype_enum, node.name
 
 
+def test_accumulation_is_a_loop_inside_the_program():
+    at_once, num_variables = traced_pretraining()
+    in_parts, _ = traced_pretraining(gradient_accumulation_steps=4)
+    assert_runs_on_every_core(in_parts)
+    # One loop more than that over the steps, whose body is the model once, whatever the number of parts.
+    loops = "While", "StatelessWhile"
+    assert (len(named(at_once, *loops)), len(named(in_parts, *loops))) == (1, 2)
+    for products in ("MatMul", "BatchMatMulV2", "Einsum", "StatelessRandomUniformV2"):
+        assert len(named(in_parts, products)) == len(named(at_once, products))
+    assert_reduced_over_all_cores(
+        in_parts, num_variables + 2 + 1 + 1, "cores exchange as often as without parts, not once for each part"
+    )
+
+
+def test_averaged_weights_are_kept_on_the_cores():
+    nodes, num_variables = traced_pretraining(ema_decay=0.99)
+    assert_runs_on_every_core(nodes)
+    assert len(named(nodes, "AssignVariableOp")) == 4 * num_variables + 1, "now also the averages"
+    assert len(named(nodes, "CrossReplicaSum")) == num_variables + 4, "averages are not exchanged"
+
+
 @pytest.fixture
 def graph():
     """A graph to trace in."""
@@ -90,16 +115,31 @@ def graph():
 
 
 @pytest.mark.usefixtures("graph")
-def test_evaluation_neither_communicates_nor_changes_weights():
+def test_frozen_variables_are_neither_exchanged_nor_assigned():
+    strategy = make_tpu_strategy()
+    with strategy.scope():
+        model = AlbertForPreTraining(WITH_DROPOUT)
+        trained = {name: value for name, value in named_variables(model).items() if "embeddings" not in name}
+        optimizer = make_optimizer("lamb", trained, SCHEDULE)
+    nodes = trace_training(TrainState.create(strategy, PretrainingTask(), model, optimizer), make_examples(2))
+    assert_runs_on_every_core(nodes)
+    assert 0 < len(trained) < len(named_variables(model))
+    assert len(named(nodes, "CrossReplicaSum")) == len(trained) + 4
+    assert len(named(nodes, "AssignVariableOp")) == 3 * len(trained) + 1
+
+
+@pytest.mark.usefixtures("graph")
+def test_evaluation_exchanges_metrics_alone_and_changes_no_weights():
     run = TinyRun.start(strategy=make_tpu_strategy(), config=WITH_DROPOUT)
-    task = PretrainingTask()
+    task = run.state.task
     with run.strategy.scope():
         sums = MetricSums((*task.loss_names, *task.metric_names))
     eval_step = make_eval_function(run.strategy, task, run.model, sums)
     batch = {name: tf.TensorSpec(values.shape, values.dtype) for name, values in make_examples(2).items()}
     nodes = operations(eval_step.get_concrete_function(batch).graph)
     assert_runs_on_every_core(nodes)
-    assert not named(nodes, "CrossReplicaSum", "AssignVariableOp", "StatelessRandomUniformV2")
+    assert_reduced_over_all_cores(nodes, 1, "all metrics in one")
+    assert not named(nodes, "AssignVariableOp", "StatelessRandomUniformV2")
     assert len(named(nodes, "AssignAddVariableOp")) == 1
 
 
@@ -109,9 +149,10 @@ def test_fine_tuning_is_traced():
     with strategy.scope():
         model = AlbertForSequenceClassification(WITH_DROPOUT, 3, dtype="mixed_bfloat16")
         optimizer = make_optimizer("adamw", named_variables(model), SCHEDULE)
-    run = TinyRun(strategy, model, optimizer, tf.Variable(0, dtype=tf.int64, trainable=False))
+    state = TrainState.create(strategy, ClassificationTask(), model, optimizer)
     examples = make_examples(2)
     batch = {name: examples[name] for name in ("input_ids", "input_mask", "segment_ids", "example_weights")}
-    nodes = trace_training(run, ClassificationTask(), {**batch, "label_ids": np.array([0, 2], np.int32)})
+    nodes = trace_training(state, {**batch, "label_ids": np.array([0, 2], np.int32)})
     assert_runs_on_every_core(nodes)
-    assert len(named(nodes, "CrossReplicaSum")) == len(named_variables(model)) + 1
+    expected = len(named_variables(model)) + 1 + 1 + 1
+    assert len(named(nodes, "CrossReplicaSum")) == expected, "the gradients, the weight of the loss, it, and the metrics"

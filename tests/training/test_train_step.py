@@ -5,42 +5,22 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_training import SCHEDULE, TinyRun, make_examples
+from tiny_training import SCHEDULE, TinyRun, assert_same_training, never, unevenly_weighted_examples
 
 from albert_tf.modeling.layers import Linear, named_variables
 from albert_tf.optimization import make_optimizer
 from albert_tf.training.distribution import make_strategy
-from albert_tf.training.metrics import MetricSums
-from albert_tf.training.train_loop import make_train_function
+from albert_tf.training.train_step import TrainState, make_train_function
 
 BATCH_SIZE, STEPS = 8, 3
 
 
-def unevenly_weighted_examples():
-    """Returns three batches: all weights 1; nearly all weights on the first rows; the last two rows only padding."""
-    examples = make_examples(STEPS * BATCH_SIZE)
-    masked_lm = examples["masked_lm_weights"].reshape(STEPS, BATCH_SIZE, -1)
-    masked_lm[1, 3:] = 0
-    masked_lm[1, 7, 0] = 1
-    masked_lm[2, 6:] = 0
-    examples["example_weights"].reshape(STEPS, BATCH_SIZE)[2, 6:] = 0
-    return examples
-
-
 @functools.cache
 def trained(num_replicas, optimizer):
-    """Returns the weights after a few steps and what the loop reports of them."""
+    """Returns a run after a few steps."""
     run = TinyRun.start(num_replicas, optimizer)
-    averages = run.take_steps(unevenly_weighted_examples(), BATCH_SIZE)
-    return run.weights(), averages
-
-
-def assert_same_training(actual, expected):
-    """Checks weights and averages of two runs to float32 rounding; a step moves weights by about 0.01."""
-    for name, weights in expected[0].items():
-        # The root mean square, because Adam magnifies rounding where a gradient is next to zero.
-        assert np.sqrt(np.mean((actual[0][name] - weights) ** 2)) < 5e-6, name
-    assert actual[1] == pytest.approx(expected[1], rel=1e-5)
+    run.take_steps(unevenly_weighted_examples(BATCH_SIZE), BATCH_SIZE)
+    return run
 
 
 @pytest.mark.parametrize(
@@ -88,7 +68,7 @@ def test_step_is_that_of_a_plain_computation(optimizer):
     variables = named_variables(model)
     weights = {name: variable.numpy().astype(np.float64) for name, variable in variables.items()}
     moments = {name: (np.zeros_like(values), np.zeros_like(values)) for name, values in weights.items()}
-    examples, losses, counts, norms = unevenly_weighted_examples(), [], [], []
+    examples, losses, counts, norms = unevenly_weighted_examples(BATCH_SIZE), [], [], []
     for step in range(STEPS):
         batch = {name: values[step * BATCH_SIZE : (step + 1) * BATCH_SIZE] for name, values in examples.items()}
         with tf.GradientTape() as tape:
@@ -109,22 +89,28 @@ def test_step_is_that_of_a_plain_computation(optimizer):
     assert min(norms) < 1.0 < max(norms), "clipping is not tested both ways"
     assert SCHEDULE.num_warmup_steps == STEPS and SCHEDULE.peak == 0.01
     masked_lm_loss, sentence_order_loss = np.average(losses, axis=0, weights=counts)
-    actual_weights, averages = trained(1, optimizer)
+    actual = trained(1, optimizer)
+    for name, expected in weights.items():
+        # The root mean square, because Adam magnifies rounding where a gradient is next to zero.
+        assert np.sqrt(np.mean((actual.weights()[name] - expected) ** 2)) < 5e-6, name
     expected = {
         "masked_lm_loss": masked_lm_loss,
         "sentence_order_loss": sentence_order_loss,
         "gradient_norm": np.mean(norms),
     }
-    assert_same_training((actual_weights, {name: averages[name] for name in expected}), (weights, expected))
+    assert {name: actual.averages[name] for name in expected} == pytest.approx(expected, rel=1e-5)
 
 
 class SeedRecorder:
     """A task that notes the dropout seed of every step and replica."""
 
-    loss_names, metric_names = ("loss",), ()
+    loss_names, metric_names, selection_metric = ("loss",), (), "loss"
 
     def __init__(self):
         self.seeds = []
+
+    def loss_weights(self, batch):
+        return {"loss": tf.ones([])}
 
     def compute(self, model, batch, training, dropout_seed):
         tf.py_function(lambda seed: self.seeds.append(tuple(seed.numpy())), [dropout_seed], [])
@@ -137,12 +123,11 @@ def dropout_seeds(seed):
     with strategy.scope():
         model = Linear(2, 1, 0.02)
         optimizer = make_optimizer("adamw", named_variables(model), SCHEDULE)
-        sums = MetricSums(("loss", "gradient_norm"))
-    global_step = tf.Variable(0, dtype=tf.int64)
-    train_steps = make_train_function(strategy, task, model, optimizer, global_step, sums, seed)
+    state = TrainState.create(strategy, task, model, optimizer)
+    train_steps = make_train_function(state, seed, never())
     batches = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensors(tf.ones([4, 2])).repeat())
     train_steps(iter(batches), tf.constant(3))
-    assert global_step.numpy() == 3
+    assert state.global_step.numpy() == 3
     return set(task.seeds)
 
 

@@ -4,6 +4,7 @@ import dataclasses
 import io
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
@@ -49,11 +50,39 @@ def make_examples(count: int, seed: int = 0) -> dict[str, np.ndarray]:
     return {**integers, **{name: values.astype(np.float32) for name, values in weights.items()}}
 
 
+def unevenly_weighted_examples(batch_size: int) -> dict[str, np.ndarray]:
+    """Returns three batches: all weights 1; nearly all weights on the first rows; the last two rows only padding."""
+    examples = make_examples(3 * batch_size)
+    masked_lm = examples["masked_lm_weights"].reshape(3, batch_size, -1)
+    masked_lm[1, 3:] = 0
+    masked_lm[1, -1, 0] = 1
+    masked_lm[2, -2:] = 0
+    examples["example_weights"].reshape(3, batch_size)[2, -2:] = 0
+    return examples
+
+
+def assert_same_training(actual: "TinyRun", expected: "TinyRun"):
+    """Checks that two runs ended alike, to float32 rounding; a step moves weights by about 0.01."""
+    actual_weights = actual.weights()
+    for name, weights in expected.weights().items():
+        # The root mean square, because Adam magnifies rounding where a gradient is next to zero.
+        assert np.sqrt(np.mean((actual_weights[name] - weights) ** 2)) < 5e-6, name
+    assert actual.averages == pytest.approx(expected.averages, rel=1e-5)
+
+
 @dataclasses.dataclass
 class TinyRun:
-    """Everything that a training run needs, in the scope of one strategy."""
+    """Everything that a training run needs, in the scope of one strategy.
+
+    Attributes:
+        state: What is trained.
+        averages: What the loop would report of the steps of the last `take_steps`.
+        printed: What the last `train` printed.
+    """
 
     state: TrainState
+    averages: dict[str, float] | None = None
+    printed: str = ""
 
     @classmethod
     def start(
@@ -102,7 +131,8 @@ class TinyRun:
         train_steps = make_train_function(self.state, 7, never(), gradient_accumulation_steps)
         batches = tf.data.Dataset.from_tensor_slices(examples).batch(batch_size)
         train_steps(iter(distribute_batches(self.strategy, batches)), tf.constant(len(batches)))
-        return self.state.metric_sums.take()
+        self.averages = self.state.metric_sums.take()
+        return self.averages
 
     def train(
         self,
@@ -148,9 +178,10 @@ class TinyRun:
         progress = _StoppingProgress(str(output_dir), "loss", io.StringIO())
         progress.stop_at_step = stop_at_step
         evaluator = Evaluator(self.strategy, self.state.task, self.model)
-        result = train(self.state, [phase], options, checkpointer, evaluator, progress)
-        self.printed = progress.printed
-        return result
+        try:
+            return train(self.state, [phase], options, checkpointer, evaluator, progress)
+        finally:
+            self.printed = progress.printed
 
     def checkpointer(self, output_dir, **options) -> Checkpointer:
         """Returns what saves this run into a folder."""

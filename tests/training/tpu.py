@@ -9,6 +9,9 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.tpu import topology as tpu_topology
 from tensorflow.python.tpu import tpu_system_metadata
+from tiny_training import never
+
+from albert_tf.training.train_step import TrainState, make_train_function
 
 NUM_CORES = 8
 
@@ -73,6 +76,12 @@ class FixedBatch:
 
     def __next__(self):
         return {name: tf.convert_to_tensor(values) for name, values in self._batch.items()}
+
+
+def trace_training(state: TrainState, batch: dict, gradient_accumulation_steps: int = 1) -> list:
+    """Returns the operations of a loop of training steps; call it in the `tf.Graph` that the state was made in."""
+    train_steps = make_train_function(state, 0, never(), gradient_accumulation_steps)
+    return operations(train_steps.get_concrete_function(FixedBatch(batch), tf.TensorSpec([], tf.int32)).graph)
 
 
 def operations(graph: tf.Graph) -> list[tf.compat.v1.NodeDef]:
