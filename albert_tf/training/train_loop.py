@@ -102,14 +102,23 @@ def train(
         loop = _Loop(state, phases, options, checkpointer, evaluator, progress, stop_request)
         try:
             return loop.run()
-        except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
-            reason = error.message.strip().splitlines()[0]
-            raise InputError(
-                f"a TPU or another worker of this run is gone ({reason}); start all of them again with the same "
-                f"command, to go on from {checkpointer.latest or 'the first step'}"
-            ) from error
+        except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.ResourceExhaustedError) as error:
+            raise InputError(f"{_explain(error)}; {checkpointer.latest or 'no checkpoint'} is intact") from error
         finally:
             loop.stop_profile()
+
+
+def _explain(error):
+    """Returns what a user can do about an error of TensorFlow's."""
+    reason = error.message.strip().splitlines()[0]
+    if not isinstance(error, tf.errors.ResourceExhaustedError):
+        return f"a TPU or another worker of this run is gone ({reason}); start all of them again with the same command"
+    if "No space left" in reason:
+        return f"the disk of --output_dir is full ({reason}); free some space and repeat the command"
+    return (
+        f"a step takes more memory than there is ({reason}); lower --train_batch_size, or raise "
+        "--gradient_accumulation_steps"
+    )
 
 
 class _Loop:
