@@ -104,9 +104,15 @@ def _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, timeout):
         )
     if "error" in outcome:
         error = outcome["error"]
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(f"--use_tpu: can't reach the TPU {name!r} ({reason}); {advice}") from error
+        raise InputError(f"--use_tpu: can't reach the TPU {name!r} ({_reason(error)}); {advice}") from error
     return tf.distribute.TPUStrategy(outcome["resolver"])
+
+
+def _reason(error):
+    """Returns the first line of an error that says something."""
+    headings = ("Graph execution error:", "Detected at node")
+    lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith(headings)]
+    return lines[0].strip() if lines else type(error).__name__
 
 
 def _check_address_answers(name, timeout, advice):
