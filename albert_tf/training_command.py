@@ -1,5 +1,6 @@
 """What the scripts that train do with what their flags say: restore, train, evaluate, and say so."""
 
+import contextlib
 import os
 
 import tensorflow as tf
@@ -82,6 +83,7 @@ class TrainingCommand:
             InputError: A flag can't be used, the folder holds another run, or training can't go on.
         """
         options = training_flags.train_options(evaluates_first)
+        self._check_eval_checkpoint(phases)
         settings = {**training_flags.training_settings(), **settings}
         check_output_dir(FLAGS.output_dir, settings, self._config, self._tokenizer)
         with self._strategy.scope():
@@ -100,7 +102,8 @@ class TrainingCommand:
                 self.tell("training from random weights")
             optimizer.start_averages()
         if self.is_chief:
-            claim_output_dir(FLAGS.output_dir, settings, self._config, self._tokenizer)
+            with _naming_output_dir():
+                claim_output_dir(FLAGS.output_dir, settings, self._config, self._tokenizer)
         self.tell(describe_run(state, phases, num_examples))
         result = train(state, phases, options, checkpointer, self._evaluator, self._progress)
         self._step.assign(state.global_step)
@@ -138,10 +141,12 @@ class TrainingCommand:
         results = self._held_out
         if results is None:
             results = self._evaluator.evaluate(dataset)
-            self._progress.record(step, "held_out", results)
+            with _naming_output_dir():
+                self._progress.record(step, "held_out", results)
             self._progress.tell(self._progress.describe_held_out(step, results))
         if self.is_chief:
-            write_eval_results(FLAGS.output_dir, {"global_step": step, **more_results, **results})
+            with _naming_output_dir():
+                write_eval_results(FLAGS.output_dir, {"global_step": step, **more_results, **results})
 
     def tell(self, text: str) -> None:
         """Prints something, in one of several processes."""
@@ -150,6 +155,15 @@ class TrainingCommand:
 
     def _checkpointer(self):
         return Checkpointer(FLAGS.output_dir, model_state(self._variables, self._step), is_chief=self.is_chief)
+
+    @staticmethod
+    def _check_eval_checkpoint(phases):
+        """Refuses, before training rather than after it, what there will not be."""
+        chosen = FLAGS.eval_checkpoint
+        if chosen == "best" and phases[-1].make_eval_dataset is None:
+            raise InputError("--eval_checkpoint=best needs held-out data and --do_eval to tell which one is best")
+        if chosen not in ("latest", "best") and not tf.io.gfile.exists(f"{chosen}.index"):
+            raise InputError(f"--eval_checkpoint: no checkpoint at {chosen}")
 
     def _restore_chosen(self):
         """Restores the checkpoint that --eval_checkpoint names; returns its path, None if there is none."""
@@ -180,3 +194,13 @@ class TrainingCommand:
                 f"the checkpoint beside {path} was trained with that tokenizer, which is not the one of "
                 f"{self._tokenizer.vocabulary.source}; use the vocab.txt and tokenizer.json beside the checkpoint"
             )
+
+
+@contextlib.contextmanager
+def _naming_output_dir():
+    """Turns the error of a folder that can't be written to into one sentence."""
+    try:
+        yield
+    except tf.errors.OpError as error:
+        reason = error.message.strip().splitlines()[0]
+        raise InputError(f"can't write to --output_dir={FLAGS.output_dir}: {reason}") from error

@@ -17,6 +17,10 @@ AVERAGES_PREFIX = "averages/"
 BEST_FILE = "best_checkpoint.json"
 
 _VALUE_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
+_OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+
+# What TensorFlow's reader raises, depending on where it meets the damage.
+_READING_ERRORS = (tf.errors.OpError, ValueError, IndexError, RuntimeError)
 
 
 class Checkpointer:
@@ -224,7 +228,7 @@ def load_weights(init_checkpoint: str, variables: dict[str, tf.Variable]) -> tup
         InputError: There is no such checkpoint, it can't be read, it has none of the variables, or a shape differs.
     """
     path = init_checkpoint
-    if tf.io.gfile.isdir(init_checkpoint):
+    if not tf.io.gfile.exists(f"{path}.index") and tf.io.gfile.isdir(path):
         path = next(reversed(find_checkpoints(init_checkpoint)), None) or tf.train.latest_checkpoint(init_checkpoint)
     if not path or not tf.io.gfile.exists(f"{path}.index"):
         raise InputError(f"--init_checkpoint: no checkpoint at {init_checkpoint}")
@@ -254,23 +258,28 @@ def find_beside_checkpoint(init_checkpoint: str | None, name: str) -> str | None
     """Returns the path of a file in the folder of a checkpoint, None if there is none."""
     if not init_checkpoint:
         return None
-    folder = init_checkpoint if tf.io.gfile.isdir(init_checkpoint) else os.path.dirname(init_checkpoint)
+    is_file = tf.io.gfile.exists(f"{init_checkpoint}.index") or not tf.io.gfile.isdir(init_checkpoint)
+    folder = os.path.dirname(init_checkpoint) if is_file else init_checkpoint
     path = os.path.join(folder, name)
     return path if tf.io.gfile.exists(path) else None
 
 
 def _open(path):
     try:
-        return tf.train.load_checkpoint(path)
-    except (tf.errors.OpError, ValueError) as error:
+        # tf.train.load_checkpoint would take the path for a folder where a file system knows folders by prefix only.
+        return tf.compat.v1.train.NewCheckpointReader(path)
+    except _READING_ERRORS as error:
         raise DamagedCheckpointError(f"{path} is damaged: {_first_line(error)}") from error
 
 
 def _read(path, reader, names) -> dict[str, np.ndarray]:
     """Returns values by name; TensorFlow compares each with its checksum."""
     try:
+        # The description of the objects comes last in the file, so that a file that was cut is noticed in any case.
+        if reader.has_tensor(_OBJECT_GRAPH):
+            reader.get_tensor(_OBJECT_GRAPH)
         return {name: reader.get_tensor(f"{name}{_VALUE_SUFFIX}") for name in names}
-    except (tf.errors.OpError, ValueError) as error:
+    except _READING_ERRORS as error:
         raise DamagedCheckpointError(f"{path} is damaged: {_first_line(error)}") from error
 
 

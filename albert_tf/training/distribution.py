@@ -65,9 +65,11 @@ def _cluster_in_environment():
     try:
         configuration = json.loads(text)
         roles = set(configuration.get("cluster", {}))
-        task = configuration.get("task", {})
-    except (json.JSONDecodeError, AttributeError) as error:
-        raise InputError(f"the environment variable TF_CONFIG is not a JSON object: {text[:60]}") from error
+        task = dict(configuration.get("task", {}))
+    except (json.JSONDecodeError, AttributeError, TypeError, ValueError) as error:
+        raise InputError(
+            f'the environment variable TF_CONFIG is not a JSON object with "cluster" and "task": {text[:200]}'
+        ) from error
     if not roles:
         return False
     if not roles <= {"chief", "worker"} or task.get("type") not in roles or "index" not in task:

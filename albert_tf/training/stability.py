@@ -1,5 +1,6 @@
 """Noticing that training goes wrong: steps that were skipped, and losses that jump."""
 
+import io
 import os
 
 import numpy as np
@@ -69,8 +70,10 @@ class SkippedSteps:
         """Saves the first batch of a data set, NumPy arrays by feature, for `numpy.load`."""
         batch = next(iter(dataset.take(1).as_numpy_iterator()))
         path = self.batch_path(step)
+        buffer = io.BytesIO()  # because NumPy goes back in what it writes, which a GFile can't
+        np.savez(buffer, **batch)
         with tf.io.gfile.GFile(f"{path}.temporary", "wb") as file:
-            np.savez(file, **batch)
+            file.write(buffer.getvalue())
         tf.io.gfile.rename(f"{path}.temporary", path, overwrite=True)
 
     def stop_if_too_many(self) -> None:

@@ -2,6 +2,7 @@
 
 import collections.abc
 import dataclasses
+import math
 import os
 
 import tensorflow as tf
@@ -165,7 +166,8 @@ class _Loop:
             self._checkpointer.save()
         self._checkpointer.wait()
         self._progress.finish(step)
-        self._progress.tell(f"stopped by SIGTERM; saved at step {step:,}; repeat the command to go on")
+        saved = f"saved at step {step:,}" if step else "there is nothing to save yet"
+        self._progress.tell(f"stopped by SIGTERM; {saved}; repeat the command to go on")
         return TrainResult(False)
 
     def _train_phase(self, begin, phase):
@@ -292,7 +294,9 @@ class _Loop:
         rows = [
             (sign * row[metric], row["step"])
             for row in read_metrics(self._progress.output_dir)
-            if row["split"] == "held_out" and metric in row and begin < row["step"] <= min(step, phase.end_step)
+            if row["split"] == "held_out"
+            and math.isfinite(row.get(metric, math.nan))
+            and begin < row["step"] <= min(step, phase.end_step)
         ]
         return self._checkpointer.path(min(rows)[1]) if rows else None
 

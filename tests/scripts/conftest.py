@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 import types
 
 import pytest
@@ -126,6 +127,14 @@ def pretrain(run_script, flag_values):
 
 
 @pytest.fixture
+def without_graph_optimizer():
+    """Leaves out an optimisation that takes longer than the few steps that a test runs."""
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+    yield
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
+
+
+@pytest.fixture
 def without_training(monkeypatch):
     """Replaces the loop; returns a list of what each run would have trained with."""
     runs = []
@@ -204,3 +213,23 @@ def make_process():
         return Process([sys.executable, str(ROOT / name), *arguments], {**os.environ, **(environment or {})})
 
     return make
+
+
+@pytest.fixture
+def stop(make_process):
+    """Starts a script, sends it SIGTERM once it prints a line, and returns what it printed, in 20 s at most."""
+
+    def run(script, line, **flag_values):
+        with make_process(script, **flag_values).start() as process:
+            printed = []
+            for printed_line in process.stdout:
+                printed.append(printed_line)
+                if printed_line.startswith(line):
+                    break
+            time.sleep(0.3)  # until what comes after the line is under way
+            process.terminate()
+            rest, _ = process.communicate(timeout=20)
+        assert process.returncode == 0, "".join(printed) + rest
+        return "".join(printed) + rest
+
+    return run

@@ -237,3 +237,14 @@ def test_two_replicas_end_with_the_same_results(
     assert read_results(tmp_path / "two") == pytest.approx(read_results(tmp_path / "run"), rel=1e-4)
     first, second = (read_rows(tmp_path / run / "predictions.tsv") for run in ("two", "run"))
     assert [row["prediction"] for row in first] == [row["prediction"] for row in second]
+
+
+@pytest.mark.slow
+def test_sigterm_stops_training_with_a_checkpoint(stop, flag_values, tmp_path):
+    """And without the evaluation and the predictions of a model that is not finished."""
+    flag_values.update(train_step=100_000, iterations_per_loop=1000, do_train=True, do_eval=True, do_predict=True)
+    flag_values.update(save_checkpoints_steps=100_000)
+    printed = stop("run_classifier.py", "step 1,000/", **flag_values)
+    step = int(re.search(r"^stopped by SIGTERM; saved at step ([\d,]+); ", printed, re.MULTILINE)[1].replace(",", ""))
+    assert [path.stem for path in (tmp_path / "run").glob("*.index")] == [f"model.ckpt-{step}"]
+    assert not {"eval_results.json", "predictions.tsv"} & {path.name for path in (tmp_path / "run").iterdir()}

@@ -2,7 +2,7 @@
 
 import json
 import re
-import signal
+import socket
 
 import numpy as np
 import pytest
@@ -139,6 +139,26 @@ def test_shards_without_held_out_documents(pretrain, build_shards, tmp_path, wit
             {"num_warmup_steps": 4},
             r"--num_warmup_steps=4 must be less than the number of training steps, 4 \(--num_train_steps\)",
         ),
+        (
+            {"gradient_accumulation_steps": 3},
+            r"--train_batch_size=4 must be a multiple of 3, the number of replicas \(1\) times --grad",
+        ),
+        (
+            {"freeze": "decoder"},
+            "--freeze: no variable matches decoder; their names begin with encoder/",
+        ),
+        ({"freeze": "pooler("}, r"--freeze: pooler\( is not a regular expression \(missing \)"),
+        ({"freeze": "encoder,_"}, "--freeze=encoder,_ leaves nothing to train"),
+        ({"ema_decay": 1.0}, "ema_decay must be at least 0 and less than 1. Received: 1.0"),
+        ({"profile_steps": "4,2"}, "--profile_steps=4,2 must be two steps, the first and the one to end before"),
+        ({"profile_steps": "2"}, "--profile_steps=2 must be two steps"),
+        ({"profile_steps": "2,end"}, "--profile_steps=2,end must be two steps"),
+        ({"do_train": False, "eval_checkpoint": "nowhere"}, "--eval_checkpoint: no checkpoint at nowhere"),
+        (
+            {"do_train": False, "eval_checkpoint": "best"},
+            "--eval_checkpoint=best: there is no .*; a run with --do_eval",
+        ),
+        ({"use_tpu": True, "tpu_name": "grpc://127.0.0.1:9"}, "--use_tpu: can't reach the TPU 'grpc://127.0.0.1:9'"),
     ],
 )
 def test_mistake_costs_one_sentence(pretrain, assert_refused, tmp_path, changes, message):
@@ -160,9 +180,26 @@ def test_model_that_does_not_fit_the_data_is_refused(
     assert re.match(message, assert_refused(lambda: pretrain(albert_config_file=path), tmp_path / "run"))
 
 
+def test_folder_that_cannot_be_written_is_named(pretrain, assert_refused, tmp_path):
+    (tmp_path / "file").write_text("a file where the folder should be")
+    message = assert_refused(lambda: pretrain(output_dir=tmp_path / "file" / "run"), tmp_path)
+    assert message.startswith(f"can't write to --output_dir={tmp_path}/file/run: ")
+
+
 def test_folder_of_another_run_is_refused(pretrain, assert_refused, checkpoint):
     message = assert_refused(lambda: pretrain(output_dir=checkpoint), checkpoint)
     assert message.startswith(f"--output_dir={checkpoint} holds another run: its ")
+
+
+def test_folder_of_another_model_is_refused(
+    pretrain, assert_refused, tiny_config, write_config, without_training, tmp_path
+):
+    assert pretrain(do_eval=False).code == 0
+    path = write_config(tiny_config.replace(hidden_size=32))
+    message = assert_refused(lambda: pretrain(do_eval=False, albert_config_file=path), tmp_path / "run")
+    assert message.startswith(
+        f"--output_dir={tmp_path}/run holds another run: its hidden_size is 16, and now 32; choose another folder"
+    )
 
 
 def test_checkpoint_of_another_vocabulary_is_refused(pretrain, assert_refused, tmp_path, checkpoint):
@@ -195,28 +232,18 @@ def test_help_explains_every_flag(run_script):
 
 
 @pytest.mark.slow
-def test_killed_run_ends_with_the_same_bits(make_process, flag_values, tiny_config, write_config, tmp_path):
-    config = tiny_config.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
-    flag_values = {
-        **flag_values,
-        "albert_config_file": write_config(config),
-        "do_eval": False,
-        "num_train_steps": 200,
-        "save_checkpoints_steps": 10,
-        "iterations_per_loop": 1,
-    }
-    with make_process("run_pretraining.py", **flag_values).start() as process:
-        for line in process.stdout:
-            if line.startswith("step 25/"):
-                break
-        process.kill()
-    assert process.returncode == -signal.SIGKILL
-    assert not (tmp_path / "run" / "model.ckpt-200.index").exists(), "it was killed too late"
-
-    resumed = make_process("run_pretraining.py", **flag_values).finish()
-    assert re.search(r"restored .*/run/model\.ckpt-\d+0\n", resumed)
-    make_process("run_pretraining.py", **{**flag_values, "output_dir": tmp_path / "uninterrupted"}).finish()
-    assert_same_variables(tmp_path / "run" / "model.ckpt-200", tmp_path / "uninterrupted" / "model.ckpt-200")
+def test_tpu_that_does_not_answer_is_given_up(make_process, flag_values, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"grpc://127.0.0.1:{server.getsockname()[1]}"
+        flag_values.update(use_tpu=True, tpu_name=address, tpu_timeout=2)
+        with make_process("run_pretraining.py", **flag_values).start() as process:
+            printed, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert printed == (
+        f"error: --use_tpu: the TPU '{address}' did not answer within --tpu_timeout=2 seconds; check --tpu_name, "
+        "--tpu_zone and --gcp_project, or run without --use_tpu\n"
+    )
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow

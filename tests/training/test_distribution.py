@@ -1,12 +1,29 @@
 """Choosing where to run."""
 
+import pathlib
+import socket
+import subprocess
+import sys
+import time
 from unittest import mock
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.training.distribution import make_strategy, per_replica_batch_size
+from albert_tf.training.distribution import (
+    Agreement,
+    distribute_batches,
+    distribute_host_batches,
+    has_several_workers,
+    is_chief,
+    make_strategy,
+    per_replica_batch_size,
+)
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+WORKERS = '{"cluster": {"worker": ["localhost:1", "localhost:2"]}, "task": {"type": "worker", "index": 0}}'
 
 
 @pytest.mark.parametrize("num_cpu_replicas", [1, 3, 4])
@@ -27,10 +44,95 @@ def test_all_gpus_are_used(monkeypatch):
     mirrored.assert_called_once_with(["/gpu:0", "/gpu:1"])
 
 
-def test_several_machines_are_refused(monkeypatch):
-    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["localhost:1", "localhost:2"]}}')
-    with pytest.raises(InputError, match="TF_CONFIG names a cluster"):
+def test_machines_of_the_environment_train_together(monkeypatch):
+    several = mock.Mock()
+    monkeypatch.setattr("tensorflow.distribute.MultiWorkerMirroredStrategy", several)
+    monkeypatch.setenv("TF_CONFIG", WORKERS)
+    assert make_strategy() is several.return_value
+    with pytest.raises(InputError) as error:
+        make_strategy(num_cpu_replicas=2)
+    assert str(error.value) == (
+        "--num_cpu_replicas=2: where TF_CONFIG names several machines, each is one replica; leave the flag out"
+    )
+
+
+@pytest.mark.parametrize(
+    "configuration", ['{"cluster": ', "[]", "localhost:1", "{} {}", '{"cluster": 1}', '{"task": 0}']
+)
+def test_environment_that_is_no_json_object_is_refused(monkeypatch, configuration):
+    monkeypatch.setenv("TF_CONFIG", configuration)
+    with pytest.raises(InputError) as error:
         make_strategy()
+    assert str(error.value) == (
+        f'the environment variable TF_CONFIG is not a JSON object with "cluster" and "task": {configuration}'
+    )
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [
+        WORKERS.replace('"cluster": {', '"cluster": {"ps": ["localhost:3"], '),
+        WORKERS.split(', "task"')[0] + "}",
+        WORKERS.replace(', "index": 0', ""),
+        WORKERS.replace('"type": "worker"', '"type": "chief"'),
+    ],
+    ids=["parameter server", "no task", "no index", "task of another role"],
+)
+def test_roles_that_there_is_nothing_for_are_refused(monkeypatch, configuration):
+    monkeypatch.setenv("TF_CONFIG", configuration)
+    with pytest.raises(InputError, match=r"^TF_CONFIG must give every machine the role worker, or .* Received: \{"):
+        make_strategy()
+
+
+def several_workers(roles, task_type, task_id):
+    """Returns what looks like the strategy of one machine of several."""
+    strategy = mock.Mock(spec=tf.distribute.MultiWorkerMirroredStrategy)
+    strategy.cluster_resolver.task_type, strategy.cluster_resolver.task_id = task_type, task_id
+    strategy.cluster_resolver.cluster_spec.return_value = tf.train.ClusterSpec(roles)
+    return strategy
+
+
+@pytest.mark.parametrize(
+    ("roles", "task_type", "task_id", "expected"),
+    [
+        ({"worker": ["a:1", "b:1"]}, "worker", 0, True),
+        ({"worker": ["a:1", "b:1"]}, "worker", 1, False),
+        ({"chief": ["c:1"], "worker": ["a:1"]}, "worker", 0, False),
+        ({"chief": ["c:1"], "worker": ["a:1"]}, "chief", 0, True),
+    ],
+)
+def test_one_of_several_machines_is_chief(roles, task_type, task_id, expected):
+    strategy = several_workers(roles, task_type, task_id)
+    assert has_several_workers(strategy)
+    assert is_chief(strategy) == expected
+
+
+def test_machine_on_its_own_is_chief_and_agrees_with_itself():
+    strategy = make_strategy(num_cpu_replicas=2)
+    assert is_chief(strategy) and not has_several_workers(strategy)
+    assert [Agreement(strategy).any(vote) for vote in (True, False)] == [True, False]
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_replicas_of_one_host_get_rows_that_follow_one_another(apart):
+    strategy = make_strategy(num_cpu_replicas=2)
+    rows = tf.data.Dataset.from_tensor_slices({"row": np.arange(16), "pair": np.arange(32).reshape(16, 2)}).batch(8)
+    asked = []
+
+    def make_dataset(host_index, num_hosts):
+        asked.append((host_index, num_hosts))
+        return rows
+
+    distributed = distribute_host_batches(strategy, make_dataset) if apart else distribute_batches(strategy, rows)
+    found = [strategy.experimental_local_results(batch["row"]) for batch in distributed]
+    expected = [[range(4), range(4, 8)], [range(8, 12), range(12, 16)]]
+    assert [[values.numpy().tolist() for values in batch] for batch in found] == [
+        [list(values) for values in batch] for batch in expected
+    ]
+    assert asked == [(0, 1)] * apart
+    for batch in distributed:
+        for row, pair in zip(*(strategy.experimental_local_results(batch[name]) for name in ("row", "pair"))):
+            np.testing.assert_array_equal(pair[:, 0], 2 * row)
 
 
 @pytest.mark.parametrize("configuration", ["{}", '{"environment": "cloud"}'])
@@ -109,3 +211,42 @@ def test_unreachable_tpu_gives_one_sentence(tpu_calls, name, failure, reason):
 def test_machine_without_tpu_gives_one_sentence():
     with pytest.raises(InputError, match=r"^--use_tpu: can't reach the TPU 'local' \(.+\); check --tpu_name"):
         make_strategy(use_tpu=True)
+
+
+def test_closed_port_is_told_at_once():
+    with socket.create_server(("localhost", 0)) as server:
+        address = f"grpc://localhost:{server.getsockname()[1]}"
+    started = time.monotonic()
+    with pytest.raises(InputError, match=rf"^--use_tpu: can't reach the TPU '{address}' \(.*refused.*\); check"):
+        make_strategy(use_tpu=True, tpu_name=address, tpu_timeout=60)
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("address", ["grpc://localhost", "grpc://localhost:port", "grpc://"])
+def test_address_without_port_is_refused(address):
+    with pytest.raises(InputError, match=rf"^--use_tpu: can't reach the TPU '{address}' \("):
+        make_strategy(use_tpu=True, tpu_name=address, tpu_timeout=5)
+
+
+@pytest.mark.slow
+def test_tpu_that_never_answers_is_given_up():
+    # In a process of its own, because TensorFlow goes on waiting for the rest of its life.
+    program = (
+        "import sys, time\n"
+        "from albert_tf.errors import InputError\n"
+        "from albert_tf.training.distribution import make_strategy\n"
+        "started = time.monotonic()\n"
+        "try:\n"
+        "    make_strategy(use_tpu=True, tpu_name=sys.argv[1], tpu_timeout=1)\n"
+        "except InputError as error:\n"
+        "    print(error)\n"
+        "print(time.monotonic() - started)\n"
+    )
+    with socket.create_server(("localhost", 0)) as server:  # the system accepts, and nobody ever reads
+        address = f"grpc://localhost:{server.getsockname()[1]}"
+        command = [sys.executable, "-c", program, address]
+        finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    message, seconds = finished.stdout.splitlines()
+    assert message.startswith(f"--use_tpu: the TPU '{address}' did not answer within --tpu_timeout=1 seconds; check ")
+    assert 1 <= float(seconds) < 15
+    assert finished.returncode == 0, finished.stderr[-2000:]

@@ -9,7 +9,8 @@ import types
 import pytest
 import tensorflow as tf
 
-from albert_tf.training.progress import Progress, format_seconds, plot_losses, read_metrics
+from albert_tf.progress_line import format_seconds
+from albert_tf.training.progress import Progress, StepSize, plot_losses, read_metrics
 
 
 class Terminal(io.StringIO):
@@ -17,16 +18,28 @@ class Terminal(io.StringIO):
         return True
 
 
-def report(folder, steps=(2, 4), start=0, num_train_steps=4, stream=None):
+def report(folder, steps=(2, 4), start=0, num_train_steps=4, stream=None, operations=0, **options):
     """Reports made-up averages and returns what was printed."""
     stream = stream or io.StringIO()
-    progress = Progress(str(folder), examples_per_step=8, tokens_per_example=16, title="a loss", stream=stream)
+    progress = Progress(str(folder), "a loss", stream, **options)
     progress.start(start, num_train_steps)
+    progress.begin_phase(StepSize(examples=8, tokens=8 * 16, operations=operations))
     for step in steps:
         progress.update(step, {"loss": 10.0 / step, "gradient_norm": 0.5, "learning_rate": 0.001})
     progress.record(num_train_steps, "held_out", {"loss": 3.25})
-    progress.finish()
+    progress.finish(max(steps))
     return stream.getvalue()
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Lets each look at the clock find the next of these times."""
+
+    def set_times(*times):
+        monotonic = iter(times).__next__
+        monkeypatch.setattr("albert_tf.training.progress.time", types.SimpleNamespace(monotonic=monotonic))
+
+    return set_times
 
 
 def rows(folder):
@@ -56,15 +69,64 @@ def test_metrics_file_has_a_row_for_each_report(tmp_path):
     assert first["tokens_per_second"] == pytest.approx(16 * first["examples_per_second"])
 
 
-def test_rate_and_time_left_are_of_the_steps_since_the_last_report(tmp_path, monkeypatch):
-    clock = iter([100.0, 102.0, 107.0, 107.0])
-    monkeypatch.setattr("albert_tf.training.progress.time", types.SimpleNamespace(monotonic=lambda: next(clock)))
+def test_rate_and_time_left_are_of_the_steps_since_the_last_report(tmp_path, clock):
+    clock(100.0, 102.0, 107.0, 107.0)
     printed = report(tmp_path, steps=(12, 14), start=10, num_train_steps=20).splitlines()
     # 2 steps of 8 examples in 2 s, then in 5 s; 8 and then 6 steps are left.
     assert [row["examples_per_second"] for row in rows(tmp_path)[:2]] == pytest.approx([8.0, 3.2])
     assert printed[0].endswith("8 examples/s 128 tokens/s ETA 8 s")
     assert printed[1].endswith("3 examples/s 51 tokens/s ETA 15 s")
     assert printed[2] == "trained 4 steps in 7 s"
+
+
+def test_what_the_clock_is_restarted_after_is_left_out_of_the_rate(tmp_path, clock):
+    clock(100.0, 150.0, 152.0, 160.0)
+    progress = Progress(str(tmp_path), "", stream := io.StringIO())
+    progress.start(0, 9)
+    progress.begin_phase(StepSize(examples=8, tokens=16))
+    progress.restart_clock(1)  # compilation took 50 s, and a step
+    progress.update(5, {"loss": 1.0})
+    progress.finish(5)
+    assert rows(tmp_path)[0]["examples_per_second"] == pytest.approx(4 * 8 / 2)
+    assert stream.getvalue().endswith("trained 5 steps in 1:00\n"), "the whole time"
+
+
+def test_share_of_the_peak_is_reported_where_both_are_known(tmp_path, clock):
+    clock(100.0, 102.0, 107.0, 107.0)
+    printed = report(tmp_path / "known", operations=5e9, peak_operations_per_second=20e9).splitlines()
+    # 2 steps of 5e9 operations in 2 s, then in 5 s.
+    found = [row["model_flop_utilisation"] for row in rows(tmp_path / "known") if row["split"] == "train"]
+    assert found == pytest.approx([0.25, 0.1])
+    assert " tokens/s 25.0% of peak ETA " in printed[0] and " tokens/s 10.0% of peak ETA " in printed[1]
+
+
+@pytest.mark.parametrize("known", [{"operations": 5e9}, {"peak_operations_per_second": 20e9}])
+def test_share_of_an_unknown_peak_or_model_is_left_out(tmp_path, known):
+    assert "of peak" not in report(tmp_path, **known)
+    assert not any("model_flop_utilisation" in row for row in rows(tmp_path))
+
+
+def test_trust_ratios_are_in_the_file_and_not_in_the_line(tmp_path):
+    progress = Progress(str(tmp_path), "", stream := io.StringIO())
+    progress.start(0, 9)
+    progress.begin_phase(StepSize(examples=8, tokens=16))
+    progress.update(2, {"loss": 1.0, "trust_ratio/kernel": 3.0, "gradient_norm": 2.0})
+    assert "step 2/9 loss 1 | " in stream.getvalue()
+    assert rows(tmp_path)[0]["trust_ratio/kernel"] == 3.0
+
+
+def test_one_of_several_processes_alone_reports(tmp_path):
+    assert report(tmp_path / "run", is_chief=False) == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_line_of_its_own_does_not_break_the_progress_line(tmp_path):
+    progress = Progress(str(tmp_path), "", stream := Terminal())
+    progress.start(0, 9)
+    progress.begin_phase(StepSize(examples=8, tokens=16))
+    progress.update(2, {"loss": 1.0})
+    progress.tell("warning: something")
+    assert stream.getvalue().endswith("\nwarning: something\n")
 
 
 def test_tensorboard_files_hold_the_same_values(tmp_path):
@@ -88,9 +150,16 @@ def test_resumed_run_replaces_the_steps_it_repeats(tmp_path):
     report(tmp_path, steps=(3, 4, 8), start=2, num_train_steps=8)
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"step": 9, "split": "tr')  # a run that was killed while it wrote
-    assert sorted(row["step"] for row in read_metrics(str(tmp_path)) if row["split"] == "train") == [2, 3, 4, 8]
+    assert [row["step"] for row in read_metrics(str(tmp_path)) if row["split"] == "train"] == [2, 3, 4, 8]
     report(tmp_path, steps=(10,), start=8, num_train_steps=10)
-    assert [row["step"] for row in rows(tmp_path) if row["split"] == "train"] == [2, 4, 3, 4, 8, 10]
+    assert [row["step"] for row in rows(tmp_path) if row["split"] == "train"] == [2, 3, 4, 8, 10]
+
+
+def test_start_that_forgets_nothing_leaves_the_file_alone(tmp_path):
+    report(tmp_path)
+    before = (tmp_path / "metrics.jsonl").stat()
+    Progress(str(tmp_path), "", io.StringIO()).start(4, 4)
+    assert (tmp_path / "metrics.jsonl").stat() == before
 
 
 def test_plot_is_a_picture(tmp_path):

@@ -4,14 +4,16 @@ import functools
 
 import pytest
 import tensorflow as tf
-from tiny_training import TinyRun, make_examples
-from tpu import FixedBatch, compile_for_tpu
+from tiny_training import SCHEDULE, TinyRun, make_examples
+from tpu import compile_for_tpu
 
 from albert_tf.config import AlbertConfig
+from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.modeling.layers import named_variables
-from albert_tf.training.metrics import MetricSums
-from albert_tf.training.pretraining import PretrainingTask
-from albert_tf.training.train_loop import make_train_function
+from albert_tf.modeling.operations import classification_operations, pretraining_operations
+from albert_tf.optimization import make_optimizer
+from albert_tf.tasks.classification import ClassificationTask
+from albert_tf.training.train_step import TrainState, make_replica_step
 
 pytest.importorskip("jax")
 pytest.importorskip("libtpu")
@@ -33,27 +35,30 @@ BATCH_SIZE, SEQUENCE_LENGTH, PREDICTIONS = 8, 128, 16
 DTYPES = ("float32", "mixed_bfloat16")
 
 
-def make_batch():
-    shapes = {"masked_lm": [BATCH_SIZE, PREDICTIONS], "input": [BATCH_SIZE, SEQUENCE_LENGTH]}
+def make_batch(batch_size=BATCH_SIZE):
+    shapes = {"masked_lm": [batch_size, PREDICTIONS], "input": [batch_size, SEQUENCE_LENGTH]}
     shapes["segment"] = shapes["input"]
     return {
-        name: tf.zeros(next((shapes[key] for key in shapes if name.startswith(key)), [BATCH_SIZE]), values.dtype)
+        name: tf.zeros(next((shapes[key] for key in shapes if name.startswith(key)), [batch_size]), values.dtype)
         for name, values in make_examples(1).items()
     }
 
 
-@functools.cache
-def compiled(topology, dtype):
-    """Returns memory and cost of one training step, and the number of the model's parameters."""
-    run = TinyRun.start(strategy=tf.distribute.get_strategy(), config=CONFIG, dtype=dtype)
-    task, batch = PretrainingTask(), make_batch()
-    sums = MetricSums((*task.loss_names, *task.metric_names, "gradient_norm"))
-    train_steps = make_train_function(run.strategy, task, run.model, run.optimizer, run.global_step, sums, seed=0)
+def compile_step(state, batch, topology="v5e:2x2", gradient_accumulation_steps=1):
+    """Returns memory and cost of one training step."""
+    replica_step = make_replica_step(state, 0, gradient_accumulation_steps)
 
     def step(*values):
-        train_steps.python_function(FixedBatch(dict(zip(batch, values))), 1)
+        replica_step(dict(zip(batch, values)), tf.constant(0))
 
-    memory, cost = compile_for_tpu(step, list(batch.values()), topology)
+    return compile_for_tpu(step, list(batch.values()), topology)
+
+
+@functools.cache
+def compiled(topology, dtype):
+    """Returns memory and cost of one pre-training step, and the number of the model's parameters."""
+    run = TinyRun.start(strategy=tf.distribute.get_strategy(), config=CONFIG, dtype=dtype)
+    memory, cost = compile_step(run.state, make_batch(), topology)
     return memory, cost, sum(tf.size(variable).numpy() for variable in named_variables(run.model).values())
 
 
@@ -67,17 +72,30 @@ def test_step_compiles(topology, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_operations_are_those_of_the_matrix_products(dtype):
-    tokens, hidden, embedding = BATCH_SIZE * SEQUENCE_LENGTH, CONFIG.hidden_size, CONFIG.embedding_size
-    block = 4 * hidden**2 + 2 * hidden * CONFIG.intermediate_size + 2 * SEQUENCE_LENGTH * hidden
-    multiplications = (
-        tokens * (embedding * hidden + CONFIG.num_hidden_layers * block)
-        + BATCH_SIZE * hidden * (hidden + 2)
-        + BATCH_SIZE * PREDICTIONS * embedding * (hidden + CONFIG.vocab_size)
-    )
-    # Two operations a multiplication and addition; the backward pass takes two products for each of the forward pass.
-    expected = 3 * 2 * multiplications
+    expected = BATCH_SIZE * pretraining_operations(CONFIG, SEQUENCE_LENGTH, PREDICTIONS)
     _, cost, _ = compiled("v5e:2x2", dtype)
     assert expected < cost["flops"] < 1.25 * expected
+
+
+def test_operations_of_a_classifier_are_those_of_its_matrix_products():
+    model = AlbertForSequenceClassification(CONFIG, 3, dtype="mixed_bfloat16")
+    optimizer = make_optimizer("adamw", named_variables(model), SCHEDULE)
+    state = TrainState.create(tf.distribute.get_strategy(), ClassificationTask(), model, optimizer)
+    batch = make_batch()
+    inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids", "example_weights")}
+    _, cost = compile_step(state, {**inputs, "label_ids": batch["sentence_order_labels"]})
+    expected = BATCH_SIZE * classification_operations(CONFIG, SEQUENCE_LENGTH, 3)
+    assert expected < cost["flops"] < 1.25 * expected
+
+
+def test_gradient_accumulation_takes_less_memory():
+    batch, needed = make_batch(128), {}
+    for parts in (1, 8):
+        run = TinyRun.start(strategy=tf.distribute.get_strategy(), config=CONFIG, dtype="mixed_bfloat16")
+        memory, _ = compile_step(run.state, batch, gradient_accumulation_steps=parts)
+        needed[parts] = memory.temp_size_in_bytes
+    # Activations shrink to an eighth; sums of gradients, as large as the model, are what parts need in addition.
+    assert 0 < needed[8] < 0.5 * needed[1]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

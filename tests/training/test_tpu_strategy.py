@@ -62,7 +62,9 @@ def test_step_is_one_program_on_every_core(optimizer, dtype):
     nodes, num_variables = traced_pretraining(optimizer, dtype)
     assert_runs_on_every_core(nodes)
     assert_reduced_over_all_cores(
-        nodes, num_variables + 2 + 1 + 1, "the gradients, the weights of the two losses, the loss, and all metrics in one"
+        nodes,
+        num_variables + 2 + 1 + 1,
+        "the gradients, the weights of the two losses, the loss, and all metrics in one",
     )
     assignments = named(nodes, "AssignVariableOp")
     of_floats = [node for node in assignments if node.attr["dtype"].type == tf.float32.as_datatype_enum]
@@ -155,4 +157,6 @@ def test_fine_tuning_is_traced():
     nodes = trace_training(state, {**batch, "label_ids": np.array([0, 2], np.int32)})
     assert_runs_on_every_core(nodes)
     expected = len(named_variables(model)) + 1 + 1 + 1
-    assert len(named(nodes, "CrossReplicaSum")) == expected, "the gradients, the weight of the loss, it, and the metrics"
+    assert len(named(nodes, "CrossReplicaSum")) == expected, (
+        "the gradients, the weight of the loss, it, and the metrics"
+    )

@@ -180,6 +180,9 @@ class TinyRun:
         evaluator = Evaluator(self.strategy, self.state.task, self.model)
         try:
             return train(self.state, [phase], options, checkpointer, evaluator, progress)
+        except KeyboardInterrupt:
+            checkpointer.wait()  # as the end of the process would
+            raise
         finally:
             self.printed = progress.printed
 

@@ -1,0 +1,52 @@
+"""configs/recipes: every recipe is a command that run_pretraining.py would accept."""
+
+import json
+import pathlib
+import re
+
+import pytest
+from absl import flags
+
+from albert_tf.training_flags import make_schedule
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+RECIPES = sorted((ROOT / "configs" / "recipes").glob("*.cfg"))
+
+
+def test_there_are_recipes():
+    assert RECIPES
+
+
+@pytest.fixture
+def values_of(run_script, monkeypatch):
+    """Reads a flagfile with the script's own flags; returns the value of each."""
+
+    def read(path):
+        read_values = {}
+
+        def main_without_work(main):
+            flags.FLAGS([str(ROOT / "run_pretraining.py"), f"--flagfile={path}"])
+            read_values.update(flags.FLAGS.flag_values_dict())
+            read_values["schedule"] = make_schedule(flags.FLAGS.num_train_steps, "num_warmup_steps", "num_train_steps")
+
+        monkeypatch.setattr("albert_tf.command_line.run", main_without_work)
+        assert run_script("run_pretraining.py").code == 0
+        return read_values
+
+    return read
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_recipe_can_be_run(path, values_of):
+    values = values_of(path)
+    config = ROOT / values["albert_config_file"]
+    assert config.parent == ROOT / "configs" and json.loads(config.read_text())["vocab_size"] > 0
+    assert values["schedule"].num_warmup_steps > 0, "warm-up that is shorter than the training, checked by the schedule"
+    replicas = int(re.search(r"^# replicas: (\d+)$", path.read_text(), re.MULTILINE)[1])
+    parts = values["gradient_accumulation_steps"]
+    for count in (parts, values["phase2_gradient_accumulation_steps"] or parts):
+        assert values["train_batch_size"] % (replicas * count) == 0
+    assert values["eval_batch_size"] % replicas == 0
+    if values["phase2_start_step"]:
+        assert values["phase2_start_step"] < values["num_train_steps"]
+    assert values["use_tpu"] == ("TPU" in re.search(r"^# Hardware: (.*)$", path.read_text(), re.MULTILINE)[1])

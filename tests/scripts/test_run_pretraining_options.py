@@ -1,0 +1,114 @@
+"""run_pretraining.py: what the flags of the training loop do to a run."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from runs import read_results, variables_in
+
+from albert_tf.training.progress import read_metrics
+
+pytestmark = pytest.mark.usefixtures("without_graph_optimizer")
+
+
+def test_frozen_variables_keep_the_bits_of_the_checkpoint(pretrain, checkpoint, tmp_path):
+    result = pretrain(init_checkpoint=checkpoint, freeze="encoder/embeddings,pooler", do_eval=False)
+    assert (result.code, result.errors) == (0, "")
+    assert re.search(r"^model: [\d,]+ parameters, of which [\d,]+ are trained; ", result.output, re.MULTILINE)
+    before, after = variables_in(checkpoint), variables_in(tmp_path / "run" / "model.ckpt-4")
+    names = [name for name in before if name.startswith("model/")]
+    unchanged = {name for name in names if np.array_equal(before[name], after[name])}
+    assert unchanged == {name for name in names if "encoder/embeddings" in name or "pooler" in name}
+    assert not any("encoder/embeddings" in name or "pooler" in name for name in after if "moments" in name)
+
+
+def test_averaged_weights_are_what_is_evaluated(pretrain, tmp_path):
+    run = tmp_path / "run"
+    result = pretrain(ema_decay=0.9, gradient_accumulation_steps=2)
+    assert (result.code, result.errors) == (0, "")
+    assert "batch 4 = 1 x 4 in 2 parts of 2" in result.output
+    variables = variables_in(run / "model.ckpt-4")
+    name = "masked_lm_head/output_bias"
+    assert not np.array_equal(variables[f"averages/{name}"], variables[f"model/{name}"])
+    held_out = read_results(run)
+    assert pretrain(do_train=False).code == 0
+    assert read_results(run) == pytest.approx(held_out)
+
+
+@pytest.mark.parametrize(("scale", "peak"), [("sqrt", 6.223e-4), ("none", 0.00176)])
+def test_learning_rate_is_scaled_to_the_batch(pretrain, without_training, scale, peak):
+    assert pretrain(train_batch_size=512, scale_learning_rate=scale, do_eval=False).code == 0
+    (run,) = without_training
+    assert float(run.optimizer.schedule(tf.constant(0))) == pytest.approx(peak, rel=1e-4)
+
+
+def test_run_that_goes_astray_stops_and_shows_the_batch(pretrain, tmp_path):
+    run = tmp_path / "run"
+    result = pretrain(learning_rate=1e30, num_train_steps=20, iterations_per_loop=1, max_skipped_steps=2, do_eval=False)
+    assert result.code == 1
+    assert re.fullmatch(
+        rf"error: loss or gradients were not finite in 3 steps, .* and --max_skipped_steps is 2; its batch is in "
+        rf"{run}/skipped_batch-\d+\.npz, .*\n",
+        result.errors,
+    )
+    assert result.output.count("warning: loss or gradients were not finite in ") == 3
+    paths = list(run.glob("skipped_batch-*.npz"))
+    assert len(paths) == 3
+    for path in paths:
+        assert np.load(path)["input_ids"].shape == (4, 32)
+    assert run / f"{re.search('skipped_batch-[0-9]+', result.errors)[0]}.npz" in paths
+
+
+def test_profile_and_share_of_peak(pretrain, tmp_path):
+    result = pretrain(profile_steps="2,4", num_train_steps=6, peak_tflops=0.001, do_eval=False)
+    assert (result.code, result.errors) == (0, "")
+    assert re.search(r"^step 6/6 .* [\d.]+% of peak ETA ", result.output, re.MULTILINE)
+    assert all(row["model_flop_utilisation"] > 0 for row in read_metrics(str(tmp_path / "run")))
+    profiles = [path for path in (tmp_path / "run" / "logs").rglob("plugins/profile/*/*") if path.stat().st_size]
+    assert profiles
+
+
+@pytest.mark.slow
+def test_whole_run_on_another_file_system(run_script, shards, config_file, tmp_path):
+    """TensorFlow's file system in memory stands for Cloud Storage."""
+    folder = f"ram://{tmp_path.name}"
+    for path in shards.iterdir():
+        if path.is_file():
+            tf.io.gfile.makedirs(f"{folder}/data")
+            tf.io.gfile.copy(str(path), f"{folder}/data/{path.name}", overwrite=True)
+    tf.io.gfile.copy(str(config_file), f"{folder}/albert_config.json", overwrite=True)
+    flag_values = {
+        "input_file": f"{folder}/data/train*.tfrecord",
+        "albert_config_file": f"{folder}/albert_config.json",
+        "output_dir": f"{folder}/run",
+        "do_eval": True,
+        "train_batch_size": 4,
+        "eval_batch_size": 4,
+        "num_warmup_steps": 1,
+        "save_checkpoints_steps": 1,
+    }
+    result = run_script("run_pretraining.py", **flag_values, num_train_steps=2)
+    assert (result.code, result.errors) == (0, "")
+    resumed = run_script("run_pretraining.py", **flag_values, num_train_steps=4, keep_checkpoint_max=2)
+    assert (resumed.code, resumed.errors) == (0, "")
+    assert f"restored {folder}/run/model.ckpt-2\n" in resumed.output
+    names = set(tf.io.gfile.listdir(f"{folder}/run"))
+    assert {"model.ckpt-3.index", "model.ckpt-4.index", "metrics.jsonl", "vocab.txt", "eval_results.json"} <= names
+    assert tf.train.latest_checkpoint(f"{folder}/run") == f"{folder}/run/model.ckpt-4"
+
+    best = run_script("run_pretraining.py", **flag_values, do_train=False, eval_checkpoint="best")
+    assert (best.code, best.errors) == (0, "")
+    with tf.io.gfile.GFile(f"{folder}/run/eval_results.json") as file:
+        assert json.load(file)["global_step"] in (2, 4)
+
+    data = f"{folder}/run/model.ckpt-4.data-00000-of-00001"
+    with tf.io.gfile.GFile(data, "rb") as file:
+        content = file.read()
+    tf.io.gfile.remove(data)
+    with tf.io.gfile.GFile(data, "wb") as file:
+        file.write(content[:1000])
+    damaged = run_script("run_pretraining.py", **flag_values, do_train=False)
+    assert damaged.code == 0 and f"restored {folder}/run/model.ckpt-3\n" in damaged.output
+    assert damaged.errors.startswith(f"warning: {folder}/run/model.ckpt-4 is damaged: ")

@@ -1,0 +1,107 @@
+"""run_pretraining.py with longer sequences in the last steps, in one command or in a second one."""
+
+import json
+import re
+import shutil
+
+import pytest
+from runs import assert_same_run, read_results
+
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+
+pytestmark = pytest.mark.usefixtures("without_graph_optimizer")
+
+
+@pytest.fixture(scope="module")
+def longer_shards(build_shards):
+    """A folder of shards with sequences of 64 pieces."""
+    return build_shards(64, 10)
+
+
+@pytest.fixture
+def pretrain_in_phases(pretrain, longer_shards):
+    """Runs eight steps, the last four of them on the longer shards; flags may be replaced."""
+
+    def run(**changes):
+        return pretrain(
+            **{
+                "phase2_input_file": longer_shards / "train.tfrecord",
+                "phase2_start_step": 4,
+                "phase2_gradient_accumulation_steps": 2,
+                "num_train_steps": 8,
+                **changes,
+            }
+        )
+
+    return run
+
+
+@pytest.mark.slow
+def test_second_phase_is_longer_and_can_be_resumed(pretrain_in_phases, pretrain, longer_shards, tmp_path):
+    whole, resumed = tmp_path / "whole", tmp_path / "resumed"
+    result = pretrain_in_phases(output_dir=whole)
+    assert (result.code, result.errors) == (0, "")
+    assert re.search(
+        r"^steps 0 to 4: batch 4 = 1 x 4, sequences of 32 pieces, .*\n"
+        r"steps 4 to 8: batch 4 = 1 x 4 in 2 parts of 2, sequences of 64 pieces, ",
+        result.output,
+        re.MULTILINE,
+    )
+    assert read_results(whole)["global_step"] == 8
+
+    # What a process leaves that is killed before it saves step 8: its reports are ahead of its checkpoints.
+    shutil.copytree(whole, resumed)
+    for path in resumed.glob("model.ckpt-8.*"):
+        path.unlink()
+    lines = (resumed / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (resumed / "metrics.jsonl").write_text("".join(lines[:-1]) + lines[-1][:20])
+    result = pretrain_in_phases(output_dir=resumed)
+    assert result.code == 0
+    assert f"restored {resumed}/model.ckpt-6\n" in result.output and "going on from step 6\n" in result.output
+    assert_same_run(resumed, whole, 8)
+    assert read_results(resumed) == read_results(whole)
+
+    # The evaluation in the end is that of the second phase's held-out documents.
+    held_out = {"input_file": longer_shards / "train.tfrecord", "do_train": False, "output_dir": whole}
+    assert pretrain(**held_out).code == 0
+    assert read_results(whole) == pytest.approx(read_results(resumed))
+
+
+def test_second_phase_takes_a_tenth_of_the_steps_by_default(pretrain_in_phases, without_training):
+    assert pretrain_in_phases(phase2_start_step=None, num_train_steps=20, do_eval=False).code == 0
+    (run,) = without_training
+    assert [phase.end_step for phase in run.phases] == [18, 20]
+
+
+@pytest.mark.parametrize("start_step", [8, 9])
+def test_second_phase_beyond_the_end_is_refused(pretrain_in_phases, assert_refused, tmp_path, start_step):
+    message = assert_refused(lambda: pretrain_in_phases(phase2_start_step=start_step), tmp_path / "run")
+    assert message == f"--phase2_start_step={start_step} must be less than --num_train_steps=8"
+
+
+def test_second_phase_of_another_tokenizer_is_refused(
+    pretrain_in_phases, longer_shards, sample_tokenizer, assert_refused, tmp_path
+):
+    other = shutil.copytree(longer_shards, tmp_path / "other")
+    tokenizer = KoreanWordPieceTokenizer(sample_tokenizer.vocabulary, lower_case=False)
+    tokenizer.save(str(other))
+    manifest = json.loads((other / "manifest.json").read_text())
+    manifest["tokenizer"]["identity"] = tokenizer.identity
+    (other / "manifest.json").write_text(json.dumps(manifest))
+    message = assert_refused(lambda: pretrain_in_phases(phase2_input_file=other / "train.tfrecord"), tmp_path / "run")
+    assert message == "--phase2_input_file: its shards were made with another tokenizer than those of --input_file"
+
+
+def test_shards_of_the_second_phase_are_named_with_its_flag(pretrain_in_phases, assert_refused, tmp_path):
+    message = assert_refused(lambda: pretrain_in_phases(phase2_input_file="nowhere"), tmp_path / "run")
+    assert message == "--phase2_input_file: no file matches nowhere"
+
+
+def test_second_command_goes_on_with_longer_sequences(pretrain, checkpoint, longer_shards, tmp_path):
+    result = pretrain(
+        input_file=longer_shards / "train.tfrecord", init_checkpoint=checkpoint, num_train_steps=2, do_eval=False
+    )
+    assert (result.code, result.errors) == (0, "")
+    assert "; not in it, and so random: none; in it, but not in this model: none\n" in result.output
+    assert "sequences of 64 pieces" in result.output
+    assert (tmp_path / "run" / "model.ckpt-2.index").exists()

@@ -1,0 +1,131 @@
+"""A run that was killed, stopped or damaged ends as one that went through: the same bits, the same metrics."""
+
+import re
+import shutil
+import signal
+import subprocess
+
+import pytest
+from runs import assert_same_run, assert_same_variables, metrics_without_rates
+
+
+def kill_at_line(process, text):
+    for line in process.stdout:
+        if line.startswith(text):
+            process.kill()
+
+
+def kill_while_saving(process, folder):
+    """Kills when a checkpoint is being written: until it is whole, its files have temporary names."""
+    while process.poll() is None:
+        if folder.is_dir() and any("_temp" in path.name for path in folder.iterdir()):
+            process.kill()
+
+
+@pytest.mark.slow
+def test_killed_run_ends_with_the_same_bits(make_process, flag_values, tiny_config, write_config, tmp_path):
+    """On two replicas, with all that a checkpoint has to keep: dropout, averaged weights, parts of batches."""
+    config = tiny_config.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+    flag_values.update(
+        albert_config_file=write_config(config),
+        num_cpu_replicas=2,
+        train_batch_size=8,
+        gradient_accumulation_steps=2,
+        optimizer="adamw",
+        ema_decay=0.9,
+        num_train_steps=40,
+        save_checkpoints_steps=3,
+        eval_every_steps=10,
+        iterations_per_loop=4,
+    )
+    run = tmp_path / "run"
+    prepared = make_process("run_pretraining.py", **flag_values)
+    # Each of these processes goes on where the one before it was killed.
+    for moment in ("training from random weights", "step 16/40", "held-out at step 20", "saving"):
+        with prepared.start() as process:
+            if moment == "saving":
+                kill_while_saving(process, run)
+            else:
+                kill_at_line(process, moment)
+        assert process.returncode == -signal.SIGKILL, moment
+    steps = [int(path.stem.split("-")[1]) for path in run.glob("*.index")]
+    assert 20 <= max(steps) < 40
+
+    assert prepared.finish().startswith(f"restored {run}/model.ckpt-{max(steps)}\n")
+    make_process("run_pretraining.py", **{**flag_values, "output_dir": tmp_path / "uninterrupted"}).finish()
+    assert_same_run(run, tmp_path / "uninterrupted", 40)
+    assert not list(run.glob("*_temp*"))
+
+
+@pytest.mark.slow
+def test_sigterm_stops_in_the_middle_of_a_loop(stop, pretrain, flag_values, tmp_path):
+    flag_values.update(num_train_steps=2000, save_checkpoints_steps=10000, iterations_per_loop=1000, do_eval=False)
+    printed = stop("run_pretraining.py", "step 1,000/", **flag_values)
+    step = int(re.search(r"^stopped by SIGTERM; saved at step ([\d,]+); ", printed, re.MULTILINE)[1].replace(",", ""))
+    assert 1000 < step < 2000, "it stopped between two loops"
+    assert [path.name for path in (tmp_path / "run").glob("*.index")] == [f"model.ckpt-{step}.index"]
+
+    resumed = pretrain()
+    assert resumed.code == 0 and f"restored {tmp_path}/run/model.ckpt-{step}\n" in resumed.output
+    assert pretrain(output_dir=tmp_path / "uninterrupted").code == 0
+    assert_same_run(tmp_path / "run", tmp_path / "uninterrupted", 2000)
+
+
+@pytest.mark.slow
+def test_sigterm_stops_an_evaluation(stop, pretrain, flag_values, shards, tmp_path):
+    for number in range(30):  # evaluation takes a while
+        (tmp_path / f"held_out-{number}.tfrecord").symlink_to(shards / "held_out.tfrecord")
+    flag_values.update(
+        held_out_file=tmp_path / "held_out-*.tfrecord", eval_batch_size=1, num_train_steps=4, eval_every_steps=2
+    )
+    printed = stop("run_pretraining.py", "step 2/4", **flag_values)
+    assert "stopped by SIGTERM; saved at step 2; repeat the command to go on\n" in printed
+    before = metrics_without_rates(tmp_path / "run")
+    assert [(row["split"], row["step"]) for row in before] == [("held_out", 0), ("train", 2)]
+
+    assert pretrain().code == 0
+    assert pretrain(output_dir=tmp_path / "uninterrupted").code == 0
+    assert_same_run(tmp_path / "run", tmp_path / "uninterrupted", 4)
+
+
+@pytest.fixture
+def uninterrupted(pretrain, tmp_path):
+    """The folder of a run of four steps, saved at the second and the last."""
+    folder = tmp_path / "uninterrupted"
+    assert pretrain(output_dir=folder).code == 0
+    return folder
+
+
+def test_truncated_checkpoint_is_left_out_with_a_warning(pretrain, uninterrupted, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(uninterrupted, run)
+    data = run / "model.ckpt-4.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[:100_000])
+    result = pretrain()
+    assert result.code == 0
+    assert result.errors.startswith(f"warning: {run}/model.ckpt-4 is damaged: ") and result.errors.count("\n") == 1
+    assert f"restored {run}/model.ckpt-2\n" in result.output
+    assert_same_run(run, uninterrupted, 4)
+
+
+def test_run_goes_on_after_the_disk_was_full(pretrain, uninterrupted, tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    one_checkpoint = sum(path.stat().st_size for path in uninterrupted.glob("model.ckpt-2.*"))
+    size = one_checkpoint * 7 // 4 // 1024
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}k", "tmpfs", str(run)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("needs the right to mount a small tmpfs")
+    try:
+        full = pretrain()
+        assert full.code == 1
+        # Which of the two writes is refused depends on what the thread that saves has come to.
+        write = rf"(can't save {run}/model\.ckpt-4: |the disk of --output_dir is full \()"
+        assert re.fullmatch(rf"error: {write}.*[Nn]o space left.*{run}/model\.ckpt-2 is intact.*\n", full.errors)
+        assert_same_variables(run / "model.ckpt-2", uninterrupted / "model.ckpt-2")
+        subprocess.run(["mount", "-o", "remount,size=64m", str(run)], check=True)
+        result = pretrain()
+        assert result.code == 0 and f"restored {run}/model.ckpt-2\n" in result.output
+        assert_same_run(run, uninterrupted, 4)
+    finally:
+        subprocess.run(["umount", "-l", str(run)], check=True)

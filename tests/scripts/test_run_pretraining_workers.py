@@ -1,0 +1,98 @@
+"""run_pretraining.py in two processes that train together, as on two machines."""
+
+import contextlib
+import json
+import re
+import shutil
+import socket
+
+import numpy as np
+import pytest
+from runs import metrics_without_rates, variables_in
+
+pytestmark = pytest.mark.slow
+
+
+def free_addresses(count):
+    """Returns addresses of this machine at which nobody listens."""
+    with contextlib.ExitStack() as sockets:
+        servers = [sockets.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [f"127.0.0.1:{server.getsockname()[1]}" for server in servers]
+
+
+@pytest.fixture
+def start_workers(make_process):
+    """Starts the script in two processes that know of each other through TF_CONFIG; kills what is left of them."""
+    started = []
+
+    def start(**flag_values):
+        addresses = free_addresses(2)
+        processes = []
+        for index in range(2):
+            config = json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}})
+            processes.append(make_process("run_pretraining.py", {"TF_CONFIG": config}, **flag_values).start())
+        started.extend(processes)
+        return processes
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def finish(processes):
+    """Returns what each of the processes prints from now on, once both have ended."""
+    printed = [process.communicate(timeout=200)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], printed
+    return printed
+
+
+def assert_nearly_equal(variables, others):
+    assert variables.keys() == others.keys()
+    for name, values in variables.items():
+        # The root mean square, because LAMB and Adam magnify rounding where a gradient is next to zero.
+        if name.startswith("model/"):
+            assert np.sqrt(np.mean((values - others[name]) ** 2)) < 5e-6, name
+
+
+@pytest.mark.usefixtures("without_graph_optimizer")
+def test_two_workers_train_like_replicas_and_survive_the_loss_of_one(start_workers, pretrain, flag_values, tmp_path):
+    run = tmp_path / "run"
+    flag_values.update(num_train_steps=20, save_checkpoints_steps=2, iterations_per_loop=1, do_eval=True)
+    flag_values.update(learning_rate=1e-4)
+    chief, other = start_workers(**flag_values)
+    for line in chief.stdout:
+        if line.startswith("step 5/"):
+            other.kill()
+            break
+    printed, _ = chief.communicate(timeout=60)
+    assert chief.returncode == 1, printed
+    error = printed.splitlines()[-1]
+    assert re.match(r"error: a TPU or another worker of this run is gone \(.*\); start all of them again with", error)
+    assert "Traceback" not in printed
+
+    printed = finish(start_workers(**flag_values))
+    assert re.match(rf"restored {run}/model\.ckpt-\d+\n", printed[0])
+    assert printed[1] == "", "only the first worker reports"
+    rows = metrics_without_rates(run)
+    assert [row["step"] for row in rows if row["split"] == "train"] == list(range(1, 21))
+    assert [row["step"] for row in rows if row["split"] == "held_out"] == [0, 20]
+
+    for replicas in (1, 2, 4):
+        folder = tmp_path / f"replicas-{replicas}"
+        result = pretrain(output_dir=folder, num_cpu_replicas=replicas, save_checkpoints_steps=100)
+        assert result.code == 0
+        assert_nearly_equal(variables_in(run / "model.ckpt-20"), variables_in(folder / "model.ckpt-20"))
+        others = metrics_without_rates(folder)
+        assert [row["loss"] for row in rows] == pytest.approx([row["loss"] for row in others], rel=1e-4)
+
+
+def test_two_workers_may_read_shards_of_their_own(start_workers, flag_values, shards, tmp_path):
+    data = shutil.copytree(shards, tmp_path / "data")
+    (data / "manifest.json").unlink()
+    for number in range(3):
+        shutil.copy(data / "train.tfrecord", data / f"train-{number}.tfrecord")
+    flag_values.update(input_file=f"{data}/train-*.tfrecord", max_seq_length=32, max_predictions_per_seq=5)
+    printed, _ = finish(start_workers(**flag_values, read_own_shards=True))
+    assert re.search("^step 4/4 loss ", printed, re.MULTILINE)
+    assert (tmp_path / "run" / "model.ckpt-4.index").exists()

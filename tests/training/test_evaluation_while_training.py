@@ -1,0 +1,195 @@
+"""Evaluation while training goes on: when, what becomes of the best checkpoint, and what a resumed run makes of it."""
+
+import json
+
+import pytest
+from linear_training import StopAt, make_linear_examples, start_linear
+
+from albert_tf.training.checkpoints import find_checkpoints
+from albert_tf.training.progress import read_metrics
+from albert_tf.training.train_loop import TrainOptions
+
+BATCH_SIZE, NUM_TRAIN_STEPS = 4, 12
+EXAMPLES = make_linear_examples(5 * BATCH_SIZE)
+HELD_OUT = make_linear_examples(2 * BATCH_SIZE, seed=1)
+# What is learnt makes these worse from the first step on.
+CONTRARY = {**HELD_OUT, "targets": -HELD_OUT["targets"]}
+OPTIONS = TrainOptions(iterations_per_loop=3, save_checkpoints_steps=4, eval_every_steps=4)
+
+
+def train(folder, run=None, options=OPTIONS, num_train_steps=NUM_TRAIN_STEPS, **more):
+    """Trains, with evaluation, and returns the run and how it ended."""
+    run = run or start_linear()
+    more = {"held_out": HELD_OUT, **more}
+    return run, run.train(folder, EXAMPLES, BATCH_SIZE, num_train_steps, options, **more)
+
+
+def rows_of(folder, *splits):
+    """Returns the rows of metrics.jsonl as they stand there, without what a clock tells."""
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [
+        {name: value for name, value in row.items() if not name.endswith("_per_second")}
+        for row in rows
+        if row["split"] in (splits or ("train", "held_out"))
+    ]
+
+
+def evaluated_steps(folder):
+    return [row["step"] for row in rows_of(folder, "held_out")]
+
+
+def best(folder):
+    return json.loads((folder / "best_checkpoint.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    """The folder of a run."""
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    train(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"eval_every_steps": 4}, [4, 8]),
+        ({"eval_every_steps": 5}, [5, 8]),
+        ({"eval_every_steps": None}, [8]),
+        ({"eval_every_steps": 100, "evaluates_first": True}, [0, 8]),
+    ],
+)
+def test_evaluation_comes_at_its_steps_and_at_the_end(tmp_path, options, expected):
+    options = TrainOptions(iterations_per_loop=100, save_checkpoints_steps=100, **options)
+    run, result = train(tmp_path, options=options, num_train_steps=8)
+    assert evaluated_steps(tmp_path) == expected
+    # Each goes with a checkpoint, so that the best can be kept.
+    saved = [int(path.rsplit("-", 1)[1]) for path in find_checkpoints(str(tmp_path))]
+    assert saved == [step for step in expected if step]
+    assert result.held_out == {
+        name: value for name, value in rows_of(tmp_path, "held_out")[-1].items() if name not in ("step", "split")
+    }
+    assert run.printed.count("held-out at step ") == len(expected)
+
+
+def test_nothing_is_evaluated_without_held_out_data(tmp_path):
+    _, result = train(tmp_path, held_out=None)
+    assert result.is_finished and result.held_out is None
+    assert not evaluated_steps(tmp_path)
+    assert not (tmp_path / "best_checkpoint.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("held_out", "selection_metric", "expected", "kept"),
+    [
+        (HELD_OUT, "loss", 12, [8, 12]),  # the best so far goes when the next one is saved
+        (CONTRARY, "loss", 4, [4, 12]),
+        (HELD_OUT, "absolute_error", 4, [4, 12]),
+    ],
+    ids=["lowest loss", "lowest loss, early", "highest of another metric"],
+)
+def test_best_checkpoint_is_named_and_kept(tmp_path, held_out, selection_metric, expected, kept):
+    run = start_linear(selection_metric=selection_metric)
+    train(tmp_path, run, held_out=held_out, keep_checkpoint_max=1)
+    rows = rows_of(tmp_path, "held_out")
+    choose = min if selection_metric == "loss" else max
+    row = choose(rows, key=lambda row: row[selection_metric])
+    assert row["step"] == expected
+    assert best(tmp_path) == {
+        "checkpoint": f"model.ckpt-{expected}",
+        "step": expected,
+        "metric": selection_metric,
+        "value": row[selection_metric],
+    }
+    assert find_checkpoints(str(tmp_path)) == [f"{tmp_path}/model.ckpt-{step}" for step in kept]
+
+
+def test_best_checkpoint_survives_a_resume(tmp_path):
+    train(tmp_path, held_out=CONTRARY, keep_checkpoint_max=1, num_train_steps=8)
+    train(tmp_path, held_out=CONTRARY, keep_checkpoint_max=1)
+    assert best(tmp_path)["step"] == 4
+    assert find_checkpoints(str(tmp_path)) == [f"{tmp_path}/model.ckpt-{step}" for step in (4, 12)]
+
+
+def test_held_out_loss_that_is_not_a_number_is_not_best(tmp_path):
+    broken = {**HELD_OUT, "targets": HELD_OUT["targets"] * float("nan")}
+    train(tmp_path, held_out=broken, num_train_steps=4)
+    assert not (tmp_path / "best_checkpoint.json").exists()
+    train(tmp_path)
+    assert best(tmp_path)["step"] == 12
+
+
+def test_evaluation_that_a_kill_prevented_is_made_up_for(tmp_path, uninterrupted):
+    train(tmp_path, num_train_steps=8)
+    path = tmp_path / "metrics.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    assert '"held_out"' in lines[-1]
+    path.write_text("".join(lines[:-1]))
+    train(tmp_path)
+    assert evaluated_steps(tmp_path) == [4, 8, 12]
+    assert rows_of(tmp_path) == rows_of(uninterrupted)
+
+
+def test_evaluation_that_was_made_is_not_repeated(tmp_path):
+    train(tmp_path, num_train_steps=8)
+    run, _ = train(tmp_path)
+    assert evaluated_steps(tmp_path) == [4, 8, 12]
+    assert "held-out at step 8" not in run.printed
+    finished, result = train(tmp_path)
+    assert "held-out at step 12" in finished.printed and result.held_out, "but at the end it is what the user asks for"
+
+
+@pytest.mark.parametrize("stop_at_step", [3, 6, 9])
+def test_killed_run_leaves_the_rows_of_one_that_was_not(tmp_path, uninterrupted, stop_at_step):
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path, stop_at_step=stop_at_step)
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 7, "split": "tr')
+    assert rows_before(tmp_path)[-1] == stop_at_step
+    resumed, _ = train(tmp_path)
+    assert rows_of(tmp_path) == rows_of(uninterrupted)
+    assert [row["step"] for row in rows_of(tmp_path, "train")] == [3, 4, 6, 8, 9, 12]
+    assert resumed.global_step.numpy() == NUM_TRAIN_STEPS
+
+
+def rows_before(folder):
+    """Returns the steps of the whole rows, in the order of the file."""
+    lines = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
+    return [json.loads(line)["step"] for line in lines if line.endswith("\n")]
+
+
+@pytest.mark.parametrize("num_replicas", [1, 2])
+@pytest.mark.parametrize("stop_at_step", [1, 5, 11])
+def test_run_stopped_in_the_middle_of_a_loop_leaves_the_rows_of_one_that_was_not(
+    tmp_path, monkeypatch, num_replicas, stop_at_step
+):
+    options = TrainOptions(iterations_per_loop=6, save_checkpoints_steps=12, eval_every_steps=12)
+    train(tmp_path / "uninterrupted", start_linear(num_replicas), options)
+    run, folder = start_linear(num_replicas), tmp_path / "stopped"
+    with monkeypatch.context() as patch:
+        patch.setattr("albert_tf.training.train_loop.StopRequest", StopAt(run.global_step, stop_at_step))
+        _, result = train(folder, run, options)
+    assert not result.is_finished and result.held_out is None
+    assert run.global_step.numpy() == stop_at_step
+    assert f"stopped by SIGTERM; saved at step {stop_at_step}; repeat the command to go on" in run.printed
+    assert find_checkpoints(str(folder)) == [f"{folder}/model.ckpt-{stop_at_step}"]
+    assert not any(row["step"] == stop_at_step for row in read_metrics(str(folder)))
+    train(folder, start_linear(num_replicas, seed=1), options)
+    # What the steps before the stop measured is part of the next row, through the checkpoint.
+    assert rows_of(folder) == rows_of(tmp_path / "uninterrupted")
+    assert [row["step"] for row in rows_of(folder, "train")] == [6, 12]
+
+
+def test_run_stopped_while_it_evaluates_evaluates_when_resumed(tmp_path, monkeypatch, uninterrupted):
+    run = start_linear()
+    stop = StopAt(run.global_step, 100)
+    monkeypatch.setattr("albert_tf.training.train_loop.StopRequest", stop)
+    evaluate = "albert_tf.training.evaluation.Evaluator.evaluate"
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluate, lambda evaluator, dataset, is_to_stop: None)
+        _, result = train(tmp_path, run)
+    assert not result.is_finished
+    assert run.global_step.numpy() == 4 and not evaluated_steps(tmp_path)
+    monkeypatch.undo()
+    train(tmp_path)
+    assert rows_of(tmp_path) == rows_of(uninterrupted)
