@@ -1,11 +1,14 @@
 """The ALBERT encoder: one block, or one a group, applied again and again."""
 
+import functools
+
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.attention import FeedForward, SelfAttention
 from albert_tf.modeling.embeddings import AlbertEmbeddings
 from albert_tf.modeling.layers import Linear, split_dropout_seed
+from albert_tf.modeling.rematerialization import REMATERIALIZATION_CHOICES, rematerialize
 
 # What every model reads of a batch, which may hold labels and more.
 ENCODER_INPUTS = ("input_ids", "input_mask", "segment_ids")
@@ -19,12 +22,20 @@ class AlbertEncoder(tf.keras.Model):
 
     Args:
         config: Hyper-parameters.
+        remat: What the backward pass computes again rather than keep: "none", the "attention" probabilities, or every
+            "block". Results are the same.
         **kwargs: Of `tf.keras.Model`; `dtype="mixed_bfloat16"` computes in bfloat16 with float32 variables.
+
+    Raises:
+        ValueError: There is no such `remat`.
     """
 
-    def __init__(self, config: AlbertConfig, **kwargs):
+    def __init__(self, config: AlbertConfig, remat: str = "none", **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.built = True
+        if remat not in REMATERIALIZATION_CHOICES:
+            raise ValueError(f"remat must be one of {', '.join(REMATERIALIZATION_CHOICES)}. Received: {remat}")
+        self._remat = remat
         policy = kwargs.get("dtype")
         self.config = config
         self.embeddings = AlbertEmbeddings(config, dtype=policy)
@@ -37,11 +48,13 @@ class AlbertEncoder(tf.keras.Model):
         num_attention = config.num_hidden_groups if config.sharing in ("all", "attention") else config.num_hidden_layers
         num_feed_forward = config.num_hidden_groups if config.sharing in ("all", "ffn") else config.num_hidden_layers
         inner = config.inner_group_num
-        self.attention_layers = [SelfAttention(config, dtype=policy) for _ in range(num_attention * inner)]
+        self.attention_layers = [
+            SelfAttention(config, remat == "attention", dtype=policy) for _ in range(num_attention * inner)
+        ]
         self.feed_forward_layers = [FeedForward(config, dtype=policy) for _ in range(num_feed_forward * inner)]
         self.pooler = Linear(config.hidden_size, config.hidden_size, config.initializer_range, dtype=policy)
 
-    def call(self, inputs, training=False, dropout_seed=None):
+    def call(self, inputs, training=False, dropout_seed=None, output_positions=None):
         """Encodes.
 
         Args:
@@ -49,9 +62,13 @@ class AlbertEncoder(tf.keras.Model):
                 and `segment_ids` (default 0).
             training: Whether dropout is on.
             dropout_seed: int32 [2], the seed of every dropout of this call; drawn anew if None.
+            output_positions: int [B, P], the positions that are read, the first of them 0; None for all. In the last
+                block queries, projection and feed-forward layer are computed for these alone, with the same result;
+                keys and values need all positions.
 
         Returns:
-            Dictionary of `sequence_output` [B, S, H] and `pooled_output` [B, H], in `compute_dtype`.
+            Dictionary of `sequence_output` [B, S, H], or [B, P, H] with `output_positions`, and `pooled_output` [B, H],
+            in `compute_dtype`.
 
         Raises:
             ValueError: The sequence is longer than `max_position_embeddings`.
@@ -74,20 +91,52 @@ class AlbertEncoder(tf.keras.Model):
         if self.embedding_hidden_mapping_in is not None:
             hidden_states = self.embedding_hidden_mapping_in(hidden_states)
         attention_bias = (1.0 - tf.cast(input_mask, tf.float32)[:, None, None, :]) * _MASKED_SCORE
+        # Read and cast once, not once for every block that shares them.
+        attention_parameters = [layer.parameters() for layer in self.attention_layers]
+        feed_forward_parameters = [layer.parameters() for layer in self.feed_forward_layers]
         for block in range(num_blocks):
-            attention = self._of_block(self.attention_layers, block)
-            feed_forward = self._of_block(self.feed_forward_layers, block)
-            hidden_states = attention(hidden_states, attention_bias, dropout_seed=seeds[1 + 2 * block])
-            hidden_states = feed_forward(hidden_states, dropout_seed=seeds[2 + 2 * block])
+            attention = self._owner(self.attention_layers, block)
+            feed_forward = self._owner(self.feed_forward_layers, block)
+            is_last = block == num_blocks - 1
+            arguments = (
+                hidden_states,
+                attention_bias,
+                [] if seeds[0] is None else seeds[1 + 2 * block : 3 + 2 * block],
+                attention_parameters[attention],
+                feed_forward_parameters[feed_forward],
+                [output_positions] if is_last and output_positions is not None else [],
+            )
+            apply = functools.partial(
+                _apply_block, self.attention_layers[attention], self.feed_forward_layers[feed_forward]
+            )
+            hidden_states = (rematerialize(apply) if self._remat == "block" else apply)(*arguments)
         pooled_output = tf.tanh(self.pooler(hidden_states[:, 0]))
         return {"sequence_output": hidden_states, "pooled_output": pooled_output}
 
-    def _of_block(self, layers, block):
-        """Returns the sub-layer that a block applies: its own, or its group's (original modeling.py)."""
+    def _owner(self, layers, block):
+        """Returns the number of the sub-layer that a block applies: its own, or its group's (original modeling.py)."""
         inner = self.config.inner_group_num
         layer, position = divmod(block, inner)
         owner = layer * (len(layers) // inner) // self.config.num_hidden_layers
-        return layers[owner * inner + position]
+        return owner * inner + position
+
+
+def _apply_block(
+    attention,
+    feed_forward,
+    hidden_states,
+    attention_bias,
+    seeds,
+    attention_parameters,
+    feed_forward_parameters,
+    positions,
+):
+    """Applies two sub-layers; a function of its arguments alone, where an empty list stands for None."""
+    attention_seed, feed_forward_seed = seeds or (None, None)
+    hidden_states = attention(
+        hidden_states, attention_bias, attention_seed, attention_parameters, positions[0] if positions else None
+    )
+    return feed_forward(hidden_states, feed_forward_seed, feed_forward_parameters)
 
 
 def resolve_dropout_seed(training: bool, dropout_seed: tf.Tensor | None) -> tf.Tensor | None:

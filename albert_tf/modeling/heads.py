@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, LayerNorm, Linear, dropout
+from albert_tf.modeling.tied_cross_entropy import tied_cross_entropy
 
 
 class MaskedLMHead(AlbertLayer):
@@ -34,10 +35,31 @@ class MaskedLMHead(AlbertLayer):
         """
         if masked_lm_positions is not None:
             sequence_output = tf.gather(sequence_output, masked_lm_positions, batch_dims=1)
-        transformed = self.layer_norm(self.activation(self.transform(sequence_output)))
         table = tf.cast(word_embeddings, self.compute_dtype)
-        logits = tf.tensordot(transformed, table, [[-1], [1]])
+        logits = tf.tensordot(self.states(sequence_output), table, [[-1], [1]])
         return tf.cast(logits, tf.float32) + self.output_bias
+
+    def states(self, sequence_output):
+        """Maps [..., H] to [..., E]: what is compared with the table."""
+        return self.layer_norm(self.activation(self.transform(sequence_output)))
+
+    def cross_entropy(self, sequence_output, word_embeddings, labels, weights):
+        """Returns the weighted sums of losses and of right guesses, float32 scalars, without holding all logits.
+
+        Args:
+            sequence_output: [B, P, H], at the masked positions.
+            word_embeddings: float32 [V, E], the tied table.
+            labels: int32 [B, P].
+            weights: float32 [B, P].
+        """
+        states = self.states(sequence_output)
+        return tied_cross_entropy(
+            tf.reshape(states, [-1, states.shape[-1]]),
+            word_embeddings,
+            tf.convert_to_tensor(self.output_bias),
+            tf.reshape(labels, [-1]),
+            tf.reshape(weights, [-1]),
+        )
 
 
 class OutputHead(AlbertLayer):

@@ -49,9 +49,14 @@ class Linear(AlbertLayer):
         self.kernel = self.add_parameter("kernel", [input_size, output_size], initializer_range)
         self.bias = self.add_parameter("bias", [output_size], "zeros")
 
-    def call(self, inputs):
-        kernel = tf.cast(self.kernel, self.compute_dtype)
-        return tf.tensordot(tf.cast(inputs, self.compute_dtype), kernel, 1) + tf.cast(self.bias, self.compute_dtype)
+    def parameters(self) -> dict[str, tf.Tensor]:
+        """Returns the weights in `compute_dtype`, to cast them once where a layer is applied many times."""
+        return {name: tf.cast(getattr(self, name), self.compute_dtype) for name in ("kernel", "bias")}
+
+    def call(self, inputs, parameters=None):
+        parameters = self.parameters() if parameters is None else parameters
+        product = tf.tensordot(tf.cast(inputs, self.compute_dtype), parameters["kernel"], 1)
+        return product + parameters["bias"]
 
 
 class LayerNorm(AlbertLayer):
@@ -68,11 +73,16 @@ class LayerNorm(AlbertLayer):
         self.gamma = self.add_parameter("gamma", [size], "ones")
         self.beta = self.add_parameter("beta", [size], "zeros")
 
-    def call(self, inputs):
+    def parameters(self) -> dict[str, tf.Tensor]:
+        """Returns the weights, float32."""
+        return {name: tf.convert_to_tensor(getattr(self, name)) for name in ("gamma", "beta")}
+
+    def call(self, inputs, parameters=None):
+        parameters = self.parameters() if parameters is None else parameters
         inputs = tf.cast(inputs, tf.float32)
         mean, variance = tf.nn.moments(inputs, axes=[-1], keepdims=True)
         normalized = (inputs - mean) * tf.math.rsqrt(variance + self.epsilon)
-        return tf.cast(normalized * tf.convert_to_tensor(self.gamma) + self.beta, self.compute_dtype)
+        return tf.cast(normalized * parameters["gamma"] + parameters["beta"], self.compute_dtype)
 
 
 def dropout(inputs: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:

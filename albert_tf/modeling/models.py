@@ -13,14 +13,15 @@ class AlbertForPreTraining(tf.keras.Model):
 
     Args:
         config: Hyper-parameters.
+        remat: As for `AlbertEncoder`.
         **kwargs: Of `tf.keras.Model`, as for `AlbertEncoder`.
     """
 
-    def __init__(self, config: AlbertConfig, **kwargs):
+    def __init__(self, config: AlbertConfig, remat: str = "none", **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.built = True
         policy = kwargs.get("dtype")
-        self.encoder = AlbertEncoder(config, dtype=policy)
+        self.encoder = AlbertEncoder(config, remat, dtype=policy)
         self.masked_lm_head = MaskedLMHead(config, dtype=policy)
         self.sentence_order_head = OutputHead(config, 2, 0.0, dtype=policy)
 
@@ -45,21 +46,52 @@ class AlbertForPreTraining(tf.keras.Model):
         sentence_order_logits = self.sentence_order_head(outputs["pooled_output"])
         return {**outputs, "masked_lm_logits": masked_lm_logits, "sentence_order_logits": sentence_order_logits}
 
+    def masked_lm_cross_entropy(self, inputs, labels, weights, training=False, dropout_seed=None):
+        """Computes what training needs of the model, and no more: see `AlbertEncoder` and `tied_cross_entropy`.
+
+        Args:
+            inputs: As for `call`, with `masked_lm_positions` int [B, P].
+            labels: int32 [B, P].
+            weights: float32 [B, P].
+            training: Whether dropout is on.
+            dropout_seed: int32 [2], or None.
+
+        Returns:
+            The weighted sums of the masked pieces' losses and of right guesses, float32 scalars, and
+            `sentence_order_logits` float32 [B, 2].
+        """
+        positions = inputs["masked_lm_positions"]
+        outputs = self.encoder(
+            inputs,
+            training=training,
+            dropout_seed=dropout_seed,
+            output_positions=tf.concat([tf.zeros_like(positions[:, :1]), positions], axis=1),
+        )
+        loss, right = self.masked_lm_head.cross_entropy(
+            outputs["sequence_output"][:, 1:],
+            tf.convert_to_tensor(self.encoder.embeddings.word_embeddings),
+            labels,
+            weights,
+        )
+        return loss, right, self.sentence_order_head(outputs["pooled_output"])
+
 
 class _AlbertWithOutputHead(tf.keras.Model):
     """The encoder and one `OutputHead`, for fine-tuning."""
 
-    def __init__(self, config: AlbertConfig, output_size: int, **kwargs):
+    def __init__(self, config: AlbertConfig, output_size: int, remat: str = "none", **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.built = True
         policy = kwargs.get("dtype")
-        self.encoder = AlbertEncoder(config, dtype=policy)
+        self.encoder = AlbertEncoder(config, remat, dtype=policy)
         self.head = OutputHead(config, output_size, config.classifier_dropout_prob, dtype=policy)
 
     def _logits(self, inputs, output_name, training, dropout_seed):
         seed = resolve_dropout_seed(training, dropout_seed)
         encoder_seed, head_seed = split_dropout_seed(seed, 2)
-        outputs = self.encoder(inputs, training=training, dropout_seed=encoder_seed)
+        # A label of the whole text is read off the first piece alone.
+        positions = tf.zeros_like(inputs["input_ids"][:, :1]) if output_name == "pooled_output" else None
+        outputs = self.encoder(inputs, training=training, dropout_seed=encoder_seed, output_positions=positions)
         return self.head(outputs[output_name], dropout_seed=head_seed)
 
 

@@ -31,11 +31,14 @@ class PretrainingTask:
 
     def compute(self, model, batch, training, dropout_seed):
         """Returns (sum, weight) of each loss and metric; see `Task`. The batch is that of `eval_dataset`."""
-        outputs = model(batch, training=training, dropout_seed=dropout_seed)
-        results = {}
-        for head in self._heads:
-            labels, weights = _LABELS_AND_WEIGHTS[head]
-            results[f"{head}_loss"], results[f"{head}_accuracy"] = weighted_cross_entropy(
-                outputs[f"{head}_logits"], batch[labels], batch[weights]
+        weights = batch["masked_lm_weights"]
+        loss, right, sentence_order_logits = model.masked_lm_cross_entropy(
+            batch, batch["masked_lm_ids"], weights, training=training, dropout_seed=dropout_seed
+        )
+        total = tf.reduce_sum(weights)
+        results = {"masked_lm_loss": (loss, total), "masked_lm_accuracy": (right, total)}
+        if "sentence_order" in self._heads:
+            results["sentence_order_loss"], results["sentence_order_accuracy"] = weighted_cross_entropy(
+                sentence_order_logits, batch["sentence_order_labels"], batch["example_weights"]
             )
         return results

@@ -1,0 +1,94 @@
+"""The masked language model's loss without ever holding all its logits.
+
+With V pieces, P predictions and B examples the logits are B P V numbers, and their gradient as many: at 76 predictions
+and 30,000 pieces 9 MB an example each, more than a rematerialised encoder. But the loss is a sum over predictions, and
+its gradient is linear in the one number that comes in. So both are computed chunk by chunk in the forward pass, and
+what is kept are the gradients of the states, of the table and of the bias, which are small.
+"""
+
+import tensorflow as tf
+
+# Logits of so many predictions are held at once.
+_ROWS_IN_A_CHUNK = 4096
+
+
+def tied_cross_entropy(
+    states: tf.Tensor, table: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the weighted sums of -log softmax(states table^T + bias)[label] and of right guesses, float32 scalars.
+
+    Products are computed in the dtype of `states`; softmax, loss and sums in float32.
+
+    Args:
+        states: [N, E].
+        table: float32 [V, E], the embeddings.
+        bias: float32 [V].
+        labels: int32 [N].
+        weights: float32 [N], 0 for what doesn't count.
+    """
+    num_rows = states.shape[0] or tf.shape(states)[0]
+
+    @tf.custom_gradient
+    def apply(states, table, bias):
+        cast_table = tf.cast(table, states.dtype)
+
+        def compute(chunk_states, chunk_labels, chunk_weights):
+            logits = tf.cast(tf.matmul(chunk_states, cast_table, transpose_b=True), tf.float32) + bias
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(chunk_labels, logits)
+            is_right = tf.equal(tf.argmax(logits, axis=-1, output_type=tf.int32), chunk_labels)
+            loss = tf.reduce_sum(losses * chunk_weights)
+            right = tf.reduce_sum(tf.cast(is_right, tf.float32) * chunk_weights)
+            one_hot = tf.one_hot(chunk_labels, logits.shape[-1])
+            logit_gradient = (tf.nn.softmax(logits) - one_hot) * chunk_weights[:, None]
+            cast_gradient = tf.cast(logit_gradient, states.dtype)
+            return (
+                loss,
+                right,
+                tf.matmul(cast_gradient, cast_table),
+                tf.cast(tf.matmul(cast_gradient, chunk_states, transpose_a=True), tf.float32),
+                tf.reduce_sum(logit_gradient, axis=0),
+            )
+
+        loss, right, *gradients = _sum_over_chunks(compute, states, labels, weights, num_rows, table)
+
+        def gradient(loss_upstream, _):
+            return [tf.cast(loss_upstream, values.dtype) * values for values in gradients]
+
+        return (loss, right), gradient
+
+    return apply(states, table, bias)
+
+
+def _sum_over_chunks(compute, states, labels, weights, num_rows, table):
+    """Returns what `compute` gives for all rows: sums, but for the gradients of the states, which are put together."""
+    num_chunks = -(-num_rows // _ROWS_IN_A_CHUNK) if isinstance(num_rows, int) else 1
+    if num_chunks == 1:
+        return compute(states, labels, weights)
+    size = -(-num_rows // num_chunks)
+    padding = num_chunks * size - num_rows
+
+    def split(values):
+        padded = tf.pad(values, [[0, padding]] + [[0, 0]] * (values.shape.rank - 1))
+        return tf.reshape(padded, [num_chunks, size, *values.shape[1:]])
+
+    chunks = [split(values) for values in (states, labels, weights)]
+
+    def add_one(index, loss, right, state_gradients, table_gradient, bias_gradient):
+        more = compute(*(tf.gather(values, index) for values in chunks))
+        state_gradients = tf.tensor_scatter_nd_update(state_gradients, [[index]], more[2][None])
+        return (
+            index + 1,
+            loss + more[0],
+            right + more[1],
+            state_gradients,
+            table_gradient + more[3],
+            bias_gradient + more[4],
+        )
+
+    zero = tf.zeros([])
+    start = (tf.constant(0), zero, zero, tf.zeros_like(chunks[0]), tf.zeros_like(table), tf.zeros(table.shape[:1]))
+    _, loss, right, state_gradients, table_gradient, bias_gradient = tf.while_loop(
+        lambda index, *_: index < num_chunks, add_one, start, maximum_iterations=num_chunks
+    )
+    flat = tf.reshape(state_gradients, [num_chunks * size, *states.shape[1:]])[:num_rows]
+    return loss, right, flat, table_gradient, bias_gradient

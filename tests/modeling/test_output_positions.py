@@ -1,0 +1,54 @@
+"""The last block computes only the positions that are read, with the result of computing all."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.modeling import AlbertEncoder, AlbertForPreTraining, AlbertForSequenceClassification
+from albert_tf.modeling.layers import named_variables
+
+
+@pytest.mark.parametrize("changes", [{}, {"sharing": "none"}, {"num_hidden_layers": 1}])
+def test_outputs_are_those_of_all_positions(tiny_config, randomized, batch, changes):
+    encoder = randomized(AlbertEncoder(tiny_config.replace(**changes)))
+    positions = tf.constant([[0, 5, 2, 2]] * batch["input_ids"].shape[0])
+    every, chosen = encoder(batch), encoder(batch, output_positions=positions)
+    expected = tf.gather(every["sequence_output"], positions, batch_dims=1)
+    np.testing.assert_allclose(chosen["sequence_output"], expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(chosen["pooled_output"], every["pooled_output"], rtol=1e-5, atol=1e-6)
+
+
+def test_classifier_reads_the_first_piece_alone(tiny_config, randomized, batch):
+    model = randomized(AlbertForSequenceClassification(tiny_config, 3))
+    pooled_output = model.encoder(batch)["pooled_output"]
+    np.testing.assert_allclose(model(batch)["logits"], model.head(pooled_output), rtol=1e-5, atol=1e-6)
+
+
+def test_loss_of_pre_training_is_that_of_its_logits(tiny_config, randomized, batch):
+    model = randomized(AlbertForPreTraining(tiny_config))
+    draws = np.random.default_rng(0)
+    shape = batch["masked_lm_positions"].shape
+    labels = tf.constant(draws.integers(0, tiny_config.vocab_size, shape), tf.int32)
+    weights = tf.constant(draws.integers(0, 2, shape), tf.float32)
+    variables = named_variables(model)
+
+    def plain():
+        outputs = model(batch)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, outputs["masked_lm_logits"])
+        return tf.reduce_sum(losses * weights), outputs["sentence_order_logits"]
+
+    def short():
+        loss, _, sentence_order_logits = model.masked_lm_cross_entropy(batch, labels, weights)
+        return loss, sentence_order_logits
+
+    results = []
+    for compute in (plain, short):
+        with tf.GradientTape() as tape:
+            loss, sentence_order_logits = compute()
+            total = loss + tf.reduce_sum(sentence_order_logits**2)
+        gradients = tape.gradient(total, variables)
+        results.append((loss, {name: tf.convert_to_tensor(value).numpy() for name, value in gradients.items()}))
+    (loss, gradients), (short_loss, short_gradients) = results
+    assert float(short_loss) == pytest.approx(float(loss), rel=1e-6)
+    for name, gradient in gradients.items():
+        np.testing.assert_allclose(short_gradients[name], gradient, rtol=1e-4, atol=1e-5, err_msg=name)

@@ -1,0 +1,66 @@
+"""The loss in chunks against the plain one, in value and gradient."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.modeling import tied_cross_entropy as module
+from albert_tf.modeling.tied_cross_entropy import tied_cross_entropy
+
+ROWS, SIZE, VOCABULARY = 10, 6, 9
+
+
+@pytest.fixture
+def inputs():
+    """States, table, bias, labels and weights, of which three are 0."""
+    draws = np.random.default_rng(0)
+    states, table, bias = (draws.normal(size=shape) for shape in ([ROWS, SIZE], [VOCABULARY, SIZE], [VOCABULARY]))
+    labels = draws.integers(0, VOCABULARY, ROWS)
+    labels[:4] = (states @ table.T + bias)[:4].argmax(axis=1)  # so that some guesses are right
+    weights = np.array([1, 0, 1, 1, 1, 0, 0.5, 1, 0, 1])
+    return states, table, bias, labels, weights
+
+
+def reference(states, table, bias, labels, weights):
+    """Returns loss, right guesses and the gradients of the loss, in float64."""
+    logits = states @ table.T + bias
+    probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    loss = -(weights * np.log(probs[np.arange(ROWS), labels])).sum()
+    logit_gradient = (probs - np.eye(VOCABULARY)[labels]) * weights[:, None]
+    gradients = logit_gradient @ table, logit_gradient.T @ states, logit_gradient.sum(axis=0)
+    return loss, (weights * (logits.argmax(axis=1) == labels)).sum(), gradients
+
+
+@pytest.mark.parametrize("rows_in_a_chunk", [100, ROWS, 5, 4, 1])
+def test_loss_and_gradients_are_those_of_all_logits(inputs, monkeypatch, rows_in_a_chunk):
+    monkeypatch.setattr(module, "_ROWS_IN_A_CHUNK", rows_in_a_chunk)
+    states, table, bias = (tf.constant(values, tf.float32) for values in inputs[:3])
+    labels, weights = tf.constant(inputs[3], tf.int32), tf.constant(inputs[4], tf.float32)
+
+    @tf.function
+    def compute():
+        with tf.GradientTape() as tape:
+            tape.watch([states, table, bias])
+            loss, right = tied_cross_entropy(states, table, bias, labels, weights)
+            scaled = 3.0 * loss
+        return loss, right, tape.gradient(scaled, [states, table, bias])
+
+    loss, right, gradients = compute()
+    expected_loss, expected_right, expected_gradients = reference(*inputs)
+    assert float(loss) == pytest.approx(expected_loss, rel=1e-6)
+    assert float(right) == expected_right > 0
+    for values, expected in zip(gradients, expected_gradients):
+        np.testing.assert_allclose(values, 3 * expected, rtol=1e-5, atol=1e-6)
+
+
+def test_products_are_computed_in_the_dtype_of_the_states(inputs):
+    states = tf.constant(inputs[0], tf.bfloat16)
+    table, bias = (tf.constant(values, tf.float32) for values in inputs[1:3])
+    labels, weights = tf.constant(inputs[3], tf.int32), tf.constant(inputs[4], tf.float32)
+    with tf.GradientTape() as tape:
+        tape.watch([states, table, bias])
+        loss, _ = tied_cross_entropy(states, table, bias, labels, weights)
+    assert loss.dtype == tf.float32
+    gradients = tape.gradient(loss, [states, table, bias])
+    assert [gradient.dtype for gradient in gradients] == [tf.bfloat16, tf.float32, tf.float32]
+    assert float(loss) == pytest.approx(reference(*inputs)[0], rel=0.02)
