@@ -24,9 +24,9 @@ MAY_IMPORT = {
     "tasks": BASE | {"tokenization", "pretraining_data", "modeling", "training"},
     "interchange": BASE | {"tokenization", "modeling", "training"},
     "serving": BASE | {"tokenization", "modeling", "training", "tasks"},
-    "tpu": BASE | {"pretraining_data", "modeling", "optimization", "training"},
+    "tpu": BASE | {"modeling", "optimization", "training", "tasks"},
 }
-MAY_IMPORT["training_flags"] = {"errors", "original_flags", "optimization", "training"}
+MAY_IMPORT["training_flags"] = {"errors", "original_flags", "modeling", "optimization", "training"}
 MAY_IMPORT["training_command"] = BASE | {"tokenization", "modeling", "optimization", "training", "training_flags"}
 MAY_IMPORT["command_line"] = set(MAY_IMPORT)
 SCRIPTS = {path.stem for path in ROOT.glob("*.py")}

@@ -5,7 +5,6 @@ import functools
 import pytest
 import tensorflow as tf
 from tiny_training import SCHEDULE, TinyRun, make_examples
-from tpu import compile_for_tpu
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForSequenceClassification
@@ -13,6 +12,7 @@ from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.operations import classification_operations, pretraining_operations
 from albert_tf.optimization import make_optimizer
 from albert_tf.tasks.classification import ClassificationTask
+from albert_tf.tpu.compiler import compile_program, lower
 from albert_tf.training.train_step import TrainState, make_replica_step
 
 pytest.importorskip("jax")
@@ -45,36 +45,35 @@ def make_batch(batch_size=BATCH_SIZE):
 
 
 def compile_step(state, batch, topology="v5e:2x2", gradient_accumulation_steps=1):
-    """Returns memory and cost of one training step."""
+    """Returns what one training step takes."""
     replica_step = make_replica_step(state, 0, gradient_accumulation_steps)
 
     def step(*values):
         replica_step(dict(zip(batch, values)), tf.constant(0))
 
-    return compile_for_tpu(step, list(batch.values()), topology)
+    return compile_program(lower(step, list(batch.values())), topology)
 
 
 @functools.cache
 def compiled(topology, dtype):
-    """Returns memory and cost of one pre-training step, and the number of the model's parameters."""
+    """Returns what one pre-training step takes, and the number of the model's parameters."""
     run = TinyRun.start(strategy=tf.distribute.get_strategy(), config=CONFIG, dtype=dtype)
-    memory, cost = compile_step(run.state, make_batch(), topology)
-    return memory, cost, sum(tf.size(variable).numpy() for variable in named_variables(run.model).values())
+    return compile_step(run.state, make_batch(), topology), sum(
+        tf.size(variable).numpy() for variable in named_variables(run.model).values()
+    )
 
 
 @pytest.mark.parametrize(
     ("topology", "dtype"), [("v2:2x2", "mixed_bfloat16"), ("v5e:2x2", "mixed_bfloat16"), ("v5e:2x2", "float32")]
 )
 def test_step_compiles(topology, dtype):
-    memory, _, _ = compiled(topology, dtype)
-    assert memory.generated_code_size_in_bytes > 0
+    assert compiled(topology, dtype)[0].code_bytes > 0
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_operations_are_those_of_the_matrix_products(dtype):
     expected = BATCH_SIZE * pretraining_operations(CONFIG, SEQUENCE_LENGTH, PREDICTIONS)
-    _, cost, _ = compiled("v5e:2x2", dtype)
-    assert expected < cost["flops"] < 1.25 * expected
+    assert expected < compiled("v5e:2x2", dtype)[0].flops < 1.25 * expected
 
 
 def test_operations_of_a_classifier_are_those_of_its_matrix_products():
@@ -83,9 +82,9 @@ def test_operations_of_a_classifier_are_those_of_its_matrix_products():
     state = TrainState.create(tf.distribute.get_strategy(), ClassificationTask(), model, optimizer)
     batch = make_batch()
     inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids", "example_weights")}
-    _, cost = compile_step(state, {**inputs, "label_ids": batch["sentence_order_labels"]})
+    step = compile_step(state, {**inputs, "label_ids": batch["sentence_order_labels"]})
     expected = BATCH_SIZE * classification_operations(CONFIG, SEQUENCE_LENGTH, 3)
-    assert expected < cost["flops"] < 1.25 * expected
+    assert expected < step.flops < 1.25 * expected
 
 
 def test_gradient_accumulation_takes_less_memory():
@@ -98,22 +97,21 @@ def test_gradient_accumulation_takes_less_memory():
     }
     for parts in (1, 8):
         run = TinyRun.start(strategy=tf.distribute.get_strategy(), **options)
-        memory, _ = compile_step(run.state, batch, gradient_accumulation_steps=parts)
-        needed[parts] = memory.temp_size_in_bytes
+        needed[parts] = compile_step(run.state, batch, gradient_accumulation_steps=parts).temporary_bytes
     # Activations shrink to an eighth; sums of gradients, as large as the model, are what parts need in addition.
     assert 0 < needed[8] < 0.5 * needed[1]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_weights_and_moments_are_updated_in_place(dtype):
-    memory, _, num_parameters = compiled("v5e:2x2", dtype)
+    step, num_parameters = compiled("v5e:2x2", dtype)
     state = 3 * 4 * num_parameters  # float32 weights and two moments
-    assert state <= memory.alias_size_in_bytes < 1.02 * state
-    assert memory.output_size_in_bytes - memory.alias_size_in_bytes < 4096
+    assert state <= step.alias_bytes < 1.02 * state
+    assert step.output_bytes - step.alias_bytes < 4096
     batch = sum(tf.size(values).numpy() * 4 for values in make_batch().values())
-    assert state + batch <= memory.argument_size_in_bytes < 1.02 * (state + batch)
+    assert state + batch <= step.argument_bytes < 1.02 * (state + batch)
 
 
 def test_bfloat16_moves_fewer_bytes():
-    accessed = {dtype: compiled("v5e:2x2", dtype)[1]["bytes accessed"] for dtype in DTYPES}
+    accessed = {dtype: compiled("v5e:2x2", dtype)[0].bytes_accessed for dtype in DTYPES}
     assert accessed["mixed_bfloat16"] < 0.95 * accessed["float32"]

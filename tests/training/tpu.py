@@ -1,8 +1,6 @@
 """The TPU path without a TPU: TPUStrategy over made-up cores, and the compiler that is inside libtpu."""
 
 import dataclasses
-import os
-import re
 from unittest import mock
 
 import numpy as np
@@ -88,37 +86,3 @@ def operations(graph: tf.Graph) -> list[tf.compat.v1.NodeDef]:
     """Returns the operations of a graph and of every function in it."""
     definition = graph.as_graph_def()
     return [*definition.node, *(node for function in definition.library.function for node in function.node_def)]
-
-
-def compile_for_tpu(function, arguments: list[tf.Tensor], topology: str = "v5e:2x2"):
-    """Compiles a TensorFlow function with the compiler that runs on a TPU, for one chip.
-
-    Args:
-        function: Takes tensors; may read and assign variables.
-        arguments: Concrete tensors.
-        topology: Which TPU.
-
-    Returns:
-        The executable's memory statistics and its cost analysis.
-    """
-    os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")  # a machine without TPU has nobody to ask about itself
-    # The lock is for those who share a TPU; tests in two processes only share the compiler.
-    os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
-    os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    from jax._src.interpreters import mlir
-    from jax._src.lib.mlir import ir
-    from jax.experimental import topologies
-    from jaxlib import xla_client
-
-    traced = tf.function(function, jit_compile=True)
-    program = traced.experimental_get_compiler_ir(*arguments)(stage="stablehlo", platform_name="CPU")
-    # The TPU compiler does not know this way of saying "the same value".
-    program = re.sub(r"mhlo\.copy (%[\w#.]+) :", r"stablehlo.optimization_barrier \1 :", program)
-    device = topologies.get_topology_desc(topology_name=topology, platform="tpu").devices[0]
-    options = xla_client.CompileOptions()
-    options.num_replicas = options.num_partitions = 1
-    options.device_assignment = xla_client.DeviceAssignment.create(np.array([[device.id]]))
-    with mlir.make_ir_context():
-        module = ir.Module.parse(program)
-        executable = device.client.compile(module, xla_client.DeviceList((device,)), options)
-    return executable.get_compiled_memory_stats(), executable.cost_analysis()

@@ -1,0 +1,57 @@
+"""What each TPU has, as Google publishes it."""
+
+import dataclasses
+
+from albert_tf.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Tpu:
+    """A kind of TPU that can be rented.
+
+    Attributes:
+        name: As `plan_tpu.py --tpu` takes it.
+        topology: The name that the compiler knows it by.
+        num_replicas: How many replicas train on it: chips, or on v2 and v3 the two cores of each.
+        memory_bytes: Memory of one replica.
+        peak_flops: bfloat16 operations a second of one replica.
+        bandwidth: Bytes a second between one replica and its memory.
+    """
+
+    name: str
+    topology: str
+    num_replicas: int
+    memory_bytes: int
+    peak_flops: float
+    bandwidth: float
+
+
+_GIB = 2**30
+
+# cloud.google.com/tpu/docs/v2, v3, v4, v5e, v5p and v6e: memory, peak and bandwidth of a chip, halved for a core.
+TPUS = {
+    tpu.name: tpu
+    for tpu in (
+        Tpu("v2-8", "v2:2x2", 8, 8 * _GIB, 22.5e12, 350e9),
+        Tpu("v3-8", "v3:2x2", 8, 16 * _GIB, 61.5e12, 450e9),
+        Tpu("v4-8", "v4:2x2x1", 4, 32 * _GIB, 275e12, 1228e9),
+        Tpu("v5e-1", "v5e:2x2", 1, 16 * _GIB, 197e12, 819e9),
+        Tpu("v5e-8", "v5e:2x4", 8, 16 * _GIB, 197e12, 819e9),
+        Tpu("v5e-256", "v5e:16x16", 256, 16 * _GIB, 197e12, 819e9),
+        Tpu("v5p-8", "v5p:2x2x1", 4, 95 * _GIB, 459e12, 2765e9),
+        Tpu("v6e-8", "v6e:2x4", 8, 32 * _GIB, 918e12, 1640e9),
+    )
+}
+_ONE_CHIP = {"v5e": "v5e-1"}
+
+
+def find_tpu(name: str) -> Tpu:
+    """Returns the TPU of a name; "v5e" is one chip.
+
+    Raises:
+        InputError: There is none.
+    """
+    name = _ONE_CHIP.get(name, name)
+    if name not in TPUS:
+        raise InputError(f"--tpu={name} is unknown; it must be one of {', '.join([*_ONE_CHIP, *TPUS])}")
+    return TPUS[name]

@@ -1,0 +1,129 @@
+"""Compiles a TensorFlow function with the compiler inside libtpu, for TPUs that this machine doesn't have.
+
+The function is lowered to StableHLO by TensorFlow and handed to the TPU compiler through JAX's client that only
+compiles. Needs the extra `tpu-compile`.
+"""
+
+import dataclasses
+import os
+import re
+import time
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+
+
+class OutOfMemoryError(InputError):
+    """A step takes more memory than the TPU has."""
+
+
+class UnsupportedOperationError(InputError):
+    """A step holds something that XLA can't compile."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CompiledStep:
+    """What the compiler says of one chip's program.
+
+    Attributes:
+        argument_bytes: HBM that variables and the batch take.
+        temporary_bytes: HBM that is needed while it runs, besides.
+        code_bytes: HBM of the program itself.
+        output_bytes: HBM of the results, those included that take the place of arguments.
+        alias_bytes: How much of the results does that.
+        flops: Floating-point operations; the body of a loop is counted once.
+        bytes_accessed: What all operations together read and write, counted likewise.
+        compile_seconds: How long the compiler took.
+        text: The optimized program in XLA's notation.
+    """
+
+    argument_bytes: int
+    temporary_bytes: int
+    code_bytes: int
+    output_bytes: int
+    alias_bytes: int
+    flops: float
+    bytes_accessed: float
+    compile_seconds: float
+    text: str = dataclasses.field(repr=False)
+
+
+def lower(function, arguments: list[tf.Tensor]) -> str:
+    """Returns a function as StableHLO text.
+
+    Args:
+        function: Takes tensors; may read and assign variables.
+        arguments: Concrete tensors, of which only shape and dtype matter.
+
+    Raises:
+        UnsupportedOperationError: An operation, named in the message, or a shape that depends on values can't be
+            compiled.
+    """
+    traced = tf.function(function, jit_compile=True, autograph=False)
+    try:
+        program = traced.experimental_get_compiler_ir(*arguments)(stage="stablehlo", platform_name="CPU")
+    except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError, TypeError, ValueError) as error:
+        raise UnsupportedOperationError(f"XLA can't compile the step: {_sentence(error)}") from error
+    dynamic = re.search(r"tensor<[^>]*\?[^>]*>", program)
+    if dynamic:
+        raise UnsupportedOperationError(f"XLA can't compile the step: a shape depends on values ({dynamic[0]})")
+    # The TPU compiler does not know this way of saying "the same value".
+    return re.sub(r"mhlo\.copy (%[\w#.]+) :", r"stablehlo.optimization_barrier \1 :", program)
+
+
+def compile_program(program: str, topology: str, num_replicas: int = 1) -> CompiledStep:
+    """Compiles StableHLO text for one of several equal chips.
+
+    Args:
+        program: What `lower` returned.
+        topology: A TPU, such as "v5e:2x2".
+        num_replicas: Number of replicas, at most the cores of the topology.
+
+    Raises:
+        OutOfMemoryError: It does not fit the chip's memory.
+        UnsupportedOperationError: The compiler refuses it.
+    """
+    os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")  # a machine without TPU has nobody to ask about itself
+    # The lock is for those who share a TPU; two processes only share the compiler.
+    os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    from jax._src.interpreters import mlir
+    from jax._src.lib.mlir import ir
+    from jax.errors import JaxRuntimeError
+    from jax.experimental import topologies
+    from jaxlib import xla_client
+
+    devices = topologies.get_topology_desc(topology_name=topology, platform="tpu").devices[:num_replicas]
+    options = xla_client.CompileOptions()
+    options.num_replicas, options.num_partitions = num_replicas, 1
+    options.device_assignment = xla_client.DeviceAssignment.create(np.array([[device.id] for device in devices]))
+    started_at = time.monotonic()
+    with mlir.make_ir_context():
+        module = ir.Module.parse(program)
+        try:
+            executable = devices[0].client.compile(module, xla_client.DeviceList(tuple(devices)), options)
+        except JaxRuntimeError as error:
+            if "RESOURCE_EXHAUSTED" in str(error):
+                raise OutOfMemoryError(str(error).strip().splitlines()[0]) from error
+            raise UnsupportedOperationError(f"the TPU compiler refuses the step: {_sentence(error)}") from error
+    memory, cost = executable.get_compiled_memory_stats(), executable.cost_analysis()
+    return CompiledStep(
+        memory.argument_size_in_bytes,
+        memory.temp_size_in_bytes,
+        memory.generated_code_size_in_bytes,
+        memory.output_size_in_bytes,
+        memory.alias_size_in_bytes,
+        cost["flops"],
+        cost["bytes accessed"],
+        time.monotonic() - started_at,
+        executable.hlo_modules()[0].to_string(),
+    )
+
+
+def _sentence(error):
+    """Returns the line of an error that names the operation, or else its first."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    naming = [line for line in lines if "unsupported operation" in line.lower()]
+    return (naming or lines or [type(error).__name__])[0]

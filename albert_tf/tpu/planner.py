@@ -1,0 +1,168 @@
+"""Which batch fits which TPU, and how long a recipe would take on it, before anything is rented."""
+
+import collections.abc
+import dataclasses
+import hashlib
+import math
+import os
+
+from albert_tf.files import read_json, write_json
+from albert_tf.tpu.chips import Tpu
+from albert_tf.tpu.compiler import OutOfMemoryError, compile_program
+
+# The TPU pads the batch to a multiple of this.
+BATCH_GRAIN = 8
+# Near the limit the compiler computes again what it can't keep. An example takes more operations then.
+_RECOMPUTATION = 1.02
+
+
+@dataclasses.dataclass(frozen=True)
+class Figures:
+    """What a compiled step takes on one replica; see `CompiledStep`."""
+
+    temporary_bytes: int
+    argument_bytes: int
+    bytes_accessed: float
+    flops: float
+    compile_seconds: float
+
+    def to_dict(self) -> dict[str, float]:
+        """Returns the figures by name."""
+        return dataclasses.asdict(self)
+
+    def roofline_seconds(self, tpu: Tpu) -> float:
+        """Returns the least time that a step can take: that of its operations or that of its memory traffic."""
+        return max(self.flops / tpu.peak_flops, self.bytes_accessed / tpu.bandwidth)
+
+
+class CompiledSteps:
+    """Compiles steps, each only once: what came out is kept in a file.
+
+    Args:
+        cache_file: A JSON file; None to keep nothing.
+    """
+
+    def __init__(self, cache_file: str | None):
+        self._cache_file = cache_file
+        self._known = read_json(cache_file, "compiled steps") if cache_file and os.path.exists(cache_file) else {}
+
+    def figures(self, program: str, tpu: Tpu) -> Figures | None:
+        """Returns what a program, StableHLO text, takes; None if it doesn't fit."""
+        key = f"{tpu.name} {hashlib.sha256(program.encode()).hexdigest()}"
+        if key not in self._known:
+            self._known[key] = self._compile(program, tpu)
+            if self._cache_file:
+                write_json(self._cache_file, self._known)
+        return self._known[key] and Figures(**self._known[key])
+
+    @staticmethod
+    def _compile(program, tpu):
+        try:
+            compiled = compile_program(program, tpu.topology, tpu.num_replicas)
+        except OutOfMemoryError:
+            return None
+        return {field.name: getattr(compiled, field.name) for field in dataclasses.fields(Figures)}
+
+
+@dataclasses.dataclass(frozen=True)
+class LargestBatch:
+    """The largest batch of one replica that fits.
+
+    Attributes:
+        batch_size: A multiple of 8; 0 if not even 8 fit.
+        figures: What the step takes with it; None if nothing fits.
+        is_recomputing: Whether the compiler fits it in only by computing something twice.
+    """
+
+    batch_size: int
+    figures: Figures | None
+    is_recomputing: bool
+
+
+def find_largest_batch(
+    figures_of: collections.abc.Callable[[int], Figures | None], largest: int = 4096
+) -> LargestBatch:
+    """Searches for the largest batch that fits.
+
+    Args:
+        figures_of: Given a batch size, what a step takes, None if it doesn't fit.
+        largest: Where to stop.
+    """
+    fits, found = 0, None
+    size, first = BATCH_GRAIN, None
+    while size <= largest:
+        figures = figures_of(size)
+        if figures is None:
+            break
+        first = first or (figures.flops / size)
+        fits, found = size, figures
+        size *= 2
+    lower, upper = fits, min(size, largest + BATCH_GRAIN)
+    while upper - lower > max(BATCH_GRAIN, lower // 16):  # to about 6%: a compilation takes half a minute
+        middle = (lower + upper) // 2 // BATCH_GRAIN * BATCH_GRAIN
+        figures = figures_of(middle)
+        if figures is None:
+            upper = middle
+        else:
+            lower, fits, found = middle, middle, figures
+    is_recomputing = found is not None and found.flops / fits > _RECOMPUTATION * first
+    return LargestBatch(fits, found, is_recomputing)
+
+
+def make_plan(tpu: Tpu, largest: LargestBatch, target_batch_size: int, num_train_steps: int) -> dict:
+    """Returns what a recipe comes to on a TPU, JSON values by name.
+
+    Args:
+        tpu: The TPU.
+        largest: The largest batch that fits a replica.
+        target_batch_size: Global batch of an update.
+        num_train_steps: Updates.
+    """
+    plan = {"tpu": tpu.name, "replicas": tpu.num_replicas, "largest_batch_of_a_replica": largest.batch_size}
+    if not largest.figures:
+        return plan
+    together = largest.batch_size * tpu.num_replicas
+    examples_per_second = together / largest.figures.roofline_seconds(tpu)
+    return {
+        **plan,
+        "compiler_recomputes": largest.is_recomputing,
+        "largest_global_batch": together,
+        "gradient_accumulation_steps": math.ceil(target_batch_size / together),
+        "roofline_examples_per_second": examples_per_second,
+        "roofline_days": target_batch_size * num_train_steps / examples_per_second / 86400,
+        **largest.figures.to_dict(),
+    }
+
+
+_COLUMNS = {
+    "tpu": "{}",
+    "replicas": "{}",
+    "largest_batch_of_a_replica": "{:,}",
+    "compiler_recomputes": "{}",
+    "gradient_accumulation_steps": "{:,}",
+    "roofline_examples_per_second": "{:,.0f}",
+    "roofline_days": "{:,.1f}",
+}
+
+
+def format_table(plans: list[dict]) -> str:
+    """Returns plans as lines of aligned columns."""
+    rows = [[name.replace("_", " ") for name in _COLUMNS]]
+    rows += [[form.format(plan[name]) if name in plan else "-" for name, form in _COLUMNS.items()] for plan in plans]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in rows)
+
+
+def write_plan(output_dir: str, plans: list[dict]) -> None:
+    """Writes plan.json and, with matplotlib, plan.png."""
+    write_json(os.path.join(output_dir, "plan.json"), {"plans": plans})
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    bars = axes.bar([plan["tpu"] for plan in plans], [plan["largest_batch_of_a_replica"] for plan in plans])
+    axes.bar_label(bars)
+    axes.set(title="largest batch that fits", ylabel="examples on a replica")
+    figure.savefig(os.path.join(output_dir, "plan.png"), dpi=120)

@@ -1,0 +1,104 @@
+"""Says what a training step takes on a TPU, and which batch fits, by asking the TPU's own compiler. Needs no TPU.
+
+python plan_tpu.py --albert_config_file=configs/albert_base_v2.json --tpu=v5e --train_batch_size=32 --max_seq_length=512
+python plan_tpu.py --albert_config_file=configs/albert_base_v2.json --max_seq_length=512 --output_dir=plan
+"""
+
+from albert_tf import command_line  # first: it keeps TensorFlow quiet at its start
+
+# isort: split
+import functools
+import json
+import os
+import sys
+
+from absl import flags
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.modeling.rematerialization import REMATERIALIZATION_CHOICES
+from albert_tf.optimization.optimizers import OPTIMIZERS
+from albert_tf.pretraining_data.masking import default_max_predictions
+from albert_tf.progress_line import ProgressLine
+from albert_tf.tpu.chips import TPUS, find_tpu
+from albert_tf.tpu.planner import CompiledSteps, find_largest_batch, format_table, make_plan, write_plan
+from albert_tf.tpu.steps import TASKS, lower_step
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("albert_config_file", None, "JSON file of the model's hyper-parameters.")
+flags.DEFINE_list("tpu", ["v2-8", "v3-8", "v4-8", "v5e-1", "v5e-8", "v5p-8", "v6e-8"], f"TPUs: {', '.join(TPUS)}.")
+flags.DEFINE_enum("task", "pretrain", TASKS, "What is trained.")
+flags.DEFINE_integer("train_batch_size", None, "Batch of one replica; by default the largest that fits.", 1)
+flags.DEFINE_integer("max_seq_length", 512, "Length of the examples.", 8)
+flags.DEFINE_integer("max_predictions_per_seq", None, "Most masked pieces; by default 15% of the length.", 1)
+flags.DEFINE_enum("optimizer", "lamb", sorted(OPTIMIZERS), "Optimizer.")
+flags.DEFINE_enum("remat", "none", REMATERIALIZATION_CHOICES, "What is computed again rather than kept.")
+flags.DEFINE_bool("use_bfloat16", True, "Compute matrix products in bfloat16.")
+flags.DEFINE_integer("target_batch_size", 4096, "Global batch to reach by gradient accumulation.", 1)
+flags.DEFINE_integer("num_train_steps", 125000, "Steps of the recipe, for its time.", 1)
+flags.DEFINE_bool("json", False, "Print JSON alone.")
+flags.DEFINE_string("output_dir", None, "Folder for plan.json, plan.png and what has been compiled, to go on from.")
+
+
+def main():
+    command_line.require(albert_config_file=FLAGS.albert_config_file, tpu=FLAGS.tpu)
+    config = AlbertConfig.from_json_file(FLAGS.albert_config_file)
+    if FLAGS.max_seq_length > config.max_position_embeddings:
+        raise InputError(
+            f"--max_seq_length={FLAGS.max_seq_length} is more than the model's max_position_embeddings, "
+            f"{config.max_position_embeddings}"
+        )
+    tpus = [find_tpu(name) for name in FLAGS.tpu]
+    steps = CompiledSteps(FLAGS.output_dir and os.path.join(FLAGS.output_dir, "compiled_steps.json"))
+    line = ProgressLine(sys.stderr)
+
+    @functools.cache
+    def figures_of(tpu, batch_size):
+        line.show(f"{tpu.name}: compiling a batch of {batch_size:,} a replica")
+        program = lower_step(
+            config,
+            FLAGS.task,
+            batch_size,
+            FLAGS.max_seq_length,
+            FLAGS.max_predictions_per_seq or default_max_predictions(FLAGS.max_seq_length, 0.15),
+            FLAGS.optimizer,
+            "mixed_bfloat16" if FLAGS.use_bfloat16 else "float32",
+            FLAGS.remat,
+            num_replicas=tpu.num_replicas,
+        )
+        return steps.figures(program, tpu)
+
+    if FLAGS.train_batch_size:
+        results = [
+            {"tpu": tpu.name, "batch_size": FLAGS.train_batch_size, **figures_of(tpu, FLAGS.train_batch_size).to_dict()}
+            for tpu in tpus
+            if figures_of(tpu, FLAGS.train_batch_size) or refuse(tpu)
+        ]
+        line.finish()
+        for result in results:
+            print(json.dumps(result) if FLAGS.json else "\n".join(f"{name}: {value}" for name, value in result.items()))
+        return
+    plans = [
+        make_plan(
+            tpu,
+            find_largest_batch(functools.partial(figures_of, tpu)),
+            FLAGS.target_batch_size,
+            FLAGS.num_train_steps,
+        )
+        for tpu in tpus
+    ]
+    line.finish()
+    print(json.dumps(plans) if FLAGS.json else format_table(plans))
+    if FLAGS.output_dir:
+        write_plan(FLAGS.output_dir, plans)
+
+
+def refuse(tpu):
+    raise InputError(
+        f"--train_batch_size={FLAGS.train_batch_size} does not fit {tpu.name}: lower it, or choose another --remat"
+    )
+
+
+if __name__ == "__main__":
+    command_line.run(main)

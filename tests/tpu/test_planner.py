@@ -1,0 +1,102 @@
+"""The search for the largest batch, and what a plan says."""
+
+import json
+
+import pytest
+
+from albert_tf.errors import InputError
+from albert_tf.tpu import planner
+from albert_tf.tpu.chips import TPUS, find_tpu
+from albert_tf.tpu.compiler import OutOfMemoryError
+from albert_tf.tpu.planner import CompiledSteps, Figures, find_largest_batch, format_table, make_plan, write_plan
+
+FIGURES = Figures(temporary_bytes=10, argument_bytes=5, bytes_accessed=819e9, flops=2 * 197e12, compile_seconds=1.5)
+
+
+def figures_up_to(limit, recomputes_from=10**9):
+    """Returns the figures of made-up steps that fit up to a batch size, and the sizes that were asked for."""
+    asked = []
+
+    def figures_of(batch_size):
+        asked.append(batch_size)
+        flops = batch_size * (1.3 if batch_size >= recomputes_from else 1.0)
+        return Figures(1, 1, 1.0, flops, 1.0) if batch_size <= limit else None
+
+    return figures_of, asked
+
+
+@pytest.mark.parametrize("limit", [8, 15, 16, 100, 333, 1000])
+def test_largest_batch_is_found_in_few_steps(limit):
+    figures_of, asked = figures_up_to(limit)
+    largest = find_largest_batch(figures_of)
+    assert largest.batch_size % 8 == 0
+    assert limit / 1.15 - 8 <= largest.batch_size <= limit
+    assert figures_of(largest.batch_size) == largest.figures
+    assert len(asked) < 16 and len(set(asked[:-1])) == len(asked) - 1
+
+
+def test_nothing_fits():
+    largest = find_largest_batch(figures_up_to(7)[0])
+    assert (largest.batch_size, largest.figures) == (0, None)
+    assert make_plan(TPUS["v2-8"], largest, 4096, 1000) == {
+        "tpu": "v2-8",
+        "replicas": 8,
+        "largest_batch_of_a_replica": 0,
+    }
+
+
+def test_search_ends_where_it_is_told_to():
+    assert find_largest_batch(figures_up_to(10**6)[0], largest=64).batch_size == 64
+
+
+@pytest.mark.parametrize(("recomputes_from", "expected"), [(64, True), (72, False)])
+def test_recomputation_by_the_compiler_is_noticed(recomputes_from, expected):
+    assert find_largest_batch(figures_up_to(64, recomputes_from)[0]).is_recomputing is expected
+
+
+def test_plan_follows_from_the_figures():
+    largest = planner.LargestBatch(16, FIGURES, False)
+    plan = make_plan(TPUS["v5e-8"], largest, target_batch_size=1000, num_train_steps=86400)
+    assert plan["largest_global_batch"] == 128 and plan["gradient_accumulation_steps"] == 8
+    # Two seconds of operations; memory alone would take one.
+    assert plan["roofline_examples_per_second"] == pytest.approx(64)
+    assert plan["roofline_days"] == pytest.approx(1000 / 64)
+
+
+def test_plans_are_written_and_shown(tmp_path):
+    plans = [
+        make_plan(TPUS["v5e-8"], planner.LargestBatch(16, FIGURES, True), 4096, 125000),
+        make_plan(TPUS["v2-8"], planner.LargestBatch(0, None, False), 4096, 125000),
+    ]
+    write_plan(str(tmp_path), plans)
+    assert json.loads((tmp_path / "plan.json").read_text()) == {"plans": plans}
+    assert (tmp_path / "plan.png").stat().st_size > 1000
+    header, first, second = format_table(plans).splitlines()
+    assert header.split()[0] == "tpu" and first.split()[:4] == ["v5e-8", "8", "16", "True"]
+    assert second.split() == ["v2-8", "8", "0", "-", "-", "-", "-"]
+
+
+def test_a_program_is_compiled_once(tmp_path, monkeypatch):
+    compiled = []
+
+    def compile_program(program, topology, num_replicas):
+        compiled.append((program, topology, num_replicas))
+        if program == "too large":
+            raise OutOfMemoryError("no room")
+        return FIGURES
+
+    monkeypatch.setattr(planner, "compile_program", compile_program)
+    cache_file = str(tmp_path / "compiled_steps.json")
+    for _ in range(2):
+        steps = CompiledSteps(cache_file)
+        assert steps.figures("program", TPUS["v5e-8"]) == FIGURES
+        assert steps.figures("too large", TPUS["v5e-8"]) is None
+    assert compiled == [("program", "v5e:2x4", 8), ("too large", "v5e:2x4", 8)]
+    CompiledSteps(None).figures("program", TPUS["v5e-8"])
+    assert len(compiled) == 3
+
+
+def test_tpus_are_found_by_name():
+    assert find_tpu("v5e") is TPUS["v5e-1"]
+    with pytest.raises(InputError, match="--tpu=v9 is unknown; it must be one of v5e, v2-8"):
+        find_tpu("v9")

@@ -1,0 +1,96 @@
+"""The steps that train, compiled for TPUs by the compiler in libtpu, which needs no TPU."""
+
+import functools
+import json
+import pathlib
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.tpu.compiler import UnsupportedOperationError, compile_program, lower
+from albert_tf.tpu.steps import lower_step
+
+pytest.importorskip("jax")
+pytest.importorskip("libtpu")
+pytestmark = pytest.mark.slow
+
+CONFIGS = pathlib.Path(__file__).resolve().parent.parent.parent / "configs"
+SMALL = AlbertConfig(
+    vocab_size=1024,
+    embedding_size=128,
+    hidden_size=256,
+    num_hidden_layers=4,
+    num_attention_heads=4,
+    intermediate_size=1024,
+    max_position_embeddings=128,
+)
+
+
+@functools.cache
+def compiled(config, *arguments, topology="v5e:2x2", num_replicas=1, **options):
+    program = lower_step(config, *arguments, num_replicas=num_replicas, **options)
+    return compile_program(program, topology, num_replicas)
+
+
+@pytest.mark.parametrize("name", ["albert_demo", "albert_base_v1", "albert_base_v2"])
+def test_pre_training_compiles(name):
+    config = AlbertConfig.from_json_file(CONFIGS / f"{name}.json")
+    step = compiled(config, "pretrain", 8, 128, 20)
+    assert step.temporary_bytes > 0 and step.code_bytes > 0
+
+
+def test_fine_tuning_compiles():
+    config = AlbertConfig.from_json_file(CONFIGS / "albert_base_v2.json")
+    assert compiled(config, "classify", 8, 128, optimizer="adamw").temporary_bytes > 0
+
+
+def test_replicas_add_their_gradients_up():
+    alone = compiled(SMALL, "pretrain", 8, 128, 20)
+    together = compiled(SMALL, "pretrain", 8, 128, 20, topology="v5e:2x4", num_replicas=8)
+    assert "all-reduce" not in alone.text
+    assert "all-reduce" in together.text or "reduce-scatter" in together.text
+    assert compiled(SMALL, "pretrain", 8, 128, 20, topology="v5e:16x16", num_replicas=256).temporary_bytes > 0
+
+
+def test_rematerialization_takes_less_memory_and_more_operations():
+    steps = {remat: compiled(SMALL, "pretrain", 256, 128, 20, remat=remat) for remat in ("none", "attention", "block")}
+    temporary = {remat: step.temporary_bytes for remat, step in steps.items()}
+    assert temporary["block"] < 0.6 * temporary["none"]
+    assert temporary["attention"] < 0.9 * temporary["none"]
+    assert steps["none"].flops < steps["attention"].flops < steps["block"].flops
+
+
+def test_logits_are_never_held_all_at_once():
+    config = SMALL.replace(vocab_size=32000, num_hidden_layers=1)
+    step = compiled(config, "pretrain", 1024, 128, 20, remat="block")
+    logits = 4 * 1024 * 20 * config.vocab_size
+    assert step.temporary_bytes < logits
+
+
+def test_operation_that_no_tpu_knows_is_named():
+    with pytest.raises(UnsupportedOperationError, match="AsString"):
+        lower(lambda values: tf.strings.length(tf.strings.as_string(values)), [tf.ones([2])])
+
+
+def test_shape_that_depends_on_values_is_refused():
+    with pytest.raises(UnsupportedOperationError, match="a shape depends on values"):
+        lower(lambda values: 2.0 * tf.unique(values)[0], [tf.ones([4])])
+
+
+def test_plan_of_one_batch_is_one_object(run_script):
+    result = run_script(
+        "plan_tpu.py",
+        albert_config_file=CONFIGS / "albert_demo.json",
+        tpu="v5e",
+        train_batch_size=16,
+        max_seq_length=64,
+        max_predictions_per_seq=10,
+        optimizer="adamw",
+        remat="none",
+        json=True,
+    )
+    assert result.code == 0, result.errors
+    plan = json.loads(result.output)
+    assert {"temporary_bytes", "argument_bytes", "bytes_accessed", "flops", "compile_seconds"} <= plan.keys()
+    assert plan["argument_bytes"] > 3 * 4 * 600_000, "weights and two moments"
