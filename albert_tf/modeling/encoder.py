@@ -91,7 +91,7 @@ class AlbertEncoder(tf.keras.Model):
         if self.embedding_hidden_mapping_in is not None:
             hidden_states = self.embedding_hidden_mapping_in(hidden_states)
         attention_bias = (1.0 - tf.cast(input_mask, tf.float32)[:, None, None, :]) * _MASKED_SCORE
-        # Read and cast once, not once for every block that shares them.
+        # Read once, not once for every block that shares them.
         attention_parameters = [layer.parameters() for layer in self.attention_layers]
         feed_forward_parameters = [layer.parameters() for layer in self.feed_forward_layers]
         for block in range(num_blocks):

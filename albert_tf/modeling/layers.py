@@ -50,13 +50,14 @@ class Linear(AlbertLayer):
         self.bias = self.add_parameter("bias", [output_size], "zeros")
 
     def parameters(self) -> dict[str, tf.Tensor]:
-        """Returns the weights in `compute_dtype`, to cast them once where a layer is applied many times."""
-        return {name: tf.cast(getattr(self, name), self.compute_dtype) for name in ("kernel", "bias")}
+        """Returns the weights, float32, to read them once where a layer is applied many times."""
+        return {name: tf.convert_to_tensor(getattr(self, name)) for name in ("kernel", "bias")}
 
     def call(self, inputs, parameters=None):
         parameters = self.parameters() if parameters is None else parameters
-        product = tf.tensordot(tf.cast(inputs, self.compute_dtype), parameters["kernel"], 1)
-        return product + parameters["bias"]
+        # Cast at each use, which compilers merge, so that the gradients of all uses are added up in float32.
+        kernel, bias = (tf.cast(parameters[name], self.compute_dtype) for name in ("kernel", "bias"))
+        return tf.tensordot(tf.cast(inputs, self.compute_dtype), kernel, 1) + bias
 
 
 class LayerNorm(AlbertLayer):

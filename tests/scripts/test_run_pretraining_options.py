@@ -112,3 +112,11 @@ def test_whole_run_on_another_file_system(run_script, shards, config_file, tmp_p
     damaged = run_script("run_pretraining.py", **flag_values, do_train=False)
     assert damaged.code == 0 and f"restored {folder}/run/model.ckpt-3\n" in damaged.output
     assert damaged.errors.startswith(f"warning: {folder}/run/model.ckpt-4 is damaged: ")
+
+
+def test_rematerialization_changes_no_result(pretrain, tmp_path):
+    results = []
+    for remat in ("none", "block"):
+        assert pretrain(output_dir=tmp_path / remat, remat=remat).code == 0
+        results.append(read_results(tmp_path / remat))
+    assert results[1] == pytest.approx(results[0], rel=1e-6)

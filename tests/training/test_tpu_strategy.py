@@ -117,6 +117,19 @@ def graph():
 
 
 @pytest.mark.usefixtures("graph")
+@pytest.mark.parametrize("remat", ["attention", "block"])
+def test_rematerialized_parts_pass_a_barrier(remat):
+    strategy = make_tpu_strategy()
+    config = WITH_DROPOUT.replace(num_hidden_layers=3)
+    with strategy.scope():
+        model = AlbertForPreTraining(config, remat=remat)
+        optimizer = make_optimizer("adamw", named_variables(model), SCHEDULE)
+    nodes = trace_training(TrainState.create(strategy, PretrainingTask(), model, optimizer), make_examples(2))
+    assert_runs_on_every_core(nodes)
+    assert len(named(nodes, "XlaOptimizationBarrier")) == config.num_hidden_layers
+
+
+@pytest.mark.usefixtures("graph")
 def test_frozen_variables_are_neither_exchanged_nor_assigned():
     strategy = make_tpu_strategy()
     with strategy.scope():
