@@ -70,13 +70,15 @@ def main():
         return steps.figures(program, tpu)
 
     if FLAGS.train_batch_size:
-        results = [
-            {"tpu": tpu.name, "batch_size": FLAGS.train_batch_size, **figures_of(tpu, FLAGS.train_batch_size).to_dict()}
-            for tpu in tpus
-            if figures_of(tpu, FLAGS.train_batch_size) or refuse(tpu)
-        ]
-        line.finish()
-        for result in results:
+        for tpu in tpus:
+            figures = figures_of(tpu, FLAGS.train_batch_size)
+            line.finish()
+            if figures is None:
+                raise InputError(
+                    f"--train_batch_size={FLAGS.train_batch_size} does not fit {tpu.name}: lower it, or choose another "
+                    "--remat"
+                )
+            result = {"tpu": tpu.name, "batch_size": FLAGS.train_batch_size, **figures.to_dict()}
             print(json.dumps(result) if FLAGS.json else "\n".join(f"{name}: {value}" for name, value in result.items()))
         return
     plans = [
@@ -92,12 +94,6 @@ def main():
     print(json.dumps(plans) if FLAGS.json else format_table(plans))
     if FLAGS.output_dir:
         write_plan(FLAGS.output_dir, plans)
-
-
-def refuse(tpu):
-    raise InputError(
-        f"--train_batch_size={FLAGS.train_batch_size} does not fit {tpu.name}: lower it, or choose another --remat"
-    )
 
 
 if __name__ == "__main__":

@@ -82,6 +82,7 @@ def compile_program(program: str, topology: str, num_replicas: int = 1) -> Compi
         num_replicas: Number of replicas, at most the cores of the topology.
 
     Raises:
+        InputError: jax or libtpu is not installed.
         OutOfMemoryError: It does not fit the chip's memory.
         UnsupportedOperationError: The compiler refuses it.
     """
@@ -89,11 +90,15 @@ def compile_program(program: str, topology: str, num_replicas: int = 1) -> Compi
     # The lock is for those who share a TPU; two processes only share the compiler.
     os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    from jax._src.interpreters import mlir
-    from jax._src.lib.mlir import ir
-    from jax.errors import JaxRuntimeError
-    from jax.experimental import topologies
-    from jaxlib import xla_client
+    try:
+        import libtpu  # noqa: F401  (JAX looks for it only when it is too late for a sentence)
+        from jax._src.interpreters import mlir
+        from jax._src.lib.mlir import ir
+        from jax.errors import JaxRuntimeError
+        from jax.experimental import topologies
+        from jaxlib import xla_client
+    except ImportError as error:
+        raise InputError(f"the TPU compiler is missing ({error}); pip install 'albert_tf[tpu-compile]'") from error
 
     devices = topologies.get_topology_desc(topology_name=topology, platform="tpu").devices[:num_replicas]
     options = xla_client.CompileOptions()

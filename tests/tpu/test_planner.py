@@ -1,13 +1,14 @@
 """The search for the largest batch, and what a plan says."""
 
 import json
+import sys
 
 import pytest
 
 from albert_tf.errors import InputError
 from albert_tf.tpu import planner
 from albert_tf.tpu.chips import TPUS, find_tpu
-from albert_tf.tpu.compiler import OutOfMemoryError
+from albert_tf.tpu.compiler import OutOfMemoryError, compile_program
 from albert_tf.tpu.planner import CompiledSteps, Figures, find_largest_batch, format_table, make_plan, write_plan
 
 FIGURES = Figures(temporary_bytes=10, argument_bytes=5, bytes_accessed=819e9, flops=2 * 197e12, compile_seconds=1.5)
@@ -100,3 +101,9 @@ def test_tpus_are_found_by_name():
     assert find_tpu("v5e") is TPUS["v5e-1"]
     with pytest.raises(InputError, match="--tpu=v9 is unknown; it must be one of v5e, v2-8"):
         find_tpu("v9")
+
+
+def test_missing_compiler_costs_one_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "libtpu", None)
+    with pytest.raises(InputError, match=r"the TPU compiler is missing .*albert_tf\[tpu-compile\]"):
+        compile_program("module {}", "v5e:2x2")
