@@ -19,9 +19,6 @@ FLAGS = flags.FLAGS
 # The flags defined below belong to the script that asks for them, so that its --help shows them.
 flags.disclaim_key_flags()
 
-# The batch size that a script's default learning rate belongs to, for --scale_learning_rate.
-_reference_batch_size = {}
-
 
 def define_distribution_flags() -> None:
     """Defines where to run."""
@@ -102,7 +99,6 @@ def define_training_flags(**defaults) -> None:
         "peak_tflops", None, "Peak of one replica in 1e12 operations a second, to show what share of it is used.", 0.0
     )
     flags.DEFINE_integer("random_seed", 12345, "Seed of weights, order, masks and dropout.", lower_bound=0)
-    _reference_batch_size["train_batch_size"] = batch_size
 
 
 def train_options(evaluates_first: bool) -> TrainOptions:
@@ -156,7 +152,7 @@ def make_schedule(num_train_steps: int, warmup_flag: str, steps_flag: str) -> Le
         )
     learning_rate = FLAGS.learning_rate
     if FLAGS.scale_learning_rate == "sqrt":
-        learning_rate *= (FLAGS.train_batch_size / _reference_batch_size["train_batch_size"]) ** 0.5
+        learning_rate *= (FLAGS.train_batch_size / FLAGS["train_batch_size"].default) ** 0.5
     return LearningRateSchedule(learning_rate, num_train_steps, num_warmup_steps, FLAGS.poly_power, FLAGS.schedule)
 
 

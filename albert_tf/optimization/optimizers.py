@@ -116,6 +116,9 @@ class AdamW(tf.Module):
             gradients: By name of variable, added up over all replicas already; other variables stay as they are.
             step: Scalar int, 0 for the first.
             loss: Scalar float32, the same on all replicas.
+
+        Returns:
+            What the step did, the same on all replicas.
         """
         norm = tf.linalg.global_norm(list(gradients.values()))
         is_finite = tf.math.is_finite(norm) & tf.math.is_finite(loss)
