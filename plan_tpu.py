@@ -16,6 +16,7 @@ from absl import flags
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.modeling.flash_attention import ATTENTION_CHOICES
 from albert_tf.modeling.rematerialization import REMATERIALIZATION_CHOICES
 from albert_tf.optimization.optimizers import OPTIMIZERS
 from albert_tf.pretraining_data.masking import default_max_predictions
@@ -34,6 +35,7 @@ flags.DEFINE_integer("max_seq_length", 512, "Length of the examples.", 8)
 flags.DEFINE_integer("max_predictions_per_seq", None, "Most masked pieces; by default 15% of the length.", 1)
 flags.DEFINE_enum("optimizer", "lamb", sorted(OPTIMIZERS), "Optimizer.")
 flags.DEFINE_enum("remat", "none", REMATERIALIZATION_CHOICES, "What is computed again rather than kept.")
+flags.DEFINE_enum("attention", "auto", ATTENTION_CHOICES, "How attention is computed; auto: flash, from v4 on.")
 flags.DEFINE_bool("use_bfloat16", True, "Compute matrix products in bfloat16.")
 flags.DEFINE_integer("target_batch_size", 4096, "Global batch to reach by gradient accumulation.", 1)
 flags.DEFINE_integer("num_train_steps", 125000, "Steps of the recipe, for its time.", 1)
@@ -65,7 +67,9 @@ def main():
             FLAGS.optimizer,
             "mixed_bfloat16" if FLAGS.use_bfloat16 else "float32",
             FLAGS.remat,
+            FLAGS.attention,
             num_replicas=tpu.num_replicas,
+            runs_pallas_kernels=tpu.runs_pallas_kernels,
         )
         return steps.figures(program, tpu)
 

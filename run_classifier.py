@@ -132,7 +132,7 @@ def main():
     tf.keras.utils.set_random_seed(FLAGS.random_seed)
     with strategy.scope():
         model = AlbertForSequenceClassification(
-            config, len(labels), remat=FLAGS.remat, dtype=training_flags.dtype_policy()
+            config, len(labels), remat=FLAGS.remat, attention=FLAGS.attention, dtype=training_flags.dtype_policy()
         )
     task = classification.ClassificationTask()
     command = TrainingCommand(strategy, task, model, config, tokenizer, "fine-tuning loss")

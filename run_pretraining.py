@@ -152,7 +152,9 @@ def main():
 
     tf.keras.utils.set_random_seed(FLAGS.random_seed)
     with strategy.scope():
-        model = AlbertForPreTraining(config, remat=FLAGS.remat, dtype=training_flags.dtype_policy())
+        model = AlbertForPreTraining(
+            config, remat=FLAGS.remat, attention=FLAGS.attention, dtype=training_flags.dtype_policy()
+        )
     task = PretrainingTask(last.has_pairs)
     command = TrainingCommand(strategy, task, model, config, last.tokenizer, "pre-training loss", FLAGS.max_eval_steps)
     with naming_damaged_shards([path for shards in data for path in [*shards.train_paths, *shards.held_out_paths]]):

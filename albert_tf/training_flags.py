@@ -6,6 +6,7 @@ import tensorflow as tf
 from absl import flags
 
 from albert_tf.errors import InputError
+from albert_tf.modeling.flash_attention import ATTENTION_CHOICES
 from albert_tf.modeling.rematerialization import REMATERIALIZATION_CHOICES
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
 from albert_tf.optimization.optimizers import OPTIMIZERS
@@ -30,6 +31,12 @@ def define_distribution_flags() -> None:
     define_original_flags("master", "num_tpu_cores")
     flags.DEFINE_integer("num_cpu_replicas", 1, "Number of CPU replicas, where there is no TPU or GPU.", lower_bound=1)
     flags.DEFINE_bool("use_bfloat16", False, "Compute matrix products in bfloat16; variables stay float32.")
+    flags.DEFINE_enum(
+        "attention",
+        "auto",
+        ATTENTION_CHOICES,
+        "How attention is computed: plain operations, flash kernels (with jax installed), or what suits the device.",
+    )
     flags.DEFINE_enum(
         "remat", "none", REMATERIALIZATION_CHOICES, "What to compute again in the backward pass, to save memory."
     )

@@ -3,7 +3,9 @@
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, LayerNorm, Linear, dropout, split_dropout_seed
+from albert_tf.modeling.dropout import dropout, split_dropout_seed
+from albert_tf.modeling.flash_attention import COLUMNS_TOGETHER, flash_attention, uses_flash_attention
+from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, LayerNorm, Linear
 from albert_tf.modeling.rematerialization import rematerialize
 
 
@@ -12,14 +14,15 @@ class SelfAttention(AlbertLayer):
 
     Args:
         config: Hyper-parameters.
+        attention: How probabilities are computed: "plain", "flash", or "auto"; see `flash_attention`.
         rematerializes: Whether the backward pass computes the attention probabilities again rather than keep them.
     """
 
-    def __init__(self, config: AlbertConfig, rematerializes: bool = False, **kwargs):
+    def __init__(self, config: AlbertConfig, attention: str = "auto", rematerializes: bool = False, **kwargs):
         super().__init__(**kwargs)
+        self._attention = attention
         self._rematerializes = rematerializes
-        hidden_size = config.hidden_size
-        self.num_heads = config.num_attention_heads
+        self.hidden_size = hidden_size = config.hidden_size
         self.head_size = hidden_size // config.num_attention_heads
         self.attention_probs_dropout_prob = config.attention_probs_dropout_prob
         self.hidden_dropout_prob = config.hidden_dropout_prob
@@ -55,29 +58,58 @@ class SelfAttention(AlbertLayer):
         """
         parameters = self.parameters() if parameters is None else parameters
         probs_seed, output_seed = split_dropout_seed(dropout_seed, 2)
-        # Every position is seen, but only what is read later has to look.
-        reading = hidden_states
-        if output_positions is not None:
-            reading = tf.gather(hidden_states, output_positions, batch_dims=1)
-        query = self._split_heads(self.query(reading, parameters["query"]))
-        key = self._split_heads(self.key(hidden_states, parameters["key"]))
-        value = self._split_heads(self.value(hidden_states, parameters["value"]))
-        attend = rematerialize(self._attend) if self._rematerializes else self._attend
-        context = attend(query, key, value, attention_bias, [] if probs_seed is None else [probs_seed])
-        output = self.output_dense(tf.reshape(context, tf.shape(reading)), parameters["output_dense"])
+        uses_flash = uses_flash_attention(self._attention, self.hidden_size, self.head_size, hidden_states.shape[1])
+        columns_together = COLUMNS_TOGETHER if uses_flash else self.hidden_size
+        if output_positions is None:
+            reading = hidden_states
+            projections = [self._project(hidden_states, parameters, ["query", "key", "value"], columns_together)]
+        else:
+            # Every position is seen, but only what is read later has to look.
+            # A product, because a gather's gradient is a scatter, which is slow on a TPU.
+            selection = tf.one_hot(output_positions, hidden_states.shape[1], dtype=self.compute_dtype)
+            reading = tf.matmul(selection, hidden_states)
+            projections = [
+                self._project(reading, parameters, ["query"], columns_together),
+                self._project(hidden_states, parameters, ["key", "value"], columns_together),
+            ]
+        if uses_flash:
+            context = flash_attention(
+                projections, attention_bias[:, 0], probs_seed, self.head_size, self.attention_probs_dropout_prob
+            )
+        else:
+            attend = rematerialize(self._attend) if self._rematerializes else self._attend
+            context = attend(projections, attention_bias, [] if probs_seed is None else [probs_seed])
+        output = self.output_dense(context, parameters["output_dense"])
         output = reading + dropout(output, self.hidden_dropout_prob, output_seed)
         return self.layer_norm(output, parameters["layer_norm"])
 
-    def _attend(self, query, key, value, attention_bias, seeds):
+    def _project(self, states, parameters, names, columns_together):
+        """Returns several projections by one matrix product: so many columns of each in turn."""
+
+        def merge(part):
+            values = [parameters[name][part] for name in names]
+            split = [tf.reshape(value, [*value.shape[:-1], -1, columns_together]) for value in values]
+            return tf.reshape(tf.stack(split, axis=-2), [*values[0].shape[:-1], len(names) * self.hidden_size])
+
+        return self.query(states, {part: merge(part) for part in ("kernel", "bias")})
+
+    def _attend(self, projections, attention_bias, seeds):
+        """Returns the mean of the values that each head's queries see, [B, R, H]."""
+        query, key, value = (
+            self._split_heads(states)
+            for projection in projections
+            for states in tf.split(projection, projection.shape[-1] // self.hidden_size, axis=-1)
+        )
         scores = tf.einsum("bsnd,btnd->bnst", query, key)
         scores = tf.cast(scores, tf.float32) * self.head_size**-0.5 + attention_bias
         probs = tf.cast(tf.nn.softmax(scores), self.compute_dtype)
         probs = dropout(probs, self.attention_probs_dropout_prob, *(seeds or [None]))
-        return tf.einsum("bnst,btnd->bsnd", probs, value)
+        context = tf.einsum("bnst,btnd->bsnd", probs, value)
+        return tf.reshape(context, [*tf.unstack(tf.shape(context))[:2], self.hidden_size])
 
     def _split_heads(self, states):
         batch_size, length = tf.unstack(tf.shape(states))[:2]
-        return tf.reshape(states, [batch_size, length, self.num_heads, self.head_size])
+        return tf.reshape(states, [batch_size, length, -1, self.head_size])
 
 
 class FeedForward(AlbertLayer):

@@ -3,7 +3,8 @@
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling.layers import AlbertLayer, LayerNorm, dropout
+from albert_tf.modeling.dropout import dropout
+from albert_tf.modeling.layers import AlbertLayer, LayerNorm
 
 
 class AlbertEmbeddings(AlbertLayer):

@@ -6,8 +6,10 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.attention import FeedForward, SelfAttention
+from albert_tf.modeling.dropout import split_dropout_seed
 from albert_tf.modeling.embeddings import AlbertEmbeddings
-from albert_tf.modeling.layers import Linear, split_dropout_seed
+from albert_tf.modeling.flash_attention import ATTENTION_CHOICES
+from albert_tf.modeling.layers import Linear
 from albert_tf.modeling.rematerialization import REMATERIALIZATION_CHOICES, rematerialize
 
 # What every model reads of a batch, which may hold labels and more.
@@ -24,17 +26,20 @@ class AlbertEncoder(tf.keras.Model):
         config: Hyper-parameters.
         remat: What the backward pass computes again rather than keep: "none", the "attention" probabilities, or every
             "block". Results are the same.
+        attention: "plain" operations, "flash" kernels (see `flash_attention`), or "auto": the kernels on a TPU.
         **kwargs: Of `tf.keras.Model`; `dtype="mixed_bfloat16"` computes in bfloat16 with float32 variables.
 
     Raises:
-        ValueError: There is no such `remat`.
+        ValueError: There is no such `remat` or `attention`.
     """
 
-    def __init__(self, config: AlbertConfig, remat: str = "none", **kwargs):
+    def __init__(self, config: AlbertConfig, remat: str = "none", attention: str = "auto", **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.built = True
         if remat not in REMATERIALIZATION_CHOICES:
             raise ValueError(f"remat must be one of {', '.join(REMATERIALIZATION_CHOICES)}. Received: {remat}")
+        if attention not in ATTENTION_CHOICES:
+            raise ValueError(f"attention must be one of {', '.join(ATTENTION_CHOICES)}. Received: {attention}")
         self._remat = remat
         policy = kwargs.get("dtype")
         self.config = config
@@ -49,7 +54,7 @@ class AlbertEncoder(tf.keras.Model):
         num_feed_forward = config.num_hidden_groups if config.sharing in ("all", "ffn") else config.num_hidden_layers
         inner = config.inner_group_num
         self.attention_layers = [
-            SelfAttention(config, remat == "attention", dtype=policy) for _ in range(num_attention * inner)
+            SelfAttention(config, attention, remat == "attention", dtype=policy) for _ in range(num_attention * inner)
         ]
         self.feed_forward_layers = [FeedForward(config, dtype=policy) for _ in range(num_feed_forward * inner)]
         self.pooler = Linear(config.hidden_size, config.hidden_size, config.initializer_range, dtype=policy)

@@ -7,10 +7,12 @@ float32: LayerNorm, softmax and the logits.
 
 import tensorflow as tf
 
+from albert_tf.modeling.gelu import gelu
+
 ACTIVATIONS = {
     # The original's "gelu" is the tanh approximation, which Hugging Face calls "gelu_new" (original modeling.py).
-    "gelu": lambda inputs: tf.nn.gelu(inputs, approximate=True),
-    "gelu_new": lambda inputs: tf.nn.gelu(inputs, approximate=True),
+    "gelu": gelu,
+    "gelu_new": gelu,
     "relu": tf.nn.relu,
     "tanh": tf.nn.tanh,
     "linear": tf.identity,
@@ -80,28 +82,38 @@ class LayerNorm(AlbertLayer):
 
     def call(self, inputs, parameters=None):
         parameters = self.parameters() if parameters is None else parameters
-        inputs = tf.cast(inputs, tf.float32)
-        mean, variance = tf.nn.moments(inputs, axes=[-1], keepdims=True)
-        normalized = (inputs - mean) * tf.math.rsqrt(variance + self.epsilon)
-        return tf.cast(normalized * parameters["gamma"] + parameters["beta"], self.compute_dtype)
+        return _normalize(inputs, parameters["gamma"], parameters["beta"], self.epsilon, self.compute_dtype)
 
 
-def dropout(inputs: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
-    """Drops elements and scales the rest up; the same seed always drops the same ones.
+def _normalize(inputs, gamma, beta, epsilon, dtype):
+    """Returns (inputs - mean) / sqrt(variance + epsilon) gamma + beta; keeps the input and two numbers a row."""
 
-    Args:
-        inputs: Any float tensor.
-        rate: Share that is dropped.
-        seed: int32 [2]; None outside training, when nothing is dropped.
-    """
-    if seed is None or not rate:
-        return inputs
-    return tf.nn.experimental.stateless_dropout(inputs, rate, seed)
+    @tf.custom_gradient
+    def apply(inputs, gamma, beta):
+        values = tf.cast(inputs, tf.float32)
+        mean = tf.reduce_mean(values, axis=-1, keepdims=True)
+        variance = tf.reduce_mean(tf.math.squared_difference(values, mean), axis=-1, keepdims=True)
+        inverse_deviation = tf.math.rsqrt(variance + epsilon)
+        outputs = (values - mean) * inverse_deviation * gamma + beta
 
+        def gradient(upstream):
+            # Ba et al. 2016, "Layer Normalization", differentiated by hand.
+            normalized = (tf.cast(inputs, tf.float32) - mean) * inverse_deviation
+            upstream = tf.cast(upstream, tf.float32)
+            scaled = upstream * gamma
+            mean_scaled = tf.reduce_mean(scaled, axis=-1, keepdims=True)
+            mean_product = tf.reduce_mean(scaled * normalized, axis=-1, keepdims=True)
+            inputs_gradient = inverse_deviation * (scaled - mean_scaled - normalized * mean_product)
+            rows = list(range(len(upstream.shape) - 1))
+            return (
+                tf.cast(inputs_gradient, inputs.dtype),
+                tf.reduce_sum(upstream * normalized, axis=rows),
+                tf.reduce_sum(upstream, axis=rows),
+            )
 
-def split_dropout_seed(seed: tf.Tensor | None, count: int) -> list[tf.Tensor | None]:
-    """Returns `count` seeds, each int32 [2] and different from the others, or Nones for None."""
-    return [None] * count if seed is None else tf.unstack(tf.random.split(seed, count))
+        return tf.cast(outputs, dtype), gradient
+
+    return apply(inputs, gamma, beta)
 
 
 def named_variables(layer: tf.keras.layers.Layer) -> dict[str, tf.Variable]:

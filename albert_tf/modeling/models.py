@@ -3,9 +3,9 @@
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.modeling.dropout import split_dropout_seed
 from albert_tf.modeling.encoder import ENCODER_INPUTS, AlbertEncoder, resolve_dropout_seed
 from albert_tf.modeling.heads import MaskedLMHead, OutputHead
-from albert_tf.modeling.layers import split_dropout_seed
 
 
 class AlbertForPreTraining(tf.keras.Model):
@@ -14,14 +14,15 @@ class AlbertForPreTraining(tf.keras.Model):
     Args:
         config: Hyper-parameters.
         remat: As for `AlbertEncoder`.
+        attention: As for `AlbertEncoder`.
         **kwargs: Of `tf.keras.Model`, as for `AlbertEncoder`.
     """
 
-    def __init__(self, config: AlbertConfig, remat: str = "none", **kwargs):
+    def __init__(self, config: AlbertConfig, remat: str = "none", attention: str = "auto", **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.built = True
         policy = kwargs.get("dtype")
-        self.encoder = AlbertEncoder(config, remat, dtype=policy)
+        self.encoder = AlbertEncoder(config, remat, attention, dtype=policy)
         self.masked_lm_head = MaskedLMHead(config, dtype=policy)
         self.sentence_order_head = OutputHead(config, 2, 0.0, dtype=policy)
 
@@ -79,11 +80,11 @@ class AlbertForPreTraining(tf.keras.Model):
 class _AlbertWithOutputHead(tf.keras.Model):
     """The encoder and one `OutputHead`, for fine-tuning."""
 
-    def __init__(self, config: AlbertConfig, output_size: int, remat: str = "none", **kwargs):
+    def __init__(self, config: AlbertConfig, output_size: int, remat: str = "none", attention: str = "auto", **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.built = True
         policy = kwargs.get("dtype")
-        self.encoder = AlbertEncoder(config, remat, dtype=policy)
+        self.encoder = AlbertEncoder(config, remat, attention, dtype=policy)
         self.head = OutputHead(config, output_size, config.classifier_dropout_prob, dtype=policy)
 
     def _logits(self, inputs, output_name, training, dropout_seed):

@@ -9,6 +9,8 @@ import collections.abc
 
 import tensorflow as tf
 
+from albert_tf.modeling.target import is_compiled_for_tpu
+
 REMATERIALIZATION_CHOICES = ("none", "attention", "block")
 
 
@@ -43,16 +45,10 @@ def rematerialize(function: collections.abc.Callable) -> collections.abc.Callabl
 
 def _barrier(tensors):
     """Returns the same tensors, of which the compiler takes none for what it was before."""
-    if _is_compiled_by_xla():
+    if is_compiled_for_tpu():
         from tensorflow.compiler.tf2xla.python.xla import optimization_barrier
 
         return optimization_barrier(*tensors)
     *values, upstream = tensors
     with tf.control_dependencies([upstream]):
         return [*(tf.identity(value) for value in values), upstream]
-
-
-def _is_compiled_by_xla():
-    """Returns whether the step is being traced for XLA: TensorFlow's own runtime doesn't know the barrier."""
-    strategy = tf.distribute.get_strategy()
-    return isinstance(strategy, tf.distribute.TPUStrategy) or getattr(strategy, "is_compiled_by_xla", False)

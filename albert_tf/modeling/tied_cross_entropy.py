@@ -34,12 +34,18 @@ def tied_cross_entropy(
 
         def compute(chunk_states, chunk_labels, chunk_weights):
             logits = tf.cast(tf.matmul(chunk_states, cast_table, transpose_b=True), tf.float32) + bias
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(chunk_labels, logits)
-            is_right = tf.equal(tf.argmax(logits, axis=-1, output_type=tf.int32), chunk_labels)
+            is_label = tf.equal(tf.range(logits.shape[-1])[None], chunk_labels[:, None])
+            # Softmax by hand, so that few operations remain, which compilers fuse into two passes over the logits.
+            largest = tf.reduce_max(logits, axis=-1, keepdims=True)
+            exponentials = tf.exp(logits - largest)
+            total = tf.reduce_sum(exponentials, axis=-1, keepdims=True)
+            of_label = tf.reduce_sum(tf.where(is_label, logits, 0.0), axis=-1, keepdims=True)
+            losses = (largest + tf.math.log(total) - of_label)[:, 0]
+            is_right = tf.equal(of_label, largest)[:, 0]
             loss = tf.reduce_sum(losses * chunk_weights)
             right = tf.reduce_sum(tf.cast(is_right, tf.float32) * chunk_weights)
-            one_hot = tf.one_hot(chunk_labels, logits.shape[-1])
-            logit_gradient = (tf.nn.softmax(logits) - one_hot) * chunk_weights[:, None]
+            scale = chunk_weights[:, None]
+            logit_gradient = exponentials * (scale / total) - tf.where(is_label, scale, 0.0)
             cast_gradient = tf.cast(logit_gradient, states.dtype)
             return (
                 loss,

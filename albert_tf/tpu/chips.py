@@ -16,6 +16,8 @@ class Tpu:
         memory_bytes: Memory of one replica.
         peak_flops: bfloat16 operations a second of one replica.
         bandwidth: Bytes a second between one replica and its memory.
+        runs_pallas_kernels: Whether the compiler takes the kernels of `modeling.flash_attention_kernel` for it. Before
+            v4 it knows no product of bfloat16 in them.
     """
 
     name: str
@@ -24,6 +26,7 @@ class Tpu:
     memory_bytes: int
     peak_flops: float
     bandwidth: float
+    runs_pallas_kernels: bool = True
 
 
 _GIB = 2**30
@@ -32,8 +35,8 @@ _GIB = 2**30
 TPUS = {
     tpu.name: tpu
     for tpu in (
-        Tpu("v2-8", "v2:2x2", 8, 8 * _GIB, 22.5e12, 350e9),
-        Tpu("v3-8", "v3:2x2", 8, 16 * _GIB, 61.5e12, 450e9),
+        Tpu("v2-8", "v2:2x2", 8, 8 * _GIB, 22.5e12, 350e9, False),
+        Tpu("v3-8", "v3:2x2", 8, 16 * _GIB, 61.5e12, 450e9, False),
         Tpu("v4-8", "v4:2x2x1", 4, 32 * _GIB, 275e12, 1228e9),
         Tpu("v5e-1", "v5e:2x2", 1, 16 * _GIB, 197e12, 819e9),
         Tpu("v5e-8", "v5e:2x4", 8, 16 * _GIB, 197e12, 819e9),

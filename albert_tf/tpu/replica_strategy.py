@@ -13,15 +13,14 @@ class ReplicaStrategy(tf.distribute.Strategy):
 
     Args:
         num_replicas: How many replicas there would be.
-
-    Attributes:
-        is_compiled_by_xla: Tells the model that XLA's own operations may be used, as under TPUStrategy.
+        runs_pallas_kernels: Whether it stands for a TPU that takes Pallas kernels; see `modeling.target`.
     """
 
-    is_compiled_by_xla = True
+    is_compiled_for_tpu = True
 
-    def __init__(self, num_replicas: int):
+    def __init__(self, num_replicas: int, runs_pallas_kernels: bool = True):
         super().__init__(_ReplicaExtended(self, num_replicas))
+        self.runs_pallas_kernels = runs_pallas_kernels
 
 
 class _ReplicaExtended(OneDeviceExtended):

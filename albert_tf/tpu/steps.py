@@ -25,8 +25,10 @@ def lower_step(
     optimizer: str = "lamb",
     dtype: str = "mixed_bfloat16",
     remat: str = "none",
+    attention: str = "auto",
     gradient_accumulation_steps: int = 1,
     num_replicas: int = 1,
+    runs_pallas_kernels: bool = True,
 ) -> str:
     """Returns one training step of one replica, with optimizer and gradient all-reduce, as StableHLO text.
 
@@ -39,15 +41,17 @@ def lower_step(
         optimizer: "lamb" or "adamw".
         dtype: Keras dtype policy.
         remat: As for `AlbertEncoder`.
+        attention: As for `AlbertEncoder`.
         gradient_accumulation_steps: Parts that the batch is computed in.
         num_replicas: How many replicas add their gradients up.
+        runs_pallas_kernels: Whether the TPU does; see `ReplicaStrategy`.
     """
-    strategy = ReplicaStrategy(num_replicas)
+    strategy = ReplicaStrategy(num_replicas, runs_pallas_kernels)
     with strategy.scope():
         if task == "pretrain":
-            model = AlbertForPreTraining(config, remat=remat, dtype=dtype)
+            model = AlbertForPreTraining(config, remat=remat, attention=attention, dtype=dtype)
         else:
-            model = AlbertForSequenceClassification(config, _NUM_LABELS, remat=remat, dtype=dtype)
+            model = AlbertForSequenceClassification(config, _NUM_LABELS, remat=remat, attention=attention, dtype=dtype)
         made_optimizer = make_optimizer(optimizer, named_variables(model), LearningRateSchedule(1e-3, 1000, 10))
     learnt = PretrainingTask() if task == "pretrain" else ClassificationTask()
     state = TrainState.create(strategy, learnt, model, made_optimizer)

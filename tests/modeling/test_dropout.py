@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.modeling import AlbertForPreTraining, AlbertForSequenceClassification
-from albert_tf.modeling.layers import dropout, split_dropout_seed
+from albert_tf.modeling import AlbertForPreTraining, AlbertForSequenceClassification, attention, embeddings, heads
+from albert_tf.modeling.dropout import dropout, random_bits, split_dropout_seed
 
 PROBABILITIES = ["hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob"]
 NO_DROPOUT = dict.fromkeys(PROBABILITIES, 0.0)
@@ -82,6 +82,52 @@ def test_dropout_zeroes_its_share_and_scales_the_rest_up(rate):
     assert abs((size - kept.size) / size - rate) < five_deviations
 
 
+def test_factor_is_exact_in_bfloat16():
+    dropped = dropout(tf.ones([1000], tf.bfloat16) * 0.9, 0.1, tf.constant([1, 2])).numpy()
+    assert set(dropped.astype(np.float32)) == {0.0, 1.0}
+
+
+def _reference_bits(seed, shape):
+    """The hash of `random_bits`, in NumPy, of the elements' numbers in order."""
+    first, second = (np.uint32(value % 2**32) for value in seed)
+    bits = np.arange(np.prod(shape), dtype=np.uint32) + first
+    bits = (bits ^ (bits >> np.uint32(16))) * np.uint32(0x7FEB352D)
+    bits ^= second
+    bits = (bits ^ (bits >> np.uint32(15))) * np.uint32(0x846CA68B)
+    return (bits ^ (bits >> np.uint32(16))).reshape(shape)
+
+
+@pytest.mark.parametrize("shape", [[7], [2, 3], [2, 3, 4, 5]])
+@pytest.mark.parametrize("seed", [[0, 0], [-5, 2**31 - 1]])
+def test_random_bits_follow_from_the_seed_and_the_number_of_an_element(seed, shape):
+    np.testing.assert_array_equal(random_bits(tf.constant(seed), shape), _reference_bits(seed, shape))
+
+
+def test_random_bits_look_random():
+    seeds = split_dropout_seed(tf.constant([1, 2]), 8)
+    # Each bit is set half the time, and tells nothing of another bit, of the bits beside and below, or of another seed.
+    bits = np.stack([(random_bits(seed, [128, 128]).numpy()[..., None] >> np.arange(32)) & 1 for seed in seeds])
+    signs = 2.0 * bits.astype(np.float64) - 1.0
+    five_deviations = 5 / np.sqrt(signs[0, ..., 0].size)
+    assert np.abs(signs.mean(axis=(1, 2))).max() < five_deviations
+    pairs = {
+        "right": signs[:, :, :-1] * signs[:, :, 1:],
+        "below": signs[:, :-1] * signs[:, 1:],
+        "other seed": signs[:-1] * signs[1:],
+        "next bit": signs[..., :-1] * signs[..., 1:],
+    }
+    for name, products in pairs.items():
+        assert np.abs(products.mean(axis=(1, 2))).max() < five_deviations, name
+
+
+def test_dropped_elements_are_spread_evenly():
+    dropped = dropout(tf.ones([512, 512]), 0.1, tf.constant([3, 4])).numpy() == 0
+    for axis in (0, 1):
+        deviations = (dropped.sum(axis=axis) - 51.2) / np.sqrt(512 * 0.1 * 0.9)
+        assert np.abs(deviations).max() < 5
+        assert 0.8 < deviations.std() < 1.2
+
+
 def test_every_dropout_has_a_seed_of_its_own():
     seeds = split_dropout_seed(tf.constant([1, 2]), 50)
     assert len({tuple(seed.numpy()) for seed in seeds}) == 50
@@ -95,7 +141,8 @@ def test_no_two_dropouts_of_a_call_share_a_seed(tiny_config, batch, monkeypatch)
         seeds.append(tuple(seed.numpy()))
         return inputs
 
-    monkeypatch.setattr(tf.nn.experimental, "stateless_dropout", recording)
+    for module in (attention, embeddings, heads):
+        monkeypatch.setattr(module, "dropout", recording)
     config = tiny_config.replace(**dict.fromkeys(PROBABILITIES, 0.1), num_hidden_layers=3)
     AlbertForSequenceClassification(config, 3)(batch, training=True, dropout_seed=tf.constant([1, 2]))
     # After the embeddings and before the head; on the probabilities and after either sub-layer of each layer.

@@ -54,11 +54,41 @@ def test_replicas_add_their_gradients_up():
 
 
 def test_rematerialization_takes_less_memory_and_more_operations():
-    steps = {remat: compiled(SMALL, "pretrain", 256, 128, 20, remat=remat) for remat in ("none", "attention", "block")}
+    steps = {
+        remat: compiled(SMALL, "pretrain", 256, 128, 20, remat=remat, attention="plain")
+        for remat in ("none", "attention", "block")
+    }
     temporary = {remat: step.temporary_bytes for remat, step in steps.items()}
     assert temporary["block"] < 0.6 * temporary["none"]
     assert temporary["attention"] < 0.9 * temporary["none"]
     assert steps["none"].flops < steps["attention"].flops < steps["block"].flops
+
+
+def test_flash_attention_takes_less_memory_and_fewer_bytes():
+    flash, plain = (compiled(SMALL, "pretrain", 256, 128, 20, attention=attention) for attention in ("flash", "plain"))
+    assert "tpu_custom_call" in flash.text and "tpu_custom_call" not in plain.text
+    assert flash.temporary_bytes < 0.8 * plain.temporary_bytes
+    assert flash.bytes_accessed < 0.7 * plain.bytes_accessed
+
+
+@pytest.mark.parametrize("topology", ["v4:2x2x1", "v5p:2x2x1", "v6e:2x2"])
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+def test_flash_attention_compiles_for_every_tpu_from_v4_on(topology, dtype):
+    config = SMALL.replace(num_hidden_layers=1, max_position_embeddings=512, attention_probs_dropout_prob=0.1)
+    assert "tpu_custom_call" in compiled(config, "pretrain", 8, 512, 76, topology=topology, dtype=dtype).text
+
+
+@pytest.mark.parametrize("topology", ["v2:2x2", "v3:2x2"])
+def test_older_tpus_take_plain_attention(topology):
+    step = compiled(SMALL, "pretrain", 8, 128, 20, topology=topology, runs_pallas_kernels=False)
+    assert "tpu_custom_call" not in step.text
+
+
+def test_dropout_keeps_no_masks():
+    dropping = SMALL.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+    without, with_dropout = (compiled(config, "pretrain", 256, 128, 20) for config in (SMALL, dropping))
+    assert with_dropout.temporary_bytes < 1.05 * without.temporary_bytes
+    assert with_dropout.bytes_accessed < 1.15 * without.bytes_accessed
 
 
 def test_logits_are_never_held_all_at_once():

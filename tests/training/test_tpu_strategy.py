@@ -36,6 +36,11 @@ def named(nodes, *names):
     return [node for node in nodes if node.op in names]
 
 
+def dropouts(nodes):
+    """Returns the comparisons of random bits with a threshold."""
+    return [node for node in named(nodes, "GreaterEqual") if node.attr["T"].type == tf.uint32.as_datatype_enum]
+
+
 def assert_runs_on_every_core(nodes):
     (metadata,) = named(nodes, "TPUReplicateMetadata")
     assert metadata.attr["num_replicas"].i == NUM_CORES
@@ -71,7 +76,7 @@ def test_step_is_one_program_on_every_core(optimizer, dtype):
     assert len(of_floats) == 3 * num_variables, "each variable and its two moments"
     assert len(assignments) == len(of_floats) + 1, "the last skipped step"
     assert len(named(nodes, "AssignAddVariableOp")) == 3, "the metrics, the skipped steps, and on the host the step"
-    assert len(named(nodes, "StatelessRandomUniformV2")) == NUM_DROPOUTS
+    assert len(dropouts(nodes)) == NUM_DROPOUTS
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
@@ -95,8 +100,9 @@ def test_accumulation_is_a_loop_inside_the_program():
     # One loop more than that over the steps, whose body is the model once, whatever the number of parts.
     loops = "While", "StatelessWhile"
     assert (len(named(at_once, *loops)), len(named(in_parts, *loops))) == (1, 2)
-    for products in ("MatMul", "BatchMatMulV2", "Einsum", "StatelessRandomUniformV2"):
+    for products in ("MatMul", "BatchMatMulV2", "Einsum"):
         assert len(named(in_parts, products)) == len(named(at_once, products))
+    assert len(dropouts(in_parts)) == len(dropouts(at_once))
     assert_reduced_over_all_cores(
         in_parts, num_variables + 2 + 1 + 1, "cores exchange as often as without parts, not once for each part"
     )
@@ -130,6 +136,26 @@ def test_rematerialized_parts_pass_a_barrier(remat):
 
 
 @pytest.mark.usefixtures("graph")
+@pytest.mark.parametrize(
+    ("embedding_feature", "attention", "num_kernels"),
+    [("UNSUPPORTED", "auto", 4), ("V2", "auto", 4), ("V1", "auto", 0), ("V2", "plain", 0)],
+)
+def test_flash_kernels_are_part_of_the_program_where_the_tpu_takes_them(embedding_feature, attention, num_kernels):
+    pytest.importorskip("jax")
+    strategy = make_tpu_strategy(embedding_feature)
+    config = WITH_DROPOUT.replace(hidden_size=128, num_hidden_layers=2)
+    with strategy.scope():
+        model = AlbertForPreTraining(config, attention=attention, dtype="mixed_bfloat16")
+        optimizer = make_optimizer("adamw", named_variables(model), SCHEDULE)
+    nodes = trace_training(TrainState.create(strategy, PretrainingTask(), model, optimizer), make_examples(2))
+    assert_runs_on_every_core(nodes)
+    kernels = named(nodes, "XlaCallModule")
+    assert len(kernels) == num_kernels, "forward and backward of each block"
+    for kernel in kernels:
+        assert list(kernel.attr["platforms"].list.s) == [b"TPU"]
+
+
+@pytest.mark.usefixtures("graph")
 def test_frozen_variables_are_neither_exchanged_nor_assigned():
     strategy = make_tpu_strategy()
     with strategy.scope():
@@ -154,7 +180,8 @@ def test_evaluation_exchanges_metrics_alone_and_changes_no_weights():
     nodes = operations(eval_step.get_concrete_function(batch).graph)
     assert_runs_on_every_core(nodes)
     assert_reduced_over_all_cores(nodes, 1, "all metrics in one")
-    assert not named(nodes, "AssignVariableOp", "StatelessRandomUniformV2")
+    assert not named(nodes, "AssignVariableOp")
+    assert not dropouts(nodes)
     assert len(named(nodes, "AssignAddVariableOp")) == 1
 
 

@@ -5,6 +5,7 @@ from unittest import mock
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf.tpu import topology_pb2
 from tensorflow.python.tpu import topology as tpu_topology
 from tensorflow.python.tpu import tpu_system_metadata
 from tiny_training import never
@@ -25,11 +26,16 @@ class _Device:
 
 
 class _Resolver(tf.distribute.cluster_resolver.ClusterResolver):
-    """Describes one host with eight cores, on a mesh of four chips, to TPUStrategy."""
+    """Describes one host with eight cores, on a mesh of four chips, to TPUStrategy.
+
+    Args:
+        embedding_feature: What the topology says of the TPU; "V1" on v2 and v3.
+    """
 
     task_type, task_id, environment, rpc_layer, _tpu = "localhost", 0, "", None, "local"
 
-    def __init__(self):
+    def __init__(self, embedding_feature):
+        self.tpu_hardware_feature = topology_pb2.TPUHardwareFeature(embedding_feature=embedding_feature)
         chips = [(x, y, 0, core) for x in range(2) for y in range(2) for core in range(2)]
         self.topology = tpu_topology.Topology(mesh_shape=[2, 2, 1, 2], device_coordinates=np.array([chips], np.int32))
         self._devices = [_Device("TPU", core) for core in range(NUM_CORES)]
@@ -59,9 +65,9 @@ class _Resolver(tf.distribute.cluster_resolver.ClusterResolver):
         )
 
 
-def make_tpu_strategy() -> tf.distribute.TPUStrategy:
+def make_tpu_strategy(embedding_feature: str = "UNSUPPORTED") -> tf.distribute.TPUStrategy:
     """Returns the real TPUStrategy with eight replicas; usable inside a `tf.Graph`, where nothing is executed."""
-    resolver = _Resolver()
+    resolver = _Resolver(embedding_feature)
     with mock.patch("tensorflow.python.tpu.tpu_strategy_util._INITIALIZED_TPU_SYSTEMS", {"": resolver.topology}):
         return tf.distribute.TPUStrategy(resolver)
 

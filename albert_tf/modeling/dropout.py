@@ -1,0 +1,65 @@
+"""Dropout that a compiler can fuse into its neighbours, and that is the same everywhere.
+
+Whether an element is dropped follows from a seed and the element's number alone, through a few integer operations. So
+no mask has to be kept for the backward pass, the same elements are dropped on every platform, and the Pallas kernels of
+`flash_attention_kernel` drop them too. It also takes half the time of TensorFlow's generator on a CPU.
+"""
+
+import math
+
+import tensorflow as tf
+
+
+def dropout(inputs: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
+    """Drops elements and scales the rest up; the same seed always drops the same ones.
+
+    Args:
+        inputs: Any float tensor.
+        rate: Share that is dropped.
+        seed: int32 [2]; None outside training, when nothing is dropped.
+    """
+    if seed is None or not rate:
+        return inputs
+    shape = [size or tf.shape(inputs)[axis] for axis, size in enumerate(inputs.shape)]
+    is_kept = random_bits(seed, shape) >= tf.constant(drop_threshold(rate), tf.uint32)
+    # In float32, because the factor would be 0.2% too large in bfloat16.
+    scaled = tf.cast(inputs, tf.float32) * (1.0 / (1.0 - rate))
+    return tf.cast(tf.where(is_kept, scaled, 0.0), inputs.dtype)
+
+
+def drop_threshold(rate: float) -> int:
+    """Returns which random 32 bits drop an element: those that are less."""
+    return int(rate * 2**32)
+
+
+def split_dropout_seed(seed: tf.Tensor | None, count: int) -> list[tf.Tensor | None]:
+    """Returns `count` seeds, each int32 [2] and different from the others, or Nones for None."""
+    if seed is None:
+        return [None] * count
+    return tf.unstack(tf.bitcast(random_bits(seed, [count, 2]), tf.int32))
+
+
+def random_bits(seed: tf.Tensor, shape: list[int | tf.Tensor]) -> tf.Tensor:
+    """Returns uint32 noise of a shape.
+
+    Each element's number goes with the seed through an integer hash with two multiplications, whose constants are those
+    with the least bias that Wellons (2018, "Prospecting for hash functions") found.
+
+    Args:
+        seed: int32 [2].
+        shape: Sizes.
+    """
+    first, second = tf.unstack(tf.bitcast(seed, tf.uint32))
+    # Added up from one small range for each axis: compilers fuse that, and don't fuse a reshaped range.
+    bits = first
+    for axis, size in enumerate(shape):
+        stride = math.prod(shape[axis + 1 :])
+        numbers = tf.range(size, dtype=tf.int32) * stride
+        bits += tf.reshape(tf.bitcast(numbers, tf.uint32), [size] + [1] * (len(shape) - axis - 1))
+    bits = _xor_shift(bits, 16) * tf.constant(0x7FEB352D, tf.uint32)
+    bits = _xor_shift(tf.bitwise.bitwise_xor(bits, second), 15) * tf.constant(0x846CA68B, tf.uint32)
+    return _xor_shift(bits, 16)
+
+
+def _xor_shift(bits, distance):
+    return tf.bitwise.bitwise_xor(bits, tf.bitwise.right_shift(bits, tf.constant(distance, tf.uint32)))

@@ -1,0 +1,83 @@
+"""The kernels of `flash_attention_kernel` as a TensorFlow operation. JAX is imported when it is first used."""
+
+import functools
+import importlib.util
+
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.modeling.target import is_compiled_for_tpu, runs_pallas_kernels
+
+ATTENTION_CHOICES = ("auto", "plain", "flash")
+
+# The kernels take queries, keys and values from one array, so many columns of each in turn: the width of a register.
+COLUMNS_TOGETHER = 128
+# All scores of a head must fit the fast memory of the TPU at once, with some copies.
+_LONGEST_SEQUENCE = 512
+
+
+def uses_flash_attention(attention: str, hidden_size: int, head_size: int, max_seq_length: int | None) -> bool:
+    """Returns whether the kernels are to be used: "auto" means on a TPU that takes them, if the shapes fit.
+
+    Raises:
+        InputError: "flash" was asked for and the shapes don't fit, or JAX is missing.
+    """
+    if attention == "plain" or (attention == "auto" and not runs_pallas_kernels()):
+        return False
+    fits = hidden_size % COLUMNS_TOGETHER == 0 and COLUMNS_TOGETHER % head_size == 0
+    fits = fits and max_seq_length is not None and max_seq_length <= _LONGEST_SEQUENCE
+    is_installed = importlib.util.find_spec("jax") is not None
+    if attention == "flash" and not fits:
+        raise InputError(
+            f"--attention=flash needs hidden_size={hidden_size} to be a multiple of {COLUMNS_TOGETHER}, the size of a "
+            f"head, {head_size}, to divide it, and sequences, of {max_seq_length} here, of a fixed length up to "
+            f"{_LONGEST_SEQUENCE}; use --attention=plain"
+        )
+    if attention == "flash" and not is_installed:
+        raise InputError("--attention=flash needs jax: pip install 'albert_tf[flash]', or use --attention=plain")
+    return fits and is_installed
+
+
+def flash_attention(
+    projections: list[tf.Tensor], bias: tf.Tensor, seed: tf.Tensor | None, head_size: int, dropout_rate: float
+) -> tf.Tensor:
+    """Returns what the heads of `SelfAttention` see, [B, R, H], without ever holding scores in memory.
+
+    Off a TPU the kernels are interpreted, which is slow and meant for tests.
+
+    Args:
+        projections: Queries, keys and values [B, S, 3 H], or queries [B, R, H] and the other two [B, S, 2 H]; of each,
+            `COLUMNS_TOGETHER` columns in turn.
+        bias: float32 [B, 1, S], added to the scores; nothing is differentiated through it.
+        seed: int32 [2] of the dropout; None for no dropout.
+        head_size: Columns of a head.
+        dropout_rate: Share of the probabilities that are dropped.
+    """
+    rate = 0.0 if seed is None else dropout_rate
+    seed = tf.zeros([2], tf.uint32) if seed is None else tf.bitcast(seed, tf.uint32)
+    forward, backward = _kernels(head_size, rate, is_compiled_for_tpu())
+
+    @tf.custom_gradient
+    def attend(*projections):
+        return forward(projections, bias, seed), lambda upstream: backward(projections, bias, seed, upstream)
+
+    return attend(*projections)
+
+
+@functools.cache
+def _kernels(head_size, dropout_rate, is_for_tpu):
+    """Returns both kernels as functions of tensors."""
+    from albert_tf.modeling import flash_attention_kernel  # isort: skip (before JAX, which it sets up)
+    import jax
+    from jax.experimental import jax2tf
+
+    def convert(kernel):
+        return jax2tf.convert(
+            functools.partial(kernel, head_size=head_size, dropout_rate=dropout_rate, interpret=not is_for_tpu),
+            with_gradient=False,
+            native_serialization_platforms=["tpu" if is_for_tpu else "cpu"],
+            # TensorFlow names the platform of a program that is compiled without a TPU "CPU".
+            native_serialization_disabled_checks=[jax.export.DisabledSafetyCheck.platform()],
+        )
+
+    return convert(flash_attention_kernel.forward), convert(flash_attention_kernel.backward)

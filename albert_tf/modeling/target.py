@@ -1,0 +1,21 @@
+"""What the program that is being traced will run on, as far as the model has to know."""
+
+import tensorflow as tf
+
+
+def is_compiled_for_tpu() -> bool:
+    """Returns whether the step is being traced for a TPU's compiler: TensorFlow's own runtime lacks some of its ops."""
+    strategy = tf.distribute.get_strategy()
+    return isinstance(strategy, tf.distribute.TPUStrategy) or getattr(strategy, "is_compiled_for_tpu", False)
+
+
+def runs_pallas_kernels() -> bool:
+    """Returns whether it is a TPU that takes Pallas kernels in bfloat16: v4 and later."""
+    if not is_compiled_for_tpu():
+        return False
+    strategy = tf.distribute.get_strategy()
+    if not isinstance(strategy, tf.distribute.TPUStrategy):
+        return strategy.runs_pallas_kernels
+    features = strategy.extended.tpu_hardware_feature
+    # The first kind of embedding accelerator is what v2 and v3 have, and no later TPU.
+    return features.embedding_feature != tf.tpu.experimental.HardwareFeature.EmbeddingFeature.V1
