@@ -9,6 +9,8 @@ import math
 
 import tensorflow as tf
 
+from albert_tf.modeling.fusion import fused
+
 
 def dropout(inputs: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
     """Drops elements and scales the rest up; the same seed always drops the same ones.
@@ -20,6 +22,16 @@ def dropout(inputs: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor
     """
     if seed is None or not rate:
         return inputs
+
+    @tf.custom_gradient
+    def apply(inputs):
+        return _drop(inputs, rate, seed), lambda upstream: _drop(upstream, rate, seed)
+
+    return apply(inputs)
+
+
+@fused
+def _drop(inputs, rate, seed):
     shape = [size or tf.shape(inputs)[axis] for axis, size in enumerate(inputs.shape)]
     is_kept = random_bits(seed, shape) >= tf.constant(drop_threshold(rate), tf.uint32)
     # In float32, because the factor would be 0.2% too large in bfloat16.

@@ -4,6 +4,8 @@ import math
 
 import tensorflow as tf
 
+from albert_tf.modeling.fusion import fused
+
 _SCALE = math.sqrt(2.0 / math.pi)
 _CUBIC = 0.044715
 
@@ -11,17 +13,21 @@ _CUBIC = 0.044715
 @tf.custom_gradient
 def gelu(inputs: tf.Tensor) -> tf.Tensor:
     """Returns 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) of every element, computed in float32."""
+    return _forward(inputs), lambda upstream: _backward(inputs, upstream)
+
+
+@fused
+def _forward(inputs):
     values = tf.cast(inputs, tf.float32)
-    outputs = 0.5 * values * (1.0 + _inner_tanh(values))
+    return tf.cast(0.5 * values * (1.0 + _inner_tanh(values)), inputs.dtype)
 
-    def gradient(upstream):
-        # Computed anew: a compiler then reads nothing but the inputs.
-        values = tf.cast(inputs, tf.float32)
-        tanh = _inner_tanh(values)
-        slope = values * (1.0 - tanh * tanh) * (_SCALE + 3.0 * _SCALE * _CUBIC * values * values)
-        return tf.cast(0.5 * tf.cast(upstream, tf.float32) * (1.0 + tanh + slope), inputs.dtype)
 
-    return tf.cast(outputs, inputs.dtype), gradient
+@fused
+def _backward(inputs, upstream):
+    values = tf.cast(inputs, tf.float32)
+    tanh = _inner_tanh(values)
+    slope = values * (1.0 - tanh * tanh) * (_SCALE + 3.0 * _SCALE * _CUBIC * values * values)
+    return tf.cast(0.5 * tf.cast(upstream, tf.float32) * (1.0 + tanh + slope), inputs.dtype)
 
 
 def _inner_tanh(values):

@@ -7,6 +7,7 @@ float32: LayerNorm, softmax and the logits.
 
 import tensorflow as tf
 
+from albert_tf.modeling.fusion import fused, sum_rows
 from albert_tf.modeling.gelu import gelu
 
 ACTIVATIONS = {
@@ -58,8 +59,13 @@ class Linear(AlbertLayer):
     def call(self, inputs, parameters=None):
         parameters = self.parameters() if parameters is None else parameters
         # Cast at each use, which compilers merge, so that the gradients of all uses are added up in float32.
-        kernel, bias = (tf.cast(parameters[name], self.compute_dtype) for name in ("kernel", "bias"))
-        return tf.tensordot(tf.cast(inputs, self.compute_dtype), kernel, 1) + bias
+        kernel = tf.cast(parameters["kernel"], self.compute_dtype)
+        return _add_bias(tf.tensordot(tf.cast(inputs, self.compute_dtype), kernel, 1), parameters["bias"])
+
+
+@tf.custom_gradient
+def _add_bias(inputs, bias):
+    return inputs + tf.cast(bias, inputs.dtype), lambda upstream: (upstream, tf.cast(sum_rows(upstream), bias.dtype))
 
 
 class LayerNorm(AlbertLayer):
@@ -90,30 +96,36 @@ def _normalize(inputs, gamma, beta, epsilon, dtype):
 
     @tf.custom_gradient
     def apply(inputs, gamma, beta):
-        values = tf.cast(inputs, tf.float32)
-        mean = tf.reduce_mean(values, axis=-1, keepdims=True)
-        variance = tf.reduce_mean(tf.math.squared_difference(values, mean), axis=-1, keepdims=True)
-        inverse_deviation = tf.math.rsqrt(variance + epsilon)
-        outputs = (values - mean) * inverse_deviation * gamma + beta
+        outputs, mean, inverse_deviation = _normalize_forward(inputs, gamma, beta, epsilon, dtype)
 
         def gradient(upstream):
-            # Ba et al. 2016, "Layer Normalization", differentiated by hand.
-            normalized = (tf.cast(inputs, tf.float32) - mean) * inverse_deviation
-            upstream = tf.cast(upstream, tf.float32)
-            scaled = upstream * gamma
-            mean_scaled = tf.reduce_mean(scaled, axis=-1, keepdims=True)
-            mean_product = tf.reduce_mean(scaled * normalized, axis=-1, keepdims=True)
-            inputs_gradient = inverse_deviation * (scaled - mean_scaled - normalized * mean_product)
-            rows = list(range(len(upstream.shape) - 1))
-            return (
-                tf.cast(inputs_gradient, inputs.dtype),
-                tf.reduce_sum(upstream * normalized, axis=rows),
-                tf.reduce_sum(upstream, axis=rows),
-            )
+            inputs_gradient, product = _normalize_backward(inputs, mean, inverse_deviation, gamma, upstream)
+            return inputs_gradient, sum_rows(product), tf.cast(sum_rows(upstream), tf.float32)
 
-        return tf.cast(outputs, dtype), gradient
+        return outputs, gradient
 
     return apply(inputs, gamma, beta)
+
+
+@fused
+def _normalize_forward(inputs, gamma, beta, epsilon, dtype):
+    values = tf.cast(inputs, tf.float32)
+    mean = tf.reduce_mean(values, axis=-1, keepdims=True)
+    variance = tf.reduce_mean(tf.math.squared_difference(values, mean), axis=-1, keepdims=True)
+    inverse_deviation = tf.math.rsqrt(variance + epsilon)
+    return tf.cast((values - mean) * inverse_deviation * gamma + beta, dtype), mean, inverse_deviation
+
+
+@fused
+def _normalize_backward(inputs, mean, inverse_deviation, gamma, upstream):
+    """Ba et al. 2016, "Layer Normalization", differentiated by hand."""
+    normalized = (tf.cast(inputs, tf.float32) - mean) * inverse_deviation
+    upstream = tf.cast(upstream, tf.float32)
+    scaled = upstream * gamma
+    mean_scaled = tf.reduce_mean(scaled, axis=-1, keepdims=True)
+    mean_product = tf.reduce_mean(scaled * normalized, axis=-1, keepdims=True)
+    inputs_gradient = inverse_deviation * (scaled - mean_scaled - normalized * mean_product)
+    return tf.cast(inputs_gradient, inputs.dtype), upstream * normalized
 
 
 def named_variables(layer: tf.keras.layers.Layer) -> dict[str, tf.Variable]:
