@@ -10,6 +10,7 @@ import math
 import tensorflow as tf
 
 from albert_tf.modeling.fusion import fused
+from albert_tf.modeling.target import optimization_barrier
 
 
 def dropout(inputs: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
@@ -25,7 +26,8 @@ def dropout(inputs: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor
 
     @tf.custom_gradient
     def apply(inputs):
-        return _drop(inputs, rate, seed), lambda upstream: _drop(upstream, rate, seed)
+        # Several products read the gradient. A TPU's compiler would compute the noise again for each.
+        return _drop(inputs, rate, seed), lambda upstream: optimization_barrier([_drop(upstream, rate, seed)])
 
     return apply(inputs)
 

@@ -96,6 +96,13 @@ class AlbertEncoder(tf.keras.Model):
         if self.embedding_hidden_mapping_in is not None:
             hidden_states = self.embedding_hidden_mapping_in(hidden_states)
         attention_bias = (1.0 - tf.cast(input_mask, tf.float32)[:, None, None, :]) * _MASKED_SCORE
+        hidden_states = self._apply_blocks(hidden_states, attention_bias, seeds[1:], output_positions)
+        pooled_output = tf.tanh(self.pooler(hidden_states[:, 0]))
+        return {"sequence_output": hidden_states, "pooled_output": pooled_output}
+
+    def _apply_blocks(self, hidden_states, attention_bias, seeds, output_positions):
+        """Applies all blocks, one after the other: a loop over shared weights would keep more and read more."""
+        num_blocks = len(seeds) // 2
         # Read once, not once for every block that shares them.
         attention_parameters = [layer.parameters() for layer in self.attention_layers]
         feed_forward_parameters = [layer.parameters() for layer in self.feed_forward_layers]
@@ -103,20 +110,18 @@ class AlbertEncoder(tf.keras.Model):
             attention = self._owner(self.attention_layers, block)
             feed_forward = self._owner(self.feed_forward_layers, block)
             is_last = block == num_blocks - 1
-            arguments = (
+            apply = functools.partial(
+                _apply_block, self.attention_layers[attention], self.feed_forward_layers[feed_forward]
+            )
+            hidden_states = (rematerialize(apply) if self._remat == "block" else apply)(
                 hidden_states,
                 attention_bias,
-                [] if seeds[0] is None else seeds[1 + 2 * block : 3 + 2 * block],
+                [] if seeds[0] is None else seeds[2 * block : 2 * block + 2],
                 attention_parameters[attention],
                 feed_forward_parameters[feed_forward],
                 [output_positions] if is_last and output_positions is not None else [],
             )
-            apply = functools.partial(
-                _apply_block, self.attention_layers[attention], self.feed_forward_layers[feed_forward]
-            )
-            hidden_states = (rematerialize(apply) if self._remat == "block" else apply)(*arguments)
-        pooled_output = tf.tanh(self.pooler(hidden_states[:, 0]))
-        return {"sequence_output": hidden_states, "pooled_output": pooled_output}
+        return hidden_states
 
     def _owner(self, layers, block):
         """Returns the number of the sub-layer that a block applies: its own, or its group's (original modeling.py)."""

@@ -37,17 +37,17 @@ def forward(projections, bias, seed, *, head_size, dropout_rate, interpret=False
     hidden_size = sum(array.shape[2] for array in projections) // 3
     context = jax.ShapeDtypeStruct((*queries.shape[:2], hidden_size), queries.dtype)
     kernel = functools.partial(_forward_kernel, head_size=head_size, dropout_rate=dropout_rate)
-    (context,) = _call(kernel, seed, bias, projections, [context], context.shape, 2, interpret)
+    (context,) = _call(kernel, seed, bias, projections, [context], context.shape, 2, head_size, interpret)
     return context
 
 
 def backward(projections, bias, seed, upstream, *, head_size, dropout_rate, interpret=False):
     """Returns the gradients of the projections; `upstream` [B, R, H] is that of what `forward` returned."""
     kernel = functools.partial(_backward_kernel, head_size=head_size, dropout_rate=dropout_rate)
-    return _call(kernel, seed, bias, [*projections, upstream], projections, upstream.shape, 5, interpret)
+    return _call(kernel, seed, bias, [*projections, upstream], projections, upstream.shape, 5, head_size, interpret)
 
 
-def _call(kernel, seed, bias, inputs, outputs, context_shape, num_products, interpret):
+def _call(kernel, seed, bias, inputs, outputs, context_shape, num_products, head_size, interpret):
     """Runs a kernel once for each example and each 128 columns of its heads."""
     batch_size, num_rows, hidden_size = context_shape
     length = bias.shape[2]
@@ -69,7 +69,7 @@ def _call(kernel, seed, bias, inputs, outputs, context_shape, num_products, inte
         compiler_params=pallas_tpu.CompilerParams(dimension_semantics=("parallel", "parallel")),
         cost_estimate=pallas.CostEstimate(
             flops=num_products * 2 * batch_size * num_rows * length * hidden_size,
-            transcendentals=0,
+            transcendentals=batch_size * num_rows * length * hidden_size // head_size,
             bytes_accessed=sum(array.size * array.dtype.itemsize for array in [*inputs, bias, *outputs]),
         ),
         interpret=interpret,

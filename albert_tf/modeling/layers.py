@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from albert_tf.modeling.fusion import fused, sum_rows
 from albert_tf.modeling.gelu import gelu
+from albert_tf.modeling.target import optimization_barrier
 
 ACTIVATIONS = {
     # The original's "gelu" is the tanh approximation, which Hugging Face calls "gelu_new" (original modeling.py).
@@ -92,14 +93,14 @@ class LayerNorm(AlbertLayer):
 
 
 def _normalize(inputs, gamma, beta, epsilon, dtype):
-    """Returns (inputs - mean) / sqrt(variance + epsilon) gamma + beta; keeps the input and two numbers a row."""
+    """Returns (inputs - mean) / sqrt(variance + epsilon) gamma + beta; keeps what is before gamma for the gradient."""
 
     @tf.custom_gradient
     def apply(inputs, gamma, beta):
-        outputs, mean, inverse_deviation = _normalize_forward(inputs, gamma, beta, epsilon, dtype)
+        outputs, normalized, inverse_deviation = _normalize_forward(inputs, gamma, beta, epsilon, dtype)
 
         def gradient(upstream):
-            inputs_gradient, product = _normalize_backward(inputs, mean, inverse_deviation, gamma, upstream)
+            inputs_gradient, product = _normalize_backward(normalized, inverse_deviation, gamma, upstream, inputs.dtype)
             return inputs_gradient, sum_rows(product), tf.cast(sum_rows(upstream), tf.float32)
 
         return outputs, gradient
@@ -113,19 +114,21 @@ def _normalize_forward(inputs, gamma, beta, epsilon, dtype):
     mean = tf.reduce_mean(values, axis=-1, keepdims=True)
     variance = tf.reduce_mean(tf.math.squared_difference(values, mean), axis=-1, keepdims=True)
     inverse_deviation = tf.math.rsqrt(variance + epsilon)
-    return tf.cast((values - mean) * inverse_deviation * gamma + beta, dtype), mean, inverse_deviation
+    # Several products read the result. Without the barrier a TPU's compiler would normalise again in each, which takes
+    # it longer to compile, too.
+    (normalized,) = optimization_barrier([tf.cast((values - mean) * inverse_deviation, dtype)])
+    return tf.cast(tf.cast(normalized, tf.float32) * gamma + beta, dtype), normalized, inverse_deviation
 
 
 @fused
-def _normalize_backward(inputs, mean, inverse_deviation, gamma, upstream):
+def _normalize_backward(normalized, inverse_deviation, gamma, upstream, dtype):
     """Ba et al. 2016, "Layer Normalization", differentiated by hand."""
-    normalized = (tf.cast(inputs, tf.float32) - mean) * inverse_deviation
-    upstream = tf.cast(upstream, tf.float32)
+    normalized, upstream = tf.cast(normalized, tf.float32), tf.cast(upstream, tf.float32)
     scaled = upstream * gamma
     mean_scaled = tf.reduce_mean(scaled, axis=-1, keepdims=True)
     mean_product = tf.reduce_mean(scaled * normalized, axis=-1, keepdims=True)
     inputs_gradient = inverse_deviation * (scaled - mean_scaled - normalized * mean_product)
-    return tf.cast(inputs_gradient, inputs.dtype), upstream * normalized
+    return tf.cast(inputs_gradient, dtype), upstream * normalized
 
 
 def named_variables(layer: tf.keras.layers.Layer) -> dict[str, tf.Variable]:

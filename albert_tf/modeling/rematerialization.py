@@ -9,7 +9,7 @@ import collections.abc
 
 import tensorflow as tf
 
-from albert_tf.modeling.target import is_compiled_for_tpu
+from albert_tf.modeling.target import is_compiled_for_tpu, optimization_barrier
 
 REMATERIALIZATION_CHOICES = ("none", "attention", "block")
 
@@ -46,9 +46,7 @@ def rematerialize(function: collections.abc.Callable) -> collections.abc.Callabl
 def _barrier(tensors):
     """Returns the same tensors, of which the compiler takes none for what it was before."""
     if is_compiled_for_tpu():
-        from tensorflow.compiler.tf2xla.python.xla import optimization_barrier
-
-        return optimization_barrier(*tensors)
+        return optimization_barrier(tensors)
     *values, upstream = tensors
     with tf.control_dependencies([upstream]):
         return [*(tf.identity(value) for value in values), upstream]

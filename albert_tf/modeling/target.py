@@ -9,6 +9,15 @@ def is_compiled_for_tpu() -> bool:
     return isinstance(strategy, tf.distribute.TPUStrategy) or getattr(strategy, "is_compiled_for_tpu", False)
 
 
+def optimization_barrier(tensors: list[tf.Tensor]) -> list[tf.Tensor]:
+    """Returns the same tensors, which a TPU's compiler computes once and takes none for what it was before."""
+    if not is_compiled_for_tpu():
+        return [tf.identity(tensor) for tensor in tensors]
+    from tensorflow.compiler.tf2xla.python import xla  # slow to import, and needed here alone
+
+    return list(xla.optimization_barrier(*tensors))
+
+
 def runs_pallas_kernels() -> bool:
     """Returns whether it is a TPU that takes Pallas kernels in bfloat16: v4 and later."""
     if not is_compiled_for_tpu():

@@ -1,0 +1,33 @@
+"""Elementwise operations as one loop over memory instead of one each.
+
+On a TPU the compiler sees the whole step and fuses by itself. TensorFlow's own runtime, on a CPU or GPU, runs one
+operation after the other, each of which reads and writes a whole tensor, unless XLA compiles a function of them. Matrix
+products stay outside, because the runtime's library is the faster one for them.
+"""
+
+import collections.abc
+import functools
+
+import tensorflow as tf
+
+from albert_tf.modeling.target import is_compiled_for_tpu
+
+
+def fused(function: collections.abc.Callable) -> collections.abc.Callable:
+    """Returns a function of tensors that runs as one loop; for functions that nothing is differentiated through."""
+    compiled = tf.function(function, jit_compile=True, autograph=False)
+
+    @functools.wraps(function)
+    def call(*arguments):
+        return function(*arguments) if is_compiled_for_tpu() else compiled(*arguments)
+
+    return call
+
+
+def sum_rows(values: tf.Tensor) -> tf.Tensor:
+    """Returns the sum over all axes but the last."""
+    if is_compiled_for_tpu():
+        return tf.reduce_sum(values, axis=list(range(values.shape.rank - 1)))
+    # TensorFlow's own sum over leading axes takes several times as long on a CPU.
+    rows = tf.reshape(values, [-1, values.shape[-1]])
+    return tf.matmul(tf.ones([1, tf.shape(rows)[0]], rows.dtype), rows)[0]
