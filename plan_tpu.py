@@ -39,6 +39,9 @@ flags.DEFINE_enum("attention", "auto", ATTENTION_CHOICES, "How attention is comp
 flags.DEFINE_bool("use_bfloat16", True, "Compute matrix products in bfloat16.")
 flags.DEFINE_integer("target_batch_size", 4096, "Global batch to reach by gradient accumulation.", 1)
 flags.DEFINE_integer("num_train_steps", 125000, "Steps of the recipe, for its time.", 1)
+flags.DEFINE_float(
+    "compile_timeout", 600.0, "Seconds of compiling after which a batch counts as one that doesn't fit.", 1.0
+)
 flags.DEFINE_bool("json", False, "Print JSON alone.")
 flags.DEFINE_string("output_dir", None, "Folder for plan.json, plan.png and what has been compiled, to go on from.")
 
@@ -52,7 +55,9 @@ def main():
             f"{config.max_position_embeddings}"
         )
     tpus = [find_tpu(name) for name in FLAGS.tpu]
-    steps = CompiledSteps(FLAGS.output_dir and os.path.join(FLAGS.output_dir, "compiled_steps.json"))
+    steps = CompiledSteps(
+        FLAGS.output_dir and os.path.join(FLAGS.output_dir, "compiled_steps.json"), FLAGS.compile_timeout
+    )
     line = ProgressLine(sys.stderr)
 
     @functools.cache
@@ -74,6 +79,7 @@ def main():
         return steps.figures(program, tpu)
 
     if FLAGS.train_batch_size:
+        results = []
         for tpu in tpus:
             figures = figures_of(tpu, FLAGS.train_batch_size)
             line.finish()
@@ -82,20 +88,30 @@ def main():
                     f"--train_batch_size={FLAGS.train_batch_size} does not fit {tpu.name}: lower it, or choose another "
                     "--remat"
                 )
-            result = {"tpu": tpu.name, "batch_size": FLAGS.train_batch_size, **figures.to_dict()}
-            print(json.dumps(result) if FLAGS.json else "\n".join(f"{name}: {value}" for name, value in result.items()))
+            results.append(
+                {
+                    "tpu": tpu.name,
+                    "batch_size": FLAGS.train_batch_size,
+                    **figures.to_dict(),
+                    "roofline_seconds": figures.roofline_seconds(tpu),
+                }
+            )
+        if FLAGS.json:
+            print(json.dumps(results[0] if len(results) == 1 else {"plans": results}))
+        else:
+            print("\n\n".join("\n".join(f"{name}: {value}" for name, value in result.items()) for result in results))
         return
     plans = [
         make_plan(
             tpu,
-            find_largest_batch(functools.partial(figures_of, tpu)),
+            find_largest_batch(functools.partial(figures_of, tpu), tpu.memory_bytes),
             FLAGS.target_batch_size,
             FLAGS.num_train_steps,
         )
         for tpu in tpus
     ]
     line.finish()
-    print(json.dumps(plans) if FLAGS.json else format_table(plans))
+    print(json.dumps({"plans": plans}) if FLAGS.json else format_table(plans))
     if FLAGS.output_dir:
         write_plan(FLAGS.output_dir, plans)
 

@@ -22,7 +22,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.modeling import encoder
 from albert_tf.modeling.rematerialization import REMATERIALIZATION_CHOICES, rematerialize
 from albert_tf.tpu.chips import find_tpu
-from albert_tf.tpu.compiler import compile_program
+from albert_tf.tpu.compile_step import compile_program
 from albert_tf.tpu.steps import lower_step
 from benchmarks.stage import ROOT
 

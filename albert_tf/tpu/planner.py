@@ -4,11 +4,13 @@ import collections.abc
 import dataclasses
 import hashlib
 import math
+import multiprocessing
 import os
 
+from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
 from albert_tf.tpu.chips import Tpu
-from albert_tf.tpu.compiler import OutOfMemoryError, compile_program
+from albert_tf.tpu.compile_step import OutOfMemoryError, compile_program
 
 # The TPU pads the batch to a multiple of this.
 BATCH_GRAIN = 8
@@ -40,10 +42,13 @@ class CompiledSteps:
 
     Args:
         cache_file: A JSON file; None to keep nothing.
+        timeout: Seconds after which a step counts as one that doesn't fit. Beyond the memory the compiler looks for
+            ways to compute things again rather than keep them, and may do so for hours.
     """
 
-    def __init__(self, cache_file: str | None):
+    def __init__(self, cache_file: str | None, timeout: float = 600.0):
         self._cache_file = cache_file
+        self._timeout = timeout
         self._known = read_json(cache_file, "compiled steps") if cache_file and os.path.exists(cache_file) else {}
 
     def figures(self, program: str, tpu: Tpu) -> Figures | None:
@@ -55,13 +60,39 @@ class CompiledSteps:
                 write_json(self._cache_file, self._known)
         return self._known[key] and Figures(**self._known[key])
 
-    @staticmethod
-    def _compile(program, tpu):
+    def _compile(self, program, tpu):
+        """Compiles in a process of its own, which can be ended, and whose memory comes back."""
+        context = multiprocessing.get_context("spawn")
+        receiver, sender = context.Pipe(duplex=False)
+        arguments = (sender, program, tpu.topology, tpu.num_replicas)
+        process = context.Process(target=_compile_and_send, args=arguments, daemon=True)
+        process.start()
+        sender.close()
         try:
-            compiled = compile_program(program, tpu.topology, tpu.num_replicas)
-        except OutOfMemoryError:
-            return None
-        return {field.name: getattr(compiled, field.name) for field in dataclasses.fields(Figures)}
+            result = receiver.recv() if receiver.poll(self._timeout) else None
+        except EOFError as error:
+            process.join()
+            raise InputError(
+                f"the compiler ended (exit code {process.exitcode}); a large step takes up to 16 GB of this machine's "
+                "memory to compile"
+            ) from error
+        finally:
+            process.kill()
+            process.join()
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+
+def _compile_and_send(sender, program, topology, num_replicas):
+    """Sends the figures as a dictionary, None for what doesn't fit, or the error."""
+    try:
+        compiled = compile_program(program, topology, num_replicas)
+        sender.send({field.name: getattr(compiled, field.name) for field in dataclasses.fields(Figures)})
+    except OutOfMemoryError:
+        sender.send(None)
+    except InputError as error:
+        sender.send(error)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,33 +111,59 @@ class LargestBatch:
 
 
 def find_largest_batch(
-    figures_of: collections.abc.Callable[[int], Figures | None], largest: int = 4096
+    figures_of: collections.abc.Callable[[int], Figures | None], memory_bytes: int, largest: int = 4096
 ) -> LargestBatch:
-    """Searches for the largest batch that fits.
+    """Searches for the largest batch that fits, to about 3%.
+
+    Memory grows by nearly the same for each example. So the search goes from two small batches straight to where the
+    line through them meets the memory, and on from there in small steps: near the limit the compiler may find room by
+    computing again; far beyond it, it may search for hours.
 
     Args:
         figures_of: Given a batch size, what a step takes, None if it doesn't fit.
+        memory_bytes: Memory of one replica.
         largest: Where to stop.
     """
-    fits, found = 0, None
-    size, first = BATCH_GRAIN, None
-    while size <= largest:
-        figures = figures_of(size)
-        if figures is None:
-            break
-        first = first or (figures.flops / size)
-        fits, found = size, figures
-        size *= 2
-    lower, upper = fits, min(size, largest + BATCH_GRAIN)
-    while upper - lower > max(BATCH_GRAIN, lower // 16):  # to about 6%: a compilation takes half a minute
-        middle = (lower + upper) // 2 // BATCH_GRAIN * BATCH_GRAIN
-        figures = figures_of(middle)
-        if figures is None:
-            upper = middle
+    tried = {}
+
+    def fits(size):
+        if size not in tried:
+            tried[size] = figures_of(size)
+        return tried[size] is not None
+
+    if not fits(BATCH_GRAIN):
+        return LargestBatch(0, None, False)
+    lower, upper = BATCH_GRAIN, largest + BATCH_GRAIN
+    while upper - lower > _step(lower):
+        guess = _guess(tried, lower, memory_bytes)
+        guess = min(guess, upper - BATCH_GRAIN if upper > largest else upper - _step(lower))
+        guess = max(guess, lower + BATCH_GRAIN)
+        if fits(guess):
+            lower = guess
         else:
-            lower, fits, found = middle, middle, figures
-    is_recomputing = found is not None and found.flops / fits > _RECOMPUTATION * first
-    return LargestBatch(fits, found, is_recomputing)
+            upper = guess
+    first, found = tried[BATCH_GRAIN], tried[lower]
+    is_recomputing = found.flops / lower > _RECOMPUTATION * first.flops / BATCH_GRAIN
+    return LargestBatch(lower, found, is_recomputing)
+
+
+def _step(size):
+    """Returns by how much to go up or down near the limit: a multiple of 8, about 3%."""
+    return max(BATCH_GRAIN, size // 32 // BATCH_GRAIN * BATCH_GRAIN)
+
+
+def _guess(tried, lower, memory_bytes):
+    """Returns which size to try after `lower`, the largest that fits so far."""
+    known = sorted(size for size, figures in tried.items() if figures is not None)
+    if len(known) == 1:
+        return 2 * lower
+    low, high = known[-2:]
+    of_low, of_high = (tried[size].temporary_bytes + tried[size].argument_bytes for size in (low, high))
+    slope = (of_high - of_low) / (high - low)
+    room = (memory_bytes - of_high) / slope if slope > 0 else math.inf
+    # Not so far at once that a small error in the slope leads far beyond the memory.
+    guess = lower + min(room, 7 * lower)
+    return max(int(guess) // BATCH_GRAIN * BATCH_GRAIN, lower + _step(lower))
 
 
 def make_plan(tpu: Tpu, largest: LargestBatch, target_batch_size: int, num_train_steps: int) -> dict:

@@ -1,19 +1,28 @@
 """The very steps that `training.train_step` runs, lowered for the TPU compiler."""
 
+import functools
+
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import AlbertForPreTraining, AlbertForSequenceClassification
+from albert_tf.modeling import AlbertForPreTraining, AlbertForQuestionAnswering, AlbertForSequenceClassification
 from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
 from albert_tf.tasks.classification import ClassificationTask
-from albert_tf.tpu.compiler import lower
+from albert_tf.tasks.question_answering import QuestionAnsweringTask
+from albert_tf.tpu.compile_step import lower
 from albert_tf.tpu.replica_strategy import ReplicaStrategy
 from albert_tf.training.pretraining import PretrainingTask
 from albert_tf.training.train_step import TrainState, make_replica_step
 
-TASKS = ("pretrain", "classify")
 _NUM_LABELS = 2
+# The model and the task of each.
+_TASKS = {
+    "pretrain": (AlbertForPreTraining, PretrainingTask),
+    "classify": (functools.partial(AlbertForSequenceClassification, num_labels=_NUM_LABELS), ClassificationTask),
+    "squad": (AlbertForQuestionAnswering, QuestionAnsweringTask),
+}
+TASKS = tuple(_TASKS)
 
 
 def lower_step(
@@ -47,14 +56,11 @@ def lower_step(
         runs_pallas_kernels: Whether the TPU does; see `ReplicaStrategy`.
     """
     strategy = ReplicaStrategy(num_replicas, runs_pallas_kernels)
+    make_model, make_task = _TASKS[task]
     with strategy.scope():
-        if task == "pretrain":
-            model = AlbertForPreTraining(config, remat=remat, attention=attention, dtype=dtype)
-        else:
-            model = AlbertForSequenceClassification(config, _NUM_LABELS, remat=remat, attention=attention, dtype=dtype)
+        model = make_model(config, remat=remat, attention=attention, dtype=dtype)
         made_optimizer = make_optimizer(optimizer, named_variables(model), LearningRateSchedule(1e-3, 1000, 10))
-    learnt = PretrainingTask() if task == "pretrain" else ClassificationTask()
-    state = TrainState.create(strategy, learnt, model, made_optimizer)
+    state = TrainState.create(strategy, make_task(), model, made_optimizer)
     replica_step = make_replica_step(state, 0, gradient_accumulation_steps)
     batch = make_batch(task, batch_size, max_seq_length, max_predictions_per_seq)
 
@@ -72,8 +78,10 @@ def make_batch(task: str, batch_size: int, max_seq_length: int, max_predictions_
         integers.update({name: [max_predictions_per_seq] for name in ("masked_lm_positions", "masked_lm_ids")})
         integers["sentence_order_labels"] = []
         floats["masked_lm_weights"] = [max_predictions_per_seq]
-    else:
+    elif task == "classify":
         integers["label_ids"] = []
+    else:
+        integers.update({name: [] for name in ("start_positions", "end_positions")})
     return {
         **{name: tf.zeros([batch_size, *shape], tf.int32) for name, shape in integers.items()},
         **{name: tf.zeros([batch_size, *shape]) for name, shape in floats.items()},

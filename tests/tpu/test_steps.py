@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.tpu.compiler import UnsupportedOperationError, compile_program, lower
+from albert_tf.tpu.compile_step import UnsupportedOperationError, compile_program, lower
 from albert_tf.tpu.steps import lower_step
 
 pytest.importorskip("jax")
@@ -33,16 +33,26 @@ def compiled(config, *arguments, topology="v5e:2x2", num_replicas=1, **options):
     return compile_program(program, topology, num_replicas)
 
 
-@pytest.mark.parametrize("name", ["albert_demo", "albert_base_v1", "albert_base_v2"])
+def test_base_step_stays_as_small_as_it_is():
+    config = AlbertConfig.from_json_file(CONFIGS / "albert_base_v2.json")
+    step = compiled(config, "pretrain", 32, 512, 76, optimizer="adamw")
+    # docs/performance.md. Versions of the compiler differ a little.
+    assert step.bytes_accessed < 40e9
+    assert step.temporary_bytes < 3200 * 2**20
+    assert step.flops < 9.05e12
+
+
+@pytest.mark.parametrize("name", ["albert_demo", "albert_base_v1"])
 def test_pre_training_compiles(name):
     config = AlbertConfig.from_json_file(CONFIGS / f"{name}.json")
     step = compiled(config, "pretrain", 8, 128, 20)
     assert step.temporary_bytes > 0 and step.code_bytes > 0
 
 
-def test_fine_tuning_compiles():
+@pytest.mark.parametrize("task", ["classify", "squad"])
+def test_fine_tuning_compiles(task):
     config = AlbertConfig.from_json_file(CONFIGS / "albert_base_v2.json")
-    assert compiled(config, "classify", 8, 128, optimizer="adamw").temporary_bytes > 0
+    assert compiled(config, task, 8, 128, optimizer="adamw").temporary_bytes > 0
 
 
 def test_replicas_add_their_gradients_up():
@@ -53,19 +63,20 @@ def test_replicas_add_their_gradients_up():
     assert compiled(SMALL, "pretrain", 8, 128, 20, topology="v5e:16x16", num_replicas=256).temporary_bytes > 0
 
 
-def test_rematerialization_takes_less_memory_and_more_operations():
-    steps = {
-        remat: compiled(SMALL, "pretrain", 256, 128, 20, remat=remat, attention="plain")
-        for remat in ("none", "attention", "block")
-    }
-    temporary = {remat: step.temporary_bytes for remat, step in steps.items()}
-    assert temporary["block"] < 0.6 * temporary["none"]
-    assert temporary["attention"] < 0.9 * temporary["none"]
-    assert steps["none"].flops < steps["attention"].flops < steps["block"].flops
-
-
-def test_flash_attention_takes_less_memory_and_fewer_bytes():
-    flash, plain = (compiled(SMALL, "pretrain", 256, 128, 20, attention=attention) for attention in ("flash", "plain"))
+def test_less_is_kept_with_rematerialization_and_with_flash_attention():
+    config = SMALL.replace(num_hidden_layers=3, max_position_embeddings=256)
+    plain, attention, block, flash = (
+        compiled(config, "pretrain", 32, 256, 20, **options)
+        for options in (
+            {"attention": "plain"},
+            {"attention": "plain", "remat": "attention"},
+            {"attention": "plain", "remat": "block"},
+            {"attention": "flash"},
+        )
+    )
+    assert block.temporary_bytes < 0.6 * plain.temporary_bytes
+    assert attention.temporary_bytes < 0.9 * plain.temporary_bytes
+    assert plain.flops < attention.flops < block.flops
     assert "tpu_custom_call" in flash.text and "tpu_custom_call" not in plain.text
     assert flash.temporary_bytes < 0.8 * plain.temporary_bytes
     assert flash.bytes_accessed < 0.7 * plain.bytes_accessed
@@ -86,15 +97,17 @@ def test_older_tpus_take_plain_attention(topology):
 
 def test_dropout_keeps_no_masks():
     dropping = SMALL.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
-    without, with_dropout = (compiled(config, "pretrain", 256, 128, 20) for config in (SMALL, dropping))
-    assert with_dropout.temporary_bytes < 1.05 * without.temporary_bytes
+    without, with_dropout = (
+        compiled(config.replace(num_hidden_layers=2), "pretrain", 64, 128, 20) for config in (SMALL, dropping)
+    )
+    assert with_dropout.temporary_bytes < 1.2 * without.temporary_bytes
     assert with_dropout.bytes_accessed < 1.15 * without.bytes_accessed
 
 
 def test_logits_are_never_held_all_at_once():
     config = SMALL.replace(vocab_size=32000, num_hidden_layers=1)
-    step = compiled(config, "pretrain", 1024, 128, 20, remat="block")
-    logits = 4 * 1024 * 20 * config.vocab_size
+    step = compiled(config, "pretrain", 512, 128, 20, remat="block")
+    logits = 4 * 512 * 20 * config.vocab_size
     assert step.temporary_bytes < logits
 
 

@@ -12,7 +12,7 @@ from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.operations import classification_operations, pretraining_operations
 from albert_tf.optimization import make_optimizer
 from albert_tf.tasks.classification import ClassificationTask
-from albert_tf.tpu.compiler import compile_program, lower
+from albert_tf.tpu.compile_step import compile_program, lower
 from albert_tf.training.train_step import TrainState, make_replica_step
 
 pytest.importorskip("jax")

@@ -120,8 +120,8 @@ def compile_program(program: str, topology: str, num_replicas: int = 1) -> Compi
         memory.generated_code_size_in_bytes,
         memory.output_size_in_bytes,
         memory.alias_size_in_bytes,
-        cost["flops"],
-        cost["bytes accessed"],
+        cost.get("flops", 0.0),
+        cost.get("bytes accessed", 0.0),
         time.monotonic() - started_at,
         executable.hlo_modules()[0].to_string(),
     )

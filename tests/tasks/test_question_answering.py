@@ -1,0 +1,36 @@
+"""The loss of question answering against NumPy."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.tasks.question_answering import QuestionAnsweringTask
+
+
+def test_loss_is_the_mean_over_both_ends_and_skips_examples_of_no_weight():
+    draws = np.random.default_rng(0)
+    start_logits, end_logits = draws.normal(size=(2, 4, 6)).astype(np.float32)
+    batch = {
+        "start_positions": tf.constant([1, 2, 0, 5]),
+        "end_positions": tf.constant([3, 2, 1, 5]),
+        "example_weights": tf.constant([1.0, 1.0, 1.0, 0.0]),
+    }
+    start_logits[0, 1] = 9.0  # so that some guess is right
+
+    def model(inputs, training, dropout_seed):
+        return {"start_logits": tf.constant(start_logits), "end_logits": tf.constant(end_logits)}
+
+    task = QuestionAnsweringTask()
+    results = task.compute(model, batch, training=True, dropout_seed=None)
+    assert set(results) == {*task.loss_names, *task.metric_names}
+
+    def losses(logits, positions):
+        probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        return -np.log(probs[np.arange(4), positions])[:3]
+
+    expected = (losses(start_logits, [1, 2, 0, 5]) + losses(end_logits, [3, 2, 1, 5])).sum() / 2
+    assert float(results["span_loss"][0]) == pytest.approx(expected, rel=1e-5)
+    assert float(results["span_loss"][1]) == float(task.loss_weights(batch)["span_loss"]) == 3.0
+    right = (start_logits.argmax(axis=1) == [1, 2, 0, 5])[:3].sum()
+    assert (float(results["start_accuracy"][0]), float(results["start_accuracy"][1])) == (right, 3.0)
+    assert right > 0
