@@ -19,9 +19,20 @@ def fused(function: collections.abc.Callable) -> collections.abc.Callable:
 
     @functools.wraps(function)
     def call(*arguments):
-        return function(*arguments) if is_compiled_for_tpu() else compiled(*arguments)
+        return function(*arguments) if is_compiled_for_tpu() or not _xla_compiles_here() else compiled(*arguments)
 
     return call
+
+
+@functools.cache
+def _xla_compiles_here():
+    """Returns whether XLA works outside of a TPU's program: on the host of a TPU it may not."""
+    try:
+        with tf.init_scope():
+            tf.function(tf.identity, jit_compile=True)(tf.zeros([]))
+    except tf.errors.OpError:
+        return False
+    return True
 
 
 def sum_rows(values: tf.Tensor) -> tf.Tensor:
