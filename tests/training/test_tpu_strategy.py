@@ -76,7 +76,7 @@ def test_step_is_one_program_on_every_core(optimizer, dtype):
     assert len(of_floats) == 3 * num_variables, "each variable and its two moments"
     assert len(assignments) == len(of_floats) + 1, "the last skipped step"
     assert len(named(nodes, "AssignAddVariableOp")) == 3, "the metrics, the skipped steps, and on the host the step"
-    assert len(dropouts(nodes)) == NUM_DROPOUTS
+    assert len(dropouts(nodes)) == 2 * NUM_DROPOUTS, "no mask is kept for the backward pass"
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
@@ -132,7 +132,9 @@ def test_rematerialized_parts_pass_a_barrier(remat):
         optimizer = make_optimizer("adamw", named_variables(model), SCHEDULE)
     nodes = trace_training(TrainState.create(strategy, PretrainingTask(), model, optimizer), make_examples(2))
     assert_runs_on_every_core(nodes)
-    assert len(named(nodes, "XlaOptimizationBarrier")) == config.num_hidden_layers
+    # The barriers of LayerNorm and dropout hold one tensor each.
+    barriers = [node for node in named(nodes, "XlaOptimizationBarrier") if len(node.attr["T"].list.type) > 1]
+    assert len(barriers) == config.num_hidden_layers
 
 
 @pytest.mark.usefixtures("graph")
