@@ -85,8 +85,8 @@ def main():
             line.finish()
             if figures is None:
                 raise InputError(
-                    f"--train_batch_size={FLAGS.train_batch_size} does not fit {tpu.name}: lower it, or choose another "
-                    "--remat"
+                    f"--train_batch_size={FLAGS.train_batch_size} does not fit {tpu.name}, or took longer than "
+                    f"--compile_timeout={FLAGS.compile_timeout:g} to compile: lower it, or choose another --remat"
                 )
             results.append(
                 {

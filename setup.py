@@ -32,8 +32,8 @@ setup(
         "keras2": ["tf-keras>=2.19,<2.22"],
         # Not enough by itself: tensorflow has to stay away from tensorflow-tpu, see docs/tpu.md.
         "tpu": ["tensorflow-tpu>=2.19,<2.21", "libtpu>=0.0.14,<0.0.21"],
-        "flash": ["jax>=0.6"],
-        "tpu-compile": ["jax>=0.6", "libtpu"],
+        "flash": ["jax>=0.6.2,<0.11"],
+        "tpu-compile": ["jax==0.10.2", "libtpu==0.0.51"],
         "test": ["pytest>=8", "pytest-xdist>=3", "hypothesis>=6.100", "ruff>=0.12"],
         "bench": ["torch>=2.4", "transformers>=5", "keras-hub>=0.20", "scikit-learn>=1.5"],
     },

@@ -4,9 +4,8 @@ python -m benchmarks.rolled_loop --albert_config_file=configs/albert_base_v2.jso
 python -m benchmarks.rolled_loop --albert_config_file=configs/albert_large_v2.json --train_batch_size=8
 
 Compiles the pre-training step for a v5e chip with the stack of blocks as it is, and with a `tf.while_loop` over all
-blocks but the last, whose body holds one, two or four of them. The operations and bytes that the compiler counts for a
-loop are those of its body once, so they are printed multiplied for none; memory and compile seconds compare as they
-are.
+blocks but the last, whose body holds one, two or four of them. Prints memory and compile seconds: of a loop's
+operations and bytes the compiler counts one turn, so they don't compare.
 """
 
 import os
