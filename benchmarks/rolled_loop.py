@@ -37,7 +37,7 @@ def rolled(blocks_in_a_body: int):
 
     def apply_blocks(self, hidden_states, attention_bias, seeds, output_positions):
         (attention,), (feed_forward,) = self.attention_layers, self.feed_forward_layers
-        parameters = [attention.parameters(), feed_forward.parameters()]
+        parameters = [attention.parameters(hidden_states.shape[1]), feed_forward.parameters()]
         apply = functools.partial(encoder._apply_block, attention, feed_forward)
         if self._remat == "block":
             apply = rematerialize(apply)

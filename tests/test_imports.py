@@ -18,8 +18,9 @@ MAY_IMPORT = {
     "progress_line": set(),
     "tokenization": BASE,
     "pretraining_data": BASE | {"tokenization", "progress_line"},
-    "modeling": {"errors", "config"},  # knows nothing of files, and nothing of text
-    "optimization": {"errors", "config"},
+    "compilation": set(),
+    "modeling": {"errors", "config", "compilation"},  # knows nothing of files, and nothing of text
+    "optimization": {"errors", "config", "compilation"},
     "training": BASE | {"tokenization", "modeling", "optimization", "progress_line"},
     "tasks": BASE | {"tokenization", "pretraining_data", "modeling", "training"},
     "interchange": BASE | {"tokenization", "modeling", "training"},

@@ -2,10 +2,10 @@
 
 import tensorflow as tf
 
+from albert_tf.compilation.fusion import fused
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.dropout import dropout, split_dropout_seed
 from albert_tf.modeling.flash_attention import COLUMNS_TOGETHER, flash_attention, uses_flash_attention
-from albert_tf.modeling.fusion import fused
 from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, LayerNorm, Linear
 from albert_tf.modeling.rematerialization import rematerialize
 
@@ -38,11 +38,18 @@ class SelfAttention(AlbertLayer):
         self.output_dense = linear("output_dense")
         self.layer_norm = LayerNorm(hidden_size, config.layer_norm_eps, dtype=policy)
 
-    def parameters(self) -> dict[str, dict[str, tf.Tensor]]:
-        """Returns the weights of every part, as `Linear.parameters` gives them."""
-        return {
-            name: getattr(self, name).parameters() for name in ("query", "key", "value", "output_dense", "layer_norm")
-        }
+    def parameters(self, max_seq_length: int | None) -> dict[str, dict[str, tf.Tensor]]:
+        """Returns the weights of every part, as `Linear.parameters` gives them, to read them once for many uses.
+
+        Queries, keys and values come from one matrix product, of whose columns `_in_groups` tells the order.
+        """
+        merged = {}
+        for part in ("kernel", "bias"):
+            values = [layer.parameters()[part] for layer in (self.query, self.key, self.value)]
+            split = [self._in_groups(value, max_seq_length, 1) for value in values]
+            merged[part] = tf.reshape(tf.concat(split, axis=-2), [*values[0].shape[:-1], 3 * self.hidden_size])
+        rest = {name: getattr(self, name).parameters() for name in ("output_dense", "layer_norm")}
+        return {"query_key_value": merged, **rest}
 
     def call(self, hidden_states, attention_bias, dropout_seed=None, parameters=None, output_positions=None):
         """Attends.
@@ -57,23 +64,24 @@ class SelfAttention(AlbertLayer):
         Returns:
             `compute_dtype` [B, S, H], or [B, P, H].
         """
-        parameters = self.parameters() if parameters is None else parameters
+        max_seq_length = hidden_states.shape[1]
+        parameters = self.parameters(max_seq_length) if parameters is None else parameters
         probs_seed, output_seed = split_dropout_seed(dropout_seed, 2)
-        uses_flash = uses_flash_attention(self._attention, self.hidden_size, self.head_size, hidden_states.shape[1])
-        columns_together = COLUMNS_TOGETHER if uses_flash else self.hidden_size
+        query_key_value = parameters["query_key_value"]
         if output_positions is None:
             reading = hidden_states
-            projections = [self._project(hidden_states, parameters, ["query", "key", "value"], columns_together)]
+            projections = [self.query(hidden_states, query_key_value)]
         else:
             # Every position is seen, but only what is read later has to look.
             # A product, because a gather's gradient is a scatter, which is slow on a TPU.
-            selection = tf.one_hot(output_positions, hidden_states.shape[1], dtype=self.compute_dtype)
+            selection = tf.one_hot(output_positions, max_seq_length, dtype=self.compute_dtype)
             reading = tf.matmul(selection, hidden_states)
-            projections = [
-                self._project(reading, parameters, ["query"], columns_together),
-                self._project(hidden_states, parameters, ["key", "value"], columns_together),
-            ]
-        if uses_flash:
+            query, key_value = {}, {}
+            for part, value in query_key_value.items():
+                groups = tf.split(self._in_groups(value, max_seq_length, 3), [1, 2], axis=-2)
+                query[part], key_value[part] = (tf.reshape(group, [*value.shape[:-1], -1]) for group in groups)
+            projections = [self.query(reading, query), self.query(hidden_states, key_value)]
+        if self._uses_flash(max_seq_length):
             context = flash_attention(
                 projections, attention_bias[:, 0], probs_seed, self.head_size, self.attention_probs_dropout_prob
             )
@@ -84,15 +92,13 @@ class SelfAttention(AlbertLayer):
         output = reading + dropout(output, self.hidden_dropout_prob, output_seed)
         return self.layer_norm(output, parameters["layer_norm"])
 
-    def _project(self, states, parameters, names, columns_together):
-        """Returns several projections by one matrix product: so many columns of each in turn."""
+    def _uses_flash(self, max_seq_length):
+        return uses_flash_attention(self._attention, self.hidden_size, self.head_size, max_seq_length)
 
-        def merge(part):
-            values = [parameters[name][part] for name in names]
-            split = [tf.reshape(value, [*value.shape[:-1], -1, columns_together]) for value in values]
-            return tf.reshape(tf.stack(split, axis=-2), [*values[0].shape[:-1], len(names) * self.hidden_size])
-
-        return self.query(states, {part: merge(part) for part in ("kernel", "bias")})
+    def _in_groups(self, columns, max_seq_length, count):
+        """Returns [..., count H] as [..., groups, count, columns], the columns that stay together in one product."""
+        columns_together = COLUMNS_TOGETHER if self._uses_flash(max_seq_length) else self.hidden_size
+        return tf.reshape(columns, [*columns.shape[:-1], -1, count, columns_together])
 
     def _attend(self, projections, attention_bias, seeds):
         """Returns the mean of the values that each head's queries see, [B, R, H]."""

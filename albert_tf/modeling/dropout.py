@@ -9,8 +9,8 @@ import math
 
 import tensorflow as tf
 
-from albert_tf.modeling.fusion import fused
-from albert_tf.modeling.target import optimization_barrier
+from albert_tf.compilation.fusion import fused
+from albert_tf.compilation.target import optimization_barrier
 
 
 def dropout(inputs: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:

@@ -1,6 +1,7 @@
 """The ALBERT encoder: one block, or one a group, applied again and again."""
 
 import functools
+import typing
 
 import tensorflow as tf
 
@@ -9,7 +10,7 @@ from albert_tf.modeling.attention import FeedForward, SelfAttention
 from albert_tf.modeling.dropout import split_dropout_seed
 from albert_tf.modeling.embeddings import AlbertEmbeddings
 from albert_tf.modeling.flash_attention import ATTENTION_CHOICES
-from albert_tf.modeling.layers import Linear
+from albert_tf.modeling.layers import AlbertLayer, Linear, repeat_parameters
 from albert_tf.modeling.rematerialization import REMATERIALIZATION_CHOICES, rematerialize
 
 # What every model reads of a batch, which may hold labels and more.
@@ -103,25 +104,31 @@ class AlbertEncoder(tf.keras.Model):
     def _apply_blocks(self, hidden_states, attention_bias, seeds, output_positions):
         """Applies all blocks, one after the other: a loop over shared weights would keep more and read more."""
         num_blocks = len(seeds) // 2
-        # Read once, not once for every block that shares them.
-        attention_parameters = [layer.parameters() for layer in self.attention_layers]
-        feed_forward_parameters = [layer.parameters() for layer in self.feed_forward_layers]
+        attention = self._applications(self.attention_layers, num_blocks, hidden_states.shape[1])
+        feed_forward = self._applications(self.feed_forward_layers, num_blocks)
         for block in range(num_blocks):
-            attention = self._owner(self.attention_layers, block)
-            feed_forward = self._owner(self.feed_forward_layers, block)
             is_last = block == num_blocks - 1
-            apply = functools.partial(
-                _apply_block, self.attention_layers[attention], self.feed_forward_layers[feed_forward]
-            )
+            apply = functools.partial(_apply_block, attention[block].layer, feed_forward[block].layer)
             hidden_states = (rematerialize(apply) if self._remat == "block" else apply)(
                 hidden_states,
                 attention_bias,
                 [] if seeds[0] is None else seeds[2 * block : 2 * block + 2],
-                attention_parameters[attention],
-                feed_forward_parameters[feed_forward],
+                attention[block].parameters,
+                feed_forward[block].parameters,
                 [output_positions] if is_last and output_positions is not None else [],
             )
         return hidden_states
+
+    def _applications(self, layers, num_blocks, *arguments):
+        """Returns for each block its sub-layer, and that one's weights, read once however many blocks share them."""
+        owners = [self._owner(layers, block) for block in range(num_blocks)]
+        copies = {
+            owner: iter(
+                repeat_parameters(layers[owner].parameters(*arguments), owners.count(owner), self.compute_dtype)
+            )
+            for owner in dict.fromkeys(owners)
+        }
+        return [_Application(layers[owner], next(copies[owner])) for owner in owners]
 
     def _owner(self, layers, block):
         """Returns the number of the sub-layer that a block applies: its own, or its group's (original modeling.py)."""
@@ -129,6 +136,13 @@ class AlbertEncoder(tf.keras.Model):
         layer, position = divmod(block, inner)
         owner = layer * (len(layers) // inner) // self.config.num_hidden_layers
         return owner * inner + position
+
+
+class _Application(typing.NamedTuple):
+    """A sub-layer and the weights of one use of it."""
+
+    layer: AlbertLayer
+    parameters: dict[str, dict[str, tf.Tensor]]
 
 
 def _apply_block(

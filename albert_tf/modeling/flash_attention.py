@@ -5,8 +5,8 @@ import importlib.util
 
 import tensorflow as tf
 
+from albert_tf.compilation.target import is_compiled_for_tpu, runs_pallas_kernels
 from albert_tf.errors import InputError
-from albert_tf.modeling.target import is_compiled_for_tpu, runs_pallas_kernels
 
 ATTENTION_CHOICES = ("auto", "plain", "flash")
 

@@ -4,7 +4,7 @@ import math
 
 import tensorflow as tf
 
-from albert_tf.modeling.fusion import fused
+from albert_tf.compilation.fusion import fused
 
 _SCALE = math.sqrt(2.0 / math.pi)
 _CUBIC = 0.044715

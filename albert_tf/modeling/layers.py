@@ -7,9 +7,9 @@ float32: LayerNorm, softmax and the logits.
 
 import tensorflow as tf
 
-from albert_tf.modeling.fusion import fused, sum_rows
+from albert_tf.compilation.fusion import fused, sum_rows
+from albert_tf.compilation.target import optimization_barrier
 from albert_tf.modeling.gelu import gelu
-from albert_tf.modeling.target import optimization_barrier
 
 ACTIVATIONS = {
     # The original's "gelu" is the tanh approximation, which Hugging Face calls "gelu_new" (original modeling.py).
@@ -59,7 +59,6 @@ class Linear(AlbertLayer):
 
     def call(self, inputs, parameters=None):
         parameters = self.parameters() if parameters is None else parameters
-        # Cast at each use, which compilers merge, so that the gradients of all uses are added up in float32.
         kernel = tf.cast(parameters["kernel"], self.compute_dtype)
         return _add_bias(tf.tensordot(tf.cast(inputs, self.compute_dtype), kernel, 1), parameters["bias"])
 
@@ -129,6 +128,45 @@ def _normalize_backward(normalized, inverse_deviation, gamma, upstream, dtype):
     mean_product = tf.reduce_mean(scaled * normalized, axis=-1, keepdims=True)
     inputs_gradient = inverse_deviation * (scaled - mean_scaled - normalized * mean_product)
     return tf.cast(inputs_gradient, dtype), upstream * normalized
+
+
+def repeat_parameters(
+    parameters: dict[str, dict[str, tf.Tensor]], count: int, dtype: str
+) -> list[dict[str, dict[str, tf.Tensor]]]:
+    """Returns weights as often as they are used, kernels in `dtype`, cast once.
+
+    Args:
+        parameters: Float32 weights by name, of several layers by name.
+        count: How many uses there are. The gradients of all are added up in float32.
+        dtype: What matrix products run in.
+    """
+    repeated = {
+        layer: {
+            name: _repeat_kernel(value, count, dtype) if name == "kernel" else [value] * count
+            for name, value in weights.items()
+        }
+        for layer, weights in parameters.items()
+    }
+    return [
+        {layer: {name: copies[use] for name, copies in weights.items()} for layer, weights in repeated.items()}
+        for use in range(count)
+    ]
+
+
+def _repeat_kernel(kernel, count, dtype):
+    @tf.custom_gradient
+    def apply(kernel):
+        values = tf.cast(kernel, dtype)
+        # The backward pass comes from the last use to the first.
+        return [tf.identity(values) for _ in range(count)], lambda *upstream: _add_up(*reversed(upstream))
+
+    return apply(kernel)
+
+
+@fused
+def _add_up(*gradients):
+    """Adds up in float32, reading each gradient once and writing nothing but the sum."""
+    return tf.add_n([tf.cast(gradient, tf.float32) for gradient in gradients])
 
 
 def named_variables(layer: tf.keras.layers.Layer) -> dict[str, tf.Variable]:

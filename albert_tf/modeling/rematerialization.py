@@ -9,7 +9,7 @@ import collections.abc
 
 import tensorflow as tf
 
-from albert_tf.modeling.target import is_compiled_for_tpu, optimization_barrier
+from albert_tf.compilation.target import is_compiled_for_tpu, optimization_barrier
 
 REMATERIALIZATION_CHOICES = ("none", "attention", "block")
 

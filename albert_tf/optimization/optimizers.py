@@ -7,11 +7,13 @@ or gradient is not finite changes nothing.
 """
 
 import contextlib
+import functools
 import re
 import typing
 
 import tensorflow as tf
 
+from albert_tf.compilation.fusion import fused
 from albert_tf.errors import InputError
 from albert_tf.optimization.schedule import LearningRateSchedule
 
@@ -30,6 +32,33 @@ class Applied(typing.NamedTuple):
     is_finite: tf.Tensor
     gradient_norm: tf.Tensor
     trust_ratios: dict[str, tf.Tensor]
+
+
+class _Settings(typing.NamedTuple):
+    """What is the same in all steps."""
+
+    weight_decay: float
+    beta_1: float
+    beta_2: float
+    epsilon: float
+    bias_correction: bool
+
+
+class _Now(typing.NamedTuple):
+    """Scalars of one step."""
+
+    is_finite: tf.Tensor
+    clip_factor: tf.Tensor
+    learning_rate: tf.Tensor
+    updates_done: tf.Tensor  # float32, this one included
+
+
+class _State(typing.NamedTuple):
+    """One variable and its moments."""
+
+    weights: tf.Tensor
+    first_moment: tf.Tensor
+    second_moment: tf.Tensor
 
 
 class AdamW(tf.Module):
@@ -84,9 +113,8 @@ class AdamW(tf.Module):
                 raise InputError(f"{name} must be greater than 0. Received: {value}")
         self.schedule = schedule
         self.trained_variables = dict(variables)
-        self._weight_decay, self._clip_norm = weight_decay, clip_norm
-        self._beta_1, self._beta_2, self._epsilon = beta_1, beta_2, epsilon
-        self._bias_correction, self._ema_decay = bias_correction, ema_decay
+        self._settings = _Settings(weight_decay, beta_1, beta_2, epsilon, bias_correction)
+        self._clip_norm, self._ema_decay = clip_norm, ema_decay
         self.first_moments = {name: _zeros(variable, f"{name}/adam_m") for name, variable in variables.items()}
         self.second_moments = {name: _zeros(variable, f"{name}/adam_v") for name, variable in variables.items()}
         averaged = variables.items() if ema_decay else ()
@@ -122,30 +150,30 @@ class AdamW(tf.Module):
         """
         norm = tf.linalg.global_norm(list(gradients.values()))
         is_finite = tf.math.is_finite(norm) & tf.math.is_finite(loss)
-        scale = self._clip_norm / tf.maximum(norm, self._clip_norm)
-        gradients = {name: gradient * scale for name, gradient in gradients.items()}
-        learning_rate = self.schedule(step)
-        updates_done = tf.cast(step, tf.float32) + 1.0 - tf.cast(self.skipped_steps.read_value(), tf.float32)
+        now = _Now(
+            is_finite=is_finite,
+            clip_factor=self._clip_norm / tf.maximum(norm, self._clip_norm),
+            learning_rate=self.schedule(step),
+            updates_done=tf.cast(step, tf.float32) + 1.0 - tf.cast(self.skipped_steps.read_value(), tf.float32),
+        )
         context = tf.distribute.get_replica_context()
-        arguments = (gradients, tf.cast(step, tf.int64), learning_rate, updates_done, is_finite)
+        arguments = (gradients, tf.cast(step, tf.int64), *now)
         return Applied(is_finite, norm, context.merge_call(self._update_all, args=arguments))
 
-    def _update_all(self, strategy, gradients, step, learning_rate, updates_done, is_finite):
+    def _update_all(self, strategy, gradients, step, is_finite, *rest_of_now):
         trust_ratios = {}
         for name, gradient in gradients.items():
             # One result for each device of this host, all the same.
             trust_ratio, *_ = strategy.extended.update(
                 self.trained_variables[name],
-                self._update,
+                functools.partial(self._update, name),
                 args=(
                     gradient,
                     self.first_moments[name],
                     self.second_moments[name],
                     self.averages.get(name),
-                    learning_rate,
-                    updates_done,
                     is_finite,
-                    _EXCLUDED.search(name) is not None,
+                    *rest_of_now,
                 ),
                 group=False,
             )
@@ -161,36 +189,22 @@ class AdamW(tf.Module):
             strategy.extended.update(counter, update, args=arguments)
         return trust_ratios
 
-    def _update(
-        self, variable, gradient, first_moment, second_moment, average, learning_rate, updates_done, is_finite, excluded
-    ):
+    def _update(self, name, variable, gradient, first_moment, second_moment, average, *now):
         """Updates one variable and what belongs to it; returns its trust ratio."""
-        m = self._beta_1 * first_moment + (1.0 - self._beta_1) * gradient
-        v = self._beta_2 * second_moment + (1.0 - self._beta_2) * tf.square(gradient)
-        if self._bias_correction:
-            corrected_m = m / (1.0 - self._beta_1**updates_done)
-            corrected_v = v / (1.0 - self._beta_2**updates_done)
-        else:
-            corrected_m, corrected_v = m, v
-        weights = tf.convert_to_tensor(variable)
-        update = corrected_m / (tf.sqrt(corrected_v) + self._epsilon)
+        now = _Now(*now)
+        settings = self._settings
+        if _EXCLUDED.search(name):
+            settings = settings._replace(weight_decay=0.0)
+        state = _State(*map(tf.convert_to_tensor, (variable, first_moment, second_moment)))
         trust_ratio = tf.ones([])
-        if not excluded:
-            update += self._weight_decay * weights
-            trust_ratio = self._trust_ratio(weights, update)
-            update *= trust_ratio
-
-        def assign(target, value):
-            target.assign(tf.where(is_finite, value, tf.convert_to_tensor(target)))
-
-        updated = weights - learning_rate * update
+        if self._adapts(name):
+            trust_ratio = self._trust_ratio(state.weights, _direction(settings, state, gradient, now))
+        updated = _updated(settings, state, gradient, now, trust_ratio)
         if average is not None:
-            # As tf.train.ExponentialMovingAverage: a short memory as long as there is little to remember.
-            decay = tf.minimum(self._ema_decay, (1.0 + updates_done) / (10.0 + updates_done))
-            assign(average, updated + decay * (tf.convert_to_tensor(average) - updated))
-        assign(first_moment, m)
-        assign(second_moment, v)
-        assign(variable, updated)
+            average.assign(_averaged(self._ema_decay, tf.convert_to_tensor(average), updated.weights, now))
+        first_moment.assign(updated.first_moment)
+        second_moment.assign(updated.second_moment)
+        variable.assign(updated.weights)
         return trust_ratio
 
     def _adapts(self, name):
@@ -229,7 +243,7 @@ class Lamb(AdamW):
         return _EXCLUDED.search(name) is None
 
     def _trust_ratio(self, weights, update):
-        weight_norm, update_norm = tf.norm(weights), tf.norm(update)
+        weight_norm, update_norm = (tf.linalg.global_norm([values]) for values in (weights, update))
         return tf.where((weight_norm > 0) & (update_norm > 0), weight_norm / tf.maximum(update_norm, 1e-30), 1.0)
 
 
@@ -245,6 +259,40 @@ def make_optimizer(name: str, variables: dict[str, tf.Variable], schedule: Learn
     if name not in OPTIMIZERS:
         raise InputError(f"the optimizer must be one of {', '.join(sorted(OPTIMIZERS))}. Received: {name}")
     return OPTIMIZERS[name](variables, schedule, **options)
+
+
+def _moments(settings, state, gradient, now):
+    gradient = gradient * now.clip_factor
+    m = settings.beta_1 * state.first_moment + (1.0 - settings.beta_1) * gradient
+    v = settings.beta_2 * state.second_moment + (1.0 - settings.beta_2) * tf.square(gradient)
+    return m, v
+
+
+def _adam_direction(settings, state, gradient, now):
+    m, v = _moments(settings, state, gradient, now)
+    if settings.bias_correction:
+        m = m / (1.0 - settings.beta_1**now.updates_done)
+        v = v / (1.0 - settings.beta_2**now.updates_done)
+    direction = m / (tf.sqrt(v) + settings.epsilon)
+    return direction + settings.weight_decay * state.weights if settings.weight_decay else direction
+
+
+_direction = fused(_adam_direction)
+
+
+@fused
+def _updated(settings, state, gradient, now, trust_ratio):
+    """Returns the state after the step, or the same if the step is skipped. As one loop, it goes over memory once."""
+    direction = trust_ratio * _adam_direction(settings, state, gradient, now)
+    updated = _State(state.weights - now.learning_rate * direction, *_moments(settings, state, gradient, now))
+    return _State(*(tf.where(now.is_finite, new, old) for new, old in zip(updated, state)))
+
+
+@fused
+def _averaged(ema_decay, average, weights, now):
+    # As tf.train.ExponentialMovingAverage: a short memory as long as there is little to remember.
+    decay = tf.minimum(ema_decay, (1.0 + now.updates_done) / (10.0 + now.updates_done))
+    return tf.where(now.is_finite, weights + decay * (average - weights), average)
 
 
 def _zeros(variable, name):

@@ -111,7 +111,10 @@ class LargestBatch:
 
 
 def find_largest_batch(
-    figures_of: collections.abc.Callable[[int], Figures | None], memory_bytes: int, largest: int = 4096
+    figures_of: collections.abc.Callable[[int], Figures | None],
+    memory_bytes: int,
+    largest: int = 2**16,
+    expected: int | None = None,
 ) -> LargestBatch:
     """Searches for the largest batch that fits, to about 3%.
 
@@ -123,6 +126,7 @@ def find_largest_batch(
         figures_of: Given a batch size, what a step takes, None if it doesn't fit.
         memory_bytes: Memory of one replica.
         largest: Where to stop.
+        expected: What is likely to fit, to save compilations.
     """
     tried = {}
 
@@ -135,8 +139,9 @@ def find_largest_batch(
         return LargestBatch(0, None, False)
     lower, upper = BATCH_GRAIN, largest + BATCH_GRAIN
     while upper - lower > _step(lower):
-        guess = _guess(tried, lower, memory_bytes)
-        guess = min(guess, upper - BATCH_GRAIN if upper > largest else upper - _step(lower))
+        guess, expected = expected or _guess(tried, lower, memory_bytes), None
+        from_upper = max(_step(lower), (upper - lower) // 4 // BATCH_GRAIN * BATCH_GRAIN)
+        guess = min(guess, largest if upper > largest else upper - from_upper)
         guess = max(guess, lower + BATCH_GRAIN)
         if fits(guess):
             lower = guess

@@ -13,7 +13,7 @@ class ReplicaStrategy(tf.distribute.Strategy):
 
     Args:
         num_replicas: How many replicas there would be.
-        runs_pallas_kernels: Whether it stands for a TPU that takes Pallas kernels; see `modeling.target`.
+        runs_pallas_kernels: Whether it stands for a TPU that takes Pallas kernels; see `compilation.target`.
     """
 
     is_compiled_for_tpu = True

@@ -45,6 +45,13 @@ def test_largest_batch_is_found_in_few_steps(limit, optimism):
     assert figures_of(largest.batch_size) == largest.figures
 
 
+@pytest.mark.parametrize("expected", [8, 300, 1000, 1400])
+def test_an_expectation_changes_nothing_but_the_number_of_compilations(expected):
+    figures_of, asked = figures_up_to(1000)
+    assert 1000 / 1.04 - 8 <= find_largest_batch(figures_of, MEMORY, expected=expected).batch_size <= 1000
+    assert len(asked) <= (4 if expected == 1000 else 8)
+
+
 def test_nothing_fits():
     largest = find_largest_batch(figures_up_to(7)[0], MEMORY)
     assert (largest.batch_size, largest.figures) == (0, None)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.modeling import fusion
+from albert_tf.compilation import fusion
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import functools
 
 import tensorflow as tf
 
-from albert_tf.modeling.target import is_compiled_for_tpu
+from albert_tf.compilation.target import is_compiled_for_tpu
 
 
 def fused(function: collections.abc.Callable) -> collections.abc.Callable:
