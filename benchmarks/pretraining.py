@@ -1,4 +1,4 @@
-"""How much of a real Korean corpus a small model learns in a quarter of an hour on two cores.
+"""How much of a real Korean corpus a small model learns in eight minutes on two cores.
 
 python -m benchmarks.pretraining --corpus='corpus/*.txt.gz' --output_dir=benchmark
 

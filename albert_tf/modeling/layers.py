@@ -8,7 +8,7 @@ float32: LayerNorm, softmax and the logits.
 import tensorflow as tf
 
 from albert_tf.compilation.fusion import fused, sum_rows
-from albert_tf.compilation.target import optimization_barrier
+from albert_tf.compilation.target import is_compiled_for_tpu, optimization_barrier
 from albert_tf.modeling.gelu import gelu
 
 ACTIVATIONS = {
@@ -60,12 +60,20 @@ class Linear(AlbertLayer):
     def call(self, inputs, parameters=None):
         parameters = self.parameters() if parameters is None else parameters
         kernel = tf.cast(parameters["kernel"], self.compute_dtype)
-        return _add_bias(tf.tensordot(tf.cast(inputs, self.compute_dtype), kernel, 1), parameters["bias"])
+        inputs = tf.cast(inputs, self.compute_dtype)
+        if is_compiled_for_tpu():
+            return _add_bias(tf.tensordot(inputs, kernel, 1), parameters["bias"])
+        # As rows, so that TensorFlow's runtime sees a product and its bias together and computes both in one go. A
+        # TPU's compiler would read and write half as much again.
+        rows = tf.reshape(inputs, [-1, inputs.shape[-1]])
+        outputs = _add_bias(tf.matmul(rows, kernel), parameters["bias"])
+        return tf.reshape(outputs, tf.concat([tf.shape(inputs)[:-1], [kernel.shape[-1]]], axis=0))
 
 
 @tf.custom_gradient
 def _add_bias(inputs, bias):
-    return inputs + tf.cast(bias, inputs.dtype), lambda upstream: (upstream, tf.cast(sum_rows(upstream), bias.dtype))
+    outputs = tf.nn.bias_add(inputs, tf.cast(bias, inputs.dtype))
+    return outputs, lambda upstream: (upstream, tf.cast(sum_rows(upstream), bias.dtype))
 
 
 class LayerNorm(AlbertLayer):

@@ -13,8 +13,15 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.compilation.fusion import fused
 from albert_tf.errors import InputError
+from albert_tf.optimization.adam_update import (
+    Settings,
+    StepScalars,
+    VariableState,
+    adam_direction,
+    updated_average,
+    updated_state,
+)
 from albert_tf.optimization.schedule import LearningRateSchedule
 
 _EXCLUDED = re.compile(r"layer_norm|bias")
@@ -32,33 +39,6 @@ class Applied(typing.NamedTuple):
     is_finite: tf.Tensor
     gradient_norm: tf.Tensor
     trust_ratios: dict[str, tf.Tensor]
-
-
-class _Settings(typing.NamedTuple):
-    """What is the same in all steps."""
-
-    weight_decay: float
-    beta_1: float
-    beta_2: float
-    epsilon: float
-    bias_correction: bool
-
-
-class _Now(typing.NamedTuple):
-    """Scalars of one step."""
-
-    is_finite: tf.Tensor
-    clip_factor: tf.Tensor
-    learning_rate: tf.Tensor
-    updates_done: tf.Tensor  # float32, this one included
-
-
-class _State(typing.NamedTuple):
-    """One variable and its moments."""
-
-    weights: tf.Tensor
-    first_moment: tf.Tensor
-    second_moment: tf.Tensor
 
 
 class AdamW(tf.Module):
@@ -113,7 +93,7 @@ class AdamW(tf.Module):
                 raise InputError(f"{name} must be greater than 0. Received: {value}")
         self.schedule = schedule
         self.trained_variables = dict(variables)
-        self._settings = _Settings(weight_decay, beta_1, beta_2, epsilon, bias_correction)
+        self._settings = Settings(weight_decay, beta_1, beta_2, epsilon, bias_correction)
         self._clip_norm, self._ema_decay = clip_norm, ema_decay
         self.first_moments = {name: _zeros(variable, f"{name}/adam_m") for name, variable in variables.items()}
         self.second_moments = {name: _zeros(variable, f"{name}/adam_v") for name, variable in variables.items()}
@@ -150,35 +130,30 @@ class AdamW(tf.Module):
         """
         norm = tf.linalg.global_norm(list(gradients.values()))
         is_finite = tf.math.is_finite(norm) & tf.math.is_finite(loss)
-        now = _Now(
+        scalars = StepScalars(
             is_finite=is_finite,
             clip_factor=self._clip_norm / tf.maximum(norm, self._clip_norm),
             learning_rate=self.schedule(step),
             updates_done=tf.cast(step, tf.float32) + 1.0 - tf.cast(self.skipped_steps.read_value(), tf.float32),
         )
         context = tf.distribute.get_replica_context()
-        arguments = (gradients, tf.cast(step, tf.int64), *now)
+        arguments = (gradients, tf.cast(step, tf.int64), scalars)
         return Applied(is_finite, norm, context.merge_call(self._update_all, args=arguments))
 
-    def _update_all(self, strategy, gradients, step, is_finite, *rest_of_now):
+    def _update_all(self, strategy, gradients, step, scalars):
         trust_ratios = {}
         for name, gradient in gradients.items():
             # One result for each device of this host, all the same.
+            moments = self.first_moments[name], self.second_moments[name], self.averages.get(name)
             trust_ratio, *_ = strategy.extended.update(
                 self.trained_variables[name],
                 functools.partial(self._update, name),
-                args=(
-                    gradient,
-                    self.first_moments[name],
-                    self.second_moments[name],
-                    self.averages.get(name),
-                    is_finite,
-                    *rest_of_now,
-                ),
+                args=(gradient, *moments, scalars),
                 group=False,
             )
             if self._adapts(name):
                 trust_ratios[name] = trust_ratio
+        is_finite = scalars.is_finite
         skipped = (self.skipped_steps, lambda count, ok: count.assign_add(tf.cast(~ok, tf.int64)), (is_finite,))
         last = (
             self.last_skipped_step,
@@ -189,19 +164,18 @@ class AdamW(tf.Module):
             strategy.extended.update(counter, update, args=arguments)
         return trust_ratios
 
-    def _update(self, name, variable, gradient, first_moment, second_moment, average, *now):
+    def _update(self, name, variable, gradient, first_moment, second_moment, average, scalars):
         """Updates one variable and what belongs to it; returns its trust ratio."""
-        now = _Now(*now)
         settings = self._settings
         if _EXCLUDED.search(name):
             settings = settings._replace(weight_decay=0.0)
-        state = _State(*map(tf.convert_to_tensor, (variable, first_moment, second_moment)))
+        state = VariableState(*map(tf.convert_to_tensor, (variable, first_moment, second_moment)))
         trust_ratio = tf.ones([])
         if self._adapts(name):
-            trust_ratio = self._trust_ratio(state.weights, _direction(settings, state, gradient, now))
-        updated = _updated(settings, state, gradient, now, trust_ratio)
+            trust_ratio = self._trust_ratio(state.weights, adam_direction(settings, state, gradient, scalars))
+        updated = updated_state(settings, state, gradient, scalars, trust_ratio)
         if average is not None:
-            average.assign(_averaged(self._ema_decay, tf.convert_to_tensor(average), updated.weights, now))
+            average.assign(updated_average(self._ema_decay, tf.convert_to_tensor(average), updated.weights, scalars))
         first_moment.assign(updated.first_moment)
         second_moment.assign(updated.second_moment)
         variable.assign(updated.weights)
@@ -259,40 +233,6 @@ def make_optimizer(name: str, variables: dict[str, tf.Variable], schedule: Learn
     if name not in OPTIMIZERS:
         raise InputError(f"the optimizer must be one of {', '.join(sorted(OPTIMIZERS))}. Received: {name}")
     return OPTIMIZERS[name](variables, schedule, **options)
-
-
-def _moments(settings, state, gradient, now):
-    gradient = gradient * now.clip_factor
-    m = settings.beta_1 * state.first_moment + (1.0 - settings.beta_1) * gradient
-    v = settings.beta_2 * state.second_moment + (1.0 - settings.beta_2) * tf.square(gradient)
-    return m, v
-
-
-def _adam_direction(settings, state, gradient, now):
-    m, v = _moments(settings, state, gradient, now)
-    if settings.bias_correction:
-        m = m / (1.0 - settings.beta_1**now.updates_done)
-        v = v / (1.0 - settings.beta_2**now.updates_done)
-    direction = m / (tf.sqrt(v) + settings.epsilon)
-    return direction + settings.weight_decay * state.weights if settings.weight_decay else direction
-
-
-_direction = fused(_adam_direction)
-
-
-@fused
-def _updated(settings, state, gradient, now, trust_ratio):
-    """Returns the state after the step, or the same if the step is skipped. As one loop, it goes over memory once."""
-    direction = trust_ratio * _adam_direction(settings, state, gradient, now)
-    updated = _State(state.weights - now.learning_rate * direction, *_moments(settings, state, gradient, now))
-    return _State(*(tf.where(now.is_finite, new, old) for new, old in zip(updated, state)))
-
-
-@fused
-def _averaged(ema_decay, average, weights, now):
-    # As tf.train.ExponentialMovingAverage: a short memory as long as there is little to remember.
-    decay = tf.minimum(ema_decay, (1.0 + now.updates_done) / (10.0 + now.updates_done))
-    return tf.where(now.is_finite, weights + decay * (average - weights), average)
 
 
 def _zeros(variable, name):

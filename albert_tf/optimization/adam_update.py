@@ -1,0 +1,89 @@
+"""What a step of Adam makes of one variable: functions of tensors alone, each of which goes over memory once."""
+
+import typing
+
+import tensorflow as tf
+
+from albert_tf.compilation.fusion import fused
+
+
+class Settings(typing.NamedTuple):
+    """What is the same in all steps; see `AdamW`."""
+
+    weight_decay: float
+    beta_1: float
+    beta_2: float
+    epsilon: float
+    bias_correction: bool
+
+
+class StepScalars(typing.NamedTuple):
+    """What is the same for all variables in one step.
+
+    Attributes:
+        is_finite: bool, whether the step is done at all.
+        clip_factor: float32, what gradients are scaled by.
+        learning_rate: float32.
+        updates_done: float32, this one included, skipped ones not.
+    """
+
+    is_finite: tf.Tensor
+    clip_factor: tf.Tensor
+    learning_rate: tf.Tensor
+    updates_done: tf.Tensor
+
+
+class VariableState(typing.NamedTuple):
+    """One variable and its moments, float32 of the same shape."""
+
+    weights: tf.Tensor
+    first_moment: tf.Tensor
+    second_moment: tf.Tensor
+
+
+@fused
+def adam_direction(settings: Settings, state: VariableState, gradient: tf.Tensor, scalars: StepScalars) -> tf.Tensor:
+    """Returns m / (sqrt(v) + epsilon) and the weight decay: what, times the learning rate, leaves the weights."""
+    return _direction(settings, state, *_moments(settings, state, gradient, scalars), scalars)
+
+
+@fused
+def updated_state(
+    settings: Settings, state: VariableState, gradient: tf.Tensor, scalars: StepScalars, trust_ratio: tf.Tensor
+) -> VariableState:
+    """Returns the state after the step, or the same one if the step is skipped.
+
+    Args:
+        settings: Of the optimizer.
+        state: Before the step.
+        gradient: Before clipping, of the variable's shape.
+        scalars: Of the step.
+        trust_ratio: Scalar float32 that the direction is scaled by; 1 for Adam.
+    """
+    m, v = _moments(settings, state, gradient, scalars)
+    direction = trust_ratio * _direction(settings, state, m, v, scalars)
+    updated = VariableState(state.weights - scalars.learning_rate * direction, m, v)
+    return VariableState(*(tf.where(scalars.is_finite, new, old) for new, old in zip(updated, state)))
+
+
+@fused
+def updated_average(ema_decay: float, average: tf.Tensor, weights: tf.Tensor, scalars: StepScalars) -> tf.Tensor:
+    """Returns the exponential moving average after the step; `weights` are those after it."""
+    # As tf.train.ExponentialMovingAverage: a short memory as long as there is little to remember.
+    decay = tf.minimum(ema_decay, (1.0 + scalars.updates_done) / (10.0 + scalars.updates_done))
+    return tf.where(scalars.is_finite, weights + decay * (average - weights), average)
+
+
+def _moments(settings, state, gradient, scalars):
+    gradient = gradient * scalars.clip_factor
+    m = settings.beta_1 * state.first_moment + (1.0 - settings.beta_1) * gradient
+    v = settings.beta_2 * state.second_moment + (1.0 - settings.beta_2) * tf.square(gradient)
+    return m, v
+
+
+def _direction(settings, state, m, v, scalars):
+    if settings.bias_correction:
+        m = m / (1.0 - settings.beta_1**scalars.updates_done)
+        v = v / (1.0 - settings.beta_2**scalars.updates_done)
+    direction = m / (tf.sqrt(v) + settings.epsilon)
+    return direction + settings.weight_decay * state.weights if settings.weight_decay else direction
