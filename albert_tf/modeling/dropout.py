@@ -53,24 +53,42 @@ def split_dropout_seed(seed: tf.Tensor | None, count: int) -> list[tf.Tensor | N
     return tf.unstack(tf.bitcast(random_bits(seed, [count, 2]), tf.int32))
 
 
+def fold_in(seed: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
+    """Returns another seed, int32 [2], for each number; `tf.random.fold_in` gives others under XLA than without.
+
+    Args:
+        seed: int32 [2].
+        number: Scalar int32.
+    """
+    # Mixed by itself first, so that seed 2 at step 0 is not seed 0 at step 2.
+    mixed = _hash(tf.zeros([2], tf.int32), tf.bitcast(2 * number + tf.range(2), tf.uint32))
+    return tf.bitcast(_hash(seed, mixed), tf.int32)
+
+
 def random_bits(seed: tf.Tensor, shape: list[int | tf.Tensor]) -> tf.Tensor:
     """Returns uint32 noise of a shape.
-
-    Each element's number goes with the seed through an integer hash with two multiplications, whose constants are those
-    with the least bias that Wellons (2018, "Prospecting for hash functions") found.
 
     Args:
         seed: int32 [2].
         shape: Sizes.
     """
-    first, second = tf.unstack(tf.bitcast(seed, tf.uint32))
     # Added up from one small range for each axis: compilers fuse that, and don't fuse a reshaped range.
-    bits = first
+    numbers = tf.constant(0, tf.uint32)
     for axis, size in enumerate(shape):
         stride = math.prod(shape[axis + 1 :])
-        numbers = tf.range(size, dtype=tf.int32) * stride
-        bits += tf.reshape(tf.bitcast(numbers, tf.uint32), [size] + [1] * (len(shape) - axis - 1))
-    bits = _xor_shift(bits, 16) * tf.constant(0x7FEB352D, tf.uint32)
+        along_axis = tf.bitcast(tf.range(size, dtype=tf.int32) * stride, tf.uint32)
+        numbers += tf.reshape(along_axis, [size] + [1] * (len(shape) - axis - 1))
+    return _hash(seed, numbers)
+
+
+def _hash(seed, numbers):
+    """Returns uint32 noise for each number.
+
+    An integer hash with two multiplications, whose constants are those with the least bias that Wellons (2018,
+    "Prospecting for hash functions") found.
+    """
+    first, second = tf.unstack(tf.bitcast(seed, tf.uint32))
+    bits = _xor_shift(numbers + first, 16) * tf.constant(0x7FEB352D, tf.uint32)
     bits = _xor_shift(tf.bitwise.bitwise_xor(bits, second), 15) * tf.constant(0x846CA68B, tf.uint32)
     return _xor_shift(bits, 16)
 

@@ -10,6 +10,7 @@ import typing
 
 import tensorflow as tf
 
+from albert_tf.modeling.dropout import fold_in
 from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import AdamW
 from albert_tf.training.metrics import MetricSums
@@ -107,7 +108,7 @@ def make_replica_step(
 
     def replica_step(batch, step):
         context = tf.distribute.get_replica_context()
-        seed_of_step = tf.random.fold_in(tf.constant([seed, 0]), step)
+        seed_of_step = fold_in(tf.constant([seed, 0]), step)
         first_index = tf.cast(context.replica_id_in_sync_group, tf.int32) * count
         # Each loss is divided by its weight over the global batch, so that adding gradients up gives the gradient of
         # the average over the global batch, however the examples are spread.
@@ -115,7 +116,7 @@ def make_replica_step(
         weights = context.all_reduce("SUM", [local_weights[name] for name in task.loss_names])
 
         def compute_gradients(micro_batch, index):
-            dropout_seed = tf.random.fold_in(seed_of_step, first_index + index)
+            dropout_seed = fold_in(seed_of_step, first_index + index)
             with tf.GradientTape() as tape:
                 computed = task.compute(model, micro_batch, training=True, dropout_seed=dropout_seed)
                 loss = tf.add_n(

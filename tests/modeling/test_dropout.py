@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.modeling import AlbertForPreTraining, AlbertForSequenceClassification, attention, embeddings, heads
-from albert_tf.modeling.dropout import dropout, random_bits, split_dropout_seed
+from albert_tf.modeling.dropout import dropout, fold_in, random_bits, split_dropout_seed
 
 PROBABILITIES = ["hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob"]
 NO_DROPOUT = dict.fromkeys(PROBABILITIES, 0.0)
@@ -147,3 +147,16 @@ def test_no_two_dropouts_of_a_call_share_a_seed(tiny_config, batch, monkeypatch)
     AlbertForSequenceClassification(config, 3)(batch, training=True, dropout_seed=tf.constant([1, 2]))
     # After the embeddings and before the head; on the probabilities and after either sub-layer of each layer.
     assert len(seeds) == len(set(seeds)) == 2 + 3 * 3
+
+
+def test_seeds_that_are_folded_in_differ_and_are_the_same_under_xla():
+    seeds = [tf.constant([seed, 0]) for seed in range(40)]
+    compiled = tf.function(fold_in, jit_compile=True)
+    folded = {
+        (seed, number): tuple(fold_in(values, tf.constant(number)).numpy())
+        for seed, values in enumerate(seeds)
+        for number in range(40)
+    }
+    assert len(set(folded.values())) == len(folded)
+    for seed, number in [(0, 0), (3, 1), (39, 39)]:
+        assert tuple(compiled(seeds[seed], tf.constant(number)).numpy()) == folded[seed, number]
