@@ -63,7 +63,8 @@ def main():
     @functools.cache
     def figures_of(tpu, batch_size):
         line.show(f"{tpu.name}: compiling a batch of {batch_size:,} a replica")
-        program = lower_step(
+        lower = functools.partial(
+            lower_step,
             config,
             FLAGS.task,
             batch_size,
@@ -76,7 +77,7 @@ def main():
             num_replicas=tpu.num_replicas,
             runs_pallas_kernels=tpu.runs_pallas_kernels,
         )
-        return steps.figures(program, tpu)
+        return steps.figures(lower, tpu)
 
     if FLAGS.train_batch_size:
         results = []

@@ -44,9 +44,8 @@ def find(model: str, length: int, remat: str, expected: int | None, line: Progre
     @functools.cache
     def figures_of(batch_size):
         line.show(f"{model}, {length}, {remat}: compiling a batch of {batch_size:,}")
-        predictions = default_max_predictions(length, 0.15)
-        program = lower_step(config, "pretrain", batch_size, length, predictions, "lamb", remat=remat)
-        return steps.figures(program, tpu)
+        shape = batch_size, length, default_max_predictions(length, 0.15)
+        return steps.figures(functools.partial(lower_step, config, "pretrain", *shape, "lamb", remat=remat), tpu)
 
     largest = find_largest_batch(figures_of, tpu.memory_bytes, expected=expected)
     return {

@@ -51,25 +51,30 @@ class CompiledSteps:
         self._timeout = timeout
         self._known = read_json(cache_file, "compiled steps") if cache_file and os.path.exists(cache_file) else {}
 
-    def figures(self, program: str, tpu: Tpu) -> Figures | None:
-        """Returns what a program, StableHLO text, takes; None if it doesn't fit."""
-        key = f"{tpu.name} {hashlib.sha256(program.encode()).hexdigest()}"
-        if key not in self._known:
-            self._known[key] = self._compile(program, tpu)
-            if self._cache_file:
-                write_json(self._cache_file, self._known)
-        return self._known[key] and Figures(**self._known[key])
+    def figures(self, lower: collections.abc.Callable[[], str], tpu: Tpu) -> Figures | None:
+        """Returns what a program takes; None if it doesn't fit.
 
-    def _compile(self, program, tpu):
-        """Compiles in a process of its own, which can be ended, and whose memory comes back."""
+        All is done in a process of its own, which can be ended, and whose memory comes back: TensorFlow doesn't free
+        what it made to lower a step, and the compiler takes gigabytes.
+
+        Args:
+            lower: Returns the program, StableHLO text; something that can be pickled.
+            tpu: The TPU.
+
+        Raises:
+            InputError: The program can't be lowered or compiled.
+        """
         context = multiprocessing.get_context("spawn")
         receiver, sender = context.Pipe(duplex=False)
-        arguments = (sender, program, tpu.topology, tpu.num_replicas)
-        process = context.Process(target=_compile_and_send, args=arguments, daemon=True)
+        process = context.Process(target=_lower_and_compile, args=(sender, lower, tpu), daemon=True)
         process.start()
         sender.close()
         try:
-            result = receiver.recv() if receiver.poll(self._timeout) else None
+            key = _received(receiver, None)
+            if key not in self._known:
+                self._known[key] = _received(receiver, self._timeout)
+                if self._cache_file:
+                    write_json(self._cache_file, self._known)
         except EOFError as error:
             process.join()
             raise InputError(
@@ -79,15 +84,23 @@ class CompiledSteps:
         finally:
             process.kill()
             process.join()
-        if isinstance(result, Exception):
-            raise result
-        return result
+        return self._known[key] and Figures(**self._known[key])
 
 
-def _compile_and_send(sender, program, topology, num_replicas):
-    """Sends the figures as a dictionary, None for what doesn't fit, or the error."""
+def _received(receiver, timeout):
+    """Returns what the other process sends, None after the timeout; raises what it raised."""
+    result = receiver.recv() if receiver.poll(timeout) else None
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+def _lower_and_compile(sender, lower, tpu):
+    """Sends what names the program, and then its figures as a dictionary, None for what doesn't fit; or an error."""
     try:
-        compiled = compile_program(program, topology, num_replicas)
+        program = lower()
+        sender.send(f"{tpu.name} {hashlib.sha256(program.encode()).hexdigest()}")
+        compiled = compile_program(program, tpu.topology, tpu.num_replicas)
         sender.send({field.name: getattr(compiled, field.name) for field in dataclasses.fields(Figures)})
     except OutOfMemoryError:
         sender.send(None)

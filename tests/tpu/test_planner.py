@@ -1,5 +1,6 @@
 """The search for the largest batch, and what a plan says."""
 
+import functools
 import json
 import sys
 
@@ -8,7 +9,7 @@ import pytest
 from albert_tf.errors import InputError
 from albert_tf.tpu import planner
 from albert_tf.tpu.chips import TPUS, find_tpu
-from albert_tf.tpu.compile_step import compile_program
+from albert_tf.tpu.compile_step import UnsupportedOperationError, compile_program
 from albert_tf.tpu.planner import CompiledSteps, Figures, find_largest_batch, format_table, make_plan, write_plan
 
 FIGURES = Figures(temporary_bytes=10, argument_bytes=5, bytes_accessed=819e9, flops=2 * 197e12, compile_seconds=1.5)
@@ -93,35 +94,49 @@ def test_plans_are_written_and_shown(tmp_path):
     assert second.split() == ["v2-8", "8", "0", "-", "-", "-", "-"]
 
 
-def test_a_program_is_compiled_once(tmp_path, monkeypatch):
-    compiled = []
-
-    def compile_(self, program, tpu):
-        compiled.append((program, tpu.name))
-        return None if program == "too large" else FIGURES.to_dict()
-
-    monkeypatch.setattr(CompiledSteps, "_compile", compile_)
-    cache_file = str(tmp_path / "compiled_steps.json")
-    for _ in range(2):
-        steps = CompiledSteps(cache_file)
-        assert steps.figures("program", TPUS["v5e-8"]) == FIGURES
-        assert steps.figures("too large", TPUS["v5e-8"]) is None
-    assert compiled == [("program", "v5e-8"), ("too large", "v5e-8")]
-    CompiledSteps(None).figures("program", TPUS["v5e-8"])
-    assert len(compiled) == 3
+PROGRAM = functools.partial(str, "func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> { return %a : tensor<8xf32> }")
 
 
-PROGRAM = "func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> { return %a : tensor<8xf32> }"
-
-
-def test_compiler_works_in_a_process_of_its_own():
+@pytest.fixture
+def compiler():
+    """Skips a test where the compiler is not installed."""
     pytest.importorskip("jax")
     pytest.importorskip("libtpu")
-    assert CompiledSteps(None).figures(PROGRAM, TPUS["v5e-1"]).argument_bytes >= 8 * 4
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_program_is_compiled_once(tmp_path):
+    cache_file = tmp_path / "compiled_steps.json"
+    steps = CompiledSteps(str(cache_file))
+    figures = steps.figures(PROGRAM, TPUS["v5e-1"])
+    assert figures.argument_bytes >= 8 * 4 and figures == steps.figures(PROGRAM, TPUS["v5e-1"])
+    known = json.loads(cache_file.read_text())
+    (key,) = known
+    # What is in the file is taken for what the compiler said.
+    cache_file.write_text(json.dumps({key: FIGURES.to_dict()}))
+    assert CompiledSteps(str(cache_file)).figures(PROGRAM, TPUS["v5e-1"]) == FIGURES
+    cache_file.write_text(json.dumps({key: None}))
+    assert CompiledSteps(str(cache_file)).figures(PROGRAM, TPUS["v5e-1"]) is None
+    assert CompiledSteps(str(cache_file)).figures(PROGRAM, TPUS["v5e-8"]).argument_bytes >= 8 * 4
+    assert set(json.loads(cache_file.read_text())) > {key}
+
+
+@pytest.mark.usefixtures("compiler")
+def test_what_is_no_program_is_said():
     with pytest.raises(InputError, match="the compiler ended"):
-        CompiledSteps(None).figures("not a program", TPUS["v5e-1"])
+        CompiledSteps(None).figures(functools.partial(str, "not a program"), TPUS["v5e-1"])
 
 
+def _refuse():
+    raise UnsupportedOperationError("XLA can't compile the step: a shape depends on values")
+
+
+def test_step_that_can_not_be_lowered_is_said():
+    with pytest.raises(UnsupportedOperationError, match="a shape depends on values"):
+        CompiledSteps(None).figures(_refuse, TPUS["v5e-1"])
+
+
+@pytest.mark.usefixtures("compiler")
 def test_what_takes_too_long_to_compile_counts_as_too_large():
     assert CompiledSteps(None, timeout=0.001).figures(PROGRAM, TPUS["v5e-1"]) is None
 
