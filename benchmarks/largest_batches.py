@@ -32,7 +32,7 @@ flags.DEFINE_string("tpu", "v5e", "The TPU, as plan_tpu.py names it.")
 flags.DEFINE_list("models", ["base", "large", "xlarge", "xxlarge"], "Models.")
 flags.DEFINE_list("lengths", ["512", "256", "128", "64"], "Pieces of an example.")
 flags.DEFINE_multi_enum("remat", ["none", "block"], REMATERIALIZATION_CHOICES, "What is computed again.")
-flags.DEFINE_float("compile_timeout", 240.0, "Seconds of compiling after which a batch counts as too large.", 1.0)
+flags.DEFINE_float("compile_timeout", 150.0, "Seconds of compiling after which a batch counts as too large.", 1.0)
 flags.DEFINE_string("output_dir", "largest_batches", "Folder of the results.")
 
 

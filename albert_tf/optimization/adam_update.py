@@ -1,4 +1,4 @@
-"""What a step of Adam makes of one variable: functions of tensors alone, each of which goes over memory once."""
+"""What a step of Adam, or of LAMB, makes of one variable: functions of tensors alone."""
 
 import typing
 
@@ -45,6 +45,13 @@ class VariableState(typing.NamedTuple):
 def adam_direction(settings: Settings, state: VariableState, gradient: tf.Tensor, scalars: StepScalars) -> tf.Tensor:
     """Returns m / (sqrt(v) + epsilon) and the weight decay: what, times the learning rate, leaves the weights."""
     return _direction(settings, state, *_moments(settings, state, gradient, scalars), scalars)
+
+
+def lamb_trust_ratio(weights: tf.Tensor, direction: tf.Tensor) -> tf.Tensor:
+    """Returns |weights| / |direction|, scalar float32, or 1 where either is 0 (You et al., 2020, algorithm 2)."""
+    weight_norm, direction_norm = (tf.linalg.global_norm([values]) for values in (weights, direction))
+    ratio = weight_norm / tf.maximum(direction_norm, 1e-30)
+    return tf.where((weight_norm > 0) & (direction_norm > 0), ratio, 1.0)
 
 
 @fused

@@ -19,6 +19,7 @@ from albert_tf.optimization.adam_update import (
     StepScalars,
     VariableState,
     adam_direction,
+    lamb_trust_ratio,
     updated_average,
     updated_state,
 )
@@ -172,7 +173,7 @@ class AdamW(tf.Module):
         state = VariableState(*map(tf.convert_to_tensor, (variable, first_moment, second_moment)))
         trust_ratio = tf.ones([])
         if self._adapts(name):
-            trust_ratio = self._trust_ratio(state.weights, adam_direction(settings, state, gradient, scalars))
+            trust_ratio = lamb_trust_ratio(state.weights, adam_direction(settings, state, gradient, scalars))
         updated = updated_state(settings, state, gradient, scalars, trust_ratio)
         if average is not None:
             average.assign(updated_average(self._ema_decay, tf.convert_to_tensor(average), updated.weights, scalars))
@@ -182,12 +183,8 @@ class AdamW(tf.Module):
         return trust_ratio
 
     def _adapts(self, name):
-        """Returns whether the update of a variable has a trust ratio of its own."""
+        """Returns whether the update of a variable is scaled to the norm of its weights."""
         return False
-
-    def _trust_ratio(self, weights, update):
-        """Returns the factor of a variable's update; 1 for Adam."""
-        return tf.ones([])
 
     def start_averages(self) -> None:
         """Lets the averages begin with the weights as they are now."""
@@ -215,10 +212,6 @@ class Lamb(AdamW):
 
     def _adapts(self, name):
         return _EXCLUDED.search(name) is None
-
-    def _trust_ratio(self, weights, update):
-        weight_norm, update_norm = (tf.linalg.global_norm([values]) for values in (weights, update))
-        return tf.where((weight_norm > 0) & (update_norm > 0), weight_norm / tf.maximum(update_norm, 1e-30), 1.0)
 
 
 OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
