@@ -6,6 +6,7 @@ import tensorflow as tf
 from albert_tf.files import write_text
 from albert_tf.pretraining_data.input_pipeline import pad_batch
 from albert_tf.tasks.labelled_text import LabelledText
+from albert_tf.training.distribution import distribute_batches, read_batches
 from albert_tf.training.metrics import weighted_cross_entropy
 
 PREDICTIONS_FILE = "predictions.tsv"
@@ -78,11 +79,14 @@ def predict(strategy: tf.distribute.Strategy, model: tf.keras.Model, dataset: tf
     def step(batch):
         return strategy.run(replica_step, args=(batch,))
 
-    rows = []
-    for batch in strategy.experimental_distribute_dataset(dataset):
-        probabilities, weights = (strategy.gather(values, axis=0).numpy() for values in step(batch))
-        rows.append(probabilities[weights > 0])
-    return np.concatenate(rows)
+    def predict_all(batches):
+        rows = []
+        for batch in batches:
+            probabilities, weights = (strategy.gather(values, axis=0).numpy() for values in step(batch))
+            rows.append(probabilities[weights > 0])
+        return np.concatenate(rows)
+
+    return read_batches(distribute_batches(strategy, dataset), predict_all)
 
 
 def write_predictions(

@@ -5,10 +5,13 @@ import json
 import os
 import socket
 import threading
+import typing
 
 import tensorflow as tf
 
 from albert_tf.errors import InputError
+
+_Result = typing.TypeVar("_Result")
 
 
 def make_strategy(
@@ -217,3 +220,25 @@ def distribute_host_batches(
         return dataset.map(split).unbatch().prefetch(tf.data.AUTOTUNE)
 
     return strategy.distribute_datasets_from_function(make_replica_batches)
+
+
+def read_batches(
+    batches: tf.distribute.DistributedDataset, use: collections.abc.Callable[[collections.abc.Iterator], _Result]
+) -> _Result:
+    """Returns what a function of an iterator over a data set returns, without waiting until the iterator is gone.
+
+    tf.data tunes itself in a thread that sleeps for up to a minute, the longer the data set has been read, and whoever
+    frees the iterator waits for it: what is to wake that thread comes a moment before the flag that it looks at
+    (`Model::OptimizeLoop` and `CancellationManager::StartCancel` of TensorFlow 2.21). A run that was told to stop might
+    come too late to save. So another thread frees the iterator; the program ends no sooner than that thread, for a
+    daemon that comes back from TensorFlow while Python ends would abort the process.
+
+    Args:
+        batches: What to iterate over.
+        use: Given the iterator, which it must not keep.
+    """
+    iterators = [iter(batches)]
+    try:
+        return use(iterators[0])
+    finally:
+        threading.Thread(target=iterators.clear).start()

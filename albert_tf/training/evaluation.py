@@ -4,7 +4,7 @@ import collections.abc
 
 import tensorflow as tf
 
-from albert_tf.training.distribution import distribute_batches
+from albert_tf.training.distribution import distribute_batches, read_batches
 from albert_tf.training.metrics import MetricSums
 from albert_tf.training.train_step import Task, make_eval_function
 
@@ -39,10 +39,16 @@ class Evaluator:
         if self._max_eval_steps is not None:
             dataset = dataset.take(self._max_eval_steps)
         self._sums.take()
-        for batch in distribute_batches(self._strategy, dataset):
-            if is_to_stop():
-                return None
-            self._eval_step(batch)
+
+        def evaluate_all(batches):
+            for batch in batches:
+                if is_to_stop():
+                    return False
+                self._eval_step(batch)
+            return True
+
+        if not read_batches(distribute_batches(self._strategy, dataset), evaluate_all):
+            return None
         return with_total_loss(self._task, self._sums.take())
 
 

@@ -2,6 +2,7 @@
 
 import collections.abc
 import dataclasses
+import functools
 import math
 import os
 
@@ -153,9 +154,12 @@ class _Loop:
             if self._agreement.any(is_chief and is_missing) and not self._evaluate(step):
                 return self._stop()
         for begin, phase in zip(self._begins, self._phases):
-            if step < phase.end_step and not self._train_phase(begin, phase):
+            if step >= phase.end_step:
+                continue
+            batches = self._distribute(phase, step - begin)
+            if not distribution.read_batches(batches, functools.partial(self._train_phase, begin, phase)):
                 return self._stop()
-            step = max(step, phase.end_step)
+            step = phase.end_step
         self._checkpointer.wait()
         self._progress.finish(step)
         return TrainResult(True, self._held_out)
@@ -170,11 +174,10 @@ class _Loop:
         self._progress.tell(f"stopped by SIGTERM; {saved}; repeat the command to go on")
         return TrainResult(False)
 
-    def _train_phase(self, begin, phase):
+    def _train_phase(self, begin, phase, iterator):
         """Trains to the end of a phase; returns whether it got there."""
         step = int(self._state.global_step.numpy())
         self._progress.begin_phase(phase.step_size)
-        iterator = iter(self._distribute(phase, step - begin))
         train_steps = make_train_function(
             self._state, self._options.seed, self._stop_request.variable, phase.gradient_accumulation_steps
         )

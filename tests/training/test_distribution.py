@@ -4,6 +4,7 @@ import pathlib
 import socket
 import subprocess
 import sys
+import threading
 import time
 from unittest import mock
 
@@ -20,6 +21,7 @@ from albert_tf.training.distribution import (
     is_chief,
     make_strategy,
     per_replica_batch_size,
+    read_batches,
 )
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -250,3 +252,34 @@ def test_tpu_that_never_answers_is_given_up():
     assert message.startswith(f"--use_tpu: the TPU '{address}' did not answer within --tpu_timeout=1 seconds; check ")
     assert 1 <= float(seconds) < 15
     assert finished.returncode == 0, finished.stderr[-2000:]
+
+
+class SlowToFree:
+    """Batches whose iterator, like tf.data's, keeps whoever frees it waiting."""
+
+    def __init__(self):
+        self.may_go, self.is_gone = threading.Event(), threading.Event()
+
+    def __iter__(self):
+        try:
+            yield 1
+            yield 2
+        finally:
+            self.may_go.wait(60)
+            self.is_gone.set()
+
+
+def test_result_of_reading_does_not_wait_until_the_iterator_is_gone():
+    batches = SlowToFree()
+    assert read_batches(batches, next) == 1
+    assert not batches.is_gone.is_set()
+    batches.may_go.set()
+    assert batches.is_gone.wait(60)
+
+
+def test_iterator_goes_after_an_error_too():
+    batches = SlowToFree()
+    batches.may_go.set()
+    with pytest.raises(ZeroDivisionError):
+        read_batches(batches, lambda iterator: next(iterator) / 0)
+    assert batches.is_gone.wait(60)
