@@ -67,9 +67,10 @@ def flash_attention(
 @functools.cache
 def _kernels(head_size, dropout_rate, is_for_tpu):
     """Returns both kernels as functions of tensors."""
-    from albert_tf.modeling import flash_attention_kernel  # isort: skip (before JAX, which it sets up)
     import jax
     from jax.experimental import jax2tf
+
+    from albert_tf.modeling import flash_attention_kernel
 
     def convert(kernel):
         return jax2tf.convert(

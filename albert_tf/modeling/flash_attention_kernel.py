@@ -7,9 +7,6 @@ TPU's registers, which hold one head or several; so nothing is transposed or pad
 """
 
 import functools
-import os
-
-os.environ.setdefault("JAX_PLATFORMS", "cpu")  # what is lowered here runs inside TensorFlow, which owns the TPU
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +16,11 @@ from jax.experimental.pallas import tpu as pallas_tpu
 from albert_tf.modeling.dropout import drop_threshold
 
 LANES = 128
+
+# What is lowered here runs inside TensorFlow, which owns the TPU; JAX would take it for itself. An environment variable
+# would come too late: TensorFlow imports JAX.
+if jax.config.jax_platforms is None:
+    jax.config.update("jax_platforms", "cpu")
 
 
 def forward(projections, bias, seed, *, head_size, dropout_rate, interpret=False):

@@ -1,5 +1,6 @@
 """The kernels, interpreted on this machine, against the plain path and against NumPy."""
 
+import os
 import subprocess
 import sys
 
@@ -125,6 +126,15 @@ def test_jax_is_not_needed_without_the_kernels():
         "({'input_ids': tf.ones([1, 4], tf.int32)})"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_kernels_keep_jax_away_from_the_tpu():
+    code = (
+        "import tensorflow, jax; from albert_tf.modeling import flash_attention_kernel;"
+        "assert jax.config.jax_platforms == 'cpu', jax.config.jax_platforms"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "JAX_PLATFORMS"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
 def test_missing_jax_is_said_in_a_sentence(monkeypatch):
