@@ -4,6 +4,7 @@ The function is lowered to StableHLO by TensorFlow and handed to the TPU compile
 compiles. Needs the extra `tpu-compile`.
 """
 
+import collections.abc
 import dataclasses
 import os
 import re
@@ -13,6 +14,15 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
+
+_LIBTPU_ENVIRONMENT = {
+    "TPU_SKIP_MDS_QUERY": "1",  # a machine without TPU has nobody to ask about itself
+    # Nor does it know these, and libtpu complains. What is compiled for follows from the topology alone.
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+    # The lock is for those who share a TPU; two processes only share the compiler.
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+}
 
 
 class OutOfMemoryError(InputError):
@@ -36,7 +46,8 @@ class CompiledStep:
         flops: Floating-point operations; the body of a loop is counted once.
         bytes_accessed: What all operations together read and write, counted likewise.
         compile_seconds: How long the compiler took.
-        text: The optimized program in XLA's notation.
+        to_text: Returns the optimized program in XLA's notation. XLA can't write down every program that it makes: it
+            fails for some that add gradients up while they compute.
     """
 
     argument_bytes: int
@@ -47,7 +58,7 @@ class CompiledStep:
     flops: float
     bytes_accessed: float
     compile_seconds: float
-    text: str = dataclasses.field(repr=False)
+    to_text: collections.abc.Callable[[], str] = dataclasses.field(repr=False)
 
 
 def lower(function, arguments: list[tf.Tensor]) -> str:
@@ -86,10 +97,8 @@ def compile_program(program: str, topology: str, num_replicas: int = 1) -> Compi
         OutOfMemoryError: It does not fit the chip's memory.
         UnsupportedOperationError: The compiler refuses it.
     """
-    os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")  # a machine without TPU has nobody to ask about itself
-    # The lock is for those who share a TPU; two processes only share the compiler.
-    os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
-    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    for name, value in _LIBTPU_ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
     try:
         import libtpu  # noqa: F401  (JAX looks for it only when it is too late for a sentence)
         from jax._src.interpreters import mlir
@@ -123,7 +132,7 @@ def compile_program(program: str, topology: str, num_replicas: int = 1) -> Compi
         cost.get("flops", 0.0),
         cost.get("bytes accessed", 0.0),
         time.monotonic() - started_at,
-        executable.hlo_modules()[0].to_string(),
+        lambda: executable.hlo_modules()[0].to_string(),
     )
 
 

@@ -1,0 +1,60 @@
+"""plan_tpu.py as a user runs it."""
+
+import json
+import pathlib
+
+import pytest
+
+CONFIGS = pathlib.Path(__file__).resolve().parent.parent.parent / "configs"
+
+
+@pytest.fixture
+def plan(run_script):
+    """Runs plan_tpu.py for the demo's model at length 64."""
+
+    def run(**flag_values):
+        arguments = {"albert_config_file": CONFIGS / "albert_demo.json", "max_seq_length": 64, **flag_values}
+        return run_script("plan_tpu.py", **arguments)
+
+    return run
+
+
+@pytest.fixture
+def compiler():
+    """Skips a test where the compiler is not installed."""
+    pytest.importorskip("jax")
+    pytest.importorskip("libtpu")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+def test_one_batch_is_one_object(plan):
+    result = plan(
+        tpu="v5e", train_batch_size=16, max_predictions_per_seq=10, optimizer="adamw", remat="none", json=True
+    )
+    assert result.code == 0, result.errors
+    assert all("compiling a batch" in line for line in result.errors.splitlines()), result.errors
+    figures = json.loads(result.output)
+    assert {"temporary_bytes", "argument_bytes", "bytes_accessed", "flops", "compile_seconds"} <= figures.keys()
+    assert figures["argument_bytes"] > 3 * 4 * 600_000, "weights and two moments"
+
+
+@pytest.mark.usefixtures("compiler")
+def test_batch_that_does_not_fit_is_named_with_what_to_do(plan):
+    result = plan(tpu="v5e", train_batch_size=16, compile_timeout=1)
+    assert result.code == 1
+    assert "error: --train_batch_size=16 does not fit v5e-1, or took longer than --compile_timeout=1" in result.errors
+
+
+@pytest.mark.parametrize(
+    ("flag_values", "sentence"),
+    [
+        ({"tpu": "v9"}, "--tpu=v9 is unknown; it must be one of v5e,"),
+        ({"max_seq_length": 1024}, "--max_seq_length=1024 is more than the model's max_position_embeddings, 128"),
+        ({"albert_config_file": "nowhere.json"}, "can't read the model config nowhere.json: no such file"),
+    ],
+)
+def test_mistake_costs_one_sentence(plan, flag_values, sentence):
+    result = plan(**flag_values)
+    assert result.code == 1 and not result.output
+    assert result.errors.startswith(f"error: {sentence}") and result.errors.count("\n") == 1
