@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.pretraining_data.builder import build, shard_paths
+from albert_tf.pretraining_data.builder import build, masking_tokens, shard_paths
 from albert_tf.pretraining_data.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.corpus import CorpusReader
+from albert_tf.pretraining_data.input_pipeline import InputOptions
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
@@ -83,6 +84,12 @@ def dynamic_shards(build_shards, tmp_path_factory):
 def static_shards(build_shards, tmp_path_factory):
     """Masked training and held-out examples; look, don't touch."""
     return build_shards(tmp_path_factory.mktemp("static"), _random_documents(30), masking="static", dupe_factor=3)
+
+
+@pytest.fixture(scope="session")
+def dynamic_options(tiny_tokenizer):
+    """How to read `dynamic_shards`."""
+    return InputOptions(32, 5, False, MaskingOptions(5), masking_tokens(tiny_tokenizer))
 
 
 @pytest.fixture(scope="session")
