@@ -22,8 +22,15 @@ from albert_tf.optimization.optimizers import OPTIMIZERS
 from albert_tf.pretraining_data.masking import default_max_predictions
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tpu.chips import TPUS, find_tpu
-from albert_tf.tpu.planner import CompiledSteps, find_largest_batch, format_table, make_plan, write_plan
-from albert_tf.tpu.steps import TASKS, lower_step
+from albert_tf.tpu.planner import (
+    CompiledSteps,
+    find_gradient_accumulation,
+    find_largest_batch,
+    format_table,
+    make_plan,
+    write_plan,
+)
+from albert_tf.tpu.steps import TASKS, lower_step, uncounted_operations
 
 FLAGS = flags.FLAGS
 
@@ -54,6 +61,7 @@ def main():
             f"--max_seq_length={FLAGS.max_seq_length} is more than the model's max_position_embeddings, "
             f"{config.max_position_embeddings}"
         )
+    predictions = FLAGS.max_predictions_per_seq or default_max_predictions(FLAGS.max_seq_length, 0.15)
     tpus = [find_tpu(name) for name in FLAGS.tpu]
     steps = CompiledSteps(
         FLAGS.output_dir and os.path.join(FLAGS.output_dir, "compiled_steps.json"), FLAGS.compile_timeout
@@ -61,23 +69,26 @@ def main():
     line = ProgressLine(sys.stderr)
 
     @functools.cache
-    def figures_of(tpu, batch_size):
-        line.show(f"{tpu.name}: compiling a batch of {batch_size:,} a replica")
+    def figures_of(tpu, batch_size, gradient_accumulation_steps=1):
+        parts = f" in {gradient_accumulation_steps} parts" if gradient_accumulation_steps > 1 else ""
+        line.show(f"{tpu.name}: compiling a batch of {batch_size:,} a replica{parts}")
         lower = functools.partial(
             lower_step,
             config,
             FLAGS.task,
             batch_size,
             FLAGS.max_seq_length,
-            FLAGS.max_predictions_per_seq or default_max_predictions(FLAGS.max_seq_length, 0.15),
+            predictions,
             FLAGS.optimizer,
             "mixed_bfloat16" if FLAGS.use_bfloat16 else "float32",
             FLAGS.remat,
             FLAGS.attention,
+            gradient_accumulation_steps,
             num_replicas=tpu.num_replicas,
             runs_pallas_kernels=tpu.runs_pallas_kernels,
         )
-        return steps.figures(lower, tpu)
+        part = batch_size // gradient_accumulation_steps
+        return steps.figures(lower, tpu, uncounted_operations(config, FLAGS.task, part, predictions))
 
     if FLAGS.train_batch_size:
         results = []
@@ -86,8 +97,9 @@ def main():
             line.finish()
             if figures is None:
                 raise InputError(
-                    f"--train_batch_size={FLAGS.train_batch_size} does not fit {tpu.name}, or took longer than "
-                    f"--compile_timeout={FLAGS.compile_timeout:g} to compile: lower it, or choose another --remat"
+                    f"--train_batch_size={FLAGS.train_batch_size} does not fit a replica of {tpu.name}, or took longer "
+                    f"than --compile_timeout={FLAGS.compile_timeout:g} seconds to compile; lower --train_batch_size, "
+                    "choose another --remat, or raise --compile_timeout"
                 )
             results.append(
                 {
@@ -102,15 +114,16 @@ def main():
         else:
             print("\n\n".join("\n".join(f"{name}: {value}" for name, value in result.items()) for result in results))
         return
-    plans = [
-        make_plan(
-            tpu,
-            find_largest_batch(functools.partial(figures_of, tpu), tpu.memory_bytes),
+    plans = []
+    for tpu in tpus:
+        largest = find_largest_batch(functools.partial(figures_of, tpu), tpu.memory_bytes)
+        parts = find_gradient_accumulation(
+            lambda *step, tpu=tpu: figures_of(tpu, *step) is not None,
+            tpu.num_replicas,
+            largest.batch_size,
             FLAGS.target_batch_size,
-            FLAGS.num_train_steps,
         )
-        for tpu in tpus
-    ]
+        plans.append(make_plan(tpu, largest, parts, FLAGS.target_batch_size, FLAGS.num_train_steps))
     line.finish()
     print(json.dumps({"plans": plans}) if FLAGS.json else format_table(plans))
     if FLAGS.output_dir:

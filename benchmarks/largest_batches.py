@@ -23,7 +23,7 @@ from albert_tf.pretraining_data.masking import default_max_predictions
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tpu.chips import find_tpu
 from albert_tf.tpu.planner import BATCH_GRAIN, CompiledSteps, find_largest_batch
-from albert_tf.tpu.steps import lower_step
+from albert_tf.tpu.steps import lower_step, uncounted_operations
 from benchmarks.stage import ROOT
 
 FLAGS = flags.FLAGS
@@ -44,8 +44,20 @@ def find(model: str, length: int, remat: str, expected: int | None, line: Progre
     @functools.cache
     def figures_of(batch_size):
         line.show(f"{model}, {length}, {remat}: compiling a batch of {batch_size:,}")
-        shape = batch_size, length, default_max_predictions(length, 0.15)
-        return steps.figures(functools.partial(lower_step, config, "pretrain", *shape, "lamb", remat=remat), tpu)
+        predictions = default_max_predictions(length, 0.15)
+        lower = functools.partial(
+            lower_step,
+            config,
+            "pretrain",
+            batch_size,
+            length,
+            predictions,
+            "lamb",
+            remat=remat,
+            num_replicas=tpu.num_replicas,
+            runs_pallas_kernels=tpu.runs_pallas_kernels,
+        )
+        return steps.figures(lower, tpu, uncounted_operations(config, "pretrain", batch_size, predictions))
 
     largest = find_largest_batch(figures_of, tpu.memory_bytes, expected=expected)
     return {

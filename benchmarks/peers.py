@@ -58,7 +58,7 @@ def keras_hub_step(config: AlbertConfig, dtype: str, forward_only: bool = False)
     return step
 
 
-def hugging_face_step(config: AlbertConfig, dtype: str, forward_only: bool = False, num_threads: int | None = None):
+def hugging_face_step(config: AlbertConfig, dtype: str, forward_only: bool = False):
     """Returns a function of a batch of arrays that trains Hugging Face's `AlbertForPreTraining`; it returns the loss.
 
     bfloat16 is PyTorch's autocast. The model would score every position; here the masked ones are picked before the
@@ -67,8 +67,6 @@ def hugging_face_step(config: AlbertConfig, dtype: str, forward_only: bool = Fal
     import torch
     import transformers
 
-    if num_threads:
-        torch.set_num_threads(num_threads)
     model = transformers.AlbertForPreTraining(
         transformers.AlbertConfig(
             **{name: value for name, value in config.to_dict().items() if name in _HUGGING_FACE_FIELDS},

@@ -39,8 +39,9 @@ def compile_keras_hub(config: AlbertConfig) -> CompiledStep:
 def compile_ours(config: AlbertConfig, **options) -> CompiledStep:
     """Compiles our step; options as for `lower_step`."""
     shape = FLAGS.train_batch_size, FLAGS.max_seq_length, FLAGS.max_predictions_per_seq
-    program = lower_step(config, "pretrain", *shape, "adamw", **options)
-    return compile_program(program, find_tpu(FLAGS.tpu).topology)
+    tpu = find_tpu(FLAGS.tpu)
+    program = lower_step(config, "pretrain", *shape, "adamw", runs_pallas_kernels=tpu.runs_pallas_kernels, **options)
+    return compile_program(program, tpu.topology)
 
 
 def main(_):

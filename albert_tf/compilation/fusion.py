@@ -14,14 +14,24 @@ from albert_tf.compilation.target import is_compiled_for_tpu
 
 
 def fused(function: collections.abc.Callable) -> collections.abc.Callable:
-    """Returns a function of tensors that runs as one loop; for functions that nothing is differentiated through."""
+    """Returns a function of tensors that runs as one loop; for functions that nothing is differentiated through.
+
+    It does so inside of a `tf.function` whose shapes are known. Elsewhere it would be compiled anew for every length
+    that comes along.
+    """
     compiled = tf.function(function, jit_compile=True, autograph=False)
 
     @functools.wraps(function)
     def call(*arguments):
-        return function(*arguments) if is_compiled_for_tpu() or not _xla_compiles_here() else compiled(*arguments)
+        fuses = _have_known_shapes(arguments) and not is_compiled_for_tpu() and _xla_compiles_here()
+        return compiled(*arguments) if fuses else function(*arguments)
 
     return call
+
+
+def _have_known_shapes(arguments):
+    tensors = [argument for argument in tf.nest.flatten(arguments) if tf.is_tensor(argument)]
+    return tf.inside_function() and all(tensor.shape.is_fully_defined() for tensor in tensors)
 
 
 @functools.cache
@@ -29,7 +39,8 @@ def _xla_compiles_here():
     """Returns whether XLA works outside of a TPU's program: on the host of a TPU it may not."""
     try:
         with tf.init_scope():
-            tf.function(tf.identity, jit_compile=True)(tf.zeros([]))
+            # A GPU needs a library for this one.
+            tf.function(tf.tanh, jit_compile=True)(tf.zeros([8]))
     except tf.errors.OpError:
         return False
     return True

@@ -74,7 +74,8 @@ class SelfAttention(AlbertLayer):
         else:
             # Every position is seen, but only what is read later has to look.
             # A product, because a gather's gradient is a scatter, which is slow on a TPU.
-            selection = tf.one_hot(output_positions, max_seq_length, dtype=self.compute_dtype)
+            length = tf.shape(hidden_states)[1] if max_seq_length is None else max_seq_length
+            selection = tf.one_hot(output_positions, length, dtype=self.compute_dtype)
             reading = tf.matmul(selection, hidden_states)
             query, key_value = {}, {}
             for part, value in query_key_value.items():

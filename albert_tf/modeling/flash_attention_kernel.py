@@ -19,7 +19,7 @@ LANES = 128
 
 # What is lowered here runs inside TensorFlow, which owns the TPU; JAX would take it for itself. An environment variable
 # would come too late: TensorFlow imports JAX.
-if jax.config.jax_platforms is None:
+if not jax.config.jax_platforms:
     jax.config.update("jax_platforms", "cpu")
 
 

@@ -156,7 +156,8 @@ class AlbertForMultipleChoice(_AlbertWithOutputHead):
 
     def call(self, inputs, training=False, dropout_seed=None):
         """Scores each choice: inputs are int [B, choices, S]; returns {"logits": float32 [B, choices]}."""
-        num_choices, max_seq_length = inputs["input_ids"].shape[1:]
+        shape = inputs["input_ids"].shape
+        num_choices, max_seq_length = (shape[axis] or tf.shape(inputs["input_ids"])[axis] for axis in (1, 2))
         flat_inputs = {
             name: tf.reshape(inputs[name], [-1, max_seq_length]) for name in ENCODER_INPUTS if name in inputs
         }

@@ -6,6 +6,7 @@ compiles. Needs the extra `tpu-compile`.
 
 import collections.abc
 import dataclasses
+import importlib.metadata
 import os
 import re
 import time
@@ -134,6 +135,14 @@ def compile_program(program: str, topology: str, num_replicas: int = 1) -> Compi
         time.monotonic() - started_at,
         lambda: executable.hlo_modules()[0].to_string(),
     )
+
+
+def compiler_version() -> str | None:
+    """Returns libtpu's version, None if it is not installed."""
+    try:
+        return importlib.metadata.version("libtpu")
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _sentence(error):

@@ -10,7 +10,7 @@ import os
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
 from albert_tf.tpu.chips import Tpu
-from albert_tf.tpu.compile_step import OutOfMemoryError, compile_program
+from albert_tf.tpu.compile_step import OutOfMemoryError, compile_program, compiler_version
 
 # The TPU pads the batch to a multiple of this.
 BATCH_GRAIN = 8
@@ -40,6 +40,9 @@ class Figures:
 class CompiledSteps:
     """Compiles steps, each only once: what came out is kept in a file.
 
+    For each program and version of the compiler this holds the figures, null for what doesn't fit, or the number of
+    seconds that were not enough.
+
     Args:
         cache_file: A JSON file; None to keep nothing.
         timeout: Seconds after which a step counts as one that doesn't fit. Beyond the memory the compiler looks for
@@ -51,7 +54,9 @@ class CompiledSteps:
         self._timeout = timeout
         self._known = read_json(cache_file, "compiled steps") if cache_file and os.path.exists(cache_file) else {}
 
-    def figures(self, lower: collections.abc.Callable[[], str], tpu: Tpu) -> Figures | None:
+    def figures(
+        self, lower: collections.abc.Callable[[], str], tpu: Tpu, uncounted_flops: float = 0.0
+    ) -> Figures | None:
         """Returns what a program takes; None if it doesn't fit.
 
         All is done in a process of its own, which can be ended, and whose memory comes back: TensorFlow doesn't free
@@ -60,6 +65,7 @@ class CompiledSteps:
         Args:
             lower: Returns the program, StableHLO text; something that can be pickled.
             tpu: The TPU.
+            uncounted_flops: Operations to add to those that the compiler counts, which takes a loop's body once.
 
         Raises:
             InputError: The program can't be lowered or compiled.
@@ -70,9 +76,11 @@ class CompiledSteps:
         process.start()
         sender.close()
         try:
-            key = _received(receiver, None)
-            if key not in self._known:
-                self._known[key] = _received(receiver, self._timeout)
+            key = _received(receiver)
+            known = self._known.get(key, 0)
+            if isinstance(known, (int, float)) and known < self._timeout:
+                known = _received(receiver) if receiver.poll(self._timeout) else self._timeout
+                self._known[key] = known
                 if self._cache_file:
                     write_json(self._cache_file, self._known)
         except EOFError as error:
@@ -84,12 +92,12 @@ class CompiledSteps:
         finally:
             process.kill()
             process.join()
-        return self._known[key] and Figures(**self._known[key])
+        return Figures(**{**known, "flops": known["flops"] + uncounted_flops}) if isinstance(known, dict) else None
 
 
-def _received(receiver, timeout):
-    """Returns what the other process sends, None after the timeout; raises what it raised."""
-    result = receiver.recv() if receiver.poll(timeout) else None
+def _received(receiver):
+    """Returns what the other process sends; raises what it raised."""
+    result = receiver.recv()
     if isinstance(result, Exception):
         raise result
     return result
@@ -99,7 +107,7 @@ def _lower_and_compile(sender, lower, tpu):
     """Sends what names the program, and then its figures as a dictionary, None for what doesn't fit; or an error."""
     try:
         program = lower()
-        sender.send(f"{tpu.name} {hashlib.sha256(program.encode()).hexdigest()}")
+        sender.send(f"{tpu.name} {hashlib.sha256(program.encode()).hexdigest()} libtpu {compiler_version()}")
         compiled = compile_program(program, tpu.topology, tpu.num_replicas)
         sender.send({field.name: getattr(compiled, field.name) for field in dataclasses.fields(Figures)})
     except OutOfMemoryError:
@@ -184,12 +192,43 @@ def _guess(tried, lower, memory_bytes):
     return max(int(guess) // BATCH_GRAIN * BATCH_GRAIN, lower + _step(lower))
 
 
-def make_plan(tpu: Tpu, largest: LargestBatch, target_batch_size: int, num_train_steps: int) -> dict:
+def find_gradient_accumulation(
+    fits: collections.abc.Callable[[int, int], bool], num_replicas: int, largest_batch_size: int, target_batch_size: int
+) -> int | None:
+    """Returns the least number of equal parts in which a replica can compute its share of a global batch.
+
+    The sums of gradients need room beside a part, so that it may have to be smaller than the largest batch alone.
+
+    Args:
+        fits: Given a replica's batch and a number of parts, whether that step fits.
+        num_replicas: Number of replicas.
+        largest_batch_size: What fits a replica as one part.
+        target_batch_size: The global batch.
+
+    Returns:
+        None if the batch can't be divided by the replicas, or nothing fits.
+    """
+    batch_size, rest = divmod(target_batch_size, num_replicas)
+    if rest or not largest_batch_size:
+        return None
+    possible = [parts for parts in range(1, batch_size + 1) if batch_size % parts == 0]
+    enough = (parts for parts in possible if batch_size // parts <= largest_batch_size)
+    return next((parts for parts in enough if parts == 1 or fits(batch_size, parts)), None)
+
+
+def make_plan(
+    tpu: Tpu,
+    largest: LargestBatch,
+    gradient_accumulation_steps: int | None,
+    target_batch_size: int,
+    num_train_steps: int,
+) -> dict:
     """Returns what a recipe comes to on a TPU, JSON values by name.
 
     Args:
         tpu: The TPU.
         largest: The largest batch that fits a replica.
+        gradient_accumulation_steps: Parts of a replica's share of an update; None if there is no such number.
         target_batch_size: Global batch of an update.
         num_train_steps: Updates.
     """
@@ -202,7 +241,7 @@ def make_plan(tpu: Tpu, largest: LargestBatch, target_batch_size: int, num_train
         **plan,
         "compiler_recomputes": largest.is_recomputing,
         "largest_global_batch": together,
-        "gradient_accumulation_steps": math.ceil(target_batch_size / together),
+        "gradient_accumulation_steps": gradient_accumulation_steps,
         "roofline_examples_per_second": examples_per_second,
         "roofline_days": target_batch_size * num_train_steps / examples_per_second / 86400,
         **largest.figures.to_dict(),
@@ -216,14 +255,17 @@ _COLUMNS = {
     "compiler_recomputes": "{}",
     "gradient_accumulation_steps": "{:,}",
     "roofline_examples_per_second": "{:,.0f}",
-    "roofline_days": "{:,.1f}",
+    "roofline_days": "{:,.2f}",
 }
 
 
 def format_table(plans: list[dict]) -> str:
     """Returns plans as lines of aligned columns."""
     rows = [[name.replace("_", " ") for name in _COLUMNS]]
-    rows += [[form.format(plan[name]) if name in plan else "-" for name, form in _COLUMNS.items()] for plan in plans]
+    rows += [
+        ["-" if plan.get(name) is None else form.format(plan[name]) for name, form in _COLUMNS.items()]
+        for plan in plans
+    ]
     widths = [max(map(len, column)) for column in zip(*rows)]
     return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in rows)
 

@@ -22,6 +22,13 @@ def test_result_is_that_of_the_function():
     np.testing.assert_allclose(tf.function(fused)(values, 3.0), tf.tanh(values) * 3.0, rtol=1e-6)
 
 
+@pytest.mark.parametrize(("shape", "is_compiled"), [([3, 4], True), ([None, 4], False)])
+def test_only_shapes_that_are_known_are_compiled(shape, is_compiled):
+    traced = tf.function(fusion.fused(tf.tanh), input_signature=[tf.TensorSpec(shape)])
+    operations = traced.get_concrete_function().graph.as_graph_def().node
+    assert any("_XlaMustCompile" in node.attr for node in operations) is is_compiled
+
+
 @pytest.mark.usefixtures("anew")
 def test_does_without_xla_where_it_does_not_work(monkeypatch):
     original = tf.function
@@ -34,7 +41,7 @@ def test_does_without_xla_where_it_does_not_work(monkeypatch):
 
     monkeypatch.setattr(tf, "function", failing)
     fused = fusion.fused(lambda values: values + 1.0)
-    assert float(fused(tf.constant(1.0))) == 2.0
+    assert float(original(fused)(tf.constant(1.0))) == 2.0
 
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])

@@ -97,6 +97,19 @@ def test_what_else_a_batch_holds_is_left_alone(tiny_config, randomized, batch, u
 
 
 @pytest.mark.parametrize("use", MODELS)
+def test_graph_of_unknown_shape_takes_any_length(tiny_config, randomized, batch, use):
+    model = randomized(MODELS[use](tiny_config))
+    inputs = {name: values for name, values in inputs_of(use, batch).items() if name != "masked_lm_positions"}
+    signature = {name: tf.TensorSpec([None] * values.shape.rank, values.dtype) for name, values in inputs.items()}
+    traced = tf.function(model, input_signature=[signature])
+    for length in (10, 5):
+        shorter = {name: values[..., :length] for name, values in inputs.items()}
+        expected = model(shorter)
+        for name, values in traced(shorter).items():
+            np.testing.assert_allclose(values, expected[name], atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("use", MODELS)
 def test_bfloat16_keeps_variables_and_logits_in_float32(tiny_config, randomized, batch, use):
     inputs = inputs_of(use, batch)
     expected = randomized(MODELS[use](tiny_config))(inputs)

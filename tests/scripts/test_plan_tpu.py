@@ -43,7 +43,8 @@ def test_one_batch_is_one_object(plan):
 def test_batch_that_does_not_fit_is_named_with_what_to_do(plan):
     result = plan(tpu="v5e", train_batch_size=16, compile_timeout=1)
     assert result.code == 1
-    assert "error: --train_batch_size=16 does not fit v5e-1, or took longer than --compile_timeout=1" in result.errors
+    assert "error: --train_batch_size=16 does not fit a replica of v5e-1, or took longer than" in result.errors
+    assert "--compile_timeout=1 seconds to compile; lower --train_batch_size" in result.errors
 
 
 @pytest.mark.parametrize(

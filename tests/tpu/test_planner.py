@@ -10,7 +10,15 @@ from albert_tf.errors import InputError
 from albert_tf.tpu import planner
 from albert_tf.tpu.chips import TPUS, find_tpu
 from albert_tf.tpu.compile_step import UnsupportedOperationError, compile_program
-from albert_tf.tpu.planner import CompiledSteps, Figures, find_largest_batch, format_table, make_plan, write_plan
+from albert_tf.tpu.planner import (
+    CompiledSteps,
+    Figures,
+    find_gradient_accumulation,
+    find_largest_batch,
+    format_table,
+    make_plan,
+    write_plan,
+)
 
 FIGURES = Figures(temporary_bytes=10, argument_bytes=5, bytes_accessed=819e9, flops=2 * 197e12, compile_seconds=1.5)
 
@@ -56,7 +64,7 @@ def test_an_expectation_changes_nothing_but_the_number_of_compilations(expected)
 def test_nothing_fits():
     largest = find_largest_batch(figures_up_to(7)[0], MEMORY)
     assert (largest.batch_size, largest.figures) == (0, None)
-    assert make_plan(TPUS["v2-8"], largest, 4096, 1000) == {
+    assert make_plan(TPUS["v2-8"], largest, None, 4096, 1000) == {
         "tpu": "v2-8",
         "replicas": 8,
         "largest_batch_of_a_replica": 0,
@@ -72,10 +80,30 @@ def test_recomputation_by_the_compiler_is_noticed(recomputes_from, expected):
     assert find_largest_batch(figures_up_to(64, recomputes_from)[0], MEMORY).is_recomputing is expected
 
 
+@pytest.mark.parametrize(
+    ("num_replicas", "largest", "target", "expected"),
+    [
+        (8, 512, 4096, 1),  # all at once
+        (8, 184, 4096, 4),  # three parts would not be equal
+        (1, 1456, 4096, 4),
+        (8, 16, 1000, 25),
+        (8, 128, 4096, 8),  # a part of 128 has no room beside the sums
+        (8, 184, 4095, None),
+        (8, 0, 4096, None),
+    ],
+)
+def test_a_batch_is_computed_in_the_fewest_equal_parts_that_fit(num_replicas, largest, target, expected):
+    def fits(batch_size, parts):
+        assert batch_size == target // num_replicas and batch_size % parts == 0
+        return batch_size // parts < 0.9 * largest
+
+    assert find_gradient_accumulation(fits, num_replicas, largest, target) == expected
+
+
 def test_plan_follows_from_the_figures():
     largest = planner.LargestBatch(16, FIGURES, False)
-    plan = make_plan(TPUS["v5e-8"], largest, target_batch_size=1000, num_train_steps=86400)
-    assert plan["largest_global_batch"] == 128 and plan["gradient_accumulation_steps"] == 8
+    plan = make_plan(TPUS["v5e-8"], largest, 25, target_batch_size=1000, num_train_steps=86400)
+    assert plan["largest_global_batch"] == 128 and plan["gradient_accumulation_steps"] == 25
     # Two seconds of operations; memory alone would take one.
     assert plan["roofline_examples_per_second"] == pytest.approx(64)
     assert plan["roofline_days"] == pytest.approx(1000 / 64)
@@ -83,8 +111,8 @@ def test_plan_follows_from_the_figures():
 
 def test_plans_are_written_and_shown(tmp_path):
     plans = [
-        make_plan(TPUS["v5e-8"], planner.LargestBatch(16, FIGURES, True), 4096, 125000),
-        make_plan(TPUS["v2-8"], planner.LargestBatch(0, None, False), 4096, 125000),
+        make_plan(TPUS["v5e-8"], planner.LargestBatch(16, FIGURES, True), 32, 4096, 125000),
+        make_plan(TPUS["v2-8"], planner.LargestBatch(0, None, False), None, 4096, 125000),
     ]
     write_plan(str(tmp_path), plans)
     assert json.loads((tmp_path / "plan.json").read_text()) == {"plans": plans}
@@ -139,6 +167,17 @@ def test_step_that_can_not_be_lowered_is_said():
 @pytest.mark.usefixtures("compiler")
 def test_what_takes_too_long_to_compile_counts_as_too_large():
     assert CompiledSteps(None, timeout=0.001).figures(PROGRAM, TPUS["v5e-1"]) is None
+
+
+@pytest.mark.usefixtures("compiler")
+def test_what_took_too_long_is_tried_again_with_more_time_only(tmp_path):
+    cache_file = tmp_path / "compiled_steps.json"
+    assert CompiledSteps(str(cache_file), timeout=0.001).figures(PROGRAM, TPUS["v5e-1"]) is None
+    assert list(json.loads(cache_file.read_text()).values()) == [0.001]
+    assert CompiledSteps(str(cache_file), timeout=600).figures(PROGRAM, TPUS["v5e-1"]) is not None
+    (key,) = json.loads(cache_file.read_text())
+    cache_file.write_text(json.dumps({key: 600}))
+    assert CompiledSteps(str(cache_file), timeout=600).figures(PROGRAM, TPUS["v5e-1"]) is None
 
 
 def test_tpus_are_found_by_name():
