@@ -4,7 +4,7 @@ python plan_tpu.py --albert_config_file=configs/albert_base_v2.json --tpu=v5e --
 python plan_tpu.py --albert_config_file=configs/albert_base_v2.json --max_seq_length=512 --output_dir=plan
 """
 
-from albert_tf import command_line  # first: it keeps TensorFlow quiet at its start
+from albert_tf import command_line, training_flags  # first: they keep TensorFlow quiet at its start
 
 # isort: split
 import functools
@@ -30,6 +30,7 @@ from albert_tf.tpu.planner import (
     make_plan,
     write_plan,
 )
+from albert_tf.tpu.replica_strategy import ReplicaStrategy
 from albert_tf.tpu.steps import TASKS, lower_step, uncounted_operations
 
 FLAGS = flags.FLAGS
@@ -63,6 +64,9 @@ def main():
         )
     predictions = FLAGS.max_predictions_per_seq or default_max_predictions(FLAGS.max_seq_length, 0.15)
     tpus = [find_tpu(name) for name in FLAGS.tpu]
+    for tpu in tpus:
+        strategy = ReplicaStrategy(tpu.num_replicas, tpu.runs_pallas_kernels)
+        training_flags.check_attention(strategy, config, [FLAGS.max_seq_length])
     steps = CompiledSteps(
         FLAGS.output_dir and os.path.join(FLAGS.output_dir, "compiled_steps.json"), FLAGS.compile_timeout
     )

@@ -114,6 +114,7 @@ def main():
             f"--max_seq_length={FLAGS.max_seq_length} is more than the model's max_position_embeddings, "
             f"{config.max_position_embeddings}"
         )
+    training_flags.check_attention(strategy, config, [FLAGS.max_seq_length])
     files = data_files()
     labels = find_labels(files)
     num_train_steps, steps_flag = FLAGS.train_step, "train_step"

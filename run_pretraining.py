@@ -140,6 +140,7 @@ def main():
     per_replica_batch_size(strategy, FLAGS.eval_batch_size, "eval_batch_size")
     schedule = training_flags.make_schedule(FLAGS.num_train_steps, "num_warmup_steps", "num_train_steps")
     data, end_steps = find_data(config)
+    training_flags.check_attention(strategy, config, [shards.train_options.max_seq_length for shards in data])
     last = data[-1]  # what evaluation is on in the end
     do_eval = FLAGS.do_eval and bool(last.held_out_paths)
     if FLAGS.do_eval and not do_eval:

@@ -5,8 +5,9 @@ import re
 import tensorflow as tf
 from absl import flags
 
+from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.modeling.flash_attention import ATTENTION_CHOICES
+from albert_tf.modeling.flash_attention import ATTENTION_CHOICES, uses_flash_attention
 from albert_tf.modeling.rematerialization import REMATERIALIZATION_CHOICES
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
 from albert_tf.optimization.optimizers import OPTIMIZERS
@@ -47,6 +48,18 @@ def strategy_from_flags() -> tf.distribute.Strategy:
     return make_strategy(
         FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project, FLAGS.num_cpu_replicas, FLAGS.tpu_timeout
     )
+
+
+def check_attention(strategy: tf.distribute.Strategy, config: AlbertConfig, max_seq_lengths: list[int]) -> None:
+    """Checks that --attention suits the device, the model and the sequences, before anything is traced or written.
+
+    Raises:
+        InputError: It doesn't.
+    """
+    head_size = config.hidden_size // config.num_attention_heads
+    with strategy.scope():
+        for max_seq_length in max_seq_lengths:
+            uses_flash_attention(FLAGS.attention, config.hidden_size, head_size, max_seq_length)
 
 
 def dtype_policy() -> str:

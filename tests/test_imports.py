@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "serving": BASE | {"tokenization", "modeling", "training", "tasks"},
     "tpu": BASE | {"modeling", "optimization", "training", "tasks"},
 }
-MAY_IMPORT["training_flags"] = {"errors", "original_flags", "modeling", "optimization", "training"}
+MAY_IMPORT["training_flags"] = {"config", "errors", "original_flags", "modeling", "optimization", "training"}
 MAY_IMPORT["training_command"] = BASE | {"tokenization", "modeling", "optimization", "training", "training_flags"}
 MAY_IMPORT["command_line"] = set(MAY_IMPORT)
 SCRIPTS = {path.stem for path in ROOT.glob("*.py")}

@@ -20,7 +20,7 @@ def uses_flash_attention(attention: str, hidden_size: int, head_size: int, max_s
     """Returns whether the kernels are to be used: "auto" means on a TPU that takes them, if the shapes fit.
 
     Raises:
-        InputError: "flash" was asked for and the shapes don't fit, or JAX is missing.
+        InputError: "flash" was asked for and the shapes don't fit, the TPU is too old, or JAX is missing.
     """
     if attention == "plain" or (attention == "auto" and not runs_pallas_kernels()):
         return False
@@ -35,6 +35,8 @@ def uses_flash_attention(attention: str, hidden_size: int, head_size: int, max_s
         )
     if attention == "flash" and not is_installed:
         raise InputError("--attention=flash needs jax: pip install 'albert_tf[flash]', or use --attention=plain")
+    if attention == "flash" and is_compiled_for_tpu() and not runs_pallas_kernels():
+        raise InputError("--attention=flash needs a TPU from v4 on; use --attention=plain")
     return fits and is_installed
 
 

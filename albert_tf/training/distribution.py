@@ -225,7 +225,7 @@ def distribute_host_batches(
 def read_batches(
     batches: tf.distribute.DistributedDataset, use: collections.abc.Callable[[collections.abc.Iterator], _Result]
 ) -> _Result:
-    """Returns what a function of an iterator over a data set returns, without waiting until the iterator is gone.
+    """Returns what a function of an iterator over a data set returns, and does not wait until the iterator is gone.
 
     tf.data tunes itself in a thread that sleeps for up to a minute, the longer the data set has been read, and whoever
     frees the iterator waits for it: what is to wake that thread comes a moment before the flag that it looks at
@@ -235,10 +235,10 @@ def read_batches(
 
     Args:
         batches: What to iterate over.
-        use: Given the iterator, which it must not keep.
+        use: Given the iterator, which it must not keep. If it raises, nothing else can free the iterator than who
+            handles the exception.
     """
     iterators = [iter(batches)]
-    try:
-        return use(iterators[0])
-    finally:
-        threading.Thread(target=iterators.clear).start()
+    result = use(iterators[0])
+    threading.Thread(target=iterators.clear).start()
+    return result

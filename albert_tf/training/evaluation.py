@@ -8,6 +8,9 @@ from albert_tf.training.distribution import distribute_batches, read_batches
 from albert_tf.training.metrics import MetricSums
 from albert_tf.training.train_step import Task, make_eval_function
 
+# A device may be told of a batch long before it computes it; after so many the host reads a result, and so waits.
+_BATCHES_AT_ONCE = 50
+
 
 class Evaluator:
     """Evaluates a model as often as one likes; the step is traced once.
@@ -41,10 +44,12 @@ class Evaluator:
         self._sums.take()
 
         def evaluate_all(batches):
-            for batch in batches:
+            for number, batch in enumerate(batches, 1):
                 if is_to_stop():
                     return False
                 self._eval_step(batch)
+                if number % _BATCHES_AT_ONCE == 0:
+                    self._sums.variable.numpy()
             return True
 
         if not read_batches(distribute_batches(self._strategy, dataset), evaluate_all):

@@ -66,9 +66,15 @@ class SkippedSteps:
         """Returns where the batch of a step is saved."""
         return os.path.join(self._output_dir, f"skipped_batch-{step}.npz")
 
-    def save_batch(self, step: int, dataset: tf.data.Dataset) -> None:
-        """Saves the first batch of a data set, NumPy arrays by feature, for `numpy.load`."""
-        batch = next(iter(dataset.take(1).as_numpy_iterator()))
+    def save_batch(self, step: int, host_datasets: list[tf.data.Dataset]) -> None:
+        """Saves the first batch of all hosts together, NumPy arrays by feature, for `numpy.load`.
+
+        Args:
+            step: The step that took it.
+            host_datasets: Each host's part of the batches.
+        """
+        parts = [next(iter(dataset.take(1).as_numpy_iterator())) for dataset in host_datasets]
+        batch = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         path = self.batch_path(step)
         buffer = io.BytesIO()  # because NumPy goes back in what it writes, which a GFile can't
         np.savez(buffer, **batch)

@@ -105,7 +105,8 @@ def train(
         try:
             return loop.run()
         except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.ResourceExhaustedError) as error:
-            raise InputError(f"{_explain(error)}; {checkpointer.latest or 'no checkpoint'} is intact") from error
+            saved = f"{checkpointer.latest} is intact" if checkpointer.latest else "nothing was saved yet"
+            raise InputError(f"{_explain(error)}; {saved}") from error
         finally:
             loop.stop_profile()
 
@@ -118,8 +119,8 @@ def _explain(error):
     if "No space left" in reason:
         return f"the disk of --output_dir is full ({reason}); free some space and repeat the command"
     return (
-        f"a step takes more memory than there is ({reason}); lower --train_batch_size, or raise "
-        "--gradient_accumulation_steps"
+        f"a step takes more memory than there is ({reason}); repeat the command with --remat=attention or "
+        "--remat=block, or start anew with a lower --train_batch_size or more --gradient_accumulation_steps"
     )
 
 
@@ -134,6 +135,7 @@ class _Loop:
         self._spikes = LossSpikeDetector()
         self._agreement = distribution.Agreement(state.strategy)
         self._is_profiling = False
+        self._num_hosts = 1  # that read apart
         self._held_out = None
 
     def run(self):
@@ -221,11 +223,13 @@ class _Loop:
         return min(*borders, phase.end_step)
 
     def _distribute(self, phase, start_step):
+        def make_host_dataset(host_index, num_hosts):
+            self._num_hosts = num_hosts
+            return phase.make_dataset(start_step, host_index, num_hosts)
+
         if phase.hosts_read_apart:
-            return distribution.distribute_host_batches(
-                self._strategy, lambda host_index, num_hosts: phase.make_dataset(start_step, host_index, num_hosts)
-            )
-        return distribution.distribute_batches(self._strategy, phase.make_dataset(start_step, 0, 1))
+            return distribution.distribute_host_batches(self._strategy, make_host_dataset)
+        return distribution.distribute_batches(self._strategy, make_host_dataset(0, 1))
 
     def _report(self, step):
         averages = with_total_loss(self._state.task, self._state.metric_sums.take())
@@ -246,7 +250,10 @@ class _Loop:
             f"steps are skipped; see {self._skipped.batch_path(last)}"
         )
         if distribution.is_chief(self._strategy):
-            self._skipped.save_batch(last, phase.make_dataset(last - begin, 0, 1))
+            hosts = range(self._num_hosts)
+            self._skipped.save_batch(
+                last, [phase.make_dataset(last - begin, host_index, self._num_hosts) for host_index in hosts]
+            )
 
     def _is_evaluation_due(self, step):
         if self._phase_before(step)[1].make_eval_dataset is None:

@@ -167,6 +167,7 @@ def test_vocabulary_and_config_may_be_named(
         ({"do_train": True, "init_checkpoint": None}, "--albert_config_file is missing, and there is no "),
         ({"do_train": True, "init_checkpoint": "nowhere"}, "--albert_config_file is missing, and there is no "),
         ({"do_train": True, "vocab_file": "nowhere.txt"}, "can't read the vocabulary nowhere.txt: no such file"),
+        ({"do_train": True, "attention": "flash"}, "--attention=flash needs hidden_size=16 to be a multiple of 128"),
         ({"do_train": True, "max_seq_length": 129}, "--max_seq_length=129 is more than .* 128"),
         ({"do_train": True, "labels": "0,2"}, ".*train.tsv, line 4: label '1' is not in the list 0, 2; "),
         ({"do_train": True, "text_column": "review"}, ".*train.tsv, line 1: no column named review; "),

@@ -147,6 +147,7 @@ def test_shards_without_held_out_documents(pretrain, build_shards, tmp_path, wit
             {"freeze": "decoder"},
             "--freeze: no variable matches decoder; their names begin with encoder/",
         ),
+        ({"attention": "flash"}, "--attention=flash needs hidden_size=16 to be a multiple of 128, .*--attention=plain"),
         ({"freeze": "pooler("}, r"--freeze: pooler\( is not a regular expression \(missing \)"),
         ({"freeze": "encoder,_"}, "--freeze=encoder,_ leaves nothing to train"),
         ({"ema_decay": 1.0}, "ema_decay must be at least 0 and less than 1. Received: 1.0"),

@@ -275,11 +275,3 @@ def test_result_of_reading_does_not_wait_until_the_iterator_is_gone():
     assert not batches.is_gone.is_set()
     batches.may_go.set()
     assert batches.is_gone.wait(60)
-
-
-def test_iterator_goes_after_an_error_too():
-    batches = SlowToFree()
-    batches.may_go.set()
-    with pytest.raises(ZeroDivisionError):
-        read_batches(batches, lambda iterator: next(iterator) / 0)
-    assert batches.is_gone.wait(60)

@@ -71,14 +71,14 @@ def test_batch_with_one_bad_value_is_skipped(num_replicas, feature, value):
     assert_skips(start_linear(num_replicas, ema_decay=0.9, bias_correction=True), good, bad)
 
 
-def train(folder, run, bad_steps, max_skipped_steps, num_train_steps=8, **options):
+def train(folder, run, bad_steps, max_skipped_steps, num_train_steps=8, phase_options=None, **options):
     """Trains on batches of which some are bad; returns the batches."""
     examples = make_linear_examples(num_train_steps * BATCH_SIZE)
     for step in bad_steps:
         examples["targets"][step * BATCH_SIZE + 1] = np.nan
     options = {"iterations_per_loop": 2, "save_checkpoints_steps": 4, **options}
     options = TrainOptions(max_skipped_steps=max_skipped_steps, **options)
-    run.train(folder, examples, BATCH_SIZE, num_train_steps, options)
+    run.train(folder, examples, BATCH_SIZE, num_train_steps, options, **(phase_options or {}))
     return [
         {name: values[step * BATCH_SIZE :][:BATCH_SIZE] for name, values in examples.items()}
         for step in range(num_train_steps)
@@ -104,6 +104,21 @@ def test_run_tells_of_skipped_steps_saves_their_batch_and_goes_on(tmp_path, num_
     rows = read_metrics(str(tmp_path))
     assert [row["step"] for row in rows] == [2, 4, 6, 8]
     assert all(np.isfinite(row["loss"]) for row in rows)
+
+
+def test_saved_batch_is_that_of_all_hosts(tmp_path, monkeypatch):
+    def two_hosts(strategy, make_dataset):
+        def join(*parts):
+            return {name: tf.concat([part[name] for part in parts], 0) for name in parts[0]}
+
+        return distribute_batches(strategy, tf.data.Dataset.zip((make_dataset(0, 2), make_dataset(1, 2))).map(join))
+
+    monkeypatch.setattr("albert_tf.training.distribution.distribute_host_batches", two_hosts)
+    run = start_linear()
+    batches = train(tmp_path, run, [4], max_skipped_steps=1, phase_options={"hosts_read_apart": True})
+    assert counts(run) == (8, 1, 4)
+    with np.load(tmp_path / "skipped_batch-4.npz") as batch:
+        np.testing.assert_equal(dict(batch), batches[4])
 
 
 def test_loop_of_skipped_steps_alone_reports_no_loss(tmp_path):

@@ -46,6 +46,7 @@ def assert_runs_on_every_core(nodes):
     assert metadata.attr["num_replicas"].i == NUM_CORES
     assert not metadata.attr["allow_soft_placement"].b, "what a TPU can't do would be sent to the host"
     assert not [node.name for node in nodes if "_xla_outside_compilation" in node.attr]
+    assert not [node.name for node in nodes if "_XlaMustCompile" in node.attr], "the TPU's compiler compiles all of it"
     assert not named(nodes, "PyFunc", "EagerPyFunc", "HostConst", "Print", "PrintV2"), "these need the host"
     assert not named(nodes, "RandomUniform", "RandomStandardNormal", "VarHandleOp"), "these keep a state of their own"
 

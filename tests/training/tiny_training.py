@@ -162,8 +162,10 @@ class TinyRun:
         checkpointer = self.checkpointer(output_dir, keep_checkpoint_max=keep_checkpoint_max)
         checkpointer.restore_latest()
 
-        def make_dataset(start_step, *_):
-            return tf.data.Dataset.from_tensor_slices(examples).repeat().batch(batch_size).skip(start_step)
+        def make_dataset(start_step, host_index, num_hosts):
+            size = batch_size // num_hosts
+            batches = tf.data.Dataset.from_tensor_slices(examples).repeat().batch(batch_size).skip(start_step)
+            return batches.map(lambda batch: {name: batch[name][host_index * size :][:size] for name in batch})
 
         def make_eval_dataset():
             return tf.data.Dataset.from_tensor_slices(held_out).batch(batch_size)
