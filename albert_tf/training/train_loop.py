@@ -105,6 +105,7 @@ def train(
         try:
             return loop.run()
         except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.ResourceExhaustedError) as error:
+            checkpointer.wait()
             saved = f"{checkpointer.latest} is intact" if checkpointer.latest else "nothing was saved yet"
             raise InputError(f"{_explain(error)}; {saved}") from error
         finally:
