@@ -4,7 +4,6 @@ The function is lowered to StableHLO by TensorFlow and handed to the TPU compile
 compiles. Needs the extra `tpu-compile`.
 """
 
-import collections.abc
 import dataclasses
 import importlib.metadata
 import os
@@ -47,8 +46,8 @@ class CompiledStep:
         flops: Floating-point operations; the body of a loop is counted once.
         bytes_accessed: What all operations together read and write, counted likewise.
         compile_seconds: How long the compiler took.
-        to_text: Returns the optimized program in XLA's notation. XLA can't write down every program that it makes: it
-            fails for some that add gradients up while they compute.
+        text: The optimized program in XLA's notation. None where XLA can't write down what it made: it fails for some
+            programs that add gradients up while they compute.
     """
 
     argument_bytes: int
@@ -59,7 +58,7 @@ class CompiledStep:
     flops: float
     bytes_accessed: float
     compile_seconds: float
-    to_text: collections.abc.Callable[[], str] = dataclasses.field(repr=False)
+    text: str | None = dataclasses.field(repr=False)
 
 
 def lower(function, arguments: list[tf.Tensor]) -> str:
@@ -123,6 +122,11 @@ def compile_program(program: str, topology: str, num_replicas: int = 1) -> Compi
             if "RESOURCE_EXHAUSTED" in str(error):
                 raise OutOfMemoryError(str(error).strip().splitlines()[0]) from error
             raise UnsupportedOperationError(f"the TPU compiler refuses the step: {_sentence(error)}") from error
+    compile_seconds = time.monotonic() - started_at
+    try:
+        text = executable.hlo_modules()[0].to_string()
+    except JaxRuntimeError:
+        text = None
     memory, cost = executable.get_compiled_memory_stats(), executable.cost_analysis()
     return CompiledStep(
         memory.argument_size_in_bytes,
@@ -132,8 +136,8 @@ def compile_program(program: str, topology: str, num_replicas: int = 1) -> Compi
         memory.alias_size_in_bytes,
         cost.get("flops", 0.0),
         cost.get("bytes accessed", 0.0),
-        time.monotonic() - started_at,
-        lambda: executable.hlo_modules()[0].to_string(),
+        compile_seconds,
+        text,
     )
 
 

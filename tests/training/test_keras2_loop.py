@@ -15,9 +15,7 @@ TESTED = (
     "train_step",
     "gradient_accumulation",
     "averaged_weights",
-    "skipped_steps",
     "checkpoints",
-    "evaluation_while_training",
     "tpu_strategy",
 )
 

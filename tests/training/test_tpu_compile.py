@@ -100,7 +100,7 @@ def test_gradient_accumulation_takes_less_memory():
     # So large a batch that it has no room on the chip itself; dropout would only take longer to compile.
     batch, needed = make_batch(128), {}
     options = {
-        "config": CONFIG.replace(num_hidden_layers=3, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0),
+        "config": CONFIG.replace(num_hidden_layers=2, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0),
         "dtype": "mixed_bfloat16",
         "optimizer": "adamw",
     }
