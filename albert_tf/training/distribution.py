@@ -189,26 +189,40 @@ def per_replica_batch_size(
     return global_batch_size // replicas
 
 
-def distribute_batches(strategy: tf.distribute.Strategy, dataset: tf.data.Dataset) -> tf.distribute.DistributedDataset:
+def distribute_batches(
+    strategy: tf.distribute.Strategy, dataset: tf.data.Dataset
+) -> tf.distribute.DistributedDataset | tf.data.Dataset:
     """Returns a data set of global batches with each batch split over all replicas.
 
     Where there are several hosts, each of them reads all batches and keeps its share, so that the batches do not depend
-    on the number of hosts.
+    on the number of hosts. Where one CPU is all there is, nothing has to be split or brought to a device; without
+    tf.data's tuning the end of a program need not wait for it there (see `read_batches`).
     """
     options = tf.data.Options()
+    if _is_one_cpu(strategy):
+        options.autotune.enabled = False
+        return dataset.with_options(options)
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
     return strategy.experimental_distribute_dataset(dataset.with_options(options))
 
 
+def _is_one_cpu(strategy):
+    devices = [tf.DeviceSpec.from_string(device).device_type for device in strategy.extended.worker_devices]
+    return devices == ["CPU"] and strategy.num_replicas_in_sync == 1
+
+
 def distribute_host_batches(
     strategy: tf.distribute.Strategy, make_dataset: collections.abc.Callable[[int, int], tf.data.Dataset]
-) -> tf.distribute.DistributedDataset:
+) -> tf.distribute.DistributedDataset | tf.data.Dataset:
     """Returns a data set to which each host contributes its own part of a batch.
 
     Args:
         strategy: Where to run.
         make_dataset: Given a host's index and the number of hosts, returns that host's part of each batch.
     """
+
+    if _is_one_cpu(strategy):
+        return distribute_batches(strategy, make_dataset(0, 1))
 
     def make_replica_batches(context):
         dataset = make_dataset(context.input_pipeline_id, context.num_input_pipelines)
@@ -223,7 +237,8 @@ def distribute_host_batches(
 
 
 def read_batches(
-    batches: tf.distribute.DistributedDataset, use: collections.abc.Callable[[collections.abc.Iterator], _Result]
+    batches: tf.distribute.DistributedDataset | tf.data.Dataset,
+    use: collections.abc.Callable[[collections.abc.Iterator], _Result],
 ) -> _Result:
     """Returns what a function of an iterator over a data set returns, and does not wait until the iterator is gone.
 

@@ -116,6 +116,14 @@ def test_machine_on_its_own_is_chief_and_agrees_with_itself():
 
 
 @pytest.mark.parametrize("apart", [False, True])
+def test_one_cpu_gets_batches_that_nothing_tunes(apart):
+    strategy, rows = make_strategy(), tf.data.Dataset.range(8).map(tf.identity, num_parallel_calls=2).batch(4)
+    distributed = distribute_host_batches(strategy, lambda *_: rows) if apart else distribute_batches(strategy, rows)
+    assert [batch.numpy().tolist() for batch in distributed] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert distributed.options().autotune.enabled is False, "its thread would keep the program from ending"
+
+
+@pytest.mark.parametrize("apart", [False, True])
 def test_replicas_of_one_host_get_rows_that_follow_one_another(apart):
     strategy = make_strategy(num_cpu_replicas=2)
     rows = tf.data.Dataset.from_tensor_slices({"row": np.arange(16), "pair": np.arange(32).reshape(16, 2)}).batch(8)
