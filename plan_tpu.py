@@ -4,7 +4,7 @@ python plan_tpu.py --albert_config_file=configs/albert_base_v2.json --tpu=v5e --
 python plan_tpu.py --albert_config_file=configs/albert_base_v2.json --max_seq_length=512 --output_dir=plan
 """
 
-from albert_tf import command_line, training_flags  # first: they keep TensorFlow quiet at its start
+from albert_tf import command_line  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
 import functools
@@ -14,6 +14,7 @@ import sys
 
 from absl import flags
 
+from albert_tf import training_flags
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.flash_attention import ATTENTION_CHOICES

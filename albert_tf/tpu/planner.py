@@ -20,7 +20,10 @@ _RECOMPUTATION = 1.02
 
 @dataclasses.dataclass(frozen=True)
 class Figures:
-    """What a compiled step takes on one replica; see `CompiledStep`."""
+    """What a compiled step takes on one replica; see `CompiledStep`.
+
+    Other than there, `flops` counts every round of the loss's loop; `bytes_accessed` counts one.
+    """
 
     temporary_bytes: int
     argument_bytes: int
