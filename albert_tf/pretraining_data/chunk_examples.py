@@ -72,7 +72,7 @@ class ExampleMaker:
         is_kept = np.append(True, np.diff(borders) > 0)
         documents_end = np.cumsum(is_kept)[np.cumsum([0, *map(len, sentences)])] - 1
         borders = borders[is_kept]
-        borders, documents_end = self._cut_long_sentences(borders, documents_end, word_starts, counts)
+        borders, documents_end, inside = self._cut_long_sentences(borders, documents_end, word_starts, counts)
 
         num_sentences = np.diff(documents_end)
         counts["documents"] += len(sentences) - documents.continues
@@ -89,7 +89,7 @@ class ExampleMaker:
             counts[f"{split}_documents"] += int(is_here.sum()) - int(documents.continues and is_here[0])
             here = np.flatnonzero(is_here & (num_sentences > 0))
             chosen = [borders[documents_end[i] : documents_end[i + 1] + 1] for i in here]
-            examples[split] = self._cut(split, documents.chunk_id, chosen, ids, word_starts, counts)
+            examples[split] = self._cut(split, documents.chunk_id, chosen, inside, ids, word_starts, counts)
         return examples, counts
 
     def _encode(self, texts):
@@ -103,7 +103,10 @@ class ExampleMaker:
         return np.concatenate(ids), np.concatenate(word_starts), np.concatenate(borders)
 
     def _cut_long_sentences(self, borders, documents_end, word_starts, counts):
-        """Adds borders to sentences that fit in no example, between words: one part fills it, or two of a pair."""
+        """Adds borders to sentences that fit in no example, between words: one part fills it, or two of a pair.
+
+        Returns all borders, where documents end among them, and the set of those that were added.
+        """
         is_pair = has_pairs(self._options.sentence_pair)
         size, side = (-(-self._max_num_pieces // 2), "left") if is_pair else (self._max_num_pieces, "right")
         added = []
@@ -116,23 +119,27 @@ class ExampleMaker:
                 begin = border if begin < border <= begin + self._max_num_pieces else begin + size
                 added.append(begin)
         if not added:
-            return borders, documents_end
+            return borders, documents_end, frozenset()
         documents_end = documents_end + np.searchsorted(added, borders[documents_end])
-        return np.sort(np.concatenate([borders, added])), documents_end
+        return np.sort(np.concatenate([borders, added])), documents_end, frozenset(map(int, added))
 
-    def _cut(self, split, chunk_id, documents, ids, word_starts, counts):
+    def _cut(self, split, chunk_id, documents, inside_sentences, ids, word_starts, counts):
         options = self._options
         if options.sentence_pair == "full_sentences" and documents:
             documents, ids, word_starts = self._join(documents, ids, word_starts)
-        documents = [borders.tolist() for borders in documents]
-        ends = ([borders[end] for borders in documents] for end in (0, -1))
+        ends = ([int(borders[end]) for borders in documents] for end in (0, -1))
         is_text = _is_in(*ends, len(ids)) & (ids != self._sep_id)
         parts = []
         for dupe in range(options.dupe_factor if split == TRAIN else 1):
             seed = [options.random_seed, SPLITS.index(split), *chunk_id, dupe]
             generator = random.Random(" ".join(map(str, seed)))
             segments = make_segments(
-                options.sentence_pair, documents, self._max_num_pieces, options.short_seq_prob, generator
+                options.sentence_pair,
+                documents,
+                self._max_num_pieces,
+                options.short_seq_prob,
+                generator,
+                inside_sentences,
             )
             segments = np.fromiter(itertools.chain.from_iterable(segments), np.int64).reshape(-1, 5)
             if options.sentence_pair == "full_sentences" and len(segments):

@@ -2,17 +2,36 @@
 
 A document is the list of its sentences' borders, counted in pieces: sentence i is border i up to border i + 1.
 
-The original gives a chunk that can't be split a random document as its second segment and label 1, so that on short
-documents most of the labels teach topic, not order (google-research/albert#234). Here a chunk takes in sentences until
-it can be split, a lone last sentence is paired with the one before it, and a document of one sentence gives no pair.
+The label of a pair must be told by the words and by nothing else. But text is not the same in both directions: a title
+is shorter than what follows it, a question than its answer, and the last sentences of a document are a remainder. So a
+pair must not show how long sentences happened to be:
+
+- A segment begins with a sentence and ends inside one: it is what is left of some whole sentences when pieces are
+  dropped at their end. So neither segment can be known as the first or the last by where it begins or ends.
+- The lengths of the two segments are drawn, and a fair coin says which of them comes first.
+- A pair is made only where the text also has the pair with the lengths exchanged, and all four segments begin and end
+  alike (a cut may fall between two sentences, and a long sentence may have been split).
+
+Then, wherever a pair begins, lengths and borders are exactly as probable for the pair in order as for the swapped one.
+The original's labels can be told without reading: by topic, because a chunk that can't be split gets a random second
+segment (google-research/albert#234), and by lengths, because the sentence that exceeds the target is always the last.
 """
 
 import bisect
 import collections.abc
+import itertools
 import random
 import typing
 
+import numpy as np
+
 SENTENCE_PAIR_CHOICES = ("order", "next", "none", "full_sentences")
+
+# A segment of a pair has at least an eighth of its pieces.
+_SMALLEST_PART = 8
+# So many pairs are drawn, to take the one that loses least text; if none can be made, others of fewer pieces.
+_DRAWS = 4
+_SHRINKAGE = 0.9
 
 
 class Segments(typing.NamedTuple):
@@ -40,10 +59,11 @@ def max_num_pieces(sentence_pair: str, max_seq_length: int) -> int:
 
 def make_segments(
     sentence_pair: str,
-    documents: list[list[int]],
+    documents: list[np.ndarray],
     max_num_tokens: int,
     short_seq_prob: float,
     generator: random.Random,
+    inside_sentences: collections.abc.Set[int] = frozenset(),
 ) -> collections.abc.Iterator[Segments]:
     """Cuts documents into examples of at most `max_num_tokens` pieces.
 
@@ -52,12 +72,15 @@ def make_segments(
 
     Args:
         sentence_pair: "order": two consecutive segments, swapped half of the time (ALBERT). "next": half of the time
-            the second segment comes from another of the documents (BERT). "none" and "full_sentences": one segment of
-            whole sentences (RoBERTa); for the latter the caller joins documents into one.
-        documents: The borders of each document's sentences; no sentence is empty or longer than `max_num_tokens`.
+            the second segment comes from another document, or from elsewhere if there is no other (BERT). "none" and
+            "full_sentences": one segment of whole sentences (RoBERTa); for the latter the caller joins documents into
+            one.
+        documents: int64 [sentences + 1] each, the borders of a document's sentences; no sentence is empty or longer
+            than `max_num_tokens`.
         max_num_tokens: Room for both segments together.
         short_seq_prob: Share of examples with a random shorter target.
         generator: Source of every draw.
+        inside_sentences: Those borders that stand inside a sentence, which was too long for one example.
     """
 
     def draw_target():
@@ -65,64 +88,13 @@ def make_segments(
             return 2 + int(generator.random() * (max_num_tokens - 1))
         return max_num_tokens
 
-    if sentence_pair == "order":
-        for borders in documents:
-            yield from _order_pairs(borders, draw_target, generator)
-    elif sentence_pair == "next":
-        for number in range(len(documents)):
-            yield from _next_pairs(documents, number, draw_target, generator)
+    if has_pairs(sentence_pair):
+        documents = [_Document(borders, inside_sentences) for borders in documents if len(borders) > 2]
+        make_pairs = _order_pairs if sentence_pair == "order" else _next_pairs
+        yield from make_pairs(documents, draw_target, generator)
     else:
         for borders in documents:
-            yield from _single_segments(borders, draw_target)
-
-
-def _order_pairs(borders, draw_target, generator):
-    for first, split, end, target in _pairs(borders, draw_target, generator, lambda split, end: end):
-        pair = _truncate(borders[first], borders[split], borders[split], borders[end], target, generator)
-        if generator.random() < 0.5:
-            yield Segments(*pair[2:], *pair[:2], 1)
-        else:
-            yield Segments(*pair, 0)
-
-
-def _next_pairs(documents, number, draw_target, generator):
-    borders = documents[number]
-    is_random = False
-
-    def next_begin(split, end):
-        # What a random second segment pushed out comes again.
-        return split if is_random else end
-
-    for first, split, end, target in _pairs(borders, draw_target, generator, next_begin):
-        is_random = len(documents) > 1 and generator.random() < 0.5
-        second = borders[split], borders[end]
-        if is_random:
-            other = int(generator.random() * (len(documents) - 1))
-            other = documents[other + (other >= number)]
-            begin = int(generator.random() * (len(other) - 1))
-            wanted = max(1, target - (borders[split] - borders[first]))
-            second = other[begin], other[_end_of(other, begin, wanted, 1)]
-        pair = _truncate(borders[first], borders[split], *second, target, generator)
-        yield Segments(*pair, int(is_random))
-
-
-def _pairs(borders, draw_target, generator, next_begin):
-    """Yields (first, split, end, target): sentences first up to split, then split up to end, make a pair."""
-    begin, last = 0, len(borders) - 1
-    while begin < last and last > 1:
-        target = draw_target()
-        end = _end_of(borders, begin, target, 2)
-        is_lone = end - begin == 1
-        first = begin - is_lone
-        split = first + 1 + int(generator.random() * (end - first - 1))
-        yield first, split, end, target
-        begin = end if is_lone else next_begin(split, end)
-
-
-def _end_of(borders, begin, num_tokens, num_sentences):
-    """Returns the sentence before which there are as many pieces and sentences since `begin`, if there are so many."""
-    end = bisect.bisect_left(borders, borders[begin] + num_tokens, begin + 1)
-    return min(max(end, begin + num_sentences), len(borders) - 1)
+            yield from _single_segments(borders.tolist(), draw_target)
 
 
 def _single_segments(borders, draw_target):
@@ -133,19 +105,157 @@ def _single_segments(borders, draw_target):
         begin = end
 
 
-def _truncate(first_begin, first_end, second_begin, second_end, max_num_tokens, generator):
-    """Drops pieces off the longer segment, each from its front or back at random, until both fit."""
-    first, second = first_end - first_begin, second_end - second_begin
-    if first + second <= max_num_tokens:
-        return first_begin, first_end, second_begin, second_end
-    kept_second = min(second, max(max_num_tokens - first, max_num_tokens // 2))
-    first_excess, second_excess = first - (max_num_tokens - kept_second), second - kept_second
-    # As many coins as there are pieces to drop say how many of them are dropped from the front.
-    first_front = generator.getrandbits(first_excess).bit_count()
-    second_front = generator.getrandbits(second_excess).bit_count()
-    return (
-        first_begin + first_front,
-        first_end - (first_excess - first_front),
-        second_begin + second_front,
-        second_end - (second_excess - second_front),
+class _Cut(typing.NamedTuple):
+    """What is left of whole sentences when pieces are dropped at their end."""
+
+    begin: int
+    end: int
+    sentences_end: int  # where the sentences end
+    edges: tuple[bool, bool]  # whether it begins, and whether it ends, where a sentence does
+
+
+class _Document:
+    """A document to be cut into pairs.
+
+    Attributes:
+        borders: As `make_segments` takes them, but counted from the begin of the document.
+        offset: Where that is.
+        size: Number of pieces.
+        begins: Where the sentence of each piece begins.
+        ends: Where it ends.
+    """
+
+    def __init__(self, borders, inside_sentences):
+        self.offset = int(borders[0])
+        borders = borders - self.offset
+        self.borders = borders.tolist()
+        self.size = self.borders[-1]
+        self._edges = {border for border in self.borders if border + self.offset not in inside_sentences}
+        lengths = borders[1:] - borders[:-1]
+        self.begins = borders[:-1].repeat(lengths).tolist()
+        self.ends = borders[1:].repeat(lengths).tolist()
+
+    def cut(self, begin, length):
+        """Cuts the fewest sentences from `begin` on that have more than `length` pieces; there must be so many."""
+        end = begin + length
+        return _Cut(begin, end, self.ends[end], (begin in self._edges, end in self._edges))
+
+    def cut_pair(self, begin, first_length, second_length):
+        """Cuts two segments, the second from the sentences that follow the first's."""
+        first = self.cut(begin, first_length)
+        return first, self.cut(first.sentences_end, second_length)
+
+    def begin_after(self, cut):
+        """Returns where to go on after a segment: the sentence that was cut comes again, unless it is the last."""
+        return self.begins[cut.end] if cut.sentences_end < self.size else self.size
+
+
+def _order_pairs(documents, draw_target, generator):
+    for document in documents:
+
+        def make_pair(begin, document=document):
+            for first_length, second_length in _draw_lengths(document, begin, draw_target(), generator):
+                pair = document.cut_pair(begin, first_length, second_length)
+                exchanged = document.cut_pair(begin, second_length, first_length)
+                if len({cut.edges for cut in (*pair, *exchanged)}) == 1:
+                    label = int(generator.random() < 0.5)
+                    segments = _segments(document, pair[label], document, pair[1 - label], label)
+                    return segments, document.begin_after(pair[1])
+            return None
+
+        yield from _along(document, make_pair)
+
+
+def _next_pairs(documents, draw_target, generator):
+    elsewhere = _Elsewhere(documents, generator)
+    for number, document in enumerate(documents):
+
+        def make_pair(begin, number=number, document=document):
+            for first_length, second_length in _draw_lengths(document, begin, draw_target(), generator):
+                first, second = document.cut_pair(begin, first_length, second_length)
+                other, other_cut = elsewhere.cut(number, begin, second.sentences_end, second_length)
+                # Only where either could be taken is one of them chosen.
+                if other_cut and other_cut.edges == second.edges:
+                    if generator.random() < 0.5:
+                        return _segments(document, first, other, other_cut, 1), first.sentences_end
+                    return _segments(document, first, document, second, 0), document.begin_after(second)
+            return None
+
+        yield from _along(document, make_pair)
+
+
+def _draw_lengths(document, begin, target, generator):
+    """Yields lengths of two segments to try, of `target` pieces together, then of fewer.
+
+    The document holds segments of these lengths and of the lengths exchanged. Of several draws those come first for
+    which fewest pieces are dropped, with either length in front.
+    """
+    ends, size = document.ends, document.size
+    num_pieces = min(target, size - begin - 2)
+    while num_pieces >= 2:
+        least = -(-num_pieces // _SMALLEST_PART)
+        fitting = []
+        for _ in range(_DRAWS):
+            first = least + int(generator.random() * (num_pieces - 2 * least + 1))
+            second = num_pieces - first
+            split, exchanged_split = ends[begin + first], ends[begin + second]
+            if split + second < size and exchanged_split + first < size:
+                fitting.append((ends[split + second] + ends[exchanged_split + first], first, second))
+        for _, first, second in sorted(fitting):
+            yield (first, second) if generator.random() < 0.5 else (second, first)
+        num_pieces = int(num_pieces * _SHRINKAGE)
+
+
+def _along(document, make_pair):
+    """Yields the pairs of a document; `make_pair(begin)` returns one and where to go on, None if there is none."""
+    begin = rest = 0
+    while begin < document.size:
+        made = make_pair(begin)
+        if made:
+            segments, begin = made
+            yield segments
+            rest = begin
+        else:
+            begin = document.ends[begin]
+    if 0 < rest < document.size:  # it makes no pair by itself, so it takes in the sentence before it
+        made = make_pair(document.begins[rest - 1])
+        if made:
+            yield made[0]
+
+
+def _segments(first_document, first, second_document, second, label):
+    first_offset, second_offset = first_document.offset, second_document.offset
+    return Segments(
+        first_offset + first.begin,
+        first_offset + first.end,
+        second_offset + second.begin,
+        second_offset + second.end,
+        label,
     )
+
+
+class _Elsewhere:
+    """Segments from other documents, at any of their sentences but the first of each, all equally probable."""
+
+    def __init__(self, documents, generator):
+        self._documents, self._generator = documents, generator
+        self._ends = list(itertools.accumulate(len(document.borders) - 2 for document in documents))
+
+    def cut(self, number, begin, end, length):
+        """Returns a document other than document `number`, and a segment of it; None if the document is too short.
+
+        If there is no other, a segment of the same document that lies outside `begin` up to `end`.
+        """
+        own_begin, own_end = self._ends[number - 1] if number else 0, self._ends[number]
+        num_others = self._ends[-1] - (own_end - own_begin)
+        place = int(self._generator.random() * (num_others or own_end))
+        if num_others and place >= own_begin:
+            place += own_end - own_begin
+        other = bisect.bisect_right(self._ends, place)
+        document = self._documents[other]
+        other_begin = document.borders[place - (self._ends[other - 1] if other else 0) + 1]
+        if other_begin + length >= document.size:
+            return document, None
+        cut = document.cut(other_begin, length)
+        overlaps = other == number and other_begin < end and begin < cut.sentences_end
+        return document, None if overlaps else cut

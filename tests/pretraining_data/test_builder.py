@@ -17,12 +17,18 @@ from albert_tf.pretraining_data.manifest import MANIFEST_FILE
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
-WHOLE_DOCUMENTS = {"max_seq_length": 160, "short_seq_prob": 0.0}  # long enough that each is one example
+# Long enough that each is one example.
+WHOLE_DOCUMENTS = {"sentence_pair": "none", "max_seq_length": 160, "short_seq_prob": 0.0}
 
 
 def document_ids(documents, tokenizer):
     """The pieces of each document, as tuples."""
     return [tuple(tokenizer.encode_ids(sentences).flat_values.numpy().tolist()) for sentences in documents]
+
+
+def text_of(ids):
+    """Ids as a string that can be searched for a run of them."""
+    return "".join(map(chr, ids))
 
 
 def whole_ids(records):
@@ -68,23 +74,30 @@ def test_splits_share_no_document_and_lose_none(build_shards, random_documents, 
 
 def test_swapped_examples_have_label_one(build_shards, random_documents, read_records, tmp_path, tiny_tokenizer):
     documents = random_documents(100)
-    shards = build_shards(tmp_path, documents, **WHOLE_DOCUMENTS)
+    shards = build_shards(tmp_path, documents, max_seq_length=160)
     records = read_records(shards.train_paths)
-    # Undoing the swap where the label says so gave whole documents (above); here both kinds must be there.
-    assert {*whole_ids(records)} < {*document_ids(documents, tiny_tokenizer)}
+    texts = [text_of(ids) for ids in document_ids(documents, tiny_tokenizer)]
+    for record in records:
+        earlier, later = text_of(record.earlier), text_of(record.later)
+        assert any(later in text[text.index(earlier) + len(earlier) :] for text in texts if earlier in text)
     assert 0.3 < np.mean([record.features["next_sentence_labels"][0] for record in records]) < 0.7
 
 
 def test_duplicates_are_cut_and_masked_anew(build_shards, random_documents, read_records, tmp_path):
-    options = WHOLE_DOCUMENTS | {"masking": "static", "dupe_factor": 10, "held_out_fraction": 0.0}
-    shards = build_shards(tmp_path, random_documents(2, num_sentences=(7, 8)), **options)
+    documents = random_documents(2, num_sentences=(7, 8))
+
+    def build_and_read(sentence_pair):
+        options = WHOLE_DOCUMENTS | {"masking": "static", "dupe_factor": 10, "sentence_pair": sentence_pair}
+        shards = build_shards(tmp_path / sentence_pair, documents, held_out_fraction=0.0, **options)
+        return read_records(shards.train_paths)
+
     by_document = collections.defaultdict(list)
-    for record in read_records(shards.train_paths):
+    for record in build_and_read("none"):
         by_document[(*record.earlier, *record.later)].append(record)
     for records in by_document.values():
         assert len(records) == 10
-        assert len({len(record.earlier) for record in records}) > 1
         assert len({tuple(record.features["masked_lm_positions"]) for record in records}) > 5
+    assert len({len(record.earlier) for record in build_and_read("order")}) > 5
 
 
 def test_manifest_agrees_with_corpus_and_shards(build_shards, random_documents, read_records, tmp_path, tiny_tokenizer):

@@ -42,9 +42,9 @@ def as_lists(examples, tokenizer):
 
 def test_sentences_without_a_piece_and_unknown_words_are_counted(make):
     examples, counts = make([["가나 다", "\u200b", "뷁 라."], ["\u200b"], ["마"]])
-    assert [sorted(example[:2]) for example in examples["train"]] == [
-        sorted([["가", "##나", "다"], ["[UNK]", "라", "[UNK]"]])
-    ]
+    [(first, second, label)] = examples["train"]
+    earlier, later = (second, first) if label else (first, second)
+    assert earlier in (["가"], ["가", "##나"]) and later in (["[UNK]"], ["[UNK]", "라"])
     expected = {
         "documents": 3,
         "one_sentence_documents": 1,
@@ -54,24 +54,30 @@ def test_sentences_without_a_piece_and_unknown_words_are_counted(make):
         "unknown_words": 2,
     }
     assert {name: counts[name] for name in expected} == expected
-    # The document of one sentence is in no example.
-    assert (counts["train_tokens"], counts["train_unused_tokens"]) == (7, 1)
+    # The document of one sentence is in no example, and of the other two the end is cut off.
+    assert counts["train_tokens"] == 7
+    assert counts["train_unused_tokens"] == 7 - len(first) - len(second)
 
 
-@pytest.mark.parametrize("sentence_pair", ["order", "next", "none", "full_sentences"])
+@pytest.mark.parametrize("sentence_pair", ["none", "full_sentences"])
 def test_huge_sentence_is_split_between_words_and_kept(make, sentence_pair):
     words = ["가나다"] * 500
     examples, counts = make([[" ".join(words)]], sentence_pair=sentence_pair)
     assert counts["split_sentences"] == 1
-    # Two parts fill an example of 29 pieces; the one piece too many of their ten words is cut off.
-    has_pairs = sentence_pair in ("order", "next")
-    assert counts["train_unused_tokens"] == len(examples["train"]) * has_pairs
-    lengths = [len(first) + len(second) for first, second, _ in examples["train"]]
-    assert lengths == [29 if has_pairs else 30] * 50
+    assert counts["train_unused_tokens"] == 0
+    assert [(len(first), len(second)) for first, second, _ in examples["train"]] == [(30, 0)] * 50
+    assert all("".join(first).replace("##", "") == "가나다" * 10 for first, _, _ in examples["train"])
+
+
+@pytest.mark.parametrize("sentence_pair", ["order", "next"])
+def test_parts_of_a_huge_sentence_make_pairs(make, sentence_pair):
+    examples, counts = make([[" ".join(["가나다"] * 500)]], sentence_pair=sentence_pair)
+    assert counts["split_sentences"] == 1
+    assert counts["train_unused_tokens"] < 0.35 * 1500
     for first, second, _ in examples["train"]:
-        for segment in (first, second):
-            assert len(segment) in ((14, 15) if has_pairs else (0, 30))
-            assert "".join(segment).replace("##", "") in "".join(words)
+        # Parts begin with a word.
+        assert first[0] == second[0] == "가"
+        assert len(first) + len(second) <= 29
 
 
 def test_word_longer_than_an_example_is_split_inside(make, tiny_tokenizer):
@@ -124,7 +130,8 @@ def test_same_document_falls_to_the_same_side_wherever_it_stands(make, random_do
     texts = random_documents(60, num_sentences=(2, 4), seed=3)
 
     def held_out_texts(order, chunk_id):
-        examples, _ = make([texts[i] for i in order], chunk_id, max_seq_length=200, held_out_fraction=0.3)
+        options = {"max_seq_length": 200, "held_out_fraction": 0.3, "sentence_pair": "none"}
+        examples, _ = make([texts[i] for i in order], chunk_id, **options)
         return sorted("".join(sorted([*first, *second])) for first, second, _ in examples["held_out"])
 
     forwards = held_out_texts(range(60), (0, 0))

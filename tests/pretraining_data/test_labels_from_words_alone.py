@@ -1,0 +1,162 @@
+"""The label of a pair is told by its words and by nothing else: not by lengths, borders, cuts, unknown words or place.
+
+The texts are made up so that lengths do tell what comes first: titles and questions are short, what ends a document is
+short too, and answers are long. On the pairs of an earlier version of the builder the judges below are right at 68% to
+90%, and the model at 77%.
+"""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import AlbertForSequenceClassification
+from albert_tf.pretraining_data.segments import make_segments, max_num_pieces
+
+NUM_PAIRS = 100_000
+PAD, CLS, SEP, PIECE = range(4)
+
+
+def article_like(generator):
+    """A short title, sentences that grow shorter, a short end."""
+    middle = [int(generator.gauss(24 - number, 6)) for number in range(generator.randrange(2, 16))]
+    return [generator.randrange(2, 6), *(max(3, length) for length in middle), generator.randrange(2, 5)]
+
+
+def review_like(generator):
+    """Two to four sentences, the first of them long."""
+    return [generator.randrange(10, 30), *(generator.randrange(2, 9) for _ in range(generator.randrange(1, 4)))]
+
+
+def dialogue_like(generator):
+    """Short questions and long answers in turn, with single words between them."""
+    turns = []
+    for _ in range(generator.randrange(1, 8)):
+        turns += [generator.randrange(2, 7), generator.randrange(8, 25)]
+        turns += [1] if generator.random() < 0.2 else []
+    return turns
+
+
+def paragraph_like(generator):
+    """Running text that was not split: lines of hundreds of pieces after a short one."""
+    return [generator.randrange(3, 9), *(generator.randrange(30, 400) for _ in range(generator.randrange(1, 5)))]
+
+
+KINDS = (article_like, review_like, dialogue_like, paragraph_like)
+
+
+def draw_documents(size, seed=0):
+    """Returns the borders of documents of all kinds, of about `size` pieces in all."""
+    generator = random.Random(seed)
+    documents, begin = [], 0
+    while begin < size:
+        borders = begin + np.cumsum([0, *generator.choice(KINDS)(generator)])
+        documents.append(borders)
+        begin = int(borders[-1])
+    return documents
+
+
+def split_long_sentences(borders, longest):
+    """Returns the borders with those added that no sentence exceeds `longest`, and the added ones."""
+    pairs = zip(borders[:-1].tolist(), borders[1:].tolist())
+    added = [place for begin, end in pairs for place in range(begin + longest, end, longest)]
+    return np.sort(np.concatenate([borders, np.array(added, np.int64)])), added
+
+
+def draw_pairs(sentence_pair, max_seq_length):
+    """Returns int64 [NUM_PAIRS, 5], segments and label, where sentences begin and end, and where documents begin."""
+    room = max_num_pieces(sentence_pair, max_seq_length)
+    parts, real_borders, document_begins, offset, seed = [], [], [], 0, 0
+    while sum(map(len, parts)) < NUM_PAIRS:
+        documents = draw_documents(400_000, seed)
+        real_borders.append(offset + np.unique(np.concatenate(documents)))
+        document_begins += [offset + int(borders[0]) for borders in documents]
+        documents, added = zip(*(split_long_sentences(borders, -(-room // 2)) for borders in documents))
+        inside = set(itertools.chain.from_iterable(added))
+        segments = make_segments(sentence_pair, documents, room, 0.1, random.Random(seed), inside)
+        segments = np.fromiter((number for pair in segments for number in pair), np.int64).reshape(-1, 5)
+        parts.append(segments + offset * np.array([1, 1, 1, 1, 0]))
+        offset, seed = offset + int(documents[-1][-1]), seed + 1
+    return np.concatenate(parts)[:NUM_PAIRS], np.concatenate(real_borders), np.array(document_begins)
+
+
+def describe(sentence_pair, pairs, real_borders, document_begins):
+    """Returns everything about pairs but their words: float [N, ...]."""
+    first_begin, first_end, second_begin, second_end, _ = pairs.T
+    first, second = first_end - first_begin, second_end - second_begin
+    edges = [np.isin(places, real_borders) for places in pairs[:, :4].T]
+    # Unknown pieces lie anywhere.
+    counts = np.cumsum(np.random.default_rng(0).random(pairs[:, :4].max() + 1) < 0.02)
+    rates = [(counts[end] - counts[begin]) / (end - begin) for begin, end in (pairs.T[:2], pairs.T[2:4])]
+    # Where the second segment lies would tell the label, and so would which of both is the earlier one.
+    place = np.minimum(first_begin, second_begin) if sentence_pair == "order" else first_begin
+    document = np.searchsorted(document_begins, place, side="right") - 1
+    place_in_document = place - document_begins[document]
+    sizes = np.diff(document_begins, append=real_borders[-1])[document]
+    columns = [first, second, first - second, first + second, *edges, *rates, rates[0] - rates[1]]
+    return np.stack([*columns, place_in_document, place_in_document / sizes, sizes], axis=1).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("sentence_pair", "max_seq_length"), [("order", 64), ("order", 65), ("order", 512), ("next", 64), ("next", 129)]
+)
+def test_no_statistic_tells_the_label(sentence_pair, max_seq_length):
+    ensemble = pytest.importorskip("sklearn.ensemble", reason="needs scikit-learn")
+    pairs, *places = draw_pairs(sentence_pair, max_seq_length)
+    statistics, labels = describe(sentence_pair, pairs, *places), pairs[:, 4]
+    half = NUM_PAIRS // 2
+    tolerance = 4 * 0.5 / np.sqrt(half)  # four standard errors of a guess: 0.9%
+    judge = ensemble.HistGradientBoostingClassifier(max_iter=40, random_state=0)
+    accuracy = judge.fit(statistics[:half], labels[:half]).score(statistics[half:], labels[half:])
+    assert abs(accuracy - 0.5) < tolerance
+    assert abs(labels.mean() - 0.5) < tolerance
+
+
+def same_piece_everywhere(pairs, max_seq_length):
+    """Returns the inputs of a model for pairs all of whose pieces are the same: int32 [N, max_seq_length] each."""
+    first, second = (pairs[:, 1] - pairs[:, 0])[:, None], (pairs[:, 3] - pairs[:, 2])[:, None]
+    positions = np.arange(max_seq_length)
+    is_used, is_second = positions < first + second + 3, positions > first + 1
+    input_ids = np.where(is_used, PIECE, PAD)
+    input_ids[:, 0] = CLS
+    input_ids[(positions == first + 1) | (positions == first + second + 2)] = SEP
+    features = {"input_ids": input_ids, "input_mask": is_used, "segment_ids": is_used & is_second}
+    return {name: values.astype(np.int32) for name, values in features.items()}
+
+
+def test_a_model_that_sees_the_same_piece_everywhere_stays_at_chance():
+    pairs, *_ = draw_pairs("order", 64)
+    inputs, labels = same_piece_everywhere(pairs[:24_000], 64), pairs[:24_000, 4].astype(np.int32)
+    tf.keras.utils.set_random_seed(1)
+    config = AlbertConfig(
+        vocab_size=4,
+        embedding_size=32,
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=64,
+        initializer_range=0.1,
+    )
+    model = AlbertForSequenceClassification(config, 2)
+    optimizer = tf.keras.optimizers.Adam(3e-3)
+
+    @tf.function
+    def train_step(rows):
+        with tf.GradientTape() as tape:
+            logits = model({name: tf.gather(values, rows) for name, values in inputs.items()}, training=True)["logits"]
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.gather(labels, rows), logits)
+            loss = tf.reduce_mean(losses)
+        variables = model.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+
+    num_train = 16_000
+    for begin in range(0, num_train, 64):
+        train_step(tf.range(begin, begin + 64))
+    held_out = {name: values[num_train:] for name, values in inputs.items()}
+    predictions = model(held_out, training=False)["logits"].numpy().argmax(axis=1)
+    # Four standard errors of a guess on 8,000 pairs are 2.2%.
+    assert abs((predictions == labels[num_train:]).mean() - 0.5) < 4 * 0.5 / np.sqrt(len(predictions))
