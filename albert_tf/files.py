@@ -62,6 +62,24 @@ def write_json(path: str | os.PathLike, values: dict) -> None:
     write_text(path, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
 
 
+def name_in_folder(folder: str, name: str, source: str) -> str:
+    """Returns the path of a file that another file names, which must lie in a folder.
+
+    Whoever takes names out of a file calls this, so that no file leads to what lies elsewhere.
+
+    Args:
+        folder: The folder.
+        name: The bare name of a file in it.
+        source: The file that names it; named in errors.
+
+    Raises:
+        InputError: The name is none, or leads out of the folder.
+    """
+    if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or os.path.basename(name) != name:
+        raise InputError(f"{source} names {json.dumps(name)}, which is no file in {folder or '.'}; put the name right")
+    return os.path.join(folder, name)
+
+
 def match_files(patterns: list[str], flag: str) -> list[str]:
     """Returns the files that comma-separated paths or globs name, sorted, each once.
 

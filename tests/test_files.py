@@ -1,6 +1,7 @@
 """Text files are read or refused with a sentence, and a reader never sees half of one."""
 
 import gzip
+import os
 
 import pytest
 import tensorflow as tf
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_tf.errors import InputError
-from albert_tf.files import match_files, read_json, read_text, write_json, write_text
+from albert_tf.files import match_files, name_in_folder, read_json, read_text, write_json, write_text
 
 
 @given(text=st.text(st.characters(codec="utf-8")).filter(lambda text: not text.startswith("\ufeff")))
@@ -130,3 +131,15 @@ def test_file_system_that_cannot_be_reached_is_named():
 def test_no_pattern_is_refused():
     with pytest.raises(InputError, match="--input_file: no file given"):
         match_files([], "input_file")
+
+
+@pytest.mark.parametrize("folder", ["", "data", "/data", "gs://bucket/data"])
+def test_name_in_a_folder_is_a_path_there(folder):
+    path = name_in_folder(folder, "[1] shard.tfrecord", "list.json")
+    assert (os.path.dirname(path), os.path.basename(path)) == (folder, "[1] shard.tfrecord")
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../a", "/a", "a/b", "a/", "gs://a/b", None, 7, ["a"]])
+def test_name_that_leads_out_of_its_folder_is_refused(name):
+    with pytest.raises(InputError, match=r"list\.json names .*, which is no file in data; put the name right"):
+        name_in_folder("data", name, "list.json")

@@ -22,12 +22,13 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
-from albert_tf.pretraining_data.builder import count_chunk, make_plan, publish
+from albert_tf.pretraining_data.builder import count_chunk, make_plan
 from albert_tf.pretraining_data.chunk_examples import HELD_OUT, TRAIN, BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.corpus import CorpusReader
 from albert_tf.pretraining_data.documents import read_documents
 from albert_tf.pretraining_data.examples import COLUMN_DTYPES, Examples
 from albert_tf.pretraining_data.manifest import check_counts
+from albert_tf.pretraining_data.publishing import find_old_shards, publish
 from albert_tf.pretraining_data.shard_writer import ShardWriter, masking_tokens
 from albert_tf.pretraining_data.work_folder import WorkFolder
 from albert_tf.tokenization import KoreanWordPieceTokenizer
@@ -80,6 +81,7 @@ def run_on_beam(
     shards = {TRAIN: train_paths, **({HELD_OUT: held_out_paths} if held_out_paths else {})}
     shards = {split: list(map(_absolute, paths)) for split, paths in shards.items()}
     folder = os.path.dirname(shards[TRAIN][0])
+    find_old_shards(folder)  # before any work: the old manifest can be read
     pipeline = _make_pipeline(runner, pipeline_arguments)
     try:
         # The local builder leaves other files, so that neither can go on with what the other has begun.

@@ -19,13 +19,13 @@ import tensorflow as tf
 
 import albert_tf
 from albert_tf.errors import InputError
-from albert_tf.files import read_json, write_json
 from albert_tf.pretraining_data import spill
 from albert_tf.pretraining_data.chunk_examples import HELD_OUT, TRAIN, BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.corpus import Chunk, CorpusReader
 from albert_tf.pretraining_data.documents import read_documents
 from albert_tf.pretraining_data.examples import Examples
-from albert_tf.pretraining_data.manifest import MANIFEST_FILE, check_counts, make_manifest
+from albert_tf.pretraining_data.manifest import check_counts
+from albert_tf.pretraining_data.publishing import find_old_shards, publish
 from albert_tf.pretraining_data.shard_writer import ShardWriter, masking_tokens
 from albert_tf.pretraining_data.work_folder import WorkFolder
 from albert_tf.pretraining_data.workers import WorkerPool
@@ -81,6 +81,7 @@ def build(
         options = dataclasses.replace(options, held_out_fraction=0.0)
     folder = os.path.dirname(train_paths[0])
     shards = {TRAIN: train_paths, **({HELD_OUT: held_out_paths} if held_out_paths else {})}
+    find_old_shards(folder)  # before any work: the old manifest can be read
     progress = progress or ProgressLine()
     try:
         work = WorkFolder(folder, make_plan(reader, tokenizer, options, shards), resume)
@@ -207,32 +208,6 @@ def _write_shards(parts, chunk_ids, work, pool, progress):
             progress.show(f"wrote {number} of {len(tasks)} shards")
     progress.finish()
     return counts
-
-
-def publish(reader, tokenizer, options, shards, work, counts, shard_counts):
-    """Moves the shards to their places and returns the manifest.
-
-    Old and new shards lie side by side for a moment: no manifest vouches for such a mixture.
-    """
-    folder = os.path.dirname(shards[TRAIN][0])
-    manifest_path = os.path.join(folder, MANIFEST_FILE)
-    old_paths = []
-    if tf.io.gfile.exists(manifest_path):
-        old_splits = read_json(manifest_path, "the manifest").get("splits", {})
-        old_paths = [os.path.join(folder, name) for split in old_splits.values() for name in split.get("files", [])]
-        tf.io.gfile.remove(manifest_path)
-    for split, paths in shards.items():
-        for shard, path in enumerate(paths):
-            if tf.io.gfile.exists(work.shard_path(split, shard)):  # not so if a killed build has moved it
-                tf.io.gfile.rename(work.shard_path(split, shard), path, overwrite=True)
-    for path in set(old_paths).difference(*shards.values()):
-        if tf.io.gfile.exists(path):
-            tf.io.gfile.remove(path)
-    tokenizer.save(folder)
-    manifest = make_manifest(reader, tokenizer, options, counts, shards, shard_counts)
-    write_json(manifest_path, manifest)
-    work.remove()
-    return manifest
 
 
 class _CorpusError(ValueError):

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import albert_tf
 from albert_tf.errors import InputError
-from albert_tf.files import read_json
+from albert_tf.files import name_in_folder, read_json
 from albert_tf.pretraining_data.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.corpus import CorpusReader
 from albert_tf.pretraining_data.segments import has_pairs
@@ -89,6 +89,17 @@ def manifest_identity(manifest: dict) -> str:
         "splits": {name: {key: split.get(key) for key in _DECISIVE_OF_SPLIT} for name, split in splits.items()},
     }
     return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
+
+
+def listed_shards(manifest: dict, folder: str, split: str) -> list[str]:
+    """Returns the paths of the shards of a split, none if the manifest doesn't know it.
+
+    Raises:
+        InputError: The manifest names something that is no file in its folder.
+    """
+    source = os.path.join(folder, MANIFEST_FILE)
+    names = manifest.get("splits", {}).get(split, {}).get("files", [])
+    return [name_in_folder(folder, name, source) for name in names]
 
 
 def is_made_of(path: str, reader: CorpusReader, tokenizer: KoreanWordPieceTokenizer, options: BuilderOptions) -> bool:

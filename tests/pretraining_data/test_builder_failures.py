@@ -1,6 +1,7 @@
 """A build that fails leaves nothing half-written, and one that was stopped goes on to the same bytes."""
 
 import itertools
+import json
 import pathlib
 import shutil
 import subprocess
@@ -187,8 +188,38 @@ def test_manifest_is_away_while_shards_are_replaced_and_comes_last(rebuild, monk
     assert renamed[-1] == MANIFEST_FILE
 
 
-def test_shards_of_a_larger_build_do_not_stay_behind(rebuild):
-    assert len(rebuild(num_shards=4)) - len(rebuild(num_shards=2)) == 2
+@pytest.mark.parametrize("killed_at", [None, 0, 1])
+def test_shards_of_a_larger_build_do_not_stay_behind(rebuild, monkeypatch, killed_at):
+    before = rebuild(num_shards=4)
+    if killed_at is not None:
+        with monkeypatch.context() as patch:
+            fail_at(patch, tf.io.gfile, "remove", killed_at, Killed)
+            rebuild(num_shards=2, expected_error=(Killed, None))
+    after = rebuild(num_shards=2, resume=True)
+    assert len(before) - len(after) == 2
+    assert shards_in(after) == after
+
+
+def test_only_shards_of_the_old_build_are_deleted(rebuild, tmp_path):
+    rebuild(num_shards=3)
+    replaced = tmp_path / "data" / "train-00001-of-00003.tfrecord"
+    replaced.write_bytes(b"something that only has the name of a shard")
+    after = rebuild(num_shards=2)
+    assert {name for name in after if "-of-00003" in name} == {replaced.name}
+
+
+@pytest.mark.parametrize("name", ["../outside.txt", "{folder}/outside.txt", "data/../../outside.txt", "..", "", 7])
+def test_manifest_never_leads_out_of_its_folder(rebuild, tmp_path, name):
+    rebuild(num_shards=2)
+    outside = tmp_path / "outside.txt"
+    outside.write_text("precious", encoding="utf-8")
+    path = tmp_path / "data" / MANIFEST_FILE
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    name = name.format(folder=tmp_path) if isinstance(name, str) else name
+    manifest["splits"]["train"].update(files=[name], bytes_per_shard=[outside.stat().st_size])
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    rebuild(expected_error=(InputError, "manifest.json names .* which is no file in .*/data; put the name right"))
+    assert outside.read_text(encoding="utf-8") == "precious"
 
 
 def test_full_disk_is_named_and_the_build_goes_on_once_there_is_room(rebuild, tmp_path):
