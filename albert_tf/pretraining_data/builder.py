@@ -22,6 +22,7 @@ from albert_tf.errors import InputError
 from albert_tf.pretraining_data import spill
 from albert_tf.pretraining_data.chunk_examples import HELD_OUT, TRAIN, BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.corpus import Chunk, CorpusReader
+from albert_tf.pretraining_data.corpus_formats import BadCorpusError
 from albert_tf.pretraining_data.documents import read_documents
 from albert_tf.pretraining_data.examples import Examples
 from albert_tf.pretraining_data.manifest import check_counts
@@ -33,6 +34,8 @@ from albert_tf.progress_line import ProgressLine, format_seconds
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 MASKING_CHOICES = ("dynamic", "static")
+
+RESUME_GOES_ON = "once that is mended, --resume goes on"
 
 _PIECES_IN_MEMORY = 1 << 22  # of one worker in the second pass
 
@@ -73,8 +76,9 @@ def build(
         The manifest.
 
     Raises:
-        InputError: The corpus can't be read or gives no examples for some shard; nothing is left then. Or an unfinished
-            build is in the way, a file can't be written, or a worker was killed; `resume` goes on then.
+        BadCorpusError: The corpus holds something bad, or gives no examples for some shard; nothing is left then.
+        InputError: A file can't be read or written, or a worker was killed; `resume` goes on then. Or an unfinished
+            build is in the way.
     """
     masking_tokens(tokenizer)  # before any work: the vocabulary holds what is needed
     if not held_out_paths:
@@ -92,14 +96,14 @@ def build(
             parts = _check_examples(reader, options, shards, work, counts)
             shard_counts = _write_shards(parts, counts["chunk_ids"], work, pool, progress)
         return publish(reader, tokenizer, options, shards, work, counts, shard_counts)
-    except _CorpusError as error:
+    except BadCorpusError:
         work.remove()
-        raise InputError(str(error)) from error
+        raise
     except ChildProcessError as error:
         raise InputError(f"{error}; go on with --resume and fewer --num_workers") from error
     except (OSError, tf.errors.OpError) as error:
         reason = error.message if isinstance(error, tf.errors.OpError) else error
-        raise InputError(f"can't write {folder}: {reason}; once that is mended, --resume goes on") from error
+        raise InputError(f"can't write {folder}: {reason}; {RESUME_GOES_ON}") from error
     finally:
         progress.finish()
 
@@ -113,7 +117,7 @@ def make_plan(reader, tokenizer, options, shards):
         **dataclasses.asdict(options),
         "on_bad_text": reader.on_bad_text,
         "text_field": reader.text_field,
-        "input": [[path, tf.io.gfile.stat(path).length] for path in reader.paths],
+        "input": [[path, size] for path, size in zip(reader.paths, reader.sizes())],
     }
 
 
@@ -125,8 +129,10 @@ def _make_examples(reader, options, work, pool, progress):
         try:
             for chunk_counts in pool.map("make_examples", _tasks(reader, options, counts, chunk_ids, progress)):
                 counts.update(chunk_counts)
+        except BadCorpusError:
+            raise
         except InputError as error:
-            raise _CorpusError(str(error)) from error
+            raise InputError(f"{error}; {RESUME_GOES_ON}") from error
         progress.finish()
         counts = {**counts, "chunk_ids": chunk_ids}
         work.write_corpus_counts(counts)
@@ -138,16 +144,13 @@ def _check_examples(reader, options, shards, work, counts):
     parts, examples_per_shard = {}, {}
     for split, paths in shards.items():
         parts[split], examples_per_shard[split] = _shard_parts(split, len(paths), counts["chunk_ids"], work)
-    try:
-        check_counts(reader, options, counts, examples_per_shard)
-    except InputError as error:
-        raise _CorpusError(str(error)) from error
+    check_counts(reader, options, counts, examples_per_shard)
     return parts
 
 
 def _tasks(reader, options, counts, chunk_ids, progress):
     """Yields the documents of every chunk, and on the way counts and tells about what has been read."""
-    sizes = [tf.io.gfile.stat(path).length for path in reader.paths]
+    sizes = reader.sizes()
     is_new = _remember() if options.deduplicate else lambda digest: True
     started, num_bytes = time.monotonic(), 0
     for file_index in range(len(reader.paths)):
@@ -208,10 +211,6 @@ def _write_shards(parts, chunk_ids, work, pool, progress):
             progress.show(f"wrote {number} of {len(tasks)} shards")
     progress.finish()
     return counts
-
-
-class _CorpusError(ValueError):
-    """The corpus can't be used, so that nothing of the build is worth keeping."""
 
 
 class _Worker:

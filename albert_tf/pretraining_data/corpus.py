@@ -8,6 +8,9 @@ import collections.abc
 import dataclasses
 import itertools
 
+import tensorflow as tf
+
+from albert_tf.errors import InputError
 from albert_tf.pretraining_data.corpus_formats import CorpusFile
 
 ON_BAD_TEXT_CHOICES = ("fail", "skip", "replace")
@@ -116,13 +119,28 @@ class CorpusReader:
     text_field: str = "text"
     num_bad_lines: int = 0
 
+    def sizes(self) -> list[int]:
+        """Returns how many bytes each file has, as it is stored.
+
+        Raises:
+            InputError: One can't be read.
+        """
+        sizes = []
+        for path in self.paths:
+            try:
+                sizes.append(tf.io.gfile.stat(path).length)
+            except tf.errors.OpError as error:
+                raise InputError(f"can't read {path}: {error.message}") from error
+        return sizes
+
     def lines(self) -> collections.abc.Iterator[str]:
         """Yields every line of every file without the spaces at its ends; an empty one after each file and document.
 
         A line of more than `MAX_CHARACTERS_PER_LINE` characters comes in pieces.
 
         Raises:
-            InputError: A file can't be read, or a line is not UTF-8 or holds no document and `on_bad_text` is "fail".
+            BadCorpusError: A line is not UTF-8 or holds no document and `on_bad_text` is "fail", or a file isn't whole.
+            InputError: A file can't be read.
         """
         self.num_bad_lines = 0
         for path in self.paths:

@@ -28,6 +28,13 @@ _ROWS_PER_BATCH = 128
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
+class BadCorpusError(InputError):
+    """What the corpus holds can't be used, so that reading it again leads to the same error.
+
+    An `InputError` that is none of these, such as of a file system that can't be reached, may pass.
+    """
+
+
 class CorpusFile:
     """One file, to be read once.
 
@@ -52,7 +59,8 @@ class CorpusFile:
         A line of more than `MAX_CHARACTERS_PER_LINE` characters comes in pieces, cut at spaces where there are any.
 
         Raises:
-            InputError: The file can't be read, or a line is bad and `on_bad_text` is "fail".
+            BadCorpusError: A line is bad and `on_bad_text` is "fail", or the file isn't whole.
+            InputError: The file can't be read.
         """
         try:
             with tf.io.gfile.GFile(self._path, "rb") as file:
@@ -65,7 +73,7 @@ class CorpusFile:
         except tf.errors.OpError as error:
             raise InputError(f"can't read {self._path}: {error.message}") from error
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise InputError(f"can't read {self._path}: not a whole gzip file ({error})") from error
+            raise BadCorpusError(f"can't read {self._path}: not a whole gzip file ({error})") from error
 
     def _blocks(self, file):
         """Yields the file's content in equal blocks, whose last may be shorter."""
@@ -150,17 +158,17 @@ class CorpusFile:
                     yield self._cut_long_lines(self._try(self._parse_row, text, "row", number))
         except (pyarrow.ArrowException, OSError) as error:
             reason = str(error).partition("\n")[0]
-            raise InputError(f"can't read {self._path}: not a whole Parquet file ({reason})") from error
+            raise BadCorpusError(f"can't read {self._path}: not a whole Parquet file ({reason})") from error
 
     def _check_column(self, schema, types):
         name = self._text_field
         if name not in schema.names:
             names = ", ".join(schema.names)
-            raise InputError(f'{self._path} has no column "{name}"; name one of {names} by --text_field')
+            raise BadCorpusError(f'{self._path} has no column "{name}"; name one of {names} by --text_field')
         column_type = schema.field(name).type
         value_type = column_type.value_type if types.is_dictionary(column_type) else column_type
         if not any(is_text(value_type) for is_text in (types.is_string, types.is_large_string, types.is_string_view)):
-            raise InputError(
+            raise BadCorpusError(
                 f'{self._path}: column "{name}" holds {column_type}, not text; name a column of strings by --text_field'
             )
 
@@ -183,7 +191,7 @@ class CorpusFile:
     def _count_bad_line(self, error, unit, number):
         self.counts["num_bad_lines"] += 1
         if self._on_bad_text == "fail":
-            raise InputError(
+            raise BadCorpusError(
                 f"{self._path}, {unit} {number}: {error}, or pass --on_bad_text=skip to leave such {unit}s out or "
                 "--on_bad_text=replace to mend them where that is possible"
             ) from error

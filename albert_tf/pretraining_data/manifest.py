@@ -10,10 +10,10 @@ import numpy as np
 import tensorflow as tf
 
 import albert_tf
-from albert_tf.errors import InputError
 from albert_tf.files import name_in_folder, read_json
 from albert_tf.pretraining_data.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.corpus import CorpusReader
+from albert_tf.pretraining_data.corpus_formats import BadCorpusError
 from albert_tf.pretraining_data.segments import has_pairs
 from albert_tf.pretraining_data.shard_writer import is_static_split
 from albert_tf.tokenization import KoreanWordPieceTokenizer
@@ -151,24 +151,24 @@ def check_counts(
     """Checks that there is an example for every shard.
 
     Raises:
-        InputError: There is none; the message says what the corpus lacks.
+        BadCorpusError: There is none; the message says what the corpus lacks.
     """
     if not counts["sentences"]:
-        raise InputError(f"no text in {', '.join(reader.paths)}; write one sentence a line")
+        raise BadCorpusError(f"no text in {', '.join(reader.paths)}; write one sentence a line")
     if not any(map(sum, examples_per_shard.values())):
-        raise InputError(
+        raise BadCorpusError(
             f"every document in {', '.join(reader.paths)} has only one sentence, and --sentence_pair="
             f"{options.sentence_pair} needs two; write one sentence a line and a blank line between documents, split "
             "running text with --sentence_splitter=rule, or pass --sentence_pair=none"
         )
     for split, numbers in examples_per_shard.items():
         if not sum(numbers):
-            raise InputError(
+            raise BadCorpusError(
                 f"no document fell to the {split} split (held_out_fraction={options.held_out_fraction}); "
                 "give more documents or change --held_out_fraction"
             )
         if not all(numbers):
-            raise InputError(
+            raise BadCorpusError(
                 f"{sum(numbers)} examples are too few for {len(numbers)} shards, of which some stayed empty; lower "
                 "--num_shards"
             )

@@ -1,5 +1,6 @@
 """A build that fails leaves nothing half-written, and one that was stopped goes on to the same bytes."""
 
+import gzip
 import itertools
 import json
 import pathlib
@@ -79,6 +80,39 @@ def test_corpus_that_cannot_be_read_leaves_old_shards_as_they_were(rebuild, tmp_
     with open(tmp_path / "corpus.txt", "ab") as file:
         file.write(b"\n\xff\n")
     assert rebuild(2, expected_error=(InputError, "not valid UTF-8")) == before
+
+
+@pytest.mark.parametrize("name", ["third.txt", "third.txt.gz", "third.jsonl", "third.parquet"])
+def test_file_that_cannot_be_read_for_a_while_costs_nothing(
+    tmp_path, tiny_tokenizer, write_corpus, random_documents, contents_of, unreadable, monkeypatch, name
+):
+    monkeypatch.setattr(corpus, "CHARACTERS_PER_CHUNK", 100)
+    paths = [write_corpus(tmp_path / f"{number}.txt", random_documents(9, seed=number)) for number in range(2)]
+    documents = random_documents(9)
+    if name.endswith(".parquet"):
+        parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+        rows = [{"text": "\n".join(sentences)} for sentences in documents]
+        parquet.write_table(pytest.importorskip("pyarrow").Table.from_pylist(rows), tmp_path / name)
+    elif name.endswith(".jsonl"):
+        lines = (json.dumps({"text": "\n".join(sentences)}) for sentences in documents)
+        (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
+    else:
+        content = "\n\n".join("\n".join(sentences) for sentences in documents).encode()
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+
+    def build_in(folder, resume=False):
+        options = BuilderOptions(32, MaskingOptions(5), held_out_fraction=0.0)
+        reader = CorpusReader([*paths, str(tmp_path / name)])
+        build(reader, tiny_tokenizer, options, [str(tmp_path / folder / "train.tfrecord")], [], resume=resume)
+        return contents_of(tmp_path / folder)
+
+    with unreadable(tmp_path / name), pytest.raises(InputError) as failure:
+        build_in("data")
+    assert str(failure.value) == (
+        f"can't read {tmp_path}/{name}: 503: try again later; once that is mended, --resume goes on"
+    )
+    assert len(list((tmp_path / "data" / WORK_FOLDER).glob("chunk-*.json"))) > 2
+    assert build_in("data", resume=True) == build_in("expected")
 
 
 # Where a build may end: (owner, function, at which call).
