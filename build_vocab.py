@@ -12,8 +12,7 @@ import os
 from absl import flags
 
 from albert_tf.errors import InputError
-from albert_tf.files import match_files
-from albert_tf.pretraining_data.corpus import ON_BAD_TEXT_CHOICES, CorpusReader
+from albert_tf.pretraining_data.corpus import ON_BAD_TEXT_CHOICES, CorpusReader, find_corpus_files
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.morphemes import MORPHEME_CHOICES, require_kiwi
 from albert_tf.tokenization.report import can_judge_josa, format_table, measure, write_report
@@ -23,7 +22,9 @@ from albert_tf.tokenization.word_counting import count_words, sample_numbers, ta
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_list("input_file", None, "Text, .jsonl (both .gz too) or .parquet files; comma-separated paths or globs.")
+flags.DEFINE_list(
+    "input_file", None, "Text, .jsonl (both .gz too) or .parquet files; comma-separated paths, globs or folders."
+)
 flags.DEFINE_string("text_field", "text", "Field of .jsonl objects or column of .parquet files that holds documents.")
 flags.DEFINE_string("output_dir", None, "Folder for vocab.txt and tokenizer.json.")
 flags.DEFINE_integer("vocab_size", 32000, "Number of pieces, special tokens included.", lower_bound=6)
@@ -67,7 +68,7 @@ def count_words_of(reader, settings):
 
 
 def corpus_reader():
-    return CorpusReader(match_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.text_field)
+    return CorpusReader(find_corpus_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.text_field)
 
 
 def report(tokenizers):

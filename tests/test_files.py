@@ -116,6 +116,42 @@ def test_patterns_give_sorted_files_each_once(folder, patterns, expected):
     assert found == [f"{folder}/{name}" for name in expected]
 
 
+@pytest.mark.parametrize("base", ["{tmp_path}", "ram://names"])
+@pytest.mark.parametrize("pattern", ["a.txt", "*.txt", "[ab].txt", "?.txt"])
+@pytest.mark.parametrize("name", ["run[1]", "[old]", "what?", "all*", "run[1]/part [2]"])
+def test_folder_that_exists_is_no_glob(tmp_path, base, name, pattern):
+    folder = f"{base.format(tmp_path=tmp_path)}/{name}"
+    write_text(f"{folder}/a.txt", "")
+    assert match_files([f"{folder}/{pattern}"], "input_file") == [f"{folder}/a.txt"]
+
+
+def test_folders_may_be_globs(tmp_path):
+    for name in ("run1/a.txt", "run2/a.txt", "run[3]/a.txt"):
+        write_text(tmp_path / name, "")
+    assert match_files([f"{tmp_path}/run[12]/*.txt"], "input_file") == [
+        f"{tmp_path}/run1/a.txt",
+        f"{tmp_path}/run2/a.txt",
+    ]
+
+
+@pytest.mark.parametrize("path", ["b.txt", "./b.txt", ".//b.txt", "folder.txt/../b.txt", "./[ab].txt", ".//b*"])
+def test_same_file_has_the_same_path(folder, monkeypatch, path):
+    monkeypatch.chdir(folder)
+    expected = "folder.txt/../b.txt" if ".." in path else "b.txt"
+    found = [name for name in match_files([path, f"{folder}//./{path}"], "input_file") if not name.endswith("a.txt")]
+    assert found == sorted([f"{folder}/{expected}", expected])
+
+
+def test_folder_stands_for_the_files_in_it_that_end_as_asked(tmp_path):
+    for name in ("b.txt", "a.json", "c.csv", ".hidden.txt", "deeper/d.txt"):
+        write_text(tmp_path / "data[1]" / name, "")
+    (tmp_path / "data[1]" / "folder.txt").mkdir()
+    found = match_files([f"{tmp_path}/data[1]/"], "input_file", (".txt", ".json"))
+    assert found == [f"{tmp_path}/data[1]/a.json", f"{tmp_path}/data[1]/b.txt"]
+    with pytest.raises(InputError, match=r"--input_file: no .gz, .jsonl file in .*data"):
+        match_files([f"{tmp_path}/data[1]"], "input_file", (".gz", ".jsonl"))
+
+
 @pytest.mark.parametrize("pattern", ["*.gz", "gone.txt", "folder.txt", "gone/*.txt"])
 def test_pattern_without_a_file_is_named(folder, pattern):
     with pytest.raises(InputError) as failure:

@@ -11,7 +11,8 @@ import itertools
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.pretraining_data.corpus_formats import CorpusFile
+from albert_tf.files import match_files
+from albert_tf.pretraining_data.corpus_formats import CORPUS_ENDINGS, CorpusFile
 
 ON_BAD_TEXT_CHOICES = ("fail", "skip", "replace")
 
@@ -98,6 +99,15 @@ def _document_parts(batches):
         elif document:
             yield document, part
             document, num_characters, part = [], 0, 0
+
+
+def find_corpus_files(patterns: list[str], flag: str) -> list[str]:
+    """Returns the files that paths, globs or folders name, as `match_files`; `CORPUS_ENDINGS` says which of a folder.
+
+    Raises:
+        InputError: As `match_files`.
+    """
+    return match_files(patterns, flag, CORPUS_ENDINGS)
 
 
 @dataclasses.dataclass

@@ -19,6 +19,9 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data.long_lines import MAX_CHARACTERS_PER_LINE, LongLine, cut_line
 
+# What belongs to a corpus where it is given as a folder.
+CORPUS_ENDINGS = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz", ".parquet")
+
 MAX_BYTES_PER_JSON_LINE = 1 << 26
 
 _BYTES_PER_BLOCK = 1 << 18
