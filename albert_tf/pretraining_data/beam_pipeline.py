@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
-from albert_tf.pretraining_data.builder import RESUME_GOES_ON, count_chunk, make_plan
+from albert_tf.pretraining_data.builder import INTERRUPTED, RESUME_GOES_ON, count_chunk, make_plan
 from albert_tf.pretraining_data.chunk_examples import HELD_OUT, TRAIN, BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.corpus import CorpusReader
 from albert_tf.pretraining_data.corpus_formats import BadCorpusError
@@ -102,6 +102,8 @@ def run_on_beam(
         examples_per_shard = {split: [shard["examples"] for shard in shards] for split, shards in shard_counts.items()}
         check_counts(reader, options, counts, examples_per_shard)
         return publish(reader, tokenizer, options, shards, work, counts, shard_counts)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(INTERRUPTED) from None
     except BadCorpusError:
         work.remove()
         raise

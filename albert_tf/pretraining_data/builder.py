@@ -36,6 +36,7 @@ from albert_tf.tokenization import KoreanWordPieceTokenizer
 MASKING_CHOICES = ("dynamic", "static")
 
 RESUME_GOES_ON = "once that is mended, --resume goes on"
+INTERRUPTED = "interrupted; the same command with --resume goes on"
 
 _PIECES_IN_MEMORY = 1 << 22  # of one worker in the second pass
 
@@ -79,6 +80,7 @@ def build(
         BadCorpusError: The corpus holds something bad, or gives no examples for some shard; nothing is left then.
         InputError: A file can't be read or written, or a worker was killed; `resume` goes on then. Or an unfinished
             build is in the way.
+        KeyboardInterrupt: It was interrupted; says that `resume` goes on.
     """
     masking_tokens(tokenizer)  # before any work: the vocabulary holds what is needed
     if not held_out_paths:
@@ -99,6 +101,8 @@ def build(
     except BadCorpusError:
         work.remove()
         raise
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(INTERRUPTED) from None
     except ChildProcessError as error:
         raise InputError(f"{error}; go on with --resume and fewer --num_workers") from error
     except (OSError, tf.errors.OpError) as error:
