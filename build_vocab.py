@@ -8,11 +8,14 @@ from albert_tf import command_line  # first: it keeps TensorFlow quiet at its st
 
 # isort: split
 import os
+import time
 
 from absl import flags
 
 from albert_tf.errors import InputError
-from albert_tf.pretraining_data.corpus import ON_BAD_TEXT_CHOICES, CorpusReader, find_corpus_files
+from albert_tf.files import check_can_write
+from albert_tf.pretraining_data.corpus import ON_BAD_TEXT_CHOICES, CorpusReader, describe_reading, find_corpus_files
+from albert_tf.progress_line import ProgressLine
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.morphemes import MORPHEME_CHOICES, require_kiwi
 from albert_tf.tokenization.report import can_judge_josa, format_table, measure, write_report
@@ -57,14 +60,28 @@ flags.DEFINE_bool("overwrite", False, "Replace a vocabulary that is in --output_
 command_line.define_tokenizer_flags()
 
 
+def sentences_of(reader, what):
+    """Yields every sentence, and shows how far it is."""
+    progress, started = ProgressLine(), time.monotonic()
+    try:
+        for sentence in reader.sentences():
+            if progress.is_due:
+                seconds = time.monotonic() - started
+                progress.show(f"{what} {describe_reading(reader.num_bytes, reader.share_read, seconds)}")
+            yield sentence
+    finally:
+        progress.finish()
+
+
 def count_words_of(reader, settings):
     """Counts the words of all sentences, or of a sample; the first of two passes finds out how many there are."""
-    numbers, num_sentences = sample_numbers(reader.sentences(), FLAGS.max_sentences, FLAGS.random_seed)
+    numbers, num_sentences = sample_numbers(sentences_of(reader, "looked at"), FLAGS.max_sentences, FLAGS.random_seed)
     if len(numbers) < num_sentences:
         print(f"sampled {len(numbers):,} of {num_sentences:,} sentences (--max_sentences)")
     if reader.num_bad_lines:
         print(f"--on_bad_text={FLAGS.on_bad_text}: {reader.num_bad_lines:,} lines can't be read as they are")
-    return count_words(take_numbers(reader.sentences(), numbers), FLAGS.morphemes, report=print, **settings)
+    sentences = take_numbers(sentences_of(reader, "counted the words of"), numbers)
+    return count_words(sentences, FLAGS.morphemes, report=print, **settings)
 
 
 def corpus_reader():
@@ -75,10 +92,13 @@ def report(tokenizers):
     """Prints and writes what each tokenizer, by name, makes of the text or of a sample of it."""
     if not can_judge_josa():
         print("kiwipiepy is not installed, so nothing is said about josa; pip install kiwipiepy")
+    if FLAGS.output_dir:
+        check_can_write(FLAGS.output_dir, "output_dir")
     reader = corpus_reader()
-    numbers, _ = sample_numbers(reader.sentences(), FLAGS.max_sentences, FLAGS.random_seed)
+    numbers, _ = sample_numbers(sentences_of(reader, "looked at"), FLAGS.max_sentences, FLAGS.random_seed)
     reports = {
-        name: measure(tokenizer, take_numbers(reader.sentences(), numbers)) for name, tokenizer in tokenizers.items()
+        name: measure(tokenizer, take_numbers(sentences_of(reader, "encoded"), numbers))
+        for name, tokenizer in tokenizers.items()
     }
     print(format_table(reports))
     if FLAGS.output_dir:
@@ -99,6 +119,7 @@ def build():
     command_line.require(output_dir=FLAGS.output_dir)
     paths = [os.path.join(FLAGS.output_dir, name) for name in (VOCABULARY_FILE, TOKENIZER_FILE)]
     command_line.refuse_to_overwrite(paths, FLAGS.overwrite)
+    check_can_write(FLAGS.output_dir, "output_dir")
     reader = corpus_reader()
     settings = command_line.tokenizer_settings()
     require_kiwi(FLAGS.morphemes)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import uuid
 
 import tensorflow as tf
 
@@ -62,6 +63,28 @@ def read_json(path: str | os.PathLike, purpose: str) -> dict:
 def write_json(path: str | os.PathLike, values: dict) -> None:
     """Writes a JSON object, readable by people, keys in the order given."""
     write_text(path, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
+
+
+def check_can_write(folder: str, flag: str) -> None:
+    """Checks that files can be written into a folder, before any work is done for them; leaves nothing behind.
+
+    Args:
+        folder: A folder that is there, or that can be made where the nearest one above it is.
+        flag: The flag that names it; named in errors.
+
+    Raises:
+        InputError: They can't.
+    """
+    try:
+        above = folder or "."
+        while "://" not in above and not tf.io.gfile.exists(above):
+            above = os.path.dirname(above) or "."
+        probe = os.path.join(above, f".{uuid.uuid4().hex}.temporary")
+        with tf.io.gfile.GFile(probe, "w") as file:
+            file.write("can it be written?")
+        tf.io.gfile.remove(probe)
+    except tf.errors.OpError as error:
+        raise InputError(f"--{flag}={folder} can't be written to ({error.message}); name another folder") from error
 
 
 def name_in_folder(folder: str, name: str, source: str) -> str:

@@ -22,7 +22,7 @@ import albert_tf
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data import spill
 from albert_tf.pretraining_data.chunk_examples import HELD_OUT, TRAIN, BuilderOptions, ExampleMaker
-from albert_tf.pretraining_data.corpus import Chunk, CorpusReader
+from albert_tf.pretraining_data.corpus import Chunk, CorpusReader, describe_reading
 from albert_tf.pretraining_data.corpus_formats import BadCorpusError
 from albert_tf.pretraining_data.documents import read_documents
 from albert_tf.pretraining_data.examples import Examples
@@ -32,7 +32,7 @@ from albert_tf.pretraining_data.shard_writer import ShardWriter, masking_tokens
 from albert_tf.pretraining_data.spill_merge import group_runs, merge_spills
 from albert_tf.pretraining_data.work_folder import WorkFolder, chunk_run
 from albert_tf.pretraining_data.workers import WorkerPool
-from albert_tf.progress_line import ProgressLine, format_seconds
+from albert_tf.progress_line import ProgressLine
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 MASKING_CHOICES = ("dynamic", "static")
@@ -187,10 +187,7 @@ def _tasks(reader, options, counts, chunk_ids, progress):
             if progress.is_due:
                 seconds = time.monotonic() - started
                 share = (sum(sizes[:file_index]) + chunk.file_position) / sum(sizes)
-                progress.show(
-                    f"read {num_bytes / 1e6:,.0f} MB, {share:.0%} of the corpus, {num_bytes / 1e6 / seconds:.1f} MB/s, "
-                    f"ETA {format_seconds(seconds / share - seconds)}"
-                )
+                progress.show(f"read {describe_reading(num_bytes, share, seconds)}")
 
 
 def count_chunk(chunk: Chunk, counts: collections.Counter) -> None:

@@ -13,6 +13,7 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.files import match_files
 from albert_tf.pretraining_data.corpus_formats import CORPUS_ENDINGS, CorpusFile
+from albert_tf.progress_line import format_seconds
 
 ON_BAD_TEXT_CHOICES = ("fail", "skip", "replace")
 
@@ -101,6 +102,20 @@ def _document_parts(batches):
             document, num_characters, part = [], 0, 0
 
 
+def describe_reading(num_bytes: int, share: float, seconds: float) -> str:
+    """Returns how far reading a corpus is, as a line of progress: size, share, speed and time left.
+
+    Args:
+        num_bytes: Size of the text that was read, decompressed.
+        share: Share of the files that was read.
+        seconds: How long it took.
+    """
+    return (
+        f"{num_bytes / 1e6:,.0f} MB, {share:.0%} of the corpus, {num_bytes / 1e6 / seconds:.1f} MB/s, "
+        f"ETA {format_seconds(seconds / max(share, 1e-9) - seconds)}"
+    )
+
+
 def find_corpus_files(patterns: list[str], flag: str) -> list[str]:
     """Returns the files that paths, globs or folders name, as `match_files`; `CORPUS_ENDINGS` says which of a folder.
 
@@ -122,12 +137,16 @@ class CorpusReader:
             mended: "replace" skips it.
         text_field: The field of a JSON object, or column of a Parquet file, that holds the text.
         num_bad_lines: How many such lines were skipped or mended since `lines` last began.
+        num_bytes: Size of the text that was read since then, decompressed.
+        share_read: Share of the files, as they are stored, that was read since then.
     """
 
     paths: list[str]
     on_bad_text: str = "fail"
     text_field: str = "text"
     num_bad_lines: int = 0
+    num_bytes: int = 0
+    share_read: float = 0.0
 
     def sizes(self) -> list[int]:
         """Returns how many bytes each file has, as it is stored.
@@ -152,14 +171,16 @@ class CorpusReader:
             BadCorpusError: A line is not UTF-8 or holds no document and `on_bad_text` is "fail", or a file isn't whole.
             InputError: A file can't be read.
         """
-        self.num_bad_lines = 0
-        for path in self.paths:
+        self.num_bad_lines = self.num_bytes = num_read = 0
+        sizes = self.sizes()
+        for path, size in zip(self.paths, sizes):
             file = CorpusFile(path, self.text_field, self.on_bad_text)
-            for lines in file.batches():
+            for lines in itertools.chain(file.batches(), [[""]]):
                 self.num_bad_lines += file.counts.pop("num_bad_lines", 0)
+                self.num_bytes += file.counts.pop("num_bytes", 0)
+                self.share_read = (num_read + file.position) / max(sum(sizes), 1)
                 yield from lines
-            self.num_bad_lines += file.counts.pop("num_bad_lines", 0)
-            yield ""
+            num_read += size
 
     def sentences(self) -> collections.abc.Iterator[str]:
         """Yields every line that is not blank."""

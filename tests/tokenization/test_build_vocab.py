@@ -4,12 +4,15 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
 from text_strategies import SCHEMES
 
+from albert_tf import progress_line
+from albert_tf.pretraining_data.corpus import CorpusReader
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 LINES = ["영화는 정말 재미있다.", "나는 영화를 보았다.", "", "재미있는 영화였다ㅋㅋㅋ", "다시는 보지 않겠다!"]
@@ -213,3 +216,36 @@ def test_line_that_is_not_utf_8_is_mended(build, bad_corpus, corpus):
     _, mended = build("mended", input_file=bad_corpus, on_bad_text="replace")
     corpus.write_bytes(corpus.read_bytes() + "\n영화관".encode())
     assert files_of(mended) == files_of(build("clean")[1])
+
+
+def test_long_runs_of_reviews_are_learnt_from(build, shared_data, tmp_path):
+    with gzip.open(shared_data / "corpus_reviews" / "nsmc_reviews.txt.gz", "rt", encoding="utf-8") as file:
+        runs = [review for review in file if re.search(r"([가-힣ㄱ-ㅣ])\1{85,}", review)]
+    assert len(runs) > 9
+    path = tmp_path / "runs.txt"
+    path.write_text("".join(runs * 3), encoding="utf-8")
+    result, folder = build(input_file=path, vocab_size=4000)
+    assert result.code == 0, result.errors
+    pieces = KoreanWordPieceTokenizer.load(folder).vocabulary.pieces
+    assert 200 < max(len(piece.removeprefix("##").encode()) for piece in pieces) <= 256
+
+
+@pytest.mark.parametrize("report", [False, True])
+def test_folder_that_cannot_be_written_is_named_before_anything_is_read(build, tmp_path, corpus, monkeypatch, report):
+    (tmp_path / "file").touch()
+    flags = {"report": True, "vocab_file": build()[1] / "vocab.txt"} if report else {}
+    monkeypatch.setattr(CorpusReader, "sentences", None)
+    result, folder = build("file/folder", **flags)
+    assert result.code == 1
+    assert (
+        result.errors.startswith(f"error: --output_dir={folder} can't be written to (")
+        and "\n" not in result.errors[:-1]
+    )
+
+
+def test_progress_is_shown_in_both_passes(build, monkeypatch, corpus):
+    monkeypatch.setattr(progress_line, "_SECONDS_BETWEEN_LINES", {True: 0, False: 0})
+    corpus.write_text("\n".join(LINES * 9000), encoding="utf-8")
+    result, _ = build()
+    for words in ("looked at", "counted the words of"):
+        assert re.search(rf"^{words} 1 MB, \d+% of the corpus, [\d.]+ MB/s, ETA \d+ s$", result.output, re.MULTILINE)
