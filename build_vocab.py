@@ -140,6 +140,12 @@ def build():
         f"read {word_counts.total():,} words, {len(word_counts):,} of them different; "
         f"wrote {len(vocabulary):,} pieces to {paths[0]}"
     )
+    num_unused = sum(piece.startswith("[unused") for piece in vocabulary.pieces)
+    if num_unused > FLAGS.num_unused:
+        print(
+            f"{num_unused:,} of them are [unused], because the text has no more characters, nor parts of words that "
+            f"occur --min_frequency={FLAGS.min_frequency} times; give more text, or lower --vocab_size"
+        )
     if FLAGS.report:
         report({paths[0]: tokenizer})
 

@@ -160,6 +160,12 @@ def create():
         f"{manifest['documents']:,} documents, {manifest['sentences']:,} sentences, {manifest['tokens']:,} pieces; "
         f"unknown words {manifest['unknown_word_rate']:.2%}"
     )
+    if undivided := manifest["undivided_files"]:
+        print(
+            f"warning: {undivided:,} of {len(reader.paths):,} files have many lines and no blank one between, so "
+            "each counts as one document: pairs join whatever lines follow each other, and all of it is held out or "
+            "none; write a blank line between documents"
+        )
     for name, split in manifest["splits"].items():
         labels = "".join(
             f"{split[key]:.1%} {words}, "

@@ -192,7 +192,7 @@ def _tasks(reader, options, counts, chunk_ids, progress):
 
 def count_chunk(chunk: Chunk, counts: collections.Counter) -> None:
     """Counts what was out of the ordinary in a chunk."""
-    for name in ("bad_lines", "long_lines", "long_documents"):
+    for name in ("bad_lines", "long_lines", "long_documents", "undivided_files"):
         counts[name] += getattr(chunk, f"num_{name}")
 
 

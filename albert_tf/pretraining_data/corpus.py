@@ -19,7 +19,10 @@ ON_BAD_TEXT_CHOICES = ("fail", "skip", "replace")
 
 CHARACTERS_PER_CHUNK = 1 << 20
 
-_COUNTS = ("num_bytes", "num_bad_lines", "num_long_lines", "num_long_documents")
+_COUNTS = ("num_bytes", "num_bad_lines", "num_long_lines", "num_long_documents", "num_undivided_files")
+
+# A text file of so many lines ought to have a blank one.
+_LINES_OF_UNDIVIDED_FILE = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Chunk:
         num_bad_lines: How many lines or rows were skipped or mended.
         num_long_lines: How many lines were cut, having more than `MAX_CHARACTERS_PER_LINE` characters.
         num_long_documents: How many documents were cut; counted where their second part is.
+        num_undivided_files: 1 where a text file ends that has many lines and none of them blank.
         file_position: How many bytes of the file, as it is stored, were read so far.
     """
 
@@ -50,6 +54,7 @@ class Chunk:
     num_bad_lines: int
     num_long_lines: int
     num_long_documents: int
+    num_undivided_files: int
     file_position: int
 
 
@@ -69,6 +74,7 @@ def read_chunks(
     """
     file = CorpusFile(path, text_field, on_bad_text)
     index, documents, num_characters, continues = 0, [], 0, False
+    num_documents = num_lines = 0
 
     def chunk():
         counts = {name: file.counts.pop(name, 0) for name in _COUNTS}
@@ -79,10 +85,15 @@ def read_chunks(
             continues = part > 0
         file.counts["num_long_documents"] += part == 1
         documents.append(document)
+        num_documents += part == 0
+        num_lines += len(document)
         num_characters += sum(map(len, document))
         if num_characters >= CHARACTERS_PER_CHUNK:
             yield chunk()
             index, documents, num_characters, continues = index + 1, [], 0, False
+    file.counts["num_undivided_files"] = int(
+        file.is_text and num_documents == 1 and num_lines >= _LINES_OF_UNDIVIDED_FILE
+    )
     if documents or any(file.counts.values()):
         yield chunk()
 
@@ -130,8 +141,8 @@ class CorpusReader:
     """Reads sentences and documents from files and counts what it skips.
 
     Attributes:
-        paths: Files, local or any that `tf.io.gfile` opens. A name that ends in ".gz" is decompressed; ".jsonl" and
-            ".jsonl.gz" are JSON lines, ".parquet" is Parquet, all else text.
+        paths: Files, local or any that `tf.io.gfile` opens. A name that ends in ".gz" is decompressed; ".jsonl",
+            ".ndjson" and ".json" (".gz" too) are JSON lines, ".parquet" is Parquet, all else text.
         on_bad_text: What to do with a line that is not UTF-8: "fail", "skip" it, or "replace" the bad bytes by U+FFFD
             (which the tokenizer's normalisation removes). A line of JSON or a row that holds no document can't be
             mended: "replace" skips it.

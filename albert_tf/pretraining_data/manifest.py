@@ -26,6 +26,7 @@ _CORPUS_COUNTS = (
     "duplicate_documents",
     "one_sentence_documents",
     "long_documents",
+    "undivided_files",
     "sentences",
     "long_lines",
     "split_sentences",
@@ -165,7 +166,7 @@ def check_counts(
         if not sum(numbers):
             raise BadCorpusError(
                 f"no document fell to the {split} split (held_out_fraction={options.held_out_fraction}); "
-                "give more documents or change --held_out_fraction"
+                "give more documents (a blank line ends one) or change --held_out_fraction"
             )
         if not all(numbers):
             raise BadCorpusError(

@@ -249,3 +249,12 @@ def test_progress_is_shown_in_both_passes(build, monkeypatch, corpus):
     result, _ = build()
     for words in ("looked at", "counted the words of"):
         assert re.search(rf"^{words} 1 MB, \d+% of the corpus, [\d.]+ MB/s, ETA \d+ s$", result.output, re.MULTILINE)
+
+
+def test_unused_slots_that_nobody_asked_for_are_explained(build):
+    result, _ = build(vocab_size=3000)
+    assert re.search(
+        r"^2,[89]\d\d of them are \[unused\], because the text has no more characters", result.output, re.M
+    )
+    result, _ = build("small", vocab_size=80)
+    assert result.code == 0 and "because" not in result.output
