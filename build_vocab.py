@@ -1,6 +1,7 @@
 """Builds a Korean WordPiece vocabulary from text: vocab.txt and tokenizer.json in --output_dir.
 
 python build_vocab.py --input_file=corpus/*.txt --output_dir=vocab --vocab_size=32000
+python build_vocab.py --assign_unused=새말,##새끝 --vocab_file=vocab/vocab.txt --output_dir=vocab2
 python build_vocab.py --report --vocab_file=vocab/vocab.txt --input_file=reviews.txt --output_dir=report
 """
 
@@ -13,13 +14,15 @@ import time
 from absl import flags
 
 from albert_tf.errors import InputError
-from albert_tf.files import check_can_write
+from albert_tf.files import check_can_write, read_text
 from albert_tf.pretraining_data.corpus import ON_BAD_TEXT_CHOICES, CorpusReader, describe_reading, find_corpus_files
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.morphemes import MORPHEME_CHOICES, require_kiwi
 from albert_tf.tokenization.report import can_judge_josa, format_table, measure, write_report
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
+from albert_tf.tokenization.unused_slots import assign_unused
+from albert_tf.tokenization.vocabulary import UNUSED
 from albert_tf.tokenization.vocabulary_training import ALPHABET_CHOICES, required_characters, train_vocabulary
 from albert_tf.tokenization.word_counting import count_words, sample_numbers, take_numbers
 
@@ -55,7 +58,12 @@ flags.DEFINE_integer(
 flags.DEFINE_integer("random_seed", 12345, "Seed of that sample.", lower_bound=0)
 flags.DEFINE_enum("on_bad_text", "fail", ON_BAD_TEXT_CHOICES, "What to do with a line that can't be read.")
 flags.DEFINE_bool("report", False, "Report what the vocabulary makes of the text: unknown words, pieces, josa.")
-flags.DEFINE_list("vocab_file", None, "With --report: vocabularies that are there already; nothing is built.")
+flags.DEFINE_list(
+    "vocab_file", None, "With --report or --assign_unused: vocabularies that are there already; nothing is built."
+)
+flags.DEFINE_string(
+    "assign_unused", None, "Give [unused] slots of --vocab_file these pieces: comma-separated, or a .txt file of them."
+)
 flags.DEFINE_bool("overwrite", False, "Replace a vocabulary that is in --output_dir already.")
 command_line.define_tokenizer_flags()
 
@@ -106,20 +114,45 @@ def report(tokenizers):
 
 
 def main():
+    if FLAGS.assign_unused is not None:
+        fill_slots()
+        return
     command_line.require(input_file=FLAGS.input_file)
     if FLAGS.vocab_file:
         if not FLAGS.report:
-            raise InputError("--vocab_file goes with --report; leave it out to build a vocabulary")
+            raise InputError("--vocab_file goes with --report or --assign_unused; leave it out to build a vocabulary")
         report({path: command_line.load_tokenizer(path) for path in FLAGS.vocab_file})
     else:
         build()
 
 
-def build():
+def prepare_output():
+    """Checks that a vocabulary can be written, and returns the paths of its files."""
     command_line.require(output_dir=FLAGS.output_dir)
     paths = [os.path.join(FLAGS.output_dir, name) for name in (VOCABULARY_FILE, TOKENIZER_FILE)]
     command_line.refuse_to_overwrite(paths, FLAGS.overwrite)
     check_can_write(FLAGS.output_dir, "output_dir")
+    return paths
+
+
+def fill_slots():
+    """Writes a vocabulary in which [unused] slots have become pieces."""
+    command_line.require(assign_unused=FLAGS.assign_unused, vocab_file=FLAGS.vocab_file)
+    if len(FLAGS.vocab_file) > 1:
+        raise InputError("--assign_unused takes one --vocab_file")
+    paths = prepare_output()
+    if FLAGS.assign_unused.endswith(".txt"):
+        pieces = [line.strip() for line in read_text(FLAGS.assign_unused, "the pieces").split("\n") if line.strip()]
+    else:
+        pieces = FLAGS.assign_unused.split(",")
+    tokenizer = assign_unused(command_line.load_tokenizer(FLAGS.vocab_file[0]), pieces)
+    tokenizer.save(FLAGS.output_dir)
+    num_left = sum(UNUSED.fullmatch(piece) is not None for piece in tokenizer.vocabulary.pieces)
+    print(f"gave {len(pieces):,} slots a piece, {num_left:,} are left; wrote {paths[0]}")
+
+
+def build():
+    paths = prepare_output()
     reader = corpus_reader()
     settings = command_line.tokenizer_settings()
     require_kiwi(FLAGS.morphemes)
@@ -140,7 +173,7 @@ def build():
         f"read {word_counts.total():,} words, {len(word_counts):,} of them different; "
         f"wrote {len(vocabulary):,} pieces to {paths[0]}"
     )
-    num_unused = sum(piece.startswith("[unused") for piece in vocabulary.pieces)
+    num_unused = sum(UNUSED.fullmatch(piece) is not None for piece in vocabulary.pieces)
     if num_unused > FLAGS.num_unused:
         print(
             f"{num_unused:,} of them are [unused], because the text has no more characters, nor parts of words that "

@@ -256,5 +256,26 @@ def test_unused_slots_that_nobody_asked_for_are_explained(build):
     assert re.search(
         r"^2,[89]\d\d of them are \[unused\], because the text has no more characters", result.output, re.M
     )
-    result, _ = build("small", vocab_size=80)
+    result, _ = build("small", vocab_size=60)
     assert result.code == 0 and "because" not in result.output
+
+
+@pytest.mark.parametrize("given", ["list", "file"])
+def test_slots_are_given_pieces(build, run_script, tmp_path, given):
+    _, old = build()
+    (tmp_path / "pieces.txt").write_text("새말\r\n\n##끝말\n", encoding="utf-8")
+    flags = {"vocab_file": old / "vocab.txt", "output_dir": tmp_path / "new"}
+    value = "새말,##끝말" if given == "list" else tmp_path / "pieces.txt"
+    result = run_script("build_vocab.py", assign_unused=value, **flags)
+    assert result.code == 0, result.errors
+    assert "gave 2 slots a piece" in result.output
+    before, after = (KoreanWordPieceTokenizer.load(folder) for folder in (old, tmp_path / "new"))
+    assert after.vocabulary.pieces[5:7] == ["새말", "##끝말"]
+    assert after.tokenize("새말 새말끝말 영화") == ["새말", "새말", "##끝말", *before.tokenize("영화")]
+    result = run_script("build_vocab.py", assign_unused="영화", **flags)
+    assert result.code == 1 and "vocab.txt is there already" in result.errors
+
+
+def test_slots_without_a_vocabulary_are_refused(run_script, tmp_path):
+    result = run_script("build_vocab.py", assign_unused="새말", output_dir=tmp_path / "new")
+    assert (result.code, result.errors) == (1, "error: --vocab_file is missing; see --help\n")
