@@ -1,6 +1,7 @@
 """Builds a Korean WordPiece vocabulary from text: vocab.txt and tokenizer.json in --output_dir.
 
 python build_vocab.py --input_file=corpus/*.txt --output_dir=vocab --vocab_size=32000
+python build_vocab.py --assign_unused=새말,##새끝 --vocab_file=vocab/vocab.txt --output_dir=vocab2
 python build_vocab.py --report --vocab_file=vocab/vocab.txt --input_file=reviews.txt --output_dir=report
 """
 
@@ -8,22 +9,28 @@ from albert_tf import command_line  # first: it keeps TensorFlow quiet at its st
 
 # isort: split
 import os
+import time
 
 from absl import flags
 
 from albert_tf.errors import InputError
-from albert_tf.files import match_files
-from albert_tf.pretraining_data.corpus import ON_BAD_TEXT_CHOICES, CorpusReader
+from albert_tf.files import check_can_write, read_text
+from albert_tf.pretraining_data.corpus import ON_BAD_TEXT_CHOICES, CorpusReader, describe_reading, find_corpus_files
+from albert_tf.progress_line import ProgressLine
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.morphemes import MORPHEME_CHOICES, require_kiwi
 from albert_tf.tokenization.report import can_judge_josa, format_table, measure, write_report
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
+from albert_tf.tokenization.unused_slots import assign_unused
+from albert_tf.tokenization.vocabulary import UNUSED
 from albert_tf.tokenization.vocabulary_training import ALPHABET_CHOICES, required_characters, train_vocabulary
 from albert_tf.tokenization.word_counting import count_words, sample_numbers, take_numbers
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_list("input_file", None, "Text, .jsonl (both .gz too) or .parquet files; comma-separated paths or globs.")
+flags.DEFINE_list(
+    "input_file", None, "Text, .jsonl (both .gz too) or .parquet files; comma-separated paths, globs or folders."
+)
 flags.DEFINE_string("text_field", "text", "Field of .jsonl objects or column of .parquet files that holds documents.")
 flags.DEFINE_string("output_dir", None, "Folder for vocab.txt and tokenizer.json.")
 flags.DEFINE_integer("vocab_size", 32000, "Number of pieces, special tokens included.", lower_bound=6)
@@ -51,33 +58,55 @@ flags.DEFINE_integer(
 flags.DEFINE_integer("random_seed", 12345, "Seed of that sample.", lower_bound=0)
 flags.DEFINE_enum("on_bad_text", "fail", ON_BAD_TEXT_CHOICES, "What to do with a line that can't be read.")
 flags.DEFINE_bool("report", False, "Report what the vocabulary makes of the text: unknown words, pieces, josa.")
-flags.DEFINE_list("vocab_file", None, "With --report: vocabularies that are there already; nothing is built.")
+flags.DEFINE_list(
+    "vocab_file", None, "With --report or --assign_unused: vocabularies that are there already; nothing is built."
+)
+flags.DEFINE_string(
+    "assign_unused", None, "Give [unused] slots of --vocab_file these pieces: comma-separated, or a .txt file of them."
+)
 flags.DEFINE_bool("overwrite", False, "Replace a vocabulary that is in --output_dir already.")
 command_line.define_tokenizer_flags()
 
 
+def sentences_of(reader, what):
+    """Yields every sentence, and shows how far it is."""
+    progress, started = ProgressLine(), time.monotonic()
+    try:
+        for sentence in reader.sentences():
+            if progress.is_due:
+                seconds = time.monotonic() - started
+                progress.show(f"{what} {describe_reading(reader.num_bytes, reader.share_read, seconds)}")
+            yield sentence
+    finally:
+        progress.finish()
+
+
 def count_words_of(reader, settings):
     """Counts the words of all sentences, or of a sample; the first of two passes finds out how many there are."""
-    numbers, num_sentences = sample_numbers(reader.sentences(), FLAGS.max_sentences, FLAGS.random_seed)
+    numbers, num_sentences = sample_numbers(sentences_of(reader, "looked at"), FLAGS.max_sentences, FLAGS.random_seed)
     if len(numbers) < num_sentences:
         print(f"sampled {len(numbers):,} of {num_sentences:,} sentences (--max_sentences)")
     if reader.num_bad_lines:
         print(f"--on_bad_text={FLAGS.on_bad_text}: {reader.num_bad_lines:,} lines can't be read as they are")
-    return count_words(take_numbers(reader.sentences(), numbers), FLAGS.morphemes, report=print, **settings)
+    sentences = take_numbers(sentences_of(reader, "counted the words of"), numbers)
+    return count_words(sentences, FLAGS.morphemes, report=print, **settings)
 
 
 def corpus_reader():
-    return CorpusReader(match_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.text_field)
+    return CorpusReader(find_corpus_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.text_field)
 
 
 def report(tokenizers):
     """Prints and writes what each tokenizer, by name, makes of the text or of a sample of it."""
     if not can_judge_josa():
         print("kiwipiepy is not installed, so nothing is said about josa; pip install kiwipiepy")
+    if FLAGS.output_dir:
+        check_can_write(FLAGS.output_dir, "output_dir")
     reader = corpus_reader()
-    numbers, _ = sample_numbers(reader.sentences(), FLAGS.max_sentences, FLAGS.random_seed)
+    numbers, _ = sample_numbers(sentences_of(reader, "looked at"), FLAGS.max_sentences, FLAGS.random_seed)
     reports = {
-        name: measure(tokenizer, take_numbers(reader.sentences(), numbers)) for name, tokenizer in tokenizers.items()
+        name: measure(tokenizer, take_numbers(sentences_of(reader, "encoded"), numbers))
+        for name, tokenizer in tokenizers.items()
     }
     print(format_table(reports))
     if FLAGS.output_dir:
@@ -85,19 +114,45 @@ def report(tokenizers):
 
 
 def main():
+    if FLAGS.assign_unused is not None:
+        fill_slots()
+        return
     command_line.require(input_file=FLAGS.input_file)
     if FLAGS.vocab_file:
         if not FLAGS.report:
-            raise InputError("--vocab_file goes with --report; leave it out to build a vocabulary")
+            raise InputError("--vocab_file goes with --report or --assign_unused; leave it out to build a vocabulary")
         report({path: command_line.load_tokenizer(path) for path in FLAGS.vocab_file})
     else:
         build()
 
 
-def build():
+def prepare_output():
+    """Checks that a vocabulary can be written, and returns the paths of its files."""
     command_line.require(output_dir=FLAGS.output_dir)
     paths = [os.path.join(FLAGS.output_dir, name) for name in (VOCABULARY_FILE, TOKENIZER_FILE)]
     command_line.refuse_to_overwrite(paths, FLAGS.overwrite)
+    check_can_write(FLAGS.output_dir, "output_dir")
+    return paths
+
+
+def fill_slots():
+    """Writes a vocabulary in which [unused] slots have become pieces."""
+    command_line.require(assign_unused=FLAGS.assign_unused, vocab_file=FLAGS.vocab_file)
+    if len(FLAGS.vocab_file) > 1:
+        raise InputError("--assign_unused takes one --vocab_file")
+    paths = prepare_output()
+    if FLAGS.assign_unused.endswith(".txt"):
+        pieces = [line.strip() for line in read_text(FLAGS.assign_unused, "the pieces").split("\n") if line.strip()]
+    else:
+        pieces = FLAGS.assign_unused.split(",")
+    tokenizer = assign_unused(command_line.load_tokenizer(FLAGS.vocab_file[0]), pieces)
+    tokenizer.save(FLAGS.output_dir)
+    num_left = sum(UNUSED.fullmatch(piece) is not None for piece in tokenizer.vocabulary.pieces)
+    print(f"gave {len(pieces):,} slots a piece, {num_left:,} are left; wrote {paths[0]}")
+
+
+def build():
+    paths = prepare_output()
     reader = corpus_reader()
     settings = command_line.tokenizer_settings()
     require_kiwi(FLAGS.morphemes)
@@ -118,6 +173,12 @@ def build():
         f"read {word_counts.total():,} words, {len(word_counts):,} of them different; "
         f"wrote {len(vocabulary):,} pieces to {paths[0]}"
     )
+    num_unused = sum(UNUSED.fullmatch(piece) is not None for piece in vocabulary.pieces)
+    if num_unused > FLAGS.num_unused:
+        print(
+            f"{num_unused:,} of them are [unused], because the text has no more characters, nor parts of words that "
+            f"occur --min_frequency={FLAGS.min_frequency} times; give more text, or lower --vocab_size"
+        )
     if FLAGS.report:
         report({paths[0]: tokenizer})
 

@@ -15,12 +15,11 @@ import tensorflow as tf
 from absl import flags
 
 from albert_tf.errors import InputError
-from albert_tf.files import match_files
 from albert_tf.original_flags import define_original_flags
 from albert_tf.pretraining_data.beam_pipeline import run_on_beam
 from albert_tf.pretraining_data.builder import MASKING_CHOICES, build, shard_paths
 from albert_tf.pretraining_data.chunk_examples import BuilderOptions
-from albert_tf.pretraining_data.corpus import ON_BAD_TEXT_CHOICES, CorpusReader
+from albert_tf.pretraining_data.corpus import ON_BAD_TEXT_CHOICES, CorpusReader, find_corpus_files
 from albert_tf.pretraining_data.inspection import inspect_shard
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE, is_made_of
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
@@ -32,7 +31,9 @@ from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_list("input_file", None, "Text or .jsonl files, .gz too, or .parquet; comma-separated paths or globs.")
+flags.DEFINE_list(
+    "input_file", None, "Text or .jsonl files, .gz too, or .parquet; comma-separated paths, globs or folders."
+)
 flags.DEFINE_string("text_field", "text", "Field (.jsonl) or column (.parquet) that holds a document.")
 flags.DEFINE_enum("sentence_splitter", "none", SENTENCE_SPLITTERS, "How lines of running text become sentences.")
 flags.DEFINE_bool("deduplicate", False, "Leave out documents whose text has occurred before.")
@@ -141,7 +142,7 @@ def create():
     command_line.require(input_file=FLAGS.input_file, output_file=FLAGS.output_file, vocab_file=FLAGS.vocab_file)
     train_paths, held_out_paths, other_paths = output_paths()
     tokenizer = command_line.load_tokenizer(FLAGS.vocab_file)
-    reader = CorpusReader(match_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.text_field)
+    reader = CorpusReader(find_corpus_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.text_field)
     options = builder_options()
     is_unfinished = tf.io.gfile.exists(os.path.join(os.path.dirname(train_paths[0]), WORK_FOLDER))
     if FLAGS.resume and not is_unfinished and is_made_of(other_paths[0], reader, tokenizer, options):
@@ -159,6 +160,12 @@ def create():
         f"{manifest['documents']:,} documents, {manifest['sentences']:,} sentences, {manifest['tokens']:,} pieces; "
         f"unknown words {manifest['unknown_word_rate']:.2%}"
     )
+    if undivided := manifest["undivided_files"]:
+        print(
+            f"warning: {undivided:,} of {len(reader.paths):,} files have many lines and no blank one between, so "
+            "each counts as one document: pairs join whatever lines follow each other, and all of it is held out or "
+            "none; write a blank line between documents"
+        )
     for name, split in manifest["splits"].items():
         labels = "".join(
             f"{split[key]:.1%} {words}, "

@@ -18,7 +18,8 @@ import time
 from absl import flags
 
 from albert_tf.errors import InputError
-from albert_tf.files import match_files, read_json, write_json
+from albert_tf.files import read_json, write_json
+from albert_tf.pretraining_data.corpus import find_corpus_files
 from albert_tf.tasks.labelled_text import TASKS, find_file, read_examples
 from albert_tf.training.progress import METRICS_FILE, PLOT_FILE, format_seconds
 from albert_tf.training.run_folder import EVAL_RESULTS_FILE
@@ -26,7 +27,7 @@ from albert_tf.training.run_folder import EVAL_RESULTS_FILE
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string("output_dir", "demo_output", "Folder for everything the demo writes.")
-flags.DEFINE_string("corpus", None, "Your own text: a file, a glob, or a folder of .txt and .txt.gz files.")
+flags.DEFINE_string("corpus", None, "Your own text: a file, a glob, or a folder of such files.")
 flags.DEFINE_integer("num_train_steps", 5000, "Number of pre-training steps.", lower_bound=1)
 flags.DEFINE_bool("overwrite", False, "Replace the demo that is in --output_dir already.")
 
@@ -35,17 +36,6 @@ CONFIG = os.path.join(ROOT, "configs", "albert_demo.json")
 SAMPLES = os.path.join(ROOT, "samples")
 RESULTS_FILE = "demo_results.json"
 STAGES = ("vocabulary", "data", "pretraining", "classifier", "classifier_from_random_weights")
-
-
-def corpus_files():
-    """Returns the text files of --corpus, or of the sample."""
-    corpus = FLAGS.corpus or os.path.join(SAMPLES, "corpus")
-    if not os.path.isdir(corpus):
-        return match_files([corpus], "corpus")
-    names = sorted(name for name in os.listdir(corpus) if name.endswith((".txt", ".txt.gz")))
-    if not names:
-        raise InputError(f"--corpus: no .txt or .txt.gz file in {corpus}")
-    return [os.path.join(corpus, name) for name in names]
 
 
 def prepare_output_dir():
@@ -117,7 +107,7 @@ def print_table(title, rows):
 
 def main():
     started_at = time.monotonic()
-    corpus = corpus_files()
+    corpus = find_corpus_files([FLAGS.corpus or os.path.join(SAMPLES, "corpus")], "corpus")
     prepare_output_dir()
     vocabulary, data, pretraining, classifier, scratch = (os.path.join(FLAGS.output_dir, stage) for stage in STAGES)
     vocab_file = os.path.join(vocabulary, "vocab.txt")

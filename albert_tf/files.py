@@ -2,10 +2,13 @@
 
 import json
 import os
+import uuid
 
 import tensorflow as tf
 
 from albert_tf.errors import InputError
+
+_GLOB_CHARACTERS = "*?["
 
 
 def read_text(path: str | os.PathLike, purpose: str) -> str:
@@ -62,27 +65,102 @@ def write_json(path: str | os.PathLike, values: dict) -> None:
     write_text(path, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
 
 
-def match_files(patterns: list[str], flag: str) -> list[str]:
+def check_can_write(folder: str, flag: str) -> None:
+    """Checks that files can be written into a folder, before any work is done for them; leaves nothing behind.
+
+    Args:
+        folder: A folder that is there, or that can be made where the nearest one above it is.
+        flag: The flag that names it; named in errors.
+
+    Raises:
+        InputError: They can't.
+    """
+    try:
+        above = folder or "."
+        while "://" not in above and not tf.io.gfile.exists(above):
+            above = os.path.dirname(above) or "."
+        probe = os.path.join(above, f".{uuid.uuid4().hex}.temporary")
+        with tf.io.gfile.GFile(probe, "w") as file:
+            file.write("can it be written?")
+        tf.io.gfile.remove(probe)
+    except tf.errors.OpError as error:
+        raise InputError(f"--{flag}={folder} can't be written to ({error.message}); name another folder") from error
+
+
+def name_in_folder(folder: str, name: str, source: str) -> str:
+    """Returns the path of a file that another file names, which must lie in a folder.
+
+    Whoever takes names out of a file calls this, so that no file leads to what lies elsewhere.
+
+    Args:
+        folder: The folder.
+        name: The bare name of a file in it.
+        source: The file that names it; named in errors.
+
+    Raises:
+        InputError: The name is none, or leads out of the folder.
+    """
+    if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or os.path.basename(name) != name:
+        raise InputError(f"{source} names {json.dumps(name)}, which is no file in {folder or '.'}; put the name right")
+    return os.path.join(folder, name)
+
+
+def match_files(patterns: list[str], flag: str, endings: tuple[str, ...] = ()) -> list[str]:
     """Returns the files that comma-separated paths or globs name, sorted, each once.
+
+    A path or leading folder that exists is no glob, whatever it is called. Local paths are spelled without "./" and
+    doubled slashes, so that the same file has the same path.
 
     Args:
         patterns: Paths or globs, as an absl list flag gives them.
         flag: The flag they came from; named in errors.
+        endings: A path may also be a folder, and stands for the files in it that end so, but for hidden ones; by
+            default it may not.
 
     Raises:
         InputError: A pattern matches no file, or its folder can't be read.
     """
     paths = set()
     for pattern in patterns:
+        path = _spell(pattern)
         try:
-            # A name may hold brackets that are no glob, such as "[2020] news.txt".
-            names = [pattern] if tf.io.gfile.exists(pattern) else tf.io.gfile.glob(pattern)
-            matches = [path for path in names if not tf.io.gfile.isdir(path)]
+            is_folder = endings and tf.io.gfile.isdir(path)
+            matches = _files_in_folder(path, endings) if is_folder else _matches(path)
         except tf.errors.OpError as error:
             raise InputError(f"--{flag}: can't look for {pattern}: {error.message}") from error
         if not matches:
-            raise InputError(f"--{flag}: no file matches {pattern}")
+            what = f"no {', '.join(endings)} file in" if is_folder else "no file matches"
+            raise InputError(f"--{flag}: {what} {pattern}")
         paths.update(matches)
     if not paths:
         raise InputError(f"--{flag}: no file given")
     return sorted(paths)
+
+
+def _files_in_folder(folder, endings):
+    names = [name for name in tf.io.gfile.listdir(folder) if name.endswith(endings) and not name.startswith(".")]
+    return [path for path in (os.path.join(folder, name) for name in names) if not tf.io.gfile.isdir(path)]
+
+
+def _matches(path):
+    # A name may hold brackets that are no glob, such as "[2020] news.txt".
+    names = [path] if tf.io.gfile.exists(path) else tf.io.gfile.glob(_escape_folders(path))
+    return [name for name in map(_spell, names) if not tf.io.gfile.isdir(name)]
+
+
+def _spell(path):
+    if "://" in path:
+        return path
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    return ("/" if path.startswith("/") else "") + "/".join(parts) or path
+
+
+def _escape_folders(pattern):
+    """Returns a glob in which the leading folders that exist stand for themselves."""
+    *folders, name = pattern.split("/")
+    for end, folder in enumerate(folders, start=1):
+        if any(character in _GLOB_CHARACTERS for character in folder):
+            if not tf.io.gfile.isdir("/".join(pattern.split("/")[:end])):
+                break
+            folders[end - 1] = "".join(f"[{each}]" if each in _GLOB_CHARACTERS else each for each in folder)
+    return "/".join([*folders, name])

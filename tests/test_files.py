@@ -1,6 +1,7 @@
 """Text files are read or refused with a sentence, and a reader never sees half of one."""
 
 import gzip
+import os
 
 import pytest
 import tensorflow as tf
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_tf.errors import InputError
-from albert_tf.files import match_files, read_json, read_text, write_json, write_text
+from albert_tf.files import match_files, name_in_folder, read_json, read_text, write_json, write_text
 
 
 @given(text=st.text(st.characters(codec="utf-8")).filter(lambda text: not text.startswith("\ufeff")))
@@ -115,6 +116,42 @@ def test_patterns_give_sorted_files_each_once(folder, patterns, expected):
     assert found == [f"{folder}/{name}" for name in expected]
 
 
+@pytest.mark.parametrize("base", ["{tmp_path}", "ram://names"])
+@pytest.mark.parametrize("pattern", ["a.txt", "*.txt", "[ab].txt", "?.txt"])
+@pytest.mark.parametrize("name", ["run[1]", "[old]", "what?", "all*", "run[1]/part [2]"])
+def test_folder_that_exists_is_no_glob(tmp_path, base, name, pattern):
+    folder = f"{base.format(tmp_path=tmp_path)}/{name}"
+    write_text(f"{folder}/a.txt", "")
+    assert match_files([f"{folder}/{pattern}"], "input_file") == [f"{folder}/a.txt"]
+
+
+def test_folders_may_be_globs(tmp_path):
+    for name in ("run1/a.txt", "run2/a.txt", "run[3]/a.txt"):
+        write_text(tmp_path / name, "")
+    assert match_files([f"{tmp_path}/run[12]/*.txt"], "input_file") == [
+        f"{tmp_path}/run1/a.txt",
+        f"{tmp_path}/run2/a.txt",
+    ]
+
+
+@pytest.mark.parametrize("path", ["b.txt", "./b.txt", ".//b.txt", "folder.txt/../b.txt", "./[ab].txt", ".//b*"])
+def test_same_file_has_the_same_path(folder, monkeypatch, path):
+    monkeypatch.chdir(folder)
+    expected = "folder.txt/../b.txt" if ".." in path else "b.txt"
+    found = [name for name in match_files([path, f"{folder}//./{path}"], "input_file") if not name.endswith("a.txt")]
+    assert found == sorted([f"{folder}/{expected}", expected])
+
+
+def test_folder_stands_for_the_files_in_it_that_end_as_asked(tmp_path):
+    for name in ("b.txt", "a.json", "c.csv", ".hidden.txt", "deeper/d.txt"):
+        write_text(tmp_path / "data[1]" / name, "")
+    (tmp_path / "data[1]" / "folder.txt").mkdir()
+    found = match_files([f"{tmp_path}/data[1]/"], "input_file", (".txt", ".json"))
+    assert found == [f"{tmp_path}/data[1]/a.json", f"{tmp_path}/data[1]/b.txt"]
+    with pytest.raises(InputError, match=r"--input_file: no .gz, .jsonl file in .*data"):
+        match_files([f"{tmp_path}/data[1]"], "input_file", (".gz", ".jsonl"))
+
+
 @pytest.mark.parametrize("pattern", ["*.gz", "gone.txt", "folder.txt", "gone/*.txt"])
 def test_pattern_without_a_file_is_named(folder, pattern):
     with pytest.raises(InputError) as failure:
@@ -130,3 +167,15 @@ def test_file_system_that_cannot_be_reached_is_named():
 def test_no_pattern_is_refused():
     with pytest.raises(InputError, match="--input_file: no file given"):
         match_files([], "input_file")
+
+
+@pytest.mark.parametrize("folder", ["", "data", "/data", "gs://bucket/data"])
+def test_name_in_a_folder_is_a_path_there(folder):
+    path = name_in_folder(folder, "[1] shard.tfrecord", "list.json")
+    assert (os.path.dirname(path), os.path.basename(path)) == (folder, "[1] shard.tfrecord")
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../a", "/a", "a/b", "a/", "gs://a/b", None, 7, ["a"]])
+def test_name_that_leads_out_of_its_folder_is_refused(name):
+    with pytest.raises(InputError, match=r"list\.json names .*, which is no file in data; put the name right"):
+        name_in_folder("data", name, "list.json")

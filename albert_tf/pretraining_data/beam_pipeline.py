@@ -22,12 +22,14 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
-from albert_tf.pretraining_data.builder import count_chunk, make_plan, publish
+from albert_tf.pretraining_data.builder import INTERRUPTED, RESUME_GOES_ON, count_chunk, make_plan
 from albert_tf.pretraining_data.chunk_examples import HELD_OUT, TRAIN, BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.corpus import CorpusReader
+from albert_tf.pretraining_data.corpus_formats import BadCorpusError
 from albert_tf.pretraining_data.documents import read_documents
 from albert_tf.pretraining_data.examples import COLUMN_DTYPES, Examples
 from albert_tf.pretraining_data.manifest import check_counts
+from albert_tf.pretraining_data.publishing import find_old_shards, publish
 from albert_tf.pretraining_data.shard_writer import ShardWriter, masking_tokens
 from albert_tf.pretraining_data.work_folder import WorkFolder
 from albert_tf.tokenization import KoreanWordPieceTokenizer
@@ -69,8 +71,9 @@ def run_on_beam(
         The manifest.
 
     Raises:
-        InputError: The corpus can't be read or gives no examples for some shard; nothing is left then. Or the runner
-            can't be used, an unfinished build is in the way, or the pipeline failed; `resume` goes on then.
+        BadCorpusError: The corpus holds something bad, or gives no examples for some shard; nothing is left then.
+        InputError: The runner can't be used, an unfinished build is in the way, or the pipeline failed; `resume` goes
+            on then.
     """
     masking_tokens(tokenizer)  # before any work: the vocabulary holds what is needed
     if not held_out_paths:
@@ -80,6 +83,7 @@ def run_on_beam(
     shards = {TRAIN: train_paths, **({HELD_OUT: held_out_paths} if held_out_paths else {})}
     shards = {split: list(map(_absolute, paths)) for split, paths in shards.items()}
     folder = os.path.dirname(shards[TRAIN][0])
+    find_old_shards(folder)  # before any work: the old manifest can be read
     pipeline = _make_pipeline(runner, pipeline_arguments)
     try:
         # The local builder leaves other files, so that neither can go on with what the other has begun.
@@ -95,11 +99,17 @@ def run_on_beam(
             split: [work.shard_counts(split, shard) or {"examples": 0} for shard in range(len(paths))]
             for split, paths in shards.items()
         }
-        _check_counts(reader, options, work, counts, shard_counts)
+        examples_per_shard = {split: [shard["examples"] for shard in shards] for split, shards in shard_counts.items()}
+        check_counts(reader, options, counts, examples_per_shard)
         return publish(reader, tokenizer, options, shards, work, counts, shard_counts)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(INTERRUPTED) from None
+    except BadCorpusError:
+        work.remove()
+        raise
     except (OSError, tf.errors.OpError) as error:
         reason = error.message if isinstance(error, tf.errors.OpError) else error
-        raise InputError(f"can't write {folder}: {reason}; once that is mended, --resume goes on") from error
+        raise InputError(f"can't write {folder}: {reason}; {RESUME_GOES_ON}") from error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,7 +179,8 @@ class PipelineSteps:
         try:
             yield
         except InputError as error:
-            write_json(os.path.join(self.work.path, f"{_ERROR_FILE}{file_index:05d}.json"), {"message": str(error)})
+            left = {"message": str(error), "is_final": isinstance(error, BadCorpusError)}
+            write_json(os.path.join(self.work.path, f"{_ERROR_FILE}{file_index:05d}.json"), left)
             raise
 
 
@@ -253,7 +264,7 @@ def _run(pipeline, runner, work):
         _raise_error_of_corpus(work)
         # The message may be a worker's whole traceback.
         reason = traceback.format_exception_only(error)[-1].strip().rpartition("\n")[2]
-        raise InputError(f"--runner={runner} failed ({reason}); once that is mended, --resume goes on") from error
+        raise InputError(f"--runner={runner} failed ({reason}); {RESUME_GOES_ON}") from error
     if state != "DONE":
         raise InputError(f"--runner={runner} ended as {state}; --resume goes on")
     counts = work.shard_counts(*_CORPUS)
@@ -265,17 +276,13 @@ def _run(pipeline, runner, work):
 
 
 def _raise_error_of_corpus(work):
-    for name in sorted(tf.io.gfile.listdir(work.path)):
-        if name.startswith(_ERROR_FILE) and name.endswith(".json"):
-            message = read_json(os.path.join(work.path, name), "the error")["message"]
-            work.remove()
-            raise InputError(message)
-
-
-def _check_counts(reader, options, work, counts, shard_counts):
-    examples_per_shard = {split: [shard["examples"] for shard in shards] for split, shards in shard_counts.items()}
-    try:
-        check_counts(reader, options, counts, examples_per_shard)
-    except InputError:
-        work.remove()
-        raise
+    names = [name for name in sorted(tf.io.gfile.listdir(work.path)) if name.startswith(_ERROR_FILE)]
+    paths = [os.path.join(work.path, name) for name in names if name.endswith(".json")]
+    errors = [read_json(path, "the error") for path in paths]
+    for path in paths:  # a later run may fail for another reason
+        tf.io.gfile.remove(path)
+    for error in errors:
+        if error["is_final"]:
+            raise BadCorpusError(error["message"])
+    if errors:
+        raise InputError(f"{errors[0]['message']}; {RESUME_GOES_ON}")

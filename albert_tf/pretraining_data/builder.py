@@ -1,15 +1,16 @@
 """Documents to shuffled TFRecord shards and a manifest, in two passes over the disk.
 
 The first pass turns chunks of text into examples, each with a random key; the second writes them into shards in the
-order of their keys, masked if they are static. Both passes run on worker processes. Every draw is keyed by the seed and
+order of their keys, masked if they are static. In between, what the first has left is merged into fewer files where the
+second would open them too often. All run on worker processes. Every draw is keyed by the seed and
 the place of the chunk or shard, so the same input and options give the same bytes, however many workers there are and
 however often the build was killed and resumed.
 """
 
 import collections
+import contextlib
 import dataclasses
 import functools
-import itertools
 import os
 import sqlite3
 import time
@@ -19,22 +20,25 @@ import tensorflow as tf
 
 import albert_tf
 from albert_tf.errors import InputError
-from albert_tf.files import read_json, write_json
 from albert_tf.pretraining_data import spill
 from albert_tf.pretraining_data.chunk_examples import HELD_OUT, TRAIN, BuilderOptions, ExampleMaker
-from albert_tf.pretraining_data.corpus import Chunk, CorpusReader
+from albert_tf.pretraining_data.corpus import Chunk, CorpusReader, describe_reading
+from albert_tf.pretraining_data.corpus_formats import BadCorpusError
 from albert_tf.pretraining_data.documents import read_documents
 from albert_tf.pretraining_data.examples import Examples
-from albert_tf.pretraining_data.manifest import MANIFEST_FILE, check_counts, make_manifest
+from albert_tf.pretraining_data.manifest import check_counts
+from albert_tf.pretraining_data.publishing import find_old_shards, publish
 from albert_tf.pretraining_data.shard_writer import ShardWriter, masking_tokens
-from albert_tf.pretraining_data.work_folder import WorkFolder
+from albert_tf.pretraining_data.spill_merge import group_runs, merge_spills
+from albert_tf.pretraining_data.work_folder import WorkFolder, chunk_run
 from albert_tf.pretraining_data.workers import WorkerPool
-from albert_tf.progress_line import ProgressLine, format_seconds
+from albert_tf.progress_line import ProgressLine
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 MASKING_CHOICES = ("dynamic", "static")
 
-_PIECES_IN_MEMORY = 1 << 22  # of one worker in the second pass
+RESUME_GOES_ON = "once that is mended, --resume goes on"
+INTERRUPTED = "interrupted; the same command with --resume goes on"
 
 
 def shard_paths(output_file: str, num_shards: int) -> list[str]:
@@ -73,14 +77,17 @@ def build(
         The manifest.
 
     Raises:
-        InputError: The corpus can't be read or gives no examples for some shard; nothing is left then. Or an unfinished
-            build is in the way, a file can't be written, or a worker was killed; `resume` goes on then.
+        BadCorpusError: The corpus holds something bad, or gives no examples for some shard; nothing is left then.
+        InputError: A file can't be read or written, or a worker was killed; `resume` goes on then. Or an unfinished
+            build is in the way.
+        KeyboardInterrupt: It was interrupted; says that `resume` goes on.
     """
     masking_tokens(tokenizer)  # before any work: the vocabulary holds what is needed
     if not held_out_paths:
         options = dataclasses.replace(options, held_out_fraction=0.0)
     folder = os.path.dirname(train_paths[0])
     shards = {TRAIN: train_paths, **({HELD_OUT: held_out_paths} if held_out_paths else {})}
+    find_old_shards(folder)  # before any work: the old manifest can be read
     progress = progress or ProgressLine()
     try:
         work = WorkFolder(folder, make_plan(reader, tokenizer, options, shards), resume)
@@ -88,17 +95,23 @@ def build(
         num_shards = {split: len(paths) for split, paths in shards.items()}
         with WorkerPool(num_workers, _Worker, work, options, num_shards) as pool:
             counts = _make_examples(reader, options, work, pool, progress)
-            parts = _check_examples(reader, options, shards, work, counts)
-            shard_counts = _write_shards(parts, counts["chunk_ids"], work, pool, progress)
+            runs = {
+                split: _merge_runs(split, counts["chunk_ids"], number, work, pool, progress)
+                for split, number in num_shards.items()
+            }
+            parts = _check_examples(reader, options, shards, work, counts, runs)
+            shard_counts = _write_shards(parts, runs, work, pool, progress)
         return publish(reader, tokenizer, options, shards, work, counts, shard_counts)
-    except _CorpusError as error:
+    except BadCorpusError:
         work.remove()
-        raise InputError(str(error)) from error
+        raise
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(INTERRUPTED) from None
     except ChildProcessError as error:
         raise InputError(f"{error}; go on with --resume and fewer --num_workers") from error
     except (OSError, tf.errors.OpError) as error:
         reason = error.message if isinstance(error, tf.errors.OpError) else error
-        raise InputError(f"can't write {folder}: {reason}; once that is mended, --resume goes on") from error
+        raise InputError(f"can't write {folder}: {reason}; {RESUME_GOES_ON}") from error
     finally:
         progress.finish()
 
@@ -112,7 +125,7 @@ def make_plan(reader, tokenizer, options, shards):
         **dataclasses.asdict(options),
         "on_bad_text": reader.on_bad_text,
         "text_field": reader.text_field,
-        "input": [[path, tf.io.gfile.stat(path).length] for path in reader.paths],
+        "input": [[path, size] for path, size in zip(reader.paths, reader.sizes())],
     }
 
 
@@ -124,29 +137,42 @@ def _make_examples(reader, options, work, pool, progress):
         try:
             for chunk_counts in pool.map("make_examples", _tasks(reader, options, counts, chunk_ids, progress)):
                 counts.update(chunk_counts)
+        except BadCorpusError:
+            raise
         except InputError as error:
-            raise _CorpusError(str(error)) from error
+            raise InputError(f"{error}; {RESUME_GOES_ON}") from error
         progress.finish()
         counts = {**counts, "chunk_ids": chunk_ids}
         work.write_corpus_counts(counts)
     return collections.Counter(counts)
 
 
-def _check_examples(reader, options, shards, work, counts):
+def _merge_runs(split, chunk_ids, num_shards, work, pool, progress):
+    """Between the passes: returns the names of the runs that hold a split's examples, merged until they are few."""
+    runs, level = list(map(chunk_run, chunk_ids)), 0
+    while len(groups := group_runs(runs, len(chunk_ids), num_shards)) < len(runs):
+        level += 1
+        runs = [f"merged-{level}-{index:06d}" if len(group) > 1 else group[0] for index, group in enumerate(groups)]
+        tasks = [(split, group, run) for group, run in zip(groups, runs) if len(group) > 1]
+        for number, _ in enumerate(pool.map("merge", tasks), start=1):
+            if progress.is_due:
+                progress.show(f"merged {number} of {len(tasks)} groups of files")
+        progress.finish()
+    return runs
+
+
+def _check_examples(reader, options, shards, work, counts, runs):
     """Returns the parts of each split's shards, as `_shard_parts` gives them."""
     parts, examples_per_shard = {}, {}
     for split, paths in shards.items():
-        parts[split], examples_per_shard[split] = _shard_parts(split, len(paths), counts["chunk_ids"], work)
-    try:
-        check_counts(reader, options, counts, examples_per_shard)
-    except InputError as error:
-        raise _CorpusError(str(error)) from error
+        parts[split], examples_per_shard[split] = _shard_parts(split, len(paths), runs[split], work)
+    check_counts(reader, options, counts, examples_per_shard)
     return parts
 
 
 def _tasks(reader, options, counts, chunk_ids, progress):
     """Yields the documents of every chunk, and on the way counts and tells about what has been read."""
-    sizes = [tf.io.gfile.stat(path).length for path in reader.paths]
+    sizes = reader.sizes()
     is_new = _remember() if options.deduplicate else lambda digest: True
     started, num_bytes = time.monotonic(), 0
     for file_index in range(len(reader.paths)):
@@ -161,15 +187,12 @@ def _tasks(reader, options, counts, chunk_ids, progress):
             if progress.is_due:
                 seconds = time.monotonic() - started
                 share = (sum(sizes[:file_index]) + chunk.file_position) / sum(sizes)
-                progress.show(
-                    f"read {num_bytes / 1e6:,.0f} MB, {share:.0%} of the corpus, {num_bytes / 1e6 / seconds:.1f} MB/s, "
-                    f"ETA {format_seconds(seconds / share - seconds)}"
-                )
+                progress.show(f"read {describe_reading(num_bytes, share, seconds)}")
 
 
 def count_chunk(chunk: Chunk, counts: collections.Counter) -> None:
     """Counts what was out of the ordinary in a chunk."""
-    for name in ("bad_lines", "long_lines", "long_documents"):
+    for name in ("bad_lines", "long_lines", "long_documents", "undivided_files"):
         counts[name] += getattr(chunk, f"num_{name}")
 
 
@@ -180,26 +203,25 @@ def _remember():
     return lambda digest: database.execute("INSERT OR IGNORE INTO digests VALUES (?)", (digest,)).rowcount == 1
 
 
-def _shard_parts(split, num_shards, chunk_ids, work):
+def _shard_parts(split, num_shards, runs, work):
     """Returns for each shard its parts, ranges of buckets that fit into memory, and its number of examples."""
     num_buckets = spill.num_buckets(num_shards)
-    examples, pieces = np.zeros(num_buckets, np.int64), np.zeros(num_buckets, np.int64)
-    for chunk_id in chunk_ids:
-        borders = spill.read_borders(work.spill_path(chunk_id, split), num_buckets)
-        examples += np.diff(borders[0])
-        pieces += np.diff(borders[1])
+    borders, piece_borders = np.zeros(num_buckets + 1, np.int64), np.zeros(num_buckets + 1, np.int64)
+    for run in runs:
+        with spill.SpillReader(work.spill_path(run, split), num_buckets) as reader:
+            borders += reader.borders
+            piece_borders += reader.piece_borders
     width = num_buckets // num_shards
-    shards = []
-    for begin in range(0, num_buckets, width):
-        part_of_bucket = np.cumsum(pieces[begin : begin + width]) // _PIECES_IN_MEMORY
-        edges = begin + np.flatnonzero(np.diff(part_of_bucket, prepend=-1))
-        shards.append([int(edge) for edge in [*edges, begin + width]])
-    return shards, [int(number) for number in examples.reshape(num_shards, -1).sum(axis=1)]
+    shards = [
+        [(first + begin, first + end) for begin, end in spill.ranges(piece_borders[first : first + width + 1])]
+        for first in range(0, num_buckets, width)
+    ]
+    return shards, np.diff(borders[::width]).tolist()
 
 
-def _write_shards(parts, chunk_ids, work, pool, progress):
+def _write_shards(parts, runs, work, pool, progress):
     """The second pass: leaves every shard in the work folder, and returns what was counted in each."""
-    tasks = [(split, shard, edges, chunk_ids) for split in parts for shard, edges in enumerate(parts[split])]
+    tasks = [(split, shard, ranges, runs[split]) for split in parts for shard, ranges in enumerate(parts[split])]
     counts = {split: [] for split in parts}
     for number, ((split, *_), shard_counts) in enumerate(zip(tasks, pool.map("write_shard", tasks)), start=1):
         counts[split].append(shard_counts)
@@ -207,36 +229,6 @@ def _write_shards(parts, chunk_ids, work, pool, progress):
             progress.show(f"wrote {number} of {len(tasks)} shards")
     progress.finish()
     return counts
-
-
-def publish(reader, tokenizer, options, shards, work, counts, shard_counts):
-    """Moves the shards to their places and returns the manifest.
-
-    Old and new shards lie side by side for a moment: no manifest vouches for such a mixture.
-    """
-    folder = os.path.dirname(shards[TRAIN][0])
-    manifest_path = os.path.join(folder, MANIFEST_FILE)
-    old_paths = []
-    if tf.io.gfile.exists(manifest_path):
-        old_splits = read_json(manifest_path, "the manifest").get("splits", {})
-        old_paths = [os.path.join(folder, name) for split in old_splits.values() for name in split.get("files", [])]
-        tf.io.gfile.remove(manifest_path)
-    for split, paths in shards.items():
-        for shard, path in enumerate(paths):
-            if tf.io.gfile.exists(work.shard_path(split, shard)):  # not so if a killed build has moved it
-                tf.io.gfile.rename(work.shard_path(split, shard), path, overwrite=True)
-    for path in set(old_paths).difference(*shards.values()):
-        if tf.io.gfile.exists(path):
-            tf.io.gfile.remove(path)
-    tokenizer.save(folder)
-    manifest = make_manifest(reader, tokenizer, options, counts, shards, shard_counts)
-    write_json(manifest_path, manifest)
-    work.remove()
-    return manifest
-
-
-class _CorpusError(ValueError):
-    """The corpus can't be used, so that nothing of the build is worth keeping."""
 
 
 class _Worker:
@@ -261,19 +253,26 @@ class _Worker:
         if counts is None:
             examples, counts = self._example_maker.make(documents)
             for split, num_buckets in self._num_buckets.items():
-                spill.write_spill(self._work.spill_path(documents.chunk_id, split), examples[split], num_buckets)
+                path = self._work.spill_path(chunk_run(documents.chunk_id), split)
+                spill.write_spill(path, examples[split], num_buckets)
             self._work.write_chunk_counts(documents.chunk_id, counts)
         return counts
 
-    def write_shard(self, split, shard, edges, chunk_ids):
+    def merge(self, split, sources, run):
+        """Leaves one run in place of several."""
+        if not self._work.is_merged(run, split):
+            paths = [self._work.spill_path(source, split) for source in sources]
+            merge_spills(paths, self._work.spill_path(run, split), self._num_buckets[split])
+        self._work.finish_merge(run, split, sources)
+
+    def write_shard(self, split, shard, ranges, runs):
         """Leaves a shard and returns what was counted."""
         counts = self._work.shard_counts(split, shard)
         if counts is None:
-            parts = (self._read_part(split, begin, end, chunk_ids) for begin, end in itertools.pairwise(edges))
-            counts = self._shard_writer.write(self._work.shard_path(split, shard), split, shard, parts)
+            with contextlib.ExitStack() as stack:
+                paths = [self._work.spill_path(run, split) for run in runs]
+                readers = [stack.enter_context(spill.SpillReader(path, self._num_buckets[split])) for path in paths]
+                parts = (Examples.concatenate([reader.read(*buckets) for reader in readers]) for buckets in ranges)
+                counts = self._shard_writer.write(self._work.shard_path(split, shard), split, shard, parts)
             self._work.write_shard_counts(split, shard, counts)
         return counts
-
-    def _read_part(self, split, begin, end, chunk_ids):
-        paths = [self._work.spill_path(chunk_id, split) for chunk_id in chunk_ids]
-        return Examples.concatenate([spill.read_spill(path, self._num_buckets[split], begin, end) for path in paths])

@@ -1,7 +1,8 @@
 """The formats that a corpus may have, each read as batches of lines.
 
 Text: one sentence a line, a blank line between documents. JSON lines and Parquet: one document a line or row, in a
-field or column of text whose lines are its sentences. Text and JSON lines may be gzip files.
+field or column of text whose lines are its sentences. Text and JSON lines may be gzip files. A bad line is skipped or
+mended where that is asked for, but a file of which most is bad is something else than it seems, and refused.
 """
 
 import codecs
@@ -18,14 +19,31 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data.long_lines import MAX_CHARACTERS_PER_LINE, LongLine, cut_line
+from albert_tf.pretraining_data.text_encoding import guess_encoding
+
+# What belongs to a corpus where it is given as a folder.
+CORPUS_ENDINGS = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".parquet")
+
+_JSON_LINES_ENDINGS = (".jsonl", ".ndjson", ".json")
 
 MAX_BYTES_PER_JSON_LINE = 1 << 26
 
 _BYTES_PER_BLOCK = 1 << 18
 _ROWS_PER_BATCH = 128
 
+# From how many bad lines on a file is refused if most lines are bad: at its end, and before.
+_BAD_LINES_OF_FILE = 10
+_BAD_LINES_SO_FAR = 1000
+
 # JSON can spell them, but they have no UTF-8 form.
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class BadCorpusError(InputError):
+    """What the corpus holds can't be used, so that reading it again leads to the same error.
+
+    An `InputError` that is none of these, such as of a file system that can't be reached, may pass.
+    """
 
 
 class CorpusFile:
@@ -45,6 +63,13 @@ class CorpusFile:
         self._path, self._text_field, self._on_bad_text = path, text_field, on_bad_text
         self.counts = collections.Counter()
         self.position = 0
+        self._num_good = self._num_bad = 0
+        self._first_bad = None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether blank lines end documents."""
+        return not self._path.endswith(".parquet") and not self._is_json_lines
 
     def batches(self) -> collections.abc.Iterator[list[str]]:
         """Yields lines without the spaces at their ends, many at a time; an empty line ends a document.
@@ -52,20 +77,31 @@ class CorpusFile:
         A line of more than `MAX_CHARACTERS_PER_LINE` characters comes in pieces, cut at spaces where there are any.
 
         Raises:
-            InputError: The file can't be read, or a line is bad and `on_bad_text` is "fail".
+            BadCorpusError: A line is bad and `on_bad_text` is "fail", most lines are bad, or the file isn't whole.
+            InputError: The file can't be read.
         """
+        for lines in self._batches():
+            self._refuse_mostly_bad(_BAD_LINES_SO_FAR)
+            yield lines
+        self._refuse_mostly_bad(_BAD_LINES_OF_FILE)
+
+    @property
+    def _is_json_lines(self):
+        return self._path.removesuffix(".gz").endswith(_JSON_LINES_ENDINGS)
+
+    def _batches(self):
         try:
             with tf.io.gfile.GFile(self._path, "rb") as file:
                 if self._path.endswith(".parquet"):
                     yield from self._read_parquet(file)
-                elif self._path.removesuffix(".gz").endswith(".jsonl"):
+                elif self._is_json_lines:
                     yield from self._read_json_lines(self._blocks(file))
                 else:
                     yield from self._read_text(self._blocks(file))
         except tf.errors.OpError as error:
             raise InputError(f"can't read {self._path}: {error.message}") from error
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise InputError(f"can't read {self._path}: not a whole gzip file ({error})") from error
+            raise BadCorpusError(f"can't read {self._path}: not a whole gzip file ({error})") from error
 
     def _blocks(self, file):
         """Yields the file's content in equal blocks, whose last may be shorter."""
@@ -83,6 +119,7 @@ class CorpusFile:
         for content, begins_line, ends_line in _split_at_line_ends(blocks, _BYTES_PER_BLOCK):
             try:
                 lines = content.decode().split("\n")
+                self._num_good += len(lines)
             except UnicodeDecodeError:
                 lines = self._decode_each_line(content, number)
             if begins_line and ends_line:
@@ -103,6 +140,8 @@ class CorpusFile:
 
     def _read_json_lines(self, blocks):
         number = 1
+        if self._path.removesuffix(".gz").endswith(".json"):
+            blocks = self._check_json(blocks)
         for content, begins_line, ends_line in _split_at_line_ends(blocks, MAX_BYTES_PER_JSON_LINE):
             if begins_line and ends_line:
                 for line in content.split(b"\n"):
@@ -111,6 +150,24 @@ class CorpusFile:
             elif begins_line:
                 size = f"{MAX_BYTES_PER_JSON_LINE >> 20} MB"
                 self._count_bad_line(_BadLine(f"longer than {size}; cut the document up"), "line", number)
+
+    def _check_json(self, blocks):
+        """Yields the same blocks, if the first line of the first is one whole object."""
+        for number, block in enumerate(blocks):
+            if number == 0:
+                line, line_feed, _ = block.lstrip().partition(b"\n")
+                try:
+                    is_object = line[:1] in (b"", b"{")
+                    if is_object and (line_feed or len(block) < _BYTES_PER_BLOCK):
+                        json.loads(line or b"{}")
+                except ValueError:
+                    is_object = False
+                if not is_object:
+                    raise BadCorpusError(
+                        f"{self._path} is not JSON lines, for its first line is not one whole object; write one object "
+                        "a line, out of an array for instance with jq -c '.[]'"
+                    )
+            yield block
 
     def _parse_json(self, line, errors):
         line = _decode(line, errors).strip()
@@ -150,17 +207,17 @@ class CorpusFile:
                     yield self._cut_long_lines(self._try(self._parse_row, text, "row", number))
         except (pyarrow.ArrowException, OSError) as error:
             reason = str(error).partition("\n")[0]
-            raise InputError(f"can't read {self._path}: not a whole Parquet file ({reason})") from error
+            raise BadCorpusError(f"can't read {self._path}: not a whole Parquet file ({reason})") from error
 
     def _check_column(self, schema, types):
         name = self._text_field
         if name not in schema.names:
             names = ", ".join(schema.names)
-            raise InputError(f'{self._path} has no column "{name}"; name one of {names} by --text_field')
+            raise BadCorpusError(f'{self._path} has no column "{name}"; name one of {names} by --text_field')
         column_type = schema.field(name).type
         value_type = column_type.value_type if types.is_dictionary(column_type) else column_type
         if not any(is_text(value_type) for is_text in (types.is_string, types.is_large_string, types.is_string_view)):
-            raise InputError(
+            raise BadCorpusError(
                 f'{self._path}: column "{name}" holds {column_type}, not text; name a column of strings by --text_field'
             )
 
@@ -172,7 +229,10 @@ class CorpusFile:
     def _try(self, parse, content, unit, number):
         """Returns `parse(content, errors)`, or an empty list for a line or row that is bad and can't be mended."""
         try:
-            return parse(content, "strict")
+            lines = parse(content, "strict")
+            # A line feed of UTF-16 leaves a zero byte on a line of its own.
+            self._num_good += any(line.strip("\0") for line in lines)
+            return lines
         except _BadLine as error:
             self._count_bad_line(error, unit, number)
         if self._on_bad_text == "replace":
@@ -182,11 +242,20 @@ class CorpusFile:
 
     def _count_bad_line(self, error, unit, number):
         self.counts["num_bad_lines"] += 1
+        self._num_bad += 1
+        self._first_bad = self._first_bad or f"{self._path}, {unit} {number}: {error}"
         if self._on_bad_text == "fail":
-            raise InputError(
-                f"{self._path}, {unit} {number}: {error}, or pass --on_bad_text=skip to leave such {unit}s out or "
-                "--on_bad_text=replace to mend them where that is possible"
+            raise BadCorpusError(
+                f"{self._first_bad}, or pass --on_bad_text=skip to leave such {unit}s out or --on_bad_text=replace to "
+                "mend them where that is possible"
             ) from error
+
+    def _refuse_mostly_bad(self, num_bad):
+        if self._num_bad >= num_bad and self._num_bad > self._num_good:
+            raise BadCorpusError(
+                f"{self._first_bad} ({self._num_bad:,} of {self._num_bad + self._num_good:,} are bad so far, which is "
+                f"too much for --on_bad_text={self._on_bad_text})"
+            )
 
     def _cut_long_lines(self, lines):
         if max(map(len, lines), default=0) <= MAX_CHARACTERS_PER_LINE:
@@ -203,7 +272,10 @@ def _decode(line, errors):
     try:
         return line.decode("utf-8", errors)
     except UnicodeDecodeError as error:
-        raise _BadLine("not valid UTF-8; convert the file") from error
+        encoding = guess_encoding(line)
+        what = f"not valid UTF-8 but, by its looks, {encoding}" if encoding else "not valid UTF-8"
+        how = f" (iconv -f {encoding} -t UTF-8)" if encoding else ""
+        raise _BadLine(f"{what}; convert the file{how}") from error
 
 
 def _lines_of_document(text):

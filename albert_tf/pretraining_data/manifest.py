@@ -2,16 +2,18 @@
 
 import collections
 import dataclasses
+import hashlib
+import json
 import os
 
 import numpy as np
 import tensorflow as tf
 
 import albert_tf
-from albert_tf.errors import InputError
-from albert_tf.files import read_json
+from albert_tf.files import name_in_folder, read_json
 from albert_tf.pretraining_data.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.corpus import CorpusReader
+from albert_tf.pretraining_data.corpus_formats import BadCorpusError
 from albert_tf.pretraining_data.segments import has_pairs
 from albert_tf.pretraining_data.shard_writer import is_static_split
 from albert_tf.tokenization import KoreanWordPieceTokenizer
@@ -24,6 +26,7 @@ _CORPUS_COUNTS = (
     "duplicate_documents",
     "one_sentence_documents",
     "long_documents",
+    "undivided_files",
     "sentences",
     "long_lines",
     "split_sentences",
@@ -31,6 +34,9 @@ _CORPUS_COUNTS = (
     "tokens",
     "bad_lines",
 )
+
+# Of a split, what decides which examples are read.
+_DECISIVE_OF_SPLIT = ("masking", "examples", "examples_per_shard", "bytes_per_shard", "sha256_per_shard")
 
 
 def make_manifest(
@@ -68,6 +74,35 @@ def make_manifest(
     }
 
 
+def manifest_identity(manifest: dict) -> str:
+    """Returns a hash of what training sees of the data: two manifests with equal identity stand for the same examples.
+
+    Names of files and what was only counted in the corpus don't matter. A manifest that holds no digests of the shards,
+    made before there were any, is known by options, numbers and sizes.
+
+    Args:
+        manifest: What the builder wrote; may lack anything.
+    """
+    splits = manifest.get("splits", {})
+    decisive = {
+        "tokenizer": manifest.get("tokenizer", {}).get("identity"),
+        **{name: manifest.get(name) for name in ("max_seq_length", "max_predictions_per_seq", "options")},
+        "splits": {name: {key: split.get(key) for key in _DECISIVE_OF_SPLIT} for name, split in splits.items()},
+    }
+    return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
+
+
+def listed_shards(manifest: dict, folder: str, split: str) -> list[str]:
+    """Returns the paths of the shards of a split, none if the manifest doesn't know it.
+
+    Raises:
+        InputError: The manifest names something that is no file in its folder.
+    """
+    source = os.path.join(folder, MANIFEST_FILE)
+    names = manifest.get("splits", {}).get(split, {}).get("files", [])
+    return [name_in_folder(folder, name, source) for name in names]
+
+
 def is_made_of(path: str, reader: CorpusReader, tokenizer: KoreanWordPieceTokenizer, options: BuilderOptions) -> bool:
     """Whether there is a manifest of data that this input and these options give."""
     if not tf.io.gfile.exists(path):
@@ -93,6 +128,7 @@ def _describe_split(split, paths, options, counts, shard_counts):
         "examples": total("examples"),
         "examples_per_shard": [shard["examples"] for shard in shard_counts],
         "bytes_per_shard": [shard["bytes"] for shard in shard_counts],
+        "sha256_per_shard": [shard["sha256"] for shard in shard_counts],
         "mean_tokens_per_example": round(total("tokens") / total("examples"), 2),
         "share_full": round(total("full_examples") / total("examples"), 4),
         # Of the pieces of its documents: cut off, or of a document of one sentence.
@@ -116,24 +152,24 @@ def check_counts(
     """Checks that there is an example for every shard.
 
     Raises:
-        InputError: There is none; the message says what the corpus lacks.
+        BadCorpusError: There is none; the message says what the corpus lacks.
     """
     if not counts["sentences"]:
-        raise InputError(f"no text in {', '.join(reader.paths)}; write one sentence a line")
+        raise BadCorpusError(f"no text in {', '.join(reader.paths)}; write one sentence a line")
     if not any(map(sum, examples_per_shard.values())):
-        raise InputError(
+        raise BadCorpusError(
             f"every document in {', '.join(reader.paths)} has only one sentence, and --sentence_pair="
             f"{options.sentence_pair} needs two; write one sentence a line and a blank line between documents, split "
             "running text with --sentence_splitter=rule, or pass --sentence_pair=none"
         )
     for split, numbers in examples_per_shard.items():
         if not sum(numbers):
-            raise InputError(
+            raise BadCorpusError(
                 f"no document fell to the {split} split (held_out_fraction={options.held_out_fraction}); "
-                "give more documents or change --held_out_fraction"
+                "give more documents (a blank line ends one) or change --held_out_fraction"
             )
         if not all(numbers):
-            raise InputError(
+            raise BadCorpusError(
                 f"{sum(numbers)} examples are too few for {len(numbers)} shards, of which some stayed empty; lower "
                 "--num_shards"
             )

@@ -12,7 +12,7 @@ from albert_tf.errors import InputError
 from albert_tf.files import match_files, read_json
 from albert_tf.pretraining_data import records, tfrecords
 from albert_tf.pretraining_data.input_pipeline import InputOptions, check_readable
-from albert_tf.pretraining_data.manifest import MANIFEST_FILE
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE, listed_shards
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.segments import has_pairs
 from albert_tf.pretraining_data.shard_writer import masking_tokens
@@ -193,7 +193,7 @@ class _Folder:
 
     def shards(self, split):
         """Returns the paths of the shards of a split, as the manifest lists them."""
-        return [os.path.join(self.path, name) for name in self._split(split).get("files", [])]
+        return listed_shards(self.manifest, self.path, split)
 
     def numbers(self, name, paths):
         """Returns a number of each shard, a list of the manifest's splits; None if it doesn't hold all of them."""

@@ -4,6 +4,7 @@ The folder lies beside the shards. It holds the plan (flags and input files), sp
 the others, and a file of counts for each chunk and shard, which is written last and says that the rest is whole.
 """
 
+import contextlib
 import json
 import os
 
@@ -41,9 +42,21 @@ class WorkFolder:
                 tf.io.gfile.rmtree(self.path)
             write_json(plan_path, plan)
 
-    def spill_path(self, chunk_id: tuple[int, int], split: str) -> str:
-        """Returns where the examples of a chunk are kept."""
-        return os.path.join(self.path, f"{_chunk_name(chunk_id)}.{split}.examples")
+    def spill_path(self, run: str, split: str) -> str:
+        """Returns where the examples of a run are kept, which `chunk_run` or whoever merges runs has named."""
+        return os.path.join(self.path, f"{run}.{split}.examples")
+
+    def is_merged(self, run: str, split: str) -> bool:
+        """Whether a run holds the examples of all that it is to be merged from."""
+        return self._read(f"{run}.{split}") is not None
+
+    def finish_merge(self, run: str, split: str, sources: list[str]) -> None:
+        """Says that a run holds the examples of others, and deletes these."""
+        if not self.is_merged(run, split):
+            self._write(f"{run}.{split}", {"sources": sources})
+        for source in sources:
+            with contextlib.suppress(tf.errors.NotFoundError):  # as it is if a killed build has come so far
+                tf.io.gfile.remove(self.spill_path(source, split))
 
     def shard_path(self, split: str, shard: int) -> str:
         """Returns where a finished shard waits for the others."""
@@ -51,11 +64,11 @@ class WorkFolder:
 
     def chunk_counts(self, chunk_id: tuple[int, int]) -> dict | None:
         """Returns what was counted in a chunk, None if its examples are not there yet."""
-        return self._read(_chunk_name(chunk_id))
+        return self._read(chunk_run(chunk_id))
 
     def write_chunk_counts(self, chunk_id: tuple[int, int], counts: dict) -> None:
         """Says that the examples of a chunk are there."""
-        self._write(_chunk_name(chunk_id), counts)
+        self._write(chunk_run(chunk_id), counts)
 
     def corpus_counts(self) -> dict | None:
         """Returns what was counted in the whole corpus, None if it was not read to its end yet."""
@@ -87,7 +100,8 @@ class WorkFolder:
         write_text(os.path.join(self.path, f"{name}.json"), json.dumps(counts))
 
 
-def _chunk_name(chunk_id):
+def chunk_run(chunk_id: tuple[int, int]) -> str:
+    """Returns the name of the run that holds the examples of a chunk."""
     return "chunk-{:05d}-{:06d}".format(*chunk_id)
 
 

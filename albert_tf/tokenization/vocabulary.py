@@ -11,7 +11,7 @@ from albert_tf.files import read_text, write_text
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
-_UNUSED = re.compile(r"\[unused\d+\]")
+UNUSED = re.compile(r"\[unused\d+\]")
 
 
 class Vocabulary:
@@ -101,4 +101,4 @@ class Vocabulary:
 
 def is_reserved(piece: str) -> bool:
     """Whether a piece is a special token or an [unused] slot, which no text may turn into."""
-    return piece in SPECIAL_TOKENS or _UNUSED.fullmatch(piece) is not None
+    return piece in SPECIAL_TOKENS or UNUSED.fullmatch(piece) is not None

@@ -11,7 +11,7 @@ from albert_tf.errors import InputError
 from albert_tf.tokenization.morphemes import BORDER
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary, is_reserved
 from albert_tf.tokenization.word_counting import count_words
-from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, WordPiece
+from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, MAX_BYTES_PER_WORD, WordPiece, fits
 
 ALPHABET_CHOICES = ("frequent", "basic", "all")
 
@@ -104,11 +104,15 @@ def _most_frequent_characters(word_counts, limit_alphabet):
 
 
 def _count_segments(word_counts, known):
-    """Returns how often each (begins a word, part of a word between borders) occurs in words of known characters."""
+    """Returns how often each (begins a word, part of a word between borders) occurs in words of known characters.
+
+    Words that are too long for the tokenizer teach nothing.
+    """
     counts = collections.Counter()
     for word, count in word_counts.items():
         segments = word.split(BORDER)
-        if known.issuperset("".join(segments)):
+        text = "".join(segments)
+        if known.issuperset(text) and len(text.encode()) <= MAX_BYTES_PER_WORD:
             for number, segment in enumerate(segments):
                 counts[number == 0, segment] += count
     return counts
@@ -146,7 +150,8 @@ def _learn_merges(segment_counts, alphabet, prefix, num_merges, min_frequency):
         begins_word = symbols[0] in originals
         piece = originals[symbols[0]] + symbols[1:] if begins_word else prefix + symbols
         # Text may spell "[MASK]" or start with "##"; no text may turn into such a piece.
-        if len(symbols) > 1 and not is_reserved(piece) and not (begins_word and piece.startswith(prefix)):
+        is_spelled_as_reserved = is_reserved(piece) or (begins_word and piece.startswith(prefix))
+        if len(symbols) > 1 and not is_spelled_as_reserved and fits(piece.removeprefix(prefix)):
             merges.append(piece)
     return merges[:num_merges]
 

@@ -15,6 +15,9 @@ CONTINUATION_PREFIX = "##"
 # A longer word becomes [UNK]: 200 Hangul syllables, the original's limit of 200 characters.
 MAX_BYTES_PER_WORD = 600
 
+# What tensorflow_text can hold, the ## of a piece inside a word not counted: 85 Hangul syllables.
+MAX_BYTES_PER_PIECE = 256
+
 # Normalised text holds no control character, so no word of it can match a piece that starts with one.
 _UNREACHABLE = "\x1f"
 _INSIDE_WORD = "\x1e"
@@ -58,6 +61,16 @@ def check_scheme(vocabulary: Vocabulary, wordpiece_scheme: str) -> None:
         raise InputError(f"{vocabulary.source} has no piece that starts with {CONTINUATION_PREFIX}: {advice}")
 
 
+def piece_text(piece: str, wordpiece_scheme: str) -> str:
+    """Returns what a piece matches in a word."""
+    return piece.removeprefix(CONTINUATION_PREFIX) if wordpiece_scheme == "continuation" else piece
+
+
+def fits(text: str) -> bool:
+    """Whether a piece that matches this text is short enough."""
+    return len(text.encode()) <= MAX_BYTES_PER_PIECE
+
+
 class WordPiece:
     """Greedy longest-match-first WordPiece; a word that can't be covered whole is one [UNK].
 
@@ -67,9 +80,18 @@ class WordPiece:
     Args:
         vocabulary: The pieces.
         wordpiece_scheme: "continuation" (pieces inside a word start with ##) or "end_of_word" (no prefix).
+
+    Raises:
+        InputError: A piece is longer than `MAX_BYTES_PER_PIECE`.
     """
 
     def __init__(self, vocabulary: Vocabulary, wordpiece_scheme: str):
+        for line, piece in enumerate(vocabulary.pieces, start=1):
+            if not fits(piece_text(piece, wordpiece_scheme)):
+                raise InputError(
+                    f"{vocabulary.source}, line {line}: the piece has more than {MAX_BYTES_PER_PIECE} bytes; put an "
+                    "[unused] slot in its place"
+                )
         has_prefix = wordpiece_scheme == "continuation"
         make_engine = functools.partial(
             tf_text.FastWordpieceTokenizer,

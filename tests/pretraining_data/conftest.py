@@ -1,5 +1,6 @@
 """A tiny vocabulary whose pieces are plain to see, random documents in it, and shards made of them."""
 
+import contextlib
 import dataclasses
 import types
 
@@ -98,6 +99,26 @@ def contents_of():
     return lambda folder: {
         str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()
     }
+
+
+@pytest.fixture
+def unreadable(monkeypatch):
+    """Lets a file system refuse to read a file, until the context that it returns is left."""
+
+    @contextlib.contextmanager
+    def refuse(path):
+        real_read = tf.io.gfile.GFile.read
+
+        def read(file, n=-1):
+            if file.name == str(path):
+                raise tf.errors.UnavailableError(None, None, "503: try again later")
+            return real_read(file, n)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(tf.io.gfile.GFile, "read", read)
+            yield
+
+    return refuse
 
 
 @dataclasses.dataclass(frozen=True)

@@ -155,6 +155,18 @@ def check_bad_line(build_with, paths, tokenizer, tmp_path, runner, arguments):
     assert list((tmp_path / "beam").iterdir()) == []
 
 
+def test_file_that_cannot_be_read_for_a_while_ends_no_build_for_good(
+    needs_beam, build_with, small_chunks, tiny_tokenizer, unreadable, tmp_path
+):
+    _, paths = small_chunks
+    with unreadable(paths[2]), pytest.raises(InputError) as failure:
+        build_with("beam", paths, tiny_tokenizer, "DirectRunner")
+    assert str(failure.value) == f"can't read {paths[2]}: 503: try again later; once that is mended, --resume goes on"
+    assert (tmp_path / "beam" / WORK_FOLDER / "plan.json").exists()
+    expected = build_with("expected", paths, tiny_tokenizer)
+    assert build_with("beam", paths, tiny_tokenizer, "DirectRunner", resume=True) == expected
+
+
 @pytest.mark.parametrize(
     ("documents", "options", "message"),
     [

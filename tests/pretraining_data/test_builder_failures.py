@@ -1,6 +1,8 @@
 """A build that fails leaves nothing half-written, and one that was stopped goes on to the same bytes."""
 
+import gzip
 import itertools
+import json
 import pathlib
 import shutil
 import subprocess
@@ -80,15 +82,48 @@ def test_corpus_that_cannot_be_read_leaves_old_shards_as_they_were(rebuild, tmp_
     assert rebuild(2, expected_error=(InputError, "not valid UTF-8")) == before
 
 
+@pytest.mark.parametrize("name", ["third.txt", "third.txt.gz", "third.jsonl", "third.parquet"])
+def test_file_that_cannot_be_read_for_a_while_costs_nothing(
+    tmp_path, tiny_tokenizer, write_corpus, random_documents, contents_of, unreadable, monkeypatch, name
+):
+    monkeypatch.setattr(corpus, "CHARACTERS_PER_CHUNK", 100)
+    paths = [write_corpus(tmp_path / f"{number}.txt", random_documents(9, seed=number)) for number in range(2)]
+    documents = random_documents(9)
+    if name.endswith(".parquet"):
+        parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+        rows = [{"text": "\n".join(sentences)} for sentences in documents]
+        parquet.write_table(pytest.importorskip("pyarrow").Table.from_pylist(rows), tmp_path / name)
+    elif name.endswith(".jsonl"):
+        lines = (json.dumps({"text": "\n".join(sentences)}) for sentences in documents)
+        (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
+    else:
+        content = "\n\n".join("\n".join(sentences) for sentences in documents).encode()
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+
+    def build_in(folder, resume=False):
+        options = BuilderOptions(32, MaskingOptions(5), held_out_fraction=0.0)
+        reader = CorpusReader([*paths, str(tmp_path / name)])
+        build(reader, tiny_tokenizer, options, [str(tmp_path / folder / "train.tfrecord")], [], resume=resume)
+        return contents_of(tmp_path / folder)
+
+    with unreadable(tmp_path / name), pytest.raises(InputError) as failure:
+        build_in("data")
+    assert str(failure.value) == (
+        f"can't read {tmp_path}/{name}: 503: try again later; once that is mended, --resume goes on"
+    )
+    assert len(list((tmp_path / "data" / WORK_FOLDER).glob("chunk-*.json"))) > 2
+    assert build_in("data", resume=True) == build_in("expected")
+
+
 # Where a build may end: (owner, function, at which call).
 STOPS = {
     "reading the first chunk": (ExampleMaker, "make", 0),
     "reading the last chunk": (ExampleMaker, "make", 9),
     "a spill file": (spill, "write_spill", 5),
-    "counting examples": (spill, "read_borders", 3),
+    "counting examples": (spill.SpillReader, "__init__", 3),
     "the first shard": (ShardWriter, "write", 0),
     "the last shard": (ShardWriter, "write", 2),
-    "reading a spill file": (spill, "read_spill", 12),
+    "reading a spill file": (spill.SpillReader, "read", 12),
     "moving the first file": (tf.io.gfile, "rename", 0),
     "moving a file of counts": (tf.io.gfile, "rename", 10),
     "removing files": (tf.io.gfile, "rmtree", 0),
@@ -187,8 +222,38 @@ def test_manifest_is_away_while_shards_are_replaced_and_comes_last(rebuild, monk
     assert renamed[-1] == MANIFEST_FILE
 
 
-def test_shards_of_a_larger_build_do_not_stay_behind(rebuild):
-    assert len(rebuild(num_shards=4)) - len(rebuild(num_shards=2)) == 2
+@pytest.mark.parametrize("killed_at", [None, 0, 1])
+def test_shards_of_a_larger_build_do_not_stay_behind(rebuild, monkeypatch, killed_at):
+    before = rebuild(num_shards=4)
+    if killed_at is not None:
+        with monkeypatch.context() as patch:
+            fail_at(patch, tf.io.gfile, "remove", killed_at, Killed)
+            rebuild(num_shards=2, expected_error=(Killed, None))
+    after = rebuild(num_shards=2, resume=True)
+    assert len(before) - len(after) == 2
+    assert shards_in(after) == after
+
+
+def test_only_shards_of_the_old_build_are_deleted(rebuild, tmp_path):
+    rebuild(num_shards=3)
+    replaced = tmp_path / "data" / "train-00001-of-00003.tfrecord"
+    replaced.write_bytes(b"something that only has the name of a shard")
+    after = rebuild(num_shards=2)
+    assert {name for name in after if "-of-00003" in name} == {replaced.name}
+
+
+@pytest.mark.parametrize("name", ["../outside.txt", "{folder}/outside.txt", "data/../../outside.txt", "..", "", 7])
+def test_manifest_never_leads_out_of_its_folder(rebuild, tmp_path, name):
+    rebuild(num_shards=2)
+    outside = tmp_path / "outside.txt"
+    outside.write_text("precious", encoding="utf-8")
+    path = tmp_path / "data" / MANIFEST_FILE
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    name = name.format(folder=tmp_path) if isinstance(name, str) else name
+    manifest["splits"]["train"].update(files=[name], bytes_per_shard=[outside.stat().st_size])
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    rebuild(expected_error=(InputError, "manifest.json names .* which is no file in .*/data; put the name right"))
+    assert outside.read_text(encoding="utf-8") == "precious"
 
 
 def test_full_disk_is_named_and_the_build_goes_on_once_there_is_room(rebuild, tmp_path):

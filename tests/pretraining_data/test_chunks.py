@@ -114,7 +114,7 @@ def test_what_follows_the_last_document_is_counted_too(write):
     content = text_of([document]) + b"\n\n" + b"\n" * 2_000_000 + b"\xff\n"
     first, last = read_chunks(write(content), 5, on_bad_text="skip")
     assert first.documents == [document]
-    assert last == Chunk(5, 1, [], False, len(content) - first.num_bytes, 1, 0, 0, len(content))
+    assert last == Chunk(5, 1, [], False, len(content) - first.num_bytes, 1, 0, 0, 1, len(content))
 
 
 def test_bad_lines_are_counted_once(write):

@@ -1,6 +1,7 @@
 """Documents come out of text files whole and in order, and what is not UTF-8 is dealt with as asked."""
 
 import gzip
+import json
 
 import pytest
 import tensorflow as tf
@@ -8,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_tf.errors import InputError
-from albert_tf.pretraining_data import corpus_formats, long_lines
+from albert_tf.pretraining_data import corpus, corpus_formats, long_lines
 from albert_tf.pretraining_data.corpus import CorpusReader
+from albert_tf.pretraining_data.corpus_formats import BadCorpusError
 from albert_tf.pretraining_data.long_lines import MAX_CHARACTERS_PER_LINE
+from albert_tf.pretraining_data.text_encoding import guess_encoding
 
 GOOD, BAD = "좋은 줄", "나쁜 줄".encode("cp949")
 
@@ -202,3 +205,59 @@ def test_damaged_gzip_file_is_named(tmp_path, damage):
 def test_file_that_went_away_is_named(tmp_path):
     with pytest.raises(InputError, match=f"can't read {tmp_path}/gone.txt"):
         list(CorpusReader([f"{tmp_path}/gone.txt"]).documents())
+
+
+KOREAN = "오늘은 날씨가 좋아서 공원에 갔다. It was fine, 2020!"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "name"),
+    [
+        ("cp949", "CP949"),
+        ("euc-kr", "CP949"),
+        ("utf-16", "UTF-16"),
+        ("utf-16-le", "UTF-16LE"),
+        ("utf-16-be", "UTF-16BE"),
+    ],
+)
+@pytest.mark.parametrize("on_bad_text", ["fail", "skip", "replace"])
+@pytest.mark.parametrize("num_lines", [12, 30_000])
+def test_file_in_another_encoding_is_refused_by_its_name(write, encoding, name, on_bad_text, num_lines):
+    path = write("\n".join([KOREAN, ""] * num_lines).encode(encoding))
+    with pytest.raises(BadCorpusError) as failure:
+        list(CorpusReader([path], on_bad_text).lines())
+    message = f"{path}, line 1: not valid UTF-8 but, by its looks, {name}; convert the file (iconv -f {name} -t UTF-8)"
+    assert str(failure.value).startswith(message)
+    assert on_bad_text == "fail" or f"too much for --on_bad_text={on_bad_text}" in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("한글".encode("cp949"), "CP949"),
+        ("뷁 글".encode("cp949"), "CP949"),
+        ("caf\u00e9 na\u00efve".encode("latin-1"), None),
+        (b"abc \xff def", None),
+        ("영화".encode()[:-1], None),
+        ("中文字".encode("gb18030"), None),
+        (bytes(range(256)), None),
+        ("가 1\n".encode("utf-16-le"), "UTF-16LE"),
+    ],
+)
+def test_encoding_is_guessed_only_where_it_shows(content, expected):
+    assert guess_encoding(content) == expected
+
+
+def test_bad_lines_among_more_good_ones_are_no_reason_to_refuse(write):
+    path = write(b"\n".join([GOOD.encode(), BAD, GOOD.encode()] * 3000))
+    reader = CorpusReader([path], "skip")
+    assert sum(1 for _ in reader.sentences()) == 6000
+    assert reader.num_bad_lines == 3000
+
+
+@pytest.mark.parametrize(("name", "blank", "expected"), [("a.txt", "", 1), ("a.txt", "\n", 0), ("a.jsonl", "", 0)])
+def test_text_without_any_blank_line_is_noticed(write, monkeypatch, name, blank, expected):
+    monkeypatch.setattr(corpus, "CHARACTERS_PER_CHUNK", 100)
+    line = json.dumps({"text": "\\n".join(["가나"] * 1000)}) if name.endswith("l") else "\n".join(["가나"] * 600)
+    path = write(f"{line}\n{blank}{line}".encode(), name)
+    assert sum(chunk.num_undivided_files for chunk in corpus.read_chunks(path)) == expected

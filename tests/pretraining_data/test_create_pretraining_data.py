@@ -173,6 +173,15 @@ def test_unreadable_line_names_file_line_and_flag(refuses, create, read_manifest
     assert read_manifest()["bad_lines"] == 1
 
 
+def test_text_of_many_lines_without_a_blank_one_is_told(create, read_manifest, workspace):
+    path = workspace / "reviews.txt"
+    path.write_text("가나 다라\n" * 1000, encoding="utf-8")
+    result = create(input_file=f"{path},{workspace}/corpus.txt")
+    assert "warning: 1 of 2 files have many lines and no blank one between, so each counts as one" in result.output
+    assert read_manifest()["undivided_files"] == 1
+    assert "warning" not in create(overwrite=True).output
+
+
 def test_outputs_are_replaced_only_with_overwrite(contents_of, refuses, create, workspace):
     assert create(random_seed=1).code == 0
     before = contents_of(workspace / "data")

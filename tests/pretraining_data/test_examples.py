@@ -99,14 +99,14 @@ def test_every_bucket_of_a_spill_file_is_a_range_of_keys(tmp_path, num_shards):
     assert num_buckets % num_shards == 0
     path = str(tmp_path / "spill")
     spill.write_spill(path, examples, num_buckets)
-    assert as_list(spill.read_spill(path, num_buckets, 0, num_buckets)) == expected
-    width = num_buckets // num_shards
-    for shard in range(0, num_shards, max(1, num_shards // 7)):
-        part = as_list(spill.read_spill(path, num_buckets, shard * width, (shard + 1) * width))
-        assert part == [row for row in expected if row[0] * num_shards >> 64 == shard]
-    example_borders, piece_borders = spill.read_borders(path, num_buckets)
+    with spill.SpillReader(path, num_buckets) as reader:
+        assert as_list(reader.read(0, num_buckets)) == expected
+        width = num_buckets // num_shards
+        for shard in range(0, num_shards, max(1, num_shards // 7)):
+            part = as_list(reader.read(shard * width, (shard + 1) * width))
+            assert part == [row for row in expected if row[0] * num_shards >> 64 == shard]
     for bucket in range(0, num_buckets, max(1, num_buckets // 50)):
         before = [row for row in expected if row[0] * num_buckets >> 64 < bucket]
-        assert example_borders[bucket] == len(before)
-        assert piece_borders[bucket] == sum(len(row[1]) + len(row[2]) for row in before)
-    assert (example_borders[-1], piece_borders[-1]) == (500, len(examples.pieces))
+        assert reader.borders[bucket] == len(before)
+        assert reader.piece_borders[bucket] == sum(len(row[1]) + len(row[2]) for row in before)
+    assert (reader.borders[-1], reader.piece_borders[-1]) == (500, len(examples.pieces))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data import corpus_formats
 from albert_tf.pretraining_data.corpus import CorpusReader
+from albert_tf.pretraining_data.corpus_formats import BadCorpusError
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def write(tmp_path):
     return write_file
 
 
-@pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz"])
+@pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz", "corpus.ndjson", "corpus.json", "corpus.json.gz"])
 def test_each_line_is_a_document_and_its_lines_are_sentences(write, name):
     records = [{"text": "하나\n둘 \n\n셋", "id": 7}, b"", {"id": 8, "text": "넷\r\n다섯"}, {"text": " \n"}]
     reader = CorpusReader([write(records, name)])
@@ -100,3 +101,27 @@ def test_bad_line_is_skipped_or_mended_and_counted(write, line, on_bad_text):
     assert reader.num_bad_lines == 1
     list(reader.lines())
     assert reader.num_bad_lines == 1, "each pass counts anew"
+
+
+@pytest.mark.parametrize("name", ["corpus.json", "corpus.json.gz"])
+@pytest.mark.parametrize("content", [[{"text": "하나"}], "하나", b"{", b'{"text":', b"\n [", b"plain text"])
+@pytest.mark.parametrize("on_bad_text", ["fail", "skip"])
+def test_json_that_is_not_an_object_a_line_is_refused(write, name, content, on_bad_text):
+    path = write([content], name)
+    with pytest.raises(
+        BadCorpusError, match="is not JSON lines, for its first line is not one whole object; write one"
+    ):
+        list(CorpusReader([path], on_bad_text).documents())
+
+
+def test_object_longer_than_a_block_may_begin_a_json_file(write):
+    text = "가" * (1 << 16)
+    assert (
+        list(CorpusReader([write([{"text": f"{text}\n{text}\n{text}"}] * 2, "corpus.json")]).documents())
+        == [[text] * 3] * 2
+    )
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n"])
+def test_json_file_may_be_empty(write, content):
+    assert list(CorpusReader([write([content], "corpus.json")]).documents()) == []

@@ -68,6 +68,11 @@ def edit_manifest(folder):
     return edit
 
 
+def test_manifest_that_leads_out_of_its_folder_is_refused(find, folder, edit_manifest):
+    edit_manifest(lambda manifest: manifest["splits"]["held_out"].update(files=["../held_out.tfrecord"]))
+    refuses(r'manifest.json names "../held_out.tfrecord", which is no file in', find, folder / "train*")
+
+
 def without_sizes(manifest):
     """Makes a manifest such as older versions wrote."""
     for split in manifest["splits"].values():

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from albert_tf.errors import InputError
 from albert_tf.pretraining_data.work_folder import WORK_FOLDER
 from albert_tf.pretraining_data.workers import WorkerPool
 
@@ -25,6 +26,11 @@ class Doubler:
         """Returns the product, and who computed it."""
         return number * self.factor, os.getpid()
 
+    def fail(self, number):
+        """Raises an error for odd numbers."""
+        if number % 2:
+            raise InputError(f"{number} is odd")
+
     def end(self):
         """Ends the process as a lack of memory would."""
         os.kill(os.getpid(), signal.SIGKILL)
@@ -39,7 +45,9 @@ def test_results_come_in_the_order_of_the_tasks():
     with WorkerPool(2, Doubler, 3) as pool:
         results = list(pool.map("double", ((number,) for number in range(50))))
     assert [result for result, _ in results] == [3 * number for number in range(50)]
-    assert os.getpid() not in {process for _, process in results}
+    processes = {process for _, process in results}
+    assert os.getpid() not in processes
+    assert not any(pathlib.Path(f"/proc/{process}/task").exists() for process in processes)
 
 
 def test_tasks_are_drawn_only_as_they_are_needed():
@@ -58,6 +66,17 @@ def test_tasks_are_drawn_only_as_they_are_needed():
 def test_killed_worker_is_an_error():
     with pytest.raises(ChildProcessError, match="want of memory"), WorkerPool(2, Doubler, 1) as pool:
         list(pool.map("end", [()]))
+
+
+def test_error_in_a_worker_arrives_as_it_is():
+    with pytest.raises(InputError, match="1 is odd") as failure, WorkerPool(2, Doubler, 1) as pool:
+        list(pool.map("fail", ((number,) for number in range(5))))
+    assert "in fail" in str(failure.value.__cause__)
+
+
+def test_worker_that_cannot_begin_says_why():
+    with pytest.raises(TypeError, match="3 were given"), WorkerPool(2, Doubler, 1, "one too many") as pool:
+        list(pool.map("double", [(1,)]))
 
 
 def command(folder, tokenizer_dir, sample_corpus, **flag_values):
@@ -98,13 +117,41 @@ def test_any_number_of_workers_gives_the_same_bytes_also_after_a_kill(
         assert len(workers) > 2
         process.kill()
         process.wait()
-        deadline = time.monotonic() + 60
-        while any(pathlib.Path(f"/proc/{worker}/task").exists() for worker in workers):
-            assert time.monotonic() < deadline, "workers outlive the process that started them"
-            time.sleep(0.1)
+        wait_for_the_end_of(workers)
         assert not (folder / "manifest.json").exists()
         run(folder.name, resume=True)
         assert contents_of(folder) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("stage", "presses"), [("plan.json", 1), ("plan.json", 2), ("chunk-*.json", 1), ("chunk-*.json", 5), ("train-*", 2)]
+)
+def test_interrupt_ends_all_processes_at_once_however_often_it_comes(
+    tmp_path, sample_tokenizer_dir, sample_corpus, stage, presses
+):
+    arguments = command(tmp_path, sample_tokenizer_dir, sample_corpus, num_workers=2, dupe_factor=10)
+    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not list((tmp_path / WORK_FOLDER).glob(stage)):
+        assert process.poll() is None
+        time.sleep(0.01)
+    started = descendants_of(process.pid)
+    for _ in range(presses):
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.02)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode in (130, -signal.SIGINT)
+    assert errors.rstrip().endswith("interrupted; the same command with --resume goes on")
+    assert errors.count("Traceback") <= 1  # none, once the script turns it into a sentence
+    wait_for_the_end_of(started)
+    assert not (tmp_path / "manifest.json").exists()
+
+
+def wait_for_the_end_of(processes):
+    deadline = time.monotonic() + 60
+    while any(pathlib.Path(f"/proc/{process}/task").exists() for process in processes):
+        assert time.monotonic() < deadline, "processes outlive the one that started them"
+        time.sleep(0.1)
 
 
 def descendants_of(process_id):

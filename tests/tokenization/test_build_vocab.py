@@ -4,12 +4,15 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
 from text_strategies import SCHEMES
 
+from albert_tf import progress_line
+from albert_tf.pretraining_data.corpus import CorpusReader
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 LINES = ["영화는 정말 재미있다.", "나는 영화를 보았다.", "", "재미있는 영화였다ㅋㅋㅋ", "다시는 보지 않겠다!"]
@@ -213,3 +216,66 @@ def test_line_that_is_not_utf_8_is_mended(build, bad_corpus, corpus):
     _, mended = build("mended", input_file=bad_corpus, on_bad_text="replace")
     corpus.write_bytes(corpus.read_bytes() + "\n영화관".encode())
     assert files_of(mended) == files_of(build("clean")[1])
+
+
+def test_long_runs_of_reviews_are_learnt_from(build, shared_data, tmp_path):
+    with gzip.open(shared_data / "corpus_reviews" / "nsmc_reviews.txt.gz", "rt", encoding="utf-8") as file:
+        runs = [review for review in file if re.search(r"([가-힣ㄱ-ㅣ])\1{85,}", review)]
+    assert len(runs) > 9
+    path = tmp_path / "runs.txt"
+    path.write_text("".join(runs * 3), encoding="utf-8")
+    result, folder = build(input_file=path, vocab_size=4000)
+    assert result.code == 0, result.errors
+    pieces = KoreanWordPieceTokenizer.load(folder).vocabulary.pieces
+    assert 200 < max(len(piece.removeprefix("##").encode()) for piece in pieces) <= 256
+
+
+@pytest.mark.parametrize("report", [False, True])
+def test_folder_that_cannot_be_written_is_named_before_anything_is_read(build, tmp_path, corpus, monkeypatch, report):
+    (tmp_path / "file").touch()
+    flags = {"report": True, "vocab_file": build()[1] / "vocab.txt"} if report else {}
+    monkeypatch.setattr(CorpusReader, "sentences", None)
+    result, folder = build("file/folder", **flags)
+    assert result.code == 1
+    assert (
+        result.errors.startswith(f"error: --output_dir={folder} can't be written to (")
+        and "\n" not in result.errors[:-1]
+    )
+
+
+def test_progress_is_shown_in_both_passes(build, monkeypatch, corpus):
+    monkeypatch.setattr(progress_line, "_SECONDS_BETWEEN_LINES", {True: 0, False: 0})
+    corpus.write_text("\n".join(LINES * 9000), encoding="utf-8")
+    result, _ = build()
+    for words in ("looked at", "counted the words of"):
+        assert re.search(rf"^{words} 1 MB, \d+% of the corpus, [\d.]+ MB/s, ETA \d+ s$", result.output, re.MULTILINE)
+
+
+def test_unused_slots_that_nobody_asked_for_are_explained(build):
+    result, _ = build(vocab_size=3000)
+    assert re.search(
+        r"^2,[89]\d\d of them are \[unused\], because the text has no more characters", result.output, re.M
+    )
+    result, _ = build("small", vocab_size=60)
+    assert result.code == 0 and "because" not in result.output
+
+
+@pytest.mark.parametrize("given", ["list", "file"])
+def test_slots_are_given_pieces(build, run_script, tmp_path, given):
+    _, old = build()
+    (tmp_path / "pieces.txt").write_text("새말\r\n\n##끝말\n", encoding="utf-8")
+    flags = {"vocab_file": old / "vocab.txt", "output_dir": tmp_path / "new"}
+    value = "새말,##끝말" if given == "list" else tmp_path / "pieces.txt"
+    result = run_script("build_vocab.py", assign_unused=value, **flags)
+    assert result.code == 0, result.errors
+    assert "gave 2 slots a piece" in result.output
+    before, after = (KoreanWordPieceTokenizer.load(folder) for folder in (old, tmp_path / "new"))
+    assert after.vocabulary.pieces[5:7] == ["새말", "##끝말"]
+    assert after.tokenize("새말 새말끝말 영화") == ["새말", "새말", "##끝말", *before.tokenize("영화")]
+    result = run_script("build_vocab.py", assign_unused="영화", **flags)
+    assert result.code == 1 and "vocab.txt is there already" in result.errors
+
+
+def test_slots_without_a_vocabulary_are_refused(run_script, tmp_path):
+    result = run_script("build_vocab.py", assign_unused="새말", output_dir=tmp_path / "new")
+    assert (result.code, result.errors) == (1, "error: --vocab_file is missing; see --help\n")

@@ -1,6 +1,7 @@
 """Learning a vocabulary: exact size, fixed order, every character reachable, merges from the most frequent on."""
 
 import collections
+import random
 
 import pytest
 from reference import ReferenceTokenizer
@@ -8,8 +9,10 @@ from text_strategies import SCHEMES
 
 from albert_tf.errors import InputError
 from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.vocabulary import Vocabulary
 from albert_tf.tokenization.vocabulary_training import required_characters, train_vocabulary
 from albert_tf.tokenization.word_counting import count_words
+from albert_tf.tokenization.wordpiece import WordPiece
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 LINES = ["영화는 재미있다.", "영화를 보았다!", "재미있는 영화였다ㅋㅋ", "나는 ABC_를 #태그로 적었다", "漢字 영화"] * 3
@@ -169,3 +172,26 @@ def test_complete_alphabet_leaves_no_word_unknown():
     vocabulary = train_vocabulary(count_words(["가나"]), 23_000, required=required_characters("all"))
     tokenizer = KoreanWordPieceTokenizer(vocabulary)
     assert "[UNK]" not in tokenizer.tokenize("똠방각하 펲시콜라 ㅋㅋㅠㅠ ㄳ! Hello~ 뷁쀍")
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("prune", [False, True])
+@pytest.mark.parametrize("length", [85, 86, 150, 180, 201])
+def test_long_runs_give_no_piece_that_the_tokenizer_cannot_hold(scheme, prune, length):
+    run, word = "ㅋ" * length, "".join(random.Random(1).choices("ABCDEFGHabcdefgh0123456789+/", k=3 * length))
+    end = "_" if scheme == "end_of_word" else ""
+    counts = collections.Counter({run + end: 9, word + end: 9, "영화" + end: 50})
+    vocabulary = train_vocabulary(counts, 2000, scheme, prune=prune)
+    assert len(vocabulary) == 2000
+    WordPiece(vocabulary, scheme)
+    longest = max(len(piece.removeprefix("##").encode()) for piece in vocabulary.pieces)
+    assert longest <= 256
+    if length == 85:
+        assert longest == 255 + len(end)
+
+
+def test_vocabulary_with_a_piece_that_is_too_long_is_refused():
+    pieces = ["[UNK]", "a", "##" + "b" * 256]
+    WordPiece(Vocabulary(pieces, "vocab.txt"), "continuation")
+    with pytest.raises(InputError, match=r"vocab\.txt, line 4: the piece has more than 256 bytes"):
+        WordPiece(Vocabulary([*pieces, "##" + "b" * 257], "vocab.txt"), "continuation")
