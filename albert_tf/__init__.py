@@ -1,3 +1,3 @@
 """ALBERT for Korean, in TensorFlow 2, aimed at Cloud TPU."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -112,7 +112,14 @@ def is_made_of(path: str, reader: CorpusReader, tokenizer: KoreanWordPieceTokeni
         manifest.get("input_files") == [os.path.basename(path) for path in reader.paths]
         and manifest.get("options") == dataclasses.asdict(options)
         and manifest.get("tokenizer", {}).get("identity") == tokenizer.identity
+        and not tells_labels_by_lengths(manifest)
     )
+
+
+def tells_labels_by_lengths(manifest: dict) -> bool:
+    """Whether shards hold pairs whose label follows from the lengths of their segments, as before version 0.2.0."""
+    sentence_pair = manifest.get("options", {}).get("sentence_pair", "none")
+    return has_pairs(sentence_pair) and manifest.get("version", "").startswith("0.1.")
 
 
 def _describe_split(split, paths, options, counts, shard_counts):

@@ -12,7 +12,7 @@ from albert_tf.errors import InputError
 from albert_tf.files import match_files, read_json
 from albert_tf.pretraining_data import records, tfrecords
 from albert_tf.pretraining_data.input_pipeline import InputOptions, check_readable
-from albert_tf.pretraining_data.manifest import MANIFEST_FILE, listed_shards
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE, listed_shards, tells_labels_by_lengths
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.segments import has_pairs
 from albert_tf.pretraining_data.shard_writer import masking_tokens
@@ -87,6 +87,12 @@ def find_shards(
     train_paths = match_files(input_file, f"{flag_prefix}input_file")
     _refuse_unfinished_build(train_paths)
     folder = _Folder.of(train_paths)
+    if tells_labels_by_lengths(folder.manifest):
+        raise InputError(
+            f"--{flag_prefix}input_file: the pairs in {folder.path or '.'} were made by version "
+            f"{folder.manifest['version']}, whose labels follow from the segments' lengths, so that nothing is learnt "
+            "about the text; make them again with create_pretraining_data.py"
+        )
     max_seq_length = folder.length("max_seq_length", max_seq_length, _ORIGINAL_MAX_SEQ_LENGTH)
     max_predictions_per_seq = folder.length(
         "max_predictions_per_seq", max_predictions_per_seq, _ORIGINAL_MAX_PREDICTIONS_PER_SEQ

@@ -129,6 +129,19 @@ def test_manifest_says_whether_examples_are_pairs(find, folder, edit_manifest, s
     assert find(folder / "train*").has_pairs is has_pairs
 
 
+@pytest.mark.parametrize(("sentence_pair", "is_refused"), [("order", True), ("next", True), ("full_sentences", False)])
+def test_pairs_whose_lengths_tell_the_label_are_refused(find, folder, edit_manifest, sentence_pair, is_refused):
+    def change(manifest):
+        manifest["version"] = "0.1.0"
+        manifest["options"]["sentence_pair"] = sentence_pair
+
+    edit_manifest(change)
+    if is_refused:
+        refuses("made by version 0.1.0, whose labels follow from the segments' lengths", find, folder / "train*")
+    else:
+        assert find(folder / "train*").train_paths
+
+
 def test_held_out_file_takes_the_place_of_the_manifests(find, dynamic_shards, static_shards):
     found = find(dynamic_shards.train_paths[0], static_shards.held_out_paths[0])
     assert found.train_paths == dynamic_shards.train_paths[:1]
