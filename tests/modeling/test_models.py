@@ -118,10 +118,11 @@ def test_bfloat16_keeps_variables_and_logits_in_float32(tiny_config, randomized,
     assert {variable.dtype for variable in named_variables(model).values()} == {tf.float32}
     for name, values in outputs.items():
         assert values.dtype == (tf.float32 if name.endswith("logits") else tf.bfloat16), name
-        # bfloat16 has 8 significant bits; outputs are of the order of 1.
-        difference = np.abs(tf.cast(values, tf.float32).numpy() - expected[name].numpy())
-        assert 0 < difference.mean() < 0.02, name
-        assert difference.max() < 0.2, name
+        # Some 40 values on the way to an output are rounded, and where a processor adds up in bfloat16, too, each of
+        # the 230 terms of 15 products. If they are independent, 270 errors of 2**-8 / sqrt(3) make 0.04 of an output
+        # of the order of 1; a bias, the mask or the scale that is left out makes 0.11 and more.
+        difference = tf.cast(values, tf.float32).numpy() - expected[name].numpy()
+        assert 0 < np.sqrt(np.mean(difference**2)) < 0.1, name
 
 
 def gradients_of(model, inputs):
