@@ -44,7 +44,8 @@ def test_probability_of_zero_drops_nothing(logits_with):
 
 
 def test_training_without_a_seed_draws_one_at_every_call(tiny_config, randomized, batch):
-    model = randomized(AlbertForSequenceClassification(tiny_config, 3))
+    # So high that the two draws for 3 * 16 elements agree in one run of 10**14.
+    model = randomized(AlbertForSequenceClassification(tiny_config.replace(classifier_dropout_prob=0.5), 3))
 
     @tf.function
     def call():

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
+from rounding import independent_errors
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForPreTraining
@@ -118,6 +119,10 @@ def test_all_outputs_equal_hugging_face(randomized, batch, changes):
     with torch.no_grad():
         encoded = theirs.albert(**arguments)
         scored = theirs(**arguments)
+    # Either of us rounds 20 values and the 240 terms of six products per block, of which there are eight at most. The
+    # last products make errors up to 0.3 sqrt(32) = 1.7 times as large each, and the largest of 900 outputs is 4
+    # deviations off, which is 16 in all; three times that is allowed.
+    tolerance = 50 * independent_errors(2000)
     for name, expected in {
         "sequence_output": encoded.last_hidden_state,
         "pooled_output": encoded.pooler_output,
@@ -125,4 +130,4 @@ def test_all_outputs_equal_hugging_face(randomized, batch, changes):
         "sentence_order_logits": scored.sop_logits,
     }.items():
         assert ours[name].dtype == tf.float32
-        np.testing.assert_allclose(ours[name], expected.numpy(), rtol=1e-5, atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(ours[name], expected.numpy(), rtol=tolerance, atol=tolerance, err_msg=name)

@@ -72,8 +72,11 @@ def test_context_and_gradients_are_those_of_the_formula(head_size, num_rows):
         np.testing.assert_allclose(gradient, array, rtol=1e-4, atol=1e-4)
 
 
+# Of the largest element of a gradient, on whose way some 80 values are rounded forth and back in either computation:
+# a deviation of sqrt(2 * 80 / 3) * 2**-8 = 0.03 of an element of usual size, which is a fourth of the largest, and of
+# tens of thousands of elements one is 5 deviations off.
 @pytest.mark.parametrize(
-    ("dtype", "tolerance"), [("float32", 1e-4), ("mixed_bfloat16", 0.03)], ids=["float32", "bfloat16"]
+    ("dtype", "tolerance"), [("float32", 1e-4), ("mixed_bfloat16", 0.04)], ids=["float32", "bfloat16"]
 )
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 @pytest.mark.parametrize("sharing", ["all", "none"])

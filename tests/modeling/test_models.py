@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from rounding import independent_errors
 
 from albert_tf.modeling import (
     AlbertForMultipleChoice,
@@ -118,10 +119,11 @@ def test_bfloat16_keeps_variables_and_logits_in_float32(tiny_config, randomized,
     assert {variable.dtype for variable in named_variables(model).values()} == {tf.float32}
     for name, values in outputs.items():
         assert values.dtype == (tf.float32 if name.endswith("logits") else tf.bfloat16), name
-        # bfloat16 has 8 significant bits; outputs are of the order of 1.
-        difference = np.abs(tf.cast(values, tf.float32).numpy() - expected[name].numpy())
-        assert 0 < difference.mean() < 0.02, name
-        assert difference.max() < 0.2, name
+        # Some 40 values on the way to an output are rounded, and where a processor adds up in bfloat16, too, each of
+        # the 230 terms of 15 products: 0.04 of an output of the order of 1, and as much again and again where a few
+        # logits share an error. A bias, the mask or the scale that is left out makes 0.14 and more.
+        difference = tf.cast(values, tf.float32).numpy() - expected[name].numpy()
+        assert 0 < np.sqrt(np.mean(difference**2)) < 3 * independent_errors(270, "bfloat16"), name
 
 
 def gradients_of(model, inputs):
@@ -163,9 +165,9 @@ def assert_all_learn(gradients):
         assert gradient is not None, name
         gradient = tf.convert_to_tensor(gradient).numpy()  # that of a gather is sparse
         assert np.isfinite(gradient).all(), name
-        # Softmax does not see what a bias of the keys adds to all scores of a query.
+        # Softmax does not see what a bias of the keys adds to all scores of a query: some 1e-6 of rounding are left.
         if not name.endswith("key/bias"):
-            assert np.abs(gradient).max() > 1e-4, name
+            assert np.abs(gradient).max() > 1e-5, name
 
 
 def test_gradient_of_tied_embeddings_adds_up_both_uses(tiny_config, randomized, batch):
