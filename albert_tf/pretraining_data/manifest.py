@@ -165,8 +165,8 @@ def check_counts(
         raise BadCorpusError(f"no text in {', '.join(reader.paths)}; write one sentence a line")
     if not any(map(sum, examples_per_shard.values())):
         raise BadCorpusError(
-            f"every document in {', '.join(reader.paths)} has only one sentence, and --sentence_pair="
-            f"{options.sentence_pair} needs two; write one sentence a line and a blank line between documents, split "
+            f"no document in {', '.join(reader.paths)} has two sentences of some length, which --sentence_pair="
+            f"{options.sentence_pair} needs; write one sentence a line and a blank line between documents, split "
             "running text with --sentence_splitter=rule, or pass --sentence_pair=none"
         )
     for split, numbers in examples_per_shard.items():

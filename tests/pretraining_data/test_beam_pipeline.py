@@ -100,8 +100,8 @@ def test_files_are_those_of_the_builder(
 
 def test_each_document_is_kept_once(needs_beam, build_with, small_chunks, tiny_tokenizer, read_records, tmp_path):
     documents, paths = small_chunks
-    options = {"max_seq_length": 160, "short_seq_prob": 0.0, "held_out_fraction": 0.0, "num_shards": 1}
-    build_with("beam", paths, tiny_tokenizer, "DirectRunner", deduplicate=True, **options)
+    options = {"sentence_pair": "none", "max_seq_length": 160, "short_seq_prob": 0.0, "held_out_fraction": 0.0}
+    build_with("beam", paths, tiny_tokenizer, "DirectRunner", deduplicate=True, num_shards=1, **options)
     records = read_records([str(tmp_path / "beam" / "train.tfrecord")])
     unique = set(map(tuple, documents))
     assert len(unique) == 40 < len(documents)
@@ -170,9 +170,9 @@ def test_file_that_cannot_be_read_for_a_while_ends_no_build_for_good(
 @pytest.mark.parametrize(
     ("documents", "options", "message"),
     [
-        ([["가"], ["나"]], {}, "every document in .*corpus.txt has only one sentence"),
-        ([["가", "나"]] * 3, {"num_shards": 8, "held_out_fraction": 0.0}, "8 shards"),
-        ([["가", "나"]], {"num_shards": 1, "held_out_fraction": 1e-9}, "no document fell to the held_out split"),
+        ([["가"], ["나"]], {}, "no document in .*corpus.txt has two sentences"),
+        ([["가 나", "다 라"]] * 3, {"num_shards": 8, "held_out_fraction": 0.0}, "8 shards"),
+        ([["가 나", "다 라"]], {"num_shards": 1, "held_out_fraction": 1e-9}, "no document fell to the held_out split"),
     ],
 )
 def test_corpus_that_makes_no_shards_is_refused(
