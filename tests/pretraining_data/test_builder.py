@@ -9,7 +9,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from albert_tf.pretraining_data import builder, chunk_examples, corpus, shard_writer
+from albert_tf.pretraining_data import chunk_examples, corpus, shard_writer, spill
 from albert_tf.pretraining_data.builder import build, shard_paths
 from albert_tf.pretraining_data.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.corpus import CorpusReader
@@ -173,7 +173,7 @@ def test_large_corpus_is_encoded_in_batches_without_mixing_documents(
 ):
     monkeypatch.setattr(chunk_examples, "_SENTENCES_PER_BATCH", 7)
     monkeypatch.setattr(corpus, "CHARACTERS_PER_CHUNK", 100)
-    monkeypatch.setattr(builder, "_PIECES_IN_MEMORY", 50)
+    monkeypatch.setattr(spill, "_PIECES_IN_MEMORY", 50)
     monkeypatch.setattr(shard_writer, "_EXAMPLES_PER_BATCH", 4)
     documents = random_documents(25, num_sentences=(2, 12))
     options = WHOLE_DOCUMENTS | {"max_seq_length": 256, "masking": "static", "held_out_fraction": 0.0}
