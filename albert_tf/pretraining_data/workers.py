@@ -7,6 +7,7 @@ import gc
 import multiprocessing
 import multiprocessing.connection
 import multiprocessing.forkserver
+import multiprocessing.resource_tracker
 import os
 import signal
 import threading
@@ -75,6 +76,7 @@ class WorkerPool:
         # TensorFlow and not used it: its children start at once and share what the import has put into memory.
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload([make_state.__module__])
+        multiprocessing.resource_tracker.ensure_running()  # by itself, because it ends with interrupts unblocked
         with _blocked_interrupts():
             multiprocessing.forkserver.ensure_running()
         for _ in range(num_workers):

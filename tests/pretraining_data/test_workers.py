@@ -31,6 +31,12 @@ class Doubler:
         if number % 2:
             raise InputError(f"{number} is odd")
 
+    def interrupt(self):
+        """Does to the process what Ctrl-C does."""
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        return "undisturbed"
+
     def end(self):
         """Ends the process as a lack of memory would."""
         os.kill(os.getpid(), signal.SIGKILL)
@@ -44,6 +50,7 @@ def test_one_worker_needs_no_process():
 def test_results_come_in_the_order_of_the_tasks():
     with WorkerPool(2, Doubler, 3) as pool:
         results = list(pool.map("double", ((number,) for number in range(50))))
+        assert list(pool.map("interrupt", [()])) == ["undisturbed"]  # only the first process hears of it
     assert [result for result, _ in results] == [3 * number for number in range(50)]
     processes = {process for _, process in results}
     assert os.getpid() not in processes
