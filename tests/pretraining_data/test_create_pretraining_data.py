@@ -149,7 +149,7 @@ def test_missing_files_are_named(refuses, workspace):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("", "no text in"), (" \n\n", "no text in"), ("가\n\n나\n", "only one sentence")]
+    ("text", "message"), [("", "no text in"), (" \n\n", "no text in"), ("가\n\n나\n", "two sentences of some length")]
 )
 def test_corpus_without_pairs_is_refused(refuses, workspace, text, message):
     (workspace / "corpus.txt").write_text(text, encoding="utf-8")
