@@ -13,7 +13,8 @@ from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
 from albert_tf.optimization.optimizers import OPTIMIZERS
 from albert_tf.optimization.schedule import SCHEDULE_CHOICES
 from albert_tf.original_flags import define_original_flags
-from albert_tf.training.distribution import make_strategy
+from albert_tf.training.devices import describe_device, unused_device_warnings
+from albert_tf.training.distribution import is_chief, make_strategy
 from albert_tf.training.train_loop import TrainOptions
 
 FLAGS = flags.FLAGS
@@ -44,10 +45,13 @@ def define_distribution_flags() -> None:
 
 
 def strategy_from_flags() -> tf.distribute.Strategy:
-    """Returns the strategy that the distribution flags ask for."""
-    return make_strategy(
+    """Returns the strategy that the distribution flags ask for, and prints what it computes on."""
+    strategy = make_strategy(
         FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project, FLAGS.num_cpu_replicas, FLAGS.tpu_timeout
     )
+    if is_chief(strategy):
+        print(describe_device(strategy), *unused_device_warnings(strategy), sep="\n", flush=True)
+    return strategy
 
 
 def check_attention(strategy: tf.distribute.Strategy, config: AlbertConfig, max_seq_lengths: list[int]) -> None:

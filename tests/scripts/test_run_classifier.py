@@ -179,7 +179,8 @@ def test_vocabulary_and_config_may_be_named(
         vocab_file=f"{sample_tokenizer_dir}/vocab.txt",
         do_train=True,
     )
-    assert result.code == 0 and result.output.startswith("training from random weights\n")
+    assert result.code == 0 and "\ntraining from random weights\n" in result.output
+    assert result.output.startswith("device: ")
     assert {"vocab.txt", "tokenizer.json", "albert_config.json", "run_settings.json"} == contents(
         tmp_path / "run"
     ).keys()
@@ -198,6 +199,7 @@ def test_vocabulary_and_config_may_be_named(
         ({"do_train": True, "attention": "flash"}, "--attention=flash needs hidden_size=16 to be a multiple of 128"),
         ({"do_train": True, "max_seq_length": 129}, "--max_seq_length=129 is more than .* 128"),
         ({"do_train": True, "labels": "0,2"}, ".*train.tsv, line 4: label '1' is not in the list 0, 2; "),
+        ({"do_train": True, "tpu_name": "mine"}, "--tpu_name=mine without --use_tpu would train on this machine's own"),
         ({"do_train": True, "labels": "0,1,0"}, "--labels: the label '0' is there twice; name each label once"),
         ({"do_train": True, "labels": "0"}, "--labels: '0' is the only label; a classifier needs two or more"),
         ({"do_train": True, "text_column": "review"}, ".*train.tsv, line 1: no column named review; "),
