@@ -116,7 +116,7 @@ def main():
             f"--max_seq_length={FLAGS.max_seq_length} is more than the model's max_position_embeddings, "
             f"{config.max_position_embeddings}"
         )
-    training_flags.check_attention(strategy, config, [FLAGS.max_seq_length])
+    attention = training_flags.choose_attention(strategy, config, [(FLAGS.max_seq_length, 1)])
     files = data_files()
     labels = find_labels(files)
     num_train_steps, steps_flag = FLAGS.train_step, "train_step"
@@ -135,7 +135,7 @@ def main():
     tf.keras.utils.set_random_seed(FLAGS.random_seed)
     with strategy.scope():
         model = AlbertForSequenceClassification(
-            config, len(labels), remat=FLAGS.remat, attention=FLAGS.attention, dtype=training_flags.dtype_policy()
+            config, len(labels), remat=FLAGS.remat, attention=attention, dtype=training_flags.dtype_policy()
         )
     task = classification.ClassificationTask()
     command = TrainingCommand(strategy, task, model, config, tokenizer, "fine-tuning loss")
