@@ -1,14 +1,11 @@
 """The first moments of a script, while TensorFlow is imported: its messages, its crashes, and Ctrl-C, then and later.
 
-Imports nothing that takes long, because nothing here holds before it is imported.
+Nothing here holds before it is imported; so what takes a while to import is imported where it is needed.
 """
 
 import contextlib
-import multiprocessing
 import os
-import signal
 import sys
-import tempfile
 
 
 @contextlib.contextmanager
@@ -20,6 +17,8 @@ def without_messages_of_libraries():
     if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") != "3" or "tensorflow" in sys.modules:
         yield
         return
+    import tempfile
+
     sys.stderr.flush()
     standard_error = os.dup(2)
     with tempfile.TemporaryFile() as held_back:
@@ -40,6 +39,8 @@ def without_messages_of_libraries():
 
 def _watch(held_back, standard_error):
     """Starts a process that shows what was held back should this one die; returns a function that ends it."""
+    import signal
+
     reading, writing = os.pipe()
     watcher = os.fork()
     if not watcher:
@@ -87,6 +88,8 @@ def end_in_one_line_if_interrupted() -> None:
         if not issubclass(kind, KeyboardInterrupt):
             show_exception(kind, error, traceback)
             return
+        import multiprocessing
+
         with contextlib.suppress(OSError, ValueError):  # nobody may be listening any more
             if multiprocessing.parent_process() is None:  # of several processes one speaks
                 print(str(error) or "interrupted", file=sys.stderr)
