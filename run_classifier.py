@@ -22,6 +22,7 @@ from albert_tf.modeling.operations import classification_operations
 from albert_tf.original_flags import define_original_flags
 from albert_tf.tasks import classification
 from albert_tf.tasks.labelled_text import TASKS, encode_examples, find_file, label_ids, read_examples
+from albert_tf.tasks.labels import check_labels, label_report, labels_of
 from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
 from albert_tf.training.checkpoints import find_beside_checkpoint
 from albert_tf.training.distribution import per_replica_batch_size
@@ -64,6 +65,7 @@ def data_files():
     given = {name: FLAGS[name].value for name in names if FLAGS[name].value}
     if "labels" in given:
         given["labels"] = tuple(given["labels"])
+        check_labels(given["labels"], "--labels")
     return dataclasses.replace(TASKS[FLAGS.task_name], **given)
 
 
@@ -76,8 +78,8 @@ def find_labels(files):
         labels = read_json(settings_path, "the settings of the run").get("labels")
         if labels:
             return tuple(labels)
-    examples = read_examples(find_file(FLAGS.data_dir, files.train), files, needs_label=True)
-    return tuple(sorted({example.label for example in examples}))
+    path = find_file(FLAGS.data_dir, files.train)
+    return labels_of(path, read_examples(path, files, needs_label=True))
 
 
 def find_model_file(flag, name):
@@ -95,7 +97,7 @@ def load_features(tokenizer, files, names, labels, needs_label):
     path = find_file(FLAGS.data_dir, names)
     examples = read_examples(path, files, needs_label)
     features = encode_examples(tokenizer, examples, FLAGS.max_seq_length)
-    return examples, {**features, "label_ids": label_ids(path, examples, labels)}
+    return examples, {**features, "label_ids": label_ids(path, examples, labels, needs_label)}
 
 
 def main():
@@ -114,12 +116,12 @@ def main():
             f"--max_seq_length={FLAGS.max_seq_length} is more than the model's max_position_embeddings, "
             f"{config.max_position_embeddings}"
         )
-    training_flags.check_attention(strategy, config, [FLAGS.max_seq_length])
+    attention = training_flags.choose_attention(strategy, config, [(FLAGS.max_seq_length, 1)])
     files = data_files()
     labels = find_labels(files)
     num_train_steps, steps_flag = FLAGS.train_step, "train_step"
     if FLAGS.do_train:
-        _, train_features = load_features(tokenizer, files, files.train, labels, needs_label=True)
+        train_examples, train_features = load_features(tokenizer, files, files.train, labels, needs_label=True)
         num_examples = len(train_features["label_ids"])
         if FLAGS.num_train_epochs is not None:
             num_train_steps = max(1, round(FLAGS.num_train_epochs * num_examples / FLAGS.train_batch_size))
@@ -133,7 +135,7 @@ def main():
     tf.keras.utils.set_random_seed(FLAGS.random_seed)
     with strategy.scope():
         model = AlbertForSequenceClassification(
-            config, len(labels), remat=FLAGS.remat, attention=FLAGS.attention, dtype=training_flags.dtype_policy()
+            config, len(labels), remat=FLAGS.remat, attention=attention, dtype=training_flags.dtype_policy()
         )
     task = classification.ClassificationTask()
     command = TrainingCommand(strategy, task, model, config, tokenizer, "fine-tuning loss")
@@ -160,6 +162,8 @@ def main():
             "num_warmup_steps": FLAGS.warmup_step,
             "max_seq_length": FLAGS.max_seq_length,
         }
+        path = find_file(FLAGS.data_dir, files.train)
+        command.tell("\n".join(label_report(path, train_examples, labels)))
         if not command.train(schedule, [phase], [num_examples], settings, evaluates_first=False):
             return
     else:

@@ -140,7 +140,10 @@ def main():
     per_replica_batch_size(strategy, FLAGS.eval_batch_size, "eval_batch_size")
     schedule = training_flags.make_schedule(FLAGS.num_train_steps, "num_warmup_steps", "num_train_steps")
     data, end_steps = find_data(config)
-    training_flags.check_attention(strategy, config, [shards.train_options.max_seq_length for shards in data])
+    options = [shards.train_options for shards in data]
+    attention = training_flags.choose_attention(
+        strategy, config, [(each.max_seq_length, each.max_predictions_per_seq + 1) for each in options]
+    )
     last = data[-1]  # what evaluation is on in the end
     do_eval = FLAGS.do_eval and bool(last.held_out_paths)
     if FLAGS.do_eval and not do_eval:
@@ -154,7 +157,7 @@ def main():
     tf.keras.utils.set_random_seed(FLAGS.random_seed)
     with strategy.scope():
         model = AlbertForPreTraining(
-            config, remat=FLAGS.remat, attention=FLAGS.attention, dtype=training_flags.dtype_policy()
+            config, remat=FLAGS.remat, attention=attention, dtype=training_flags.dtype_policy()
         )
     task = PretrainingTask(last.has_pairs)
     command = TrainingCommand(strategy, task, model, config, last.tokenizer, "pre-training loss", FLAGS.max_eval_steps)

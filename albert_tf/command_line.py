@@ -7,37 +7,18 @@ TF_CPP_MIN_LOG_LEVEL asks for them), which works only where tensorflow is first 
 import contextlib
 import os
 import sys
-import tempfile
 
+from albert_tf.startup import end_in_one_line_if_interrupted, without_messages_of_libraries
 
-@contextlib.contextmanager
-def _without_messages_of_libraries():
-    """Holds back what C++ code writes to standard error; shows it after all if there is an exception."""
-    if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") != "3":
-        yield
-        return
-    sys.stderr.flush()
-    standard_error = os.dup(2)
-    with tempfile.TemporaryFile() as held_back:
-        os.dup2(held_back.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            held_back.seek(0)
-            os.write(standard_error, held_back.read())
-            raise
-        finally:
-            os.dup2(standard_error, 2)
-            os.close(standard_error)
-
-
-with _without_messages_of_libraries():
+end_in_one_line_if_interrupted()
+with without_messages_of_libraries():
     import tensorflow as tf
 
 from absl import app, flags, logging
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.flag_parsing import parse_flags
 from albert_tf.original_flags import check_original_flags, define_original_flags
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
@@ -64,19 +45,28 @@ _TOKENIZER_SETTINGS = {
 def run(main) -> None:
     """Runs a script's `main()`; a user's mistake ends in one sentence on standard error and exit code 1."""
 
-    def main_without_arguments(arguments):
-        if len(arguments) > 1:
-            raise app.UsageError(f"unexpected argument {arguments[1]}; every setting is a flag, --name=value")
-        try:
+    def main_without_arguments(_):
+        with _one_sentence():
             check_original_flags()
             main()
-        except InputError as error:
-            print(f"error: {error}", file=sys.stderr)
-            sys.exit(1)
+
+    def parse(arguments):
+        with _one_sentence():
+            parse_flags(arguments)
 
     logging.use_absl_handler()
     logging.set_verbosity(logging.WARNING)
-    app.run(main_without_arguments)
+    app.run(main_without_arguments, flags_parser=parse)
+
+
+@contextlib.contextmanager
+def _one_sentence():
+    """Ends the process in one sentence where a user's mistake is found."""
+    try:
+        yield
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
 
 
 def require(**flag_values) -> None:

@@ -1,7 +1,9 @@
 """A line that tells how far long work is: rewritten in a terminal, now and then a new one in a log."""
 
+import os
 import sys
 import time
+import unicodedata
 
 _SECONDS_BETWEEN_LINES = {True: 0.2, False: 10.0}  # in a terminal, and in a log
 
@@ -25,9 +27,9 @@ class ProgressLine:
         return time.monotonic() - self._last_at >= _SECONDS_BETWEEN_LINES[self._is_terminal]
 
     def show(self, line: str) -> None:
-        """Shows a line; in a terminal in place of the one before."""
+        """Shows a line; in a terminal in place of the one before, and no more of it than fits into one row."""
         if self._is_terminal:
-            print(f"\r\033[K{line}", end="", file=self._stream, flush=True)
+            print(f"\r\033[K{_cut(line, _columns_of(self._stream) - 1)}", end="", file=self._stream, flush=True)
             self._is_open = True
         else:
             print(line, file=self._stream, flush=True)
@@ -38,6 +40,26 @@ class ProgressLine:
         if self._is_open:
             print(file=self._stream, flush=True)
         self._is_open = False
+
+
+def _columns_of(stream):
+    """Returns the width of a terminal; the usual 80 where it doesn't tell."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except OSError:
+        return 80
+
+
+def _cut(line, columns):
+    """Returns as much of a line as fits into so many columns, of which Korean and other wide characters take two."""
+    # Composed, because parts of Hangul that join others take no column of their own.
+    composed = unicodedata.normalize("NFC", line)
+    for index, character in enumerate(composed):
+        if unicodedata.category(character) not in ("Mn", "Me", "Cf"):
+            columns -= 2 if unicodedata.east_asian_width(character) in "FW" else 1
+        if columns < 0:
+            return composed[:index]
+    return composed
 
 
 def format_seconds(seconds: float) -> str:

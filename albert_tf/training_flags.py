@@ -7,13 +7,15 @@ from absl import flags
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.modeling.attention_check import attention_functions, find_fault
 from albert_tf.modeling.flash_attention import ATTENTION_CHOICES, uses_flash_attention
 from albert_tf.modeling.rematerialization import REMATERIALIZATION_CHOICES
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
 from albert_tf.optimization.optimizers import OPTIMIZERS
 from albert_tf.optimization.schedule import SCHEDULE_CHOICES
 from albert_tf.original_flags import define_original_flags
-from albert_tf.training.distribution import make_strategy
+from albert_tf.training.devices import describe_device, unused_device_warnings
+from albert_tf.training.distribution import is_chief, make_strategy
 from albert_tf.training.train_loop import TrainOptions
 
 FLAGS = flags.FLAGS
@@ -44,10 +46,13 @@ def define_distribution_flags() -> None:
 
 
 def strategy_from_flags() -> tf.distribute.Strategy:
-    """Returns the strategy that the distribution flags ask for."""
-    return make_strategy(
+    """Returns the strategy that the distribution flags ask for, and prints what it computes on."""
+    strategy = make_strategy(
         FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project, FLAGS.num_cpu_replicas, FLAGS.tpu_timeout
     )
+    if is_chief(strategy):
+        print(describe_device(strategy), *unused_device_warnings(strategy), sep="\n", flush=True)
+    return strategy
 
 
 def check_attention(strategy: tf.distribute.Strategy, config: AlbertConfig, max_seq_lengths: list[int]) -> None:
@@ -60,6 +65,39 @@ def check_attention(strategy: tf.distribute.Strategy, config: AlbertConfig, max_
     with strategy.scope():
         for max_seq_length in max_seq_lengths:
             uses_flash_attention(FLAGS.attention, config.hidden_size, head_size, max_seq_length)
+
+
+def choose_attention(strategy: tf.distribute.Strategy, config: AlbertConfig, shapes: list[tuple[int, int]]) -> str:
+    """Returns how to compute attention: as --attention says, but plainly where the kernels don't work on this TPU.
+
+    On a TPU it tries the kernels and prints what was chosen; see `find_fault`.
+
+    Args:
+        strategy: Where to run.
+        config: The model's.
+        shapes: For each kind of batch the length of its sequences, and how many positions of them are read.
+
+    Raises:
+        InputError: --attention does not suit the device, the model or the sequences; or it asks for kernels that don't
+            work.
+    """
+    check_attention(strategy, config, [max_seq_length for max_seq_length, _ in shapes])
+    if not isinstance(strategy, tf.distribute.TPUStrategy) or FLAGS.attention == "plain":
+        return FLAGS.attention
+    hidden_size, head_size = config.hidden_size, config.hidden_size // config.num_attention_heads
+    dtype = tf.keras.mixed_precision.Policy(dtype_policy()).compute_dtype
+    functions = attention_functions(head_size, config.attention_probs_dropout_prob)
+    with strategy.scope():
+        tried = [shape for shape in shapes if uses_flash_attention(FLAGS.attention, hidden_size, head_size, shape[0])]
+        faults = [find_fault(strategy, *functions, hidden_size, *shape, dtype) for shape in tried]
+    fault = next(filter(None, faults), None)
+    if fault and FLAGS.attention == "flash":
+        raise InputError(f"--attention=flash: on this TPU the kernels {fault}; use --attention=plain")
+    if fault:
+        print(f"attention: plain operations, for on this TPU the flash kernels {fault}", flush=True)
+        return "plain"
+    print(f"attention: {'flash kernels, tried on this TPU' if tried else 'plain operations'}", flush=True)
+    return FLAGS.attention
 
 
 def dtype_policy() -> str:

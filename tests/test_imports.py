@@ -11,10 +11,12 @@ LIBRARY = ROOT / "albert_tf"
 BASE = {"errors", "files", "config"}
 # Each part of the library, from the bottom up, and the parts that it may use.
 MAY_IMPORT = {
+    "startup": set(),  # imported before everything else
     "errors": set(),
     "files": {"errors"},
     "config": {"errors", "files"},
     "original_flags": {"errors"},
+    "flag_parsing": {"errors"},
     "progress_line": set(),
     "tokenization": BASE,
     "pretraining_data": BASE | {"tokenization", "progress_line"},

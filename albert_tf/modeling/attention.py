@@ -2,11 +2,11 @@
 
 import tensorflow as tf
 
-from albert_tf.compilation.fusion import fused
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.dropout import dropout, split_dropout_seed
 from albert_tf.modeling.flash_attention import COLUMNS_TOGETHER, flash_attention, uses_flash_attention
 from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, LayerNorm, Linear
+from albert_tf.modeling.plain_attention import plain_attention
 from albert_tf.modeling.rematerialization import rematerialize
 
 
@@ -102,44 +102,9 @@ class SelfAttention(AlbertLayer):
         return tf.reshape(columns, [*columns.shape[:-1], -1, count, columns_together])
 
     def _attend(self, projections, attention_bias, seeds):
-        """Returns the mean of the values that each head's queries see, [B, R, H]."""
-        query, key, value = (heads for projection in projections for heads in self._split_heads(projection))
-        scores = tf.matmul(query, key, transpose_b=True)
-        probs = _scaled_softmax(scores, self.head_size**-0.5, attention_bias)
-        probs = dropout(probs, self.attention_probs_dropout_prob, *(seeds or [None]))
-        context = tf.transpose(tf.matmul(probs, value), [0, 2, 1, 3])
-        return tf.reshape(context, [*tf.unstack(tf.shape(context))[:2], self.hidden_size])
-
-    def _split_heads(self, projection):
-        """Returns what one array holds of queries, keys and values, each [B, N, S, head_size]."""
-        batch_size, length = tf.unstack(tf.shape(projection))[:2]
-        count = projection.shape[-1] // self.hidden_size
-        split = tf.reshape(projection, [batch_size, length, count, -1, self.head_size])
-        return tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]), count)
-
-
-def _scaled_softmax(scores, scale, bias):
-    """Returns softmax(scale scores + bias), computed in float32; keeps nothing but the result."""
-
-    @tf.custom_gradient
-    def apply(scores):
-        probs = _softmax_forward(scores, scale, bias)
-        return probs, lambda upstream: _softmax_backward(probs, upstream, scale)
-
-    return apply(scores)
-
-
-@fused
-def _softmax_forward(scores, scale, bias):
-    return tf.cast(tf.nn.softmax(tf.cast(scores, tf.float32) * scale + bias), scores.dtype)
-
-
-@fused
-def _softmax_backward(probs, upstream, scale):
-    dtype = probs.dtype
-    probs, upstream = tf.cast(probs, tf.float32), tf.cast(upstream, tf.float32)
-    mean = tf.reduce_sum(probs * upstream, axis=-1, keepdims=True)
-    return tf.cast(probs * (upstream - mean) * scale, dtype)
+        return plain_attention(
+            projections, attention_bias[:, 0], *(seeds or [None]), self.head_size, self.attention_probs_dropout_prob
+        )
 
 
 class FeedForward(AlbertLayer):

@@ -10,11 +10,9 @@ from albert_tf.modeling.attention import FeedForward, SelfAttention
 from albert_tf.modeling.dropout import split_dropout_seed
 from albert_tf.modeling.embeddings import AlbertEmbeddings
 from albert_tf.modeling.flash_attention import ATTENTION_CHOICES
+from albert_tf.modeling.inputs import encoder_inputs
 from albert_tf.modeling.layers import AlbertLayer, Linear, repeat_parameters
 from albert_tf.modeling.rematerialization import REMATERIALIZATION_CHOICES, rematerialize
-
-# What every model reads of a batch, which may hold labels and more.
-ENCODER_INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 # Added to the scores of keys that are padding (original modeling.py).
 _MASKED_SCORE = -10000.0
@@ -65,7 +63,7 @@ class AlbertEncoder(tf.keras.Model):
 
         Args:
             inputs: Dictionary of int [B, S]: `input_ids`, and if given `input_mask` (1 for real pieces, default all)
-                and `segment_ids` (default 0).
+                and `segment_ids` (default 0); see `encoder_inputs` for other names.
             training: Whether dropout is on.
             dropout_seed: int32 [2], the seed of every dropout of this call; drawn anew if None.
             output_positions: int [B, P], the positions that are read, the first of them 0; None for all. In the last
@@ -77,8 +75,10 @@ class AlbertEncoder(tf.keras.Model):
             in `compute_dtype`.
 
         Raises:
+            InputError: The dictionary holds a name that no model knows, or lacks one.
             ValueError: The sequence is longer than `max_position_embeddings`.
         """
+        inputs = encoder_inputs(inputs)
         input_ids = inputs["input_ids"]
         max_seq_length = input_ids.shape[1]
         if max_seq_length is not None and max_seq_length > self.config.max_position_embeddings:

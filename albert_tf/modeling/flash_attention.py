@@ -1,5 +1,6 @@
 """The kernels of `flash_attention_kernel` as a TensorFlow operation. JAX is imported when it is first used."""
 
+import contextlib
 import functools
 import importlib.util
 
@@ -75,7 +76,7 @@ def _kernels(head_size, dropout_rate, is_for_tpu):
     from albert_tf.modeling import flash_attention_kernel
 
     def convert(kernel):
-        return jax2tf.convert(
+        converted = jax2tf.convert(
             functools.partial(kernel, head_size=head_size, dropout_rate=dropout_rate, interpret=not is_for_tpu),
             with_gradient=False,
             native_serialization_platforms=["tpu" if is_for_tpu else "cpu"],
@@ -83,4 +84,29 @@ def _kernels(head_size, dropout_rate, is_for_tpu):
             native_serialization_disabled_checks=[jax.export.DisabledSafetyCheck.platform()],
         )
 
+        def call(*arguments):
+            with _away_from_the_tpu(jax.config):
+                return converted(*arguments)
+
+        return call
+
     return convert(flash_attention_kernel.forward), convert(flash_attention_kernel.backward)
+
+
+@contextlib.contextmanager
+def _away_from_the_tpu(config):
+    """Lets JAX look for no other devices than the CPU, unless it was told where to look; sets it back afterwards.
+
+    What is lowered here runs inside TensorFlow, which owns the TPU; JAX would take it for itself. An environment
+    variable would come too late: TensorFlow imports JAX. JAX looks but once: what uses it for other things in the same
+    process, on a GPU or TPU, has to begin before.
+    """
+    if config.jax_platforms:
+        yield
+        return
+    before = config.jax_platforms
+    config.update("jax_platforms", "cpu")
+    try:
+        yield
+    finally:
+        config.update("jax_platforms", before)

@@ -17,11 +17,6 @@ from albert_tf.modeling.dropout import drop_threshold
 
 LANES = 128
 
-# What is lowered here runs inside TensorFlow, which owns the TPU; JAX would take it for itself. An environment variable
-# would come too late: TensorFlow imports JAX.
-if not jax.config.jax_platforms:
-    jax.config.update("jax_platforms", "cpu")
-
 
 def forward(projections, bias, seed, *, head_size, dropout_rate, interpret=False):
     """Returns softmax(query key^T / sqrt(head_size) + bias) value of every head, [B, R, H].

@@ -1,11 +1,12 @@
-"""The encoder with the heads of each use. Every model takes the encoder's dictionary of inputs."""
+"""The encoder with the heads of each use. Every model takes the encoder's dictionary of inputs (`encoder_inputs`)."""
 
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.dropout import split_dropout_seed
-from albert_tf.modeling.encoder import ENCODER_INPUTS, AlbertEncoder, resolve_dropout_seed
+from albert_tf.modeling.encoder import AlbertEncoder, resolve_dropout_seed
 from albert_tf.modeling.heads import MaskedLMHead, OutputHead
+from albert_tf.modeling.inputs import encoder_inputs
 
 
 class AlbertForPreTraining(tf.keras.Model):
@@ -90,6 +91,7 @@ class _AlbertWithOutputHead(tf.keras.Model):
     def _logits(self, inputs, output_name, training, dropout_seed):
         seed = resolve_dropout_seed(training, dropout_seed)
         encoder_seed, head_seed = split_dropout_seed(seed, 2)
+        inputs = encoder_inputs(inputs)
         # A label of the whole text is read off the first piece alone.
         positions = tf.zeros_like(inputs["input_ids"][:, :1]) if output_name == "pooled_output" else None
         outputs = self.encoder(inputs, training=training, dropout_seed=encoder_seed, output_positions=positions)
@@ -156,10 +158,9 @@ class AlbertForMultipleChoice(_AlbertWithOutputHead):
 
     def call(self, inputs, training=False, dropout_seed=None):
         """Scores each choice: inputs are int [B, choices, S]; returns {"logits": float32 [B, choices]}."""
+        inputs = encoder_inputs(inputs)
         shape = inputs["input_ids"].shape
         num_choices, max_seq_length = (shape[axis] or tf.shape(inputs["input_ids"])[axis] for axis in (1, 2))
-        flat_inputs = {
-            name: tf.reshape(inputs[name], [-1, max_seq_length]) for name in ENCODER_INPUTS if name in inputs
-        }
+        flat_inputs = {name: tf.reshape(values, [-1, max_seq_length]) for name, values in inputs.items()}
         logits = self._logits(flat_inputs, "pooled_output", training, dropout_seed)
         return {"logits": tf.reshape(logits, [-1, num_choices])}

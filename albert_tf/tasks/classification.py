@@ -92,7 +92,7 @@ def predict(strategy: tf.distribute.Strategy, model: tf.keras.Model, dataset: tf
 def write_predictions(
     path: str, examples: list[LabelledText], labels: tuple[str, ...], probabilities: np.ndarray
 ) -> None:
-    """Writes a line for each example: text(s), given label (empty if unknown), predicted label, probabilities."""
+    """Writes a line for each example: text(s), the label given (empty if none), predicted label, probabilities."""
     has_pair = examples[0].text_pair is not None
     lines = [["text", *(["text_pair"] if has_pair else []), "label", "prediction", *(f"p({x})" for x in labels)]]
     for example, row in zip(examples, probabilities):

@@ -47,6 +47,10 @@ TASKS = {
 }
 
 
+# What a file to predict may hold in place of a label that nobody knows yet.
+UNKNOWN_LABELS = ("", "-", "?")
+
+
 @dataclasses.dataclass(frozen=True)
 class LabelledText:
     """One line of a file.
@@ -90,6 +94,9 @@ def read_examples(path: str, files: DataFiles, needs_label: bool) -> list[Labell
     """
     lines = read_text(path, "the labelled data").removesuffix("\n").split("\n")
     header = lines[0].rstrip("\r").split("\t")
+    if len(header) > 1:  # where the text is all there is, an empty line may be one
+        while len(lines) > 1 and not lines[-1].rstrip("\r"):
+            lines.pop()
     needed = [files.text_column]
     needed += [files.text_pair_column] if files.text_pair_column else []
     needed += [files.label_column] if needs_label else []
@@ -109,15 +116,22 @@ def read_examples(path: str, files: DataFiles, needs_label: bool) -> list[Labell
     return examples
 
 
-def label_ids(path: str, examples: list[LabelledText], labels: tuple[str, ...]) -> np.ndarray:
+def label_ids(path: str, examples: list[LabelledText], labels: tuple[str, ...], needs_label: bool = True) -> np.ndarray:
     """Returns int32 [examples], the index of each label; 0 where an example has none.
+
+    Args:
+        path: Where the examples come from; named in errors.
+        examples: What was read of it.
+        labels: The labels, in order.
+        needs_label: Whether each example must have one. If not, those of `UNKNOWN_LABELS` stand for none.
 
     Raises:
         InputError: A label is not in the list.
     """
     ids = {label: index for index, label in enumerate(labels)}
+    no_label = {None} if needs_label else {None, *UNKNOWN_LABELS}
     for example in examples:
-        if example.label is not None and example.label not in ids:
+        if example.label not in ids and example.label not in no_label:
             raise InputError(
                 f"{path}, line {example.line}: label {example.label!r} is not in the list {', '.join(labels)}; "
                 "correct the line, or name all labels with --labels"

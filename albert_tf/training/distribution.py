@@ -36,10 +36,15 @@ def make_strategy(
         tpu_timeout: Seconds after which a TPU that doesn't answer is given up.
 
     Raises:
-        InputError: The TPU can't be reached, or TF_CONFIG can't be used.
+        InputError: The TPU can't be reached, one is named without `use_tpu`, or TF_CONFIG can't be used.
     """
     if use_tpu:
         return _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, tpu_timeout)
+    if tpu_name:
+        raise InputError(
+            f"--tpu_name={tpu_name} without --use_tpu would train on this machine's own devices; add --use_tpu, or "
+            "leave --tpu_name out"
+        )
     if _cluster_in_environment():
         if num_cpu_replicas > 1:
             raise InputError(

@@ -131,13 +131,36 @@ def test_jax_is_not_needed_without_the_kernels():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_kernels_keep_jax_away_from_the_tpu():
-    code = (
-        "import tensorflow, jax; from albert_tf.modeling import flash_attention_kernel;"
-        "assert jax.config.jax_platforms == 'cpu', jax.config.jax_platforms"
-    )
+@pytest.mark.parametrize("told", [None, "cpu"])
+def test_kernels_keep_jax_away_from_the_tpu_and_leave_its_settings_alone(told):
+    code = """
+import sys
+import jax, tensorflow as tf
+from albert_tf.modeling import flash_attention_kernel
+from albert_tf.modeling.flash_attention import flash_attention
+
+told = sys.argv[1] if len(sys.argv) > 1 else None
+jax.config.update("jax_platforms", told)
+before, seen = dict(jax.config.values), []
+kernel = flash_attention_kernel.forward
+
+
+def forward(*arrays, **options):
+    seen.append(jax.config.jax_platforms)
+    return kernel(*arrays, **options)
+
+
+flash_attention_kernel.forward = forward
+projections = tf.zeros([1, 8, 384])
+with tf.GradientTape() as tape:
+    tape.watch(projections)
+    context = flash_attention([projections], tf.zeros([1, 1, 8]), None, 64, 0.0)
+tape.gradient(context, projections)
+assert set(seen) == {told or "cpu"}, seen
+assert jax.config.values == before, "settings of the program that uses the model"
+"""
     environment = {name: value for name, value in os.environ.items() if name != "JAX_PLATFORMS"}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    subprocess.run([sys.executable, "-c", code, *([told] if told else [])], check=True, env=environment)
 
 
 def test_missing_jax_is_said_in_a_sentence(monkeypatch):

@@ -93,7 +93,8 @@ def test_what_else_a_batch_holds_is_left_alone(tiny_config, randomized, batch, u
     model = randomized(MODELS[use](tiny_config))
     inputs = inputs_of(use, batch)
     expected = model(inputs)
-    for name, values in model({**inputs, "labels": tf.constant([0, 2, 1])}).items():
+    labels = {"label_ids": tf.constant([0, 2, 1]), "example_weights": tf.ones([3])}
+    for name, values in model({**inputs, **labels}).items():
         np.testing.assert_array_equal(values, expected[name], err_msg=name)
 
 

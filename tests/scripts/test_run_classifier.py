@@ -135,6 +135,34 @@ def test_pairs_of_texts_with_named_labels(classify, reviews, tmp_path, without_t
     assert float(row["p(contradiction)"]) + float(row["p(entailment)"]) == pytest.approx(1, abs=2e-4)
 
 
+def test_labels_are_told_before_training(classify, reviews, without_training):
+    with (reviews / "train.tsv").open("a") as file:
+        file.write("".join(f"{number}\t좋은 영화\t1\n" for number in range(40)) + "99\t나쁜 영화\t O\n\n")
+    output = classify(do_train=True).output
+    told = re.search(
+        r"^3 labels in the 53 examples of .*train.tsv:  O \(1\), 0 \(\d+\), 1 \(\d+\)$", output, re.MULTILINE
+    )
+    warned = re.search(
+        r"^warning: rare labels in .*train.tsv: ' O' \(1 example, the first on line 54\)", output, re.MULTILINE
+    )
+    assert told and warned, output
+
+
+def test_labels_may_hold_commas(classify, reviews, tmp_path, without_training):
+    for name in ("train", "test"):
+        text = (reviews / f"{name}.tsv").read_text()
+        (reviews / f"{name}.tsv").write_text(text.replace("\t0\n", "\t나쁨, 아주\n").replace("\t1\n", "\t좋음\n"))
+    assert classify(do_train=True, do_predict=True, labels='좋음,"나쁨, 아주"').code == 0
+    row, *_ = read_rows(tmp_path / "run" / "predictions.tsv")
+    assert list(row)[-2:] == ["p(좋음)", "p(나쁨, 아주)"]
+
+
+def test_file_to_predict_may_leave_labels_open(classify, reviews, tmp_path, without_training):
+    (reviews / "test.tsv").write_text("document\tlabel\n좋다\t\n나쁘다\t?\n\n")
+    assert classify(do_train=True, do_predict=True).code == 0
+    assert [row["label"] for row in read_rows(tmp_path / "run" / "predictions.tsv")] == ["", "?"]
+
+
 def test_nsmc_files_are_found_by_name(classify, reviews, without_training):
     for name, nsmc_name in (("train", "ratings_train.txt"), ("dev", "ratings_dev.txt"), ("test", "ratings_test.txt")):
         (reviews / f"{name}.tsv").rename(reviews / nsmc_name)
@@ -151,7 +179,8 @@ def test_vocabulary_and_config_may_be_named(
         vocab_file=f"{sample_tokenizer_dir}/vocab.txt",
         do_train=True,
     )
-    assert result.code == 0 and result.output.startswith("training from random weights\n")
+    assert result.code == 0 and "\ntraining from random weights\n" in result.output
+    assert result.output.startswith("device: ")
     assert {"vocab.txt", "tokenizer.json", "albert_config.json", "run_settings.json"} == contents(
         tmp_path / "run"
     ).keys()
@@ -170,6 +199,9 @@ def test_vocabulary_and_config_may_be_named(
         ({"do_train": True, "attention": "flash"}, "--attention=flash needs hidden_size=16 to be a multiple of 128"),
         ({"do_train": True, "max_seq_length": 129}, "--max_seq_length=129 is more than .* 128"),
         ({"do_train": True, "labels": "0,2"}, ".*train.tsv, line 4: label '1' is not in the list 0, 2; "),
+        ({"do_train": True, "tpu_name": "mine"}, "--tpu_name=mine without --use_tpu would train on this machine's own"),
+        ({"do_train": True, "labels": "0,1,0"}, "--labels: the label '0' is there twice; name each label once"),
+        ({"do_train": True, "labels": "0"}, "--labels: '0' is the only label; a classifier needs two or more"),
         ({"do_train": True, "text_column": "review"}, ".*train.tsv, line 1: no column named review; "),
         ({"do_train": True, "do_lower_case": False}, "--do_lower_case=False contradicts .*tokenizer.json"),
         ({"do_train": True, "spm_model_file": "a.model"}, "--spm_model_file=a.model is not supported"),

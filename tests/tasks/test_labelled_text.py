@@ -89,6 +89,17 @@ def test_label_is_optional_where_it_is_not_needed(write):
     assert one_sentence(error) == f"{path}, line 1: no column named label; the header has document"
 
 
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_empty_lines_at_the_end_are_passed_over(write, line_end):
+    path = write("document\tlabel", "좋다\t1", "", "", line_end=line_end)
+    assert [example.text for example in read_examples(path, TASKS["tsv"], needs_label=True)] == ["좋다"]
+
+
+def test_empty_line_is_a_text_where_texts_are_all_there_is(write):
+    path = write("document", "좋다", "")
+    assert [example.text for example in read_examples(path, TASKS["tsv"], needs_label=False)] == ["좋다", ""]
+
+
 @pytest.mark.parametrize("line", ["좋다", "좋다\t1\t2", "", "좋다\t1\t"])
 def test_wrong_number_of_columns_names_file_and_line(write, line):
     path = write("document\tlabel", "나쁘다\t0", line, "좋다\t1")
@@ -136,6 +147,22 @@ def test_unknown_label_names_file_line_and_what_is_allowed(write, label):
     with pytest.raises(InputError) as error:
         label_ids(path, read_examples(path, TASKS["tsv"], needs_label=True), ("0", "1"))
     assert one_sentence(error).startswith(f"{path}, line 3: label {label!r} is not in the list 0, 1; ")
+
+
+def test_file_to_predict_may_leave_labels_open(write):
+    path = write("document\tlabel", "a\t", "b\t-", "c\t?", "d\t1")
+    examples = read_examples(path, TASKS["tsv"], needs_label=False)
+    np.testing.assert_array_equal(label_ids(path, examples, ("0", "1"), needs_label=False), [0, 0, 0, 1])
+    np.testing.assert_array_equal(label_ids(path, examples[1:2], ("+", "-"), needs_label=False), [1])
+    with pytest.raises(InputError, match=re.escape(f"{path}, line 3: label '-' is not in the list 0, 1; ")):
+        label_ids(path, examples[1:], ("0", "1"))
+
+
+def test_mistyped_label_of_a_file_to_predict_is_named(write):
+    path = write("document\tlabel", "a\t1", "b\tl")
+    examples = read_examples(path, TASKS["tsv"], needs_label=False)
+    with pytest.raises(InputError, match=re.escape(f"{path}, line 3: label 'l' is not in the list 0, 1; ")):
+        label_ids(path, examples, ("0", "1"), needs_label=False)
 
 
 def test_first_name_that_exists_is_taken(tmp_path, write):

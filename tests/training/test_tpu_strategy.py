@@ -1,6 +1,7 @@
 """Training and evaluation under the real TPUStrategy, as far as tracing goes: nothing can run without a TPU."""
 
 import functools
+import types
 
 import numpy as np
 import pytest
@@ -8,7 +9,10 @@ import tensorflow as tf
 from tiny_training import CONFIG, SCHEDULE, TinyRun, make_examples
 from tpu import NUM_CORES, make_tpu_strategy, operations, trace_training
 
+from albert_tf import training_flags
+from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining, AlbertForSequenceClassification
+from albert_tf.modeling.attention_check import attention_functions, make_comparison
 from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import make_optimizer
 from albert_tf.tasks.classification import ClassificationTask
@@ -156,6 +160,102 @@ def test_flash_kernels_are_part_of_the_program_where_the_tpu_takes_them(embeddin
     assert len(kernels) == num_kernels, "forward and backward of each block"
     for kernel in kernels:
         assert list(kernel.attr["platforms"].list.s) == [b"TPU"]
+
+
+@pytest.mark.usefixtures("graph")
+@pytest.mark.parametrize("num_rows", [None, 5])
+def test_trial_of_the_kernels_is_one_program_on_every_core(num_rows):
+    pytest.importorskip("jax")
+    compare = make_comparison(make_tpu_strategy("V2"), *attention_functions(64, 0.1), "bfloat16")
+    shapes = [[2, 8, 3 * 128]] if num_rows is None else [[2, num_rows, 128], [2, 8, 2 * 128]]
+    projections = [tf.TensorSpec(shape, tf.float32) for shape in shapes]
+    bias, upstream = tf.TensorSpec([2, 1, 8], tf.float32), tf.TensorSpec([2, num_rows or 8, 128], tf.float32)
+    nodes = operations(compare.get_concrete_function(projections, bias, tf.TensorSpec([2], tf.int32), upstream).graph)
+    assert_runs_on_every_core(nodes)
+    assert len(named(nodes, "XlaCallModule")) == 2, "forward and backward"
+
+
+@pytest.fixture
+def attention_flags(monkeypatch):
+    """Sets the flags that attention depends on."""
+
+    def set_flags(attention):
+        values = types.SimpleNamespace(attention=attention, use_bfloat16=True)
+        monkeypatch.setattr(training_flags, "FLAGS", values)
+
+    return set_flags
+
+
+@pytest.fixture
+def trial(monkeypatch):
+    """Replaces what would have to run on a TPU: gives out these faults; returns a list of what was tried."""
+    tried = []
+
+    def give(*faults):
+        faults = iter(faults)
+
+        def find(strategy, expected, found, *arguments):
+            tried.append(arguments)
+            return next(faults)
+
+        monkeypatch.setattr(training_flags, "find_fault", find)
+        return tried
+
+    return give
+
+
+FLASH_CONFIG = CONFIG.replace(hidden_size=128, num_attention_heads=2, max_position_embeddings=1024)
+
+
+@pytest.mark.usefixtures("graph")
+@pytest.mark.parametrize("attention", ["auto", "flash"])
+def test_kernels_that_work_are_chosen(attention, attention_flags, trial, capsys):
+    pytest.importorskip("jax")
+    attention_flags(attention)
+    tried = trial(None, None)
+    shapes = [(128, 21), (512, 78)]
+    assert training_flags.choose_attention(make_tpu_strategy("V2"), FLASH_CONFIG, shapes) == attention
+    assert tried == [(128, *shape, "bfloat16") for shape in shapes]
+    assert capsys.readouterr().out == "attention: flash kernels, tried on this TPU\n"
+
+
+@pytest.mark.usefixtures("graph")
+def test_kernels_that_fail_are_passed_over_with_a_sentence(attention_flags, trial, capsys):
+    pytest.importorskip("jax")
+    attention_flags("auto")
+    trial(None, "fail with InternalError: Mosaic")
+    assert training_flags.choose_attention(make_tpu_strategy("V2"), FLASH_CONFIG, [(128, 21), (512, 78)]) == "plain"
+    assert capsys.readouterr().out == (
+        "attention: plain operations, for on this TPU the flash kernels fail with InternalError: Mosaic\n"
+    )
+
+
+@pytest.mark.usefixtures("graph")
+def test_kernels_that_were_asked_for_and_fail_are_refused(attention_flags, trial):
+    pytest.importorskip("jax")
+    attention_flags("flash")
+    trial("differ by 1")
+    with pytest.raises(InputError) as error:
+        training_flags.choose_attention(make_tpu_strategy("V2"), FLASH_CONFIG, [(128, 21)])
+    assert str(error.value) == "--attention=flash: on this TPU the kernels differ by 1; use --attention=plain"
+
+
+@pytest.mark.usefixtures("graph")
+@pytest.mark.parametrize(("feature", "length"), [("V1", 128), ("V2", 513)])
+def test_kernels_are_not_tried_where_they_do_not_suit(feature, length, attention_flags, trial, capsys):
+    attention_flags("auto")
+    tried = trial()
+    assert training_flags.choose_attention(make_tpu_strategy(feature), FLASH_CONFIG, [(length, 1)]) == "auto"
+    assert not tried
+    assert capsys.readouterr().out == "attention: plain operations\n"
+
+
+@pytest.mark.parametrize("attention", ["auto", "plain"])
+def test_nothing_is_tried_off_a_tpu(attention, attention_flags, trial, capsys):
+    attention_flags(attention)
+    tried = trial()
+    assert training_flags.choose_attention(tf.distribute.get_strategy(), FLASH_CONFIG, [(128, 1)]) == attention
+    assert not tried and not capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("graph")

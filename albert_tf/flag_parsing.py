@@ -1,0 +1,60 @@
+"""Reading the command line, with one sentence for what is wrong with it."""
+
+import difflib
+
+from absl import flags
+
+from albert_tf.errors import InputError
+
+FLAGS = flags.FLAGS
+
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+def parse_flags(arguments: list[str]) -> None:
+    """Reads the flags of a command line and of its flagfiles into `FLAGS`.
+
+    Args:
+        arguments: The script, and what follows it.
+
+    Raises:
+        InputError: A flag is unknown or its value wrong, a flagfile can't be read, or something is no flag.
+        SystemExit: Help was asked for, and printed; the exit code is 0.
+    """
+    script, *rest = arguments
+    try:
+        expanded = FLAGS.read_flags_from_files(rest, force_gnu=False)
+        script, *rest = FLAGS([script, *_without_byte_order_marks(expanded)])
+    except SystemExit as stop:  # absl ends with 1 after help
+        raise SystemExit(0) from stop
+    except flags.UnrecognizedFlagError as error:
+        raise InputError(f"there is no flag --{error.flagname}{_suggest(error.flagname)}; see --help") from error
+    except flags.CantOpenFlagFileError as error:
+        reason = error.__context__
+        raise InputError(f"can't read --flagfile={reason.filename}: {reason.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError("can't read the --flagfile: it is not UTF-8") from error
+    except flags.Error as error:
+        message = " ".join(str(error).split()).removeprefix("flag ")
+        raise InputError(f"{message}; see --help") from error
+    if rest:
+        raise InputError(f"unexpected argument {rest[0]}; every setting is a flag, --name=value")
+
+
+def _without_byte_order_marks(arguments):
+    """Returns arguments as they are meant: some editors begin a file, here a flagfile, with a mark."""
+    meant = []
+    for argument in arguments:
+        if argument.startswith(_BYTE_ORDER_MARK):
+            argument = argument.removeprefix(_BYTE_ORDER_MARK).strip()
+            if not argument or argument.startswith(("#", "//")):  # a comment, which absl did not see as one
+                continue
+        meant.append(argument)
+    return meant
+
+
+def _suggest(name):
+    """Returns the known flag that is spelled most like a name, as a question; nothing if none is."""
+    known = [*FLAGS, *(f"no{flag}" for flag in FLAGS if FLAGS[flag].boolean)]
+    closest = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean --{closest[0]}?" if closest else ""

@@ -1,0 +1,102 @@
+"""The first moments of a script, while TensorFlow is imported: its messages, its crashes, and Ctrl-C, then and later.
+
+Nothing here holds before it is imported; so what takes a while to import is imported where it is needed.
+"""
+
+import contextlib
+import os
+import sys
+
+
+@contextlib.contextmanager
+def without_messages_of_libraries():
+    """Holds back what C++ code writes to standard error; shows it after all if there is an exception or a crash.
+
+    Does nothing if TF_CPP_MIN_LOG_LEVEL asks for messages, or TensorFlow has been imported already.
+    """
+    if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") != "3" or "tensorflow" in sys.modules:
+        yield
+        return
+    import tempfile
+
+    sys.stderr.flush()
+    standard_error = os.dup(2)
+    with tempfile.TemporaryFile() as held_back:
+        end_watch = _watch(held_back.fileno(), standard_error)
+        os.dup2(held_back.fileno(), 2)
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            _show(held_back.fileno(), standard_error)
+            raise
+        finally:
+            os.dup2(standard_error, 2)
+            end_watch()
+            os.close(standard_error)
+
+
+def _watch(held_back, standard_error):
+    """Starts a process that shows what was held back should this one die; returns a function that ends it."""
+    import signal
+
+    reading, writing = os.pipe()
+    watcher = os.fork()
+    if not watcher:
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            os.close(writing)
+            if not os.read(reading, 1):  # closed without a word
+                _show(held_back, standard_error)
+                os.write(standard_error, f"error: {_describe_death()}\n".encode())
+        finally:
+            os._exit(0)
+    os.close(reading)
+
+    def end():
+        with contextlib.suppress(OSError):  # it may have been killed
+            os.write(writing, b".")
+            os.waitpid(watcher, 0)
+        os.close(writing)
+
+    return end
+
+
+def _show(held_back, standard_error):
+    os.write(standard_error, os.pread(held_back, os.fstat(held_back).st_size, 0))
+
+
+def _describe_death(cpu_info="/proc/cpuinfo"):
+    """Returns a sentence about a process that died while it imported TensorFlow."""
+    died = "the program died while TensorFlow was imported"
+    try:
+        with open(cpu_info, encoding="utf-8") as file:
+            features = [line.split() for line in file if line.startswith("flags")]
+    except OSError:
+        features = []
+    if features and "avx" not in features[0]:
+        return f"{died}: this CPU has no AVX, which its packages need; use another machine or a TensorFlow built for it"
+    return f"{died}; what it had to say stands above, if it said anything"
+
+
+def end_in_one_line_if_interrupted() -> None:
+    """Lets a KeyboardInterrupt that nobody handles end the process with one line and exit code 130, and at once."""
+    show_exception = sys.excepthook
+
+    def show(kind, error, traceback):
+        if not issubclass(kind, KeyboardInterrupt):
+            show_exception(kind, error, traceback)
+            return
+        import multiprocessing
+
+        with contextlib.suppress(OSError, ValueError):  # nobody may be listening any more
+            if multiprocessing.parent_process() is None:  # of several processes one speaks
+                print(str(error) or "interrupted", file=sys.stderr)
+            sys.stdout.flush()
+            sys.stderr.flush()
+        for child in multiprocessing.active_children():
+            child.kill()
+        os._exit(130)  # threads may wait for what never comes
+
+    sys.excepthook = show

@@ -1,0 +1,106 @@
+"""The labels of a task: which there are, how often each occurs, and which of them may be typing errors."""
+
+import collections
+import unicodedata
+
+from albert_tf.errors import InputError
+from albert_tf.tasks.labelled_text import LabelledText
+
+# So many are all named; of more, the first ones.
+_MOST_NAMED = 10
+# A label is rare that fewer examples have, while another has so many times as many.
+_RARE_COUNT = 10
+_RARE_RATIO = 20
+
+
+def check_labels(labels: tuple[str, ...], source: str) -> None:
+    """Checks that there is something to tell apart.
+
+    Args:
+        labels: The labels, in order.
+        source: Where they come from, a flag or a file; named in errors.
+
+    Raises:
+        InputError: A label is empty or is there twice, or there are not two.
+    """
+    doubled = [label for label, count in collections.Counter(labels).items() if count > 1]
+    if doubled:
+        raise InputError(f"{source}: the label {doubled[0]!r} is there twice; name each label once")
+    if "" in labels:
+        raise InputError(f"{source}: a label is empty; give it a name, or remove it")
+    if len(labels) < 2:
+        raise InputError(f"{source}: {', '.join(map(repr, labels))} is the only label; a classifier needs two or more")
+
+
+def labels_of(path: str, examples: list[LabelledText]) -> tuple[str, ...]:
+    """Returns the labels that a training file has, sorted.
+
+    Raises:
+        InputError: An example has none, or all have the same.
+    """
+    for example in examples:
+        if not example.label:
+            raise InputError(f"{path}, line {example.line}: the label is empty; give the line one, or remove it")
+    labels = tuple(sorted({example.label for example in examples}))
+    check_labels(labels, path)
+    return labels
+
+
+def label_report(path: str, examples: list[LabelledText], labels: tuple[str, ...]) -> list[str]:
+    """Returns what to know of a training file's labels before training, one line each.
+
+    Args:
+        path: The training file.
+        examples: What it holds, with labels of the list.
+        labels: The labels.
+
+    Returns:
+        How many examples have each label, and warnings of labels that look as if they were mistyped.
+    """
+    counts = collections.Counter(dict.fromkeys(labels, 0))
+    counts.update(example.label for example in examples)
+    return [_describe_counts(path, counts), *_warn_of_mistyped(path, examples, counts)]
+
+
+def _describe_counts(path, counts):
+    """Returns the labels in order, each with its number of examples; of many the most frequent."""
+    named = list(counts.items()) if len(counts) <= _MOST_NAMED else counts.most_common(_MOST_NAMED)
+    text = ", ".join(f"{label} ({count:,})" for label, count in named)
+    rest = f", and {len(counts) - len(named):,} more" if len(counts) > len(named) else ""
+    return f"{len(counts):,} labels in the {counts.total():,} examples of {path}: {text}{rest}"
+
+
+def _warn_of_mistyped(path, examples, counts):
+    """Returns a line that names labels rare among frequent ones, and one for each group of labels that look alike."""
+    lines = {example.label: example.line for example in reversed(examples)}
+
+    def describe(label):
+        if not counts[label]:
+            return f"{label!r} (no example)"
+        return f"{label!r} ({counts[label]:,} example{'s' * (counts[label] > 1)}, the first on line {lines[label]:,})"
+
+    warnings = []
+    most = max(counts.values())
+    rare = [label for label, count in counts.items() if count < _RARE_COUNT and count * _RARE_RATIO <= most]
+    if rare:
+        more = f", and {len(rare) - _MOST_NAMED:,} more" if len(rare) > _MOST_NAMED else ""
+        described = ", ".join(map(describe, rare[:_MOST_NAMED]))
+        warnings.append(f"warning: rare labels in {path}: {described}{more}; if one is mistyped, correct it")
+    alike = collections.defaultdict(list)
+    for label in counts:
+        alike[_as_it_looks(label)].append(label)
+    for group in alike.values():
+        if len(group) > 1:
+            described = " and ".join(map(describe, group))
+            warnings.append(
+                f"warning: labels in {path} that look alike: {described}; if they are one, write it one way"
+            )
+    return warnings
+
+
+def _as_it_looks(label):
+    """Returns a label without what a reader hardly sees: case, width, spaces, and characters without a shape."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
+    return "".join(
+        character for character in folded if not character.isspace() and unicodedata.category(character) != "Cf"
+    )

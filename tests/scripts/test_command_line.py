@@ -1,0 +1,52 @@
+"""Mistakes in the command line itself, which all scripts share."""
+
+import pytest
+
+
+@pytest.fixture
+def refused(run_script, assert_refused, tmp_path):
+    """Returns the sentence that a script ends with."""
+    return lambda **flags: assert_refused(lambda: run_script("build_vocab.py", **flags), tmp_path)
+
+
+@pytest.mark.parametrize("flag", ["help", "helpshort", "helpfull"])
+def test_help_is_no_failure(run_script, flag):
+    result = run_script("build_vocab.py", **{flag: True})
+    assert (result.code, result.errors) == (0, "") and "--vocab_size" in result.output
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"inptu_file": "a"}, "there is no flag --inptu_file; did you mean --input_file?; see --help"),
+        ({"do_lower_csae": False}, "there is no flag --nodo_lower_csae; did you mean --nodo_lower_case?; see --help"),
+        ({"zzzzzzzz": "a"}, "there is no flag --zzzzzzzz; see --help"),
+        (
+            {"wordpiece_scheme": "end"},
+            "--wordpiece_scheme=end: value should be one of <continuation|end_of_word>; see --help",
+        ),
+        ({"vocab_size": "many"}, "--vocab_size=many: invalid literal for int() with base 10: 'many'; see --help"),
+        ({"flagfile": "nowhere.cfg"}, "can't read --flagfile=nowhere.cfg: No such file or directory"),
+    ],
+)
+def test_wrong_flag_costs_one_sentence(refused, flags, message):
+    assert refused(**flags) == message
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"input_file=a\n", "unexpected argument input_file=a; every setting is a flag, --name=value"),
+        (b"--vocab_siez=5\n", "there is no flag --vocab_siez; did you mean --vocab_size?; see --help"),
+        ("--input_file=말뭉치.txt\n".encode("cp949"), "can't read the --flagfile: it is not UTF-8"),
+    ],
+)
+def test_mistake_in_a_flagfile_costs_one_sentence(refused, tmp_path, content, message):
+    (tmp_path / "flags.cfg").write_bytes(content)
+    assert refused(flagfile=tmp_path / "flags.cfg") == message
+
+
+@pytest.mark.parametrize("begin", ["", "# a comment\n", "// a comment\n", "\n"])
+def test_flagfile_may_begin_with_a_byte_order_mark(refused, tmp_path, begin):
+    (tmp_path / "flags.cfg").write_text(f"{begin}--input_file=nowhere.txt\n--output_dir={tmp_path}\n", "utf-8-sig")
+    assert refused(flagfile=tmp_path / "flags.cfg") == "--input_file: no file matches nowhere.txt"

@@ -1,0 +1,135 @@
+"""What a script shows when the import of TensorFlow crashes, fails or is interrupted, each in a process of its own."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from albert_tf import startup
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def run_with(tmp_path):
+    """Runs a script with a package `tensorflow` that does nothing but this."""
+
+    def run(code, **environment):
+        (tmp_path / "tensorflow").mkdir(exist_ok=True)
+        (tmp_path / "tensorflow" / "__init__.py").write_text(f"import os, signal, sys\n{code}\n")
+        return run_python([str(ROOT / "build_vocab.py")], PYTHONPATH=str(tmp_path), **environment)
+
+    return run
+
+
+def run_python(arguments, **changes):
+    kept = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    return subprocess.run(
+        [sys.executable, *arguments], env={**kept, **changes}, cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.mark.parametrize(
+    ("death", "number"),
+    [("os.abort()", signal.SIGABRT), ("os.kill(os.getpid(), signal.SIGILL)", signal.SIGILL)],
+)
+def test_last_words_of_a_crash_are_shown(run_with, death, number):
+    result = run_with(f"os.write(2, 'compiled for 다른 CPU\\n'.encode())\n{death}")
+    assert result.returncode == -number
+    first, second = result.stderr.splitlines()
+    assert first == "compiled for 다른 CPU"
+    assert second.startswith("error: the program died while TensorFlow was imported")
+
+
+def test_crash_without_words_is_told(run_with):
+    result = run_with("os.abort()")
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: the program died while TensorFlow was imported")
+
+
+def test_words_of_an_import_that_fails_are_shown(run_with):
+    result = run_with("os.write(2, b'no library\\n')\nraise ImportError('broken')")
+    assert result.returncode == 1
+    assert result.stderr.startswith("no library\nTraceback") and result.stderr.endswith("ImportError: broken\n")
+
+
+def test_words_are_not_held_back_on_request(run_with):
+    result = run_with("os.write(2, b'a message\\n')\nos.abort()", TF_CPP_MIN_LOG_LEVEL="0")
+    assert (result.returncode, result.stderr) == (-signal.SIGABRT, "a message\n")
+
+
+def test_messages_of_an_import_that_succeeds_are_not_shown():
+    code = (
+        "import os\n"
+        "from albert_tf.startup import without_messages_of_libraries\n"
+        "with without_messages_of_libraries():\n"
+        "    os.write(2, b'a message')\n"
+        "os.write(2, b'the rest')\n"
+        "try:\n"
+        "    os.waitpid(-1, 0)\n"
+        "except ChildProcessError:\n"
+        "    print('nobody is left')\n"
+    )
+    result = run_python(["-c", code])
+    assert (result.returncode, result.stdout, result.stderr) == (0, "nobody is left\n", "the rest")
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [
+        ("flags\t\t: fpu sse4_2\n", "this CPU has no AVX"),
+        ("flags\t\t: fpu avx avx2\n", "what it had to say stands above"),
+        ("Features\t: fp asimd\n", "what it had to say stands above"),
+        (None, "what it had to say stands above"),
+    ],
+)
+def test_cpu_without_avx_is_named(tmp_path, features, expected):
+    path = tmp_path / "cpuinfo"
+    if features:
+        path.write_text(f"processor\t: 0\n{features}")
+    assert expected in startup._describe_death(str(path))
+
+
+@pytest.mark.parametrize("interrupt", ["os.kill(os.getpid(), signal.SIGINT)", "raise KeyboardInterrupt"])
+def test_interrupted_import_ends_in_one_line(run_with, interrupt):
+    result = run_with(f"os.write(2, b'a message\\n')\n{interrupt}")
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "interrupted\n")
+
+
+@pytest.mark.parametrize(("interrupt", "line"), [("", "interrupted"), ("'saved at step 3'", "saved at step 3")])
+def test_interrupted_program_waits_for_nobody(interrupt, line):
+    code = (
+        "import multiprocessing, threading, time\n"
+        "from albert_tf.startup import end_in_one_line_if_interrupted\n"
+        "end_in_one_line_if_interrupted()\n"
+        "threading.Thread(target=time.sleep, args=(600,)).start()\n"
+        "multiprocessing.get_context('fork').Process(target=time.sleep, args=(600,)).start()\n"
+        "print('printed', end='')\n"
+        f"raise KeyboardInterrupt({interrupt})\n"
+    )
+    result = run_python(["-c", code])
+    assert (result.returncode, result.stdout, result.stderr) == (130, "printed", f"{line}\n")
+
+
+def test_other_errors_keep_their_traceback():
+    code = (
+        "from albert_tf.startup import end_in_one_line_if_interrupted\n"
+        "end_in_one_line_if_interrupted()\n"
+        "raise RuntimeError('a mistake of ours')\n"
+    )
+    result = run_python(["-c", code])
+    assert result.returncode == 1 and result.stderr.startswith("Traceback")
+
+
+def test_interrupted_script_ends_in_one_line():
+    code = (
+        "from albert_tf import command_line\n"
+        "def main():\n"
+        "    raise KeyboardInterrupt('saved')\n"
+        "command_line.run(main)\n"
+    )
+    result = run_python(["-c", code])
+    assert (result.returncode, result.stderr) == (130, "saved\n")

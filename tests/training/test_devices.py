@@ -1,0 +1,148 @@
+"""Telling what a run computes on, with made-up devices."""
+
+import os
+import subprocess
+import types
+
+import pytest
+import tensorflow as tf
+from tpu import NUM_CORES, make_tpu_strategy
+
+from albert_tf.training import devices
+from albert_tf.training.devices import describe_device, unused_device_warnings
+from albert_tf.training.distribution import make_strategy
+
+H100 = "NVIDIA H100 80GB HBM3"
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch, tmp_path):
+    """A machine with a CPU alone, whatever runs the test; returns its folder of PCI devices."""
+    for name in ("TPU_NAME", "PJRT_DEVICE", "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(devices, "_PCI_DEVICES", str(tmp_path / "pci"))
+    monkeypatch.setattr(devices, "_TPU_FILES", (str(tmp_path / "accel0"),))
+    monkeypatch.setattr(devices, "_NVIDIA_FILES", (str(tmp_path / "nvidia0"),))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 6 * 2**20, "SC_PAGE_SIZE": 4096}.__getitem__)
+    return tmp_path / "pci"
+
+
+def plug_in(folder, vendor, device):
+    slot = folder / f"0000:00:0{len(list(folder.glob('*')))}.0"
+    slot.mkdir(parents=True)
+    (slot / "vendor").write_text(f"{vendor}\n")
+    (slot / "device").write_text(f"{device}\n")
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    """Gives the machine GPUs of these names, and nvidia-smi if there is a text that it prints."""
+
+    def install(*names, listing=None):
+        def run(command, **_):
+            if listing is None:
+                raise FileNotFoundError(command[0])
+            return types.SimpleNamespace(stdout=listing)
+
+        found = {"GPU": list(names), "CPU": ["cpu"]}
+        monkeypatch.setattr("tensorflow.config.list_physical_devices", found.__getitem__)
+        monkeypatch.setattr(
+            "tensorflow.config.experimental.get_device_details", lambda gpu: {"device_name": gpu} if gpu else {}
+        )
+        monkeypatch.setattr(subprocess, "run", run)
+
+    return install
+
+
+def strategy_on(*worker_devices, machines=1):
+    extended = types.SimpleNamespace(worker_devices=worker_devices)
+    return types.SimpleNamespace(extended=extended, num_replicas_in_sync=machines * len(worker_devices))
+
+
+def gpu_strategy(count, machines=1):
+    job = "worker" if machines > 1 else "localhost"
+    return strategy_on(*(f"/job:{job}/replica:0/task:0/device:GPU:{i}" for i in range(count)), machines=machines)
+
+
+@pytest.mark.parametrize(("replicas", "suffix"), [(1, ""), (4, ", 4 replicas")])
+def test_cpu_is_told_with_cores_and_memory(replicas, suffix):
+    strategy = make_strategy(num_cpu_replicas=replicas)
+    assert describe_device(strategy) == f"device: 1 CPU (2 cores, 24.0 GiB){suffix}"
+    assert unused_device_warnings(strategy) == []
+
+
+def test_gpus_of_one_kind_are_counted(gpus):
+    gpus(*[H100] * 4, listing=f"{H100}, 81559\n" * 4)
+    assert describe_device(gpu_strategy(4)) == f"device: 4 x {H100} (79.6 GiB each)"
+    assert describe_device(gpu_strategy(1)) == f"device: 1 x {H100} (79.6 GiB)"
+    assert describe_device(gpu_strategy(4, machines=3)) == f"device: 4 x {H100} (79.6 GiB each) on each of 3 machines"
+    assert unused_device_warnings(gpu_strategy(4)) == []
+
+
+def test_gpus_of_several_kinds_are_told_apart(gpus):
+    gpus("Tesla T4", "NVIDIA A10", "Tesla T4", listing="Tesla T4, 15360\nNVIDIA A10, 23028\nTesla T4, 15360\n")
+    assert describe_device(gpu_strategy(3)) == "device: 2 x Tesla T4 (15.0 GiB each), 1 x NVIDIA A10 (22.5 GiB)"
+
+
+@pytest.mark.parametrize("listing", [None, "", "NVIDIA-SMI has failed\n", f"{H100}, [N/A]\n"])
+def test_gpu_of_unknown_memory_is_told_without_it(gpus, listing):
+    gpus(H100, listing=listing)
+    assert describe_device(gpu_strategy(1)) == f"device: 1 x {H100}"
+
+
+def test_tpu_of_this_machine_is_told_with_its_kind(machine):
+    plug_in(machine, "0x8086", "0x0063")
+    plug_in(machine, "0x1ae0", "0x0063")
+    with tf.Graph().as_default():
+        strategy = make_tpu_strategy()
+    assert describe_device(strategy) == f"device: TPU v5e, {NUM_CORES} cores"
+    assert unused_device_warnings(strategy) == []
+
+
+def test_tpu_elsewhere_is_told_with_its_hosts(machine):
+    plug_in(machine, "0x1ae0", "0x0063")
+    cores = [f"/job:worker/replica:0/task:{task}/device:TPU:{i}" for task in range(2) for i in range(4)]
+    assert describe_device(strategy_on(*cores)) == "device: TPU, 8 cores on 2 hosts"
+    assert describe_device(strategy_on(*cores[:1])) == "device: TPU, 1 core"
+
+
+def test_gpu_that_tensorflow_does_not_see_is_warned_of(gpus, tmp_path, monkeypatch):
+    strategy = make_strategy()
+    gpus()
+    (tmp_path / "nvidia0").touch()
+    (warning,) = unused_device_warnings(strategy)
+    assert warning == (
+        "warning: this machine has an NVIDIA GPU, but TensorFlow sees none; install what it needs: "
+        f"pip install 'tensorflow[and-cuda]=={tf.__version__}'"
+    )
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert unused_device_warnings(strategy) == [], "it was turned off on purpose"
+
+
+def by_chip(folder, monkeypatch):
+    plug_in(folder, "0x1ae0", "0x006f")
+
+
+def by_driver(folder, monkeypatch):
+    (folder.parent / "accel0").touch()
+
+
+def by_name(folder, monkeypatch):
+    monkeypatch.setenv("TPU_NAME", "mine")
+
+
+def by_runtime(folder, monkeypatch):
+    monkeypatch.setenv("PJRT_DEVICE", "TPU")
+
+
+@pytest.mark.parametrize("show_tpu", [by_chip, by_driver, by_name, by_runtime])
+def test_tpu_that_nobody_asked_for_is_warned_of(machine, monkeypatch, show_tpu):
+    show_tpu(machine, monkeypatch)
+    expected = ["warning: there is a TPU, which is not used; pass --use_tpu to train on it"]
+    assert unused_device_warnings(make_strategy()) == unused_device_warnings(gpu_strategy(1)) == expected
+
+
+def test_other_device_of_the_tpus_maker_is_none(machine):
+    plug_in(machine, "0x1ae0", "0x0042")
+    assert unused_device_warnings(make_strategy()) == []
