@@ -23,7 +23,7 @@ from albert_tf.original_flags import define_original_flags
 from albert_tf.tasks import classification
 from albert_tf.tasks.labelled_text import TASKS, encode_examples, find_file, label_ids, read_examples
 from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
-from albert_tf.training.checkpoints import find_beside_checkpoint
+from albert_tf.training.checkpoint_files import find_beside_checkpoint
 from albert_tf.training.distribution import per_replica_batch_size
 from albert_tf.training.progress import StepSize
 from albert_tf.training.run_folder import CONFIG_FILE, SETTINGS_FILE

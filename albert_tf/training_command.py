@@ -14,7 +14,8 @@ from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import LearningRateSchedule
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
-from albert_tf.training.checkpoints import BEST_FILE, Checkpointer, find_beside_checkpoint, load_weights, model_state
+from albert_tf.training.checkpoint_files import find_beside_checkpoint
+from albert_tf.training.checkpoints import BEST_FILE, Checkpointer, load_weights, model_state
 from albert_tf.training.distribution import is_chief
 from albert_tf.training.evaluation import Evaluator
 from albert_tf.training.progress import Progress

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from linear_training import make_linear_examples, start_linear
 
-from albert_tf.training.checkpoints import find_checkpoints
+from albert_tf.training.checkpoint_files import find_checkpoints
 from albert_tf.training.distribution import distribute_batches
 from albert_tf.training.preemption import StopRequest
 from albert_tf.training.train_loop import TrainOptions
