@@ -2,6 +2,8 @@
 
 import collections
 import dataclasses
+import hashlib
+import json
 import os
 
 import numpy as np
@@ -31,6 +33,9 @@ _CORPUS_COUNTS = (
     "tokens",
     "bad_lines",
 )
+
+# Of a split, what decides which examples are read.
+_DECISIVE_OF_SPLIT = ("masking", "examples", "examples_per_shard", "bytes_per_shard", "sha256_per_shard")
 
 
 def make_manifest(
@@ -68,6 +73,24 @@ def make_manifest(
     }
 
 
+def manifest_identity(manifest: dict) -> str:
+    """Returns a hash of what training sees of the data: two manifests with equal identity stand for the same examples.
+
+    Names of files and what was only counted in the corpus don't matter. A manifest that holds no digests of the shards,
+    made before there were any, is known by options, numbers and sizes.
+
+    Args:
+        manifest: What the builder wrote; may lack anything.
+    """
+    splits = manifest.get("splits", {})
+    decisive = {
+        "tokenizer": manifest.get("tokenizer", {}).get("identity"),
+        **{name: manifest.get(name) for name in ("max_seq_length", "max_predictions_per_seq", "options")},
+        "splits": {name: {key: split.get(key) for key in _DECISIVE_OF_SPLIT} for name, split in splits.items()},
+    }
+    return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
+
+
 def is_made_of(path: str, reader: CorpusReader, tokenizer: KoreanWordPieceTokenizer, options: BuilderOptions) -> bool:
     """Whether there is a manifest of data that this input and these options give."""
     if not tf.io.gfile.exists(path):
@@ -93,6 +116,7 @@ def _describe_split(split, paths, options, counts, shard_counts):
         "examples": total("examples"),
         "examples_per_shard": [shard["examples"] for shard in shard_counts],
         "bytes_per_shard": [shard["bytes"] for shard in shard_counts],
+        "sha256_per_shard": [shard["sha256"] for shard in shard_counts],
         "mean_tokens_per_example": round(total("tokens") / total("examples"), 2),
         "share_full": round(total("full_examples") / total("examples"), 4),
         # Of the pieces of its documents: cut off, or of a document of one sentence.

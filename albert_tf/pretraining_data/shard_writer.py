@@ -1,6 +1,7 @@
 """The second pass: examples in the order of their keys, padded, masked if the shard is static, and written."""
 
 import collections.abc
+import hashlib
 
 import numpy as np
 import tensorflow as tf
@@ -13,6 +14,7 @@ from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP
 
 _EXAMPLES_PER_BATCH = 1024
+_BYTES_PER_BLOCK = 1 << 20
 
 
 def masking_tokens(tokenizer: KoreanWordPieceTokenizer) -> MaskingTokens:
@@ -60,7 +62,7 @@ class ShardWriter:
             parts: All its examples: every key of a part is less than those of the next.
 
         Returns:
-            What was counted: numbers, and `piece_counts` [vocab_size] if the shard is static.
+            What was counted: numbers, `sha256` of the file, and `piece_counts` [vocab_size] if the shard is static.
         """
         is_static = is_static_split(split, self._options)
         counts = dict.fromkeys(("examples", "labels", "tokens", "masked_tokens", "full_examples"), 0)
@@ -83,7 +85,7 @@ class ShardWriter:
                 features[records.LABEL_FEATURE] = examples.labels
                 for record in records.serialize(features):
                     writer.write(record)
-        counts["bytes"] = tf.io.gfile.stat(temporary).length
+        counts["bytes"], counts["sha256"] = _measure(temporary)
         tf.io.gfile.rename(temporary, path, overwrite=True)
         return {**counts, "piece_counts": piece_counts.tolist()} if is_static else counts
 
@@ -91,6 +93,16 @@ class ShardWriter:
 def is_static_split(split: str, options: BuilderOptions) -> bool:
     """Whether the examples of a split are masked when they are written."""
     return split == HELD_OUT or options.masking == "static"
+
+
+def _measure(path):
+    """Returns how many bytes a file holds, and their SHA-256: TensorFlow's writer shows them to nobody else."""
+    num_bytes, digest = 0, hashlib.sha256()
+    with tf.io.gfile.GFile(path, "rb") as file:
+        while block := file.read(_BYTES_PER_BLOCK):
+            num_bytes += len(block)
+            digest.update(block)
+    return num_bytes, digest.hexdigest()
 
 
 def _batches(parts):
