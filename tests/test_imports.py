@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "config": {"errors", "files"},
     "original_flags": {"errors"},
     "progress_line": set(),
+    "lease": {"errors"},
     "tokenization": BASE,
     "pretraining_data": BASE | {"tokenization", "progress_line"},
     "compilation": set(),
@@ -27,8 +28,16 @@ MAY_IMPORT = {
     "serving": BASE | {"tokenization", "modeling", "training", "tasks"},
     "tpu": BASE | {"modeling", "optimization", "training", "tasks"},
 }
+MAY_IMPORT["run_flags"] = {"errors", "training"}
 MAY_IMPORT["training_flags"] = {"config", "errors", "original_flags", "modeling", "optimization", "training"}
-MAY_IMPORT["training_command"] = BASE | {"tokenization", "modeling", "optimization", "training", "training_flags"}
+MAY_IMPORT["training_command"] = BASE | {
+    "tokenization",
+    "modeling",
+    "optimization",
+    "training",
+    "run_flags",
+    "training_flags",
+}
 MAY_IMPORT["command_line"] = set(MAY_IMPORT)
 SCRIPTS = {path.stem for path in ROOT.glob("*.py")}
 
