@@ -151,6 +151,10 @@ def main():
     run = take_from_run("run_pretraining", [*training_flags.TRAINING_SETTINGS, *SETTINGS], [*PLACES, *LENGTHS])
     config_file = FLAGS.albert_config_file or (run and run.find(CONFIG_FILE))
     command_line.require(input_file=FLAGS.input_file, albert_config_file=config_file)
+    if FLAGS.phase2_input_file and FLAGS["held_out_file"].present and not FLAGS["input_file"].present:
+        raise InputError(
+            "--held_out_file: the run is evaluated on the data of its last steps; pass --phase2_held_out_file instead"
+        )
     config = AlbertConfig.from_json_file(config_file)
     strategy = training_flags.strategy_from_flags()
     parts = [FLAGS.gradient_accumulation_steps]

@@ -49,7 +49,7 @@ def take_from_run(command: str, names: list[str], places: list[str]) -> KnownRun
     Args:
         command: Which script this is.
         names: Flags that are settings of the run.
-        places: Flags that say where its data are; the run's are taken if none of them is given.
+        places: Flags that say where its data are; the run's are taken unless the first of them is given.
 
     Returns:
         The run, None if there is none.
@@ -72,9 +72,10 @@ def take_from_run(command: str, names: list[str], places: list[str]) -> KnownRun
             given = checkpoint_identity(flag.value) if name == "init_checkpoint" else flag.value
             check_same_settings(run.folder, {name: _none_if_empty(value)}, {name: _none_if_empty(given)}, run.flag)
     found_at = run.settings.get(FOUND_AT, {})
-    if not any(FLAGS[name].present for name in places):
+    if not FLAGS[places[0]].present:
         for name in places:
-            FLAGS[name].value = found_at.get(name, FLAGS[name].value)
+            if not FLAGS[name].present and name in found_at:
+                FLAGS[name].value = found_at[name]
     return run
 
 

@@ -1,7 +1,6 @@
 """What the scripts that train do with what their flags say: restore, train, evaluate, and say so."""
 
 import collections.abc
-import contextlib
 import os
 
 import tensorflow as tf
@@ -18,8 +17,9 @@ from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
 from albert_tf.training.checkpoint_files import find_beside_checkpoint, find_checkpoints
 from albert_tf.training.checkpoints import BEST_FILE, Checkpointer, load_weights, model_state
-from albert_tf.training.distribution import is_chief
+from albert_tf.training.distribution import Agreement, is_chief
 from albert_tf.training.evaluation import Evaluator
+from albert_tf.training.held_folder import check_same_step, hold_folder, naming_output_dir
 from albert_tf.training.progress import Progress
 from albert_tf.training.results import EVAL_RESULTS_FILE, check_results_data, claim_results, results_path
 from albert_tf.training.run_folder import check_model, check_output_dir, claim_output_dir
@@ -61,7 +61,7 @@ class TrainingCommand:
         self.is_chief = is_chief(strategy)
         self._strategy, self._task, self._model = strategy, task, model
         self._config, self._tokenizer, self._run = config, tokenizer, run
-        self._variables = named_variables(model)
+        self._variables, self._agreement = named_variables(model), Agreement(strategy)
         self._evaluator = Evaluator(strategy, task, model, max_eval_steps)
         peak = FLAGS.peak_tflops and FLAGS.peak_tflops * 1e12 * strategy.num_replicas_in_sync
         self._progress = Progress(FLAGS.output_dir, title, peak_operations_per_second=peak, is_chief=self.is_chief)
@@ -93,38 +93,53 @@ class TrainingCommand:
         options = training_flags.train_options(evaluates_first)
         self._check_eval_checkpoint(phases)
         settings = {**training_flags.training_settings(), **settings}
-        check_output_dir(FLAGS.output_dir, settings, self._config, self._tokenizer)
-        if phases[-1].make_eval_dataset is not None:
-            check_results_data(FLAGS.output_dir, EVAL_RESULTS_FILE, data[EVAL_RESULTS_FILE])
+
+        def check_run():
+            check_output_dir(FLAGS.output_dir, settings, self._config, self._tokenizer)
+            if phases[-1].make_eval_dataset is not None:
+                check_results_data(FLAGS.output_dir, EVAL_RESULTS_FILE, data[EVAL_RESULTS_FILE])
+
+        self._agreement.run(check_run)
+        with hold_folder(FLAGS.output_dir, self._agreement, self.is_chief) as check_lease:
+            return self._train(schedule, phases, num_examples, settings, data, options, check_lease)
+
+    def _train(self, schedule, phases, num_examples, settings, data, options, check_lease):
         with self._strategy.scope():
             optimizer = training_flags.optimizer_from_flags(self._variables, schedule)
         state = TrainState.create(self._strategy, self._task, self._model, optimizer)
         checkpointer = Checkpointer(FLAGS.output_dir, state.named_variables(), FLAGS.keep_checkpoint_max, self.is_chief)
-        self._check_tokenizer(checkpointer.latest or FLAGS.init_checkpoint)
         checkpointer.remove_leftovers()
-        restored = checkpointer.restore_latest()
-        if restored:
-            self.tell(f"restored {restored}")
-        else:
-            if FLAGS.init_checkpoint:
-                self._load_init_checkpoint()
-            else:
-                self.tell("training from random weights")
-            optimizer.start_averages()
-        if self.is_chief:
-            with _naming_output_dir():
-                claim_output_dir(FLAGS.output_dir, settings, self._config, self._tokenizer)
-                claim_results(FLAGS.output_dir, data)
+        self._agreement.run(lambda: self._begin(checkpointer, state))
+        check_same_step(FLAGS.output_dir, self._agreement, int(state.global_step.numpy()))
+        self._agreement.run(lambda: self._claim(settings, data))
         self.tell(describe_run(state, phases, num_examples))
-        result = train(state, phases, options, checkpointer, self._evaluator, self._progress)
+        result = train(state, phases, options, checkpointer, self._evaluator, self._progress, check_lease)
         self._step.assign(state.global_step)
         self._held_out = result.held_out
         if result.is_finished and (FLAGS.eval_checkpoint != "latest" or FLAGS.ema_decay):
             # What is evaluated and used from now on is not what was trained last.
-            self.tell(f"restored {self._restore_chosen()}")
+            self._restore_together()
             if FLAGS.eval_checkpoint != "latest":
                 self._held_out = None
         return result.is_finished
+
+    def _begin(self, checkpointer, state):
+        self._check_tokenizer(checkpointer.latest or FLAGS.init_checkpoint)
+        restored = checkpointer.restore_latest()
+        if restored:
+            self.tell(f"restored {restored}")
+            return
+        if FLAGS.init_checkpoint:
+            self._load_init_checkpoint()
+        else:
+            self.tell("training from random weights")
+        state.optimizer.start_averages()
+
+    def _claim(self, settings, data):
+        if self.is_chief:
+            with naming_output_dir(FLAGS.output_dir):
+                claim_output_dir(FLAGS.output_dir, settings, self._config, self._tokenizer)
+                claim_results(FLAGS.output_dir, data)
 
     def restore(self) -> None:
         """Restores what --eval_checkpoint names, or else loads --init_checkpoint, to use it without training.
@@ -136,13 +151,7 @@ class TrainingCommand:
         if self._run is not None:
             check_model(self._run.folder, self._run.settings, self._config, self._tokenizer, self._run.flag)
         self._check_tokenizer(self._checkpointer().latest or FLAGS.init_checkpoint)
-        restored = self._restore_chosen()
-        if restored:
-            self.tell(f"restored {restored}")
-        elif FLAGS.init_checkpoint:
-            self._load_init_checkpoint(needs_all=True)
-        else:
-            raise InputError(f"--output_dir={FLAGS.output_dir} holds no checkpoint, and there is no --init_checkpoint")
+        self._restore_together()
 
     def evaluate(self, dataset: tf.data.Dataset, data: dict[str, str], **more_results: float) -> None:
         """Writes the held-out metrics, with "global_step", into eval_results.json; those of other data beside it.
@@ -158,7 +167,7 @@ class TrainingCommand:
             results = self._evaluator.evaluate(dataset)
             _, is_own = results_path(FLAGS.output_dir, EVAL_RESULTS_FILE, data)
             if is_own:  # the best checkpoint is chosen from what is recorded
-                with _naming_output_dir():
+                with naming_output_dir(FLAGS.output_dir):
                     self._progress.record(step, "held_out", results)
             self._progress.tell(self._progress.describe_held_out(step, results))
         values = {"global_step": step, **more_results, **results}
@@ -178,7 +187,7 @@ class TrainingCommand:
         if not self.is_chief:
             return
         path, is_own = results_path(FLAGS.output_dir, file_name, data)
-        with _naming_output_dir():
+        with naming_output_dir(FLAGS.output_dir):
             if is_own:
                 claim_results(FLAGS.output_dir, {file_name: data})
             write(path)
@@ -201,6 +210,20 @@ class TrainingCommand:
             raise InputError("--eval_checkpoint=best needs held-out data and --do_eval to tell which one is best")
         if chosen not in ("latest", "best") and not tf.io.gfile.exists(f"{chosen}.index"):
             raise InputError(f"--eval_checkpoint: no checkpoint at {chosen}")
+
+    def _restore_together(self):
+        self._agreement.any(False)  # until the first worker has written what the others are to find
+        self._agreement.run(self._restore_or_load)
+        check_same_step(FLAGS.output_dir, self._agreement, int(self._step.numpy()))
+
+    def _restore_or_load(self):
+        restored = self._restore_chosen()
+        if restored:
+            self.tell(f"restored {restored}")
+        elif FLAGS.init_checkpoint:
+            self._load_init_checkpoint(needs_all=True)
+        else:
+            raise InputError(f"--output_dir={FLAGS.output_dir} holds no checkpoint, and there is no --init_checkpoint")
 
     def _restore_chosen(self):
         """Restores the checkpoint that --eval_checkpoint names; returns its path, None if there is none."""
@@ -239,13 +262,3 @@ class TrainingCommand:
                 f"the checkpoint beside {path} was trained with that tokenizer, which is not the one of "
                 f"{self._tokenizer.vocabulary.source}; use the vocab.txt and tokenizer.json beside the checkpoint"
             )
-
-
-@contextlib.contextmanager
-def _naming_output_dir():
-    """Turns the error of a folder that can't be written to into one sentence."""
-    try:
-        yield
-    except tf.errors.OpError as error:
-        reason = error.message.strip().splitlines()[0]
-        raise InputError(f"can't write to --output_dir={FLAGS.output_dir}: {reason}") from error

@@ -157,17 +157,38 @@ class Agreement:
     """
 
     def __init__(self, strategy: tf.distribute.Strategy):
-        self._is_alone = not has_several_workers(strategy)
+        self._is_alone, self._is_chief = not has_several_workers(strategy), is_chief(strategy)
 
         @tf.function
-        def count(vote):
-            return strategy.reduce("SUM", strategy.run(tf.identity, args=(vote,)), axis=None)
+        def add(value):
+            return strategy.reduce("SUM", strategy.run(tf.identity, args=(value,)), axis=None)
 
-        self._count = count
+        self._add = add
 
     def any(self, is_true: bool) -> bool:
         """Returns whether something is true in any of the processes."""
-        return is_true if self._is_alone else float(self._count(tf.constant(float(is_true)))) > 0
+        return is_true if self._is_alone else int(self._add(tf.constant(int(is_true), tf.int64))) > 0
+
+    def of_chief(self, value: int) -> int:
+        """Returns the value that the chief has, less than 2**63."""
+        if self._is_alone:
+            return value
+        return int(self._add(tf.constant(value if self._is_chief else 0, tf.int64)))
+
+    def run(self, action: collections.abc.Callable[[], _Result]) -> _Result:
+        """Returns what a function returns that all of them call; where it fails in one, all end.
+
+        Raises:
+            InputError: It raised one, here or elsewhere.
+        """
+        result, error = None, None
+        try:
+            result = action()
+        except InputError as failure:
+            error = failure
+        if self.any(error is not None):
+            raise error or InputError("another worker can't go on; see what it says")
+        return result
 
 
 def per_replica_batch_size(

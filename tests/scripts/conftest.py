@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -191,7 +192,13 @@ class Process:
 
     def start(self) -> subprocess.Popen:
         return subprocess.Popen(
-            self.arguments, env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            self.arguments,
+            env=self.environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            # As a terminal would; a job that runs in the background ignores Ctrl-C, and so would what it starts.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def finish(self) -> str:
@@ -217,9 +224,9 @@ def make_process():
 
 @pytest.fixture
 def stop(make_process):
-    """Starts a script, sends it SIGTERM once it prints a line, and returns what it printed, in 20 s at most."""
+    """Starts a script, sends it a signal once it prints a line, and returns what it printed, in 20 s at most."""
 
-    def run(script, line, **flag_values):
+    def run(script, line, number=signal.SIGTERM, **flag_values):
         with make_process(script, **flag_values).start() as process:
             printed = []
             for printed_line in process.stdout:
@@ -227,7 +234,7 @@ def stop(make_process):
                 if printed_line.startswith(line):
                     break
             time.sleep(0.3)  # until what comes after the line is under way
-            process.terminate()
+            process.send_signal(number)
             rest, _ = process.communicate(timeout=20)
         assert process.returncode == 0, "".join(printed) + rest
         return "".join(printed) + rest

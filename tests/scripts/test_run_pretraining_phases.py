@@ -68,6 +68,10 @@ def test_second_phase_is_longer_and_can_be_resumed(pretrain_in_phases, run_scrip
     for flag_values in ({}, {"input_file": longer_shards / "train.tfrecord"}):
         assert run_script("run_pretraining.py", output_dir=whole, do_train=False, do_eval=True, **flag_values).code == 0
         assert read_results(whole) == pytest.approx(read_results(resumed))
+    result = run_script(
+        "run_pretraining.py", output_dir=whole, do_train=False, do_eval=True, held_out_file=longer_shards / "x"
+    )
+    assert result.errors.startswith("error: --held_out_file: the run is evaluated on the data of its last steps; ")
 
 
 def test_second_phase_takes_a_tenth_of_the_steps_by_default(pretrain_in_phases, without_training):
