@@ -212,7 +212,7 @@ class TrainingCommand:
             raise InputError(f"--eval_checkpoint: no checkpoint at {chosen}")
 
     def _restore_together(self):
-        self._agreement.any(False)  # until the first worker has written what the others are to find
+        self._agreement.run(lambda: None)  # until the first worker has written what the others are to find
         self._agreement.run(self._restore_or_load)
         check_same_step(FLAGS.output_dir, self._agreement, int(self._step.numpy()))
 

@@ -11,6 +11,7 @@ from albert_tf.files import read_json, write_json
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.vocabulary import Vocabulary
+from albert_tf.training.checkpoint_files import find_checkpoints
 from albert_tf.training.identity import is_same_checkpoint
 
 CONFIG_FILE = "albert_config.json"
@@ -66,7 +67,7 @@ def check_output_dir(
         refuse_earlier_version(output_dir, earlier)
         check_same_settings(output_dir, earlier, _all_settings(settings, config, tokenizer))
         return
-    if tf.train.latest_checkpoint(output_dir) is not None:
+    if find_checkpoints(output_dir) or tf.train.latest_checkpoint(output_dir) is not None:
         raise InputError(f"--output_dir={output_dir} holds checkpoints of another run; choose another folder")
     is_same = {CONFIG_FILE: lambda path: AlbertConfig.from_json_file(path) == config}
     if tokenizer is not None:

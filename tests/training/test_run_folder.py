@@ -174,9 +174,10 @@ def test_model_to_be_used_is_that_of_the_run(tmp_path, config, tokenizer, expect
             check_model(str(tmp_path), settings, config, tokenizer)
 
 
-def test_checkpoints_of_unknown_origin_are_refused(tmp_path):
-    tf.train.Checkpoint(value=tf.Variable(1.0)).save(str(tmp_path / "model.ckpt"))
-    assert "checkpoints of another run" in assert_refused(tmp_path)
+@pytest.mark.parametrize("name", ["run", "run[1]"])
+def test_checkpoints_of_unknown_origin_are_refused(tmp_path, name):
+    tf.train.Checkpoint(value=tf.Variable(1.0)).save(str(tmp_path / name / "model.ckpt"))
+    assert "checkpoints of another run" in assert_refused(tmp_path / name)
 
 
 def test_files_of_another_model_or_vocabulary_are_not_replaced(tmp_path):
