@@ -44,7 +44,7 @@ def start_workers(make_process):
 
 def finish(processes):
     """Returns what each of the processes prints from now on, once both have ended."""
-    printed = [process.communicate(timeout=200)[0] for process in processes]
+    printed = [process.communicate(timeout=600)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], printed
     return printed
 
@@ -67,7 +67,7 @@ def test_two_workers_train_like_replicas_and_survive_the_loss_of_one(start_worke
         if line.startswith("step 5/"):
             other.kill()
             break
-    printed, _ = chief.communicate(timeout=180)
+    printed, _ = chief.communicate(timeout=600)
     assert chief.returncode == 1, printed
     error = printed.splitlines()[-1]
     assert re.match(r"error: a TPU or another worker of this run is gone \(.*\); start all of them again with", error)
@@ -111,7 +111,7 @@ def test_workers_with_folders_of_their_own_are_refused(start_workers, flag_value
     flag_values.pop("output_dir")
     folders = [tmp_path / "first", tmp_path / "second"]
     processes = start_workers(output_dirs=folders, **flag_values)
-    printed = [process.communicate(timeout=300)[0] for process in processes]
+    printed = [process.communicate(timeout=600)[0] for process in processes]
     assert [process.returncode for process in processes] == [1, 1], printed
     assert printed[0] == "error: another worker can't go on; see what it says\n"
     assert printed[1] == (
