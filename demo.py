@@ -22,7 +22,7 @@ from albert_tf.files import read_json, write_json
 from albert_tf.pretraining_data.corpus import find_corpus_files
 from albert_tf.tasks.labelled_text import TASKS, find_file, read_examples
 from albert_tf.training.progress import METRICS_FILE, PLOT_FILE, format_seconds
-from albert_tf.training.run_folder import EVAL_RESULTS_FILE
+from albert_tf.training.results import EVAL_RESULTS_FILE
 
 FLAGS = flags.FLAGS
 

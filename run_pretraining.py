@@ -8,6 +8,8 @@ from albert_tf import command_line  # first: it keeps TensorFlow quiet at its st
 
 # isort: split
 import functools
+import hashlib
+import json
 import os
 
 import tensorflow as tf
@@ -16,15 +18,21 @@ from absl import flags
 from albert_tf import training_flags
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.files import read_json
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.operations import pretraining_operations
 from albert_tf.original_flags import define_original_flags
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, train_dataset
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE, manifest_identity
 from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES, find_shards
 from albert_tf.pretraining_data.tfrecords import describe_damage, naming_damaged_shards
+from albert_tf.run_flags import take_from_run
 from albert_tf.training.distribution import per_replica_batch_size
+from albert_tf.training.identity import absolute_path, shard_identity
 from albert_tf.training.pretraining import PretrainingTask
 from albert_tf.training.progress import StepSize
+from albert_tf.training.results import EVAL_RESULTS_FILE
+from albert_tf.training.run_folder import CONFIG_FILE, FOUND_AT
 from albert_tf.training.train_loop import Phase
 from albert_tf.training_command import TrainingCommand
 
@@ -62,6 +70,18 @@ training_flags.define_training_flags(
 )
 training_flags.define_distribution_flags()
 define_original_flags("init_from_group0", "masked_lm_budget", "start_warmup_step")
+
+
+# What a run's folder knows, beside the flags that all training shares; and where its data are.
+SETTINGS = (
+    "num_train_steps",
+    "num_warmup_steps",
+    "phase2_start_step",
+    "phase2_gradient_accumulation_steps",
+    "read_own_shards",
+)
+PLACES = ("input_file", "held_out_file", "phase2_input_file", "phase2_held_out_file")
+LENGTHS = ("max_seq_length", "max_predictions_per_seq")
 
 
 def find_data(config):
@@ -125,20 +145,26 @@ def make_eval_dataset(shards):
 
 
 def main():
-    command_line.require(
-        input_file=FLAGS.input_file, albert_config_file=FLAGS.albert_config_file, output_dir=FLAGS.output_dir
-    )
+    command_line.require(output_dir=FLAGS.output_dir)
     if not (FLAGS.do_train or FLAGS.do_eval):
         raise InputError("nothing to do: pass --do_train or --do_eval")
-    config = AlbertConfig.from_json_file(FLAGS.albert_config_file)
+    run = take_from_run("run_pretraining", [*training_flags.TRAINING_SETTINGS, *SETTINGS], [*PLACES, *LENGTHS])
+    config_file = FLAGS.albert_config_file or (run and run.find(CONFIG_FILE))
+    command_line.require(input_file=FLAGS.input_file, albert_config_file=config_file)
+    if FLAGS.phase2_input_file and FLAGS["held_out_file"].present and not FLAGS["input_file"].present:
+        raise InputError(
+            "--held_out_file: the run is evaluated on the data of its last steps; pass --phase2_held_out_file instead"
+        )
+    config = AlbertConfig.from_json_file(config_file)
     strategy = training_flags.strategy_from_flags()
     parts = [FLAGS.gradient_accumulation_steps]
     if FLAGS.phase2_input_file:
         parts.append(FLAGS.phase2_gradient_accumulation_steps or parts[0])
-    for count in parts:
+    for count in parts if FLAGS.do_train else []:
         per_replica_batch_size(strategy, FLAGS.train_batch_size, "train_batch_size", count)
     per_replica_batch_size(strategy, FLAGS.eval_batch_size, "eval_batch_size")
-    schedule = training_flags.make_schedule(FLAGS.num_train_steps, "num_warmup_steps", "num_train_steps")
+    if FLAGS.do_train:
+        schedule = training_flags.make_schedule(FLAGS.num_train_steps, "num_warmup_steps", "num_train_steps")
     data, end_steps = find_data(config)
     options = [shards.train_options for shards in data]
     attention = training_flags.choose_attention(
@@ -160,25 +186,31 @@ def main():
             config, remat=FLAGS.remat, attention=attention, dtype=training_flags.dtype_policy()
         )
     task = PretrainingTask(last.has_pairs)
-    command = TrainingCommand(strategy, task, model, config, last.tokenizer, "pre-training loss", FLAGS.max_eval_steps)
+    command = TrainingCommand(
+        strategy, task, model, config, last.tokenizer, "pre-training loss", run, FLAGS.max_eval_steps
+    )
+    held_out = held_out_identity(last) if last.held_out_paths else None
     with naming_damaged_shards([path for shards in data for path in [*shards.train_paths, *shards.held_out_paths]]):
         if FLAGS.do_train:
             phases = [make_phase(*each, config, do_eval) for each in zip(data, end_steps, parts)]
             counts = [shards.examples_per_shard and sum(shards.examples_per_shard) for shards in data]
-            if not command.train(schedule, phases, counts, settings(data, end_steps), do_eval):
+            results_data = {EVAL_RESULTS_FILE: held_out} if held_out else {}
+            if not command.train(schedule, phases, counts, settings(data, end_steps), results_data, do_eval):
                 return
         else:
             command.restore()
         if do_eval:
-            command.evaluate(make_eval_dataset(last))
+            command.evaluate(make_eval_dataset(last), held_out)
     entropy = last.manifest.get("splits", {}).get("held_out", {}).get("unigram_entropy")
     if do_eval and entropy is not None:
         command.tell(f"unigram entropy of the held-out text: {entropy:.4f} (a masked_lm_loss that needs no context)")
 
 
 def settings(data, end_steps):
-    """Returns what decides, besides the training flags, what a run computes."""
+    """Returns what decides, besides the training flags, what a run computes, and where it found its data."""
     return {
+        "command": "run_pretraining",
+        "num_train_steps": FLAGS.num_train_steps,
         "num_warmup_steps": FLAGS.num_warmup_steps,
         "max_seq_length": data[0].train_options.max_seq_length,
         "phase2_start_step": end_steps[0] if len(data) > 1 else None,
@@ -188,7 +220,43 @@ def settings(data, end_steps):
         "input_files": [
             sorted(os.path.basename(path) for path in [*shards.train_paths, *shards.damage]) for shards in data
         ],
+        "data": [train_identity(shards) for shards in data],
+        FOUND_AT: {
+            **{name: FLAGS[name].value and [absolute_path(path) for path in FLAGS[name].value] for name in PLACES},
+            **{name: FLAGS[name].value for name in LENGTHS},
+        },
     }
+
+
+def train_identity(shards):
+    """Returns what tells training data: the hash of their manifest, or else what tells each shard by name."""
+    if shards.manifest:
+        return manifest_identity(shards.manifest)
+    damaged = {os.path.basename(path): None for path in shards.damage}
+    return {**{os.path.basename(path): shard_identity(path) for path in shards.train_paths}, **damaged}
+
+
+@functools.cache
+def held_out_digests(folder):
+    """Returns the SHA-256 of each held-out shard, by name, that the manifest in a folder holds."""
+    path = os.path.join(folder, MANIFEST_FILE)
+    manifest = read_json(path, "the manifest") if tf.io.gfile.exists(path) else {}
+    split = manifest.get("splits", {}).get("held_out", {})
+    return dict(zip(split.get("files", []), split.get("sha256_per_shard", [])))
+
+
+def held_out_identity(shards):
+    """Returns "name" and "sha256" of what is evaluated on; taking fewer batches makes other data of it."""
+    parts = []
+    for path in shards.held_out_paths:
+        folder, name = os.path.split(path)
+        parts.append(held_out_digests(folder).get(name) or shard_identity(path))
+    options = shards.held_out_options
+    parts += [options.max_seq_length, options.max_predictions_per_seq]
+    if FLAGS.max_eval_steps is not None:
+        parts.append(FLAGS.max_eval_steps * FLAGS.eval_batch_size)
+    name = os.path.basename(shards.held_out_paths[0])
+    return {"name": name, "sha256": hashlib.sha256(json.dumps(parts).encode()).hexdigest()}
 
 
 if __name__ == "__main__":

@@ -16,9 +16,28 @@ from albert_tf.optimization.schedule import SCHEDULE_CHOICES
 from albert_tf.original_flags import define_original_flags
 from albert_tf.training.devices import describe_device, unused_device_warnings
 from albert_tf.training.distribution import is_chief, make_strategy
+from albert_tf.training.identity import checkpoint_identity
 from albert_tf.training.train_loop import TrainOptions
 
 FLAGS = flags.FLAGS
+
+# Flags below that decide what training computes.
+TRAINING_SETTINGS = (
+    "init_checkpoint",
+    "train_batch_size",
+    "gradient_accumulation_steps",
+    "optimizer",
+    "learning_rate",
+    "scale_learning_rate",
+    "poly_power",
+    "schedule",
+    "weight_decay",
+    "bias_correction",
+    "ema_decay",
+    "freeze",
+    "random_seed",
+    "use_bfloat16",
+)
 
 # The flags defined below belong to the script that asks for them, so that its --help shows them.
 flags.disclaim_key_flags()
@@ -247,8 +266,5 @@ def _without_frozen(variables):
 
 def training_settings() -> dict:
     """Returns the flags that decide what training computes, for `claim_output_dir`."""
-    names = (
-        "init_checkpoint train_batch_size gradient_accumulation_steps optimizer learning_rate scale_learning_rate "
-        "poly_power schedule weight_decay bias_correction ema_decay freeze random_seed use_bfloat16"
-    )
-    return {name: FLAGS[name].value for name in names.split()}
+    settings = {name: FLAGS[name].value for name in TRAINING_SETTINGS}
+    return {**settings, "init_checkpoint": checkpoint_identity(FLAGS.init_checkpoint)}

@@ -18,19 +18,29 @@ MAY_IMPORT = {
     "original_flags": {"errors"},
     "flag_parsing": {"errors"},
     "progress_line": set(),
+    "processes": set(),
+    "lease": {"errors", "processes"},
     "tokenization": BASE,
     "pretraining_data": BASE | {"tokenization", "progress_line"},
     "compilation": set(),
     "modeling": {"errors", "config", "compilation"},  # knows nothing of files, and nothing of text
     "optimization": {"errors", "config", "compilation"},
-    "training": BASE | {"tokenization", "modeling", "optimization", "progress_line"},
+    "training": BASE | {"lease", "tokenization", "modeling", "optimization", "progress_line"},
     "tasks": BASE | {"tokenization", "pretraining_data", "modeling", "training"},
     "interchange": BASE | {"tokenization", "modeling", "training"},
     "serving": BASE | {"tokenization", "modeling", "training", "tasks"},
     "tpu": BASE | {"modeling", "optimization", "training", "tasks"},
 }
+MAY_IMPORT["run_flags"] = {"errors", "training"}
 MAY_IMPORT["training_flags"] = {"config", "errors", "original_flags", "modeling", "optimization", "training"}
-MAY_IMPORT["training_command"] = BASE | {"tokenization", "modeling", "optimization", "training", "training_flags"}
+MAY_IMPORT["training_command"] = BASE | {
+    "tokenization",
+    "modeling",
+    "optimization",
+    "training",
+    "run_flags",
+    "training_flags",
+}
 MAY_IMPORT["command_line"] = set(MAY_IMPORT)
 SCRIPTS = {path.stem for path in ROOT.glob("*.py")}
 

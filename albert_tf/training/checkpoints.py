@@ -5,22 +5,26 @@ import os
 import re
 import sys
 
-import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.files import write_text
+from albert_tf.training.checkpoint_files import (
+    AVERAGES_PREFIX,
+    CHECKPOINT_NAME,
+    MODEL_PREFIX,
+    CheckpointReader,
+    DamagedCheckpointError,
+    best_source,
+    delete_checkpoint,
+    find_checkpoints,
+    first_line,
+    only_model,
+    remove,
+    resolve_checkpoint,
+    write_state_file,
+)
 
-CHECKPOINT_NAME = "model.ckpt"
-MODEL_PREFIX = "model/"
-AVERAGES_PREFIX = "averages/"
 BEST_FILE = "best_checkpoint.json"
-
-_VALUE_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
-_OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
-
-# What TensorFlow's reader raises, depending on where it meets the damage.
-_READING_ERRORS = (tf.errors.OpError, ValueError, IndexError, RuntimeError)
 
 
 class Checkpointer:
@@ -97,7 +101,7 @@ class Checkpointer:
             intact = self.latest
             kept = f"{intact} is intact" if intact else "none was written before"
             raise InputError(
-                f"can't save {failed}: {_first_line(error)}; {kept}; free some space or choose another --output_dir, "
+                f"can't save {failed}: {first_line(error)}; {kept}; free some space or choose another --output_dir, "
                 "and repeat the command to go on from there"
             ) from error
 
@@ -107,17 +111,17 @@ class Checkpointer:
             try:
                 tf.train.Checkpoint(**_nest(copies)).write(path)
             except (tf.errors.OpError, OSError):
-                _delete(path)  # half a checkpoint takes the space that the user has to free
+                delete_checkpoint(path)  # half a checkpoint takes the space that the user has to free
                 raise
         self._delete_older(path)
-        _write_index(self._output_dir)
+        write_state_file(self._output_dir, path)
 
     def _delete_older(self, newest):
         # Those of later steps are damaged, or the run would not stand here: none of them is worth a whole one.
         found = find_checkpoints(self._output_dir)
         for path in found[: found.index(newest) + 1][: -self._keep_checkpoint_max]:
             if path != self.best:
-                _delete(path)
+                delete_checkpoint(path)
 
     def restore_latest(self) -> str | None:
         """Restores the newest checkpoint that is whole, with a warning for each newer one that is not.
@@ -137,6 +141,8 @@ class Checkpointer:
                 damage = str(error)
                 print(f"warning: {damage}; going back to the one before it", file=sys.stderr)
             else:
+                if damage and self._is_chief:
+                    write_state_file(self._output_dir, path)  # or others would go on to take the damaged one
                 return path
         if found:
             raise InputError(
@@ -154,13 +160,13 @@ class Checkpointer:
             InputError: It holds another model, or lacks some of the state.
             DamagedCheckpointError: It can't be read to its end.
         """
-        reader = _open(path)
-        shapes = _shapes(reader)
+        reader = CheckpointReader(path)
+        shapes = reader.shapes
         own = {name: variable.shape.as_list() for name, variable in self._state.items()}
         sources = {name: name for name in own}
         if not any(name.startswith(AVERAGES_PREFIX) for name in own):
-            sources.update((name, _best_source(name.removeprefix(MODEL_PREFIX), shapes)) for name in _only_model(own))
-        if _only_model(shapes) != _only_model(own):
+            sources.update((name, best_source(name.removeprefix(MODEL_PREFIX), shapes)) for name in only_model(own))
+        if only_model(shapes) != only_model(own):
             raise InputError(
                 f"{path} is of another model; use the albert_config.json and the labels that it was made with"
             )
@@ -170,7 +176,7 @@ class Checkpointer:
                 f"{path} lacks {missing[0]} and so can't be gone on with by this command; give its folder to "
                 "--init_checkpoint of a run in another folder"
             )
-        values = _read(path, reader, sources.values())
+        values = reader.read(sources.values())
         for name, source in sources.items():
             self._state[name].assign(values[source])
         self._pending_path = path
@@ -183,11 +189,7 @@ class Checkpointer:
         for name in tf.io.gfile.listdir(self._output_dir):
             match = re.match(rf"({re.escape(CHECKPOINT_NAME)}-\d+)(_temp|\.data-|\.index\.)", name)
             if match and (match[1] not in whole or match[2] != ".data-"):
-                _remove(os.path.join(self._output_dir, name.rstrip("/")))
-
-
-class DamagedCheckpointError(InputError):
-    """A checkpoint can't be read to its end."""
+                remove(os.path.join(self._output_dir, name.rstrip("/")))
 
 
 def model_state(variables: dict[str, tf.Variable], global_step: tf.Variable) -> dict[str, tf.Variable]:
@@ -198,17 +200,6 @@ def model_state(variables: dict[str, tf.Variable], global_step: tf.Variable) -> 
         global_step: The number of steps done.
     """
     return {**{f"{MODEL_PREFIX}{name}": variable for name, variable in variables.items()}, "global_step": global_step}
-
-
-def find_checkpoints(folder: str) -> list[str]:
-    """Returns the paths, without extension, of the checkpoints in a folder, the oldest first."""
-    found = {}
-    if tf.io.gfile.isdir(folder):
-        for name in tf.io.gfile.listdir(folder):
-            match = re.fullmatch(rf"{re.escape(CHECKPOINT_NAME)}-(\d+)\.index", name)
-            if match:
-                found[int(match[1])] = os.path.join(folder, name.removesuffix(".index"))
-    return [found[step] for step in sorted(found)]
 
 
 def load_weights(init_checkpoint: str, variables: dict[str, tf.Variable]) -> tuple[list[str], list[str], list[str]]:
@@ -227,15 +218,13 @@ def load_weights(init_checkpoint: str, variables: dict[str, tf.Variable]) -> tup
     Raises:
         InputError: There is no such checkpoint, it can't be read, it has none of the variables, or a shape differs.
     """
-    path = init_checkpoint
-    if not tf.io.gfile.exists(f"{path}.index") and tf.io.gfile.isdir(path):
-        path = next(reversed(find_checkpoints(init_checkpoint)), None) or tf.train.latest_checkpoint(init_checkpoint)
-    if not path or not tf.io.gfile.exists(f"{path}.index"):
+    path = resolve_checkpoint(init_checkpoint)
+    if path is None:
         raise InputError(f"--init_checkpoint: no checkpoint at {init_checkpoint}")
-    reader = _open(path)
-    shapes = _shapes(reader)
-    in_checkpoint = {name.removeprefix(MODEL_PREFIX) for name in _only_model(shapes)}
-    names = {name: _best_source(name, shapes) for name in variables if name in in_checkpoint}
+    reader = CheckpointReader(path)
+    shapes = reader.shapes
+    in_checkpoint = {name.removeprefix(MODEL_PREFIX) for name in only_model(shapes)}
+    names = {name: best_source(name, shapes) for name in variables if name in in_checkpoint}
     for name, full_name in names.items():
         if shapes[full_name] != variables[name].shape.as_list():
             raise InputError(
@@ -247,85 +236,11 @@ def load_weights(init_checkpoint: str, variables: dict[str, tf.Variable]) -> tup
         raise InputError(
             f"--init_checkpoint: {path} has none of this model's variables, which means that albert_tf did not write it"
         )
-    values = _read(path, reader, names.values())
+    values = reader.read(names.values())
     for name, full_name in names.items():
         variables[name].assign(values[full_name])
     missing = [name for name in variables if name not in names]
     return list(names), missing, sorted(in_checkpoint - set(names))
-
-
-def find_beside_checkpoint(init_checkpoint: str | None, name: str) -> str | None:
-    """Returns the path of a file in the folder of a checkpoint, None if there is none."""
-    if not init_checkpoint:
-        return None
-    is_file = tf.io.gfile.exists(f"{init_checkpoint}.index") or not tf.io.gfile.isdir(init_checkpoint)
-    folder = os.path.dirname(init_checkpoint) if is_file else init_checkpoint
-    path = os.path.join(folder, name)
-    return path if tf.io.gfile.exists(path) else None
-
-
-def _open(path):
-    try:
-        # tf.train.load_checkpoint would take the path for a folder where a file system knows folders by prefix only.
-        return tf.compat.v1.train.NewCheckpointReader(path)
-    except _READING_ERRORS as error:
-        raise DamagedCheckpointError(f"{path} is damaged: {_first_line(error)}") from error
-
-
-def _read(path, reader, names) -> dict[str, np.ndarray]:
-    """Returns values by name; TensorFlow compares each with its checksum."""
-    try:
-        # The description of the objects comes last in the file, so that a file that was cut is noticed in any case.
-        if reader.has_tensor(_OBJECT_GRAPH):
-            reader.get_tensor(_OBJECT_GRAPH)
-        return {name: reader.get_tensor(f"{name}{_VALUE_SUFFIX}") for name in names}
-    except _READING_ERRORS as error:
-        raise DamagedCheckpointError(f"{path} is damaged: {_first_line(error)}") from error
-
-
-def _shapes(reader):
-    """Returns the shape of each variable in a checkpoint, by name."""
-    return {
-        key.removesuffix(_VALUE_SUFFIX): shape
-        for key, shape in reader.get_variable_to_shape_map().items()
-        if key.endswith(_VALUE_SUFFIX)
-    }
-
-
-def _best_source(name, shapes):
-    """Returns the name under which a checkpoint has the best values of a model's variable."""
-    averaged = f"{AVERAGES_PREFIX}{name}"
-    return averaged if averaged in shapes else f"{MODEL_PREFIX}{name}"
-
-
-def _only_model(by_name):
-    return {name: value for name, value in by_name.items() if name.startswith(MODEL_PREFIX)}
-
-
-def _first_line(error):
-    message = getattr(error, "message", None) or str(error) or type(error).__name__
-    return message.strip().splitlines()[0]
-
-
-def _write_index(folder):
-    """Writes the file that tf.train.latest_checkpoint(folder) reads, a protocol buffer as text."""
-    names = [os.path.basename(path) for path in find_checkpoints(folder)]
-    lines = [f'model_checkpoint_path: "{names[-1]}"', *(f'all_model_checkpoint_paths: "{name}"' for name in names)]
-    write_text(os.path.join(folder, "checkpoint"), "\n".join(lines) + "\n")
-
-
-def _delete(path):
-    """Deletes a checkpoint; the index first, so that no half of it is ever taken for a whole."""
-    for name in [f"{path}.index", *tf.io.gfile.glob(f"{path}.data-*"), *tf.io.gfile.glob(f"{path}_temp*")]:
-        if tf.io.gfile.exists(name):
-            _remove(name)
-
-
-def _remove(path):
-    if tf.io.gfile.isdir(path):
-        tf.io.gfile.rmtree(path)
-    else:
-        tf.io.gfile.remove(path)
 
 
 def _nest(named):

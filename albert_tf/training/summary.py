@@ -9,6 +9,8 @@ from albert_tf.training.train_step import TrainState
 def describe_run(state: TrainState, phases: list[Phase], num_examples: list[int | None]) -> str:
     """Returns a few lines: the size of the model, of its variables and of a batch, steps, and epochs over the data.
 
+    Of a run that is gone on with, it tells what is left.
+
     Args:
         state: What is trained.
         phases: What it is trained on.
@@ -26,17 +28,20 @@ def describe_run(state: TrainState, phases: list[Phase], num_examples: list[int 
         f"model: {parameters:,} parameters{frozen}; with the optimizer {num_bytes / 1e6:,.1f} MB on each replica",
         f"replicas: {replicas}",
     ]
-    begin = 0
+    last_step = phases[-1].end_step
+    if done >= last_step:
+        return "\n".join([*lines, f"already trained to step {done:,} of {last_step:,}; nothing to train"])
+    begin, going_on = done, f"going on from step {done:,}: " if done else ""
     for phase, examples in zip(phases, num_examples):
+        if phase.end_step <= begin:
+            continue
         batch, steps = phase.step_size.examples, phase.end_step - begin
         parts = phase.gradient_accumulation_steps
         micro = "" if parts == 1 else f" in {parts} parts of {batch // replicas // parts:,}"
         epochs = "" if not examples else f", {steps * batch / examples:,.2f} epochs over {examples:,} examples"
         lines.append(
-            f"steps {begin:,} to {phase.end_step:,}: batch {batch:,} = {replicas} x {batch // replicas:,}{micro}, "
-            f"sequences of {phase.step_size.tokens // batch:,} pieces{epochs}"
+            f"{going_on}steps {begin:,} to {phase.end_step:,}: batch {batch:,} = {replicas} x {batch // replicas:,}"
+            f"{micro}, sequences of {phase.step_size.tokens // batch:,} pieces{epochs}"
         )
-        begin = phase.end_step
-    if done:
-        lines.append(f"going on from step {done:,}")
+        begin, going_on = phase.end_step, ""
     return "\n".join(lines)

@@ -85,8 +85,9 @@ def train(
     checkpointer: Checkpointer,
     evaluator: Evaluator,
     progress: Progress,
+    check_lease: collections.abc.Callable[[], None] = lambda: None,
 ) -> TrainResult:
-    """Trains from where `state.global_step` stands to the end of the last phase, or until SIGTERM comes.
+    """Trains from where `state.global_step` stands to the end of the last phase, or until SIGTERM or Ctrl-C comes.
 
     Args:
         state: What is trained, restored already.
@@ -95,13 +96,15 @@ def train(
         checkpointer: Where to save.
         evaluator: Of the same model.
         progress: What is told after every loop.
+        check_lease: Called before anything is written; raises InputError if the folder is another run's by now.
 
     Raises:
-        InputError: A checkpoint can't be written, too many steps were skipped, or a device is gone.
+        InputError: The folder is another run's, a checkpoint can't be written, too many steps were skipped, or a device
+            is gone.
     """
     interrupts_loop = not distribution.has_several_workers(state.strategy)
     with StopRequest(interrupts_loop) as stop_request:
-        loop = _Loop(state, phases, options, checkpointer, evaluator, progress, stop_request)
+        loop = _Loop(state, phases, options, checkpointer, evaluator, progress, stop_request, check_lease)
         try:
             return loop.run()
         except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.ResourceExhaustedError) as error:
@@ -126,10 +129,10 @@ def _explain(error):
 
 
 class _Loop:
-    def __init__(self, state, phases, options, checkpointer, evaluator, progress, stop_request):
+    def __init__(self, state, phases, options, checkpointer, evaluator, progress, stop_request, check_lease):
         self._state, self._strategy, self._options = state, state.strategy, options
         self._checkpointer, self._evaluator, self._progress = checkpointer, evaluator, progress
-        self._stop_request = stop_request
+        self._stop_request, self._check_lease = stop_request, check_lease
         self._begins = [0, *(phase.end_step for phase in phases[:-1])]
         self._phases, self._last_step = phases, phases[-1].end_step
         self._skipped = SkippedSteps(state.optimizer, progress.output_dir, options.max_skipped_steps)
@@ -174,7 +177,7 @@ class _Loop:
         self._checkpointer.wait()
         self._progress.finish(step)
         saved = f"saved at step {step:,}" if step else "there is nothing to save yet"
-        self._progress.tell(f"stopped by SIGTERM; {saved}; repeat the command to go on")
+        self._progress.tell(f"stopped by {self._stop_request.cause}; {saved}; repeat the command to go on")
         return TrainResult(False)
 
     def _train_phase(self, begin, phase, iterator):
@@ -195,6 +198,7 @@ class _Loop:
             is_first = False
             train_steps(iterator, tf.constant(border - step))
             step = int(self._state.global_step.numpy())
+            self._check_lease()
             # Of several workers all must stop at the same step, so that they agree on it between two loops.
             is_to_stop = self._agreement.any(self._stop_request.is_made)
             new_skips = self._skipped.look()
@@ -276,6 +280,7 @@ class _Loop:
         dataset = self._phase_before(step)[1].make_eval_dataset()
         with self._state.optimizer.averaged_weights():
             results = self._evaluator.evaluate(dataset, lambda: may_stop and self._stop_request.is_made)
+        self._check_lease()
         if results is None:
             return False
         self._held_out = results

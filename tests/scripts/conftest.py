@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -90,7 +91,7 @@ def shards(build_shards) -> pathlib.Path:
 def checkpoint(tiny_config, sample_tokenizer, tmp_path_factory) -> pathlib.Path:
     """The folder of a pre-training run that has just begun, with config and tokenizer."""
     folder = tmp_path_factory.mktemp("checkpoint")
-    claim_output_dir(str(folder), {"learning_rate": 1.0}, tiny_config, sample_tokenizer)
+    claim_output_dir(str(folder), {"command": "run_pretraining", "learning_rate": 1.0}, tiny_config, sample_tokenizer)
     tf.keras.utils.set_random_seed(5)
     variables = named_variables(AlbertForPreTraining(tiny_config))
     checkpointer = Checkpointer(str(folder), model_state(variables, tf.Variable(3, dtype=tf.int64)))
@@ -191,7 +192,13 @@ class Process:
 
     def start(self) -> subprocess.Popen:
         return subprocess.Popen(
-            self.arguments, env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            self.arguments,
+            env=self.environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            # As a terminal would; a job that runs in the background ignores Ctrl-C, and so would what it starts.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def finish(self) -> str:
@@ -217,9 +224,9 @@ def make_process():
 
 @pytest.fixture
 def stop(make_process):
-    """Starts a script, sends it SIGTERM once it prints a line, and returns what it printed, in 20 s at most."""
+    """Starts a script, sends it a signal once it prints a line, and returns what it printed, in 20 s at most."""
 
-    def run(script, line, **flag_values):
+    def run(script, line, number=signal.SIGTERM, **flag_values):
         with make_process(script, **flag_values).start() as process:
             printed = []
             for printed_line in process.stdout:
@@ -227,9 +234,48 @@ def stop(make_process):
                 if printed_line.startswith(line):
                     break
             time.sleep(0.3)  # until what comes after the line is under way
-            process.terminate()
+            process.send_signal(number)
             rest, _ = process.communicate(timeout=20)
         assert process.returncode == 0, "".join(printed) + rest
         return "".join(printed) + rest
+
+    return run
+
+
+@pytest.fixture
+def reviews(tmp_path):
+    """A folder of train.tsv, dev.tsv and test.tsv with a few of the sample's reviews."""
+    header, *lines = (ROOT / "samples" / "reviews" / "train.tsv").read_text(encoding="utf-8").splitlines()
+    folder = tmp_path / "reviews"
+    folder.mkdir()
+    for name, part in (("train", lines[:12]), ("dev", lines[12:19]), ("test", lines[19:24])):
+        (folder / f"{name}.tsv").write_text("\n".join([header, *part]) + "\n")
+    return folder
+
+
+@pytest.fixture
+def classifier_flags(reviews, checkpoint, tmp_path):
+    """Flags of a run of three steps."""
+    return {
+        "task_name": "tsv",
+        "data_dir": reviews,
+        "init_checkpoint": checkpoint,
+        "output_dir": tmp_path / "run",
+        "max_seq_length": 32,
+        "train_step": 3,
+        "train_batch_size": 4,
+        "eval_batch_size": 4,
+        "predict_batch_size": 2,
+        "learning_rate": 0.01,
+    }
+
+
+@pytest.fixture
+def classify(run_script, classifier_flags):
+    """Runs the script; flags may be added, replaced or, with None, left out."""
+
+    def run(**changes):
+        given = {name: value for name, value in {**classifier_flags, **changes}.items() if value is not None}
+        return run_script("run_classifier.py", **given)
 
     return run

@@ -1,5 +1,6 @@
 """Looking into the folders that runs of the training scripts leave behind."""
 
+import csv
 import json
 import pathlib
 
@@ -41,3 +42,8 @@ def assert_same_run(folder: pathlib.Path, other: pathlib.Path, num_train_steps: 
     """Checks that two runs ended with the same variables and measured the same on the way, bit for bit."""
     assert_same_variables(folder / f"model.ckpt-{num_train_steps}", other / f"model.ckpt-{num_train_steps}")
     assert metrics_without_rates(folder) == metrics_without_rates(other)
+
+
+def read_rows(path: pathlib.Path) -> list[dict[str, str]]:
+    """Returns the lines of a tab-separated file as dictionaries."""
+    return list(csv.DictReader(path.read_text().splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))

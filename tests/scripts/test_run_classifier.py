@@ -1,64 +1,16 @@
 """run_classifier.py from flags to scores and predictions."""
 
-import csv
-import pathlib
 import re
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from runs import read_results
+from runs import read_results, read_rows
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.modeling.layers import named_variables
 from albert_tf.tasks.labelled_text import LabelledText, encode_examples
-
-REVIEWS = pathlib.Path(__file__).resolve().parent.parent.parent / "samples" / "reviews" / "train.tsv"
-
-
-@pytest.fixture
-def reviews(tmp_path):
-    """A folder of train.tsv, dev.tsv and test.tsv with a few of the sample's reviews."""
-    header, *lines = REVIEWS.read_text(encoding="utf-8").splitlines()
-    folder = tmp_path / "reviews"
-    folder.mkdir()
-    for name, part in (("train", lines[:12]), ("dev", lines[12:19]), ("test", lines[19:24])):
-        (folder / f"{name}.tsv").write_text("\n".join([header, *part]) + "\n")
-    return folder
-
-
-def read_rows(path):
-    """Returns the lines of a tab-separated file as dictionaries."""
-    return list(csv.DictReader(path.read_text().splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
-
-
-@pytest.fixture
-def flag_values(reviews, checkpoint, tmp_path):
-    """Flags of a run of three steps."""
-    return {
-        "task_name": "tsv",
-        "data_dir": reviews,
-        "init_checkpoint": checkpoint,
-        "output_dir": tmp_path / "run",
-        "max_seq_length": 32,
-        "train_step": 3,
-        "train_batch_size": 4,
-        "eval_batch_size": 4,
-        "predict_batch_size": 2,
-        "learning_rate": 0.01,
-    }
-
-
-@pytest.fixture
-def classify(run_script, flag_values):
-    """Runs the script; flags may be added, replaced or, with None, left out."""
-
-    def run(**changes):
-        given = {name: value for name, value in {**flag_values, **changes}.items() if value is not None}
-        return run_script("run_classifier.py", **given)
-
-    return run
 
 
 def probabilities_of(folder, texts, tokenizer, num_labels):
@@ -181,9 +133,13 @@ def test_vocabulary_and_config_may_be_named(
     )
     assert result.code == 0 and "\ntraining from random weights\n" in result.output
     assert result.output.startswith("device: ")
-    assert {"vocab.txt", "tokenizer.json", "albert_config.json", "run_settings.json"} == contents(
-        tmp_path / "run"
-    ).keys()
+    assert {
+        "vocab.txt",
+        "tokenizer.json",
+        "albert_config.json",
+        "run_settings.json",
+        "data_of_results.json",
+    } == contents(tmp_path / "run").keys()
 
 
 @pytest.mark.parametrize(
@@ -234,10 +190,7 @@ def test_mistake_in_a_later_file_is_found_before_training(classify, reviews, ass
 @pytest.mark.parametrize("flag", ["do_train", "do_eval", "do_predict"])
 def test_folder_of_another_run_is_refused(classify, checkpoint, assert_refused, flag):
     message = assert_refused(lambda: classify(output_dir=checkpoint, **{flag: True}), checkpoint)
-    if flag == "do_train":
-        assert message.startswith(f"--output_dir={checkpoint} holds another run: its ")
-    else:
-        assert message.startswith(f"{checkpoint}/model.ckpt-3 is of another model")
+    assert message == (f"--output_dir={checkpoint} holds another run, of run_pretraining.py; choose another folder")
 
 
 def test_checkpoint_of_another_vocabulary_is_refused(classify, assert_refused, sample_tokenizer, tmp_path):
@@ -259,13 +212,13 @@ def test_help_explains_every_flag(run_script):
 
 @pytest.mark.slow
 def test_two_replicas_end_with_the_same_results(
-    make_process, classify, flag_values, write_config, tiny_config, tmp_path
+    make_process, classify, classifier_flags, write_config, tiny_config, tmp_path
 ):
     """In a process of its own, where the script itself must make the replicas."""
     config = write_config(tiny_config.replace(classifier_dropout_prob=0.0))
     everything = {"albert_config_file": config, "do_train": True, "do_eval": True, "do_predict": True}
-    flag_values = {**flag_values, **everything, "output_dir": tmp_path / "two", "num_cpu_replicas": 2}
-    make_process("run_classifier.py", **flag_values).finish()
+    classifier_flags = {**classifier_flags, **everything, "output_dir": tmp_path / "two", "num_cpu_replicas": 2}
+    make_process("run_classifier.py", **classifier_flags).finish()
     assert classify(**everything).code == 0
     assert read_results(tmp_path / "two") == pytest.approx(read_results(tmp_path / "run"), rel=1e-4)
     first, second = (read_rows(tmp_path / run / "predictions.tsv") for run in ("two", "run"))
@@ -273,11 +226,11 @@ def test_two_replicas_end_with_the_same_results(
 
 
 @pytest.mark.slow
-def test_sigterm_stops_training_with_a_checkpoint(stop, flag_values, tmp_path):
+def test_sigterm_stops_training_with_a_checkpoint(stop, classifier_flags, tmp_path):
     """And without the evaluation and the predictions of a model that is not finished."""
-    flag_values.update(train_step=100_000, iterations_per_loop=1000, do_train=True, do_eval=True, do_predict=True)
-    flag_values.update(save_checkpoints_steps=100_000)
-    printed = stop("run_classifier.py", "step 1,000/", **flag_values)
+    classifier_flags.update(train_step=100_000, iterations_per_loop=1000, do_train=True, do_eval=True, do_predict=True)
+    classifier_flags.update(save_checkpoints_steps=100_000)
+    printed = stop("run_classifier.py", "step 1,000/", **classifier_flags)
     step = int(re.search(r"^stopped by SIGTERM; saved at step ([\d,]+); ", printed, re.MULTILINE)[1].replace(",", ""))
     assert [path.stem for path in (tmp_path / "run").glob("*.index")] == [f"model.ckpt-{step}"]
     assert not {"eval_results.json", "predictions.tsv"} & {path.name for path in (tmp_path / "run").iterdir()}

@@ -37,7 +37,7 @@ def pretrain_in_phases(pretrain, longer_shards):
 
 
 @pytest.mark.slow
-def test_second_phase_is_longer_and_can_be_resumed(pretrain_in_phases, pretrain, longer_shards, tmp_path):
+def test_second_phase_is_longer_and_can_be_resumed(pretrain_in_phases, run_script, longer_shards, tmp_path):
     whole, resumed = tmp_path / "whole", tmp_path / "resumed"
     result = pretrain_in_phases(output_dir=whole)
     assert (result.code, result.errors) == (0, "")
@@ -57,14 +57,21 @@ def test_second_phase_is_longer_and_can_be_resumed(pretrain_in_phases, pretrain,
     (resumed / "metrics.jsonl").write_text("".join(lines[:-1]) + lines[-1][:20])
     result = pretrain_in_phases(output_dir=resumed)
     assert result.code == 0
-    assert f"restored {resumed}/model.ckpt-6\n" in result.output and "going on from step 6\n" in result.output
+    assert (
+        f"restored {resumed}/model.ckpt-6\n" in result.output
+        and "going on from step 6: steps 6 to 8: " in result.output
+    )
     assert_same_run(resumed, whole, 8)
     assert read_results(resumed) == read_results(whole)
 
     # The evaluation in the end is that of the second phase's held-out documents.
-    held_out = {"input_file": longer_shards / "train.tfrecord", "do_train": False, "output_dir": whole}
-    assert pretrain(**held_out).code == 0
-    assert read_results(whole) == pytest.approx(read_results(resumed))
+    for flag_values in ({}, {"input_file": longer_shards / "train.tfrecord"}):
+        assert run_script("run_pretraining.py", output_dir=whole, do_train=False, do_eval=True, **flag_values).code == 0
+        assert read_results(whole) == pytest.approx(read_results(resumed))
+    result = run_script(
+        "run_pretraining.py", output_dir=whole, do_train=False, do_eval=True, held_out_file=longer_shards / "x"
+    )
+    assert result.errors.startswith("error: --held_out_file: the run is evaluated on the data of its last steps; ")
 
 
 def test_second_phase_takes_a_tenth_of_the_steps_by_default(pretrain_in_phases, without_training):

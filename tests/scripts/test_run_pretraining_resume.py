@@ -58,10 +58,11 @@ def test_killed_run_ends_with_the_same_bits(make_process, flag_values, tiny_conf
 
 
 @pytest.mark.slow
-def test_sigterm_stops_in_the_middle_of_a_loop(stop, pretrain, flag_values, tmp_path):
+@pytest.mark.parametrize(("number", "cause"), [(signal.SIGTERM, "SIGTERM"), (signal.SIGINT, "Ctrl-C")])
+def test_signal_stops_in_the_middle_of_a_loop(stop, pretrain, flag_values, tmp_path, number, cause):
     flag_values.update(num_train_steps=2000, save_checkpoints_steps=10000, iterations_per_loop=1000, do_eval=False)
-    printed = stop("run_pretraining.py", "step 1,000/", **flag_values)
-    step = int(re.search(r"^stopped by SIGTERM; saved at step ([\d,]+); ", printed, re.MULTILINE)[1].replace(",", ""))
+    printed = stop("run_pretraining.py", "step 1,000/", number, **flag_values)
+    step = int(re.search(rf"^stopped by {cause}; saved at step ([\d,]+); ", printed, re.MULTILINE)[1].replace(",", ""))
     assert 1000 < step < 2000, "it stopped between two loops"
     assert [path.name for path in (tmp_path / "run").glob("*.index")] == [f"model.ckpt-{step}.index"]
 

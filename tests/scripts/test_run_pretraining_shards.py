@@ -43,16 +43,22 @@ def count_records(path):
 
 
 def test_run_that_comes_upon_a_damaged_shard_can_go_on_without_it(pretrain, data, tmp_path):
-    assert pretrain().code == 0
+    assert pretrain(num_train_steps=4, save_checkpoints_steps=2).code == 0
+    for path in (tmp_path / "run").glob("model.ckpt-4.*"):
+        path.unlink()
     number = count_records(data / "train-b.tfrecord")
     content = (data / "train-b.tfrecord").read_bytes()
-    (data / "train-b.tfrecord").write_bytes(content[:-1])
+    (data / "train-b.tfrecord").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
 
     stopped = pretrain(num_train_steps=4)
     assert stopped.code == 1
     named = f"{data}/train-b.tfrecord (record {number} can't be read)"
     assert stopped.errors.startswith(f"error: damaged: {named}; ")
     assert stopped.errors.count("\n") == 1
+
+    (data / "train-b.tfrecord").write_bytes(content[:-1])
+    shorter = pretrain(num_train_steps=4)
+    assert "the content of its training data is not what it was (train-b.tfrecord); put" in shorter.errors
 
     resumed = pretrain(num_train_steps=4, on_damaged_shard="skip")
     assert (resumed.code, resumed.errors) == (0, "")

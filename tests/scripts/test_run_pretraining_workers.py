@@ -25,10 +25,12 @@ def start_workers(make_process):
     """Starts the script in two processes that know of each other through TF_CONFIG; kills what is left of them."""
     started = []
 
-    def start(**flag_values):
+    def start(output_dirs=None, **flag_values):
         addresses = free_addresses(2)
         processes = []
         for index in range(2):
+            if output_dirs:
+                flag_values["output_dir"] = output_dirs[index]
             config = json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}})
             processes.append(make_process("run_pretraining.py", {"TF_CONFIG": config}, **flag_values).start())
         started.extend(processes)
@@ -42,7 +44,7 @@ def start_workers(make_process):
 
 def finish(processes):
     """Returns what each of the processes prints from now on, once both have ended."""
-    printed = [process.communicate(timeout=200)[0] for process in processes]
+    printed = [process.communicate(timeout=600)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], printed
     return printed
 
@@ -65,7 +67,7 @@ def test_two_workers_train_like_replicas_and_survive_the_loss_of_one(start_worke
         if line.startswith("step 5/"):
             other.kill()
             break
-    printed, _ = chief.communicate(timeout=180)
+    printed, _ = chief.communicate(timeout=600)
     assert chief.returncode == 1, printed
     error = printed.splitlines()[-1]
     assert re.match(r"error: a TPU or another worker of this run is gone \(.*\); start all of them again with", error)
@@ -96,3 +98,24 @@ def test_two_workers_may_read_shards_of_their_own(start_workers, flag_values, sh
     printed, _ = finish(start_workers(**flag_values, read_own_shards=True))
     assert re.search("^step 4/4 loss ", printed, re.MULTILINE)
     assert (tmp_path / "run" / "model.ckpt-4.index").exists()
+
+
+def test_workers_wait_for_the_last_checkpoint_and_restore_the_same(start_workers, flag_values):
+    """What is evaluated in the end is read from the folder, which only the first worker writes to."""
+    printed = finish(start_workers(**flag_values, ema_decay=0.5, eval_checkpoint="best"))
+    assert re.search(r"^restored .*/model\.ckpt-[24]$", printed[0], re.MULTILINE)
+    assert printed[1] == ""
+
+
+def test_workers_with_folders_of_their_own_are_refused(start_workers, flag_values, tmp_path):
+    flag_values.pop("output_dir")
+    folders = [tmp_path / "first", tmp_path / "second"]
+    processes = start_workers(output_dirs=folders, **flag_values)
+    printed = [process.communicate(timeout=600)[0] for process in processes]
+    assert [process.returncode for process in processes] == [1, 1], printed
+    assert printed[0] == "error: another worker can't go on; see what it says\n"
+    assert printed[1] == (
+        f"error: --output_dir={folders[1]} is not the folder that the first worker writes to; give one that all "
+        "workers can read, such as gs://...\n"
+    )
+    assert not any(folder.exists() for folder in folders)

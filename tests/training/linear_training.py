@@ -64,7 +64,7 @@ class StopAt:
 
     def __init__(self, global_step: tf.Variable, step: int):
         self._global_step, self._step = global_step, step
-        self.variable = self
+        self.variable, self.cause = self, "SIGTERM"
 
     def __call__(self, interrupts_loop):
         """Takes the place of the constructor."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from linear_training import start_linear
 
 from albert_tf.errors import InputError
-from albert_tf.training.checkpoints import DamagedCheckpointError, find_checkpoints
+from albert_tf.training.checkpoint_files import DamagedCheckpointError, find_checkpoints
 
 DATA, INDEX = "model.ckpt-8.data-00000-of-00001", "model.ckpt-8.index"
 
@@ -155,3 +155,38 @@ def test_leftovers_are_removed_and_whole_checkpoints_are_not(folder):
     run.checkpointer(folder).remove_leftovers()
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == {**whole, **others}
     run.checkpointer(folder / "missing").remove_leftovers()
+
+
+def test_damaged_checkpoint_is_no_longer_named_as_the_newest(folder):
+    """Other programs find checkpoints by the file that TensorFlow keeps."""
+    (folder / DATA).write_bytes(b"")
+    assert restored_step(folder) == 4
+    assert tf.train.latest_checkpoint(str(folder)) == f"{folder}/model.ckpt-4"
+
+
+def test_worker_that_does_not_write_leaves_the_file_as_it_is(folder):
+    before = (folder / "checkpoint").read_bytes()
+    (folder / DATA).write_bytes(b"")
+    start_linear(ema_decay=0.9).checkpointer(folder, is_chief=False).restore_latest()
+    assert (folder / "checkpoint").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["run[1]", "run*", "what?", r"back\slash", "두 칸 run"])
+def test_folder_may_have_any_name(tmp_path, name):
+    """TensorFlow's reader takes some characters for a pattern."""
+    folder = tmp_path / name
+    save(folder, 4, 8, keep_checkpoint_max=1)
+    assert find_checkpoints(str(folder)) == [f"{folder}/model.ckpt-8"]
+    assert {path.name for path in folder.iterdir()} == {DATA, INDEX, "checkpoint"}
+    assert restored_step(folder) == 8
+
+
+def test_folder_of_another_file_system_may_have_any_name(tmp_path):
+    folder = f"ram://{tmp_path.name}/run[1]"
+    save(folder, 4)
+    assert restored_step(folder) == 4
+
+
+def test_folder_may_be_a_link(folder, tmp_path):
+    (tmp_path / "link").symlink_to(folder)
+    assert restored_step(tmp_path / "link") == 8

@@ -1,16 +1,19 @@
-"""SIGTERM: the loop stops at the next step, the run is saved, and the process is as it was before."""
+"""SIGTERM and Ctrl-C: the loop stops at the next step, the run is saved, and the process is as it was before."""
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from linear_training import make_linear_examples, start_linear
 
-from albert_tf.training.checkpoints import find_checkpoints
+from albert_tf.training.checkpoint_files import find_checkpoints
 from albert_tf.training.distribution import distribute_batches
 from albert_tf.training.preemption import StopRequest
 from albert_tf.training.train_loop import TrainOptions
@@ -22,14 +25,14 @@ NEVER_REACHED = 100_000  # takes minutes
 
 @pytest.fixture
 def terminate_when():
-    """Returns a function that has SIGTERM sent to this process as soon as a condition holds."""
+    """Returns a function that has a signal sent to this process as soon as a condition holds."""
     threads = []
 
-    def send(condition):
+    def send(condition, number=signal.SIGTERM):
         def watch():
             while not condition():
                 time.sleep(0.01)
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
 
         threads.append(threading.Thread(target=watch, daemon=True))
         threads[-1].start()
@@ -42,11 +45,19 @@ def terminate_when():
 def kept_handlers():
     pipe = signal.set_wakeup_fd(-1)
     signal.set_wakeup_fd(pipe)
-    return signal.getsignal(signal.SIGTERM), pipe
+    return signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT), pipe
 
 
 @pytest.fixture(autouse=True)
-def handlers_are_put_back():
+def interrupts_are_heeded():
+    """Also where the tests run in the background, whose jobs ignore them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True)
+def handlers_are_put_back(interrupts_are_heeded):
     """Checks that afterwards signals are handled as before."""
     before = kept_handlers()
     yield
@@ -79,15 +90,16 @@ def test_request_of_several_workers_does_not_cut_a_loop_short():
         assert not request.variable.numpy()
 
 
-def test_terminated_run_saves_and_can_be_gone_on_with(tmp_path, terminate_when):
+@pytest.mark.parametrize(("number", "cause"), [(signal.SIGTERM, "SIGTERM"), (signal.SIGINT, "Ctrl-C")])
+def test_stopped_run_saves_and_can_be_gone_on_with(tmp_path, terminate_when, number, cause):
     run = start_linear()
     options = TrainOptions(iterations_per_loop=NEVER_REACHED, save_checkpoints_steps=NEVER_REACHED)
-    terminate_when(lambda: run.global_step.numpy() > 10)
+    terminate_when(lambda: run.global_step.numpy() > 10, number)
     result = run.train(tmp_path, EXAMPLES, 4, NEVER_REACHED, options)
     step = int(run.global_step.numpy())
     assert not result.is_finished and 10 < step < NEVER_REACHED
     assert find_checkpoints(str(tmp_path)) == [f"{tmp_path}/model.ckpt-{step}"]
-    assert run.printed.endswith(f"stopped by SIGTERM; saved at step {step:,}; repeat the command to go on\n")
+    assert run.printed.endswith(f"stopped by {cause}; saved at step {step:,}; repeat the command to go on\n")
 
     resumed, options = start_linear(seed=1), TrainOptions(iterations_per_loop=2, save_checkpoints_steps=100)
     assert resumed.train(tmp_path, EXAMPLES, 4, step + 3, options).is_finished
@@ -146,3 +158,47 @@ def test_nothing_is_caught_outside_of_the_main_thread(tmp_path):
     thread.join()
     assert results[0].is_finished
     assert handlers == [signal.getsignal(signal.SIGTERM)]
+
+
+def test_second_interrupt_ends_the_process_at_once():
+    """Even in the middle of a call that never comes back to Python."""
+    program = """
+import os, signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from albert_tf.training.preemption import StopRequest
+
+def interrupt():
+    for _ in range(2):
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGINT)
+
+with StopRequest():
+    threading.Thread(target=interrupt, daemon=True).start()
+    lock = threading.Lock()
+    lock.acquire()
+    while True:
+        lock.acquire(timeout=1)  # is not cut short by a signal
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 130, result
+    assert "press it again to stop at once" in result.stdout
+    assert "stopped at once by Ctrl-C" in result.stderr and "Traceback" not in result.stderr
+
+
+def test_second_interrupt_leaves_the_process_of_a_notebook(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
+    with pytest.raises(KeyboardInterrupt), StopRequest() as request:
+        os.kill(os.getpid(), signal.SIGINT)
+        while not request.is_made:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(30)
+
+
+def test_ignored_interrupts_stay_ignored():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with StopRequest() as request:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
+        assert not request.is_made
+    signal.signal(signal.SIGINT, signal.default_int_handler)

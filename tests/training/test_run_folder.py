@@ -10,9 +10,18 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
-from albert_tf.training.run_folder import check_output_dir, claim_output_dir, write_eval_results
+from albert_tf.training.run_folder import check_model, check_output_dir, claim_output_dir, read_settings
 
-SETTINGS = {"learning_rate": 0.01, "train_batch_size": 8, "input_files": ["a.tfrecord"], "init_checkpoint": None}
+SETTINGS = {
+    "command": "run_pretraining",
+    "learning_rate": 0.01,
+    "train_batch_size": 8,
+    "num_train_steps": 300,
+    "input_files": [["a.tfrecord"]],
+    "data": ["0123"],
+    "init_checkpoint": {"path": "/there/model.ckpt-3", "index_sha256": "ab"},
+    "found_at": {"input_file": ["/data/*.tfrecord"]},
+}
 TOKENIZER = KoreanWordPieceTokenizer(Vocabulary([*SPECIAL_TOKENS, "나", "##는"]))
 OTHER_VOCABULARY = Vocabulary([*SPECIAL_TOKENS, "너", "##는"])
 
@@ -62,28 +71,113 @@ def test_same_run_claims_its_folder_again(tmp_path):
     assert contents(tmp_path) == before
 
 
+def changed(**changes):
+    return {"settings": {**SETTINGS, **changes}}
+
+
+def without(name):
+    return {"settings": {key: value for key, value in SETTINGS.items() if key != name}}
+
+
 @pytest.mark.parametrize(
-    ("name", "changes"),
+    ("expected", "changes"),
     [
-        ("learning_rate", {"settings": {**SETTINGS, "learning_rate": 0.02}}),
-        ("init_checkpoint", {"settings": {**SETTINGS, "init_checkpoint": "elsewhere"}}),
-        ("input_files", {"settings": {**SETTINGS, "input_files": [f"{number}.tfrecord" for number in range(99)]}}),
-        ("labels", {"settings": {**SETTINGS, "labels": ["0", "1"]}}),
-        ("train_batch_size", {"settings": {n: v for n, v in SETTINGS.items() if n != "train_batch_size"}}),
-        ("hidden_dropout_prob", {"config": CONFIG.replace(hidden_dropout_prob=0.1)}),
-        ("tokenizer", {"tokenizer": KoreanWordPieceTokenizer(OTHER_VOCABULARY)}),
-        ("tokenizer", {"tokenizer": KoreanWordPieceTokenizer(TOKENIZER.vocabulary, lower_case=False)}),
-        ("tokenizer", {"tokenizer": None}),
+        ("its --learning_rate is 0.01, and now 0.02; ", changed(learning_rate=0.02)),
+        ("its --labels is None, and now ['0', '1']; ", changed(labels=["0", "1"])),
+        ("its --train_batch_size is 8, and now None; ", without("train_batch_size")),
+        ("its --num_train_steps is 300, and now 500, but its learning rate was planned ", changed(num_train_steps=500)),
+        ("its --num_train_steps is 300, and now 200, but its learning rate was planned ", changed(num_train_steps=200)),
+        ("its command is run_pretraining, and now run_classifier; ", changed(command="run_classifier")),
+        (
+            "its input_files is [['a.tfrecord']], and now [['0.tfrecord', '1",
+            changed(input_files=[[f"{n}.tfrecord" for n in range(99)]]),
+        ),
+        ("the content of its training data is not what it was; put ", changed(data=["4567"])),
+        ("its hidden_dropout_prob is 0.0, and now 0.1; ", {"config": CONFIG.replace(hidden_dropout_prob=0.1)}),
+        ("its tokenizer is ", {"tokenizer": KoreanWordPieceTokenizer(OTHER_VOCABULARY)}),
+        ("its tokenizer is ", {"tokenizer": KoreanWordPieceTokenizer(TOKENIZER.vocabulary, lower_case=False)}),
+        ("its tokenizer is ", {"tokenizer": None}),
     ],
 )
-def test_folder_of_another_run_is_refused(tmp_path, name, changes):
+def test_folder_of_another_run_is_refused(tmp_path, expected, changes):
     claim_output_dir(str(tmp_path), SETTINGS, CONFIG, TOKENIZER)
-    assert f"its {name} is " in assert_refused(tmp_path, **changes)
+    assert f" holds another run: {expected}" in assert_refused(tmp_path, **changes)
 
 
-def test_checkpoints_of_unknown_origin_are_refused(tmp_path):
-    tf.train.Checkpoint(value=tf.Variable(1.0)).save(str(tmp_path / "model.ckpt"))
-    assert "checkpoints of another run" in assert_refused(tmp_path)
+@pytest.mark.parametrize(
+    ("path", "index_sha256"),
+    [("/there/model.ckpt-3", "ab"), ("/copied/model.ckpt-3", "ab"), ("/there/model.ckpt-3", None), ("/there", None)],
+    ids=["same", "copied", "gone", "folder gone"],
+)
+def test_same_checkpoint_may_lie_elsewhere_or_be_gone(tmp_path, path, index_sha256):
+    claim_output_dir(str(tmp_path), SETTINGS, CONFIG, TOKENIZER)
+    settings = {**SETTINGS, "init_checkpoint": {"path": path, "index_sha256": index_sha256}}
+    check_output_dir(str(tmp_path), settings, CONFIG, TOKENIZER)
+
+
+@pytest.mark.parametrize(
+    ("init_checkpoint", "expected"),
+    [
+        (None, "its --init_checkpoint is /there/model.ckpt-3, and now None; "),
+        ({"path": "/elsewhere", "index_sha256": None}, "its --init_checkpoint is /there/model.ckpt-3, and now /else"),
+        (
+            {"path": "/there/model.ckpt-9", "index_sha256": "cd"},
+            "it began with /there/model.ckpt-3, and --init_checkpoint is now /there/model.ckpt-9; name the former, ",
+        ),
+        (
+            {"path": "/there/model.ckpt-3", "index_sha256": "cd"},
+            "what it began with, /there/model.ckpt-3, has another content by now; ",
+        ),
+    ],
+)
+def test_another_checkpoint_is_refused(tmp_path, init_checkpoint, expected):
+    claim_output_dir(str(tmp_path), SETTINGS, CONFIG, TOKENIZER)
+    assert expected in assert_refused(tmp_path, {**SETTINGS, "init_checkpoint": init_checkpoint})
+
+
+def test_data_may_be_found_elsewhere(tmp_path):
+    claim_output_dir(str(tmp_path), SETTINGS, CONFIG, TOKENIZER)
+    check_output_dir(str(tmp_path), {**SETTINGS, "found_at": {"input_file": ["/copy"]}}, CONFIG, TOKENIZER)
+
+
+def test_shards_that_are_damaged_by_now_are_not_compared(tmp_path):
+    settings = {**SETTINGS, "data": [{"a.tfrecord": "1", "b.tfrecord": "2"}]}
+    claim_output_dir(str(tmp_path), settings, CONFIG, TOKENIZER)
+    check_output_dir(str(tmp_path), {**settings, "data": [{"a.tfrecord": "1", "b.tfrecord": None}]}, CONFIG, TOKENIZER)
+    other = {"a.tfrecord": "1", "b.tfrecord": "3"}
+    assert "data is not what it was (b.tfrecord); " in assert_refused(tmp_path, {**settings, "data": [other]})
+    assert "data is not what it was; " in assert_refused(tmp_path, {**settings, "data": [{"a.tfrecord": "1"}]})
+
+
+def test_run_of_an_earlier_version_is_refused(tmp_path):
+    """Its settings lack the data and the number of steps."""
+    (tmp_path / "run_settings.json").write_text(json.dumps({"learning_rate": 0.01}))
+    assert "a run of an earlier version" in assert_refused(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("config", "tokenizer", "expected"),
+    [
+        (CONFIG.replace(hidden_size=32), TOKENIZER, "its hidden_size is 16, and now 32"),
+        (CONFIG, KoreanWordPieceTokenizer(OTHER_VOCABULARY), "its tokenizer is "),
+        (CONFIG, TOKENIZER, None),
+        (CONFIG, None, None),
+    ],
+)
+def test_model_to_be_used_is_that_of_the_run(tmp_path, config, tokenizer, expected):
+    claim_output_dir(str(tmp_path), SETTINGS, CONFIG, TOKENIZER)
+    settings = read_settings(str(tmp_path))
+    if expected is None:
+        check_model(str(tmp_path), settings, config, tokenizer)
+    else:
+        with pytest.raises(InputError, match=expected):
+            check_model(str(tmp_path), settings, config, tokenizer)
+
+
+@pytest.mark.parametrize("name", ["run", "run[1]"])
+def test_checkpoints_of_unknown_origin_are_refused(tmp_path, name):
+    tf.train.Checkpoint(value=tf.Variable(1.0)).save(str(tmp_path / name / "model.ckpt"))
+    assert "checkpoints of another run" in assert_refused(tmp_path / name)
 
 
 def test_files_of_another_model_or_vocabulary_are_not_replaced(tmp_path):
@@ -102,8 +196,3 @@ def test_claim_that_broke_off_is_completed(tmp_path):
     (tmp_path / "run_settings.json").unlink()
     claim_output_dir(str(tmp_path), SETTINGS, CONFIG, TOKENIZER)
     assert contents(tmp_path) == before
-
-
-def test_eval_results_are_flat_json(tmp_path):
-    write_eval_results(str(tmp_path), {"global_step": 3, "loss": 0.25})
-    assert json.loads((tmp_path / "eval_results.json").read_text()) == {"global_step": 3, "loss": 0.25}

@@ -37,11 +37,23 @@ def test_each_phase_has_its_line():
     ]
 
 
-def test_resumed_run_says_where_it_goes_on():
+def test_resumed_run_tells_what_is_left():
     run = start_linear()
-    assert "going on" not in describe_run(run.state, [phase(2000)], [None])
-    run.global_step.assign(1234)
-    assert describe_run(run.state, [phase(2000)], [None]).splitlines()[-1] == "going on from step 1,234"
+    phases = [phase(1000), phase(2000, length=512)]
+    for step, expected in (
+        (
+            400,
+            [
+                "going on from step 400: steps 400 to 1,000: batch 64 = 1 x 64, sequences of 128 pieces, 6.00 epochs "
+                "over 6,400 examples",
+                "steps 1,000 to 2,000: batch 64 = 1 x 64, sequences of 512 pieces",
+            ],
+        ),
+        (1000, ["going on from step 1,000: steps 1,000 to 2,000: batch 64 = 1 x 64, sequences of 512 pieces"]),
+        (2000, ["already trained to step 2,000 of 2,000; nothing to train"]),
+    ):
+        run.global_step.assign(step)
+        assert describe_run(run.state, phases, [6400, None]).splitlines()[2:] == expected
 
 
 def test_frozen_variables_are_told():

@@ -1,0 +1,171 @@
+"""Checkpoints as files: finding, reading, deleting them, and the file that names the newest."""
+
+import os
+import re
+import tempfile
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.files import write_text
+
+CHECKPOINT_NAME = "model.ckpt"
+MODEL_PREFIX = "model/"
+AVERAGES_PREFIX = "averages/"
+
+_VALUE_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
+_OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+
+# What TensorFlow's reader raises, depending on where it meets the damage.
+_READING_ERRORS = (tf.errors.OpError, ValueError, IndexError, RuntimeError)
+
+_GLOB_CHARACTERS = set("*?[]\\")
+
+
+class DamagedCheckpointError(InputError):
+    """A checkpoint can't be read to its end."""
+
+
+class CheckpointReader:
+    """Reads a checkpoint.
+
+    Args:
+        path: Its path, without extension.
+
+    Attributes:
+        shapes: The shape of each variable, by name.
+
+    Raises:
+        DamagedCheckpointError: It can't be opened.
+    """
+
+    def __init__(self, path: str):
+        self._path = path
+        self._alias = _Alias(path)  # as long as the reader, which opens the data when they are asked for
+        try:
+            # tf.train.load_checkpoint takes the path for a folder where a file system knows folders by prefix only.
+            self._reader = tf.compat.v1.train.NewCheckpointReader(self._alias.path)
+        except _READING_ERRORS as error:
+            raise DamagedCheckpointError(f"{path} is damaged: {first_line(error)}") from error
+        self.shapes = {
+            key.removesuffix(_VALUE_SUFFIX): shape
+            for key, shape in self._reader.get_variable_to_shape_map().items()
+            if key.endswith(_VALUE_SUFFIX)
+        }
+
+    def read(self, names) -> dict[str, np.ndarray]:
+        """Returns values by name; TensorFlow compares each with its checksum.
+
+        Raises:
+            DamagedCheckpointError: Some of it can't be read.
+        """
+        try:
+            # The description of the objects comes last in the file, so that a file that was cut is noticed in any case.
+            if self._reader.has_tensor(_OBJECT_GRAPH):
+                self._reader.get_tensor(_OBJECT_GRAPH)
+            return {name: self._reader.get_tensor(f"{name}{_VALUE_SUFFIX}") for name in names}
+        except _READING_ERRORS as error:
+            raise DamagedCheckpointError(f"{self._path} is damaged: {first_line(error)}") from error
+
+
+class _Alias:
+    """A path to a checkpoint without the characters in which TensorFlow's reader sees a pattern."""
+
+    def __init__(self, path):
+        self.path = path
+        if not _GLOB_CHARACTERS & set(path):
+            return
+        self._folder = tempfile.TemporaryDirectory()  # deleted with this object
+        folder, name = os.path.split(path)
+        if "://" in path:
+            for file in [f"{name}.index", *_data_files(folder, name)]:
+                tf.io.gfile.copy(os.path.join(folder, file), os.path.join(self._folder.name, file))
+            self.path = os.path.join(self._folder.name, name)
+        else:
+            os.symlink(os.path.abspath(folder), os.path.join(self._folder.name, "link"))
+            self.path = os.path.join(self._folder.name, "link", name)
+
+
+def find_checkpoints(folder: str) -> list[str]:
+    """Returns the paths, without extension, of the checkpoints in a folder, the oldest first."""
+    found = {}
+    if tf.io.gfile.isdir(folder):
+        for name in tf.io.gfile.listdir(folder):
+            match = re.fullmatch(rf"{re.escape(CHECKPOINT_NAME)}-(\d+)\.index", name)
+            if match:
+                found[int(match[1])] = os.path.join(folder, name.removesuffix(".index"))
+    return [found[step] for step in sorted(found)]
+
+
+def resolve_checkpoint(path: str) -> str | None:
+    """Returns the checkpoint that a path names: itself, or the newest in a folder; None if there is none."""
+    if not tf.io.gfile.exists(f"{path}.index") and tf.io.gfile.isdir(path):
+        path = next(reversed(find_checkpoints(path)), None) or tf.train.latest_checkpoint(path)
+    return path if path and tf.io.gfile.exists(f"{path}.index") else None
+
+
+def checkpoint_folder(path: str) -> str:
+    """Returns the folder of the checkpoint that a path names, which may be the folder."""
+    is_folder = not tf.io.gfile.exists(f"{path}.index") and tf.io.gfile.isdir(path)
+    return path if is_folder else os.path.dirname(path)
+
+
+def find_beside_checkpoint(checkpoint: str | None, name: str) -> str | None:
+    """Returns the path of a file in the folder of a checkpoint, None if there is none."""
+    if not checkpoint:
+        return None
+    path = os.path.join(checkpoint_folder(checkpoint), name)
+    return path if tf.io.gfile.exists(path) else None
+
+
+def best_source(name: str, shapes: dict[str, list[int]]) -> str:
+    """Returns the name under which a checkpoint has the best values of a model's variable."""
+    averaged = f"{AVERAGES_PREFIX}{name}"
+    return averaged if averaged in shapes else f"{MODEL_PREFIX}{name}"
+
+
+def only_model(by_name: dict) -> dict:
+    """Returns what belongs to the model."""
+    return {name: value for name, value in by_name.items() if name.startswith(MODEL_PREFIX)}
+
+
+def write_state_file(folder: str, newest: str) -> None:
+    """Writes the file that tf.train.latest_checkpoint(folder) reads, a protocol buffer as text.
+
+    Args:
+        folder: Of the checkpoints.
+        newest: The newest that is whole; later ones are not named.
+    """
+    found = find_checkpoints(folder)
+    names = [os.path.basename(path) for path in found[: found.index(newest) + 1]]
+    lines = [f'model_checkpoint_path: "{names[-1]}"', *(f'all_model_checkpoint_paths: "{name}"' for name in names)]
+    write_text(os.path.join(folder, "checkpoint"), "\n".join(lines) + "\n")
+
+
+def delete_checkpoint(path: str) -> None:
+    """Deletes a checkpoint, whole or half; the index first, so that no half of it is ever taken for a whole."""
+    folder, name = os.path.split(path)
+    if tf.io.gfile.exists(f"{path}.index"):
+        tf.io.gfile.remove(f"{path}.index")
+    for file in tf.io.gfile.listdir(folder or "."):
+        if file.startswith((f"{name}.data-", f"{name}_temp")):
+            remove(os.path.join(folder, file.rstrip("/")))
+
+
+def remove(path: str) -> None:
+    """Deletes a file or a folder."""
+    if tf.io.gfile.isdir(path):
+        tf.io.gfile.rmtree(path)
+    else:
+        tf.io.gfile.remove(path)
+
+
+def first_line(error: Exception) -> str:
+    """Returns the first line of an error's message."""
+    message = getattr(error, "message", None) or str(error) or type(error).__name__
+    return message.strip().splitlines()[0]
+
+
+def _data_files(folder, name):
+    return [file for file in tf.io.gfile.listdir(folder) if file.startswith(f"{name}.data-")]

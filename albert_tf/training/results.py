@@ -1,0 +1,66 @@
+"""Which files results go to: those of the run's own data, or others beside them for other data."""
+
+import os
+import re
+
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.files import read_json, write_json
+
+EVAL_RESULTS_FILE = "eval_results.json"
+DATA_FILE = "data_of_results.json"
+
+
+def claim_results(output_dir: str, data: dict[str, dict[str, str]]) -> None:
+    """Records what data the files of results are of, but for those of which that is known already.
+
+    Args:
+        output_dir: The run's folder.
+        data: By the name of the file: "name" and "sha256" of its data.
+    """
+    known = _known_data(output_dir)
+    if data.keys() - known.keys():
+        write_json(os.path.join(output_dir, DATA_FILE), {**data, **known})
+
+
+def check_results_data(output_dir: str, file_name: str, data: dict[str, str]) -> None:
+    """Checks that data are those that a run is measured with while it trains.
+
+    Raises:
+        InputError: The run was measured with others.
+    """
+    known = _known_data(output_dir).get(file_name)
+    if known and known["sha256"] != data["sha256"]:
+        raise InputError(
+            f"--output_dir={output_dir} holds a run that is evaluated on {_describe(known)} while it trains, and "
+            f"now on {_describe(data)}; put the former back, or evaluate the latter without --do_train"
+        )
+
+
+def results_path(output_dir: str, file_name: str, data: dict[str, str]) -> tuple[str, bool]:
+    """Returns the path of the file for results, and whether it is the one for the run's own data.
+
+    Data that the run knows nothing of become its own where no such file is there yet.
+
+    Args:
+        output_dir: The run's folder.
+        file_name: Name of the file for the run's own data, such as "predictions.tsv".
+        data: "name" and "sha256" of the data.
+    """
+    path = os.path.join(output_dir, file_name)
+    known = _known_data(output_dir).get(file_name)
+    if known["sha256"] == data["sha256"] if known else not tf.io.gfile.exists(path):
+        return path, True
+    stem, extension = os.path.splitext(path)
+    name = re.sub(r"[^\w-]+", "_", os.path.splitext(data["name"])[0])
+    return f"{stem}-{name}-{data['sha256'][:8]}{extension}", False
+
+
+def _known_data(output_dir):
+    path = os.path.join(output_dir, DATA_FILE)
+    return read_json(path, "the data of the results") if tf.io.gfile.exists(path) else {}
+
+
+def _describe(data):
+    return f"{data['name']} with SHA-256 {data['sha256'][:8]}"

@@ -1,0 +1,247 @@
+"""run_classifier.py on a folder that holds a run: what it takes from there, what it refuses, and where results go."""
+
+import json
+import re
+import shutil
+
+import pytest
+from runs import assert_same_variables, read_results, read_rows
+
+pytestmark = pytest.mark.usefixtures("without_graph_optimizer")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder for the run that the first test trains for all of them."""
+    return tmp_path_factory.mktemp("trained") / "run"
+
+
+@pytest.fixture
+def finished(classify, trained, reviews, tmp_path):
+    """The folder of a run that was trained, evaluated and used."""
+    if not trained.exists():
+        assert classify(output_dir=trained, do_train=True, do_eval=True, do_predict=True).code == 0
+    run = shutil.copytree(trained, tmp_path / "run")
+    settings = json.loads((run / "run_settings.json").read_text())
+    settings["found_at"]["data_dir"] = str(reviews)
+    (run / "run_settings.json").write_text(json.dumps(settings))
+    return run
+
+
+@pytest.fixture
+def classify_only(run_script, finished):
+    """Runs the script on the finished folder with no flags but those that are given."""
+
+    def run(**flag_values):
+        return run_script("run_classifier.py", output_dir=finished, **flag_values)
+
+    return run
+
+
+def flip_labels(path):
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], *(f"{line[:-1]}{1 - int(line[-1])}" for line in lines[1:])]) + "\n")
+
+
+def metrics(folder):
+    return (folder / "metrics.jsonl").read_bytes()
+
+
+def test_finished_folder_needs_no_flags_but_its_own(classify_only, finished, contents):
+    before = contents(finished)
+    for name in ("eval_results.json", "predictions.tsv"):
+        (finished / name).unlink()
+    result = classify_only(do_eval=True, do_predict=True)
+    assert (result.code, result.errors) == (0, "")
+    after = contents(finished)
+    for name in ("eval_results.json", "predictions.tsv"):
+        assert f" to {finished}/{name}\n" in result.output
+        assert after[name] == before[name]
+
+
+def test_columns_and_labels_are_taken_from_the_run(run_script, classify, reviews, tmp_path):
+    for name in ("train", "dev", "test"):
+        (reviews / f"{name}.tsv").write_text(
+            "id\ta\tb\tgold\n1\t비가 온다\t날이 흐리다\tno\n2\t비가 온다\t맑다\tyes\n3\t맑다\t맑다\tmaybe\n"
+        )
+    flag_values = {"text_column": "a", "text_pair_column": "b", "label_column": "gold", "labels": "yes,no,maybe"}
+    assert classify(do_train=True, do_eval=True, do_predict=True, **flag_values).code == 0
+    before = (tmp_path / "run" / "predictions.tsv").read_bytes()
+    assert run_script("run_classifier.py", output_dir=tmp_path / "run", do_predict=True).code == 0
+    assert (tmp_path / "run" / "predictions.tsv").read_bytes() == before
+    assert list(read_rows(tmp_path / "run" / "predictions.tsv")[0])[-3:] == ["p(yes)", "p(no)", "p(maybe)"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "expected"),
+    [
+        ("labels", "1,0", "its --labels is ['0', '1'], and now ['1', '0']; "),
+        ("task_name", "nsmc", "its --task_name is tsv, and now nsmc; "),
+        ("text_pair_column", "label", "its --text_pair_column is None, and now label; "),
+        ("label_column", "id", "its --label_column is label, and now id; "),
+        ("max_seq_length", 16, "its --max_seq_length is 32, and now 16; "),
+        ("learning_rate", 0.02, "its --learning_rate is 0.01, and now 0.02; "),
+        ("train_step", 2, "its --train_step is 3, and now 2, but "),
+        ("train_step", 9, "its --train_step is 3, and now 9, but "),
+        ("warmup_step", 1, "its --warmup_step is 0, and now 1; "),
+        ("init_checkpoint", "nowhere", "its --init_checkpoint is /"),
+    ],
+)
+@pytest.mark.parametrize("do", ["do_train", "do_predict"])
+def test_flag_that_contradicts_the_run_is_refused(classify_only, finished, assert_refused, do, flag, value, expected):
+    message = assert_refused(lambda: classify_only(**{do: True, flag: value}), finished)
+    assert message.startswith(f"--output_dir={finished} holds another run: {expected}")
+    assert "choose another folder" in message
+
+
+def test_number_of_epochs_that_contradicts_the_run_is_refused(classify_only, finished, assert_refused):
+    message = assert_refused(lambda: classify_only(do_train=True, num_train_epochs=2), finished)
+    assert "its --train_step is 3, and now 6, but its learning rate was planned for the former" in message
+    assert classify_only(do_train=True, num_train_epochs=1).code == 0
+
+
+def test_changed_training_data_are_refused(classify, reviews, finished, assert_refused):
+    flip_labels(reviews / "train.tsv")
+    message = assert_refused(lambda: classify(do_train=True, do_eval=True), finished)
+    assert "the content of its training data is not what it was (train.tsv); " in message
+
+
+def test_finished_run_says_that_there_is_nothing_to_train(classify, finished, contents):
+    before = contents(finished)
+    result = classify(do_train=True, do_eval=True, do_predict=True)
+    assert (result.code, result.errors) == (0, "")
+    assert "\nalready trained to step 3 of 3; nothing to train\n" in result.output
+    assert "epochs" not in result.output
+    after = contents(finished)
+    assert {name: after[name] for name in before if "ckpt" in name} == {
+        name: before[name] for name in before if "ckpt" in name
+    }
+    assert after["predictions.tsv"] == before["predictions.tsv"]
+
+
+def test_run_is_gone_on_with_by_its_folder_alone(classify, run_script, tmp_path):
+    assert classify(do_train=True, save_checkpoints_steps=2).code == 0
+    whole = shutil.copytree(tmp_path / "run", tmp_path / "whole")
+    for path in (tmp_path / "run").glob("model.ckpt-3.*"):
+        path.unlink()
+    result = run_script("run_classifier.py", output_dir=tmp_path / "run", do_train=True)
+    assert (result.code, result.errors) == (0, "")
+    assert "\ngoing on from step 2: steps 2 to 3: batch 4 = 1 x 4, " in result.output
+    assert re.search(r", 0\.33 epochs over 12 examples\n", result.output)
+    assert_same_variables(tmp_path / "run" / "model.ckpt-3", whole / "model.ckpt-3")
+
+
+@pytest.mark.parametrize("spelling", ["checkpoint", "relative", "link", "copy", "gone"])
+def test_same_checkpoint_may_be_spelled_otherwise(
+    classify, run_script, checkpoint, tmp_path, without_training, monkeypatch, spelling
+):
+    source = shutil.copytree(checkpoint, tmp_path / "source")
+    assert classify(do_train=True, init_checkpoint=source).code == 0
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(source)
+    shutil.copytree(source, tmp_path / "copy")
+    if spelling == "gone":
+        shutil.rmtree(source)
+    named = {"checkpoint": source / "model.ckpt-3", "relative": "./source/", "gone": source}.get(spelling, spelling)
+    result = classify(do_train=True, init_checkpoint=named)
+    # Nothing was saved yet, so that a checkpoint that is gone is missed when it is loaded, and not as another one.
+    if spelling == "gone":
+        assert result.errors == f"error: --init_checkpoint: no checkpoint at {source}\n"
+    else:
+        assert (result.code, result.errors) == (0, "")
+
+
+def test_checkpoint_that_has_become_newer_is_refused(classify, checkpoint, finished, assert_refused, tmp_path):
+    source = shutil.copytree(checkpoint, tmp_path / "source")
+    assert classify(do_train=True, init_checkpoint=source, output_dir=tmp_path / "other").code == 0
+    for path in finished.glob("model.ckpt-3.*"):
+        shutil.copy(path, source / path.name.replace("-3.", "-5."))
+    again = {"do_train": True, "output_dir": tmp_path / "other"}
+    message = assert_refused(lambda: classify(init_checkpoint=source, **again), tmp_path / "other")
+    assert message.endswith(
+        f"it began with {source}/model.ckpt-3, and --init_checkpoint is now {source}/model.ckpt-5; name the former, "
+        "leave the flag out, or choose another folder"
+    )
+    assert classify(init_checkpoint=source / "model.ckpt-3", **again).code == 0
+    assert classify(init_checkpoint=None, **again).code == 0
+
+
+def test_model_with_a_random_head_is_not_used(classify, checkpoint, assert_refused, tmp_path):
+    for do in ("do_eval", "do_predict"):
+        message = assert_refused(lambda do=do: classify(**{do: True}), tmp_path / "run")
+        assert message == (
+            f"--output_dir={tmp_path}/run holds no run, and --init_checkpoint={checkpoint} lacks head/dense/kernel, "
+            "which can't be used untrained; check --output_dir, or pass --do_train"
+        )
+        assert not (tmp_path / "run").exists()
+
+
+def test_checkpoint_of_a_trained_classifier_can_be_used_from_elsewhere(run_script, reviews, finished, tmp_path):
+    result = run_script(
+        "run_classifier.py", output_dir=tmp_path / "used", init_checkpoint=finished, do_predict=True, do_eval=True
+    )
+    assert (result.code, result.errors) == (0, "")
+    assert read_rows(tmp_path / "used" / "predictions.tsv") == read_rows(finished / "predictions.tsv")
+
+
+def test_results_of_other_data_go_elsewhere(classify_only, reviews, finished, contents):
+    before = contents(finished)
+    flip_labels(reviews / "dev.tsv")
+    (reviews / "test.tsv").write_text("document\n재미있다\n")
+    result = classify_only(do_eval=True, do_predict=True)
+    assert (result.code, result.errors) == (0, "")
+    after = contents(finished)
+    assert {name: after[name] for name in before} == before, "nothing of the run has changed"
+    results, predictions = sorted(after.keys() - before.keys())
+    assert re.fullmatch(r"eval_results-dev-[0-9a-f]{8}\.json", results)
+    assert re.fullmatch(r"predictions-test-[0-9a-f]{8}\.tsv", predictions)
+    assert f"wrote 1 predictions to {finished}/{predictions}; predictions.tsv is of other data than test.tsv\n" in (
+        result.output
+    )
+    assert json.loads(after[results])["accuracy"] == pytest.approx(1 - read_results(finished)["accuracy"])
+
+
+def test_data_that_were_not_there_while_training_become_the_runs_own(classify, classifier_flags, reviews, tmp_path):
+    dev = (reviews / "dev.tsv").read_text()
+    (reviews / "dev.tsv").unlink()
+    (reviews / "test.tsv").unlink()
+    assert classify(do_train=True).code == 0
+    for name, text in (("first", dev), ("second", dev + dev.splitlines()[1] + "\n"), ("first", dev)):
+        (reviews / "dev.tsv").write_text(text)
+        result = classify(do_eval=True)
+        assert result.code == 0
+        assert ("eval_results-dev-" in result.output) == (name == "second")
+    assert read_results(tmp_path / "run")["num_examples"] == 7
+
+
+def test_training_goes_on_with_the_data_that_it_is_evaluated_on(classify, reviews, finished, assert_refused):
+    flip_labels(reviews / "dev.tsv")
+    message = assert_refused(lambda: classify(do_train=True, do_eval=True), finished)
+    assert "holds a run that is evaluated on dev.tsv with SHA-256 " in message
+    assert message.endswith("evaluate the latter without --do_train")
+
+
+def test_folder_of_an_earlier_version_can_be_used_but_not_trained(classify, finished, assert_refused):
+    settings = json.loads((finished / "run_settings.json").read_text())
+    added = ["command", "train_file", "text_column", "text_pair_column", "label_column", "train_step", "warmup_step"]
+    earlier = {name: value for name, value in settings.items() if name not in (*added, "found_at")}
+    earlier = {**earlier, "num_warmup_steps": 0, "init_checkpoint": "somewhere"}
+    (finished / "run_settings.json").write_text(json.dumps(earlier))
+    (finished / "data_of_results.json").unlink()
+    message = assert_refused(lambda: classify(do_train=True), finished)
+    assert message.startswith(f"--output_dir={finished} holds a run of an earlier version of albert_tf, ")
+    message = assert_refused(lambda: classify(do_eval=True, labels="1,0"), finished)
+    assert "its --labels is ['0', '1'], and now ['1', '0']; " in message
+    (finished / "eval_results.json").unlink()
+    result = classify(do_eval=True, init_checkpoint=None)
+    assert (result.code, result.errors) == (0, "")
+    assert (finished / "eval_results.json").exists()
+
+
+@pytest.mark.parametrize("name", ["../model.ckpt-3", "/model.ckpt-3", "model.ckpt-9", None])
+def test_best_checkpoint_lies_in_its_folder(classify_only, finished, assert_refused, name):
+    (finished / "best_checkpoint.json").write_text(json.dumps({"checkpoint": name}))
+    message = assert_refused(lambda: classify_only(do_eval=True, eval_checkpoint="best"), finished)
+    assert message == (
+        f"--eval_checkpoint=best: {finished}/best_checkpoint.json names {name}, which is not in its folder"
+    )

@@ -1,0 +1,147 @@
+"""run_pretraining.py on a folder that holds a run: what it takes from there, what it refuses, and where results go."""
+
+import json
+import re
+import shutil
+
+import pytest
+from runs import assert_same_run, metrics_without_rates, read_results
+
+from albert_tf.lease import Lease
+
+pytestmark = pytest.mark.usefixtures("without_graph_optimizer")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder for the run that the first test trains for all of them."""
+    return tmp_path_factory.mktemp("trained") / "run"
+
+
+@pytest.fixture
+def finished(pretrain, trained, tmp_path):
+    """The folder of a run of four steps that was evaluated."""
+    if not trained.exists():
+        assert pretrain(output_dir=trained).code == 0
+    return shutil.copytree(trained, tmp_path / "run")
+
+
+@pytest.fixture
+def pretrain_again(run_script, finished):
+    """Runs the script on the finished folder with no flags but those that are given."""
+
+    def run(**flag_values):
+        return run_script("run_pretraining.py", output_dir=finished, **flag_values)
+
+    return run
+
+
+def test_run_is_gone_on_with_by_its_folder_alone(pretrain_again, finished, trained):
+    for path in finished.glob("model.ckpt-4.*"):
+        path.unlink()
+    result = pretrain_again(do_eval=True)
+    assert (result.code, result.errors) == (0, "")
+    assert "\ngoing on from step 2: steps 2 to 4: batch 4 = 1 x 4, " in result.output
+    assert_same_run(finished, trained, 4)
+
+
+def test_finished_run_says_that_there_is_nothing_to_train(pretrain, finished, contents):
+    before = contents(finished)
+    result = pretrain(save_checkpoints_steps=3)
+    assert (result.code, result.errors) == (0, "")
+    assert "\nalready trained to step 4 of 4; nothing to train\n" in result.output
+    assert "epochs" not in result.output and "trained 0 steps" not in result.output
+    after = contents(finished)
+    assert all(after[name] == before[name] for name in before if "ckpt" in name or name == "eval_results.json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"num_train_steps": 3}, "its --num_train_steps is 4, and now 3, but its learning rate was planned for"),
+        ({"num_train_steps": 9}, "its --num_train_steps is 4, and now 9, but its learning rate was planned for"),
+        ({"num_warmup_steps": 2}, "its --num_warmup_steps is 1, and now 2; "),
+        ({"train_batch_size": 8}, "its --train_batch_size is 4, and now 8; "),
+        ({"optimizer": "adamw", "do_train": False}, "its --optimizer is lamb, and now adamw; "),
+    ],
+)
+def test_flag_that_contradicts_the_run_is_refused(pretrain, finished, assert_refused, changes, expected):
+    message = assert_refused(lambda: pretrain(**changes), finished)
+    assert message.startswith(f"--output_dir={finished} holds another run: {expected}")
+
+
+@pytest.mark.parametrize("has_manifest", [True, False])
+def test_shards_of_another_corpus_under_the_same_names_are_refused(
+    pretrain, shards, build_shards, assert_refused, tmp_path, without_training, has_manifest
+):
+    folders = shards, build_shards(32, 5, random_seed=9)
+    mine, others = (shutil.copytree(folder, tmp_path / folder.name) for folder in folders)
+    lengths = {} if has_manifest else {"max_seq_length": 32, "max_predictions_per_seq": 5}
+    for folder in (mine, others):
+        if not has_manifest:
+            (folder / "manifest.json").unlink()
+    assert pretrain(input_file=mine / "train.tfrecord", do_eval=False, **lengths).code == 0
+    message = assert_refused(
+        lambda: pretrain(input_file=others / "train.tfrecord", do_eval=False, **lengths), tmp_path / "run"
+    )
+    assert "the content of its training data is not what it was" in message
+    mine.rename(tmp_path / "moved")
+    assert pretrain(input_file=tmp_path / "moved" / "train.tfrecord", do_eval=False, **lengths).code == 0
+
+
+def test_evaluation_alone_needs_the_folder_alone(pretrain_again, finished):
+    before = read_results(finished)
+    (finished / "eval_results.json").unlink()
+    result = pretrain_again(do_train=False, do_eval=True)
+    assert (result.code, result.errors) == (0, "")
+    assert f"wrote the results to {finished}/eval_results.json\n" in result.output
+    assert read_results(finished) == pytest.approx(before)
+
+
+def test_results_of_other_data_go_elsewhere(pretrain_again, build_shards, finished, contents):
+    before = contents(finished)
+    others = build_shards(32, 5, random_seed=9)
+    names = set()
+    for flag_values in ({"held_out_file": others / "held_out.tfrecord"}, {"max_eval_steps": 1, "eval_batch_size": 4}):
+        result = pretrain_again(do_train=False, do_eval=True, **flag_values)
+        assert (result.code, result.errors) == (0, "")
+        after = contents(finished)
+        assert {name: after[name] for name in before} == before, "nothing of the run has changed"
+        (name,) = after.keys() - before.keys() - names
+        assert re.fullmatch(r"eval_results-held_out-[0-9a-f]{8}\.json", name)
+        assert f"wrote the results to {finished}/{name}; eval_results.json is of other data than " in result.output
+        names.add(name)
+        assert json.loads(after[name])["loss"] != read_results(finished)["loss"]
+
+
+def test_run_is_not_measured_with_other_data_while_it_trains(pretrain, finished, assert_refused):
+    message = assert_refused(lambda: pretrain(max_eval_steps=1), finished)
+    assert "holds a run that is evaluated on held_out.tfrecord with SHA-256 " in message
+
+
+def test_folder_takes_one_run_at_a_time(pretrain, finished, assert_refused):
+    with Lease(str(finished), "training"):
+        message = assert_refused(pretrain, finished)
+    assert message.startswith(f"{finished} is in use (training, by process ")
+    assert pretrain().code == 0
+
+
+def test_run_whose_folder_was_taken_over_writes_no_more(pretrain, tmp_path, monkeypatch):
+    def lose(lease):
+        lease._lost_to = {}
+        return check(lease)
+
+    check = Lease.check
+    monkeypatch.setattr(Lease, "check", lose)
+    result = pretrain(do_eval=False)
+    assert result.code == 1
+    assert result.errors.startswith(f"error: {tmp_path}/run was taken over by another process (")
+    assert not list((tmp_path / "run").glob("model.ckpt*"))
+    assert not (tmp_path / "run" / "metrics.jsonl").exists()
+
+
+def test_best_checkpoint_is_chosen_from_the_runs_own_data(pretrain_again, build_shards, finished):
+    before = metrics_without_rates(finished), (finished / "best_checkpoint.json").read_bytes()
+    held_out = build_shards(32, 5, random_seed=9) / "held_out.tfrecord"
+    assert pretrain_again(do_train=False, do_eval=True, held_out_file=held_out, eval_checkpoint="best").code == 0
+    assert (metrics_without_rates(finished), (finished / "best_checkpoint.json").read_bytes()) == before
