@@ -15,6 +15,8 @@ import traceback
 
 import tensorflow as tf
 
+_FIRST_IMPORT = "albert_tf.pretraining_data.interruptible_start"
+
 
 class WorkerPool:
     """Runs methods of an object of which every process has its own.
@@ -75,7 +77,7 @@ class WorkerPool:
         # TensorFlow's threads don't survive a fork, so this process can't be forked. The fork server has imported
         # TensorFlow and not used it: its children start at once and share what the import has put into memory.
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([make_state.__module__])
+        context.set_forkserver_preload([_FIRST_IMPORT, make_state.__module__])
         multiprocessing.resource_tracker.ensure_running()  # by itself, because it ends with interrupts unblocked
         with _blocked_interrupts():
             multiprocessing.forkserver.ensure_running()
@@ -135,6 +137,8 @@ class _Answer:
 
 def _work(connection, make_state, arguments):
     """What a worker process does until it is killed, or has lost the first process."""
+    # The first process is told of an interrupt too, and ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # Workers share the cores: more threads would only get into each other's way.
     tf.config.threading.set_intra_op_parallelism_threads(1)
@@ -160,7 +164,7 @@ def _end_with_parent():
 
 @contextlib.contextmanager
 def _blocked_interrupts():
-    """Processes that are started meanwhile hear of no interrupt, nor do those that they start: the first ends them."""
+    """A process that is started meanwhile hears of no interrupt until it unblocks them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -148,8 +148,8 @@ def test_interrupt_ends_all_processes_at_once_however_often_it_comes(
         time.sleep(0.02)
     _, errors = process.communicate(timeout=60)
     assert process.returncode in (130, -signal.SIGINT)
-    assert errors.rstrip().endswith("interrupted; the same command with --resume goes on")
-    assert errors.count("Traceback") <= 1  # none, once the script turns it into a sentence
+    assert "interrupted; the same command with --resume goes on" in errors
+    assert "ForkServerProcess" not in errors  # no other process has something to say
     wait_for_the_end_of(started)
     assert not (tmp_path / "manifest.json").exists()
 
