@@ -182,10 +182,10 @@ def _describe(name, then, now, folder):
                 "choose another folder"
             )
     if name in ("data", "train_file"):
+        skip = "leave out a damaged shard with --on_damaged_shard=skip, " if name == "data" else ""
         return (
-            f"the content of its training data is not what it was{_name_changed(then, now)}; put the data back, leave "
-            "out a damaged shard with --on_damaged_shard=skip, or choose another folder, with "
-            f"--init_checkpoint={folder} to train on with other data"
+            f"the content of its training data is not what it was{_name_changed(then, now)}; put the data back, {skip}"
+            f"or choose another folder, with --init_checkpoint={folder} to train on with other data"
         )
     if name in _STEPS:
         return (
@@ -207,5 +207,5 @@ def _name_changed(then, now):
 
 
 def _shorten(value):
-    text = str(value)
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -75,7 +75,7 @@ def test_columns_and_labels_are_taken_from_the_run(run_script, classify, reviews
 @pytest.mark.parametrize(
     ("flag", "value", "expected"),
     [
-        ("labels", "1,0", "its --labels is ['0', '1'], and now ['1', '0']; "),
+        ("labels", "1,0", "its --labels is 0,1, and now 1,0; "),
         ("task_name", "nsmc", "its --task_name is tsv, and now nsmc; "),
         ("text_pair_column", "label", "its --text_pair_column is None, and now label; "),
         ("label_column", "id", "its --label_column is label, and now id; "),
@@ -231,7 +231,7 @@ def test_folder_of_an_earlier_version_can_be_used_but_not_trained(classify, fini
     message = assert_refused(lambda: classify(do_train=True), finished)
     assert message.startswith(f"--output_dir={finished} holds a run of an earlier version of albert_tf, ")
     message = assert_refused(lambda: classify(do_eval=True, labels="1,0"), finished)
-    assert "its --labels is ['0', '1'], and now ['1', '0']; " in message
+    assert "its --labels is 0,1, and now 1,0; " in message
     (finished / "eval_results.json").unlink()
     result = classify(do_eval=True, init_checkpoint=None)
     assert (result.code, result.errors) == (0, "")

@@ -83,7 +83,7 @@ def without(name):
     ("expected", "changes"),
     [
         ("its --learning_rate is 0.01, and now 0.02; ", changed(learning_rate=0.02)),
-        ("its --labels is None, and now ['0', '1']; ", changed(labels=["0", "1"])),
+        ("its --labels is None, and now 0,1; ", changed(labels=["0", "1"])),
         ("its --train_batch_size is 8, and now None; ", without("train_batch_size")),
         ("its --num_train_steps is 300, and now 500, but its learning rate was planned ", changed(num_train_steps=500)),
         ("its --num_train_steps is 300, and now 200, but its learning rate was planned ", changed(num_train_steps=200)),
