@@ -207,5 +207,10 @@ def _name_changed(then, now):
 
 
 def _shorten(value):
-    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    text = _as_typed(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _as_typed(value):
+    """Returns a value as a flag spells it."""
+    return ",".join(map(_as_typed, value)) if isinstance(value, list) else str(value)

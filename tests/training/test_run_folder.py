@@ -89,7 +89,7 @@ def without(name):
         ("its --num_train_steps is 300, and now 200, but its learning rate was planned ", changed(num_train_steps=200)),
         ("its command is run_pretraining, and now run_classifier; ", changed(command="run_classifier")),
         (
-            "its input_files is [['a.tfrecord']], and now [['0.tfrecord', '1",
+            "its input_files is a.tfrecord, and now 0.tfrecord,1",
             changed(input_files=[[f"{n}.tfrecord" for n in range(99)]]),
         ),
         ("the content of its training data is not what it was; put ", changed(data=["4567"])),
