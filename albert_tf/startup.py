@@ -17,12 +17,14 @@ def without_messages_of_libraries():
     if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") != "3" or "tensorflow" in sys.modules:
         yield
         return
+    import faulthandler
     import tempfile
 
     sys.stderr.flush()
     standard_error = os.dup(2)
-    with tempfile.TemporaryFile() as held_back:
-        end_watch = _watch(held_back.fileno(), standard_error)
+    with tempfile.TemporaryFile() as held_back, tempfile.TemporaryFile() as crash:
+        faulthandler.enable(crash)  # writes there if the process crashes, and not if it is killed
+        end_watch = _watch(held_back.fileno(), crash.fileno(), standard_error)
         os.dup2(held_back.fileno(), 2)
         try:
             yield
@@ -34,11 +36,12 @@ def without_messages_of_libraries():
         finally:
             os.dup2(standard_error, 2)
             end_watch()
+            faulthandler.disable()
             os.close(standard_error)
 
 
-def _watch(held_back, standard_error):
-    """Starts a process that shows what was held back should this one die; returns a function that ends it."""
+def _watch(held_back, crash, standard_error):
+    """Starts a process that shows what was held back should this one crash; returns a function that ends it."""
     import signal
 
     reading, writing = os.pipe()
@@ -47,7 +50,7 @@ def _watch(held_back, standard_error):
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             os.close(writing)
-            if not os.read(reading, 1):  # closed without a word
+            if not os.read(reading, 1) and os.fstat(crash).st_size:
                 _show(held_back, standard_error)
                 os.write(standard_error, f"error: {_describe_death()}\n".encode())
         finally:

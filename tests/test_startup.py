@@ -50,6 +50,12 @@ def test_crash_without_words_is_told(run_with):
     assert line.startswith("error: the program died while TensorFlow was imported")
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_import_that_is_killed_says_nothing(run_with, number):
+    result = run_with(f"os.write(2, b'a message\\n')\nos.kill(os.getpid(), {number:d})")
+    assert (result.returncode, result.stderr) == (-number, "")
+
+
 def test_words_of_an_import_that_fails_are_shown(run_with):
     result = run_with("os.write(2, b'no library\\n')\nraise ImportError('broken')")
     assert result.returncode == 1
