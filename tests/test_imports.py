@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "processes": set(),
     "lease": {"errors", "processes"},
     "tokenization": BASE,
-    "pretraining_data": BASE | {"tokenization", "progress_line"},
+    "pretraining_data": BASE | {"startup", "tokenization", "progress_line"},
     "compilation": set(),
     "modeling": {"errors", "config", "compilation"},  # knows nothing of files, and nothing of text
     "optimization": {"errors", "config", "compilation"},
