@@ -5,7 +5,9 @@ import dataclasses
 import os
 import pathlib
 import runpy
+import signal
 import sys
+import threading
 
 import pytest
 
@@ -23,6 +25,10 @@ from albert_tf.tokenization.word_counting import count_words
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHARED_DATA = pathlib.Path(os.environ.get("ALBERT_TF_SHARED_DATA", ROOT.parent / "shared" / "data"))
 
+
+# What is started in the background ignores Ctrl-C, and so would the scripts that tests start and interrupt.
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Before anything runs: replicas on the CPU need logical devices, whose number is fixed once TensorFlow has started.
 tf.config.set_logical_device_configuration(

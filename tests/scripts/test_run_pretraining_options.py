@@ -88,10 +88,13 @@ def test_whole_run_on_another_file_system(run_script, shards, config_file, tmp_p
         "eval_batch_size": 4,
         "num_warmup_steps": 1,
         "save_checkpoints_steps": 1,
+        "num_train_steps": 4,
     }
-    result = run_script("run_pretraining.py", **flag_values, num_train_steps=2)
+    result = run_script("run_pretraining.py", **flag_values)
     assert (result.code, result.errors) == (0, "")
-    resumed = run_script("run_pretraining.py", **flag_values, num_train_steps=4, keep_checkpoint_max=2)
+    for path in tf.io.gfile.glob(f"{folder}/run/model.ckpt-[34].*"):
+        tf.io.gfile.remove(path)
+    resumed = run_script("run_pretraining.py", **flag_values, keep_checkpoint_max=2)
     assert (resumed.code, resumed.errors) == (0, "")
     assert f"restored {folder}/run/model.ckpt-2\n" in resumed.output
     names = set(tf.io.gfile.listdir(f"{folder}/run"))

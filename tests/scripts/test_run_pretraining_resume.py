@@ -51,7 +51,7 @@ def test_killed_run_ends_with_the_same_bits(make_process, flag_values, tiny_conf
     steps = [int(path.stem.split("-")[1]) for path in run.glob("*.index")]
     assert 20 <= max(steps) < 40
 
-    assert prepared.finish().startswith(f"restored {run}/model.ckpt-{max(steps)}\n")
+    assert f"\nrestored {run}/model.ckpt-{max(steps)}\n" in prepared.finish()
     make_process("run_pretraining.py", **{**flag_values, "output_dir": tmp_path / "uninterrupted"}).finish()
     assert_same_run(run, tmp_path / "uninterrupted", 40)
     assert not list(run.glob("*_temp*"))
