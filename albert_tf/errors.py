@@ -4,5 +4,5 @@
 class InputError(ValueError):
     """A file, flag or setting is wrong; the message is one sentence that says which and what to do.
 
-    Scripts print the message without a traceback and exit with code 1 (`albert_tf.command_line`).
+    Scripts print the message without a traceback and exit with code 1 (`albert_tf.cli.app`).
     """

@@ -6,23 +6,24 @@ import os
 import tensorflow as tf
 from absl import flags
 
-from albert_tf import training_flags
+from albert_tf.checkpoint_files import find_beside_checkpoint, find_checkpoints
+from albert_tf.cli import training_flags
+from albert_tf.cli.run_flags import KnownRun
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
 from albert_tf.modeling.layers import named_variables
+from albert_tf.modeling.pretrained import load_weights
 from albert_tf.optimization import LearningRateSchedule
-from albert_tf.run_flags import KnownRun
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
-from albert_tf.training.checkpoint_files import find_beside_checkpoint, find_checkpoints
-from albert_tf.training.checkpoints import BEST_FILE, Checkpointer, load_weights, model_state
-from albert_tf.training.distribution import Agreement, is_chief
+from albert_tf.training.devices.distribution import Agreement, is_chief
 from albert_tf.training.evaluation import Evaluator
-from albert_tf.training.held_folder import check_same_step, hold_folder, naming_output_dir
 from albert_tf.training.progress import Progress
-from albert_tf.training.results import EVAL_RESULTS_FILE, check_results_data, claim_results, results_path
-from albert_tf.training.run_folder import check_model, check_output_dir, claim_output_dir
+from albert_tf.training.run_folder.checkpoints import BEST_FILE, Checkpointer, model_state
+from albert_tf.training.run_folder.guard import check_model, check_output_dir, claim_output_dir
+from albert_tf.training.run_folder.held_folder import check_same_step, hold_folder, naming_output_dir
+from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, check_results_data, claim_results, results_path
 from albert_tf.training.summary import describe_run
 from albert_tf.training.train_loop import Phase, train
 from albert_tf.training.train_step import Task, TrainState

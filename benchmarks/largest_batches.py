@@ -18,7 +18,7 @@ from absl import app, flags
 
 from albert_tf.config import AlbertConfig
 from albert_tf.files import read_json, write_json
-from albert_tf.modeling.rematerialization import REMATERIALIZATION_CHOICES
+from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
 from albert_tf.pretraining_data.masking import default_max_predictions
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tpu.chips import find_tpu

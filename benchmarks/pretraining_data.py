@@ -19,8 +19,8 @@ import time
 
 from absl import app, flags
 
+from albert_tf.corpus.reader import CorpusReader
 from albert_tf.files import match_files
-from albert_tf.pretraining_data.corpus import CorpusReader
 from benchmarks.stage import ROOT
 
 FLAGS = flags.FLAGS

@@ -19,7 +19,7 @@ from absl import app, flags
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import encoder
-from albert_tf.modeling.rematerialization import REMATERIALIZATION_CHOICES, rematerialize
+from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES, rematerialize
 from albert_tf.tpu.chips import find_tpu
 from albert_tf.tpu.compile_step import compile_program
 from albert_tf.tpu.steps import lower_step

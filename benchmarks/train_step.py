@@ -24,7 +24,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
-from albert_tf.training.distribution import make_strategy
+from albert_tf.training.devices.distribution import make_strategy
 from albert_tf.training.pretraining import PretrainingTask
 from albert_tf.training.train_step import TrainState, make_train_function
 from benchmarks import peers

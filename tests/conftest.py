@@ -17,10 +17,10 @@ import tensorflow as tf
 from absl import app, flags
 from hypothesis import settings
 
-from albert_tf.pretraining_data.corpus import CorpusReader
+from albert_tf.corpus.reader import CorpusReader
 from albert_tf.tokenization import KoreanWordPieceTokenizer
-from albert_tf.tokenization.vocabulary_training import train_vocabulary
-from albert_tf.tokenization.word_counting import count_words
+from albert_tf.tokenization.building.vocabulary_training import train_vocabulary
+from albert_tf.tokenization.building.word_counting import count_words
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHARED_DATA = pathlib.Path(os.environ.get("ALBERT_TF_SHARED_DATA", ROOT.parent / "shared" / "data"))

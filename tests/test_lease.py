@@ -11,9 +11,9 @@ import time
 import pytest
 import tensorflow as tf
 
-from albert_tf import lease as lease_module
 from albert_tf.errors import InputError
-from albert_tf.lease import LEASE_FILE, Lease
+from albert_tf.training.run_folder import lease as lease_module
+from albert_tf.training.run_folder.lease import LEASE_FILE, Lease
 
 
 @pytest.fixture(params=["local", "ram"])

@@ -132,10 +132,10 @@ def test_other_errors_keep_their_traceback():
 
 def test_interrupted_script_ends_in_one_line():
     code = (
-        "from albert_tf import command_line\n"
+        "from albert_tf.cli import app\n"
         "def main():\n"
         "    raise KeyboardInterrupt('saved')\n"
-        "command_line.run(main)\n"
+        "app.run(main, lambda: None)\n"
     )
     result = run_python(["-c", code])
     assert (result.returncode, result.stderr) == (130, "saved\n")

@@ -3,11 +3,11 @@
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling.dropout import dropout, split_dropout_seed
-from albert_tf.modeling.flash_attention import COLUMNS_TOGETHER, flash_attention, uses_flash_attention
+from albert_tf.modeling.kernels.dropout import dropout, split_dropout_seed
+from albert_tf.modeling.kernels.flash_attention import COLUMNS_TOGETHER, flash_attention, uses_flash_attention
+from albert_tf.modeling.kernels.plain_attention import plain_attention
+from albert_tf.modeling.kernels.rematerialization import rematerialize
 from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, LayerNorm, Linear
-from albert_tf.modeling.plain_attention import plain_attention
-from albert_tf.modeling.rematerialization import rematerialize
 
 
 class SelfAttention(AlbertLayer):

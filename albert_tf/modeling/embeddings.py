@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling.dropout import dropout
+from albert_tf.modeling.kernels.dropout import dropout
 from albert_tf.modeling.layers import AlbertLayer, LayerNorm
 
 

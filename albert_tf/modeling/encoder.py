@@ -7,12 +7,12 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.attention import FeedForward, SelfAttention
-from albert_tf.modeling.dropout import split_dropout_seed
 from albert_tf.modeling.embeddings import AlbertEmbeddings
-from albert_tf.modeling.flash_attention import ATTENTION_CHOICES
 from albert_tf.modeling.inputs import encoder_inputs
+from albert_tf.modeling.kernels.dropout import split_dropout_seed
+from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
+from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES, rematerialize
 from albert_tf.modeling.layers import AlbertLayer, Linear, repeat_parameters
-from albert_tf.modeling.rematerialization import REMATERIALIZATION_CHOICES, rematerialize
 
 # Added to the scores of keys that are padding (original modeling.py).
 _MASKED_SCORE = -10000.0

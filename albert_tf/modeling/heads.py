@@ -3,9 +3,9 @@
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling.dropout import dropout
+from albert_tf.modeling.kernels.dropout import dropout
+from albert_tf.modeling.kernels.tied_cross_entropy import tied_cross_entropy
 from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, LayerNorm, Linear
-from albert_tf.modeling.tied_cross_entropy import tied_cross_entropy
 
 
 class MaskedLMHead(AlbertLayer):

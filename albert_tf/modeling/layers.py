@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_tf.compilation.fusion import fused, sum_rows
 from albert_tf.compilation.target import is_compiled_for_tpu, optimization_barrier
-from albert_tf.modeling.gelu import gelu
+from albert_tf.modeling.kernels.gelu import gelu
 
 ACTIVATIONS = {
     # The original's "gelu" is the tanh approximation, which Hugging Face calls "gelu_new" (original modeling.py).

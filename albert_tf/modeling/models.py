@@ -3,10 +3,10 @@
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling.dropout import split_dropout_seed
 from albert_tf.modeling.encoder import AlbertEncoder, resolve_dropout_seed
 from albert_tf.modeling.heads import MaskedLMHead, OutputHead
 from albert_tf.modeling.inputs import encoder_inputs
+from albert_tf.modeling.kernels.dropout import split_dropout_seed
 
 
 class AlbertForPreTraining(tf.keras.Model):

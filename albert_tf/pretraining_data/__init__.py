@@ -1,1 +1,1 @@
-"""Documents to TFRecords, and TFRecords to batches."""
+"""The read side of pre-training data: records, masking, sets of shards, and the input pipeline."""

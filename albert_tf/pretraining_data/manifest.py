@@ -10,12 +10,12 @@ import numpy as np
 import tensorflow as tf
 
 import albert_tf
+from albert_tf.corpus.formats import BadCorpusError
+from albert_tf.corpus.reader import CorpusReader
 from albert_tf.files import name_in_folder, read_json
-from albert_tf.pretraining_data.chunk_examples import BuilderOptions
-from albert_tf.pretraining_data.corpus import CorpusReader
-from albert_tf.pretraining_data.corpus_formats import BadCorpusError
-from albert_tf.pretraining_data.segments import has_pairs
-from albert_tf.pretraining_data.shard_writer import is_static_split
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
+from albert_tf.pretraining_data.build.segments import has_pairs
+from albert_tf.pretraining_data.build.shard_writer import is_static_split
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 MANIFEST_FILE = "manifest.json"

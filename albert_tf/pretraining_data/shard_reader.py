@@ -10,9 +10,9 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
 from albert_tf.pretraining_data import records
+from albert_tf.pretraining_data.build.shard_writer import masking_tokens
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE
 from albert_tf.pretraining_data.masking import MaskingOptions, MaskingTokens, mask_batch
-from albert_tf.pretraining_data.shard_writer import masking_tokens
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.vocabulary import Vocabulary

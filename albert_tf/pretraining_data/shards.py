@@ -11,12 +11,12 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import match_files, read_json
 from albert_tf.pretraining_data import records, tfrecords
+from albert_tf.pretraining_data.build.segments import has_pairs
+from albert_tf.pretraining_data.build.shard_writer import masking_tokens
+from albert_tf.pretraining_data.build.work_folder import WORK_FOLDER
 from albert_tf.pretraining_data.input_pipeline import InputOptions, check_readable
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE, listed_shards, tells_labels_by_lengths
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.pretraining_data.segments import has_pairs
-from albert_tf.pretraining_data.shard_writer import masking_tokens
-from albert_tf.pretraining_data.work_folder import WORK_FOLDER
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 from albert_tf.files import write_text
 from albert_tf.pretraining_data.input_pipeline import pad_batch
 from albert_tf.tasks.labelled_text import LabelledText
-from albert_tf.training.distribution import distribute_batches, read_batches
+from albert_tf.training.devices.distribution import distribute_batches, read_batches
 from albert_tf.training.metrics import weighted_cross_entropy
 
 PREDICTIONS_FILE = "predictions.tsv"

@@ -9,7 +9,7 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.files import read_text
 from albert_tf.tokenization import KoreanWordPieceTokenizer
-from albert_tf.tokenization.graph import pack_segments
+from albert_tf.tokenization.model_inputs import pack_segments
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,8 +9,8 @@ from albert_tf.modeling import (
     AlbertForPreTraining,
     AlbertForQuestionAnswering,
     AlbertForSequenceClassification,
-    tied_cross_entropy,
 )
+from albert_tf.modeling.kernels import tied_cross_entropy
 from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
 from albert_tf.tasks.classification import ClassificationTask

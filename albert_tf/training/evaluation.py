@@ -4,7 +4,7 @@ import collections.abc
 
 import tensorflow as tf
 
-from albert_tf.training.distribution import distribute_batches, read_batches
+from albert_tf.training.devices.distribution import distribute_batches, read_batches
 from albert_tf.training.metrics import MetricSums
 from albert_tf.training.train_step import Task, make_eval_function
 

@@ -10,11 +10,11 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
-from albert_tf.training import distribution
-from albert_tf.training.checkpoints import BEST_FILE, Checkpointer
+from albert_tf.training.devices import distribution
 from albert_tf.training.evaluation import Evaluator, with_total_loss
 from albert_tf.training.preemption import StopRequest
 from albert_tf.training.progress import Progress, StepSize, read_metrics
+from albert_tf.training.run_folder.checkpoints import BEST_FILE, Checkpointer
 from albert_tf.training.stability import LossSpikeDetector, SkippedSteps
 from albert_tf.training.train_step import TrainState, make_train_function
 

@@ -10,7 +10,7 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.modeling.dropout import fold_in
+from albert_tf.modeling.kernels.dropout import fold_in
 from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import AdamW
 from albert_tf.training.metrics import MetricSums

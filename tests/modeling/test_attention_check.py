@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.modeling.attention_check import attention_functions, find_fault, make_comparison
+from albert_tf.modeling.kernels.attention_check import attention_functions, find_fault, make_comparison
 
 HEAD_SIZE, LENGTH, POSITIONS = 64, 24, 5
 

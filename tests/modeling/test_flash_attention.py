@@ -11,7 +11,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertEncoder, AlbertForPreTraining
-from albert_tf.modeling.flash_attention import flash_attention
+from albert_tf.modeling.kernels.flash_attention import flash_attention
 from albert_tf.modeling.layers import named_variables
 
 pytest.importorskip("jax")
@@ -136,8 +136,8 @@ def test_kernels_keep_jax_away_from_the_tpu_and_leave_its_settings_alone(told):
     code = """
 import sys
 import jax, tensorflow as tf
-from albert_tf.modeling import flash_attention_kernel
-from albert_tf.modeling.flash_attention import flash_attention
+from albert_tf.modeling.kernels import flash_attention_kernel
+from albert_tf.modeling.kernels.flash_attention import flash_attention
 
 told = sys.argv[1] if len(sys.argv) > 1 else None
 jax.config.update("jax_platforms", told)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from rounding import UNIT_ROUNDOFF, assert_within
 
-from albert_tf.modeling.gelu import gelu
+from albert_tf.modeling.kernels.gelu import gelu
 from albert_tf.modeling.layers import LayerNorm, named_variables
 
 

@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.modeling import AlbertEncoder, AlbertForPreTraining
+from albert_tf.modeling.kernels.rematerialization import rematerialize
 from albert_tf.modeling.layers import named_variables
-from albert_tf.modeling.rematerialization import rematerialize
 
 
 def test_gradients_are_those_of_the_function():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.modeling import tied_cross_entropy as module
-from albert_tf.modeling.tied_cross_entropy import tied_cross_entropy
+from albert_tf.modeling.kernels import tied_cross_entropy as module
+from albert_tf.modeling.kernels.tied_cross_entropy import tied_cross_entropy
 
 ROWS, SIZE, VOCABULARY = 10, 6, 9
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.pretraining_data.builder import build, masking_tokens, shard_paths
-from albert_tf.pretraining_data.chunk_examples import BuilderOptions
-from albert_tf.pretraining_data.corpus import CorpusReader
+from albert_tf.corpus.reader import CorpusReader
+from albert_tf.pretraining_data.build.builder import build, masking_tokens, shard_paths
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.input_pipeline import InputOptions
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.tokenization import KoreanWordPieceTokenizer

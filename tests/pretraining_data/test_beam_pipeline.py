@@ -8,16 +8,17 @@ import sys
 import numpy as np
 import pytest
 
+from albert_tf.corpus import reader as corpus
+from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError
-from albert_tf.pretraining_data import beam_pipeline, corpus
-from albert_tf.pretraining_data.beam_pipeline import PipelineSteps, run_on_beam
-from albert_tf.pretraining_data.builder import build, shard_paths
-from albert_tf.pretraining_data.chunk_examples import BuilderOptions, ExampleMaker
-from albert_tf.pretraining_data.corpus import CorpusReader
-from albert_tf.pretraining_data.examples import COLUMN_DTYPES
+from albert_tf.pretraining_data.build import beam_pipeline
+from albert_tf.pretraining_data.build.beam_pipeline import PipelineSteps, run_on_beam
+from albert_tf.pretraining_data.build.builder import build, shard_paths
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker
+from albert_tf.pretraining_data.build.examples import COLUMN_DTYPES
+from albert_tf.pretraining_data.build.shard_writer import ShardWriter
+from albert_tf.pretraining_data.build.work_folder import WORK_FOLDER, WorkFolder
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.pretraining_data.shard_writer import ShardWriter
-from albert_tf.pretraining_data.work_folder import WORK_FOLDER, WorkFolder
 
 TWO_PROCESSES = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
 

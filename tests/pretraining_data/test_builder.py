@@ -9,10 +9,11 @@ import pathlib
 import numpy as np
 import pytest
 
-from albert_tf.pretraining_data import chunk_examples, corpus, shard_writer, spill
-from albert_tf.pretraining_data.builder import build, shard_paths
-from albert_tf.pretraining_data.chunk_examples import BuilderOptions
-from albert_tf.pretraining_data.corpus import CorpusReader
+from albert_tf.corpus import reader as corpus
+from albert_tf.corpus.reader import CorpusReader
+from albert_tf.pretraining_data.build import chunk_examples, shard_writer, spill
+from albert_tf.pretraining_data.build.builder import build, shard_paths
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.tokenization import KoreanWordPieceTokenizer

@@ -10,15 +10,16 @@ import subprocess
 import pytest
 import tensorflow as tf
 
+from albert_tf.corpus import reader as corpus
+from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError
-from albert_tf.pretraining_data import corpus, spill
-from albert_tf.pretraining_data.builder import build, shard_paths
-from albert_tf.pretraining_data.chunk_examples import BuilderOptions, ExampleMaker
-from albert_tf.pretraining_data.corpus import CorpusReader
+from albert_tf.pretraining_data.build import spill
+from albert_tf.pretraining_data.build.builder import build, shard_paths
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker
+from albert_tf.pretraining_data.build.shard_writer import ShardWriter
+from albert_tf.pretraining_data.build.work_folder import WORK_FOLDER
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.pretraining_data.shard_writer import ShardWriter
-from albert_tf.pretraining_data.work_folder import WORK_FOLDER
 
 
 @pytest.fixture

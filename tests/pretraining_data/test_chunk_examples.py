@@ -6,8 +6,8 @@ import hashlib
 import numpy as np
 import pytest
 
-from albert_tf.pretraining_data.chunk_examples import BuilderOptions, ExampleMaker
-from albert_tf.pretraining_data.documents import Documents, digest_fraction
+from albert_tf.corpus.documents import Documents, digest_fraction
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.masking import MaskingOptions
 
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from albert_tf.corpus import formats as corpus_formats
+from albert_tf.corpus import reader as corpus
+from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE
+from albert_tf.corpus.reader import CHARACTERS_PER_CHUNK, Chunk, CorpusReader, read_chunks
 from albert_tf.errors import InputError
-from albert_tf.pretraining_data import corpus, corpus_formats
-from albert_tf.pretraining_data.corpus import CHARACTERS_PER_CHUNK, Chunk, CorpusReader, read_chunks
-from albert_tf.pretraining_data.long_lines import MAX_CHARACTERS_PER_LINE
 
 DOCUMENTS = st.lists(st.lists(st.text("가나다라", min_size=1, max_size=12), min_size=1, max_size=8), max_size=12)
 

@@ -8,12 +8,14 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
+from albert_tf.corpus import formats as corpus_formats
+from albert_tf.corpus import long_lines
+from albert_tf.corpus import reader as corpus
+from albert_tf.corpus.formats import BadCorpusError
+from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE
+from albert_tf.corpus.reader import CorpusReader
+from albert_tf.corpus.text_encoding import guess_encoding
 from albert_tf.errors import InputError
-from albert_tf.pretraining_data import corpus, corpus_formats, long_lines
-from albert_tf.pretraining_data.corpus import CorpusReader
-from albert_tf.pretraining_data.corpus_formats import BadCorpusError
-from albert_tf.pretraining_data.long_lines import MAX_CHARACTERS_PER_LINE
-from albert_tf.pretraining_data.text_encoding import guess_encoding
 
 GOOD, BAD = "좋은 줄", "나쁜 줄".encode("cp949")
 

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 
 from albert_tf.config import AlbertConfig
-from albert_tf.pretraining_data import corpus
+from albert_tf.corpus import reader as corpus
 from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_tf.pretraining_data import spill
-from albert_tf.pretraining_data.examples import Examples
+from albert_tf.pretraining_data.build import spill
+from albert_tf.pretraining_data.build.examples import Examples
 
 PAD, CLS, SEP = 0, 2, 3
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from albert_tf.errors import InputError
-from albert_tf.pretraining_data.inspection import inspect_shard
-from albert_tf.pretraining_data.plots import plot_shard
+from albert_tf.pretraining_data.inspection.plots import plot_shard
+from albert_tf.pretraining_data.inspection.show import inspect_shard
+from albert_tf.pretraining_data.inspection.statistics import ShardStatistics
 from albert_tf.pretraining_data.shard_reader import ShardReader
-from albert_tf.pretraining_data.shard_statistics import ShardStatistics
 
 
 def inspect(path, num_examples=2, use_colour=False):

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from albert_tf.corpus import formats as corpus_formats
+from albert_tf.corpus.formats import BadCorpusError
+from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError
-from albert_tf.pretraining_data import corpus_formats
-from albert_tf.pretraining_data.corpus import CorpusReader
-from albert_tf.pretraining_data.corpus_formats import BadCorpusError
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForSequenceClassification
-from albert_tf.pretraining_data.segments import make_segments, max_num_pieces
+from albert_tf.pretraining_data.build.segments import make_segments, max_num_pieces
 
 NUM_PAIRS = 100_000
 PAD, CLS, SEP, PIECE = range(4)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from masking_batches import CLS_ID, MASK_ID, PAD_ID, REAL_IDS, SEP_ID, TOKENS, chosen_positions, make_batch, mask
 
 from albert_tf.errors import InputError
-from albert_tf.pretraining_data.builder import masking_tokens
+from albert_tf.pretraining_data.build.builder import masking_tokens
 from albert_tf.pretraining_data.masking import (
     MaskingOptions,
     default_max_predictions,

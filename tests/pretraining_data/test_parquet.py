@@ -6,8 +6,8 @@ import tracemalloc
 import pytest
 import tensorflow as tf
 
+from albert_tf.corpus.reader import CorpusReader, read_chunks
 from albert_tf.errors import InputError
-from albert_tf.pretraining_data.corpus import CorpusReader, read_chunks
 
 
 @pytest.fixture

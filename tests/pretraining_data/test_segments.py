@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_tf.pretraining_data.segments import make_segments
+from albert_tf.pretraining_data.build.segments import make_segments
 
 sentence_lengths = st.lists(st.integers(1, 12), max_size=12)
 limits = st.integers(5, 40)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from albert_tf.corpus.reader import CorpusReader
+from albert_tf.corpus.sentence_splitting import SENTENCE_SPLITTERS, make_sentence_splitter
 from albert_tf.errors import InputError
-from albert_tf.pretraining_data.corpus import CorpusReader
-from albert_tf.pretraining_data.sentence_splitting import SENTENCE_SPLITTERS, make_sentence_splitter
 
 # A bar stands where a sentence ends.
 CASES = [

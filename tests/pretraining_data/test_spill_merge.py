@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.pretraining_data import corpus, spill, spill_merge
-from albert_tf.pretraining_data.builder import build, shard_paths
-from albert_tf.pretraining_data.chunk_examples import BuilderOptions
-from albert_tf.pretraining_data.corpus import CorpusReader
-from albert_tf.pretraining_data.examples import Examples
+from albert_tf.corpus import reader as corpus
+from albert_tf.corpus.reader import CorpusReader
+from albert_tf.pretraining_data.build import spill, spill_merge
+from albert_tf.pretraining_data.build.builder import build, shard_paths
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
+from albert_tf.pretraining_data.build.examples import Examples
+from albert_tf.pretraining_data.build.spill_merge import MAX_OPEN_FILES, group_runs, merge_spills
+from albert_tf.pretraining_data.build.work_folder import WORK_FOLDER
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.pretraining_data.spill_merge import MAX_OPEN_FILES, group_runs, merge_spills
-from albert_tf.pretraining_data.work_folder import WORK_FOLDER
 
 
 def random_examples(number, seed, keys):
@@ -105,7 +106,9 @@ def test_merging_changes_no_byte_of_the_shards(build_from_chunks, monkeypatch):
     expected = build_from_chunks("expected", 40, 3, **options)
     monkeypatch.setattr(spill_merge, "MAX_OPEN_FILES", 3)
     merged = []
-    monkeypatch.setattr("albert_tf.pretraining_data.builder.merge_spills", lambda *a: merged.append(merge_spills(*a)))
+    monkeypatch.setattr(
+        "albert_tf.pretraining_data.build.builder.merge_spills", lambda *a: merged.append(merge_spills(*a))
+    )
     assert build_from_chunks("merged", 40, 3, **options) == expected
     assert len(merged) > 20
 
@@ -146,7 +149,7 @@ def test_what_has_been_merged_takes_no_room_twice(build_from_chunks, monkeypatch
     def stop(*_):
         raise Killed
 
-    monkeypatch.setattr("albert_tf.pretraining_data.builder.ShardWriter.write", stop)
+    monkeypatch.setattr("albert_tf.pretraining_data.build.builder.ShardWriter.write", stop)
     with pytest.raises(Killed):
         build_from_chunks("data", 30, 2)
     left = [path.name for path in (tmp_path / "data" / WORK_FOLDER).glob("*.examples")]

@@ -10,8 +10,8 @@ import time
 import pytest
 
 from albert_tf.errors import InputError
-from albert_tf.pretraining_data.work_folder import WORK_FOLDER
-from albert_tf.pretraining_data.workers import WorkerPool
+from albert_tf.pretraining_data.build.work_folder import WORK_FOLDER
+from albert_tf.pretraining_data.build.workers import WorkerPool
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 

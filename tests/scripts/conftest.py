@@ -15,13 +15,13 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.corpus.reader import CorpusReader
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
-from albert_tf.pretraining_data.builder import BuilderOptions, build
-from albert_tf.pretraining_data.corpus import CorpusReader
+from albert_tf.pretraining_data.build.builder import BuilderOptions, build
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.training.checkpoints import Checkpointer, model_state
-from albert_tf.training.run_folder import claim_output_dir
+from albert_tf.training.run_folder.checkpoints import Checkpointer, model_state
+from albert_tf.training.run_folder.guard import claim_output_dir
 from albert_tf.training.train_loop import TrainResult
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent

@@ -7,7 +7,7 @@ import re
 import pytest
 from absl import flags
 
-from albert_tf.training_flags import make_schedule
+from albert_tf.cli.training_flags import make_schedule
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RECIPES = sorted((ROOT / "configs" / "recipes").glob("*.cfg"))
@@ -29,7 +29,7 @@ def values_of(run_script, monkeypatch):
             read_values.update(flags.FLAGS.flag_values_dict())
             read_values["schedule"] = make_schedule(flags.FLAGS.num_train_steps, "num_warmup_steps", "num_train_steps")
 
-        monkeypatch.setattr("albert_tf.command_line.run", main_without_work)
+        monkeypatch.setattr("albert_tf.cli.app.run", main_without_work)
         assert run_script("run_pretraining.py").code == 0
         return read_values
 

@@ -7,7 +7,7 @@ import shutil
 import pytest
 from runs import assert_same_run, metrics_without_rates, read_results
 
-from albert_tf.lease import Lease
+from albert_tf.training.run_folder.lease import Lease
 
 pytestmark = pytest.mark.usefixtures("without_graph_optimizer")
 

@@ -17,7 +17,7 @@ from albert_tf.tasks.classification import (
     write_predictions,
 )
 from albert_tf.tasks.labelled_text import LabelledText
-from albert_tf.training.distribution import make_strategy
+from albert_tf.training.devices.distribution import make_strategy
 from albert_tf.training.evaluation import Evaluator
 
 CONFIG = AlbertConfig(

@@ -12,7 +12,7 @@ import pytest
 from text_strategies import SCHEMES
 
 from albert_tf import progress_line
-from albert_tf.pretraining_data.corpus import CorpusReader
+from albert_tf.corpus.reader import CorpusReader
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 LINES = ["영화는 정말 재미있다.", "나는 영화를 보았다.", "", "재미있는 영화였다ㅋㅋㅋ", "다시는 보지 않겠다!"]

@@ -13,7 +13,7 @@ from text_strategies import ANY_TEXT, SETTINGS, SPECIAL_TOKENS, tokenizer_that_k
 
 from albert_tf.errors import InputError
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
-from albert_tf.tokenization.graph import InputEncoder
+from albert_tf.tokenization.model_inputs import InputEncoder
 
 TEXTS = ["나는 밥을 먹었다.", "", "ㅋㅋㅋ 진짜 재밌다ㅠㅠ!!", "大韓民國\u3000e\u0301 İ\0", "가" * 300]
 PAIRS = ["다시는 보지 않겠다!", "짧다", "", "[MASK] ##는", "나 " * 300]

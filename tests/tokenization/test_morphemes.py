@@ -6,9 +6,9 @@ import pytest
 
 from albert_tf.errors import InputError
 from albert_tf.tokenization import KoreanWordPieceTokenizer
-from albert_tf.tokenization.morphemes import BORDER, MorphemeBorders
-from albert_tf.tokenization.vocabulary_training import train_vocabulary
-from albert_tf.tokenization.word_counting import count_words
+from albert_tf.tokenization.building.morphemes import BORDER, MorphemeBorders
+from albert_tf.tokenization.building.vocabulary_training import train_vocabulary
+from albert_tf.tokenization.building.word_counting import count_words
 
 pytest.importorskip("kiwipiepy")
 

@@ -6,7 +6,8 @@ import pytest
 from text_strategies import SCHEMES, SPECIAL_TOKENS
 
 from albert_tf.errors import InputError
-from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary, report
+from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
+from albert_tf.tokenization.building import report
 
 PIECES = [*SPECIAL_TOKENS, "영화", "##는", "##를", "재미", "##있다", "나", "보다", "."]
 LINES = ["영화는 재미있다.", "나는 영화를 보다", "뷁", "나"]

@@ -5,7 +5,7 @@ from text_strategies import SCHEMES
 
 from albert_tf.errors import InputError
 from albert_tf.tokenization import KoreanWordPieceTokenizer
-from albert_tf.tokenization.unused_slots import assign_unused
+from albert_tf.tokenization.building.unused_slots import assign_unused
 from albert_tf.tokenization.vocabulary import Vocabulary
 
 RESERVED = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]", "[unused1]"]

@@ -9,9 +9,9 @@ from text_strategies import SCHEMES
 
 from albert_tf.errors import InputError
 from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.building.vocabulary_training import required_characters, train_vocabulary
+from albert_tf.tokenization.building.word_counting import count_words
 from albert_tf.tokenization.vocabulary import Vocabulary
-from albert_tf.tokenization.vocabulary_training import required_characters, train_vocabulary
-from albert_tf.tokenization.word_counting import count_words
 from albert_tf.tokenization.wordpiece import WordPiece
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -5,7 +5,7 @@ import collections
 import numpy as np
 import pytest
 
-from albert_tf.tokenization.word_counting import count_words, sample_numbers, take_numbers
+from albert_tf.tokenization.building.word_counting import count_words, sample_numbers, take_numbers
 
 
 def test_words_are_counted_as_the_tokenizer_splits_them():

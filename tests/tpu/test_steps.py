@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import tied_cross_entropy
+from albert_tf.modeling.kernels import tied_cross_entropy
 from albert_tf.tpu.compile_step import UnsupportedOperationError, compile_program, lower
 from albert_tf.tpu.steps import lower_step
 

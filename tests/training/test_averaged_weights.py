@@ -8,10 +8,11 @@ from tiny_training import SCHEDULE, TinyRun
 
 from albert_tf.errors import InputError
 from albert_tf.modeling.layers import Linear, named_variables
+from albert_tf.modeling.pretrained import load_weights
 from albert_tf.optimization import AdamW
-from albert_tf.training.checkpoints import Checkpointer, load_weights, model_state
 from albert_tf.training.evaluation import Evaluator
 from albert_tf.training.progress import read_metrics
+from albert_tf.training.run_folder.checkpoints import Checkpointer, model_state
 from albert_tf.training.train_loop import TrainOptions
 from albert_tf.training.train_step import TrainState
 

@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 from linear_training import make_linear_examples, start_linear
 
+from albert_tf.checkpoint_files import find_checkpoints
 from albert_tf.errors import InputError
-from albert_tf.training.checkpoint_files import find_checkpoints
 from albert_tf.training.train_loop import TrainOptions
 
 EXAMPLES = make_linear_examples(16)

@@ -5,11 +5,12 @@ import pytest
 import tensorflow as tf
 from tiny_training import CONFIG, TinyRun
 
+from albert_tf.checkpoint_files import find_beside_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining, AlbertForSequenceClassification
 from albert_tf.modeling.layers import named_variables
-from albert_tf.training.checkpoint_files import find_beside_checkpoint
-from albert_tf.training.checkpoints import Checkpointer, load_weights, model_state
+from albert_tf.modeling.pretrained import load_weights
+from albert_tf.training.run_folder.checkpoints import Checkpointer, model_state
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.training.distribution import (
+from albert_tf.training.devices.distribution import (
     Agreement,
     distribute_batches,
     distribute_host_batches,
@@ -253,7 +253,7 @@ def test_tpu_that_never_answers_is_given_up():
     program = (
         "import sys, time\n"
         "from albert_tf.errors import InputError\n"
-        "from albert_tf.training.distribution import make_strategy\n"
+        "from albert_tf.training.devices.distribution import make_strategy\n"
         "started = time.monotonic()\n"
         "try:\n"
         "    make_strategy(use_tpu=True, tpu_name=sys.argv[1], tpu_timeout=1)\n"

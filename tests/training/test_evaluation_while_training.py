@@ -5,7 +5,7 @@ import json
 import pytest
 from linear_training import StopAt, make_linear_examples, start_linear
 
-from albert_tf.training.checkpoint_files import find_checkpoints
+from albert_tf.checkpoint_files import find_checkpoints
 from albert_tf.training.progress import read_metrics
 from albert_tf.training.train_loop import TrainOptions
 

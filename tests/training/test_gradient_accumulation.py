@@ -8,7 +8,7 @@ from linear_training import make_linear_examples, start_linear
 from tiny_training import CONFIG, TinyRun, assert_same_training, make_examples, unevenly_weighted_examples
 
 from albert_tf.errors import InputError
-from albert_tf.training.distribution import make_strategy, per_replica_batch_size
+from albert_tf.training.devices.distribution import make_strategy, per_replica_batch_size
 
 BATCH_SIZE = 8
 WITH_DROPOUT = CONFIG.replace(hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.training.identity import (
+from albert_tf.training.run_folder.identity import (
     absolute_path,
     checkpoint_identity,
     file_identity,

@@ -9,7 +9,7 @@ import tensorflow as tf
 from linear_training import StopAt, make_linear_examples, start_linear
 from tiny_training import never
 
-from albert_tf.training.distribution import distribute_batches
+from albert_tf.training.devices.distribution import distribute_batches
 from albert_tf.training.evaluation import Evaluator
 from albert_tf.training.progress import Progress, StepSize, read_metrics
 from albert_tf.training.train_loop import Phase, TrainOptions, train

@@ -13,8 +13,8 @@ import pytest
 import tensorflow as tf
 from linear_training import make_linear_examples, start_linear
 
-from albert_tf.training.checkpoint_files import find_checkpoints
-from albert_tf.training.distribution import distribute_batches
+from albert_tf.checkpoint_files import find_checkpoints
+from albert_tf.training.devices.distribution import distribute_batches
 from albert_tf.training.preemption import StopRequest
 from albert_tf.training.train_loop import TrainOptions
 from albert_tf.training.train_step import make_train_function

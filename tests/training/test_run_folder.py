@@ -10,7 +10,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
-from albert_tf.training.run_folder import check_model, check_output_dir, claim_output_dir, read_settings
+from albert_tf.training.run_folder.guard import check_model, check_output_dir, claim_output_dir, read_settings
 
 SETTINGS = {
     "command": "run_pretraining",

@@ -9,10 +9,10 @@ import tensorflow as tf
 from tiny_training import CONFIG, SCHEDULE, TinyRun, make_examples
 from tpu import NUM_CORES, make_tpu_strategy, operations, trace_training
 
-from albert_tf import training_flags
+from albert_tf.cli import training_flags
 from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining, AlbertForSequenceClassification
-from albert_tf.modeling.attention_check import attention_functions, make_comparison
+from albert_tf.modeling.kernels.attention_check import attention_functions, make_comparison
 from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import make_optimizer
 from albert_tf.tasks.classification import ClassificationTask

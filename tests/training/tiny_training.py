@@ -11,11 +11,11 @@ from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
-from albert_tf.training.checkpoints import Checkpointer
-from albert_tf.training.distribution import distribute_batches, make_strategy
+from albert_tf.training.devices.distribution import distribute_batches, make_strategy
 from albert_tf.training.evaluation import Evaluator
 from albert_tf.training.pretraining import PretrainingTask
 from albert_tf.training.progress import Progress, StepSize
+from albert_tf.training.run_folder.checkpoints import Checkpointer
 from albert_tf.training.train_loop import Phase, TrainOptions, TrainResult, train
 from albert_tf.training.train_step import TrainState, make_train_function
 

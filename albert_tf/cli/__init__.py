@@ -1,0 +1,1 @@
+"""The commands. Flags are known here and nowhere else."""

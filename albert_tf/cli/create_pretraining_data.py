@@ -1,0 +1,199 @@
+"""The command `create_pretraining_data.py`."""
+
+from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
+
+# isort: split
+import os
+import shlex
+
+import tensorflow as tf
+from absl import flags
+
+from albert_tf.cli.original_flags import define_original_flags
+from albert_tf.corpus.reader import ON_BAD_TEXT_CHOICES, CorpusReader, find_corpus_files
+from albert_tf.corpus.sentence_splitting import SENTENCE_SPLITTERS
+from albert_tf.errors import InputError
+from albert_tf.pretraining_data.build.beam_pipeline import run_on_beam
+from albert_tf.pretraining_data.build.builder import MASKING_CHOICES, build, shard_paths
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
+from albert_tf.pretraining_data.build.segments import SENTENCE_PAIR_CHOICES
+from albert_tf.pretraining_data.build.work_folder import WORK_FOLDER
+from albert_tf.pretraining_data.inspection.plots import plot_shard
+from albert_tf.pretraining_data.inspection.show import inspect_shard
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE, is_made_of
+from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
+from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
+
+FLAGS = flags.FLAGS
+
+flags.disclaim_key_flags()
+
+
+def define_flags():
+    """Defines the flags of this command."""
+    flags.DEFINE_list(
+        "input_file", None, "Text or .jsonl files, .gz too, or .parquet; comma-separated paths, globs or folders."
+    )
+    flags.DEFINE_string("text_field", "text", "Field (.jsonl) or column (.parquet) that holds a document.")
+    flags.DEFINE_enum("sentence_splitter", "none", SENTENCE_SPLITTERS, "How lines of running text become sentences.")
+    flags.DEFINE_bool("deduplicate", False, "Leave out documents whose text has occurred before.")
+    flags.DEFINE_list("output_file", None, "TFRecord file for training, or a comma-separated list, one file a shard.")
+    flags.DEFINE_integer("num_shards", 1, "Number of shards, where --output_file names one file.", lower_bound=1)
+    flags.DEFINE_string("held_out_file", None, "TFRecord file for evaluation; held_out.tfrecord beside --output_file.")
+    flags.DEFINE_float("held_out_fraction", 0.05, "Share of documents kept for evaluation.", 0.0, 0.9)
+    flags.DEFINE_string("vocab_file", None, "Vocabulary; a tokenizer.json beside it says how to use it.")
+    app.define_tokenizer_flags()
+    define_original_flags("input_file_mode")
+    flags.DEFINE_enum(
+        "sentence_pair",
+        "order",
+        SENTENCE_PAIR_CHOICES,
+        "order: consecutive segments, swapped or not (ALBERT); next: following or random segment (BERT); none: one "
+        "segment of a document; full_sentences: one segment across documents (RoBERTa).",
+    )
+    flags.DEFINE_bool("random_next_sentence", False, "The original's flag for --sentence_pair=next.")
+    flags.DEFINE_enum("masking", "dynamic", MASKING_CHOICES, "dynamic: masked anew each epoch; static: masked here.")
+    flags.DEFINE_bool("do_whole_word_mask", True, "Mask whole words.")
+    flags.DEFINE_integer("ngram", 3, "Longest run of words masked together.", lower_bound=1)
+    flags.DEFINE_bool("favor_shorter_ngram", True, "Run lengths n have probability ~ 1/n; otherwise all the same.")
+    flags.DEFINE_enum(
+        "replacement_unit",
+        "piece",
+        ("piece", "span"),
+        "What becomes [MASK] (80%), random or stays (10% each) together.",
+    )
+    flags.DEFINE_bool("do_permutation", False, "Shuffle further pieces, as many as are masked, and predict them too.")
+    flags.DEFINE_integer("max_seq_length", 512, "Length of an example in pieces.", lower_bound=8)
+    flags.DEFINE_integer(
+        "max_predictions_per_seq", None, "Most masked pieces an example; by default max_seq_length * masked_lm_prob.", 1
+    )
+    flags.DEFINE_float("masked_lm_prob", 0.15, "Share of pieces masked.", 0.001, 0.9)
+    flags.DEFINE_float("short_seq_prob", 0.1, "Share of examples cut to a random shorter length.", 0.0, 1.0)
+    flags.DEFINE_integer("dupe_factor", None, "How many times to cut each document; 1 if dynamic, 40 if static.", 1)
+    flags.DEFINE_integer("random_seed", 12345, "Seed of every random draw.", lower_bound=0)
+    flags.DEFINE_enum("on_bad_text", "fail", ON_BAD_TEXT_CHOICES, "What to do with a line that can't be read.")
+    flags.DEFINE_integer("num_workers", 1, "Number of processes that work side by side.", lower_bound=1)
+    flags.DEFINE_bool("overwrite", False, "Replace shards that are there already.")
+    flags.DEFINE_bool("resume", False, "Go on with a run that was stopped; begin if there is none.")
+    flags.DEFINE_string("runner", None, "Run on Apache Beam, not --num_workers: DirectRunner, DataflowRunner, ...")
+    flags.DEFINE_string("pipeline_arguments", "", "With --runner: Apache Beam's own flags, in quotation marks.")
+    flags.DEFINE_string("inspect", None, "Make no data, but print examples and statistics of this shard.")
+    flags.DEFINE_string("plot", None, "With --inspect: a .png file for histograms of the shard.")
+    flags.DEFINE_integer("num_inspected", 3, "With --inspect: number of examples to print.", lower_bound=0)
+
+
+def sentence_pair():
+    if not FLAGS.random_next_sentence:
+        return FLAGS.sentence_pair
+    if FLAGS["sentence_pair"].present and FLAGS.sentence_pair != "next":
+        raise InputError(f"--random_next_sentence contradicts --sentence_pair={FLAGS.sentence_pair}; leave one out")
+    return "next"
+
+
+def builder_options():
+    max_predictions = FLAGS.max_predictions_per_seq
+    if max_predictions is None:
+        max_predictions = default_max_predictions(FLAGS.max_seq_length, FLAGS.masked_lm_prob, FLAGS.do_permutation)
+    if max_predictions >= FLAGS.max_seq_length:
+        raise InputError(
+            f"--max_predictions_per_seq={max_predictions} must be less than --max_seq_length={FLAGS.max_seq_length}"
+        )
+    dupe_factor = FLAGS.dupe_factor or (40 if FLAGS.masking == "static" else 1)
+    return BuilderOptions(
+        max_seq_length=FLAGS.max_seq_length,
+        masking_options=MaskingOptions(
+            max_predictions,
+            FLAGS.masked_lm_prob,
+            FLAGS.ngram,
+            FLAGS.favor_shorter_ngram,
+            FLAGS.do_whole_word_mask,
+            FLAGS.replacement_unit,
+            FLAGS.do_permutation,
+        ),
+        masking=FLAGS.masking,
+        sentence_pair=sentence_pair(),
+        sentence_splitter=FLAGS.sentence_splitter,
+        deduplicate=FLAGS.deduplicate,
+        dupe_factor=dupe_factor,
+        short_seq_prob=FLAGS.short_seq_prob,
+        held_out_fraction=FLAGS.held_out_fraction,
+        random_seed=FLAGS.random_seed,
+    )
+
+
+def output_paths():
+    """Returns the training shards, the held-out shards, and the other files that come with them."""
+    train_paths = FLAGS.output_file
+    if len(train_paths) == 1:
+        train_paths = shard_paths(train_paths[0], FLAGS.num_shards)
+    folder = os.path.dirname(train_paths[0])
+    held_out_path = FLAGS.held_out_file or os.path.join(folder, "held_out.tfrecord")
+    held_out_paths = [held_out_path] if FLAGS.held_out_fraction > 0 else []
+    paths = [*train_paths, *held_out_paths]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise InputError(f"{path} is named twice as an output; give --output_file and --held_out_file other names")
+        if os.path.dirname(path) != folder:
+            raise InputError(f"{path} is not in the folder of {train_paths[0]}; all shards share one manifest")
+    other_files = [MANIFEST_FILE]
+    if FLAGS.vocab_file != os.path.join(folder, VOCABULARY_FILE):
+        other_files += [VOCABULARY_FILE, TOKENIZER_FILE]
+    return train_paths, held_out_paths, [os.path.join(folder, name) for name in other_files]
+
+
+def create():
+    app.require(input_file=FLAGS.input_file, output_file=FLAGS.output_file, vocab_file=FLAGS.vocab_file)
+    train_paths, held_out_paths, other_paths = output_paths()
+    tokenizer = app.load_tokenizer(FLAGS.vocab_file)
+    reader = CorpusReader(find_corpus_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.text_field)
+    options = builder_options()
+    is_unfinished = tf.io.gfile.exists(os.path.join(os.path.dirname(train_paths[0]), WORK_FOLDER))
+    if FLAGS.resume and not is_unfinished and is_made_of(other_paths[0], reader, tokenizer, options):
+        print(f"nothing to resume: {other_paths[0]} says that this data is finished")
+        return
+    if not (FLAGS.resume and is_unfinished):
+        app.refuse_to_overwrite([*train_paths, *held_out_paths, *other_paths], FLAGS.overwrite)
+    arguments = reader, tokenizer, options, train_paths, held_out_paths
+    if FLAGS.runner:
+        beam_flags = shlex.split(FLAGS.pipeline_arguments)
+        manifest = run_on_beam(*arguments, FLAGS.runner, beam_flags, FLAGS.resume)
+    else:
+        manifest = build(*arguments, FLAGS.num_workers, FLAGS.resume)
+    print(
+        f"{manifest['documents']:,} documents, {manifest['sentences']:,} sentences, {manifest['tokens']:,} pieces; "
+        f"unknown words {manifest['unknown_word_rate']:.2%}"
+    )
+    if undivided := manifest["undivided_files"]:
+        print(
+            f"warning: {undivided:,} of {len(reader.paths):,} files have many lines and no blank one between, so "
+            "each counts as one document: pairs join whatever lines follow each other, and all of it is held out or "
+            "none; write a blank line between documents"
+        )
+    for name, split in manifest["splits"].items():
+        labels = "".join(
+            f"{split[key]:.1%} {words}, "
+            for key, words in (("share_swapped", "swapped"), ("share_random_next", "with a random second segment"))
+            if key in split
+        )
+        print(
+            f"{name}: {split['examples']:,} examples of {split['mean_tokens_per_example']} pieces on average, "
+            f"{labels}masking {split['masking']}"
+        )
+    print(f"wrote {other_paths[0]}")
+
+
+def main():
+    if FLAGS.inspect:
+        inspect_shard(FLAGS.inspect, FLAGS.num_inspected)
+        if FLAGS.plot:
+            plot_shard(FLAGS.inspect, FLAGS.plot)
+            print(f"wrote {FLAGS.plot}")
+    elif FLAGS.plot:
+        raise InputError("--plot goes with --inspect, which names the shard")
+    else:
+        create()
+
+
+def run():
+    """Runs the command."""
+    app.run(main, define_flags)

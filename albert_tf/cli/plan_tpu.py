@@ -1,0 +1,141 @@
+"""The command `plan_tpu.py`."""
+
+from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
+
+# isort: split
+import functools
+import json
+import os
+import sys
+
+from absl import flags
+
+from albert_tf.cli import training_flags
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
+from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
+from albert_tf.optimization.optimizers import OPTIMIZERS
+from albert_tf.pretraining_data.masking import default_max_predictions
+from albert_tf.progress_line import ProgressLine
+from albert_tf.tpu.chips import TPUS, find_tpu
+from albert_tf.tpu.planner import (
+    CompiledSteps,
+    find_gradient_accumulation,
+    find_largest_batch,
+    format_table,
+    make_plan,
+    write_plan,
+)
+from albert_tf.tpu.replica_strategy import ReplicaStrategy
+from albert_tf.tpu.steps import TASKS, lower_step, uncounted_operations
+
+FLAGS = flags.FLAGS
+
+flags.disclaim_key_flags()
+
+
+def define_flags():
+    """Defines the flags of this command."""
+    flags.DEFINE_string("albert_config_file", None, "JSON file of the model's hyper-parameters.")
+    flags.DEFINE_list("tpu", ["v2-8", "v3-8", "v4-8", "v5e-1", "v5e-8", "v5p-8", "v6e-8"], f"TPUs: {', '.join(TPUS)}.")
+    flags.DEFINE_enum("task", "pretrain", TASKS, "What is trained.")
+    flags.DEFINE_integer("train_batch_size", None, "Batch of one replica; by default the largest that fits.", 1)
+    flags.DEFINE_integer("max_seq_length", 512, "Length of the examples.", 8)
+    flags.DEFINE_integer("max_predictions_per_seq", None, "Most masked pieces; by default 15% of the length.", 1)
+    flags.DEFINE_enum("optimizer", "lamb", sorted(OPTIMIZERS), "Optimizer.")
+    flags.DEFINE_enum("remat", "none", REMATERIALIZATION_CHOICES, "What is computed again rather than kept.")
+    flags.DEFINE_enum("attention", "auto", ATTENTION_CHOICES, "How attention is computed; auto: flash, from v4 on.")
+    flags.DEFINE_bool("use_bfloat16", True, "Compute matrix products in bfloat16.")
+    flags.DEFINE_integer("target_batch_size", 4096, "Global batch to reach by gradient accumulation.", 1)
+    flags.DEFINE_integer("num_train_steps", 125000, "Steps of the recipe, for its time.", 1)
+    flags.DEFINE_float(
+        "compile_timeout", 600.0, "Seconds of compiling after which a batch counts as one that doesn't fit.", 1.0
+    )
+    flags.DEFINE_bool("json", False, "Print JSON alone.")
+    flags.DEFINE_string("output_dir", None, "Folder for plan.json, plan.png and what has been compiled, to go on from.")
+
+
+def main():
+    app.require(albert_config_file=FLAGS.albert_config_file, tpu=FLAGS.tpu)
+    config = AlbertConfig.from_json_file(FLAGS.albert_config_file)
+    if FLAGS.max_seq_length > config.max_position_embeddings:
+        raise InputError(
+            f"--max_seq_length={FLAGS.max_seq_length} is more than the model's max_position_embeddings, "
+            f"{config.max_position_embeddings}"
+        )
+    predictions = FLAGS.max_predictions_per_seq or default_max_predictions(FLAGS.max_seq_length, 0.15)
+    tpus = [find_tpu(name) for name in FLAGS.tpu]
+    for tpu in tpus:
+        strategy = ReplicaStrategy(tpu.num_replicas, tpu.runs_pallas_kernels)
+        training_flags.check_attention(strategy, config, [FLAGS.max_seq_length])
+    steps = CompiledSteps(
+        FLAGS.output_dir and os.path.join(FLAGS.output_dir, "compiled_steps.json"), FLAGS.compile_timeout
+    )
+    line = ProgressLine(sys.stderr)
+
+    @functools.cache
+    def figures_of(tpu, batch_size, gradient_accumulation_steps=1):
+        parts = f" in {gradient_accumulation_steps} parts" if gradient_accumulation_steps > 1 else ""
+        line.show(f"{tpu.name}: compiling a batch of {batch_size:,} a replica{parts}")
+        lower = functools.partial(
+            lower_step,
+            config,
+            FLAGS.task,
+            batch_size,
+            FLAGS.max_seq_length,
+            predictions,
+            FLAGS.optimizer,
+            "mixed_bfloat16" if FLAGS.use_bfloat16 else "float32",
+            FLAGS.remat,
+            FLAGS.attention,
+            gradient_accumulation_steps,
+            num_replicas=tpu.num_replicas,
+            runs_pallas_kernels=tpu.runs_pallas_kernels,
+        )
+        part = batch_size // gradient_accumulation_steps
+        return steps.figures(lower, tpu, uncounted_operations(config, FLAGS.task, part, predictions))
+
+    if FLAGS.train_batch_size:
+        results = []
+        for tpu in tpus:
+            figures = figures_of(tpu, FLAGS.train_batch_size)
+            line.finish()
+            if figures is None:
+                raise InputError(
+                    f"--train_batch_size={FLAGS.train_batch_size} does not fit a replica of {tpu.name}, or took longer "
+                    f"than --compile_timeout={FLAGS.compile_timeout:g} seconds to compile; lower --train_batch_size, "
+                    "choose another --remat, or raise --compile_timeout"
+                )
+            results.append(
+                {
+                    "tpu": tpu.name,
+                    "batch_size": FLAGS.train_batch_size,
+                    **figures.to_dict(),
+                    "roofline_seconds": figures.roofline_seconds(tpu),
+                }
+            )
+        if FLAGS.json:
+            print(json.dumps(results[0] if len(results) == 1 else {"plans": results}))
+        else:
+            print("\n\n".join("\n".join(f"{name}: {value}" for name, value in result.items()) for result in results))
+        return
+    plans = []
+    for tpu in tpus:
+        largest = find_largest_batch(functools.partial(figures_of, tpu), tpu.memory_bytes)
+        parts = find_gradient_accumulation(
+            lambda *step, tpu=tpu: figures_of(tpu, *step) is not None,
+            tpu.num_replicas,
+            largest.batch_size,
+            FLAGS.target_batch_size,
+        )
+        plans.append(make_plan(tpu, largest, parts, FLAGS.target_batch_size, FLAGS.num_train_steps))
+    line.finish()
+    print(json.dumps({"plans": plans}) if FLAGS.json else format_table(plans))
+    if FLAGS.output_dir:
+        write_plan(FLAGS.output_dir, plans)
+
+
+def run():
+    """Runs the command."""
+    app.run(main, define_flags)

@@ -1,0 +1,102 @@
+"""What a command takes from the run folder instead of asking again: flags that are not given, model and tokenizer."""
+
+import dataclasses
+
+from absl import flags
+
+from albert_tf.checkpoint_files import checkpoint_folder, find_beside_checkpoint
+from albert_tf.errors import InputError
+from albert_tf.training.run_folder.guard import (
+    FOUND_AT,
+    check_same_settings,
+    is_of_earlier_version,
+    read_settings,
+    refuse_earlier_version,
+)
+from albert_tf.training.run_folder.identity import checkpoint_identity
+
+FLAGS = flags.FLAGS
+
+# How to compute, not what: a run that was trained in bfloat16 may be evaluated in float32.
+_FREE_WITHOUT_TRAINING = ("use_bfloat16",)
+
+
+@dataclasses.dataclass(frozen=True)
+class KnownRun:
+    """A run that a command goes on with, or whose model it uses.
+
+    Attributes:
+        folder: Its folder.
+        settings: What it was begun with.
+        flag: The flag that names the folder.
+    """
+
+    folder: str
+    settings: dict
+    flag: str = "output_dir"
+
+    def find(self, name: str) -> str | None:
+        """Returns the path of a file in its folder, None if there is none."""
+        return find_beside_checkpoint(self.folder, name)
+
+
+def take_from_run(command: str, names: list[str], places: list[str]) -> KnownRun | None:
+    """Gives flags that the user left out the values of the run that the command goes on with or uses.
+
+    That is the run in --output_dir. Where there is none and nothing is to be trained, it is the one that
+    --init_checkpoint comes from.
+
+    Args:
+        command: Which script this is.
+        names: Flags that are settings of the run.
+        places: Flags that say where its data are; the run's are taken unless the first of them is given.
+
+    Returns:
+        The run, None if there is none.
+
+    Raises:
+        InputError: A flag contradicts the run, or the folder's run is of another command, or of an earlier version,
+            which can't be trained on.
+    """
+    run = _find_run(command)
+    if run is None:
+        return None
+    names = [name for name in names if name in run.settings]
+    if run.flag != "output_dir" or is_of_earlier_version(run.settings):
+        names = [name for name in names if name != "init_checkpoint"]
+    for name in names:
+        flag, value = FLAGS[name], run.settings[name]
+        if not flag.present:
+            flag.value = value["path"] if name == "init_checkpoint" and value else value
+        elif FLAGS.do_train or name not in _FREE_WITHOUT_TRAINING:
+            given = checkpoint_identity(flag.value) if name == "init_checkpoint" else flag.value
+            check_same_settings(run.folder, {name: _none_if_empty(value)}, {name: _none_if_empty(given)}, run.flag)
+    found_at = run.settings.get(FOUND_AT, {})
+    if not FLAGS[places[0]].present:
+        for name in places:
+            if not FLAGS[name].present and name in found_at:
+                FLAGS[name].value = found_at[name]
+    return run
+
+
+def _find_run(command):
+    settings = read_settings(FLAGS.output_dir)
+    if settings is not None:
+        if settings.get("command", command) != command:
+            raise InputError(
+                f"--output_dir={FLAGS.output_dir} holds another run, of {settings['command']}.py; choose another folder"
+            )
+        if FLAGS.do_train:
+            refuse_earlier_version(FLAGS.output_dir, settings)
+        return KnownRun(FLAGS.output_dir, settings)
+    if FLAGS.do_train or not FLAGS.init_checkpoint:
+        return None
+    folder = checkpoint_folder(FLAGS.init_checkpoint) or "."
+    settings = read_settings(folder)
+    if settings is None or settings.get("command") != command:
+        return None
+    return KnownRun(folder, settings, "init_checkpoint")
+
+
+def _none_if_empty(value):
+    return None if value in ("", []) else value

@@ -1,0 +1,61 @@
+"""Documents and what tells them apart, a chunk of text at a time: what one task is given."""
+
+import collections.abc
+import dataclasses
+import hashlib
+
+from albert_tf.corpus.reader import Chunk, CorpusReader, read_chunks
+
+
+@dataclasses.dataclass(frozen=True)
+class Documents:
+    """The documents of a chunk.
+
+    Attributes:
+        chunk_id: File number and number of the chunk in it, which together with the seed key every draw.
+        texts: The lines of each document.
+        digests: SHA-256 of each document; the parts of a document that was too long for a chunk have the digest of the
+            first, so that they stay together.
+        part_digests: The same, but different for every part of a document that was too long for a chunk.
+        continues: Whether the first document goes on one of the chunk before.
+    """
+
+    chunk_id: tuple[int, int]
+    texts: list[list[str]]
+    digests: list[bytes]
+    part_digests: list[bytes]
+    continues: bool = False
+
+    def select(self, is_kept: list[bool]) -> "Documents":
+        """Returns the documents for which `is_kept` is true."""
+
+        def kept(values):
+            return [value for value, keep in zip(values, is_kept) if keep]
+
+        columns = kept(self.texts), kept(self.digests), kept(self.part_digests)
+        return Documents(self.chunk_id, *columns, self.continues and is_kept[0])
+
+
+def read_documents(reader: CorpusReader, file_index: int) -> collections.abc.Iterator[tuple[Documents, Chunk]]:
+    """Yields the documents of one file of a corpus, chunk by chunk, and the chunk they come from.
+
+    Raises:
+        InputError: As `CorpusReader.lines`.
+    """
+    last_digest = last_part_digest = b""
+    for chunk in read_chunks(reader.paths[file_index], file_index, reader.text_field, reader.on_bad_text):
+        digests = [hashlib.sha256("\n".join(lines).encode()).digest() for lines in chunk.documents]
+        part_digests = list(digests)
+        if chunk.continues:
+            # A part is the same as another one if all that precedes it in its document is the same too.
+            part_digests[0] = hashlib.sha256(last_part_digest + digests[0]).digest()
+            digests[0] = last_digest
+        if digests:
+            last_digest, last_part_digest = digests[-1], part_digests[-1]
+        documents = Documents((file_index, chunk.index), chunk.documents, digests, part_digests, chunk.continues)
+        yield documents, chunk
+
+
+def digest_fraction(digest: bytes) -> float:
+    """Returns a number in [0, 1) that depends on the document alone."""
+    return int.from_bytes(digest[:8], "big") / 2**64

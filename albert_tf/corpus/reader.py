@@ -1,0 +1,204 @@
+"""Documents from files: as a stream, and in chunks of about a million characters that worker processes share out.
+
+However large a file, document or line is, no more of it is in memory at a time than a chunk; of JSON lines and Parquet,
+a document.
+"""
+
+import collections.abc
+import dataclasses
+import itertools
+
+import tensorflow as tf
+
+from albert_tf.corpus.formats import CORPUS_ENDINGS, CorpusFile
+from albert_tf.errors import InputError
+from albert_tf.files import match_files
+from albert_tf.progress_line import format_seconds
+
+ON_BAD_TEXT_CHOICES = ("fail", "skip", "replace")
+
+CHARACTERS_PER_CHUNK = 1 << 20
+
+_COUNTS = ("num_bytes", "num_bad_lines", "num_long_lines", "num_long_documents", "num_undivided_files")
+
+# A text file of so many lines ought to have a blank one.
+_LINES_OF_UNDIVIDED_FILE = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Chunk:
+    """Whole documents of one file, together about `CHARACTERS_PER_CHUNK` characters.
+
+    A chunk ends with the document that brings it to so many characters; a document that has as many by itself is cut
+    after a line. So chunks are a function of the file's content alone.
+
+    Attributes:
+        file_index: Place of the file in the list of files.
+        index: Place of the chunk in its file, from 0.
+        documents: The lines of each document, without the spaces at their ends, none empty. The last chunk of a file
+            may hold counts and no document.
+        continues: Whether the first document goes on with one that filled the chunk before.
+        num_bytes: Size of the text that was read for it, decompressed.
+        num_bad_lines: How many lines or rows were skipped or mended.
+        num_long_lines: How many lines were cut, having more than `MAX_CHARACTERS_PER_LINE` characters.
+        num_long_documents: How many documents were cut; counted where their second part is.
+        num_undivided_files: 1 where a text file ends that has many lines and none of them blank.
+        file_position: How many bytes of the file, as it is stored, were read so far.
+    """
+
+    file_index: int
+    index: int
+    documents: list[list[str]]
+    continues: bool
+    num_bytes: int
+    num_bad_lines: int
+    num_long_lines: int
+    num_long_documents: int
+    num_undivided_files: int
+    file_position: int
+
+
+def read_chunks(
+    path: str, file_index: int = 0, text_field: str = "text", on_bad_text: str = "fail"
+) -> collections.abc.Iterator[Chunk]:
+    """Yields the chunks of one file.
+
+    Args:
+        path: As one of `CorpusReader.paths`.
+        file_index: Place of the file in the list of files.
+        text_field: As `CorpusReader.text_field`.
+        on_bad_text: As `CorpusReader.on_bad_text`.
+
+    Raises:
+        InputError: As `CorpusReader.lines`.
+    """
+    file = CorpusFile(path, text_field, on_bad_text)
+    index, documents, num_characters, continues = 0, [], 0, False
+    num_documents = num_lines = 0
+
+    def chunk():
+        counts = {name: file.counts.pop(name, 0) for name in _COUNTS}
+        return Chunk(file_index, index, documents, continues, **counts, file_position=file.position)
+
+    for document, part in _document_parts(file.batches()):
+        if not documents:
+            continues = part > 0
+        file.counts["num_long_documents"] += part == 1
+        documents.append(document)
+        num_documents += part == 0
+        num_lines += len(document)
+        num_characters += sum(map(len, document))
+        if num_characters >= CHARACTERS_PER_CHUNK:
+            yield chunk()
+            index, documents, num_characters, continues = index + 1, [], 0, False
+    file.counts["num_undivided_files"] = int(
+        file.is_text and num_documents == 1 and num_lines >= _LINES_OF_UNDIVIDED_FILE
+    )
+    if documents or any(file.counts.values()):
+        yield chunk()
+
+
+def _document_parts(batches):
+    """Yields (lines, part): a document as part 0, or one that is too long for a chunk as parts 0, 1 and so on."""
+    document, num_characters, part = [], 0, 0
+    for line in itertools.chain(itertools.chain.from_iterable(batches), [""]):
+        if line and num_characters < CHARACTERS_PER_CHUNK:
+            document.append(line)
+            num_characters += len(line)
+        elif line:
+            yield document, part
+            document, num_characters, part = [line], len(line), part + 1
+        elif document:
+            yield document, part
+            document, num_characters, part = [], 0, 0
+
+
+def describe_reading(num_bytes: int, share: float, seconds: float) -> str:
+    """Returns how far reading a corpus is, as a line of progress: size, share, speed and time left.
+
+    Args:
+        num_bytes: Size of the text that was read, decompressed.
+        share: Share of the files that was read.
+        seconds: How long it took.
+    """
+    return (
+        f"{num_bytes / 1e6:,.0f} MB, {share:.0%} of the corpus, {num_bytes / 1e6 / seconds:.1f} MB/s, "
+        f"ETA {format_seconds(seconds / max(share, 1e-9) - seconds)}"
+    )
+
+
+def find_corpus_files(patterns: list[str], flag: str) -> list[str]:
+    """Returns the files that paths, globs or folders name, as `match_files`; `CORPUS_ENDINGS` says which of a folder.
+
+    Raises:
+        InputError: As `match_files`.
+    """
+    return match_files(patterns, flag, CORPUS_ENDINGS)
+
+
+@dataclasses.dataclass
+class CorpusReader:
+    """Reads sentences and documents from files and counts what it skips.
+
+    Attributes:
+        paths: Files, local or any that `tf.io.gfile` opens. A name that ends in ".gz" is decompressed; ".jsonl",
+            ".ndjson" and ".json" (".gz" too) are JSON lines, ".parquet" is Parquet, all else text.
+        on_bad_text: What to do with a line that is not UTF-8: "fail", "skip" it, or "replace" the bad bytes by U+FFFD
+            (which the tokenizer's normalisation removes). A line of JSON or a row that holds no document can't be
+            mended: "replace" skips it.
+        text_field: The field of a JSON object, or column of a Parquet file, that holds the text.
+        num_bad_lines: How many such lines were skipped or mended since `lines` last began.
+        num_bytes: Size of the text that was read since then, decompressed.
+        share_read: Share of the files, as they are stored, that was read since then.
+    """
+
+    paths: list[str]
+    on_bad_text: str = "fail"
+    text_field: str = "text"
+    num_bad_lines: int = 0
+    num_bytes: int = 0
+    share_read: float = 0.0
+
+    def sizes(self) -> list[int]:
+        """Returns how many bytes each file has, as it is stored.
+
+        Raises:
+            InputError: One can't be read.
+        """
+        sizes = []
+        for path in self.paths:
+            try:
+                sizes.append(tf.io.gfile.stat(path).length)
+            except tf.errors.OpError as error:
+                raise InputError(f"can't read {path}: {error.message}") from error
+        return sizes
+
+    def lines(self) -> collections.abc.Iterator[str]:
+        """Yields every line of every file without the spaces at its ends; an empty one after each file and document.
+
+        A line of more than `MAX_CHARACTERS_PER_LINE` characters comes in pieces.
+
+        Raises:
+            BadCorpusError: A line is not UTF-8 or holds no document and `on_bad_text` is "fail", or a file isn't whole.
+            InputError: A file can't be read.
+        """
+        self.num_bad_lines = self.num_bytes = num_read = 0
+        sizes = self.sizes()
+        for path, size in zip(self.paths, sizes):
+            file = CorpusFile(path, self.text_field, self.on_bad_text)
+            for lines in itertools.chain(file.batches(), [[""]]):
+                self.num_bad_lines += file.counts.pop("num_bad_lines", 0)
+                self.num_bytes += file.counts.pop("num_bytes", 0)
+                self.share_read = (num_read + file.position) / max(sum(sizes), 1)
+                yield from lines
+            num_read += size
+
+    def sentences(self) -> collections.abc.Iterator[str]:
+        """Yields every line that is not blank."""
+        return (line for line in self.lines() if line)
+
+    def documents(self) -> collections.abc.Iterator[list[str]]:
+        """Yields each document as its list of sentences; a document never spans two files."""
+        for is_sentence, lines in itertools.groupby(self.lines(), key=bool):
+            if is_sentence:
+                yield list(lines)

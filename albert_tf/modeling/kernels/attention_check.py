@@ -1,0 +1,131 @@
+"""Whether the kernels of `flash_attention` compute, on the very device that is to train, what plain operations do.
+
+Kernels are compiled by a TPU's own compiler, which differs by kind and version; a run should not be the first to find
+out what it makes of them.
+"""
+
+import collections.abc
+import functools
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.modeling.kernels.flash_attention import COLUMNS_TOGETHER, flash_attention
+from albert_tf.modeling.kernels.plain_attention import plain_attention
+
+# Given projections as `plain_attention` takes them, a bias and a seed, returns the context.
+Attention = collections.abc.Callable[[list[tf.Tensor], tf.Tensor, tf.Tensor | None], tf.Tensor]
+
+# A TPU rounds the factors of every product to bfloat16, which errs by up to 2^-8, whatever the dtype. From projections
+# to gradients each way takes at most eight roundings one after the other: of queries, keys, scores, probabilities,
+# values, the probabilities' and the scores' gradients, and the result. So the two may differ by 16 such parts of the
+# largest value, and differ by less, for roundings cancel out. A position that is wrong differs by half of that value.
+TOLERANCE = 16 * 2.0**-8
+
+_BATCH_SIZE = 2
+# Two columns of the kernels' grid.
+_MOST_COLUMNS = 2 * COLUMNS_TOGETHER
+
+
+def attention_functions(head_size: int, dropout_rate: float) -> tuple[Attention, Attention]:
+    """Returns plain attention and the kernels, as functions of the same arguments."""
+    options = {"head_size": head_size, "dropout_rate": dropout_rate}
+
+    def flash(projections, bias, seed):
+        hidden_size = sum(projection.shape[-1] for projection in projections) // 3
+        return flash_attention([_in_turn(projection, hidden_size) for projection in projections], bias, seed, **options)
+
+    return functools.partial(plain_attention, **options), flash
+
+
+def _in_turn(projection, hidden_size):
+    """Reorders whole queries, keys and values side by side to `COLUMNS_TOGETHER` columns of each in turn."""
+    batch_size, length, columns = projection.shape
+    whole = tf.reshape(projection, [batch_size, length, columns // hidden_size, -1, COLUMNS_TOGETHER])
+    return tf.reshape(tf.transpose(whole, [0, 1, 3, 2, 4]), [batch_size, length, columns])
+
+
+def find_fault(
+    strategy: tf.distribute.Strategy,
+    expected: Attention,
+    found: Attention,
+    hidden_size: int,
+    max_seq_length: int,
+    num_positions: int,
+    dtype: str,
+) -> str | None:
+    """Computes small attentions both ways on every replica, forward and backward.
+
+    Args:
+        strategy: Where to compute.
+        expected: What is right.
+        found: What may not be.
+        hidden_size: Of the model; no more columns are computed than show a fault.
+        max_seq_length: Length of the keys, and of queries of all positions.
+        num_positions: Number of queries where not all positions are read.
+        dtype: Of the projections.
+
+    Returns:
+        What is wrong with `found`, as the end of a sentence, or None if it is right within `TOLERANCE`.
+    """
+    compare = make_comparison(strategy, expected, found, dtype)
+    for num_rows in (None, num_positions):
+        try:
+            differences = compare(*_draw(min(hidden_size, _MOST_COLUMNS), max_seq_length, num_rows))
+            per_replica = [values.numpy() for values in strategy.experimental_local_results(differences)]
+        except Exception as error:  # a compiler, or what JAX calls, raises whatever it likes
+            lines = str(error).strip().splitlines() or [""]
+            return f"fail with {type(error).__name__}: {lines[0][:200]}"
+        largest = float(np.max(per_replica))
+        if not largest <= TOLERANCE:
+            rows = "all positions" if num_rows is None else f"{num_rows} positions"
+            return f"differ from plain operations by {largest:.2g} of the largest value where {rows} are read"
+    return None
+
+
+def make_comparison(
+    strategy: tf.distribute.Strategy, expected: Attention, found: Attention, dtype: str
+) -> collections.abc.Callable:
+    """Returns a tf.function of what `_draw` returns, whose result is each replica's largest difference, a scalar.
+
+    Differences are those of the context and of the gradients of queries, keys and values, each as a share of the
+    largest value there is in it; what is no number counts as infinite.
+    """
+
+    def compute(attend, projections, bias, seed, upstream):
+        with tf.GradientTape() as tape:
+            tape.watch(projections)
+            context = attend(projections, bias, seed)
+        gradients = tape.gradient(context, projections, tf.cast(upstream, context.dtype))
+        hidden_size = upstream.shape[-1]
+        parts = [part for array in gradients for part in tf.split(array, array.shape[-1] // hidden_size, axis=-1)]
+        return [tf.cast(values, tf.float32) for values in (context, *parts)]
+
+    def replica_compare(projections, bias, seed, upstream):
+        projections = [tf.cast(array, dtype) for array in projections]
+        shares = []
+        for right, other in zip(*(compute(each, projections, bias, seed, upstream) for each in (expected, found))):
+            difference = tf.where(tf.math.is_finite(other), tf.abs(right - other), np.inf)
+            shares.append(tf.reduce_max(difference) / tf.reduce_max(tf.abs(right)))
+        return tf.reduce_max(tf.stack(shares))
+
+    @tf.function(autograph=False)
+    def compare(projections, bias, seed, upstream):
+        return strategy.run(replica_compare, args=(projections, bias, seed, upstream))
+
+    return compare
+
+
+def _draw(hidden_size, max_seq_length, num_rows):
+    """Returns projections of all positions in one array, or of so many queries in one and keys and values in another.
+
+    With them a bias that hides a third of one example's keys, the seed of the dropout, and what to differentiate by.
+    """
+    draws = np.random.default_rng(0)
+    shapes = [[max_seq_length, 3]] if num_rows is None else [[num_rows, 1], [max_seq_length, 2]]
+    projections = [draws.normal(size=[_BATCH_SIZE, rows, count * hidden_size]) for rows, count in shapes]
+    upstream = draws.normal(size=[_BATCH_SIZE, shapes[0][0], hidden_size])
+    bias = np.zeros([_BATCH_SIZE, 1, max_seq_length])
+    bias[0, :, -(max_seq_length // 3) :] = -10000.0
+    *projections, upstream, bias = (tf.constant(array, tf.float32) for array in (*projections, upstream, bias))
+    return projections, bias, tf.constant([1, 2]), upstream

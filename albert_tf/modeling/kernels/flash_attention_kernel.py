@@ -1,0 +1,151 @@
+"""Attention inside the fast memory of a TPU core: Pallas kernels, which need JAX.
+
+Like FlashAttention (Dao et al. 2022) they never write scores to memory, and compute them again in the backward pass.
+They are simpler, because a sequence of an ALBERT is short: all scores of one head fit at once, so that a softmax needs
+no running maximum. And they read queries, keys and values as the linear layer leaves them, in columns as wide as the
+TPU's registers, which hold one head or several; so nothing is transposed or padded.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas
+from jax.experimental.pallas import tpu as pallas_tpu
+
+from albert_tf.modeling.kernels.dropout import drop_threshold
+
+LANES = 128
+
+
+def forward(projections, bias, seed, *, head_size, dropout_rate, interpret=False):
+    """Returns softmax(query key^T / sqrt(head_size) + bias) value of every head, [B, R, H].
+
+    Args:
+        projections: Queries, keys and values in one array [B, S, 3 H], or queries [B, R, H] and the others [B, S, 2 H].
+            Within an array, 128 columns of each come in turn.
+        bias: float32 [B, 1, S].
+        seed: uint32 [2], which decides what dropout drops.
+        head_size: A divisor of 128, or 128.
+        dropout_rate: Share of the probabilities that are dropped.
+        interpret: Whether to compute as the kernel would, on any device.
+    """
+    queries = projections[0]
+    hidden_size = sum(array.shape[2] for array in projections) // 3
+    context = jax.ShapeDtypeStruct((*queries.shape[:2], hidden_size), queries.dtype)
+    kernel = functools.partial(_forward_kernel, head_size=head_size, dropout_rate=dropout_rate)
+    (context,) = _call(kernel, seed, bias, projections, [context], context.shape, 2, head_size, interpret)
+    return context
+
+
+def backward(projections, bias, seed, upstream, *, head_size, dropout_rate, interpret=False):
+    """Returns the gradients of the projections; `upstream` [B, R, H] is that of what `forward` returned."""
+    kernel = functools.partial(_backward_kernel, head_size=head_size, dropout_rate=dropout_rate)
+    return _call(kernel, seed, bias, [*projections, upstream], projections, upstream.shape, 5, head_size, interpret)
+
+
+def _call(kernel, seed, bias, inputs, outputs, context_shape, num_products, head_size, interpret):
+    """Runs a kernel once for each example and each 128 columns of its heads."""
+    batch_size, num_rows, hidden_size = context_shape
+    length = bias.shape[2]
+
+    def block(array):
+        shape = (1, array.shape[1], array.shape[2] * LANES // hidden_size)
+        return pallas.BlockSpec(shape, lambda example, column: (example, 0, column))
+
+    return pallas.pallas_call(
+        kernel,
+        out_shape=[jax.ShapeDtypeStruct(array.shape, array.dtype) for array in outputs],
+        grid=(batch_size, hidden_size // LANES),
+        in_specs=[
+            pallas.BlockSpec(memory_space=pallas_tpu.SMEM),
+            pallas.BlockSpec((1, 1, length), lambda example, column: (example, 0, 0)),
+            *map(block, inputs),
+        ],
+        out_specs=[*map(block, outputs)],
+        compiler_params=pallas_tpu.CompilerParams(dimension_semantics=("parallel", "parallel")),
+        cost_estimate=pallas.CostEstimate(
+            flops=num_products * 2 * batch_size * num_rows * length * hidden_size,
+            transcendentals=batch_size * num_rows * length * hidden_size // head_size,
+            bytes_accessed=sum(array.size * array.dtype.itemsize for array in [*inputs, bias, *outputs]),
+        ),
+        interpret=interpret,
+    )(seed, bias, *inputs)
+
+
+def _forward_kernel(seed, bias, *arrays, head_size, dropout_rate):
+    *projections, context = arrays
+    for head in range(LANES // head_size):
+        query, key, value = _read_head(projections, head, head_size)
+        probs = _probabilities(query, key, bias[0])
+        kept = (probs * _dropout_factor(seed, probs.shape, head, head_size, dropout_rate)).astype(value.dtype)
+        context[0, :, _columns(head, head_size)] = _product(kept, value, 1, 0).astype(context.dtype)
+
+
+def _backward_kernel(seed, bias, *arrays, head_size, dropout_rate):
+    middle = len(arrays) // 2
+    projections, upstream, gradients = arrays[:middle], arrays[middle], arrays[middle + 1 :]
+    for head in range(LANES // head_size):
+        query, key, value = _read_head(projections, head, head_size)
+        context_gradient = upstream[0, :, _columns(head, head_size)]
+        probs = _probabilities(query, key, bias[0])
+        factor = _dropout_factor(seed, probs.shape, head, head_size, dropout_rate)
+        value_gradient = _product((probs * factor).astype(value.dtype), context_gradient, 0, 0)
+        probs_gradient = _product(context_gradient, value, 1, 1) * factor
+        mean = jnp.sum(probs * probs_gradient, axis=-1, keepdims=True)
+        scores_gradient = (probs * (probs_gradient - mean) * head_size**-0.5).astype(query.dtype)
+        query_gradient = _product(scores_gradient, key, 1, 0)
+        key_gradient = _product(scores_gradient, query, 0, 0)
+        _write_head(gradients, head, head_size, (query_gradient, key_gradient, value_gradient))
+
+
+def _columns(head, head_size, part=0):
+    start = part * LANES + head * head_size
+    return slice(start, start + head_size)
+
+
+def _head_places(references, head, head_size):
+    """Yields where queries, keys and values of a head are: a reference and its columns."""
+    for reference in references:
+        for part in range(reference.shape[2] // LANES):
+            yield reference, _columns(head, head_size, part)
+
+
+def _read_head(references, head, head_size):
+    return [reference[0, :, columns] for reference, columns in _head_places(references, head, head_size)]
+
+
+def _write_head(references, head, head_size, values):
+    for (reference, columns), value in zip(_head_places(references, head, head_size), values):
+        reference[0, :, columns] = value.astype(reference.dtype)
+
+
+def _probabilities(query, key, bias):
+    """Returns float32 [R, S], the softmax of one head's scores."""
+    scores = _product(query, key, 1, 1) * query.shape[1] ** -0.5 + bias
+    weights = jnp.exp(scores - jnp.max(scores, axis=-1, keepdims=True))
+    return weights / jnp.sum(weights, axis=-1, keepdims=True)
+
+
+def _product(left, right, left_axis, right_axis):
+    dimensions = (((left_axis,), (right_axis,)), ((), ()))
+    return jax.lax.dot_general(left, right, dimensions, preferred_element_type=jnp.float32)
+
+
+def _dropout_factor(seed, shape, head, head_size, dropout_rate):
+    """Returns what to multiply one head's probabilities with: what `dropout` would, of an array [B, N, R, S]."""
+    if not dropout_rate:
+        return 1.0
+    heads_together = LANES // head_size
+    example, column = pallas.program_id(0), pallas.program_id(1)
+    head = (example * pallas.num_programs(1) + column) * heads_together + head
+    row = jax.lax.broadcasted_iota(jnp.uint32, shape, 0) + (head * shape[0]).astype(jnp.uint32)
+    position = row * jnp.uint32(shape[1]) + jax.lax.broadcasted_iota(jnp.uint32, shape, 1)
+    bits = _xor_shift(position + seed[0], 16) * jnp.uint32(0x7FEB352D)
+    bits = _xor_shift(bits ^ seed[1], 15) * jnp.uint32(0x846CA68B)
+    is_kept = _xor_shift(bits, 16) >= jnp.uint32(drop_threshold(dropout_rate))
+    return jnp.where(is_kept, jnp.float32(1.0 / (1.0 - dropout_rate)), jnp.float32(0.0))
+
+
+def _xor_shift(bits, distance):
+    return bits ^ (bits >> jnp.uint32(distance))

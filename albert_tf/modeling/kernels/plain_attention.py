@@ -1,0 +1,62 @@
+"""Attention by TensorFlow's own operations."""
+
+import tensorflow as tf
+
+from albert_tf.compilation.fusion import fused
+from albert_tf.modeling.kernels.dropout import dropout
+
+
+def plain_attention(
+    projections: list[tf.Tensor], bias: tf.Tensor, seed: tf.Tensor | None, head_size: int, dropout_rate: float
+) -> tf.Tensor:
+    """Returns the mean of the values that each head's queries see, [B, R, H].
+
+    Args:
+        projections: Queries, keys and values side by side [B, S, 3 H], or queries [B, R, H] and the other two
+            [B, S, 2 H].
+        bias: float32 [B, 1, S], added to the scores; nothing is differentiated through it.
+        seed: int32 [2] of the dropout; None for no dropout.
+        head_size: Columns of a head.
+        dropout_rate: Share of the probabilities that are dropped.
+    """
+    hidden_size = sum(projection.shape[-1] for projection in projections) // 3
+    query, key, value = (
+        heads for projection in projections for heads in _split_heads(projection, hidden_size, head_size)
+    )
+    scores = tf.matmul(query, key, transpose_b=True)
+    probs = _scaled_softmax(scores, head_size**-0.5, bias[:, None])
+    probs = dropout(probs, dropout_rate, seed)
+    context = tf.transpose(tf.matmul(probs, value), [0, 2, 1, 3])
+    return tf.reshape(context, [*tf.unstack(tf.shape(context))[:2], hidden_size])
+
+
+def _split_heads(projection, hidden_size, head_size):
+    """Returns what one array holds of queries, keys and values, each [B, N, S, head_size]."""
+    batch_size, length = tf.unstack(tf.shape(projection))[:2]
+    count = projection.shape[-1] // hidden_size
+    split = tf.reshape(projection, [batch_size, length, count, -1, head_size])
+    return tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]), count)
+
+
+def _scaled_softmax(scores, scale, bias):
+    """Returns softmax(scale scores + bias), computed in float32; keeps nothing but the result."""
+
+    @tf.custom_gradient
+    def apply(scores):
+        probs = _softmax_forward(scores, scale, bias)
+        return probs, lambda upstream: _softmax_backward(probs, upstream, scale)
+
+    return apply(scores)
+
+
+@fused
+def _softmax_forward(scores, scale, bias):
+    return tf.cast(tf.nn.softmax(tf.cast(scores, tf.float32) * scale + bias), scores.dtype)
+
+
+@fused
+def _softmax_backward(probs, upstream, scale):
+    dtype = probs.dtype
+    probs, upstream = tf.cast(probs, tf.float32), tf.cast(upstream, tf.float32)
+    mean = tf.reduce_sum(probs * upstream, axis=-1, keepdims=True)
+    return tf.cast(probs * (upstream - mean) * scale, dtype)

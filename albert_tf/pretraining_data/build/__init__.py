@@ -1,0 +1,1 @@
+"""The build side of pre-training data: from documents to TFRecord shards and their manifest."""

@@ -1,0 +1,288 @@
+"""The builder as an Apache Beam pipeline, for a corpus that is too much for one machine.
+
+The functions of the builder run on whatever engine Beam runs on, and give the same bytes. The engine brings the
+examples of a shard together, in place of spill files; so a shard is held in one worker's memory. All workers read the
+corpus from, and write the shards to, folders that they share.
+
+The graph keeps to what every runner has: steps with one output and no side input, and files written by plain functions.
+It ends in one step, because Dask's runner does nothing that doesn't lead into the last.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import functools
+import io
+import os
+import traceback
+import uuid
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.corpus.documents import read_documents
+from albert_tf.corpus.formats import BadCorpusError
+from albert_tf.corpus.reader import CorpusReader
+from albert_tf.errors import InputError
+from albert_tf.files import read_json, write_json
+from albert_tf.pretraining_data.build.builder import INTERRUPTED, RESUME_GOES_ON, count_chunk, make_plan
+from albert_tf.pretraining_data.build.chunk_examples import HELD_OUT, TRAIN, BuilderOptions, ExampleMaker
+from albert_tf.pretraining_data.build.examples import COLUMN_DTYPES, Examples
+from albert_tf.pretraining_data.build.publishing import find_old_shards, publish
+from albert_tf.pretraining_data.build.shard_writer import ShardWriter, masking_tokens
+from albert_tf.pretraining_data.build.work_folder import WorkFolder
+from albert_tf.pretraining_data.manifest import check_counts
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+
+# Names for runners whose full name is long. What Beam itself calls DirectRunner would first download another, Prism.
+RUNNERS = {
+    "DirectRunner": "apache_beam.runners.portability.fn_api_runner.FnApiRunner",
+    "DaskRunner": "apache_beam.runners.dask.dask_runner.DaskRunner",
+}
+
+_CORPUS = ("corpus", 0)  # what was counted in the corpus travels like a shard
+_ERROR_FILE = "error-"
+
+
+def run_on_beam(
+    reader: CorpusReader,
+    tokenizer: KoreanWordPieceTokenizer,
+    options: BuilderOptions,
+    train_paths: list[str],
+    held_out_paths: list[str],
+    runner: str,
+    pipeline_arguments: list[str],
+    resume: bool = False,
+) -> dict:
+    """Builds the same shards as `builder.build`, and manifest.json and the tokenizer beside them.
+
+    Args:
+        reader: The documents, in files that every worker can read.
+        tokenizer: Tokenizer whose vocabulary holds every special token.
+        options: How to make examples.
+        train_paths: Shards for training, all in one folder that every worker can write to.
+        held_out_paths: Shards for evaluation, in the same folder; none if `options.held_out_fraction` is 0.
+        runner: A name in `RUNNERS`, one that Beam knows, or the full name of a class.
+        pipeline_arguments: Beam's and the runner's own, such as "--dask_npartitions=8".
+        resume: Go on with a build of the same input and options that was stopped. The corpus is read again if not all
+            shards were finished; finished ones are kept.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        BadCorpusError: The corpus holds something bad, or gives no examples for some shard; nothing is left then.
+        InputError: The runner can't be used, an unfinished build is in the way, or the pipeline failed; `resume` goes
+            on then.
+    """
+    masking_tokens(tokenizer)  # before any work: the vocabulary holds what is needed
+    if not held_out_paths:
+        options = dataclasses.replace(options, held_out_fraction=0.0)
+    # Workers may run in another folder.
+    reader = dataclasses.replace(reader, paths=list(map(_absolute, reader.paths)))
+    shards = {TRAIN: train_paths, **({HELD_OUT: held_out_paths} if held_out_paths else {})}
+    shards = {split: list(map(_absolute, paths)) for split, paths in shards.items()}
+    folder = os.path.dirname(shards[TRAIN][0])
+    find_old_shards(folder)  # before any work: the old manifest can be read
+    pipeline = _make_pipeline(runner, pipeline_arguments)
+    try:
+        # The local builder leaves other files, so that neither can go on with what the other has begun.
+        work = WorkFolder(folder, {**make_plan(reader, tokenizer, options, shards), "engine": "Beam"}, resume)
+        tokenizer.save(work.path)
+        counts = work.corpus_counts()
+        if counts is None:
+            num_shards = {split: len(paths) for split, paths in shards.items()}
+            _add_steps(pipeline, reader, options, PipelineSteps(work, tokenizer.identity, options, num_shards))
+            counts = _run(pipeline, runner, work)
+        counts = collections.Counter(counts)
+        shard_counts = {
+            split: [work.shard_counts(split, shard) or {"examples": 0} for shard in range(len(paths))]
+            for split, paths in shards.items()
+        }
+        examples_per_shard = {split: [shard["examples"] for shard in shards] for split, shards in shard_counts.items()}
+        check_counts(reader, options, counts, examples_per_shard)
+        return publish(reader, tokenizer, options, shards, work, counts, shard_counts)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(INTERRUPTED) from None
+    except BadCorpusError:
+        work.remove()
+        raise
+    except (OSError, tf.errors.OpError) as error:
+        reason = error.message if isinstance(error, tf.errors.OpError) else error
+        raise InputError(f"can't write {folder}: {reason}; {RESUME_GOES_ON}") from error
+
+
+@dataclasses.dataclass(frozen=True)
+class PipelineSteps:
+    """What workers do.
+
+    An engine may repeat a step, also on another worker while the first attempt is still under way: every attempt gives
+    the same, and a file takes its place when it is whole.
+
+    Attributes:
+        work: The folder of the build.
+        tokenizer_identity: Identity of the tokenizer that is in it.
+        options: How to make examples.
+        num_shards: Number of shards of each split.
+    """
+
+    work: WorkFolder
+    tokenizer_identity: str
+    options: BuilderOptions
+    num_shards: dict[str, int]
+
+    def read(self, file_index, reader):
+        """Yields (chunk id, (documents, counts)) for each chunk of a file."""
+        with self._leaving_errors(file_index):
+            for documents, chunk in read_documents(reader, file_index):
+                counts = collections.Counter()
+                count_chunk(chunk, counts)
+                yield documents.chunk_id, (documents, counts)
+
+    def make_examples(self, chunk):
+        """Yields ((split, shard), (chunk id, columns of examples)) for shards, and (_CORPUS, (chunk id, counts))."""
+        chunk_id, (documents, counts) = chunk
+        if documents.texts:
+            with self._leaving_errors(chunk_id[0]):
+                examples, example_counts = self._load(ExampleMaker).make(documents)
+            counts = counts + example_counts
+            for split, num_shards in self.num_shards.items():
+                for shard, columns in _by_shard(examples[split].sorted_by_key(), num_shards):
+                    yield (split, shard), (chunk_id, columns)
+        yield _CORPUS, (chunk_id, counts)
+
+    def write(self, group):
+        """Leaves a shard and what was counted in it, or what was counted in the corpus."""
+        key, values = group
+        if self.work.shard_counts(*key) is None:
+            if key == _CORPUS:
+                counts = sum((chunk_counts for _, chunk_counts in values), collections.Counter())
+            else:
+                counts = self._write_shard(*key, values)
+            self.work.write_shard_counts(*key, counts)
+
+    def _write_shard(self, split, shard, values):
+        # They come in any order. The order of chunks is the builder's, should two examples have the same key.
+        parts = [Examples(*map(np.frombuffer, columns, COLUMN_DTYPES)) for _, columns in sorted(values)]
+        path = self.work.shard_path(split, shard)
+        attempt = f"{path}.{uuid.uuid4().hex}"
+        counts = self._load(ShardWriter).write(attempt, split, shard, [Examples.concatenate(parts)])
+        tf.io.gfile.rename(attempt, path, overwrite=True)
+        return counts
+
+    def _load(self, make):
+        return _load(make, self.work.path, self.tokenizer_identity, self.options)
+
+    @contextlib.contextmanager
+    def _leaving_errors(self, file_index):
+        """Leaves an error of the corpus in the work folder: a runner hands on a traceback at best."""
+        try:
+            yield
+        except InputError as error:
+            left = {"message": str(error), "is_final": isinstance(error, BadCorpusError)}
+            write_json(os.path.join(self.work.path, f"{_ERROR_FILE}{file_index:05d}.json"), left)
+            raise
+
+
+@functools.lru_cache(maxsize=2)
+def _load(make, folder, tokenizer_identity, options):  # the identity, because a later build may use the same folder
+    """Returns `make(tokenizer, options)`, once in a process: an engine deals work out in many small parts."""
+    return make(KoreanWordPieceTokenizer.load(folder), options)
+
+
+def _by_shard(examples, num_shards):
+    """Yields (shard, columns as bytes) where there are examples; each shard has an equal range of keys."""
+    shards, begins = np.unique([key * num_shards >> 64 for key in examples.keys.tolist()], return_index=True)
+    *columns, pieces = examples.columns()
+    first_pieces = np.cumsum(examples.lengths) - examples.lengths
+    parts = [np.split(column, begins[1:]) for column in columns] + [np.split(pieces, first_pieces[begins[1:]])]
+    for shard, *columns in zip(shards.tolist(), *parts):
+        yield shard, tuple(column.tobytes() for column in columns)
+
+
+def _absolute(path):
+    return path if "://" in path else os.path.abspath(path)
+
+
+def _make_pipeline(runner, arguments):
+    try:
+        import apache_beam
+        from apache_beam.options.pipeline_options import PipelineOptions
+    except ImportError as error:
+        raise InputError(
+            f"--runner={runner} needs apache_beam, which is not installed; pip install albert_tf[beam]"
+        ) from error
+    usage = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(usage):
+            pipeline = apache_beam.Pipeline(RUNNERS.get(runner, runner), PipelineOptions(list(arguments)))
+            pipeline.options.get_all_options()  # a value of the wrong type is found only now
+        return pipeline
+    except SystemExit:  # how a command line ends
+        reason = usage.getvalue().strip().rpartition("\n")[2]
+    except (ImportError, AttributeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+    raise InputError(f"--runner={runner} can't be used ({reason}); docs/beam.md says what runners need")
+
+
+def _add_steps(pipeline, reader, options, steps):
+    import apache_beam as beam
+
+    chunks = pipeline | "files" >> beam.Create(range(len(reader.paths))) | "read" >> beam.FlatMap(steps.read, reader)
+    # Either way, the chunks of one file are dealt out to all workers.
+    chunks = _first_of_each_document(chunks) if options.deduplicate else chunks | "deal out" >> beam.Reshuffle()
+    examples = chunks | "make examples" >> beam.FlatMap(steps.make_examples)
+    _ = examples | "gather shards" >> beam.GroupByKey() | "write" >> beam.Map(steps.write)
+
+
+def _first_of_each_document(chunks):
+    """Leaves out documents that were there before, in the order of files, of chunks, and of places in a chunk."""
+    import apache_beam as beam
+
+    first = chunks | "digests" >> beam.FlatMap(_digests) | "first of each" >> beam.CombinePerKey(min)
+    kept = first | "kept places" >> beam.MapTuple(lambda digest, place: (place[:2], place[2]))
+    return (chunks, kept) | "gather chunks" >> beam.CoGroupByKey() | "select" >> beam.Map(_select)
+
+
+def _digests(chunk):
+    chunk_id, (documents, _) = chunk
+    return [(digest, (*chunk_id, place)) for place, digest in enumerate(documents.part_digests)]
+
+
+def _select(group):
+    chunk_id, ([(documents, counts)], kept_places) = group
+    kept_places = set(kept_places)
+    is_kept = [place in kept_places for place in range(len(documents.texts))]
+    return chunk_id, (documents.select(is_kept), counts + collections.Counter(duplicate_documents=is_kept.count(False)))
+
+
+def _run(pipeline, runner, work):
+    """Runs the pipeline and returns what was counted in the corpus."""
+    try:
+        state = pipeline.run().wait_until_finish()
+    except Exception as error:  # each runner has its own
+        _raise_error_of_corpus(work)
+        # The message may be a worker's whole traceback.
+        reason = traceback.format_exception_only(error)[-1].strip().rpartition("\n")[2]
+        raise InputError(f"--runner={runner} failed ({reason}); {RESUME_GOES_ON}") from error
+    if state != "DONE":
+        raise InputError(f"--runner={runner} ended as {state}; --resume goes on")
+    counts = work.shard_counts(*_CORPUS)
+    if counts is None:
+        work.remove()
+        raise InputError(f"no worker wrote to {work.path}; name an --output_file in a folder that all workers share")
+    work.write_corpus_counts(counts)
+    return counts
+
+
+def _raise_error_of_corpus(work):
+    names = [name for name in sorted(tf.io.gfile.listdir(work.path)) if name.startswith(_ERROR_FILE)]
+    paths = [os.path.join(work.path, name) for name in names if name.endswith(".json")]
+    errors = [read_json(path, "the error") for path in paths]
+    for path in paths:  # a later run may fail for another reason
+        tf.io.gfile.remove(path)
+    for error in errors:
+        if error["is_final"]:
+            raise BadCorpusError(error["message"])
+    if errors:
+        raise InputError(f"{errors[0]['message']}; {RESUME_GOES_ON}")

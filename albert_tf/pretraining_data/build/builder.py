@@ -1,0 +1,278 @@
+"""Documents to shuffled TFRecord shards and a manifest, in two passes over the disk.
+
+The first pass turns chunks of text into examples, each with a random key; the second writes them into shards in the
+order of their keys, masked if they are static. In between, what the first has left is merged into fewer files where the
+second would open them too often. All run on worker processes. Every draw is keyed by the seed and
+the place of the chunk or shard, so the same input and options give the same bytes, however many workers there are and
+however often the build was killed and resumed.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import functools
+import os
+import sqlite3
+import time
+
+import numpy as np
+import tensorflow as tf
+
+import albert_tf
+from albert_tf.corpus.documents import read_documents
+from albert_tf.corpus.formats import BadCorpusError
+from albert_tf.corpus.reader import Chunk, CorpusReader, describe_reading
+from albert_tf.errors import InputError
+from albert_tf.pretraining_data.build import spill
+from albert_tf.pretraining_data.build.chunk_examples import HELD_OUT, TRAIN, BuilderOptions, ExampleMaker
+from albert_tf.pretraining_data.build.examples import Examples
+from albert_tf.pretraining_data.build.publishing import find_old_shards, publish
+from albert_tf.pretraining_data.build.shard_writer import ShardWriter, masking_tokens
+from albert_tf.pretraining_data.build.spill_merge import group_runs, merge_spills
+from albert_tf.pretraining_data.build.work_folder import WorkFolder, chunk_run
+from albert_tf.pretraining_data.build.workers import WorkerPool
+from albert_tf.pretraining_data.manifest import check_counts
+from albert_tf.progress_line import ProgressLine
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+
+MASKING_CHOICES = ("dynamic", "static")
+
+RESUME_GOES_ON = "once that is mended, --resume goes on"
+INTERRUPTED = "interrupted; the same command with --resume goes on"
+
+
+def shard_paths(output_file: str, num_shards: int) -> list[str]:
+    """Returns the names of shards: the name itself for one, else name-00000-of-00004 before the extension."""
+    if num_shards == 1:
+        return [output_file]
+    stem, extension = os.path.splitext(output_file)
+    return [f"{stem}-{index:05d}-of-{num_shards:05d}{extension}" for index in range(num_shards)]
+
+
+def build(
+    reader: CorpusReader,
+    tokenizer: KoreanWordPieceTokenizer,
+    options: BuilderOptions,
+    train_paths: list[str],
+    held_out_paths: list[str],
+    num_workers: int = 1,
+    resume: bool = False,
+    progress: ProgressLine | None = None,
+) -> dict:
+    """Builds all shards, and manifest.json and the tokenizer beside them.
+
+    What is there under the same names stays as it is until every new shard is finished.
+
+    Args:
+        reader: The documents.
+        tokenizer: Tokenizer whose vocabulary holds every special token.
+        options: How to make examples.
+        train_paths: Shards for training, all in one folder.
+        held_out_paths: Shards for evaluation, in the same folder; none if `options.held_out_fraction` is 0.
+        num_workers: Number of processes that make examples and shards.
+        resume: Go on with a build of the same input and options that was killed.
+        progress: Where to tell how far the build is.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        BadCorpusError: The corpus holds something bad, or gives no examples for some shard; nothing is left then.
+        InputError: A file can't be read or written, or a worker was killed; `resume` goes on then. Or an unfinished
+            build is in the way.
+        KeyboardInterrupt: It was interrupted; says that `resume` goes on.
+    """
+    masking_tokens(tokenizer)  # before any work: the vocabulary holds what is needed
+    if not held_out_paths:
+        options = dataclasses.replace(options, held_out_fraction=0.0)
+    folder = os.path.dirname(train_paths[0])
+    shards = {TRAIN: train_paths, **({HELD_OUT: held_out_paths} if held_out_paths else {})}
+    find_old_shards(folder)  # before any work: the old manifest can be read
+    progress = progress or ProgressLine()
+    try:
+        work = WorkFolder(folder, make_plan(reader, tokenizer, options, shards), resume)
+        tokenizer.save(work.path)
+        num_shards = {split: len(paths) for split, paths in shards.items()}
+        with WorkerPool(num_workers, _Worker, work, options, num_shards) as pool:
+            counts = _make_examples(reader, options, work, pool, progress)
+            runs = {
+                split: _merge_runs(split, counts["chunk_ids"], number, work, pool, progress)
+                for split, number in num_shards.items()
+            }
+            parts = _check_examples(reader, options, shards, work, counts, runs)
+            shard_counts = _write_shards(parts, runs, work, pool, progress)
+        return publish(reader, tokenizer, options, shards, work, counts, shard_counts)
+    except BadCorpusError:
+        work.remove()
+        raise
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(INTERRUPTED) from None
+    except ChildProcessError as error:
+        raise InputError(f"{error}; go on with --resume and fewer --num_workers") from error
+    except (OSError, tf.errors.OpError) as error:
+        reason = error.message if isinstance(error, tf.errors.OpError) else error
+        raise InputError(f"can't write {folder}: {reason}; {RESUME_GOES_ON}") from error
+    finally:
+        progress.finish()
+
+
+def make_plan(reader, tokenizer, options, shards):
+    """Returns everything that the bytes of the shards depend on."""
+    return {
+        "version": albert_tf.__version__,
+        "output": {split: [os.path.basename(path) for path in paths] for split, paths in shards.items()},
+        "vocabulary or tokenizer settings": tokenizer.identity,
+        **dataclasses.asdict(options),
+        "on_bad_text": reader.on_bad_text,
+        "text_field": reader.text_field,
+        "input": [[path, size] for path, size in zip(reader.paths, reader.sizes())],
+    }
+
+
+def _make_examples(reader, options, work, pool, progress):
+    """The first pass: leaves a spill file of every chunk and split, and returns what was counted."""
+    counts = work.corpus_counts()
+    if counts is None:
+        counts, chunk_ids = collections.Counter(), []
+        try:
+            for chunk_counts in pool.map("make_examples", _tasks(reader, options, counts, chunk_ids, progress)):
+                counts.update(chunk_counts)
+        except BadCorpusError:
+            raise
+        except InputError as error:
+            raise InputError(f"{error}; {RESUME_GOES_ON}") from error
+        progress.finish()
+        counts = {**counts, "chunk_ids": chunk_ids}
+        work.write_corpus_counts(counts)
+    return collections.Counter(counts)
+
+
+def _merge_runs(split, chunk_ids, num_shards, work, pool, progress):
+    """Between the passes: returns the names of the runs that hold a split's examples, merged until they are few."""
+    runs, level = list(map(chunk_run, chunk_ids)), 0
+    while len(groups := group_runs(runs, len(chunk_ids), num_shards)) < len(runs):
+        level += 1
+        runs = [f"merged-{level}-{index:06d}" if len(group) > 1 else group[0] for index, group in enumerate(groups)]
+        tasks = [(split, group, run) for group, run in zip(groups, runs) if len(group) > 1]
+        for number, _ in enumerate(pool.map("merge", tasks), start=1):
+            if progress.is_due:
+                progress.show(f"merged {number} of {len(tasks)} groups of files")
+        progress.finish()
+    return runs
+
+
+def _check_examples(reader, options, shards, work, counts, runs):
+    """Returns the parts of each split's shards, as `_shard_parts` gives them."""
+    parts, examples_per_shard = {}, {}
+    for split, paths in shards.items():
+        parts[split], examples_per_shard[split] = _shard_parts(split, len(paths), runs[split], work)
+    check_counts(reader, options, counts, examples_per_shard)
+    return parts
+
+
+def _tasks(reader, options, counts, chunk_ids, progress):
+    """Yields the documents of every chunk, and on the way counts and tells about what has been read."""
+    sizes = reader.sizes()
+    is_new = _remember() if options.deduplicate else lambda digest: True
+    started, num_bytes = time.monotonic(), 0
+    for file_index in range(len(reader.paths)):
+        for documents, chunk in read_documents(reader, file_index):
+            num_bytes += chunk.num_bytes
+            count_chunk(chunk, counts)
+            is_kept = [is_new(digest) for digest in documents.part_digests]
+            counts["duplicate_documents"] += is_kept.count(False)
+            if any(is_kept):
+                chunk_ids.append(documents.chunk_id)
+                yield (documents.select(is_kept),)
+            if progress.is_due:
+                seconds = time.monotonic() - started
+                share = (sum(sizes[:file_index]) + chunk.file_position) / sum(sizes)
+                progress.show(f"read {describe_reading(num_bytes, share, seconds)}")
+
+
+def count_chunk(chunk: Chunk, counts: collections.Counter) -> None:
+    """Counts what was out of the ordinary in a chunk."""
+    for name in ("bad_lines", "long_lines", "long_documents", "undivided_files"):
+        counts[name] += getattr(chunk, f"num_{name}")
+
+
+def _remember():
+    """Returns a function that says whether a digest comes for the first time; what it remembers is on disk."""
+    database = sqlite3.connect("")  # a temporary file, of which only the most used pages are in memory
+    database.execute("CREATE TABLE digests (digest BLOB PRIMARY KEY) WITHOUT ROWID")
+    return lambda digest: database.execute("INSERT OR IGNORE INTO digests VALUES (?)", (digest,)).rowcount == 1
+
+
+def _shard_parts(split, num_shards, runs, work):
+    """Returns for each shard its parts, ranges of buckets that fit into memory, and its number of examples."""
+    num_buckets = spill.num_buckets(num_shards)
+    borders, piece_borders = np.zeros(num_buckets + 1, np.int64), np.zeros(num_buckets + 1, np.int64)
+    for run in runs:
+        with spill.SpillReader(work.spill_path(run, split), num_buckets) as reader:
+            borders += reader.borders
+            piece_borders += reader.piece_borders
+    width = num_buckets // num_shards
+    shards = [
+        [(first + begin, first + end) for begin, end in spill.ranges(piece_borders[first : first + width + 1])]
+        for first in range(0, num_buckets, width)
+    ]
+    return shards, np.diff(borders[::width]).tolist()
+
+
+def _write_shards(parts, runs, work, pool, progress):
+    """The second pass: leaves every shard in the work folder, and returns what was counted in each."""
+    tasks = [(split, shard, ranges, runs[split]) for split in parts for shard, ranges in enumerate(parts[split])]
+    counts = {split: [] for split in parts}
+    for number, ((split, *_), shard_counts) in enumerate(zip(tasks, pool.map("write_shard", tasks)), start=1):
+        counts[split].append(shard_counts)
+        if progress.is_due:
+            progress.show(f"wrote {number} of {len(tasks)} shards")
+    progress.finish()
+    return counts
+
+
+class _Worker:
+    """What a worker process does; tasks that were done before it was killed are not done again."""
+
+    def __init__(self, work, options, num_shards):
+        self._work, self._options = work, options
+        self._num_buckets = {split: spill.num_buckets(number) for split, number in num_shards.items()}
+        self._tokenizer = KoreanWordPieceTokenizer.load(work.path)
+
+    @functools.cached_property
+    def _example_maker(self):
+        return ExampleMaker(self._tokenizer, self._options)
+
+    @functools.cached_property
+    def _shard_writer(self):
+        return ShardWriter(self._tokenizer, self._options)
+
+    def make_examples(self, documents):
+        """Leaves the spill files of a chunk and returns what was counted."""
+        counts = self._work.chunk_counts(documents.chunk_id)
+        if counts is None:
+            examples, counts = self._example_maker.make(documents)
+            for split, num_buckets in self._num_buckets.items():
+                path = self._work.spill_path(chunk_run(documents.chunk_id), split)
+                spill.write_spill(path, examples[split], num_buckets)
+            self._work.write_chunk_counts(documents.chunk_id, counts)
+        return counts
+
+    def merge(self, split, sources, run):
+        """Leaves one run in place of several."""
+        if not self._work.is_merged(run, split):
+            paths = [self._work.spill_path(source, split) for source in sources]
+            merge_spills(paths, self._work.spill_path(run, split), self._num_buckets[split])
+        self._work.finish_merge(run, split, sources)
+
+    def write_shard(self, split, shard, ranges, runs):
+        """Leaves a shard and returns what was counted."""
+        counts = self._work.shard_counts(split, shard)
+        if counts is None:
+            with contextlib.ExitStack() as stack:
+                paths = [self._work.spill_path(run, split) for run in runs]
+                readers = [stack.enter_context(spill.SpillReader(path, self._num_buckets[split])) for path in paths]
+                parts = (Examples.concatenate([reader.read(*buckets) for reader in readers]) for buckets in ranges)
+                counts = self._shard_writer.write(self._work.shard_path(split, shard), split, shard, parts)
+            self._work.write_shard_counts(split, shard, counts)
+        return counts

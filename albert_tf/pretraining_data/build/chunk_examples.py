@@ -1,0 +1,171 @@
+"""One chunk of text to examples: sentences are split and tokenised, and documents cut into segments."""
+
+import collections
+import dataclasses
+import itertools
+import random
+
+import numpy as np
+
+from albert_tf.corpus.documents import Documents, digest_fraction
+from albert_tf.corpus.sentence_splitting import make_sentence_splitter
+from albert_tf.pretraining_data.build.examples import Examples
+from albert_tf.pretraining_data.build.segments import has_pairs, make_segments, max_num_pieces
+from albert_tf.pretraining_data.masking import MaskingOptions
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.vocabulary import SEP, UNK
+
+TRAIN, HELD_OUT = SPLITS = ("train", "held_out")
+
+_SENTENCES_PER_BATCH = 8192
+
+
+@dataclasses.dataclass(frozen=True)
+class BuilderOptions:
+    """How to make examples.
+
+    Attributes:
+        max_seq_length: Length of an example, [CLS] and [SEP] included.
+        masking_options: How to mask.
+        masking: "dynamic" leaves training examples unmasked for the input pipeline; "static" masks them here.
+        sentence_pair: What an example's two segments are, or "none" or "full_sentences" for one; see `make_segments`.
+        sentence_splitter: How lines are split into sentences; see `make_sentence_splitter`.
+        deduplicate: Leave out documents whose text has been read before.
+        dupe_factor: How many times each training document is cut anew.
+        short_seq_prob: Share of examples with a random shorter length.
+        held_out_fraction: Share of documents kept out of training; their examples are always static, and made once.
+        random_seed: Seed of every draw.
+    """
+
+    max_seq_length: int
+    masking_options: MaskingOptions
+    masking: str = "dynamic"
+    sentence_pair: str = "order"
+    sentence_splitter: str = "none"
+    deduplicate: bool = False
+    dupe_factor: int = 1
+    short_seq_prob: float = 0.1
+    held_out_fraction: float = 0.05
+    random_seed: int = 12345
+
+
+class ExampleMaker:
+    """Makes examples.
+
+    Args:
+        tokenizer: Tokenizer whose vocabulary holds every special token.
+        options: How to make them.
+    """
+
+    def __init__(self, tokenizer: KoreanWordPieceTokenizer, options: BuilderOptions):
+        self._tokenizer, self._options = tokenizer, options
+        self._split_sentences = make_sentence_splitter(options.sentence_splitter)
+        self._max_num_pieces = max_num_pieces(options.sentence_pair, options.max_seq_length)
+        self._unknown_id, self._sep_id = map(tokenizer.vocabulary.id_of, (UNK, SEP))
+
+    def make(self, documents: Documents) -> tuple[dict[str, Examples], collections.Counter]:
+        """Returns the examples of each split, and what was counted."""
+        counts = collections.Counter()
+        sentences = [self._split_sentences(lines) for lines in documents.texts]
+        ids, word_starts, borders = self._encode([sentence for document in sentences for sentence in document])
+        # A sentence may hold nothing but characters that normalisation removes.
+        is_kept = np.append(True, np.diff(borders) > 0)
+        documents_end = np.cumsum(is_kept)[np.cumsum([0, *map(len, sentences)])] - 1
+        borders = borders[is_kept]
+        borders, documents_end, inside = self._cut_long_sentences(borders, documents_end, word_starts, counts)
+
+        num_sentences = np.diff(documents_end)
+        counts["documents"] += len(sentences) - documents.continues
+        counts["one_sentence_documents"] += int((num_sentences == 1).sum())
+        counts["sentences"] += int(num_sentences.sum())
+        counts["tokens"] += len(ids)
+        counts["words"] += int(word_starts.sum())
+        counts["unknown_words"] += int((ids == self._unknown_id).sum())
+
+        fraction = self._options.held_out_fraction
+        is_held_out = np.array([digest_fraction(digest) < fraction for digest in documents.digests])
+        examples = {}
+        for split, is_here in ((TRAIN, ~is_held_out), (HELD_OUT, is_held_out)):
+            counts[f"{split}_documents"] += int(is_here.sum()) - int(documents.continues and is_here[0])
+            here = np.flatnonzero(is_here & (num_sentences > 0))
+            chosen = [borders[documents_end[i] : documents_end[i + 1] + 1] for i in here]
+            examples[split] = self._cut(split, documents.chunk_id, chosen, inside, ids, word_starts, counts)
+        return examples, counts
+
+    def _encode(self, texts):
+        """Returns ids and word starts of all sentences, one after the other, and the borders between sentences."""
+        ids, word_starts, borders = [np.zeros(0, np.int32)], [np.zeros(0, bool)], [np.zeros(1, np.int64)]
+        for begin in range(0, len(texts), _SENTENCES_PER_BATCH):
+            encoded, starts = self._tokenizer.encode_with_word_starts(texts[begin : begin + _SENTENCES_PER_BATCH])
+            ids.append(encoded.flat_values.numpy())
+            word_starts.append(starts)
+            borders.append(borders[-1][-1] + encoded.row_splits.numpy()[1:])
+        return np.concatenate(ids), np.concatenate(word_starts), np.concatenate(borders)
+
+    def _cut_long_sentences(self, borders, documents_end, word_starts, counts):
+        """Adds borders to sentences that fit in no example, between words: one part fills it, or two of a pair.
+
+        Returns all borders, where documents end among them, and the set of those that were added.
+        """
+        is_pair = has_pairs(self._options.sentence_pair)
+        size, side = (-(-self._max_num_pieces // 2), "left") if is_pair else (self._max_num_pieces, "right")
+        added = []
+        for sentence in np.flatnonzero(np.diff(borders) > self._max_num_pieces):
+            begin, end = borders[sentence], borders[sentence + 1]
+            counts["split_sentences"] += 1
+            word_borders = np.append(begin + np.flatnonzero(word_starts[begin:end]), end)
+            while end - begin > self._max_num_pieces:
+                border = word_borders[np.searchsorted(word_borders, begin + size, side) - (not is_pair)]
+                begin = border if begin < border <= begin + self._max_num_pieces else begin + size
+                added.append(begin)
+        if not added:
+            return borders, documents_end, frozenset()
+        documents_end = documents_end + np.searchsorted(added, borders[documents_end])
+        return np.sort(np.concatenate([borders, added])), documents_end, frozenset(map(int, added))
+
+    def _cut(self, split, chunk_id, documents, inside_sentences, ids, word_starts, counts):
+        options = self._options
+        if options.sentence_pair == "full_sentences" and documents:
+            documents, ids, word_starts = self._join(documents, ids, word_starts)
+        ends = ([int(borders[end]) for borders in documents] for end in (0, -1))
+        is_text = _is_in(*ends, len(ids)) & (ids != self._sep_id)
+        parts = []
+        for dupe in range(options.dupe_factor if split == TRAIN else 1):
+            seed = [options.random_seed, SPLITS.index(split), *chunk_id, dupe]
+            generator = random.Random(" ".join(map(str, seed)))
+            segments = make_segments(
+                options.sentence_pair,
+                documents,
+                self._max_num_pieces,
+                options.short_seq_prob,
+                generator,
+                inside_sentences,
+            )
+            segments = np.fromiter(itertools.chain.from_iterable(segments), np.int64).reshape(-1, 5)
+            if options.sentence_pair == "full_sentences" and len(segments):
+                # The [SEP] after a document says nothing where the example ends with it.
+                segments[:, 1] -= ids[segments[:, 1] - 1] == self._sep_id
+            # Raw draws stay the same from one version of NumPy to the next.
+            keys = np.random.PCG64(seed).random_raw(len(segments))
+            parts.append(Examples.from_segments(segments[:, :4], segments[:, 4], keys, ids, word_starts))
+            is_used = _is_in(segments[:, 0:4:2].ravel(), segments[:, 1:4:2].ravel(), len(ids))
+            counts[f"{split}_tokens"] += int(is_text.sum())
+            counts[f"{split}_unused_tokens"] += int((is_text & ~is_used).sum())
+        return Examples.concatenate(parts)
+
+    def _join(self, documents, ids, word_starts):
+        """Joins documents into one, a [SEP] after each of them."""
+        joined_borders, joined_ids, joined_starts = [np.zeros(1, np.int64)], [], []
+        for borders in documents:
+            shifted = joined_borders[-1][-1] + borders[1:] - borders[0]
+            shifted[-1] += 1
+            joined_borders.append(shifted)
+            joined_ids += [ids[borders[0] : borders[-1]], [self._sep_id]]
+            joined_starts += [word_starts[borders[0] : borders[-1]], [True]]
+        return [np.concatenate(joined_borders)], np.concatenate(joined_ids), np.concatenate(joined_starts)
+
+
+def _is_in(begins, ends, size):
+    """Returns bool [size], true in the ranges from a begin up to its end."""
+    num_open = np.bincount(begins, minlength=size + 1) - np.bincount(ends, minlength=size + 1)
+    return np.cumsum(num_open)[:size] > 0

@@ -1,0 +1,78 @@
+"""Finished shards take their places, and those of an earlier build give theirs up."""
+
+import collections
+import os
+
+import tensorflow as tf
+
+from albert_tf.corpus.reader import CorpusReader
+from albert_tf.files import read_json, write_json
+from albert_tf.pretraining_data.build.chunk_examples import TRAIN, BuilderOptions
+from albert_tf.pretraining_data.build.work_folder import WorkFolder
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE, listed_shards, make_manifest
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+
+
+def find_old_shards(folder: str, manifest_path: str | None = None) -> dict[str, int | None]:
+    """Returns the shards that the manifest of an earlier build lists, and how large it says that each is.
+
+    The size is None where the manifest, of an early version, doesn't say so.
+
+    Args:
+        folder: The folder of the shards.
+        manifest_path: Their manifest, if it isn't in its place.
+
+    Raises:
+        InputError: The manifest can't be read, or names something that is no file in the folder.
+    """
+    manifest_path = manifest_path or os.path.join(folder, MANIFEST_FILE)
+    if not tf.io.gfile.exists(manifest_path):
+        return {}
+    manifest = read_json(manifest_path, "the manifest")
+    sizes = {}
+    for split, description in manifest.get("splits", {}).items():
+        paths = listed_shards(manifest, folder, split)
+        sizes.update(zip(paths, description.get("bytes_per_shard", [None] * len(paths))))
+    return sizes
+
+
+def publish(
+    reader: CorpusReader,
+    tokenizer: KoreanWordPieceTokenizer,
+    options: BuilderOptions,
+    shards: dict[str, list[str]],
+    work: WorkFolder,
+    counts: collections.Counter,
+    shard_counts: dict[str, list[dict]],
+) -> dict:
+    """Moves the shards to their places, deletes those of an earlier build, and returns the manifest.
+
+    Old and new shards lie side by side for a moment: no manifest vouches for such a mixture.
+
+    Args:
+        reader: The corpus.
+        tokenizer: The tokenizer.
+        options: How the examples were made.
+        shards: The paths of each split.
+        work: Where the shards wait; it is removed.
+        counts: What was counted in the corpus.
+        shard_counts: What was counted in each shard of each split.
+    """
+    folder = os.path.dirname(shards[TRAIN][0])
+    manifest_path, old_manifest_path = (os.path.join(place, MANIFEST_FILE) for place in (folder, work.path))
+    if tf.io.gfile.exists(manifest_path):
+        tf.io.gfile.rename(manifest_path, old_manifest_path, overwrite=True)
+    old_shards = find_old_shards(folder, old_manifest_path)
+    for split, paths in shards.items():
+        for shard, path in enumerate(paths):
+            if tf.io.gfile.exists(work.shard_path(split, shard)):  # not so if a killed build has moved it
+                tf.io.gfile.rename(work.shard_path(split, shard), path, overwrite=True)
+    for path in old_shards.keys() - {path for paths in shards.values() for path in paths}:
+        # Of another size, it is no longer what the manifest speaks of.
+        if tf.io.gfile.exists(path) and tf.io.gfile.stat(path).length == old_shards[path]:
+            tf.io.gfile.remove(path)
+    tokenizer.save(folder)
+    manifest = make_manifest(reader, tokenizer, options, counts, shards, shard_counts)
+    write_json(manifest_path, manifest)
+    work.remove()
+    return manifest

@@ -1,0 +1,115 @@
+"""The second pass: examples in the order of their keys, padded, masked if the shard is static, and written."""
+
+import collections.abc
+import hashlib
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.pretraining_data import records
+from albert_tf.pretraining_data.build.chunk_examples import HELD_OUT, SPLITS, BuilderOptions
+from albert_tf.pretraining_data.build.examples import Examples
+from albert_tf.pretraining_data.masking import MaskingTokens, mask_batch
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP
+
+_EXAMPLES_PER_BATCH = 1024
+_BYTES_PER_BLOCK = 1 << 20
+
+
+def masking_tokens(tokenizer: KoreanWordPieceTokenizer) -> MaskingTokens:
+    """Returns what masking must know of a tokenizer's vocabulary.
+
+    Raises:
+        InputError: A special token is missing, or [PAD] is not the first piece.
+    """
+    vocabulary = tokenizer.vocabulary
+    vocabulary.require_for_training()
+    return MaskingTokens(
+        mask_id=vocabulary.id_of(MASK),
+        unmaskable_ids=(vocabulary.id_of(CLS), vocabulary.id_of(SEP)),
+        real_piece_ids=vocabulary.real_piece_ids,
+    )
+
+
+class ShardWriter:
+    """Writes shards.
+
+    Args:
+        tokenizer: Tokenizer whose vocabulary holds every special token.
+        options: How to make examples.
+    """
+
+    def __init__(self, tokenizer: KoreanWordPieceTokenizer, options: BuilderOptions):
+        self._options = options
+        self._special_ids = [tokenizer.vocabulary.id_of(token) for token in (PAD, CLS, SEP)]
+        self._vocab_size = len(tokenizer.vocabulary)
+        tokens = masking_tokens(tokenizer)
+        sequence = tf.TensorSpec([None, options.max_seq_length], tf.int32)
+        self._mask = tf.function(
+            lambda features, seed: mask_batch(features, options.masking_options, tokens, seed),
+            input_signature=[dict.fromkeys(records.SEQUENCE_FEATURES, sequence), tf.TensorSpec([2], tf.int64)],
+            autograph=False,
+        )
+
+    def write(self, path: str, split: str, shard: int, parts: collections.abc.Iterable[Examples]) -> dict:
+        """Writes a shard under a temporary name, then renames it.
+
+        Args:
+            path: The shard.
+            split: "train" or "held_out".
+            shard: Its number, which keys the draws of its masks.
+            parts: All its examples: every key of a part is less than those of the next.
+
+        Returns:
+            What was counted: numbers, `sha256` of the file, and `piece_counts` [vocab_size] if the shard is static.
+        """
+        is_static = is_static_split(split, self._options)
+        counts = dict.fromkeys(("examples", "labels", "tokens", "masked_tokens", "full_examples"), 0)
+        piece_counts = np.zeros(self._vocab_size, np.int64)
+        seed = np.random.SeedSequence([self._options.random_seed, SPLITS.index(split), shard])
+        temporary = f"{path}.temporary"
+        with tf.io.TFRecordWriter(temporary) as writer:
+            for examples in _batches(parts):
+                features = examples.padded(self._options.max_seq_length, *self._special_ids)
+                counts["examples"] += len(examples)
+                counts["labels"] += int(examples.labels.sum())
+                counts["tokens"] += int(features["input_mask"].sum())
+                counts["full_examples"] += int(features["input_mask"][:, -1].sum())
+                if is_static:
+                    piece_counts += np.bincount(examples.ids, minlength=self._vocab_size)
+                    [batch_seed] = seed.spawn(1)
+                    features = self._mask(features, batch_seed.generate_state(2).astype(np.int64))
+                    features = {name: values.numpy() for name, values in features.items()}
+                    counts["masked_tokens"] += int(features["masked_lm_weights"].sum())
+                features[records.LABEL_FEATURE] = examples.labels
+                for record in records.serialize(features):
+                    writer.write(record)
+        counts["bytes"], counts["sha256"] = _measure(temporary)
+        tf.io.gfile.rename(temporary, path, overwrite=True)
+        return {**counts, "piece_counts": piece_counts.tolist()} if is_static else counts
+
+
+def is_static_split(split: str, options: BuilderOptions) -> bool:
+    """Whether the examples of a split are masked when they are written."""
+    return split == HELD_OUT or options.masking == "static"
+
+
+def _measure(path):
+    """Returns how many bytes a file holds, and their SHA-256: TensorFlow's writer shows them to nobody else."""
+    num_bytes, digest = 0, hashlib.sha256()
+    with tf.io.gfile.GFile(path, "rb") as file:
+        while block := file.read(_BYTES_PER_BLOCK):
+            num_bytes += len(block)
+            digest.update(block)
+    return num_bytes, digest.hexdigest()
+
+
+def _batches(parts):
+    """Yields batches of one size, whatever the sizes of the parts; only the last may be smaller."""
+    rest = []
+    for part in parts:
+        batches = Examples.concatenate([*rest, part.sorted_by_key()]).split(_EXAMPLES_PER_BATCH)
+        rest = [batches.pop()] if batches and len(batches[-1]) < _EXAMPLES_PER_BATCH else []
+        yield from batches
+    yield from rest

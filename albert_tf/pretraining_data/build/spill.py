@@ -1,0 +1,113 @@
+"""Files between the two passes: examples in the order of their random keys.
+
+The range of keys is divided into buckets of equal width, and a file begins with where each bucket's examples and pieces
+begin. So a shard, which is a range of buckets, is read from every file in one stretch, and what is in memory at once
+doesn't grow with the corpus. Bucket follows bucket, each with its examples and then their pieces, so that a file can be
+written from its beginning to its end: not every file system lets a writer go back.
+"""
+
+import functools
+import itertools
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.pretraining_data.build.examples import Examples
+
+# What a file holds of an example, but for its pieces: the columns of `Examples`, in their order.
+_ROW = np.dtype([("key", "<u8"), ("first_length", "<i4"), ("second_length", "<i4"), ("label", "i1")])
+_PIECE = np.dtype("<u4")
+
+_BUCKETS_OF_ONE_SHARD = 1024
+_PIECES_IN_MEMORY = 1 << 22  # of one worker
+
+
+def num_buckets(num_shards: int) -> int:
+    """Returns how many buckets there are: about a thousand, a whole number of them a shard."""
+    return num_shards * max(1, _BUCKETS_OF_ONE_SHARD // num_shards)
+
+
+def write_spill(path: str, examples: Examples, buckets: int) -> None:
+    """Writes examples, sorted by key."""
+    examples = examples.sorted_by_key()
+    borders = np.append(np.searchsorted(examples.keys, _first_keys(buckets)), len(examples)).astype(np.int64)
+    piece_borders = _piece_borders(examples, borders)
+    with tf.io.gfile.GFile(path, "wb") as file:
+        file.write(pack_borders(borders, piece_borders) + pack_buckets(examples, borders))
+
+
+class SpillReader:
+    """Reads from a spill file, which stays open as long as the context that it is.
+
+    Args:
+        path: The file.
+        buckets: How many buckets it was written with.
+
+    Attributes:
+        borders: int64 [buckets + 1], the number of examples before each bucket.
+        piece_borders: The same of pieces.
+    """
+
+    def __init__(self, path: str, buckets: int):
+        self._file = tf.io.gfile.GFile(path, "rb")
+        borders = np.frombuffer(self._file.read(2 * 8 * (buckets + 1)), np.int64)
+        self.borders, self.piece_borders = borders[: buckets + 1], borders[buckets + 1 :]
+        self._offsets = borders.nbytes + self.borders * _ROW.itemsize + self.piece_borders * _PIECE.itemsize
+
+    def read(self, begin: int, end: int) -> Examples:
+        """Reads the examples of buckets `begin` up to `end`, in the order of their keys."""
+        offsets = self._offsets[begin : end + 1]
+        self._file.seek(int(offsets[0]))
+        content = memoryview(self._file.read(int(offsets[-1] - offsets[0])))
+        begins = (offsets - offsets[0]).tolist()
+        middles = (offsets[:-1] - offsets[0] + np.diff(self.borders[begin : end + 1]) * _ROW.itemsize).tolist()
+        rows = np.frombuffer(b"".join(map(content.__getitem__, map(slice, begins, middles))), _ROW)
+        pieces = np.frombuffer(b"".join(map(content.__getitem__, map(slice, middles, begins[1:]))), _PIECE)
+        return Examples(*(np.ascontiguousarray(rows[name]) for name in _ROW.names), pieces)
+
+    def __enter__(self) -> "SpillReader":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._file.close()
+
+
+def pack_borders(borders: np.ndarray, piece_borders: np.ndarray) -> bytes:
+    """Returns what a spill file begins with."""
+    return borders.tobytes() + piece_borders.tobytes()
+
+
+def pack_buckets(examples: Examples, borders: np.ndarray) -> bytes:
+    """Returns what a spill file holds of some buckets.
+
+    Args:
+        examples: All examples of the buckets, sorted by key.
+        borders: int64, where each bucket begins in `examples`, and the end.
+    """
+    rows = np.empty(len(examples), _ROW)
+    for name, column in zip(_ROW.names, examples.columns()):
+        rows[name] = column
+    rows, pieces = memoryview(rows.tobytes()), memoryview(examples.pieces.astype(_PIECE).tobytes())
+    row_ends = (borders * _ROW.itemsize).tolist()
+    piece_ends = (_piece_borders(examples, borders) * _PIECE.itemsize).tolist()
+    parts = []
+    for bucket in range(len(borders) - 1):
+        parts.append(rows[row_ends[bucket] : row_ends[bucket + 1]])
+        parts.append(pieces[piece_ends[bucket] : piece_ends[bucket + 1]])
+    return b"".join(parts)
+
+
+def ranges(piece_borders: np.ndarray) -> list[tuple[int, int]]:
+    """Returns ranges of consecutive buckets that fit into memory; a bucket that doesn't is one by itself."""
+    part_of_bucket = (piece_borders[1:] - piece_borders[0]) // _PIECES_IN_MEMORY
+    begins = np.flatnonzero(np.diff(part_of_bucket, prepend=-1)).tolist()
+    return list(itertools.pairwise([*begins, len(piece_borders) - 1]))
+
+
+def _piece_borders(examples, borders):
+    return np.append(0, np.cumsum(examples.lengths)).astype(np.int64)[borders]
+
+
+@functools.cache
+def _first_keys(buckets):
+    return np.array([-(-(bucket << 64) // buckets) for bucket in range(buckets)], np.uint64)

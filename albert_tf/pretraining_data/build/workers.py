@@ -1,0 +1,180 @@
+"""Tasks on worker processes, or without any where one is enough."""
+
+import collections
+import collections.abc
+import contextlib
+import gc
+import multiprocessing
+import multiprocessing.connection
+import multiprocessing.forkserver
+import multiprocessing.resource_tracker
+import os
+import signal
+import threading
+import traceback
+
+import tensorflow as tf
+
+_FIRST_IMPORT = "albert_tf.pretraining_data.build.interruptible_start"
+
+
+class WorkerPool:
+    """Runs methods of an object of which every process has its own.
+
+    With one worker there is no other process: the tasks run here. As a context manager, it ends its processes when it
+    is left, in the middle of a task if need be: no task may depend on being finished.
+
+    There is no thread and no lock in this process, so that an interrupt has nothing to wait for.
+
+    Args:
+        num_workers: Number of processes.
+        make_state: Called with `arguments` in each process; importable by name, as what its methods take and return
+            must be.
+    """
+
+    def __init__(self, num_workers: int, make_state: collections.abc.Callable, *arguments):
+        self._processes, self._busy, self._idle = [], set(), []
+        # What importing TensorFlow has left in memory stays there: no use in looking through it for garbage.
+        gc.freeze()
+        if num_workers == 1:
+            self._state = make_state(*arguments)
+            return
+        try:
+            self._start(num_workers, make_state, arguments)
+        except BaseException:
+            self._end()
+            raise
+
+    def map(self, method: str, tasks: collections.abc.Iterable[tuple]) -> collections.abc.Iterator:
+        """Yields what the method returns for each task's arguments, in the order of the tasks.
+
+        Tasks are drawn only a few ahead of the workers. One map is read to its end before the next begins.
+
+        Raises:
+            ChildProcessError: A worker process was killed.
+        """
+        if not self._processes:
+            for task in tasks:
+                yield getattr(self._state, method)(*task)
+            return
+        expected, waiting, answers = collections.deque(), collections.deque(), {}
+        for number, task in enumerate(tasks):
+            expected.append(number)
+            waiting.append((number, method, task))
+            self._exchange(waiting, answers, 0)
+            if len(expected) > 3 * len(self._processes):
+                yield self._result_of(expected.popleft(), waiting, answers)
+        while expected:
+            yield self._result_of(expected.popleft(), waiting, answers)
+
+    def __enter__(self) -> "WorkerPool":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._end()
+
+    def _start(self, num_workers, make_state, arguments):
+        # TensorFlow's threads don't survive a fork, so this process can't be forked. The fork server has imported
+        # TensorFlow and not used it: its children start at once and share what the import has put into memory.
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([_FIRST_IMPORT, make_state.__module__])
+        multiprocessing.resource_tracker.ensure_running()  # by itself, because it ends with interrupts unblocked
+        with _blocked_interrupts():
+            multiprocessing.forkserver.ensure_running()
+        for _ in range(num_workers):
+            connection, of_worker = context.Pipe()
+            process = context.Process(target=_work, args=(of_worker, make_state, arguments), daemon=True)
+            process.start()
+            of_worker.close()  # so that the end of the process is the end of what it sends
+            self._processes.append(process)
+            self._busy.add(connection)
+
+    def _end(self):
+        for process in self._processes:
+            process.kill()
+        for process in self._processes:
+            process.join()
+
+    def _result_of(self, number, waiting, answers):
+        while number not in answers:
+            self._exchange(waiting, answers, None)
+        return answers.pop(number).result()
+
+    def _exchange(self, waiting, answers, timeout):
+        """Takes what workers have done, and gives those that are idle more to do."""
+        for connection in multiprocessing.connection.wait(self._busy, timeout):
+            with _naming_a_killed_worker():
+                number, answer = connection.recv()
+            if number is None:
+                answer.result()
+            else:
+                answers[number] = answer
+            self._busy.remove(connection)
+            self._idle.append(connection)
+        while self._idle and waiting:
+            connection = self._idle.pop()
+            with _naming_a_killed_worker():
+                connection.send(waiting.popleft())
+            self._busy.add(connection)
+
+
+class _Answer:
+    """What a function has returned or raised in a worker process."""
+
+    def __init__(self, function, *arguments):
+        self._result = self._error = self._traceback = None
+        try:
+            self._result = function(*arguments)
+        except Exception as error:
+            self._error, self._traceback = error, traceback.format_exc()
+
+    def result(self):
+        """Returns it, or raises it."""
+        if self._error is not None:
+            raise self._error from RuntimeError(f"in a worker process:\n{self._traceback}")
+        return self._result
+
+
+def _work(connection, make_state, arguments):
+    """What a worker process does until it is killed, or has lost the first process."""
+    # The first process is told of an interrupt too, and ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    # Workers share the cores: more threads would only get into each other's way.
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    state = None
+
+    def make():
+        nonlocal state
+        state = make_state(*arguments)
+        gc.freeze()
+
+    with contextlib.suppress(EOFError, ConnectionError):
+        connection.send((None, _Answer(make)))
+        while True:
+            number, method, task = connection.recv()
+            connection.send((number, _Answer(getattr(state, method), *task)))
+
+
+def _end_with_parent():
+    multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
+    os._exit(1)
+
+
+@contextlib.contextmanager
+def _blocked_interrupts():
+    """A process that is started meanwhile hears of no interrupt until it unblocks them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _naming_a_killed_worker():
+    try:
+        yield
+    except (EOFError, ConnectionError) as error:
+        raise ChildProcessError("a worker process was killed, perhaps for want of memory") from error

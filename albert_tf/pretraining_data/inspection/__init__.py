@@ -1,0 +1,1 @@
+"""What is in a shard, as text and plots."""

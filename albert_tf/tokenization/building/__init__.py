@@ -1,0 +1,1 @@
+"""Building vocabularies, and judging them."""

@@ -1,0 +1,185 @@
+"""Learning a WordPiece vocabulary from counted words, by byte-pair merges of the `tokenizers` library."""
+
+import collections
+import collections.abc
+import itertools
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.tokenization.building.morphemes import BORDER
+from albert_tf.tokenization.building.word_counting import count_words
+from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary, is_reserved
+from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, MAX_BYTES_PER_WORD, WordPiece, fits
+
+ALPHABET_CHOICES = ("frequent", "basic", "all")
+
+_ASCII = range(ord("!"), ord("~") + 1)
+_COMPATIBILITY_JAMO = (*range(0x3131, 0x3164), *range(0x3165, 0x318F))  # U+3164 is a filler, not a letter
+_SYLLABLES = range(ord("가"), ord("힣") + 1)
+
+# Code points of which some stand, while merges are learnt, for the characters that a word begins with.
+_PRIVATE_USE = range(0xF0000, 0x10FFFE)
+
+_WORDS_PER_BATCH = 100_000
+_WORDS_PER_STRING = 1000
+
+
+def required_characters(alphabet: str, **tokenizer_settings) -> set[str]:
+    """Returns the characters that are pieces whether or not the text holds them, as the tokenizer normalises them.
+
+    Args:
+        alphabet: "frequent": none; "basic": printable ASCII and all compatibility jamo (ㄱ, ㅏ, ㅋ, ...); "all": these
+            and all 11,172 Hangul syllables.
+        **tokenizer_settings: As for `KoreanWordPieceTokenizer`.
+    """
+    code_points = {"frequent": (), "basic": (*_ASCII, *_COMPATIBILITY_JAMO)}.get(
+        alphabet, (*_ASCII, *_COMPATIBILITY_JAMO, *_SYLLABLES)
+    )
+    return set("".join(count_words([" ".join(map(chr, code_points))], **tokenizer_settings)))
+
+
+def train_vocabulary(
+    word_counts: collections.Counter,
+    vocab_size: int,
+    wordpiece_scheme: str = "continuation",
+    limit_alphabet: int = 6000,
+    num_unused: int = 100,
+    min_frequency: int = 2,
+    prune: bool = True,
+    required: collections.abc.Set[str] = frozenset(),
+) -> Vocabulary:
+    """Learns a vocabulary of exactly `vocab_size` pieces.
+
+    In order: special tokens with [PAD] = 0, [unused0], [unused1], ..., the alphabet, merges from the most frequent on.
+    Every character of the alphabet is a piece at the start of a word and inside one, so a word is unknown only if it
+    holds a character outside it. Where the text yields too few merges, further [unused] slots fill up the size. The
+    same counts and settings give the same vocabulary.
+
+    Args:
+        word_counts: How often each word occurs; merges never cross a `BORDER` in a word.
+        vocab_size: Number of pieces.
+        wordpiece_scheme: "continuation" or "end_of_word".
+        limit_alphabet: How many characters of the text, the most frequent, are in the alphabet.
+        num_unused: Least number of [unused] slots.
+        min_frequency: Pairs that occur less often are not merged.
+        prune: Drop merges that are only steps on the way to longer ones, so that the tokenizer uses them for no word of
+            the text, and take the next merges instead.
+        required: Further characters of the alphabet.
+
+    Raises:
+        InputError: There are no words, or `vocab_size` can't hold the alphabet.
+    """
+    if not word_counts:
+        raise InputError("the text holds no words to build a vocabulary from")
+    alphabet = sorted(required.union(_most_frequent_characters(word_counts, limit_alphabet)))
+    prefix = CONTINUATION_PREFIX if wordpiece_scheme == "continuation" else ""
+    characters = alphabet + [prefix + character for character in alphabet] if prefix else alphabet
+    num_reserved = len(SPECIAL_TOKENS) + num_unused
+    room = vocab_size - num_reserved - len(characters)
+    if room < 0:
+        raise InputError(
+            f"--vocab_size={vocab_size} can't hold {len(characters)} single characters and {num_reserved} reserved "
+            f"pieces; raise it to at least {num_reserved + len(characters)}, or lower --limit_alphabet or --num_unused"
+        )
+    segment_counts = _count_segments(word_counts, set(alphabet))
+
+    def learn(num_merges):
+        return _learn_merges(segment_counts, alphabet, prefix, num_merges, min_frequency)
+
+    merges = _used_merges(word_counts, characters, wordpiece_scheme, learn, room) if prune else learn(room)
+    num_unused += room - len(merges)
+    unused = [f"[unused{index}]" for index in range(num_unused)]
+    return Vocabulary([*SPECIAL_TOKENS, *unused, *characters, *merges])
+
+
+def _most_frequent_characters(word_counts, limit_alphabet):
+    counts = collections.Counter()
+    for word, count in word_counts.items():
+        for character in word:
+            counts[character] += count
+    del counts[BORDER]
+    return sorted(counts, key=lambda character: (-counts[character], character))[:limit_alphabet]
+
+
+def _count_segments(word_counts, known):
+    """Returns how often each (begins a word, part of a word between borders) occurs in words of known characters.
+
+    Words that are too long for the tokenizer teach nothing.
+    """
+    counts = collections.Counter()
+    for word, count in word_counts.items():
+        segments = word.split(BORDER)
+        text = "".join(segments)
+        if known.issuperset(text) and len(text.encode()) <= MAX_BYTES_PER_WORD:
+            for number, segment in enumerate(segments):
+                counts[number == 0, segment] += count
+    return counts
+
+
+def _learn_merges(segment_counts, alphabet, prefix, num_merges, min_frequency):
+    """Returns up to `num_merges` pieces of two characters and more, the most frequent merge first.
+
+    In the continuation scheme a character at the start of a word and the same inside one are different symbols. They
+    are told apart by private-use characters rather than by the library's own prefix option, whose ids, and with them
+    the ties between merges, depend on the order of a hash table.
+    """
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    known = set(alphabet)
+    stand_ins = (chr(code_point) for code_point in _PRIVATE_USE if chr(code_point) not in known)
+    initials = dict(zip(alphabet, stand_ins)) if prefix else {}
+    originals = {initial: character for character, initial in initials.items()}
+
+    def spelled_segments():
+        for (begins_word, segment), count in sorted(segment_counts.items()):
+            spelled = initials.get(segment[0], segment[0]) + segment[1:] if begins_word else segment
+            # Many at a time: the library takes longer to fetch a string than to count a word in it.
+            for begin in range(0, count, _WORDS_PER_STRING):
+                yield " ".join(itertools.repeat(spelled, min(_WORDS_PER_STRING, count - begin)))
+
+    learner = Tokenizer(models.BPE())
+    learner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    trainer = trainers.BpeTrainer(
+        vocab_size=len(known) + len(initials) + num_merges, min_frequency=min_frequency, show_progress=False
+    )
+    learner.train_from_iterator(spelled_segments(), trainer)
+    merges = []
+    for symbols, _ in sorted(learner.get_vocab().items(), key=lambda item: item[1]):
+        begins_word = symbols[0] in originals
+        piece = originals[symbols[0]] + symbols[1:] if begins_word else prefix + symbols
+        # Text may spell "[MASK]" or start with "##"; no text may turn into such a piece.
+        is_spelled_as_reserved = is_reserved(piece) or (begins_word and piece.startswith(prefix))
+        if len(symbols) > 1 and not is_spelled_as_reserved and fits(piece.removeprefix(prefix)):
+            merges.append(piece)
+    return merges[:num_merges]
+
+
+def _used_merges(word_counts, characters, wordpiece_scheme, learn, room):
+    """Returns up to `room` merges, in order, each of which the tokenizer uses for some word of the text."""
+    words = sorted({word.replace(BORDER, "") for word in word_counts})
+    num_learnt, before = room + room // 2, None
+    while True:
+        merges = learn(num_learnt)
+        kept, position = [], 0
+        while len(kept) < room and position < len(merges):
+            # Dropping what is never used changes no word's pieces; what comes in may leave others without use.
+            candidates = kept + merges[position : position + room - len(kept)]
+            position += room - len(kept)
+            kept = _used_pieces(words, candidates, characters, wordpiece_scheme)
+        if len(kept) == room or len(merges) == before:
+            return kept
+        num_learnt, before = 2 * num_learnt, len(merges)
+
+
+def _used_pieces(words, merges, characters, wordpiece_scheme):
+    """Returns those of the merges that greedy longest match uses."""
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *characters, *merges])
+    engine = WordPiece(vocabulary, wordpiece_scheme)
+    is_used = np.zeros(len(vocabulary), bool)
+    for begin in range(0, len(words), _WORDS_PER_BATCH):
+        batch = words[begin : begin + _WORDS_PER_BATCH]
+        ids = engine.tokenize(tf.RaggedTensor.from_row_lengths(tf.constant(batch), [len(batch)]))
+        is_used[ids.flat_values.numpy()] = True
+    return [piece for piece in merges if is_used[vocabulary.id_of(piece)]]

@@ -1,0 +1,1 @@
+"""What a run computes on: TPUs, GPUs or CPUs, of one machine or several."""

@@ -1,0 +1,213 @@
+"""Saving a run while it goes on, and restoring it from the newest checkpoint that is whole."""
+
+import concurrent.futures
+import os
+import re
+import sys
+
+import tensorflow as tf
+
+from albert_tf.checkpoint_files import (
+    AVERAGES_PREFIX,
+    CHECKPOINT_NAME,
+    MODEL_PREFIX,
+    CheckpointReader,
+    DamagedCheckpointError,
+    best_source,
+    delete_checkpoint,
+    find_checkpoints,
+    first_line,
+    only_model,
+    remove,
+    write_state_file,
+)
+from albert_tf.errors import InputError
+
+BEST_FILE = "best_checkpoint.json"
+
+
+class Checkpointer:
+    """Writes numbered checkpoints into a folder, in the background, keeps the newest, and restores them.
+
+    A checkpoint is a `tf.train.Checkpoint` whose variables have the names given here. Saving copies the variables to
+    the host, which is all that training waits for; a thread writes the copy. TensorFlow writes under temporary names
+    and moves the index into place last, so that a checkpoint with an index is whole, unless the disk lost some of it.
+
+    Args:
+        output_dir: The folder.
+        state: Everything to save, by name: "model/encoder/...", "first_moments/...", "global_step", ...
+        keep_checkpoint_max: How many to keep.
+        is_chief: Whether this process is the one that writes.
+    """
+
+    def __init__(
+        self, output_dir: str, state: dict[str, tf.Variable], keep_checkpoint_max: int = 5, is_chief: bool = True
+    ):
+        self._output_dir = output_dir
+        self._state = dict(state)
+        self._keep_checkpoint_max, self._is_chief = keep_checkpoint_max, is_chief
+        self._pool = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self._pending: concurrent.futures.Future | None = None
+        self._pending_path: str | None = None
+        self.best: str | None = None  # path of a checkpoint to keep in any case
+
+    def path(self, step: int) -> str:
+        """Returns the path, without extension, of the checkpoint of a step."""
+        return os.path.join(self._output_dir, f"{CHECKPOINT_NAME}-{step}")
+
+    @property
+    def latest(self) -> str | None:
+        """Path of the newest checkpoint, None if there is none."""
+        return next(reversed(find_checkpoints(self._output_dir)), None)
+
+    def save(self) -> str:
+        """Copies the variables, starts to write them to a checkpoint named after the step, and returns its path.
+
+        Raises:
+            InputError: The checkpoint before this one could not be written.
+        """
+        path = self.path(int(self._state["global_step"].numpy()))
+        if path == self._pending_path or not self._is_chief:
+            return path
+        values = {name: variable.numpy() for name, variable in self._state.items()}
+        self.wait()
+        self._pending_path = path
+        self._pending = self._pool.submit(self._write, path, values)
+        return path
+
+    def check(self) -> None:
+        """Raises what went wrong with a checkpoint that has been written in the meantime, without waiting.
+
+        Raises:
+            InputError: It could not be written.
+        """
+        if self._pending is not None and self._pending.done():
+            self.wait()
+
+    def wait(self) -> None:
+        """Waits until the last checkpoint is written.
+
+        Raises:
+            InputError: It could not be written.
+        """
+        pending, self._pending = self._pending, None
+        if pending is None:
+            return
+        try:
+            pending.result()
+        except (tf.errors.OpError, OSError) as error:
+            failed, self._pending_path = self._pending_path, None
+            intact = self.latest
+            kept = f"{intact} is intact" if intact else "none was written before"
+            raise InputError(
+                f"can't save {failed}: {first_line(error)}; {kept}; free some space or choose another --output_dir, "
+                "and repeat the command to go on from there"
+            ) from error
+
+    def _write(self, path, values):
+        with tf.device("CPU:0"):
+            copies = {name: tf.Variable(value) for name, value in values.items()}
+            try:
+                tf.train.Checkpoint(**_nest(copies)).write(path)
+            except (tf.errors.OpError, OSError):
+                delete_checkpoint(path)  # half a checkpoint takes the space that the user has to free
+                raise
+        self._delete_older(path)
+        write_state_file(self._output_dir, path)
+
+    def _delete_older(self, newest):
+        # Those of later steps are damaged, or the run would not stand here: none of them is worth a whole one.
+        found = find_checkpoints(self._output_dir)
+        for path in found[: found.index(newest) + 1][: -self._keep_checkpoint_max]:
+            if path != self.best:
+                delete_checkpoint(path)
+
+    def restore_latest(self) -> str | None:
+        """Restores the newest checkpoint that is whole, with a warning for each newer one that is not.
+
+        Returns:
+            The path of the checkpoint, None if there is none.
+
+        Raises:
+            InputError: It holds another model, or there are checkpoints of which none is whole.
+        """
+        found = find_checkpoints(self._output_dir)
+        damage = ""
+        for path in reversed(found):
+            try:
+                self.restore(path)
+            except DamagedCheckpointError as error:
+                damage = str(error)
+                print(f"warning: {damage}; going back to the one before it", file=sys.stderr)
+            else:
+                if damage and self._is_chief:
+                    write_state_file(self._output_dir, path)  # or others would go on to take the damaged one
+                return path
+        if found:
+            raise InputError(
+                f"--output_dir={self._output_dir}: none of its {len(found)} checkpoints can be read ({damage}); "
+                "choose another folder to start anew"
+            )
+        return None
+
+    def restore(self, path: str) -> None:
+        """Restores one checkpoint, all of it or nothing.
+
+        A model that is not to be trained gets the averaged weights, if there are any.
+
+        Raises:
+            InputError: It holds another model, or lacks some of the state.
+            DamagedCheckpointError: It can't be read to its end.
+        """
+        reader = CheckpointReader(path)
+        shapes = reader.shapes
+        own = {name: variable.shape.as_list() for name, variable in self._state.items()}
+        sources = {name: name for name in own}
+        if not any(name.startswith(AVERAGES_PREFIX) for name in own):
+            sources.update((name, best_source(name.removeprefix(MODEL_PREFIX), shapes)) for name in only_model(own))
+        if only_model(shapes) != only_model(own):
+            raise InputError(
+                f"{path} is of another model; use the albert_config.json and the labels that it was made with"
+            )
+        missing = sorted(name for name in own if shapes.get(name) != own[name])
+        if missing:
+            raise InputError(
+                f"{path} lacks {missing[0]} and so can't be gone on with by this command; give its folder to "
+                "--init_checkpoint of a run in another folder"
+            )
+        values = reader.read(sources.values())
+        for name, source in sources.items():
+            self._state[name].assign(values[source])
+        self._pending_path = path
+
+    def remove_leftovers(self) -> None:
+        """Deletes what a run that was killed while it saved left behind; call it when no other run saves here."""
+        if not self._is_chief or not tf.io.gfile.isdir(self._output_dir):
+            return
+        whole = {os.path.basename(path) for path in find_checkpoints(self._output_dir)}
+        for name in tf.io.gfile.listdir(self._output_dir):
+            match = re.match(rf"({re.escape(CHECKPOINT_NAME)}-\d+)(_temp|\.data-|\.index\.)", name)
+            if match and (match[1] not in whole or match[2] != ".data-"):
+                remove(os.path.join(self._output_dir, name.rstrip("/")))
+
+
+def model_state(variables: dict[str, tf.Variable], global_step: tf.Variable) -> dict[str, tf.Variable]:
+    """Returns what to restore of a model that is not to be trained, by the names that `TrainState` gives.
+
+    Args:
+        variables: The model's, by name.
+        global_step: The number of steps done.
+    """
+    return {**{f"{MODEL_PREFIX}{name}": variable for name, variable in variables.items()}, "global_step": global_step}
+
+
+def _nest(named):
+    """Turns {"a/b": x} into {"a": {"b": x}}: a checkpoint keeps one level of names for each level of dictionaries."""
+    nested = {}
+    for name, value in named.items():
+        *parents, last = name.split("/")
+        level = nested
+        for parent in parents:
+            level = level.setdefault(parent, {})
+        level[last] = value
+    return nested

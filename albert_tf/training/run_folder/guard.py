@@ -1,0 +1,216 @@
+"""What a run leaves in its output folder besides checkpoints, and the guard against mixing two runs."""
+
+import dataclasses
+import os
+
+import tensorflow as tf
+
+from albert_tf.checkpoint_files import find_checkpoints
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.files import read_json, write_json
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
+from albert_tf.tokenization.vocabulary import Vocabulary
+from albert_tf.training.run_folder.identity import is_same_checkpoint
+
+CONFIG_FILE = "albert_config.json"
+SETTINGS_FILE = "run_settings.json"
+
+# Where the run found things; they may be found elsewhere later.
+FOUND_AT = "found_at"
+
+# Settings that are no flags.
+_NO_FLAGS = {"command", "tokenizer", "input_files", *(field.name for field in dataclasses.fields(AlbertConfig))}
+_STEPS = ("num_train_steps", "train_step")
+
+
+def read_settings(folder: str) -> dict | None:
+    """Returns the settings of the run in a folder, None if there is none."""
+    path = os.path.join(folder, SETTINGS_FILE)
+    return read_json(path, "the settings of the run") if tf.io.gfile.exists(path) else None
+
+
+def is_of_earlier_version(settings: dict) -> bool:
+    """Whether settings were written before they held the data and the number of steps."""
+    return "command" not in settings
+
+
+def refuse_earlier_version(output_dir: str, settings: dict) -> None:
+    """Raises InputError if the run in a folder can't be trained on because too little is known of it."""
+    if is_of_earlier_version(settings):
+        raise InputError(
+            f"--output_dir={output_dir} holds a run of an earlier version of albert_tf, which did not write down its "
+            "data and its number of steps, so that it can't be gone on with; choose another folder, with "
+            f"--init_checkpoint={output_dir} to train on from its weights"
+        )
+
+
+def check_output_dir(
+    output_dir: str, settings: dict, config: AlbertConfig, tokenizer: KoreanWordPieceTokenizer | None
+) -> None:
+    """Checks that a folder is free for a run or holds this very run; writes nothing.
+
+    Args:
+        output_dir: The folder.
+        settings: Everything that decides what the run computes, JSON values by flag name: "command" among them,
+            "init_checkpoint" as `checkpoint_identity` gives it, and under "found_at" what may change.
+        config: The model.
+        tokenizer: The tokenizer, None if unknown.
+
+    Raises:
+        InputError: The folder holds a run with other settings, checkpoints of unknown origin, or files of another
+            model or tokenizer.
+    """
+    earlier = read_settings(output_dir)
+    if earlier is not None:
+        refuse_earlier_version(output_dir, earlier)
+        check_same_settings(output_dir, earlier, _all_settings(settings, config, tokenizer))
+        return
+    if find_checkpoints(output_dir) or tf.train.latest_checkpoint(output_dir) is not None:
+        raise InputError(f"--output_dir={output_dir} holds checkpoints of another run; choose another folder")
+    is_same = {CONFIG_FILE: lambda path: AlbertConfig.from_json_file(path) == config}
+    if tokenizer is not None:
+        is_same[VOCABULARY_FILE] = lambda path: Vocabulary.from_file(path).sha256 == tokenizer.vocabulary.sha256
+        is_same[TOKENIZER_FILE] = tokenizer.is_saved_as
+    for name, same in is_same.items():
+        path = os.path.join(output_dir, name)
+        if tf.io.gfile.exists(path) and not same(path):
+            raise InputError(f"--output_dir={output_dir} holds a different {name}; choose another folder")
+
+
+def check_model(
+    folder: str,
+    settings: dict,
+    config: AlbertConfig,
+    tokenizer: KoreanWordPieceTokenizer | None,
+    flag: str = "output_dir",
+) -> None:
+    """Checks that model and tokenizer are those of a run that is to be used.
+
+    Args:
+        folder: The run's.
+        settings: Of the run.
+        config: The model.
+        tokenizer: The tokenizer, None if unknown.
+        flag: The flag that names the folder.
+
+    Raises:
+        InputError: They are others.
+    """
+    now = {"albert_config": config.to_dict(), "tokenizer": tokenizer and tokenizer.identity}
+    earlier, now = _flatten(settings), _flatten(now)
+    known = [name for name in now if earlier.get(name) is not None and now[name] is not None]
+    check_same_settings(folder, {name: earlier[name] for name in known}, {name: now[name] for name in known}, flag)
+
+
+def check_same_settings(folder: str, earlier: dict, now: dict, flag: str = "output_dir") -> None:
+    """Checks that settings are those of a run.
+
+    Args:
+        folder: The run's.
+        earlier: Its settings.
+        now: The settings to check.
+        flag: The flag that names the folder.
+
+    Raises:
+        InputError: They are not; the message names the first that differs, both values, and what to do.
+    """
+    earlier, now = _flatten(earlier), _flatten(now)
+    for name in {**earlier, **now}:
+        then, given = earlier.get(name), now.get(name)
+        if not _is_same(name, then, given):
+            raise InputError(f"--{flag}={folder} holds another run: {_describe(name, then, given, folder)}")
+
+
+def claim_output_dir(
+    output_dir: str, settings: dict, config: AlbertConfig, tokenizer: KoreanWordPieceTokenizer | None
+) -> None:
+    """Writes the settings, model config and tokenizer of a run into its folder, unless they are there already.
+
+    Call it when nothing stands in the way of training any more: from then on the folder takes no other run.
+
+    Args and errors as for `check_output_dir`.
+    """
+    check_output_dir(output_dir, settings, config, tokenizer)
+    path = os.path.join(output_dir, SETTINGS_FILE)
+    if tf.io.gfile.exists(path):
+        return
+    write_json(os.path.join(output_dir, CONFIG_FILE), config.to_dict())
+    if tokenizer is not None:
+        tokenizer.save(output_dir)
+    write_json(path, _all_settings(settings, config, tokenizer))
+
+
+def _all_settings(settings, config, tokenizer):
+    identity = tokenizer.identity if tokenizer is not None else None
+    return {**settings, "albert_config": config.to_dict(), "tokenizer": identity}
+
+
+def _flatten(settings):
+    """Returns settings whose model config is not one of them but so many, to tell which of its values differs."""
+    flat = {**settings, **settings.get("albert_config", {})}
+    return {name: value for name, value in flat.items() if name not in ("albert_config", FOUND_AT)}
+
+
+def _is_same(name, then, now):
+    if name == "init_checkpoint":
+        return is_same_checkpoint(then, now)
+    if name == "data" and then and now and len(then) == len(now):
+        return all(map(_is_same_data, then, now))
+    if name == "train_file" and then and now:
+        return then["sha256"] == now["sha256"]
+    return then == now
+
+
+def _is_same_data(then, now):
+    """Whether data are the same: the hash of a manifest, or of each shard by name, None for one damaged by now."""
+    if isinstance(then, dict) and isinstance(now, dict):
+        return then.keys() == now.keys() and all(now[name] in (None, then[name]) for name in now)
+    return then == now
+
+
+def _describe(name, then, now, folder):
+    """Returns what differs and what to do about it."""
+    if name == "init_checkpoint":
+        then, now = (value and value["path"] for value in (then, now))
+        if then == now:
+            return f"what it began with, {then}, has another content by now; put it back, or choose another folder"
+        if then and now and os.path.dirname(then) == os.path.dirname(now):
+            return (
+                f"it began with {then}, and --init_checkpoint is now {now}; name the former, leave the flag out, or "
+                "choose another folder"
+            )
+    if name in ("data", "train_file"):
+        skip = "leave out a damaged shard with --on_damaged_shard=skip, " if name == "data" else ""
+        return (
+            f"the content of its training data is not what it was{_name_changed(then, now)}; put the data back, {skip}"
+            f"or choose another folder, with --init_checkpoint={folder} to train on with other data"
+        )
+    if name in _STEPS:
+        return (
+            f"its --{name} is {then}, and now {now}, but its learning rate was planned for the former; leave the flag "
+            f"out, or choose another folder, with --init_checkpoint={folder} to train on"
+        )
+    shown = name if name in _NO_FLAGS else f"--{name}"
+    advice = "repeat its command to resume it" if name in _NO_FLAGS else "leave the flag out to go on with that run"
+    return f"its {shown} is {_shorten(then)}, and now {_shorten(now)}; choose another folder, or {advice}"
+
+
+def _name_changed(then, now):
+    """Returns the names of the files that have changed, in brackets, as far as they are known."""
+    changed = [now["name"]] if isinstance(now, dict) else []
+    for before, after in zip(then or [], now or []):
+        if isinstance(before, dict) and isinstance(after, dict):
+            changed += sorted(name for name in after if after[name] not in (None, before.get(name)))
+    return f" ({_shorten(', '.join(changed))})" if changed else ""
+
+
+def _shorten(value):
+    text = _as_typed(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _as_typed(value):
+    """Returns a value as a flag spells it."""
+    return ",".join(map(_as_typed, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,88 @@
+"""What tells whether files and checkpoints are those that a run began with, wherever they lie by now."""
+
+import hashlib
+import os
+import re
+
+import tensorflow as tf
+
+from albert_tf.checkpoint_files import resolve_checkpoint
+from albert_tf.errors import InputError
+
+_CHUNK_BYTES = 1 << 20
+
+
+def absolute_path(path: str) -> str:
+    """Returns a path that means the same from every working directory, spelled in one way."""
+    scheme, separator, rest = path.rpartition("://")
+    if not separator:
+        return os.path.abspath(path)
+    return f"{scheme}://{re.sub('/+', '/', rest).rstrip('/')}"
+
+
+def file_identity(path: str) -> dict[str, str]:
+    """Returns a file's name and the SHA-256 of its bytes.
+
+    Raises:
+        InputError: It can't be read.
+    """
+    return {"name": os.path.basename(path), "sha256": _sha256(path)}
+
+
+def shard_identity(path: str) -> str:
+    """Returns what tells a shard, of which no manifest holds a digest: size and SHA-256 of its first record.
+
+    Raises:
+        InputError: It can't be read.
+    """
+    try:
+        with tf.io.gfile.GFile(path, "rb") as file:
+            header = file.read(12)  # the length of the record, and the checksum of the length
+            record = file.read(min(int.from_bytes(header[:8], "little"), _CHUNK_BYTES))
+        size = tf.io.gfile.stat(path).length
+    except tf.errors.OpError as error:
+        raise InputError(f"can't read {path}: {error.message}") from error
+    return f"{size}-{hashlib.sha256(record).hexdigest()}"
+
+
+def checkpoint_identity(path: str | None) -> dict[str, str | None] | None:
+    """Returns what tells the checkpoint that a path or a folder names.
+
+    Args:
+        path: A checkpoint's path without extension, or a folder, of which the newest is taken; None for none.
+
+    Returns:
+        The absolute "path" and the "index_sha256" of its index, which holds the checksum of every variable; None for
+        the latter where there is no checkpoint (any more).
+    """
+    if not path:
+        return None
+    found = resolve_checkpoint(path)
+    if found is None:
+        return {"path": absolute_path(path), "index_sha256": None}
+    return {"path": absolute_path(found), "index_sha256": _sha256(f"{found}.index")}
+
+
+def is_same_checkpoint(earlier: dict | None, now: dict | None) -> bool:
+    """Returns whether two of `checkpoint_identity` are of the same checkpoint, which may be gone by now.
+
+    Args:
+        earlier: Of a checkpoint that was there.
+        now: Of what is named now; of a folder that is gone it may be the folder's.
+    """
+    if earlier is None or now is None:
+        return earlier is now
+    if earlier["index_sha256"] and now["index_sha256"]:
+        return earlier["index_sha256"] == now["index_sha256"]
+    return now["path"] in (earlier["path"], os.path.dirname(earlier["path"]))
+
+
+def _sha256(path):
+    digest = hashlib.sha256()
+    try:
+        with tf.io.gfile.GFile(path, "rb") as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                digest.update(chunk)
+    except tf.errors.OpError as error:
+        raise InputError(f"can't read {path}: {error.message}") from error
+    return digest.hexdigest()
