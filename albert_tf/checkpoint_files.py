@@ -7,7 +7,7 @@ import tempfile
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, first_line
 from albert_tf.files import write_text
 
 CHECKPOINT_NAME = "model.ckpt"
@@ -159,12 +159,6 @@ def remove(path: str) -> None:
         tf.io.gfile.rmtree(path)
     else:
         tf.io.gfile.remove(path)
-
-
-def first_line(error: Exception) -> str:
-    """Returns the first line of an error's message."""
-    message = getattr(error, "message", None) or str(error) or type(error).__name__
-    return message.strip().splitlines()[0]
 
 
 def _data_files(folder, name):

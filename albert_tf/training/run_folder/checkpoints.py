@@ -16,12 +16,11 @@ from albert_tf.checkpoint_files import (
     best_source,
     delete_checkpoint,
     find_checkpoints,
-    first_line,
     only_model,
     remove,
     write_state_file,
 )
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, first_line
 
 BEST_FILE = "best_checkpoint.json"
 
