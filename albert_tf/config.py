@@ -129,6 +129,38 @@ class AlbertConfig:
         """Returns every field, ready for `from_dict`."""
         return dataclasses.asdict(self)
 
+    def check_max_seq_length(self, max_seq_length: int, source: str = "max_seq_length") -> None:
+        """Checks that there are embeddings for the positions of a sequence.
+
+        Args:
+            max_seq_length: Its length.
+            source: What gives the length, such as "--max_seq_length"; named in errors.
+
+        Raises:
+            InputError: It is longer than `max_position_embeddings`.
+        """
+        if max_seq_length > self.max_position_embeddings:
+            raise InputError(
+                f"{source}={max_seq_length} is more than the model's max_position_embeddings, "
+                f"{self.max_position_embeddings}; make sequences shorter, or raise it in the model's config"
+            )
+
+    def check_vocab_size(self, num_pieces: int, source: str) -> None:
+        """Checks that model and vocabulary go together.
+
+        Args:
+            num_pieces: Size of the vocabulary.
+            source: Where the vocabulary comes from; named in errors.
+
+        Raises:
+            InputError: They differ in size.
+        """
+        if self.vocab_size != num_pieces:
+            raise InputError(
+                f"vocab_size in the model's config is {self.vocab_size}, but {source} has {num_pieces} pieces; make "
+                "them equal"
+            )
+
     def replace(self, **changes) -> "AlbertConfig":
         """Returns a copy with some fields changed."""
         return dataclasses.replace(self, **changes)

@@ -13,7 +13,7 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, first_line
 
 _LIBTPU_ENVIRONMENT = {
     "TPU_SKIP_MDS_QUERY": "1",  # a machine without TPU has nobody to ask about itself
@@ -120,7 +120,7 @@ def compile_program(program: str, topology: str, num_replicas: int = 1) -> Compi
             executable = devices[0].client.compile(module, xla_client.DeviceList(tuple(devices)), options)
         except JaxRuntimeError as error:
             if "RESOURCE_EXHAUSTED" in str(error):
-                raise OutOfMemoryError(str(error).strip().splitlines()[0]) from error
+                raise OutOfMemoryError(first_line(error)) from error
             raise UnsupportedOperationError(f"the TPU compiler refuses the step: {_sentence(error)}") from error
     compile_seconds = time.monotonic() - started_at
     try:
@@ -151,6 +151,5 @@ def compiler_version() -> str | None:
 
 def _sentence(error):
     """Returns the line of an error that names the operation, or else its first."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    naming = [line for line in lines if "unsupported operation" in line.lower()]
-    return (naming or lines or [type(error).__name__])[0]
+    naming = [line.strip() for line in str(error).splitlines() if "unsupported operation" in line.lower()]
+    return naming[0] if naming else first_line(error)

@@ -8,7 +8,7 @@ import os
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, first_line
 from albert_tf.files import write_json
 from albert_tf.training.devices import distribution
 from albert_tf.training.evaluation import Evaluator, with_total_loss
@@ -117,7 +117,7 @@ def train(
 
 def _explain(error):
     """Returns what a user can do about an error of TensorFlow's."""
-    reason = error.message.strip().splitlines()[0]
+    reason = first_line(error)
     if not isinstance(error, tf.errors.ResourceExhaustedError):
         return f"a TPU or another worker of this run is gone ({reason}); start all of them again with the same command"
     if "No space left" in reason:

@@ -10,6 +10,7 @@ import functools
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.errors import first_line
 from albert_tf.modeling.kernels.flash_attention import COLUMNS_TOGETHER, flash_attention
 from albert_tf.modeling.kernels.plain_attention import plain_attention
 
@@ -74,8 +75,7 @@ def find_fault(
             differences = compare(*_draw(min(hidden_size, _MOST_COLUMNS), max_seq_length, num_rows))
             per_replica = [values.numpy() for values in strategy.experimental_local_results(differences)]
         except Exception as error:  # a compiler, or what JAX calls, raises whatever it likes
-            lines = str(error).strip().splitlines() or [""]
-            return f"fail with {type(error).__name__}: {lines[0][:200]}"
+            return f"fail with {type(error).__name__}: {first_line(error)[:200]}"
         largest = float(np.max(per_replica))
         if not largest <= TOLERANCE:
             rows = "all positions" if num_rows is None else f"{num_rows} positions"

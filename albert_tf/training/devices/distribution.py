@@ -10,7 +10,7 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, first_line
 
 _Result = typing.TypeVar("_Result")
 
@@ -115,15 +115,8 @@ def _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, timeout):
         )
     if "error" in outcome:
         error = outcome["error"]
-        raise InputError(f"--use_tpu: can't reach the TPU {name!r} ({_reason(error)}); {advice}") from error
+        raise InputError(f"--use_tpu: can't reach the TPU {name!r} ({first_line(error)}); {advice}") from error
     return tf.distribute.TPUStrategy(outcome["resolver"])
-
-
-def _reason(error):
-    """Returns the first line of an error that says something."""
-    headings = ("Graph execution error:", "Detected at node")
-    lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith(headings)]
-    return lines[0].strip() if lines else type(error).__name__
 
 
 def _check_address_answers(name, timeout, advice):
@@ -210,7 +203,7 @@ def _telling_who_is_gone():
         yield
     except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
         raise InputError(
-            f"another worker of this run is gone ({_reason(error)}); see what it says, and start all of them again "
+            f"another worker of this run is gone ({first_line(error)}); see what it says, and start all of them again "
             "with the same command"
         ) from error
 

@@ -6,7 +6,7 @@ import time
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, first_line
 from albert_tf.training.devices.distribution import Agreement
 from albert_tf.training.run_folder.lease import Lease, lease_token
 
@@ -60,7 +60,7 @@ def naming_output_dir(output_dir: str) -> collections.abc.Iterator[None]:
     try:
         yield
     except tf.errors.OpError as error:
-        reason = error.message.strip().splitlines()[0]
+        reason = first_line(error)
         raise InputError(f"can't write to --output_dir={output_dir}: {reason}") from error
 
 
