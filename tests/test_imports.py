@@ -23,8 +23,9 @@ MAY_IMPORT = {
     "compilation": set(),
     "modeling": BASE | {"checkpoint_files", "compilation"},  # knows nothing of text
     "optimization": {"errors", "config", "compilation"},
-    "objectives": {"errors", "config", "modeling"},
+    "objectives": {"errors", "config", "pretraining_data", "modeling"},
     "training": BASE | {"checkpoint_files", "progress_line", "tokenization", "modeling", "optimization", "objectives"},
+    "pretraining": BASE | {"pretraining_data", "objectives", "training"},
     "finetuning": BASE | {"tokenization", "pretraining_data", "modeling", "objectives", "training"},
     "interchange": BASE | {"tokenization", "modeling", "training"},
     "serving": BASE | {"tokenization", "modeling", "training", "finetuning"},

@@ -8,6 +8,7 @@ import time
 
 from absl import flags
 
+from albert_tf.cli.tokenizer_flags import define_tokenizer_flags, load_tokenizer, tokenizer_settings
 from albert_tf.corpus.reader import ON_BAD_TEXT_CHOICES, CorpusReader, describe_reading, find_corpus_files
 from albert_tf.errors import InputError
 from albert_tf.files import check_can_write, read_text
@@ -67,7 +68,7 @@ def define_flags():
         "Give [unused] slots of --vocab_file these pieces: comma-separated, or in a .txt file.",
     )
     flags.DEFINE_bool("overwrite", False, "Replace a vocabulary that is in --output_dir already.")
-    app.define_tokenizer_flags()
+    define_tokenizer_flags()
 
 
 def sentences_of(reader, what):
@@ -123,7 +124,7 @@ def main():
     if FLAGS.vocab_file:
         if not FLAGS.report:
             raise InputError("--vocab_file goes with --report or --assign_unused; leave it out to build a vocabulary")
-        report({path: app.load_tokenizer(path) for path in FLAGS.vocab_file})
+        report({path: load_tokenizer(path) for path in FLAGS.vocab_file})
     else:
         build()
 
@@ -147,7 +148,7 @@ def fill_slots():
         pieces = [line.strip() for line in read_text(FLAGS.assign_unused, "the pieces").split("\n") if line.strip()]
     else:
         pieces = FLAGS.assign_unused.split(",")
-    tokenizer = assign_unused(app.load_tokenizer(FLAGS.vocab_file[0]), pieces)
+    tokenizer = assign_unused(load_tokenizer(FLAGS.vocab_file[0]), pieces)
     tokenizer.save(FLAGS.output_dir)
     num_left = sum(UNUSED.fullmatch(piece) is not None for piece in tokenizer.vocabulary.pieces)
     print(f"gave {len(pieces):,} slots a piece, {num_left:,} are left; wrote {paths[0]}")
@@ -156,7 +157,7 @@ def fill_slots():
 def build():
     paths = prepare_output()
     reader = corpus_reader()
-    settings = app.tokenizer_settings()
+    settings = tokenizer_settings()
     require_kiwi(FLAGS.morphemes)
     word_counts = count_words_of(reader, settings)
     vocabulary = train_vocabulary(

@@ -10,6 +10,7 @@ import tensorflow as tf
 from absl import flags
 
 from albert_tf.cli.original_flags import define_original_flags
+from albert_tf.cli.tokenizer_flags import define_tokenizer_flags, load_tokenizer
 from albert_tf.corpus.reader import ON_BAD_TEXT_CHOICES, CorpusReader, find_corpus_files
 from albert_tf.corpus.sentence_splitting import SENTENCE_SPLITTERS
 from albert_tf.errors import InputError
@@ -42,7 +43,7 @@ def define_flags():
     flags.DEFINE_string("held_out_file", None, "TFRecord file for evaluation; held_out.tfrecord beside --output_file.")
     flags.DEFINE_float("held_out_fraction", 0.05, "Share of documents kept for evaluation.", 0.0, 0.9)
     flags.DEFINE_string("vocab_file", None, "Vocabulary; a tokenizer.json beside it says how to use it.")
-    app.define_tokenizer_flags()
+    define_tokenizer_flags()
     define_original_flags("input_file_mode")
     flags.DEFINE_enum(
         "sentence_pair",
@@ -144,7 +145,7 @@ def output_paths():
 def create():
     app.require(input_file=FLAGS.input_file, output_file=FLAGS.output_file, vocab_file=FLAGS.vocab_file)
     train_paths, held_out_paths, other_paths = output_paths()
-    tokenizer = app.load_tokenizer(FLAGS.vocab_file)
+    tokenizer = load_tokenizer(FLAGS.vocab_file)
     reader = CorpusReader(find_corpus_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.text_field)
     options = builder_options()
     is_unfinished = tf.io.gfile.exists(os.path.join(os.path.dirname(train_paths[0]), WORK_FOLDER))

@@ -15,7 +15,8 @@ from absl import flags
 from albert_tf.corpus.reader import find_corpus_files
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
-from albert_tf.tasks.labelled_text import TASKS, find_file, read_examples
+from albert_tf.finetuning.datasets import DATASETS, find_file
+from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.training.progress import METRICS_FILE, PLOT_FILE, format_seconds
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 
@@ -89,7 +90,7 @@ def held_out_metrics(output_dir):
 
 def majority_accuracy():
     """Returns the share of the dev reviews that have the most frequent label of the training reviews."""
-    files = TASKS["tsv"]
+    files = DATASETS["tsv"]
     train, dev = (
         [example.label for example in read_examples(find_file(os.path.join(SAMPLES, "reviews"), names), files, True)]
         for names in (files.train, files.dev)

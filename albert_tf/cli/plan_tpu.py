@@ -10,13 +10,12 @@ import sys
 
 from absl import flags
 
-from albert_tf.cli import training_flags
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
+from albert_tf.objectives import AlbertPretraining
 from albert_tf.optimization.optimizers import OPTIMIZERS
-from albert_tf.pretraining_data.masking import default_max_predictions
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tpu.chips import TPUS, find_tpu
 from albert_tf.tpu.planner import (
@@ -28,7 +27,8 @@ from albert_tf.tpu.planner import (
     write_plan,
 )
 from albert_tf.tpu.replica_strategy import ReplicaStrategy
-from albert_tf.tpu.steps import TASKS, lower_step, uncounted_operations
+from albert_tf.tpu.steps import PLANNED, lower_step, uncounted_flops
+from albert_tf.training.devices.attention_choice import check_attention
 
 FLAGS = flags.FLAGS
 
@@ -39,7 +39,7 @@ def define_flags():
     """Defines the flags of this command."""
     flags.DEFINE_string("albert_config_file", None, "JSON file of the model's hyper-parameters.")
     flags.DEFINE_list("tpu", ["v2-8", "v3-8", "v4-8", "v5e-1", "v5e-8", "v5p-8", "v6e-8"], f"TPUs: {', '.join(TPUS)}.")
-    flags.DEFINE_enum("task", "pretrain", TASKS, "What is trained.")
+    flags.DEFINE_enum("task", "pretrain", sorted(PLANNED), "What is trained.")
     flags.DEFINE_integer("train_batch_size", None, "Batch of one replica; by default the largest that fits.", 1)
     flags.DEFINE_integer("max_seq_length", 512, "Length of the examples.", 8)
     flags.DEFINE_integer("max_predictions_per_seq", None, "Most masked pieces; by default 15% of the length.", 1)
@@ -56,19 +56,24 @@ def define_flags():
     flags.DEFINE_string("output_dir", None, "Folder for plan.json, plan.png and what has been compiled, to go on from.")
 
 
+def make_objective(config):
+    """Returns what --task names."""
+    if FLAGS.max_predictions_per_seq is None:
+        return PLANNED[FLAGS.task](config)
+    if FLAGS.task != "pretrain":
+        raise InputError(f"--max_predictions_per_seq has no meaning for --task={FLAGS.task}; leave it out")
+    return AlbertPretraining(config, max_predictions_per_seq=FLAGS.max_predictions_per_seq)
+
+
 def main():
     app.require(albert_config_file=FLAGS.albert_config_file, tpu=FLAGS.tpu)
     config = AlbertConfig.from_json_file(FLAGS.albert_config_file)
-    if FLAGS.max_seq_length > config.max_position_embeddings:
-        raise InputError(
-            f"--max_seq_length={FLAGS.max_seq_length} is more than the model's max_position_embeddings, "
-            f"{config.max_position_embeddings}"
-        )
-    predictions = FLAGS.max_predictions_per_seq or default_max_predictions(FLAGS.max_seq_length, 0.15)
+    config.check_max_seq_length(FLAGS.max_seq_length, "--max_seq_length")
+    objective = make_objective(config)
     tpus = [find_tpu(name) for name in FLAGS.tpu]
     for tpu in tpus:
         strategy = ReplicaStrategy(tpu.num_replicas, tpu.runs_pallas_kernels)
-        training_flags.check_attention(strategy, config, [FLAGS.max_seq_length])
+        check_attention(strategy, FLAGS.attention, config, [FLAGS.max_seq_length])
     steps = CompiledSteps(
         FLAGS.output_dir and os.path.join(FLAGS.output_dir, "compiled_steps.json"), FLAGS.compile_timeout
     )
@@ -80,11 +85,9 @@ def main():
         line.show(f"{tpu.name}: compiling a batch of {batch_size:,} a replica{parts}")
         lower = functools.partial(
             lower_step,
-            config,
-            FLAGS.task,
+            objective,
             batch_size,
             FLAGS.max_seq_length,
-            predictions,
             FLAGS.optimizer,
             "mixed_bfloat16" if FLAGS.use_bfloat16 else "float32",
             FLAGS.remat,
@@ -94,7 +97,7 @@ def main():
             runs_pallas_kernels=tpu.runs_pallas_kernels,
         )
         part = batch_size // gradient_accumulation_steps
-        return steps.figures(lower, tpu, uncounted_operations(config, FLAGS.task, part, predictions))
+        return steps.figures(lower, tpu, uncounted_flops(objective, part, FLAGS.max_seq_length))
 
     if FLAGS.train_batch_size:
         results = []

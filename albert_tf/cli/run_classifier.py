@@ -4,33 +4,29 @@ from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
 import dataclasses
-import functools
 import itertools
 import os
 
-import numpy as np
 import tensorflow as tf
 from absl import flags
 
 from albert_tf.checkpoint_files import find_beside_checkpoint
 from albert_tf.cli import training_flags
 from albert_tf.cli.original_flags import define_original_flags
-from albert_tf.cli.run_flags import take_from_run
+from albert_tf.cli.run_flags import settings_flags, take_from_run
+from albert_tf.cli.tokenizer_flags import define_tokenizer_flags, load_tokenizer
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.modeling import AlbertForSequenceClassification
-from albert_tf.modeling.operations import classification_operations
-from albert_tf.tasks import classification
-from albert_tf.tasks.labelled_text import TASKS, LabelledText, encode_examples, find_file, label_ids, read_examples
-from albert_tf.tasks.labels import check_labels, label_report, labels_of
+from albert_tf.finetuning import Classification, runner
+from albert_tf.finetuning.datasets import DATASETS, find_file
+from albert_tf.finetuning.labelled_text import read_examples
+from albert_tf.finetuning.labels import check_labels, labels_of
 from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
+from albert_tf.training import TrainingRun
 from albert_tf.training.devices.distribution import per_replica_batch_size
-from albert_tf.training.progress import StepSize
-from albert_tf.training.run_folder.guard import CONFIG_FILE, FOUND_AT
+from albert_tf.training.run_folder.guard import CONFIG_FILE, FOUND_AT, check_model
 from albert_tf.training.run_folder.identity import absolute_path, file_identity
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
-from albert_tf.training.train_loop import Phase
-from albert_tf.training_command import TrainingCommand
 
 FLAGS = flags.FLAGS
 
@@ -39,7 +35,7 @@ flags.disclaim_key_flags()
 
 def define_flags():
     """Defines the flags of this command."""
-    flags.DEFINE_enum("task_name", None, sorted(TASKS), "tsv: train.tsv, dev.tsv, test.tsv; nsmc: ratings_*.txt.")
+    flags.DEFINE_enum("task_name", None, sorted(DATASETS), "tsv: train.tsv, dev.tsv, test.tsv; nsmc: ratings_*.txt.")
     flags.DEFINE_string("data_dir", None, "Folder of the task's tab-separated files, each with a header line.")
     flags.DEFINE_string("text_column", None, "Column of the text; by default document.")
     flags.DEFINE_string("text_pair_column", None, "Column of a second text.")
@@ -49,7 +45,7 @@ def define_flags():
     flags.DEFINE_string("init_checkpoint", None, "Pre-trained checkpoint, or its folder; random weights if left out.")
     flags.DEFINE_string("albert_config_file", None, "JSON file of the model; by default that beside --init_checkpoint.")
     flags.DEFINE_string("vocab_file", None, "Vocabulary; by default the one beside --init_checkpoint.")
-    app.define_tokenizer_flags()
+    define_tokenizer_flags()
     flags.DEFINE_bool("do_train", False, "Train.")
     flags.DEFINE_bool("do_eval", False, "Evaluate on the dev file; writes eval_results.json.")
     flags.DEFINE_bool("do_predict", False, "Label the test file; writes predictions.tsv.")
@@ -66,22 +62,20 @@ def define_flags():
 
 
 COLUMNS = ("text_column", "text_pair_column", "label_column")
-
-# What a run's folder knows, beside the flags that all training shares.
-SETTINGS = ("train_step", "warmup_step", "task_name", *COLUMNS, "labels", "max_seq_length")
+STEP_FLAGS = {"num_train_steps": "train_step", "num_warmup_steps": "warmup_step"}
 
 
 def data_files():
-    """Returns the task's files with what the flags say about their columns."""
+    """Returns the data set's files with what the flags say about their columns."""
     given = {name: FLAGS[name].value for name in (*COLUMNS, "labels") if FLAGS[name].value}
     if "labels" in given:
         given["labels"] = tuple(given["labels"])
         check_labels(given["labels"], "--labels")
-    return dataclasses.replace(TASKS[FLAGS.task_name], **given)
+    return dataclasses.replace(DATASETS[FLAGS.task_name], **given)
 
 
 def find_labels(files):
-    """Returns the labels: the flag's, the run's or the task's, or else those of the training file."""
+    """Returns the labels: the flag's, the run's or the data set's, or else those of the training file."""
     if files.labels:
         return files.labels
     path = find_file(FLAGS.data_dir, files.train)
@@ -102,104 +96,29 @@ def find_model_file(flag, name, run):
 
 def find_run():
     """Returns the run that --output_dir holds, None for a new one; flags that are not given become the run's."""
-    names = [*training_flags.TRAINING_SETTINGS, *SETTINGS]
+    names = settings_flags(**STEP_FLAGS)
+    names.update((name, name) for name in ("task_name", *COLUMNS, "labels", "max_seq_length"))
     if FLAGS["num_train_epochs"].present:
-        names.remove("train_step")  # how many steps that is follows from the data
+        del names["num_train_steps"]  # how many steps that is follows from the data
     return take_from_run("run_classifier", names, ["data_dir"])
 
 
-@dataclasses.dataclass(frozen=True)
-class DataFile:
-    """One of the task's files.
-
-    Attributes:
-        path: Where it lies.
-        examples: What it holds.
-        features: The same for the model.
-    """
-
-    path: str
-    examples: list[LabelledText]
-    features: dict[str, np.ndarray]
-
-    @property
-    def identity(self):
-        """What tells its content."""
-        return file_identity(self.path)
+def make_settings(train_file):
+    """Returns the settings of the run; a number of epochs becomes one of steps."""
+    if FLAGS.num_train_epochs is None or train_file is None:
+        return training_flags.settings_from_flags(FLAGS.train_step, "warmup_step", "train_step")
+    num_train_steps = max(1, round(FLAGS.num_train_epochs * len(train_file.examples) / FLAGS.train_batch_size))
+    return training_flags.settings_from_flags(num_train_steps, "warmup_step", "num_train_epochs")
 
 
-def load_file(tokenizer, files, names, labels, needs_label):
-    """Reads and encodes the first of the names that is there."""
-    path = find_file(FLAGS.data_dir, names)
-    examples = read_examples(path, files, needs_label)
-    features = encode_examples(tokenizer, examples, FLAGS.max_seq_length)
-    return DataFile(path, examples, {**features, "label_ids": label_ids(path, examples, labels, needs_label)})
-
-
-def results_data(files):
+def results_data(task, files):
     """Returns what tells the data of each file of results, as far as they are there."""
     data = {}
-    for result, names in ((EVAL_RESULTS_FILE, files.dev), (classification.PREDICTIONS_FILE, files.test)):
+    for result, names in ((EVAL_RESULTS_FILE, files.dev), (task.predictions_file, files.test)):
         paths = filter(tf.io.gfile.exists, (os.path.join(FLAGS.data_dir, name) for name in names))
         for path in itertools.islice(paths, 1):
             data[result] = file_identity(path)
     return data
-
-
-def settings(files, labels, train_file, num_train_steps):
-    """Returns what decides, besides the training flags, what a run computes, and where it found its data."""
-    return {
-        "command": "run_classifier",
-        "train_file": train_file.identity,
-        "task_name": FLAGS.task_name,
-        **{name: getattr(files, name) for name in COLUMNS},
-        "labels": list(labels),
-        "max_seq_length": FLAGS.max_seq_length,
-        "train_step": num_train_steps,
-        "warmup_step": FLAGS.warmup_step,
-        FOUND_AT: {"data_dir": absolute_path(FLAGS.data_dir)},
-    }
-
-
-def train(command, config, files, labels, train_file, dev_file):
-    """Trains; returns whether it came to the end."""
-    batch_size, num_examples = FLAGS.train_batch_size, len(train_file.examples)
-    num_train_steps, steps_flag = FLAGS.train_step, "train_step"
-    if FLAGS.num_train_epochs is not None:
-        num_train_steps = max(1, round(FLAGS.num_train_epochs * num_examples / batch_size))
-        steps_flag = "num_train_epochs"
-    schedule = training_flags.make_schedule(num_train_steps, "warmup_step", steps_flag)
-    operations = classification_operations(config, FLAGS.max_seq_length, len(labels))
-
-    def make_dataset(start_step, *_):
-        return classification.train_dataset(train_file.features, batch_size, FLAGS.random_seed, start_step)
-
-    phase = Phase(
-        num_train_steps,
-        make_dataset,
-        StepSize(batch_size, batch_size * FLAGS.max_seq_length, batch_size * operations),
-        FLAGS.gradient_accumulation_steps,
-        functools.partial(make_eval_dataset, dev_file) if dev_file else None,
-    )
-    command.tell("\n".join(label_report(train_file.path, train_file.examples, labels)))
-    known = settings(files, labels, train_file, num_train_steps)
-    return command.train(schedule, [phase], [num_examples], known, results_data(files), evaluates_first=False)
-
-
-def make_eval_dataset(dev_file):
-    return classification.eval_dataset(dev_file.features, FLAGS.eval_batch_size)
-
-
-def predict(command, strategy, model, labels, test_file):
-    """Labels the examples of a file and writes that down."""
-    dataset = classification.eval_dataset(test_file.features, FLAGS.predict_batch_size)
-    probabilities = classification.predict(strategy, model, dataset)
-    command.write_results(
-        classification.PREDICTIONS_FILE,
-        test_file.identity,
-        f"{len(test_file.examples):,} predictions",
-        lambda path: classification.write_predictions(path, test_file.examples, labels, probabilities),
-    )
 
 
 def check_batch_sizes(strategy):
@@ -214,41 +133,47 @@ def main():
     app.require(output_dir=FLAGS.output_dir)
     if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
         raise InputError("nothing to do: pass --do_train, --do_eval or --do_predict")
-    run = find_run()
+    known_run = find_run()
     app.require(task_name=FLAGS.task_name, data_dir=FLAGS.data_dir)
-    config = AlbertConfig.from_json_file(find_model_file("albert_config_file", CONFIG_FILE, run))
+    config = AlbertConfig.from_json_file(find_model_file("albert_config_file", CONFIG_FILE, known_run))
     strategy = training_flags.strategy_from_flags()
     check_batch_sizes(strategy)
-    tokenizer = app.load_tokenizer(find_model_file("vocab_file", VOCABULARY_FILE, run))
-    app.check_vocab_size(config, tokenizer)
-    if FLAGS.max_seq_length > config.max_position_embeddings:
-        raise InputError(
-            f"--max_seq_length={FLAGS.max_seq_length} is more than the model's max_position_embeddings, "
-            f"{config.max_position_embeddings}"
-        )
-    attention = training_flags.choose_attention(strategy, config, [(FLAGS.max_seq_length, 1)])
+    tokenizer = load_tokenizer(find_model_file("vocab_file", VOCABULARY_FILE, known_run))
+    config.check_vocab_size(len(tokenizer.vocabulary), tokenizer.vocabulary.source)
+    config.check_max_seq_length(FLAGS.max_seq_length, "--max_seq_length")
+    model_options = training_flags.model_options(strategy, config, [(FLAGS.max_seq_length, 1)])
     files = data_files()
-    labels = find_labels(files)
-    load = functools.partial(load_file, tokenizer, files, labels=labels)
-    train_file = load(files.train, needs_label=True) if FLAGS.do_train else None
-    dev_file = load(files.dev, needs_label=True) if FLAGS.do_eval else None
-    test_file = load(files.test, needs_label=False) if FLAGS.do_predict else None
+    task = Classification(config, find_labels(files), files)
 
+    def load(names, needs_labels=True):
+        path = find_file(FLAGS.data_dir, names)
+        return runner.load_file(task, path, tokenizer, FLAGS.max_seq_length, needs_labels)
+
+    train_file = load(files.train) if FLAGS.do_train else None
+    dev_file = load(files.dev) if FLAGS.do_eval else None
+    test_file = load(files.test, needs_labels=False) if FLAGS.do_predict else None
+
+    settings = make_settings(train_file)
     tf.keras.utils.set_random_seed(FLAGS.random_seed)
     with strategy.scope():
-        model = AlbertForSequenceClassification(
-            config, len(labels), remat=FLAGS.remat, attention=attention, dtype=training_flags.dtype_policy()
-        )
-    task = classification.ClassificationTask()
-    command = TrainingCommand(strategy, task, model, config, tokenizer, "fine-tuning loss", run)
+        model = task.make_model(**model_options)
+    training = TrainingRun(FLAGS.output_dir, task, model, settings, tokenizer)
     if train_file is None:
-        command.restore()
-    elif not train(command, config, files, labels, train_file, dev_file):
-        return
+        if known_run:
+            check_model(known_run.folder, known_run.settings, config, tokenizer, known_run.flag)
+        training.restore()
+    else:
+        more_settings = {
+            "command": "run_classifier",
+            "task_name": FLAGS.task_name,
+            FOUND_AT: {"data_dir": absolute_path(FLAGS.data_dir)},
+        }
+        if not runner.train(training, train_file, dev_file, more_settings, results_data(task, files)):
+            return
     if dev_file:
-        command.evaluate(make_eval_dataset(dev_file), dev_file.identity, num_examples=len(dev_file.examples))
+        runner.evaluate(training, dev_file)
     if test_file:
-        predict(command, strategy, model, labels, test_file)
+        runner.predict(training, test_file, FLAGS.predict_batch_size)
 
 
 def run():

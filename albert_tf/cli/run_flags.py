@@ -14,6 +14,7 @@ from albert_tf.training.run_folder.guard import (
     refuse_earlier_version,
 )
 from albert_tf.training.run_folder.identity import checkpoint_identity
+from albert_tf.training.settings import result_settings
 
 FLAGS = flags.FLAGS
 
@@ -40,7 +41,7 @@ class KnownRun:
         return find_beside_checkpoint(self.folder, name)
 
 
-def take_from_run(command: str, names: list[str], places: list[str]) -> KnownRun | None:
+def take_from_run(command: str, names: dict[str, str], places: list[str]) -> KnownRun | None:
     """Gives flags that the user left out the values of the run that the command goes on with or uses.
 
     That is the run in --output_dir. Where there is none and nothing is to be trained, it is the one that
@@ -48,7 +49,7 @@ def take_from_run(command: str, names: list[str], places: list[str]) -> KnownRun
 
     Args:
         command: Which script this is.
-        names: Flags that are settings of the run.
+        names: Settings of the run, and the flag of each.
         places: Flags that say where its data are; the run's are taken unless the first of them is given.
 
     Returns:
@@ -61,22 +62,34 @@ def take_from_run(command: str, names: list[str], places: list[str]) -> KnownRun
     run = _find_run(command)
     if run is None:
         return None
-    names = [name for name in names if name in run.settings]
-    if run.flag != "output_dir" or is_of_earlier_version(run.settings):
-        names = [name for name in names if name != "init_checkpoint"]
-    for name in names:
-        flag, value = FLAGS[name], run.settings[name]
+    is_other = run.flag != "output_dir" or is_of_earlier_version(run.settings)
+    for name, flag_name in names.items():
+        if name not in run.settings or (is_other and name == "init_checkpoint"):
+            continue
+        flag, value = FLAGS[flag_name], run.settings[name]
         if not flag.present:
             flag.value = value["path"] if name == "init_checkpoint" and value else value
         elif FLAGS.do_train or name not in _FREE_WITHOUT_TRAINING:
             given = checkpoint_identity(flag.value) if name == "init_checkpoint" else flag.value
-            check_same_settings(run.folder, {name: _none_if_empty(value)}, {name: _none_if_empty(given)}, run.flag)
+            then, now = _none_if_empty(value), _none_if_empty(given)
+            check_same_settings(run.folder, {flag_name: then}, {flag_name: now}, run.flag)
     found_at = run.settings.get(FOUND_AT, {})
     if not FLAGS[places[0]].present:
         for name in places:
             if not FLAGS[name].present and name in found_at:
                 FLAGS[name].value = found_at[name]
     return run
+
+
+def settings_flags(**names: str) -> dict[str, str]:
+    """Returns the settings that all training shares, and the flag of each.
+
+    Args:
+        **names: Flags that are called otherwise than their setting.
+    """
+    flags_of_settings = {name: names.get(name, name) for name in (*result_settings(), "use_bfloat16")}
+    del flags_of_settings["reference_batch_size"]  # no flag, but the default of one
+    return flags_of_settings
 
 
 def _find_run(command):

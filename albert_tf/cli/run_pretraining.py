@@ -3,34 +3,25 @@
 from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
-import functools
-import hashlib
-import json
-import os
+import dataclasses
 
 import tensorflow as tf
 from absl import flags
 
 from albert_tf.cli import training_flags
 from albert_tf.cli.original_flags import define_original_flags
-from albert_tf.cli.run_flags import take_from_run
+from albert_tf.cli.run_flags import settings_flags, take_from_run
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.files import read_json
-from albert_tf.modeling import AlbertForPreTraining
-from albert_tf.modeling.operations import pretraining_operations
-from albert_tf.pretraining_data.input_pipeline import eval_dataset, train_dataset
-from albert_tf.pretraining_data.manifest import MANIFEST_FILE, manifest_identity
+from albert_tf.pretraining.identity import data_settings, held_out_identity
+from albert_tf.pretraining.phases import make_held_out_dataset, make_objective, make_phase
 from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES, find_shards
 from albert_tf.pretraining_data.tfrecords import describe_damage, naming_damaged_shards
+from albert_tf.training import TrainingRun
 from albert_tf.training.devices.distribution import per_replica_batch_size
-from albert_tf.training.pretraining import PretrainingTask
-from albert_tf.training.progress import StepSize
-from albert_tf.training.run_folder.guard import CONFIG_FILE, FOUND_AT
-from albert_tf.training.run_folder.identity import absolute_path, shard_identity
+from albert_tf.training.run_folder.guard import CONFIG_FILE, FOUND_AT, check_model
+from albert_tf.training.run_folder.identity import absolute_path
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
-from albert_tf.training.train_loop import Phase
-from albert_tf.training_command import TrainingCommand
 
 FLAGS = flags.FLAGS
 
@@ -75,14 +66,8 @@ def define_flags():
     define_original_flags("init_from_group0", "masked_lm_budget", "start_warmup_step")
 
 
-# What a run's folder knows, beside the flags that all training shares; and where its data are.
-SETTINGS = (
-    "num_train_steps",
-    "num_warmup_steps",
-    "phase2_start_step",
-    "phase2_gradient_accumulation_steps",
-    "read_own_shards",
-)
+# What a run's folder knows, besides the settings that all training shares; and where its data are.
+PHASE_SETTINGS = ("phase2_start_step", "phase2_gradient_accumulation_steps", "read_own_shards")
 PLACES = ("input_file", "held_out_file", "phase2_input_file", "phase2_held_out_file")
 LENGTHS = ("max_seq_length", "max_predictions_per_seq")
 
@@ -124,35 +109,36 @@ def warn_of(shards):
         print(f"warning: training leaves out {len(shards.damage)} of {total} shards, which are damaged: {named}")
 
 
-def make_phase(shards, end_step, gradient_accumulation_steps, config, do_eval):
-    """Returns what the loop must know of a phase."""
-    batch_size, options = FLAGS.train_batch_size, shards.train_options
-    operations = pretraining_operations(config, options.max_seq_length, options.max_predictions_per_seq)
-
-    def make_dataset(start_step, host_index, num_hosts):
-        counts, seed = shards.examples_per_shard, FLAGS.random_seed
-        return train_dataset(shards.train_paths, options, batch_size, seed, start_step, counts, host_index, num_hosts)
-
-    return Phase(
-        end_step,
-        make_dataset,
-        StepSize(batch_size, batch_size * options.max_seq_length, batch_size * operations),
-        gradient_accumulation_steps,
-        functools.partial(make_eval_dataset, shards) if do_eval and shards.held_out_paths else None,
-        FLAGS.read_own_shards,
-    )
+def find_run():
+    """Returns the run that --output_dir holds, None for a new one; flags that are not given become the run's."""
+    names = {**settings_flags(), **{name: name for name in PHASE_SETTINGS}}
+    return take_from_run("run_pretraining", names, [*PLACES, *LENGTHS])
 
 
-def make_eval_dataset(shards):
-    return eval_dataset(shards.held_out_paths, shards.held_out_options, FLAGS.eval_batch_size)
+def has_held_out_shards(shards):
+    """Returns whether there is something to evaluate on, if that was asked for; says so where there isn't."""
+    if not FLAGS.do_eval or shards.held_out_paths:
+        return FLAGS.do_eval
+    message = "no held-out shards; name them with --held_out_file, or make some with create_pretraining_data.py"
+    if not FLAGS.do_train:
+        raise InputError(f"--do_eval: {message}")
+    print(f"warning: no evaluation: {message}")
+    return False
+
+
+def check_batch_sizes(strategy, parts):
+    """Checks that batches can be divided among the replicas, and into the parts of each phase."""
+    for count in parts if FLAGS.do_train else []:
+        per_replica_batch_size(strategy, FLAGS.train_batch_size, "train_batch_size", count)
+    per_replica_batch_size(strategy, FLAGS.eval_batch_size, "eval_batch_size")
 
 
 def main():
     app.require(output_dir=FLAGS.output_dir)
     if not (FLAGS.do_train or FLAGS.do_eval):
         raise InputError("nothing to do: pass --do_train or --do_eval")
-    run = take_from_run("run_pretraining", [*training_flags.TRAINING_SETTINGS, *SETTINGS], [*PLACES, *LENGTHS])
-    config_file = FLAGS.albert_config_file or (run and run.find(CONFIG_FILE))
+    known_run = find_run()
+    config_file = FLAGS.albert_config_file or (known_run and known_run.find(CONFIG_FILE))
     app.require(input_file=FLAGS.input_file, albert_config_file=config_file)
     if FLAGS.phase2_input_file and FLAGS["held_out_file"].present and not FLAGS["input_file"].present:
         raise InputError(
@@ -163,103 +149,57 @@ def main():
     parts = [FLAGS.gradient_accumulation_steps]
     if FLAGS.phase2_input_file:
         parts.append(FLAGS.phase2_gradient_accumulation_steps or parts[0])
-    for count in parts if FLAGS.do_train else []:
-        per_replica_batch_size(strategy, FLAGS.train_batch_size, "train_batch_size", count)
-    per_replica_batch_size(strategy, FLAGS.eval_batch_size, "eval_batch_size")
-    if FLAGS.do_train:
-        schedule = training_flags.make_schedule(FLAGS.num_train_steps, "num_warmup_steps", "num_train_steps")
+    check_batch_sizes(strategy, parts)
+    settings = training_flags.settings_from_flags(FLAGS.num_train_steps, "num_warmup_steps", "num_train_steps")
     data, end_steps = find_data(config)
     options = [shards.train_options for shards in data]
-    attention = training_flags.choose_attention(
+    model_options = training_flags.model_options(
         strategy, config, [(each.max_seq_length, each.max_predictions_per_seq + 1) for each in options]
     )
     last = data[-1]  # what evaluation is on in the end
-    do_eval = FLAGS.do_eval and bool(last.held_out_paths)
-    if FLAGS.do_eval and not do_eval:
-        message = "no held-out shards; name them with --held_out_file, or make some with create_pretraining_data.py"
-        if not FLAGS.do_train:
-            raise InputError(f"--do_eval: {message}")
-        print(f"warning: no evaluation: {message}")
+    do_eval = has_held_out_shards(last)
     for shards in data:
         warn_of(shards)
 
+    objective = make_objective(config, last)
     tf.keras.utils.set_random_seed(FLAGS.random_seed)
     with strategy.scope():
-        model = AlbertForPreTraining(
-            config, remat=FLAGS.remat, attention=attention, dtype=training_flags.dtype_policy()
-        )
-    task = PretrainingTask(last.has_pairs)
-    command = TrainingCommand(
-        strategy, task, model, config, last.tokenizer, "pre-training loss", run, FLAGS.max_eval_steps
-    )
-    held_out = held_out_identity(last) if last.held_out_paths else None
+        model = objective.make_model(**model_options)
+    settings = dataclasses.replace(settings, evaluates_first=do_eval)
+    training = TrainingRun(FLAGS.output_dir, objective, model, settings, last.tokenizer)
+    held_out = held_out_identity(last, settings) if last.held_out_paths else None
     with naming_damaged_shards([path for shards in data for path in [*shards.train_paths, *shards.held_out_paths]]):
         if FLAGS.do_train:
-            phases = [make_phase(*each, config, do_eval) for each in zip(data, end_steps, parts)]
-            counts = [shards.examples_per_shard and sum(shards.examples_per_shard) for shards in data]
+            phases = [
+                make_phase(config, shards, settings, end_step, count, do_eval, FLAGS.read_own_shards)
+                for shards, end_step, count in zip(data, end_steps, parts)
+            ]
             results_data = {EVAL_RESULTS_FILE: held_out} if held_out else {}
-            if not command.train(schedule, phases, counts, settings(data, end_steps), results_data, do_eval):
+            if not training.train(phases, settings_of_command(data, end_steps), results_data):
                 return
         else:
-            command.restore()
+            if known_run:
+                check_model(known_run.folder, known_run.settings, config, last.tokenizer, known_run.flag)
+            training.restore()
         if do_eval:
-            command.evaluate(make_eval_dataset(last), held_out)
+            training.evaluate(make_held_out_dataset(last, settings)(), held_out)
     entropy = last.manifest.get("splits", {}).get("held_out", {}).get("unigram_entropy")
     if do_eval and entropy is not None:
-        command.tell(f"unigram entropy of the held-out text: {entropy:.4f} (a masked_lm_loss that needs no context)")
+        training.log(f"unigram entropy of the held-out text: {entropy:.4f} (a masked_lm_loss that needs no context)")
 
 
-def settings(data, end_steps):
-    """Returns what decides, besides the training flags, what a run computes, and where it found its data."""
+def settings_of_command(data, end_steps):
+    """Returns what decides, besides the run's settings, what it computes, and where it found its data."""
     return {
         "command": "run_pretraining",
-        "num_train_steps": FLAGS.num_train_steps,
-        "num_warmup_steps": FLAGS.num_warmup_steps,
-        "max_seq_length": data[0].train_options.max_seq_length,
-        "phase2_start_step": end_steps[0] if len(data) > 1 else None,
+        **data_settings(data, end_steps),
         "phase2_gradient_accumulation_steps": FLAGS.phase2_gradient_accumulation_steps,
         "read_own_shards": FLAGS.read_own_shards,
-        # Those left out as well, so that a run that comes upon a damaged shard can go on without it.
-        "input_files": [
-            sorted(os.path.basename(path) for path in [*shards.train_paths, *shards.damage]) for shards in data
-        ],
-        "data": [train_identity(shards) for shards in data],
         FOUND_AT: {
             **{name: FLAGS[name].value and [absolute_path(path) for path in FLAGS[name].value] for name in PLACES},
             **{name: FLAGS[name].value for name in LENGTHS},
         },
     }
-
-
-def train_identity(shards):
-    """Returns what tells training data: the hash of their manifest, or else what tells each shard by name."""
-    if shards.manifest:
-        return manifest_identity(shards.manifest)
-    damaged = {os.path.basename(path): None for path in shards.damage}
-    return {**{os.path.basename(path): shard_identity(path) for path in shards.train_paths}, **damaged}
-
-
-@functools.cache
-def held_out_digests(folder):
-    """Returns the SHA-256 of each held-out shard, by name, that the manifest in a folder holds."""
-    path = os.path.join(folder, MANIFEST_FILE)
-    manifest = read_json(path, "the manifest") if tf.io.gfile.exists(path) else {}
-    split = manifest.get("splits", {}).get("held_out", {})
-    return dict(zip(split.get("files", []), split.get("sha256_per_shard", [])))
-
-
-def held_out_identity(shards):
-    """Returns "name" and "sha256" of what is evaluated on; taking fewer batches makes other data of it."""
-    parts = []
-    for path in shards.held_out_paths:
-        folder, name = os.path.split(path)
-        parts.append(held_out_digests(folder).get(name) or shard_identity(path))
-    options = shards.held_out_options
-    parts += [options.max_seq_length, options.max_predictions_per_seq]
-    if FLAGS.max_eval_steps is not None:
-        parts.append(FLAGS.max_eval_steps * FLAGS.eval_batch_size)
-    name = os.path.basename(shards.held_out_paths[0])
-    return {"name": name, "sha256": hashlib.sha256(json.dumps(parts).encode()).hexdigest()}
 
 
 def run():

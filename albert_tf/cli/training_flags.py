@@ -1,6 +1,6 @@
 """What the scripts that train share: their flags, and what follows from the flags alone."""
 
-import re
+import dataclasses
 
 import tensorflow as tf
 from absl import flags
@@ -8,36 +8,16 @@ from absl import flags
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.modeling.kernels.attention_check import attention_functions, find_fault
-from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES, uses_flash_attention
+from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
-from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
 from albert_tf.optimization.optimizers import OPTIMIZERS
 from albert_tf.optimization.schedule import SCHEDULE_CHOICES
+from albert_tf.training import RunSettings
+from albert_tf.training.devices.attention_choice import choose_attention
 from albert_tf.training.devices.description import describe_device, unused_device_warnings
 from albert_tf.training.devices.distribution import is_chief, make_strategy
-from albert_tf.training.run_folder.identity import checkpoint_identity
-from albert_tf.training.train_loop import TrainOptions
 
 FLAGS = flags.FLAGS
-
-# Flags below that decide what training computes.
-TRAINING_SETTINGS = (
-    "init_checkpoint",
-    "train_batch_size",
-    "gradient_accumulation_steps",
-    "optimizer",
-    "learning_rate",
-    "scale_learning_rate",
-    "poly_power",
-    "schedule",
-    "weight_decay",
-    "bias_correction",
-    "ema_decay",
-    "freeze",
-    "random_seed",
-    "use_bfloat16",
-)
 
 # The flags defined below belong to the script that asks for them, so that its --help shows them.
 flags.disclaim_key_flags()
@@ -74,22 +54,10 @@ def strategy_from_flags() -> tf.distribute.Strategy:
     return strategy
 
 
-def check_attention(strategy: tf.distribute.Strategy, config: AlbertConfig, max_seq_lengths: list[int]) -> None:
-    """Checks that --attention suits the device, the model and the sequences, before anything is traced or written.
-
-    Raises:
-        InputError: It doesn't.
-    """
-    head_size = config.hidden_size // config.num_attention_heads
-    with strategy.scope():
-        for max_seq_length in max_seq_lengths:
-            uses_flash_attention(FLAGS.attention, config.hidden_size, head_size, max_seq_length)
-
-
-def choose_attention(strategy: tf.distribute.Strategy, config: AlbertConfig, shapes: list[tuple[int, int]]) -> str:
-    """Returns how to compute attention: as --attention says, but plainly where the kernels don't work on this TPU.
-
-    On a TPU it tries the kernels and prints what was chosen; see `find_fault`.
+def model_options(
+    strategy: tf.distribute.Strategy, config: AlbertConfig, shapes: list[tuple[int, int]]
+) -> dict[str, str]:
+    """Returns the options of a model that the distribution flags ask for, and prints how attention is computed.
 
     Args:
         strategy: Where to run.
@@ -97,26 +65,12 @@ def choose_attention(strategy: tf.distribute.Strategy, config: AlbertConfig, sha
         shapes: For each kind of batch the length of its sequences, and how many positions of them are read.
 
     Raises:
-        InputError: --attention does not suit the device, the model or the sequences; or it asks for kernels that don't
-            work.
+        InputError: --attention does not suit the device, the model or the sequences; see `choose_attention`.
     """
-    check_attention(strategy, config, [max_seq_length for max_seq_length, _ in shapes])
-    if not isinstance(strategy, tf.distribute.TPUStrategy) or FLAGS.attention == "plain":
-        return FLAGS.attention
-    hidden_size, head_size = config.hidden_size, config.hidden_size // config.num_attention_heads
-    dtype = tf.keras.mixed_precision.Policy(dtype_policy()).compute_dtype
-    functions = attention_functions(head_size, config.attention_probs_dropout_prob)
-    with strategy.scope():
-        tried = [shape for shape in shapes if uses_flash_attention(FLAGS.attention, hidden_size, head_size, shape[0])]
-        faults = [find_fault(strategy, *functions, hidden_size, *shape, dtype) for shape in tried]
-    fault = next(filter(None, faults), None)
-    if fault and FLAGS.attention == "flash":
-        raise InputError(f"--attention=flash: on this TPU the kernels {fault}; use --attention=plain")
-    if fault:
-        print(f"attention: plain operations, for on this TPU the flash kernels {fault}", flush=True)
-        return "plain"
-    print(f"attention: {'flash kernels, tried on this TPU' if tried else 'plain operations'}", flush=True)
-    return FLAGS.attention
+    attention, line = choose_attention(strategy, FLAGS.attention, config, dtype_policy(), shapes)
+    if line:
+        print(line, flush=True)
+    return {"remat": FLAGS.remat, "attention": attention, "dtype": dtype_policy()}
 
 
 def dtype_policy() -> str:
@@ -178,45 +132,16 @@ def define_training_flags(**defaults) -> None:
     flags.DEFINE_integer("random_seed", 12345, "Seed of weights, order, masks and dropout.", lower_bound=0)
 
 
-def train_options(evaluates_first: bool) -> TrainOptions:
-    """Returns when to look up from training.
-
-    Args:
-        evaluates_first: Whether to evaluate before the first step too.
-
-    Raises:
-        InputError: --profile_steps is not two steps in order.
-    """
-    profile_steps = None
-    if FLAGS.profile_steps:
-        try:
-            first, end = map(int, FLAGS.profile_steps)
-        except ValueError:
-            first, end = 0, 0
-        if not 0 <= first < end:
-            raise InputError(
-                f"--profile_steps={','.join(FLAGS.profile_steps)} must be two steps, the first and the one to end "
-                "before, such as 100,110"
-            )
-        profile_steps = (first, end)
-    return TrainOptions(
-        FLAGS.iterations_per_loop or (1000 if FLAGS.use_tpu else 50),
-        FLAGS.save_checkpoints_steps,
-        FLAGS.random_seed,
-        FLAGS.eval_every_steps,
-        evaluates_first,
-        FLAGS.max_skipped_steps,
-        profile_steps,
-    )
-
-
-def make_schedule(num_train_steps: int, warmup_flag: str, steps_flag: str) -> LearningRateSchedule:
-    """Returns the learning rate that the training flags ask for.
+def settings_from_flags(
+    num_train_steps: int, warmup_flag: str, steps_flag: str, evaluates_first: bool = False
+) -> RunSettings:
+    """Returns the settings of a run that the training flags ask for.
 
     Args:
         num_train_steps: Length of the training.
         warmup_flag: Name of the flag that gives the number of warm-up steps.
         steps_flag: Name of the flag that the length comes from.
+        evaluates_first: Whether to evaluate before the first step too.
 
     Raises:
         InputError: A value is out of range.
@@ -227,44 +152,33 @@ def make_schedule(num_train_steps: int, warmup_flag: str, steps_flag: str) -> Le
             f"--{warmup_flag}={num_warmup_steps} must be less than the number of training steps, {num_train_steps} "
             f"(--{steps_flag})"
         )
-    learning_rate = FLAGS.learning_rate
-    if FLAGS.scale_learning_rate == "sqrt":
-        learning_rate *= (FLAGS.train_batch_size / FLAGS["train_batch_size"].default) ** 0.5
-    return LearningRateSchedule(learning_rate, num_train_steps, num_warmup_steps, FLAGS.poly_power, FLAGS.schedule)
-
-
-def optimizer_from_flags(variables: dict[str, tf.Variable], schedule: LearningRateSchedule) -> AdamW:
-    """Returns the optimizer that the training flags ask for; call it in the strategy's scope."""
-    return make_optimizer(
-        FLAGS.optimizer,
-        _without_frozen(variables),
-        schedule,
-        weight_decay=FLAGS.weight_decay,
-        bias_correction=FLAGS.bias_correction,
-        ema_decay=FLAGS.ema_decay,
+    own_names = ("num_train_steps", "num_warmup_steps", "reference_batch_size", "evaluates_first")
+    names = [field.name for field in dataclasses.fields(RunSettings) if field.name not in own_names]
+    values = {name: FLAGS[name].value for name in names if name in FLAGS}
+    return RunSettings(
+        **{
+            **values,
+            "num_train_steps": num_train_steps,
+            "num_warmup_steps": num_warmup_steps,
+            "reference_batch_size": FLAGS["train_batch_size"].default if FLAGS.scale_learning_rate == "sqrt" else None,
+            "evaluates_first": evaluates_first,
+            "freeze": tuple(FLAGS.freeze),
+            "iterations_per_loop": FLAGS.iterations_per_loop or (1000 if FLAGS.use_tpu else 50),
+            "profile_steps": _profile_steps(),
+        }
     )
 
 
-def _without_frozen(variables):
-    for pattern in FLAGS.freeze:
-        try:
-            is_found = any(re.search(pattern, name) for name in variables)
-        except re.error as error:
-            raise InputError(f"--freeze: {pattern} is not a regular expression ({error})") from error
-        if not is_found:
-            names = sorted({"/".join(name.split("/")[:2]) for name in variables})
-            raise InputError(f"--freeze: no variable matches {pattern}; their names begin with {', '.join(names)}")
-    trained = {
-        name: variable
-        for name, variable in variables.items()
-        if not any(re.search(pattern, name) for pattern in FLAGS.freeze)
-    }
-    if not trained:
-        raise InputError(f"--freeze={','.join(FLAGS.freeze)} leaves nothing to train")
-    return trained
-
-
-def training_settings() -> dict:
-    """Returns the flags that decide what training computes, for `claim_output_dir`."""
-    settings = {name: FLAGS[name].value for name in TRAINING_SETTINGS}
-    return {**settings, "init_checkpoint": checkpoint_identity(FLAGS.init_checkpoint)}
+def _profile_steps():
+    if not FLAGS.profile_steps:
+        return None
+    try:
+        first, end = map(int, FLAGS.profile_steps)
+    except ValueError:
+        first, end = 0, 0
+    if not 0 <= first < end:
+        raise InputError(
+            f"--profile_steps={','.join(FLAGS.profile_steps)} must be two steps, the first and the one to end before, "
+            "such as 100,110"
+        )
+    return first, end

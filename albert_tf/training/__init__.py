@@ -1,1 +1,12 @@
-"""The training and evaluation loop, the same on TPU, GPU and CPU."""
+"""Training, evaluating and using models in run folders; knows no objective by name, and no flag.
+
+run = TrainingRun("run", objective, objective.make_model(), RunSettings(...), tokenizer)
+run.train([Phase(...)])
+run.evaluate(dataset)
+"""
+
+from albert_tf.training.phase import Phase
+from albert_tf.training.run import TrainingRun
+from albert_tf.training.settings import RunSettings
+
+__all__ = ["Phase", "RunSettings", "TrainingRun"]

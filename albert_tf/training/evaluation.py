@@ -4,9 +4,10 @@ import collections.abc
 
 import tensorflow as tf
 
+from albert_tf.objectives import Objective
 from albert_tf.training.devices.distribution import distribute_batches, read_batches
 from albert_tf.training.metrics import MetricSums
-from albert_tf.training.train_step import Task, make_eval_function
+from albert_tf.training.train_step import make_eval_function, total_loss
 
 # A device may be told of a batch long before it computes it; after so many the host reads a result, and so waits.
 _BATCHES_AT_ONCE = 50
@@ -17,23 +18,27 @@ class Evaluator:
 
     Args:
         strategy: Where to run.
-        task: What is learnt.
-        model: Created in the strategy's scope.
+        objective: What is learnt.
+        models: Those of the objective, created in the strategy's scope.
         max_eval_steps: Most batches, None for all.
     """
 
     def __init__(
-        self, strategy: tf.distribute.Strategy, task: Task, model: tf.keras.Model, max_eval_steps: int | None = None
+        self,
+        strategy: tf.distribute.Strategy,
+        objective: Objective,
+        models: dict[str, tf.keras.Model],
+        max_eval_steps: int | None = None,
     ):
-        self._strategy, self._task, self._max_eval_steps = strategy, task, max_eval_steps
+        self._strategy, self._objective, self._max_eval_steps = strategy, objective, max_eval_steps
         with strategy.scope():
-            self._sums = MetricSums((*task.loss_names, *task.metric_names))
-        self._eval_step = make_eval_function(strategy, task, model, self._sums)
+            self._sums = MetricSums((*objective.loss_coefficients, *objective.metric_names))
+        self._eval_step = make_eval_function(strategy, objective, models, self._sums)
 
     def evaluate(
         self, dataset: tf.data.Dataset, is_to_stop: collections.abc.Callable[[], bool] = lambda: False
     ) -> dict[str, float] | None:
-        """Returns the average of each loss and metric, and of "loss", their sum over `task.loss_names`.
+        """Returns the average of each loss and metric, and "loss", which is what training minimises.
 
         Args:
             dataset: Global batches, all of one size; what fills up the last one weighs 0.
@@ -41,7 +46,7 @@ class Evaluator:
         """
         if self._max_eval_steps is not None:
             dataset = dataset.take(self._max_eval_steps)
-        self._sums.take()
+        self._sums.result()
 
         def evaluate_all(batches):
             for number, batch in enumerate(batches, 1):
@@ -54,11 +59,12 @@ class Evaluator:
 
         if not read_batches(distribute_batches(self._strategy, dataset), evaluate_all):
             return None
-        return with_total_loss(self._task, self._sums.take())
+        return with_total_loss(self._objective, self._sums.result())
 
 
-def with_total_loss(task: Task, averages: dict[str, float]) -> dict[str, float]:
-    """Adds "loss", the sum of the averages of the task's losses, if they were measured."""
-    if not all(name in averages for name in task.loss_names):
+def with_total_loss(objective: Objective, averages: dict[str, float]) -> dict[str, float]:
+    """Adds "loss", what training minimises, if all losses were measured."""
+    coefficients = objective.loss_coefficients
+    if not all(name in averages for name in coefficients):
         return averages
-    return {"loss": sum(averages[name] for name in task.loss_names), **averages}
+    return {"loss": total_loss(averages, coefficients), **averages}

@@ -29,7 +29,7 @@ class MetricSums:
             name="metric_sums",
         )
 
-    def add(self, values: dict[str, tuple[tf.Tensor, tf.Tensor]], is_counted: tf.Tensor | bool = True) -> None:
+    def update(self, values: dict[str, tuple[tf.Tensor, tf.Tensor]], is_counted: tf.Tensor | bool = True) -> None:
         """Adds what all replicas measured; call it inside a replica.
 
         Args:
@@ -46,24 +46,8 @@ class MetricSums:
     def _add_everywhere(self, strategy, measured):
         strategy.extended.update(self.variable, lambda variable, more: variable.assign_add(more), args=(measured,))
 
-    def take(self) -> dict[str, float]:
-        """Returns the averages since the last call, without those to which nothing was added, and starts anew."""
+    def result(self) -> dict[str, float]:
+        """Returns the averages since the last call, without those that nothing was added to, and starts anew."""
         sums, weights = self.variable.numpy()
         self.variable.assign(tf.zeros(self.variable.shape))
         return {name: float(s / w) for name, s, w in zip(self.names, sums, weights) if w}
-
-
-def weighted_cross_entropy(
-    logits: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor
-) -> tuple[tuple[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
-    """Returns loss and accuracy, each as (sum, weight).
-
-    Args:
-        logits: float32 [..., classes].
-        labels: int [...].
-        weights: float32 [...], 0 for what doesn't count.
-    """
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-    is_right = tf.cast(tf.equal(tf.argmax(logits, axis=-1, output_type=labels.dtype), labels), tf.float32)
-    total = tf.reduce_sum(weights)
-    return (tf.reduce_sum(losses * weights), total), (tf.reduce_sum(is_right * weights), total)

@@ -1,6 +1,5 @@
 """What a run tells while it works: a progress line, TensorBoard scalars, metrics.jsonl and a plot of the loss."""
 
-import dataclasses
 import json
 import os
 import sys
@@ -15,21 +14,6 @@ METRICS_FILE = "metrics.jsonl"
 PLOT_FILE = "loss.png"
 
 
-@dataclasses.dataclass(frozen=True)
-class StepSize:
-    """What one step takes, over all replicas.
-
-    Attributes:
-        examples: Global batch size.
-        tokens: Pieces, padding included.
-        operations: Floating-point operations of the model's matrix products, forward and backward; 0 if unknown.
-    """
-
-    examples: int
-    tokens: int
-    operations: int = 0
-
-
 class Progress:
     """Reports to the terminal, to TensorBoard (under `output_dir`/logs) and to metrics.jsonl.
 
@@ -38,15 +22,15 @@ class Progress:
         title: What the plot is called.
         stream: Where the progress line goes, by default standard output; one line that is rewritten in a terminal,
             plain lines in a log.
-        peak_operations_per_second: What all replicas together could do, for the share that is made use of; None to
-            leave it out.
+        peak_flops_per_second: What all replicas together could do, to report the share that is used; None to leave it
+            out.
         is_chief: Whether this process is the one that reports.
     """
 
-    def __init__(self, output_dir, title, stream=None, peak_operations_per_second=None, is_chief=True):
+    def __init__(self, output_dir, title, stream=None, peak_flops_per_second=None, is_chief=True):
         self.output_dir = output_dir
         self._title, self._stream = title, stream or sys.stdout
-        self._peak, self._is_chief = peak_operations_per_second, is_chief
+        self._peak, self._is_chief = peak_flops_per_second, is_chief
         self._line = ProgressLine(self._stream)
         self._writers = {}
 
@@ -59,9 +43,9 @@ class Progress:
             tf.io.gfile.makedirs(self.output_dir)
             _forget_later_rows(os.path.join(self.output_dir, METRICS_FILE), step)
 
-    def begin_phase(self, step_size: StepSize) -> None:
-        """Tells what each step takes from now on."""
-        self._step_size = step_size
+    def begin_phase(self, examples: int, tokens: int, flops: int = 0) -> None:
+        """Sets what each step takes from now on, over all replicas: examples, pieces, and operations if known."""
+        self._examples, self._tokens, self._flops = examples, tokens, flops
 
     def restart_clock(self, step: int) -> None:
         """Leaves what came before this step, such as compilation or evaluation, out of the next rate."""
@@ -72,12 +56,12 @@ class Progress:
         now = time.monotonic()
         steps_per_second = (step - self._last_step) / max(now - self._last_at, 1e-9)
         rates = {
-            "examples_per_second": steps_per_second * self._step_size.examples,
-            "tokens_per_second": steps_per_second * self._step_size.tokens,
+            "examples_per_second": steps_per_second * self._examples,
+            "tokens_per_second": steps_per_second * self._tokens,
         }
         utilisation = ""
-        if self._peak and self._step_size.operations:
-            rates["model_flop_utilisation"] = steps_per_second * self._step_size.operations / self._peak
+        if self._peak and self._flops:
+            rates["model_flop_utilisation"] = steps_per_second * self._flops / self._peak
             utilisation = f" {rates['model_flop_utilisation']:.1%} of peak"
         remaining = (self._num_train_steps - step) / steps_per_second
         self.record(step, "train", {**averages, **rates})
@@ -93,7 +77,7 @@ class Progress:
             )
         self._last_at, self._last_step = now, step
 
-    def tell(self, line: str) -> None:
+    def log(self, line: str) -> None:
         """Prints a line of its own."""
         if self._is_chief:
             self._line.finish()

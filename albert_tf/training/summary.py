@@ -2,11 +2,11 @@
 
 import math
 
-from albert_tf.training.train_loop import Phase
-from albert_tf.training.train_step import TrainState
+from albert_tf.training.phase import Phase
+from albert_tf.training.train_state import TrainState, learnt_variables
 
 
-def describe_run(state: TrainState, phases: list[Phase], num_examples: list[int | None]) -> str:
+def describe_run(state: TrainState, phases: list[Phase]) -> str:
     """Returns a few lines: the size of the model, of its variables and of a batch, steps, and epochs over the data.
 
     Of a run that is gone on with, it tells what is left.
@@ -14,11 +14,11 @@ def describe_run(state: TrainState, phases: list[Phase], num_examples: list[int 
     Args:
         state: What is trained.
         phases: What it is trained on.
-        num_examples: How many examples the data of each phase holds, None where that is unknown.
     """
     named = state.named_variables()
     sizes = {name: math.prod(variable.shape) for name, variable in named.items()}
-    parameters = sum(size for name, size in sizes.items() if name.startswith("model/"))
+    learnt = learnt_variables(state.objective, state.models)
+    parameters = sum(math.prod(variable.shape) for variable in learnt.values())
     trained = sum(math.prod(variable.shape) for variable in state.optimizer.trained_variables.values())
     num_bytes = sum(sizes[name] * variable.dtype.size for name, variable in named.items())
     frozen = "" if trained == parameters else f", of which {trained:,} are trained"
@@ -32,16 +32,17 @@ def describe_run(state: TrainState, phases: list[Phase], num_examples: list[int 
     if done >= last_step:
         return "\n".join([*lines, f"already trained to step {done:,} of {last_step:,}; nothing to train"])
     begin, going_on = done, f"going on from step {done:,}: " if done else ""
-    for phase, examples in zip(phases, num_examples):
+    for phase in phases:
         if phase.end_step <= begin:
             continue
-        batch, steps = phase.step_size.examples, phase.end_step - begin
+        batch, steps, examples = phase.examples, phase.end_step - begin, phase.num_examples
         parts = phase.gradient_accumulation_steps
         micro = "" if parts == 1 else f" in {parts} parts of {batch // replicas // parts:,}"
+        pieces = f", sequences of {phase.tokens // batch:,} pieces" if phase.tokens else ""
         epochs = "" if not examples else f", {steps * batch / examples:,.2f} epochs over {examples:,} examples"
         lines.append(
             f"{going_on}steps {begin:,} to {phase.end_step:,}: batch {batch:,} = {replicas} x {batch // replicas:,}"
-            f"{micro}, sequences of {phase.step_size.tokens // batch:,} pieces{epochs}"
+            f"{micro}{pieces}{epochs}"
         )
         begin, going_on = phase.end_step, ""
     return "\n".join(lines)

@@ -12,57 +12,14 @@ from albert_tf.errors import InputError, first_line
 from albert_tf.files import write_json
 from albert_tf.training.devices import distribution
 from albert_tf.training.evaluation import Evaluator, with_total_loss
+from albert_tf.training.phase import Phase
 from albert_tf.training.preemption import StopRequest
-from albert_tf.training.progress import Progress, StepSize, read_metrics
+from albert_tf.training.progress import Progress, read_metrics
 from albert_tf.training.run_folder.checkpoints import BEST_FILE, Checkpointer
+from albert_tf.training.settings import RunSettings
 from albert_tf.training.stability import LossSpikeDetector, SkippedSteps
-from albert_tf.training.train_step import TrainState, make_train_function
-
-
-@dataclasses.dataclass(frozen=True)
-class Phase:
-    """A stretch of training on batches of one shape.
-
-    Attributes:
-        end_step: Number of steps after which it ends, counted from the begin of the whole run.
-        make_dataset: Given the number of steps of this phase already done, a host's index and the number of hosts,
-            returns that host's part of each batch.
-        step_size: What one step takes.
-        gradient_accumulation_steps: How many micro-batches a replica's batch is cut into.
-        make_eval_dataset: Returns the held-out batches; None to evaluate nothing.
-        hosts_read_apart: Whether each of several hosts makes its own part of a batch. If not, each makes all batches
-            and keeps its part, so that the batches do not depend on the number of hosts.
-    """
-
-    end_step: int
-    make_dataset: collections.abc.Callable[[int, int, int], tf.data.Dataset]
-    step_size: StepSize
-    gradient_accumulation_steps: int = 1
-    make_eval_dataset: collections.abc.Callable[[], tf.data.Dataset] | None = None
-    hosts_read_apart: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
-class TrainOptions:
-    """When to look up from training.
-
-    Attributes:
-        iterations_per_loop: Most steps between two looks of the host at the device.
-        save_checkpoints_steps: Steps between checkpoints.
-        seed: Seed of dropout.
-        eval_every_steps: Steps between evaluations, each of which goes with a checkpoint; None for the last step only.
-        evaluates_first: Whether to evaluate before the first step too.
-        max_skipped_steps: How many steps may be skipped because loss or gradient is not finite.
-        profile_steps: First step of a TensorBoard profile and the one to end before; None for no profile.
-    """
-
-    iterations_per_loop: int
-    save_checkpoints_steps: int
-    seed: int = 0
-    eval_every_steps: int | None = None
-    evaluates_first: bool = False
-    max_skipped_steps: int = 10
-    profile_steps: tuple[int, int] | None = None
+from albert_tf.training.train_state import TrainState
+from albert_tf.training.train_step import make_train_function
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +38,7 @@ class TrainResult:
 def train(
     state: TrainState,
     phases: list[Phase],
-    options: TrainOptions,
+    settings: RunSettings,
     checkpointer: Checkpointer,
     evaluator: Evaluator,
     progress: Progress,
@@ -92,7 +49,7 @@ def train(
     Args:
         state: What is trained, restored already.
         phases: What to train on, one phase after the other.
-        options: When to look up.
+        settings: When to look up, and the seed.
         checkpointer: Where to save.
         evaluator: Of the same model.
         progress: What is told after every loop.
@@ -104,7 +61,7 @@ def train(
     """
     interrupts_loop = not distribution.has_several_workers(state.strategy)
     with StopRequest(interrupts_loop) as stop_request:
-        loop = _Loop(state, phases, options, checkpointer, evaluator, progress, stop_request, check_lease)
+        loop = _Loop(state, phases, settings, checkpointer, evaluator, progress, stop_request, check_lease)
         try:
             return loop.run()
         except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.ResourceExhaustedError) as error:
@@ -129,13 +86,13 @@ def _explain(error):
 
 
 class _Loop:
-    def __init__(self, state, phases, options, checkpointer, evaluator, progress, stop_request, check_lease):
-        self._state, self._strategy, self._options = state, state.strategy, options
+    def __init__(self, state, phases, settings, checkpointer, evaluator, progress, stop_request, check_lease):
+        self._state, self._strategy, self._settings = state, state.strategy, settings
         self._checkpointer, self._evaluator, self._progress = checkpointer, evaluator, progress
         self._stop_request, self._check_lease = stop_request, check_lease
         self._begins = [0, *(phase.end_step for phase in phases[:-1])]
         self._phases, self._last_step = phases, phases[-1].end_step
-        self._skipped = SkippedSteps(state.optimizer, progress.output_dir, options.max_skipped_steps)
+        self._skipped = SkippedSteps(state.optimizer, progress.output_dir, settings.max_skipped_steps)
         self._spikes = LossSpikeDetector()
         self._agreement = distribution.Agreement(state.strategy)
         self._is_profiling = False
@@ -149,7 +106,7 @@ class _Loop:
         rows = read_metrics(self._progress.output_dir)
         for row in rows:
             if row["split"] == "train" and "loss" in row:
-                self._spikes.look(row["loss"])
+                self._spikes.update(row["loss"])
         if self._is_evaluation_due(step):
             # An earlier process may have been stopped between saving and evaluating. At the last step the user asks
             # for an evaluation and for nothing else.
@@ -177,15 +134,15 @@ class _Loop:
         self._checkpointer.wait()
         self._progress.finish(step)
         saved = f"saved at step {step:,}" if step else "there is nothing to save yet"
-        self._progress.tell(f"stopped by {self._stop_request.cause}; {saved}; repeat the command to go on")
+        self._progress.log(f"stopped by {self._stop_request.cause}; {saved}; repeat the command to go on")
         return TrainResult(False)
 
     def _train_phase(self, begin, phase, iterator):
         """Trains to the end of a phase; returns whether it got there."""
         step = int(self._state.global_step.numpy())
-        self._progress.begin_phase(phase.step_size)
+        self._progress.begin_phase(phase.examples, phase.tokens, self._state.objective.flops(phase.batch_spec))
         train_steps = make_train_function(
-            self._state, self._options.seed, self._stop_request.variable, phase.gradient_accumulation_steps
+            self._state, self._settings.random_seed, self._stop_request.variable, phase.gradient_accumulation_steps
         )
         is_first = True
         while step < phase.end_step:
@@ -209,7 +166,7 @@ class _Loop:
             if is_to_stop:
                 return False
             is_evaluation_due = self._is_evaluation_due(step)
-            if is_evaluation_due or step % self._options.save_checkpoints_steps == 0 or step == self._last_step:
+            if is_evaluation_due or step % self._settings.save_checkpoints_steps == 0 or step == self._last_step:
                 self._checkpointer.save()
             self._checkpointer.check()
             if new_skips:
@@ -221,36 +178,38 @@ class _Loop:
 
     def _next_border(self, step, phase):
         """Returns the next step at which there is something to do; the same wherever a run was resumed."""
-        options = self._options
-        periods = filter(None, (options.iterations_per_loop, options.save_checkpoints_steps, options.eval_every_steps))
+        settings = self._settings
+        periods = filter(
+            None, (settings.iterations_per_loop, settings.save_checkpoints_steps, settings.eval_every_steps)
+        )
         borders = [(step // period + 1) * period for period in periods]
-        borders += [border for border in options.profile_steps or () if border > step]
+        borders += [border for border in settings.profile_steps or () if border > step]
         return min(*borders, phase.end_step)
 
     def _distribute(self, phase, start_step):
         def make_host_dataset(host_index, num_hosts):
             self._num_hosts = num_hosts
-            return phase.make_dataset(start_step, host_index, num_hosts)
+            return phase.make_host_dataset(start_step, host_index, num_hosts)
 
         if phase.hosts_read_apart:
             return distribution.distribute_host_batches(self._strategy, make_host_dataset)
         return distribution.distribute_batches(self._strategy, make_host_dataset(0, 1))
 
     def _report(self, step):
-        averages = with_total_loss(self._state.task, self._state.metric_sums.take())
+        averages = with_total_loss(self._state.objective, self._state.metric_sums.result())
         averages["learning_rate"] = float(self._state.optimizer.schedule(tf.constant(step - 1)))
         self._progress.update(step, averages)
         if "loss" in averages:
-            usual = self._spikes.look(averages["loss"])
+            usual = self._spikes.update(averages["loss"])
             if usual is not None:
-                self._progress.tell(
+                self._progress.log(
                     f"warning: the loss jumped to {averages['loss']:.4g} at step {step:,}, from {usual:.4g} before; if "
                     "it stays there, go back to an earlier checkpoint with a lower --learning_rate"
                 )
 
     def _tell_skips(self, count, last, begin, phase):
         """Warns of skipped steps and saves the batch of the last one, which follows from its number."""
-        self._progress.tell(
+        self._progress.log(
             f"warning: loss or gradients were not finite in {count} steps so far, the last of them step {last:,}; such "
             f"steps are skipped; see {self._skipped.batch_path(last)}"
         )
@@ -264,8 +223,8 @@ class _Loop:
         if self._phase_before(step)[1].make_eval_dataset is None:
             return False
         if step == 0:
-            return self._options.evaluates_first
-        every = self._options.eval_every_steps
+            return self._settings.evaluates_first
+        every = self._settings.eval_every_steps
         return step == self._last_step or (every is not None and step % every == 0)
 
     def _phase_before(self, step):
@@ -285,7 +244,7 @@ class _Loop:
             return False
         self._held_out = results
         self._progress.record(step, "held_out", results)
-        self._progress.tell(self._progress.describe_held_out(step, results))
+        self._progress.log(self._progress.describe_held_out(step, results))
         self._update_best(step, results)
         self._progress.restart_clock(step)
         return True
@@ -296,7 +255,7 @@ class _Loop:
             return
         self._checkpointer.wait()
         self._checkpointer.best = best
-        metric = self._state.task.selection_metric
+        metric = self._state.objective.selection_metric
         write_json(
             os.path.join(self._progress.output_dir, BEST_FILE),
             {"checkpoint": os.path.basename(best), "step": step, "metric": metric, "value": results[metric]},
@@ -305,7 +264,7 @@ class _Loop:
     def _find_best(self, step):
         """Returns the path of the checkpoint that did best on the held-out data of the present phase, up to a step."""
         begin, phase = self._phase_before(step)
-        metric = self._state.task.selection_metric
+        metric = self._state.objective.selection_metric
         sign = 1 if metric == "loss" else -1
         rows = [
             (sign * row[metric], row["step"])
@@ -318,7 +277,7 @@ class _Loop:
 
     def _profile(self, step):
         """Starts or ends the profile where that is due."""
-        first, end = self._options.profile_steps or (None, None)
+        first, end = self._settings.profile_steps or (None, None)
         if self._is_profiling and step >= end:
             self.stop_profile()
         elif first is not None and first <= step < end and not self._is_profiling:

@@ -1,92 +1,19 @@
 """One step of training and one of evaluation, the same code for every kind of device.
 
-A task says what a batch costs (`Task`); the step does the rest: gradients of losses averaged over the global batch,
-added up over micro-batches and replicas, the update, and metrics that stay on the device.
+An objective says what a batch costs; the step does the rest: gradients of losses averaged over the global batch, summed
+over micro-batches and replicas, the update, and metrics that stay on the device.
 """
 
 import collections.abc
-import dataclasses
 import typing
 
 import tensorflow as tf
 
 from albert_tf.modeling.kernels.dropout import fold_in
-from albert_tf.modeling.layers import named_variables
-from albert_tf.optimization import AdamW
+from albert_tf.objectives import Objective
+from albert_tf.objectives.objective import Batch
 from albert_tf.training.metrics import MetricSums
-
-Batch = dict[str, tf.Tensor]
-
-
-class Task(typing.Protocol):
-    """What is being learnt.
-
-    Attributes:
-        loss_names: Metrics whose averages add up to the loss.
-        metric_names: Further metrics.
-        selection_metric: The held-out metric that decides which checkpoint is best: the lowest if it is "loss", else
-            the highest.
-    """
-
-    loss_names: tuple[str, ...]
-    metric_names: tuple[str, ...]
-    selection_metric: str
-
-    def loss_weights(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """Returns for each loss how much one replica's batch weighs, a float32 scalar, from the batch alone."""
-
-    def compute(
-        self, model: tf.keras.Model, batch: Batch, training: bool, dropout_seed: tf.Tensor | None
-    ) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
-        """Returns (sum, weight), two float32 scalars, of each loss and metric over one replica's batch."""
-
-
-@dataclasses.dataclass(frozen=True)
-class TrainState:
-    """What a training step reads and changes.
-
-    Attributes:
-        strategy: Where to run.
-        task: What is learnt.
-        model: Created in the strategy's scope.
-        optimizer: Likewise.
-        global_step: int64 variable, the number of steps done.
-        metric_sums: What the steps since the last report measured.
-    """
-
-    strategy: tf.distribute.Strategy
-    task: Task
-    model: tf.keras.Model
-    optimizer: AdamW
-    global_step: tf.Variable
-    metric_sums: MetricSums
-
-    @classmethod
-    def create(
-        cls, strategy: tf.distribute.Strategy, task: Task, model: tf.keras.Model, optimizer: AdamW
-    ) -> "TrainState":
-        """Returns the state before the first step."""
-        with strategy.scope():
-            metric_sums = MetricSums((*task.loss_names, *task.metric_names, *optimizer.metric_names))
-        global_step = tf.Variable(0, dtype=tf.int64, trainable=False)
-        return cls(strategy, task, model, optimizer, global_step, metric_sums)
-
-    def named_variables(self) -> dict[str, tf.Variable]:
-        """Returns, by the name it has in a checkpoint, every variable that decides how the run goes on."""
-        optimizer = self.optimizer
-        groups = {
-            "model": named_variables(self.model),
-            "first_moments": optimizer.first_moments,
-            "second_moments": optimizer.second_moments,
-            "averages": optimizer.averages,
-        }
-        return {
-            **{f"{group}/{name}": variable for group, named in groups.items() for name, variable in named.items()},
-            "global_step": self.global_step,
-            "skipped_steps": optimizer.skipped_steps,
-            "last_skipped_step": optimizer.last_skipped_step,
-            "metric_sums": self.metric_sums.variable,
-        }
+from albert_tf.training.train_state import TrainState
 
 
 def make_replica_step(
@@ -102,7 +29,8 @@ def make_replica_step(
         seed: Seed of dropout.
         gradient_accumulation_steps: K, which divides the replica's batch size.
     """
-    task, model, optimizer = state.task, state.model, state.optimizer
+    objective, models, optimizer = state.objective, state.models, state.optimizer
+    coefficients = objective.loss_coefficients
     variables = optimizer.trained_variables
     count = gradient_accumulation_steps
 
@@ -112,16 +40,18 @@ def make_replica_step(
         first_index = tf.cast(context.replica_id_in_sync_group, tf.int32) * count
         # Each loss is divided by its weight over the global batch, so that adding gradients up gives the gradient of
         # the average over the global batch, however the examples are spread.
-        local_weights = task.loss_weights(batch)
-        weights = context.all_reduce("SUM", [local_weights[name] for name in task.loss_names])
+        local_weights = objective.loss_weights(batch)
+        weights = context.all_reduce("SUM", [local_weights[name] for name in coefficients])
 
         def compute_gradients(micro_batch, index):
             dropout_seed = fold_in(seed_of_step, first_index + index)
             with tf.GradientTape() as tape:
-                computed = task.compute(model, micro_batch, training=True, dropout_seed=dropout_seed)
-                loss = tf.add_n(
-                    [tf.math.divide_no_nan(computed[name][0], weight) for name, weight in zip(task.loss_names, weights)]
-                )
+                computed = objective.compute(micro_batch, training=True, dropout_seed=dropout_seed, **models)
+                averages = {
+                    name: tf.math.divide_no_nan(computed[name][0], weight)
+                    for name, weight in zip(coefficients, weights)
+                }
+                loss = total_loss(averages, coefficients)
             gradients = tape.gradient(loss, variables)
             # What the loss doesn't depend on, such as the pooler of a question answering model, is left as it is.
             found = {name: tf.convert_to_tensor(values) for name, values in gradients.items() if values is not None}
@@ -130,11 +60,11 @@ def make_replica_step(
         if count == 1:
             gradients, loss, computed = compute_gradients(batch, 0)
         else:
-            names = (*task.loss_names, *task.metric_names)
+            names = (*coefficients, *objective.metric_names)
             gradients, loss, computed = _accumulate(compute_gradients, batch, count, variables, names)
         *reduced, loss = context.all_reduce("SUM", [*gradients.values(), loss])
         applied = optimizer.apply(dict(zip(gradients, reduced)), step, loss)
-        state.metric_sums.add({**computed, **optimizer.metrics(applied)}, applied.is_finite)
+        state.metric_sums.update({**computed, **optimizer.metrics(applied)}, applied.is_finite)
 
     return replica_step
 
@@ -195,13 +125,20 @@ def make_train_function(
     return train_steps
 
 
+def total_loss(averages: collections.abc.Mapping, coefficients: collections.abc.Mapping[str, float]):
+    """Returns the sum of each loss times its coefficient; of tensors or numbers."""
+    # No product with 1, which is what most coefficients are.
+    terms = [averages[name] if factor == 1.0 else factor * averages[name] for name, factor in coefficients.items()]
+    return tf.add_n(terms) if tf.is_tensor(terms[0]) else sum(terms)
+
+
 def make_eval_function(
-    strategy: tf.distribute.Strategy, task: Task, model: tf.keras.Model, sums: MetricSums
+    strategy: tf.distribute.Strategy, objective: Objective, models: dict[str, tf.keras.Model], sums: MetricSums
 ) -> typing.Callable:
-    """Returns a tf.function (batch) that adds the batch's metrics to `sums`, which must have the task's names."""
+    """Returns a tf.function (batch) that adds the batch's metrics to `sums`, which must have the objective's names."""
 
     def replica_step(batch):
-        sums.add(task.compute(model, batch, training=False, dropout_seed=None))
+        sums.update(objective.compute(batch, training=False, dropout_seed=None, **models))
 
     @tf.function
     def eval_step(batch):

@@ -134,6 +134,14 @@ def _check_address_answers(name, timeout, advice):
         raise InputError(f"--use_tpu: can't reach the TPU {name!r} ({error}); {advice}") from error
 
 
+def strategy_of(variables: dict[str, tf.Variable]) -> tf.distribute.Strategy:
+    """Returns the strategy that variables were created under; without one, a strategy of the one device they are on."""
+    variable = next(iter(variables.values()))
+    if isinstance(variable, tf.distribute.DistributedValues):
+        return variable.distribute_strategy
+    return tf.distribute.OneDeviceStrategy(variable.device)
+
+
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Returns whether this process writes checkpoints and results: of several machines only one does."""
     if not has_several_workers(strategy):

@@ -20,20 +20,32 @@ SETTINGS_FILE = "run_settings.json"
 # Where the run found things; they may be found elsewhere later.
 FOUND_AT = "found_at"
 
+# What run_classifier.py's settings were called in the folders of version 0.1 and the first of 0.2.
+_RENAMED = {"train_step": "num_train_steps", "warmup_step": "num_warmup_steps"}
+
 # Settings that are no flags.
-_NO_FLAGS = {"command", "tokenizer", "input_files", *(field.name for field in dataclasses.fields(AlbertConfig))}
+_NO_FLAGS = {
+    "command",
+    "objective",
+    "tokenizer",
+    "input_files",
+    *(field.name for field in dataclasses.fields(AlbertConfig)),
+}
 _STEPS = ("num_train_steps", "train_step")
 
 
 def read_settings(folder: str) -> dict | None:
     """Returns the settings of the run in a folder, None if there is none."""
     path = os.path.join(folder, SETTINGS_FILE)
-    return read_json(path, "the settings of the run") if tf.io.gfile.exists(path) else None
+    if not tf.io.gfile.exists(path):
+        return None
+    settings = read_json(path, "the settings of the run")
+    return {_RENAMED.get(name, name): value for name, value in settings.items()}
 
 
 def is_of_earlier_version(settings: dict) -> bool:
     """Whether settings were written before they held the data and the number of steps."""
-    return "command" not in settings
+    return "num_train_steps" not in settings
 
 
 def refuse_earlier_version(output_dir: str, settings: dict) -> None:
@@ -156,6 +168,8 @@ def _flatten(settings):
 def _is_same(name, then, now):
     if name == "init_checkpoint":
         return is_same_checkpoint(then, now)
+    if name in ("objective", "command") and None in (then, now):
+        return True  # a folder of a version that didn't write it, or of a run without command
     if name == "data" and then and now and len(then) == len(now):
         return all(map(_is_same_data, then, now))
     if name == "train_file" and then and now:

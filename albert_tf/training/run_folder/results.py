@@ -38,7 +38,7 @@ def check_results_data(output_dir: str, file_name: str, data: dict[str, str]) ->
         )
 
 
-def results_path(output_dir: str, file_name: str, data: dict[str, str]) -> tuple[str, bool]:
+def results_path(output_dir: str, file_name: str, data: dict[str, str] | None) -> tuple[str, bool]:
     """Returns the path of the file for results, and whether it is the one for the run's own data.
 
     Data that the run knows nothing of become its own where no such file is there yet.
@@ -46,9 +46,11 @@ def results_path(output_dir: str, file_name: str, data: dict[str, str]) -> tuple
     Args:
         output_dir: The run's folder.
         file_name: Name of the file for the run's own data, such as "predictions.tsv".
-        data: "name" and "sha256" of the data.
+        data: "name" and "sha256" of the data; None for the run's own.
     """
     path = os.path.join(output_dir, file_name)
+    if data is None:
+        return path, True
     known = _known_data(output_dir).get(file_name)
     if known["sha256"] == data["sha256"] if known else not tf.io.gfile.exists(path):
         return path, True

@@ -4,7 +4,7 @@ import collections
 import unicodedata
 
 from albert_tf.errors import InputError
-from albert_tf.tasks.labelled_text import LabelledText
+from albert_tf.finetuning.labelled_text import LabelledText
 
 # So many are all named; of more, the first ones.
 _MOST_NAMED = 10

@@ -1,51 +1,14 @@
 """Labelled texts, or pairs of them, from tab-separated files with a header line."""
 
 import dataclasses
-import os
 
 import numpy as np
-import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.files import read_text
+from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.model_inputs import pack_segments
-
-
-@dataclasses.dataclass(frozen=True)
-class DataFiles:
-    """Where a task's data is and what its columns mean.
-
-    Attributes:
-        train: Names that the training file may have.
-        dev: Names that the file for evaluation may have.
-        test: Names that the file to predict may have.
-        text_column: Column of the text.
-        text_pair_column: Column of the second text, None if there is none.
-        label_column: Column of the label.
-        labels: The labels in the order of their ids; None for those of the training file, sorted.
-    """
-
-    train: tuple[str, ...] = ("train.tsv",)
-    dev: tuple[str, ...] = ("dev.tsv",)
-    test: tuple[str, ...] = ("test.tsv", "dev.tsv")
-    text_column: str = "document"
-    text_pair_column: str | None = None
-    label_column: str = "label"
-    labels: tuple[str, ...] | None = None
-
-
-# To add a task whose files look like this, add a line.
-TASKS = {
-    "tsv": DataFiles(),
-    "nsmc": DataFiles(
-        train=("ratings_train.txt",),
-        dev=("ratings_dev.txt", "ratings_test.txt"),
-        test=("ratings_test.txt", "ratings_dev.txt"),
-        labels=("0", "1"),
-    ),
-}
-
 
 # What a file to predict may hold in place of a label that nobody knows yet.
 UNKNOWN_LABELS = ("", "-", "?")
@@ -66,19 +29,6 @@ class LabelledText:
     text_pair: str | None
     label: str | None
     line: int
-
-
-def find_file(data_dir: str, names: tuple[str, ...]) -> str:
-    """Returns the path of the first name that exists in a folder.
-
-    Raises:
-        InputError: None does.
-    """
-    for name in names:
-        path = os.path.join(data_dir, name)
-        if tf.io.gfile.exists(path):
-            return path
-    raise InputError(f"--data_dir={data_dir} has no {' or '.join(names)}")
 
 
 def read_examples(path: str, files: DataFiles, needs_label: bool) -> list[LabelledText]:
@@ -116,27 +66,27 @@ def read_examples(path: str, files: DataFiles, needs_label: bool) -> list[Labell
     return examples
 
 
-def label_ids(path: str, examples: list[LabelledText], labels: tuple[str, ...], needs_label: bool = True) -> np.ndarray:
-    """Returns int32 [examples], the index of each label; 0 where an example has none.
+def check_known_labels(
+    path: str, examples: list[LabelledText], labels: tuple[str, ...], needs_label: bool = True
+) -> None:
+    """Checks that each example has one of the labels.
 
     Args:
         path: Where the examples come from; named in errors.
         examples: What was read of it.
-        labels: The labels, in order.
+        labels: The labels.
         needs_label: Whether each example must have one. If not, those of `UNKNOWN_LABELS` stand for none.
 
     Raises:
         InputError: A label is not in the list.
     """
-    ids = {label: index for index, label in enumerate(labels)}
-    no_label = {None} if needs_label else {None, *UNKNOWN_LABELS}
+    accepted = {*labels, None} if needs_label else {*labels, None, *UNKNOWN_LABELS}
     for example in examples:
-        if example.label not in ids and example.label not in no_label:
+        if example.label not in accepted:
             raise InputError(
                 f"{path}, line {example.line}: label {example.label!r} is not in the list {', '.join(labels)}; "
                 "correct the line, or name all labels with --labels"
             )
-    return np.array([ids.get(example.label, 0) for example in examples], np.int32)
 
 
 def encode_examples(

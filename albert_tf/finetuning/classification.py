@@ -1,0 +1,107 @@
+"""Fine-tuning to give a text, or a pair of texts, one of several labels (original run_classifier.py)."""
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.files import write_text
+from albert_tf.finetuning.datasets import DATASETS, DataFiles
+from albert_tf.finetuning.labelled_text import check_known_labels, encode_examples, read_examples
+from albert_tf.finetuning.labels import label_report
+from albert_tf.finetuning.task import FinetuningTask
+from albert_tf.modeling import AlbertForSequenceClassification
+from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
+from albert_tf.objectives.losses import weighted_cross_entropy
+from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
+
+
+class Classification(FinetuningTask):
+    """Cross-entropy over the labels. Examples are `LabelledText`s.
+
+    A prediction is a dictionary of the "label" and the "probabilities" of all labels by name.
+
+    Args:
+        config: Hyper-parameters.
+        labels: The labels in the order of their ids.
+        files: What the columns of the files mean.
+    """
+
+    metric_names = ("accuracy",)
+    selection_metric = "accuracy"
+
+    def __init__(self, config: AlbertConfig, labels: tuple[str, ...] = ("0", "1"), files: DataFiles = DATASETS["tsv"]):
+        self.config, self.labels = config, tuple(labels)
+        self.loss_coefficients = {"classification_loss": 1.0}
+        self._files = files
+
+    def make_model(self, **options):
+        """Returns an `AlbertForSequenceClassification`; see `Objective`."""
+        return AlbertForSequenceClassification(self.config, len(self.labels), **options)
+
+    def batch_spec(self, max_seq_length):
+        """Returns the encoder's inputs and `label_ids`; see `Objective`."""
+        return {
+            **encoder_batch_spec(max_seq_length),
+            "label_ids": tf.TensorSpec([None], tf.int32),
+            "example_weights": tf.TensorSpec([None], tf.float32),
+        }
+
+    def loss_weights(self, batch):
+        """Returns the number of examples; see `Objective`."""
+        return {"classification_loss": tf.reduce_sum(batch["example_weights"])}
+
+    def compute(self, batch, training, dropout_seed, model):
+        """Returns loss and accuracy; see `Objective`."""
+        logits = model(batch, training=training, dropout_seed=dropout_seed)["logits"]
+        loss, accuracy = weighted_cross_entropy(logits, batch["label_ids"], batch["example_weights"])
+        return {"classification_loss": loss, "accuracy": accuracy}
+
+    def flops(self, batch_spec):
+        """Returns the operations of a step, with H^2 + labels H of pooler and head; see `Objective`."""
+        hidden_size = self.config.hidden_size
+        products = encoder_products(self.config, batch_spec["input_ids"].shape[1], 1)
+        head = hidden_size**2 + len(self.labels) * hidden_size
+        return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * (products + head)
+
+    def read(self, path, needs_labels=True):
+        """Returns the lines of a tab-separated file as `LabelledText`s; see `FinetuningTask`."""
+        examples = read_examples(path, self._files, needs_labels)
+        check_known_labels(path, examples, self.labels, needs_labels)
+        return examples
+
+    def encode(self, examples, tokenizer, max_seq_length):
+        """Returns the encoder's inputs and `label_ids`, 0 where there is no label; see `FinetuningTask`."""
+        ids = {label: index for index, label in enumerate(self.labels)}
+        label_ids = np.array([ids.get(example.label, 0) for example in examples], np.int32)
+        return {**encode_examples(tokenizer, examples, max_seq_length), "label_ids": label_ids}
+
+    def outputs(self, batch, model):
+        """Returns `probabilities` float32 [B, labels]; see `FinetuningTask`."""
+        return {"probabilities": tf.nn.softmax(model(batch, training=False)["logits"])}
+
+    def predict(self, examples, features, outputs):
+        """Returns the most probable label of each text, and all probabilities; see `FinetuningTask`."""
+        return [
+            {"label": self.labels[row.argmax()], "probabilities": dict(zip(self.labels, map(float, row)))}
+            for row in outputs["probabilities"]
+        ]
+
+    def write_predictions(self, path, examples, predictions):
+        """Writes a line for each example: text(s), the label given (empty if none), predicted label, probabilities."""
+        has_pair = examples[0].text_pair is not None
+        names = ["text", *(["text_pair"] if has_pair else []), "label", "prediction"]
+        lines = [[*names, *(f"p({label})" for label in self.labels)]]
+        for example, prediction in zip(examples, predictions):
+            texts = [example.text, example.text_pair] if has_pair else [example.text]
+            probabilities = (f"{value:.4f}" for value in prediction["probabilities"].values())
+            lines.append([*texts, example.label or "", prediction["label"], *probabilities])
+        write_text(path, "".join("\t".join(line) + "\n" for line in lines))
+
+    def describe(self, path, examples):
+        """Returns how often each label occurs, and warns of what looks mistyped; see `label_report`."""
+        return label_report(path, examples, self.labels)
+
+    def settings(self):
+        """Returns labels and columns; see `FinetuningTask`."""
+        columns = ("text_column", "text_pair_column", "label_column")
+        return {**{name: getattr(self._files, name) for name in columns}, "labels": list(self.labels)}

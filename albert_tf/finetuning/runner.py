@@ -1,0 +1,143 @@
+"""Trains, evaluates and predicts: the same for every fine-tuning task."""
+
+import dataclasses
+import functools
+import typing
+
+from albert_tf.finetuning.batches import eval_dataset, train_dataset
+from albert_tf.finetuning.task import Features, FinetuningTask
+from albert_tf.objectives.objective import with_batch_size
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.training import Phase, RunSettings, TrainingRun
+from albert_tf.training.run_folder.identity import file_identity
+from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodedFile:
+    """A file of examples, ready for the model.
+
+    Attributes:
+        path: Where it lies.
+        examples: What it holds.
+        features: What `FinetuningTask.encode` made of them.
+        max_seq_length: Length that they are cut or padded to.
+    """
+
+    path: str
+    examples: list[typing.Any]
+    features: Features
+    max_seq_length: int
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """The file's name and the SHA-256 of its content."""
+        return file_identity(self.path)
+
+    def model_features(self, task: FinetuningTask) -> Features:
+        """Returns those features that go into a batch."""
+        names = task.batch_spec(self.max_seq_length)
+        return {name: values for name, values in self.features.items() if name in names}
+
+
+def load_file(
+    task: FinetuningTask,
+    path: str,
+    tokenizer: KoreanWordPieceTokenizer,
+    max_seq_length: int,
+    needs_labels: bool = True,
+) -> EncodedFile:
+    """Reads and encodes a file.
+
+    Raises:
+        InputError: It can't be used, or the sequences are longer than the model's positions.
+    """
+    task.config.check_max_seq_length(max_seq_length)
+    examples = task.read(path, needs_labels)
+    return EncodedFile(path, examples, task.encode(examples, tokenizer, max_seq_length), max_seq_length)
+
+
+def make_phase(
+    task: FinetuningTask, settings: RunSettings, train_file: EncodedFile, dev_file: EncodedFile | None = None
+) -> Phase:
+    """Returns the training on a file, with evaluation on another."""
+    features, batch_size = train_file.model_features(task), settings.train_batch_size
+    return Phase(
+        settings.num_train_steps,
+        with_batch_size(task.batch_spec(train_file.max_seq_length), batch_size),
+        lambda start_step, *_: train_dataset(features, batch_size, settings.random_seed, start_step),
+        functools.partial(_dev_dataset, task, dev_file, settings) if dev_file else None,
+        settings.gradient_accumulation_steps,
+        num_examples=len(train_file.examples),
+    )
+
+
+def train(
+    run: TrainingRun,
+    train_file: EncodedFile,
+    dev_file: EncodedFile | None = None,
+    more_settings: dict | None = None,
+    results_data: dict[str, dict[str, str]] | None = None,
+) -> bool:
+    """Trains, from where the run stands; returns whether it came to the end.
+
+    Args:
+        run: Whose objective is a `FinetuningTask`.
+        train_file: What to train on.
+        dev_file: What to evaluate on while training; None for nothing.
+        more_settings: JSON values to keep with the run's settings, and to compare with them when it is resumed.
+        results_data: The identities of the files that the run is evaluated on and predicts, by file of results.
+
+    Raises:
+        InputError: The folder holds another run, or training can't go on.
+    """
+    task = run.objective
+    run.log("\n".join(task.describe(train_file.path, train_file.examples)))
+    data_settings = {
+        "train_file": train_file.identity,
+        "max_seq_length": train_file.max_seq_length,
+        **task.settings(),
+        **(more_settings or {}),
+    }
+    if dev_file is not None:
+        results_data = {EVAL_RESULTS_FILE: dev_file.identity, **(results_data or {})}
+    return run.train(make_phase(task, run.settings, train_file, dev_file), data_settings, results_data)
+
+
+def evaluate(run: TrainingRun, dev_file: EncodedFile) -> dict[str, float]:
+    """Evaluates the model that was trained or restored last, and returns what it wrote into eval_results.json."""
+    task = run.objective
+    scores = {}
+    if task.scores_predictions:
+        scores = task.score(dev_file.examples, _predictions(run, dev_file, run.settings.eval_batch_size))
+    dataset = _dev_dataset(task, dev_file, run.settings)
+    return run.evaluate(dataset, dev_file.identity, num_examples=len(dev_file.examples), **scores)
+
+
+def predict(run: TrainingRun, test_file: EncodedFile, batch_size: int) -> list[typing.Any]:
+    """Predicts with the model that was trained or restored last, writes it down, and returns it.
+
+    Args:
+        run: Whose objective is a `FinetuningTask`.
+        test_file: What to predict.
+        batch_size: Over all replicas.
+    """
+    task = run.objective
+    predictions = _predictions(run, test_file, batch_size)
+    run.write_results(
+        task.predictions_file,
+        test_file.identity,
+        f"{len(predictions):,} predictions",
+        lambda path: task.write_predictions(path, test_file.examples, predictions),
+    )
+    return predictions
+
+
+def _dev_dataset(task, dev_file, settings):
+    return eval_dataset(dev_file.model_features(task), settings.eval_batch_size)
+
+
+def _predictions(run, file, batch_size):
+    task = run.objective
+    outputs = run.compute_outputs(task.outputs, eval_dataset(file.model_features(task), batch_size))
+    return task.predict(file.examples, file.features, outputs)

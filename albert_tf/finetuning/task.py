@@ -1,0 +1,82 @@
+"""The seam between a fine-tuning task and the runner that trains, evaluates and uses a model for it."""
+
+import abc
+import typing
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.objectives import Objective
+from albert_tf.objectives.objective import Batch
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+
+Features = dict[str, np.ndarray]
+
+
+class FinetuningTask(Objective):
+    """An objective that also reads examples, encodes them, turns a model's outputs into predictions, and scores them.
+
+    Examples and predictions are whatever the task makes them; the runner only hands them on.
+
+    Attributes:
+        predictions_file: Name of the file of predictions.
+        scores_predictions: Whether `score` finds what the objective's metrics don't, so that evaluation needs
+            predictions.
+    """
+
+    title = "fine-tuning loss"
+    predictions_file: str = "predictions.tsv"
+    scores_predictions: bool = False
+
+    @abc.abstractmethod
+    def read(self, path: str, needs_labels: bool = True) -> list[typing.Any]:
+        """Returns the examples of a file, in order.
+
+        Args:
+            path: The file.
+            needs_labels: Whether each example must have its answer, as for training and evaluation.
+
+        Raises:
+            InputError: The file can't be used; the message names file and line.
+        """
+
+    @abc.abstractmethod
+    def encode(self, examples: list[typing.Any], tokenizer: KoreanWordPieceTokenizer, max_seq_length: int) -> Features:
+        """Returns arrays [N, ...] by name: the features of `batch_spec` but for `example_weights`, which is added.
+
+        N may be larger than the number of examples, where a long text becomes several windows. What `predict` needs
+        besides, such as the example of each window, goes under names that `batch_spec` doesn't have.
+
+        Raises:
+            InputError: A special token is missing in the vocabulary.
+        """
+
+    @abc.abstractmethod
+    def outputs(self, batch: Batch, **models: tf.keras.Model) -> dict[str, tf.Tensor]:
+        """Returns what predictions need to know of a batch, float [B, ...] by name; runs inside a replica."""
+
+    @abc.abstractmethod
+    def predict(self, examples: list[typing.Any], features: Features, outputs: Features) -> list[typing.Any]:
+        """Returns a prediction for each example.
+
+        Args:
+            examples: What `read` returned.
+            features: What `encode` made of them, N rows.
+            outputs: What `outputs` returned for all batches, N rows.
+        """
+
+    @abc.abstractmethod
+    def write_predictions(self, path: str, examples: list[typing.Any], predictions: list[typing.Any]) -> None:
+        """Writes predictions to a file, by way of a temporary name."""
+
+    def score(self, examples: list[typing.Any], predictions: list[typing.Any]) -> dict[str, float]:
+        """Returns how good predictions are, by the names of the measures; called if `scores_predictions`."""
+        return {}
+
+    def describe(self, path: str, examples: list[typing.Any]) -> list[str]:
+        """Returns what to know of a training file before training starts, one line each."""
+        return [f"{len(examples):,} examples in {path}"]
+
+    def settings(self) -> dict[str, typing.Any]:
+        """Returns what tells this task from others, JSON values by name; a run is resumed with the same ones."""
+        return {}

@@ -1,0 +1,61 @@
+"""Finding the answer to a question in a text: where it begins and where it ends (original run_squad_v1.py)."""
+
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import AlbertForQuestionAnswering
+from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
+from albert_tf.objectives.losses import weighted_cross_entropy
+from albert_tf.objectives.objective import Objective, batch_sizes, encoder_batch_spec
+
+
+class AnswerSpan(Objective):
+    """The mean of the cross-entropies of an answer's first and last position.
+
+    Args:
+        config: Hyper-parameters.
+    """
+
+    metric_names = ("start_accuracy", "end_accuracy")
+
+    def __init__(self, config: AlbertConfig):
+        self.config = config
+        self.loss_coefficients = {"span_loss": 1.0}
+
+    def make_model(self, **options):
+        """Returns an `AlbertForQuestionAnswering`; see `Objective`."""
+        return AlbertForQuestionAnswering(self.config, **options)
+
+    def batch_spec(self, max_seq_length):
+        """Returns the encoder's inputs and the answer's first and last position; see `Objective`."""
+        return {
+            **encoder_batch_spec(max_seq_length),
+            "start_positions": tf.TensorSpec([None], tf.int32),
+            "end_positions": tf.TensorSpec([None], tf.int32),
+            "example_weights": tf.TensorSpec([None], tf.float32),
+        }
+
+    def loss_weights(self, batch):
+        """Returns the number of examples; see `Objective`."""
+        return {"span_loss": tf.reduce_sum(batch["example_weights"])}
+
+    def compute(self, batch, training, dropout_seed, model):
+        """Returns the loss and the accuracy of both positions; see `Objective`."""
+        logits = model(batch, training=training, dropout_seed=dropout_seed)
+        weights = batch["example_weights"]
+        (start_loss, total), start_accuracy = weighted_cross_entropy(
+            logits["start_logits"], batch["start_positions"], weights
+        )
+        (end_loss, _), end_accuracy = weighted_cross_entropy(logits["end_logits"], batch["end_positions"], weights)
+        return {
+            "span_loss": (0.5 * (start_loss + end_loss), total),
+            "start_accuracy": start_accuracy,
+            "end_accuracy": end_accuracy,
+        }
+
+    def flops(self, batch_spec):
+        """Returns the operations of a step: the encoder's, and S 2 H of the head; see `Objective`."""
+        max_seq_length = batch_spec["input_ids"].shape[1]
+        products = encoder_products(self.config, max_seq_length, max_seq_length)
+        head = max_seq_length * 2 * self.config.hidden_size
+        return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * (products + head)

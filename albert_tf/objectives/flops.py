@@ -1,0 +1,27 @@
+"""Floating-point operations of a training step, from the sizes of model and batch alone.
+
+Only matrix products count, as usual in the literature. A product of an [m, k] and a [k, n] matrix takes 2 m k n
+operations, and a training step takes each product once forward and twice backward.
+"""
+
+from albert_tf.config import AlbertConfig
+
+TRAINING_FLOPS_PER_PRODUCT = 3 * 2
+
+
+def encoder_products(config: AlbertConfig, max_seq_length: int, positions_read: int) -> int:
+    """Returns the multiplications of the encoder for one example.
+
+    With hidden size H, embedding size E, intermediate size I and L blocks, an example of S pieces of which the heads
+    read R takes
+
+        S (E H + (L - 1) (4 H^2 + 2 H I + 2 S H) + 2 H^2) + R (2 H^2 + 2 H I + 2 S H)
+
+    because the last block computes only keys and values for all positions, and the rest for those that are read.
+    """
+    hidden, blocks = config.hidden_size, config.num_hidden_layers * config.inner_group_num
+    keys_and_values = 2 * hidden**2
+    rest_of_a_position = 2 * hidden**2 + 2 * hidden * config.intermediate_size + 2 * max_seq_length * hidden
+    mapping = 0 if config.embedding_size == hidden else config.embedding_size * hidden
+    every_position = mapping + (blocks - 1) * rest_of_a_position + blocks * keys_and_values
+    return max_seq_length * every_position + positions_read * rest_of_a_position

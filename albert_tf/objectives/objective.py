@@ -1,0 +1,113 @@
+"""The seam between what is learnt and everything that trains, evaluates, plans or compiles it."""
+
+import abc
+import collections.abc
+import typing
+
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+
+Batch = collections.abc.Mapping[str, tf.Tensor]
+BatchSpec = dict[str, tf.TensorSpec]
+# The sum of a loss or metric over some examples, and the sum of their weights; two float32 scalars.
+WeightedSum = tuple[tf.Tensor, tf.Tensor]
+
+
+class Objective(abc.ABC):
+    """Which model learns, from which batches, by which losses, and what is measured on the way.
+
+    Training, evaluation, the TPU planner and the compile tests know an objective by this interface alone. A new one
+    implements the abstract methods below and adds a line to `OBJECTIVES`, or to `finetuning.TASKS`.
+
+    Attributes:
+        config: Hyper-parameters of the model.
+        loss_coefficients: The losses by name; training minimises the sum of each loss times its coefficient.
+        metric_names: Metrics besides the losses.
+        selection_metric: The held-out metric that decides which checkpoint is best: the lowest if it is "loss", which
+            is the sum above, else the highest.
+        frozen_models: Those of `make_models` that are used but neither trained nor saved, such as a teacher.
+        title: Title of the plot of the losses.
+    """
+
+    config: AlbertConfig
+    loss_coefficients: collections.abc.Mapping[str, float]
+    metric_names: tuple[str, ...] = ()
+    selection_metric: str = "loss"
+    frozen_models: tuple[str, ...] = ()
+    title: str = "loss"
+
+    @abc.abstractmethod
+    def make_model(self, **options) -> tf.keras.Model:
+        """Returns a new model; options as for `AlbertEncoder`: `remat`, `attention`, `dtype`."""
+
+    def make_models(self, **options) -> dict[str, tf.keras.Model]:
+        """Returns all models that a step needs, by name; "model" is the one that the run is for.
+
+        Override it where there is more than one. The names are the keyword arguments of `compute`.
+        """
+        return {"model": self.make_model(**options)}
+
+    @abc.abstractmethod
+    def batch_spec(self, max_seq_length: int) -> BatchSpec:
+        """Returns shape [None, ...] and dtype of every feature of a batch; None is the number of examples."""
+
+    @abc.abstractmethod
+    def loss_weights(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """Returns the weight of each loss in one replica's batch, a float32 scalar, from the batch alone."""
+
+    @abc.abstractmethod
+    def compute(
+        self, batch: Batch, training: bool, dropout_seed: tf.Tensor | None, **models: tf.keras.Model
+    ) -> dict[str, WeightedSum]:
+        """Returns (sum, weight) of each loss and metric over one replica's batch.
+
+        Args:
+            batch: As `batch_spec` says.
+            training: Whether dropout is on.
+            dropout_seed: int32 [2], the seed of every dropout in this step; None outside training.
+            **models: Those of `make_models`. Name them in the signature: `compute(self, batch, ..., model)`.
+        """
+
+    def flops(self, batch_spec: BatchSpec) -> int:
+        """Returns the floating-point operations of a training step's matrix products; 0 if unknown.
+
+        Args:
+            batch_spec: What `batch_spec` returned, with the number of examples in place of None.
+        """
+        return 0
+
+    def uncounted_flops(self, batch_spec: BatchSpec) -> int:
+        """Returns how many operations XLA's cost analysis misses, because it counts a loop's body once."""
+        return 0
+
+
+def with_batch_size(batch_spec: BatchSpec, batch_size: int) -> BatchSpec:
+    """Returns the spec of batches of so many examples."""
+    return {name: tf.TensorSpec([batch_size, *spec.shape[1:]], spec.dtype) for name, spec in batch_spec.items()}
+
+
+def encoder_batch_spec(max_seq_length: int) -> BatchSpec:
+    """Returns the spec of what every encoder reads: int32 [None, S] ids, mask and segments."""
+    return {
+        name: tf.TensorSpec([None, max_seq_length], tf.int32) for name in ("input_ids", "input_mask", "segment_ids")
+    }
+
+
+class Sized(typing.NamedTuple):
+    """How much there is in a batch.
+
+    Attributes:
+        examples: Number of examples B.
+        tokens: Pieces, padding included; 0 where a batch holds no `input_ids`.
+    """
+
+    examples: int
+    tokens: int
+
+
+def batch_sizes(batch_spec: BatchSpec) -> Sized:
+    """Returns how much a batch of a known size holds."""
+    examples = next(iter(batch_spec.values())).shape[0]
+    ids = batch_spec.get("input_ids")
+    return Sized(examples, ids.shape.num_elements() if ids is not None else 0)

@@ -1,0 +1,63 @@
+"""What tells the data of a pre-training run, so that it is resumed and measured with the same."""
+
+import hashlib
+import json
+import os
+
+import tensorflow as tf
+
+from albert_tf.files import read_json
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE, manifest_identity
+from albert_tf.pretraining_data.shards import ShardSet
+from albert_tf.training import RunSettings
+from albert_tf.training.run_folder.identity import shard_identity
+
+
+def data_settings(data: list[ShardSet], end_steps: list[int]) -> dict:
+    """Returns what decides, besides the run's settings, what it computes; see `TrainingRun.train`.
+
+    Args:
+        data: The shards of each phase.
+        end_steps: The step that each phase ends at.
+    """
+    return {
+        "max_seq_length": data[0].train_options.max_seq_length,
+        "phase2_start_step": end_steps[0] if len(data) > 1 else None,
+        # Those left out as well, so that a run that comes upon a damaged shard can go on without it.
+        "input_files": [
+            sorted(os.path.basename(path) for path in [*shards.train_paths, *shards.damage]) for shards in data
+        ],
+        "data": [train_identity(shards) for shards in data],
+    }
+
+
+def train_identity(shards: ShardSet):
+    """Returns what tells training data: the hash of their manifest, or else what tells each shard by name."""
+    if shards.manifest:
+        return manifest_identity(shards.manifest)
+    damaged = {os.path.basename(path): None for path in shards.damage}
+    return {**{os.path.basename(path): shard_identity(path) for path in shards.train_paths}, **damaged}
+
+
+def held_out_identity(shards: ShardSet, settings: RunSettings) -> dict[str, str]:
+    """Returns "name" and "sha256" of what is evaluated on; with fewer batches it is other data."""
+    folders = {os.path.dirname(path) for path in shards.held_out_paths}
+    digests = {folder: _held_out_digests(folder) for folder in folders}
+    parts = []
+    for path in shards.held_out_paths:
+        folder, name = os.path.split(path)
+        parts.append(digests[folder].get(name) or shard_identity(path))
+    options = shards.held_out_options
+    parts += [options.max_seq_length, options.max_predictions_per_seq]
+    if settings.max_eval_steps is not None:
+        parts.append(settings.max_eval_steps * settings.eval_batch_size)
+    name = os.path.basename(shards.held_out_paths[0])
+    return {"name": name, "sha256": hashlib.sha256(json.dumps(parts).encode()).hexdigest()}
+
+
+def _held_out_digests(folder):
+    """Returns the SHA-256 of each held-out shard, by name, that the manifest in a folder holds."""
+    path = os.path.join(folder, MANIFEST_FILE)
+    manifest = read_json(path, "the manifest") if tf.io.gfile.exists(path) else {}
+    split = manifest.get("splits", {}).get("held_out", {})
+    return dict(zip(split.get("files", []), split.get("sha256_per_shard", [])))

@@ -1,1 +1,0 @@
-"""What fine-tuning needs beyond the model: reading examples, metrics, predictions."""

@@ -1,0 +1,44 @@
+"""What a model makes of every example of a data set."""
+
+import collections.abc
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.objectives.objective import Batch
+from albert_tf.training.devices.distribution import distribute_batches, read_batches
+
+
+def compute_outputs(
+    strategy: tf.distribute.Strategy,
+    function: collections.abc.Callable[[Batch], dict[str, tf.Tensor]],
+    dataset: tf.data.Dataset,
+) -> dict[str, np.ndarray]:
+    """Returns arrays [N, ...] by name: what a function of a batch returns for every example, in order.
+
+    Args:
+        strategy: Where to run.
+        function: Returns tensors [B, ...] by name; runs inside a replica.
+        dataset: Global batches with `example_weights`, 0 for examples that only fill up the last batch.
+    """
+
+    def replica_step(batch):
+        return function(batch), batch["example_weights"]
+
+    @tf.function
+    def step(batch):
+        return strategy.run(replica_step, args=(batch,))
+
+    def gather(values):
+        return strategy.gather(values, axis=0).numpy()
+
+    def compute_all(batches):
+        collected = collections.defaultdict(list)
+        for batch in batches:
+            outputs, weights = step(batch)
+            is_counted = gather(weights) > 0
+            for name, values in outputs.items():
+                collected[name].append(gather(values)[is_counted])
+        return {name: np.concatenate(rows) for name, rows in collected.items()}
+
+    return read_batches(distribute_batches(strategy, dataset), compute_all)

@@ -1,0 +1,62 @@
+"""A stretch of training on batches of one shape."""
+
+import collections.abc
+import dataclasses
+
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.objectives.objective import BatchSpec, batch_sizes
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """What to train on, and for how long.
+
+    Attributes:
+        end_step: Step that it ends at, counted from the begin of the whole run.
+        batch_spec: Of a global batch: what `Objective.batch_spec` returns, with the number of examples.
+        make_dataset: Given the number of steps of this phase already done, a host's index and the number of hosts,
+            returns that host's part of each batch.
+        make_eval_dataset: Returns the held-out batches; None to evaluate nothing.
+        gradient_accumulation_steps: How many micro-batches a replica's batch is cut into.
+        hosts_read_apart: Whether each of several hosts makes its own part of a batch. If not, each makes all batches
+            and keeps its part, so that the batches do not depend on the number of hosts.
+        num_examples: How many examples the data hold; None where that is unknown.
+    """
+
+    end_step: int
+    batch_spec: BatchSpec
+    make_dataset: collections.abc.Callable[[int, int, int], tf.data.Dataset]
+    make_eval_dataset: collections.abc.Callable[[], tf.data.Dataset] | None = None
+    gradient_accumulation_steps: int = 1
+    hosts_read_apart: bool = False
+    num_examples: int | None = None
+
+    @property
+    def examples(self) -> int:
+        """Global batch size."""
+        return batch_sizes(self.batch_spec).examples
+
+    @property
+    def tokens(self) -> int:
+        """Pieces in a global batch, padding included; 0 where batches are not of pieces."""
+        return batch_sizes(self.batch_spec).tokens
+
+    def make_host_dataset(self, start_step: int, host_index: int = 0, num_hosts: int = 1) -> tf.data.Dataset:
+        """Returns what `make_dataset` makes, once it is known to fit.
+
+        Raises:
+            InputError: A feature is missing, or has another shape or dtype than `batch_spec` says.
+        """
+        dataset = self.make_dataset(start_step, host_index, num_hosts)
+        for name, spec in self.batch_spec.items():
+            found = dataset.element_spec.get(name)
+            if found is None:
+                raise InputError(f"the batches hold no {name}, which the objective's batch_spec asks for")
+            if found.dtype != spec.dtype or not found.shape[1:].is_compatible_with(spec.shape[1:]):
+                raise InputError(
+                    f"{name} is {found.dtype.name} {found.shape} in the batches, and {spec.dtype.name} "
+                    f"{spec.shape} in the objective's batch_spec; make them agree"
+                )
+        return dataset

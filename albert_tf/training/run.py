@@ -1,0 +1,312 @@
+"""A run: a model in a folder, to be trained, evaluated and used."""
+
+import collections.abc
+import os
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.checkpoint_files import find_beside_checkpoint, find_checkpoints
+from albert_tf.errors import InputError
+from albert_tf.files import read_json, write_json
+from albert_tf.modeling.layers import named_variables
+from albert_tf.modeling.pretrained import load_weights
+from albert_tf.objectives import Objective
+from albert_tf.objectives.objective import Batch
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
+from albert_tf.training.devices.distribution import Agreement, is_chief, strategy_of
+from albert_tf.training.evaluation import Evaluator
+from albert_tf.training.outputs import compute_outputs
+from albert_tf.training.phase import Phase
+from albert_tf.training.progress import Progress
+from albert_tf.training.run_folder.checkpoints import BEST_FILE, Checkpointer, model_state
+from albert_tf.training.run_folder.guard import (
+    check_model,
+    check_output_dir,
+    claim_output_dir,
+    read_settings,
+)
+from albert_tf.training.run_folder.held_folder import check_same_step, hold_folder, naming_output_dir
+from albert_tf.training.run_folder.identity import checkpoint_identity
+from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, check_results_data, claim_results, results_path
+from albert_tf.training.settings import RunSettings
+from albert_tf.training.summary import describe_run
+from albert_tf.training.train_loop import train
+from albert_tf.training.train_state import MAIN_MODEL, TrainState, learnt_variables
+
+
+class TrainingRun:
+    """A model and the folder that it is trained in.
+
+    Whoever trains in the folder holds it, and a run that is there already is resumed, by the same settings only: see
+    `RunSettings`, whose fields say which of them change the result.
+
+    Args:
+        output_dir: The folder of checkpoints, metrics and results.
+        objective: What is learnt.
+        model: What `objective.make_model()` returned, or `make_models()`. Where it was created decides where the run
+            computes: in the scope of a strategy, or on one device.
+        settings: How to train and evaluate.
+        tokenizer: What the data is encoded with, None if unknown.
+
+    Attributes:
+        is_chief: Whether this process is the one that writes, of several workers that train together.
+        step: The number of steps done by the model that was trained or restored last.
+    """
+
+    def __init__(
+        self,
+        output_dir: str | os.PathLike,
+        objective: Objective,
+        model: tf.keras.Model | dict[str, tf.keras.Model],
+        settings: RunSettings,
+        tokenizer: KoreanWordPieceTokenizer | None = None,
+    ):
+        self.output_dir, self.objective, self.settings = os.fspath(output_dir), objective, settings
+        self.tokenizer = tokenizer
+        self._models = model if isinstance(model, dict) else {MAIN_MODEL: model}
+        self._variables = named_variables(self._models[MAIN_MODEL])
+        self._strategy = strategy_of(self._variables)
+        self._agreement, self.is_chief = Agreement(self._strategy), is_chief(self._strategy)
+        self._evaluator = Evaluator(self._strategy, objective, self._models, settings.max_eval_steps)
+        peak = settings.peak_tflops and settings.peak_tflops * 1e12 * self._strategy.num_replicas_in_sync
+        self._progress = Progress(self.output_dir, objective.title, peak_flops_per_second=peak, is_chief=self.is_chief)
+        self._step = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self._held_out = None
+
+    @property
+    def step(self) -> int:
+        """How many steps the weights have been trained for."""
+        return int(self._step.numpy())
+
+    def train(
+        self,
+        phases: Phase | list[Phase],
+        data_settings: dict | None = None,
+        results_data: dict[str, dict[str, str]] | None = None,
+    ) -> bool:
+        """Trains, from where the run in the folder stands; returns whether it came to the end.
+
+        Args:
+            phases: What to train on, one phase after the other.
+            data_settings: What decides, besides the settings, what the run computes: above all what tells its data.
+                JSON values by name; see `check_output_dir`.
+            results_data: The data that the run is evaluated on and predicts; see `claim_results`.
+
+        Raises:
+            InputError: A setting can't be used, the folder holds another run, or training can't go on.
+        """
+        phases = [phases] if isinstance(phases, Phase) else phases
+        results_data = results_data or {}
+        self._check_eval_checkpoint(phases)
+        settings = {**self._settings_to_compare(), **(data_settings or {})}
+
+        def check_run():
+            check_output_dir(self.output_dir, settings, self.objective.config, self.tokenizer)
+            if phases[-1].make_eval_dataset is not None and EVAL_RESULTS_FILE in results_data:
+                check_results_data(self.output_dir, EVAL_RESULTS_FILE, results_data[EVAL_RESULTS_FILE])
+
+        self._agreement.run(check_run)
+        with hold_folder(self.output_dir, self._agreement, self.is_chief) as check_lease:
+            return self._train(phases, settings, results_data, check_lease)
+
+    def _train(self, phases, settings, results_data, check_lease):
+        with self._strategy.scope():
+            optimizer = self.settings.make_optimizer(learnt_variables(self.objective, self._models))
+        state = TrainState.create(self._strategy, self.objective, self._models, optimizer)
+        checkpointer = Checkpointer(
+            self.output_dir, state.named_variables(), self.settings.keep_checkpoint_max, self.is_chief
+        )
+        checkpointer.remove_leftovers()
+        self._agreement.run(lambda: self._begin(checkpointer, state))
+        check_same_step(self.output_dir, self._agreement, int(state.global_step.numpy()))
+        self._agreement.run(lambda: self._claim(settings, results_data))
+        self.log(describe_run(state, phases))
+        result = train(state, phases, self.settings, checkpointer, self._evaluator, self._progress, check_lease)
+        self._step.assign(state.global_step)
+        self._held_out = result.held_out
+        if result.is_finished and (self.settings.eval_checkpoint != "latest" or self.settings.ema_decay):
+            # What is evaluated and used from now on is not what was trained last.
+            self._restore_together()
+            if self.settings.eval_checkpoint != "latest":
+                self._held_out = None
+        return result.is_finished
+
+    def _settings_to_compare(self):
+        """Returns what must not change when the run is resumed."""
+        return {
+            **self.settings.that_change_the_result(),
+            "init_checkpoint": checkpoint_identity(self.settings.init_checkpoint),
+            "objective": type(self.objective).__name__,
+            "use_bfloat16": self._models[MAIN_MODEL].compute_dtype == "bfloat16",
+        }
+
+    def _begin(self, checkpointer, state):
+        self._check_tokenizer(checkpointer.latest or self.settings.init_checkpoint)
+        restored = checkpointer.restore_latest()
+        if restored:
+            self.log(f"restored {restored}")
+            return
+        if self.settings.init_checkpoint:
+            self._load_init_checkpoint()
+        else:
+            self.log("training from random weights")
+        state.optimizer.start_averages()
+
+    def _claim(self, settings, results_data):
+        if self.is_chief:
+            with naming_output_dir(self.output_dir):
+                claim_output_dir(self.output_dir, settings, self.objective.config, self.tokenizer)
+                claim_results(self.output_dir, results_data)
+
+    def restore(self) -> None:
+        """Restores the checkpoint that `eval_checkpoint` names, or else loads `init_checkpoint`, to use the model.
+
+        Raises:
+            InputError: There is neither, it is of another model or tokenizer, or `init_checkpoint` lacks some of the
+                model's variables.
+        """
+        settings = read_settings(self.output_dir)
+        if settings is not None:
+            check_model(self.output_dir, settings, self.objective.config, self.tokenizer)
+        self._check_tokenizer(self._checkpointer().latest or self.settings.init_checkpoint)
+        self._restore_together()
+
+    def evaluate(
+        self, dataset: tf.data.Dataset, data: dict[str, str] | None = None, **more_results: float
+    ) -> dict[str, float]:
+        """Writes the held-out metrics, with "global_step", into eval_results.json; those of other data beside it.
+
+        Args:
+            dataset: Global batches; not read again if training has just ended with their evaluation.
+            data: "name" and "sha256" of what is in them; None if they are always the same.
+            **more_results: What else to write there.
+
+        Returns:
+            What was written.
+        """
+        results = self._held_out
+        if results is None:
+            results = self._evaluator.evaluate(dataset)
+            _, is_own = results_path(self.output_dir, EVAL_RESULTS_FILE, data)
+            if is_own:  # the best checkpoint is chosen from what is recorded
+                with naming_output_dir(self.output_dir):
+                    self._progress.record(self.step, "held_out", results)
+            self._progress.log(self._progress.describe_held_out(self.step, results))
+        values = {"global_step": self.step, **more_results, **results}
+        self.write_results(EVAL_RESULTS_FILE, data, "the results", lambda path: write_json(path, values))
+        return values
+
+    def compute_outputs(
+        self, function: collections.abc.Callable[..., dict[str, tf.Tensor]], dataset: tf.data.Dataset
+    ) -> dict[str, np.ndarray]:
+        """Returns what a function of a batch and the run's models computes for every example, in order.
+
+        Args:
+            function: Takes a batch and the models by name; returns tensors [B, ...] by name. Runs inside a replica.
+            dataset: Global batches with `example_weights`, 0 for what fills up the last one.
+        """
+
+        def compute(batch: Batch) -> dict[str, tf.Tensor]:
+            return function(batch, **self._models)
+
+        return compute_outputs(self._strategy, compute, dataset)
+
+    def write_results(
+        self,
+        file_name: str,
+        data: dict[str, str] | None,
+        what: str,
+        write: collections.abc.Callable[[str], None],
+    ) -> None:
+        """Writes a file of results, beside that of the run's own data if they are of others, and tells which.
+
+        Args:
+            file_name: Its name if they are of the run's own.
+            data: "name" and "sha256" of the data; None if they are always the same.
+            what: What is written.
+            write: Given the path, writes the file.
+        """
+        if not self.is_chief:
+            return
+        path, is_own = results_path(self.output_dir, file_name, data)
+        with naming_output_dir(self.output_dir):
+            if is_own and data is not None:
+                claim_results(self.output_dir, {file_name: data})
+            write(path)
+        other = "" if is_own else f"; {file_name} is of other data than {data['name']}"
+        self.log(f"wrote {what} to {path}{other}")
+
+    def log(self, text: str) -> None:
+        """Prints something, in one of several processes."""
+        if self.is_chief:
+            print(text, flush=True)
+
+    def _checkpointer(self):
+        return Checkpointer(self.output_dir, model_state(self._variables, self._step), is_chief=self.is_chief)
+
+    def _check_eval_checkpoint(self, phases):
+        """Refuses, before training rather than after it, what there will not be."""
+        chosen = self.settings.eval_checkpoint
+        if chosen == "best" and phases[-1].make_eval_dataset is None:
+            raise InputError("--eval_checkpoint=best needs held-out data and --do_eval to tell which one is best")
+        if chosen not in ("latest", "best") and not tf.io.gfile.exists(f"{chosen}.index"):
+            raise InputError(f"--eval_checkpoint: no checkpoint at {chosen}")
+
+    def _restore_together(self):
+        self._agreement.run(lambda: None)  # until the first worker has written what the others are to find
+        self._agreement.run(self._restore_or_load)
+        check_same_step(self.output_dir, self._agreement, self.step)
+
+    def _restore_or_load(self):
+        restored = self._restore_chosen()
+        if restored:
+            self.log(f"restored {restored}")
+        elif self.settings.init_checkpoint:
+            self._load_init_checkpoint(needs_all=True)
+        else:
+            raise InputError(f"--output_dir={self.output_dir} holds no checkpoint, and there is no --init_checkpoint")
+
+    def _restore_chosen(self):
+        """Restores the checkpoint that `eval_checkpoint` names; returns its path, None if there is none."""
+        path = self.settings.eval_checkpoint
+        if path == "latest":
+            return self._checkpointer().restore_latest()
+        if path == "best":
+            path = self._find_best()
+        if not tf.io.gfile.exists(f"{path}.index"):
+            raise InputError(f"--eval_checkpoint: no checkpoint at {path}")
+        self._checkpointer().restore(path)
+        return path
+
+    def _find_best(self):
+        best_file = os.path.join(self.output_dir, BEST_FILE)
+        if not tf.io.gfile.exists(best_file):
+            raise InputError(f"--eval_checkpoint=best: there is no {best_file}; a run with --do_eval writes it")
+        name = read_json(best_file, "the best checkpoint").get("checkpoint")
+        path = next((path for path in find_checkpoints(self.output_dir) if os.path.basename(path) == name), None)
+        if path is None:
+            raise InputError(f"--eval_checkpoint=best: {best_file} names {name}, which is not in its folder")
+        return path
+
+    def _load_init_checkpoint(self, needs_all=False):
+        init_checkpoint = self.settings.init_checkpoint
+        loaded, missing, unused = load_weights(init_checkpoint, self._variables)
+        if needs_all and missing:
+            raise InputError(
+                f"--output_dir={self.output_dir} holds no run, and --init_checkpoint={init_checkpoint} lacks "
+                f"{missing[0]}, which can't be used untrained; check --output_dir, or pass --do_train"
+            )
+        self.log(
+            f"--init_checkpoint: loaded {len(loaded)} variables; not in it, and so random: "
+            f"{', '.join(missing) or 'none'}; in it, but not in this model: {', '.join(unused) or 'none'}"
+        )
+
+    def _check_tokenizer(self, checkpoint):
+        path = find_beside_checkpoint(checkpoint, TOKENIZER_FILE)
+        if path and self.tokenizer is not None and not self.tokenizer.is_saved_as(path):
+            raise InputError(
+                f"the checkpoint beside {path} was trained with that tokenizer, which is not the one of "
+                f"{self.tokenizer.vocabulary.source}; use the vocab.txt and tokenizer.json beside the checkpoint"
+            )
