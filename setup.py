@@ -16,6 +16,15 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     packages=find_packages(include=["albert_tf", "albert_tf.*"]),
+    entry_points={
+        "console_scripts": [
+            "albert-build-vocab=albert_tf.cli.build_vocab:run",
+            "albert-create-pretraining-data=albert_tf.cli.create_pretraining_data:run",
+            "albert-run-pretraining=albert_tf.cli.run_pretraining:run",
+            "albert-run-classifier=albert_tf.cli.run_classifier:run",
+            "albert-plan-tpu=albert_tf.cli.plan_tpu:run",
+        ]
+    },
     python_requires=">=3.10,<3.14",
     install_requires=[
         "tensorflow>=2.19,<2.22",

@@ -13,12 +13,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from albert_tf.files import read_json
-from albert_tf.tasks.labelled_text import TASKS, find_file, read_examples
+from albert_tf.finetuning.datasets import DATASETS, find_file
+from albert_tf.finetuning.labelled_text import read_examples
 from benchmarks.stage import run_stage
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_enum("task_name", "nsmc", sorted(TASKS), "What the files in --data_dir look like.")
+flags.DEFINE_enum("task_name", "nsmc", sorted(DATASETS), "What the files in --data_dir look like.")
 flags.DEFINE_string("data_dir", None, "Folder of the labelled files.", required=True)
 flags.DEFINE_string("init_checkpoint", None, "Folder of the pre-trained model.", required=True)
 flags.DEFINE_string("output_dir", None, "Folder for the classifiers.", required=True)
@@ -50,7 +51,7 @@ def fine_tuned_accuracy(name, **flag_values):
 
 def linear_accuracy():
     """Trains logistic regression on tf-idf of 1 to 4 characters and returns the accuracy on the dev file."""
-    files = TASKS[FLAGS.task_name]
+    files = DATASETS[FLAGS.task_name]
     train, dev = (read_examples(find_file(FLAGS.data_dir, names), files, True) for names in (files.train, files.dev))
     features = TfidfVectorizer(analyzer="char_wb", ngram_range=(1, 4), min_df=2, sublinear_tf=True)
     model = make_pipeline(features, LogisticRegression(C=4.0, max_iter=1000))

@@ -19,11 +19,11 @@ from absl import app, flags
 from albert_tf.config import AlbertConfig
 from albert_tf.files import read_json, write_json
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
-from albert_tf.pretraining_data.masking import default_max_predictions
+from albert_tf.objectives import AlbertPretraining
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tpu.chips import find_tpu
 from albert_tf.tpu.planner import BATCH_GRAIN, CompiledSteps, find_largest_batch
-from albert_tf.tpu.steps import lower_step, uncounted_operations
+from albert_tf.tpu.steps import lower_step, uncounted_flops
 from benchmarks.stage import ROOT
 
 FLAGS = flags.FLAGS
@@ -39,25 +39,23 @@ flags.DEFINE_string("output_dir", "largest_batches", "Folder of the results.")
 def find(model: str, length: int, remat: str, expected: int | None, line: ProgressLine) -> dict:
     """Returns the largest batch, what the step takes with it, and whether the compiler recomputes."""
     config = AlbertConfig.from_json_file(os.path.join(ROOT, "configs", f"albert_{model}_v2.json"))
+    objective = AlbertPretraining(config)
     tpu, steps = find_tpu(FLAGS.tpu), CompiledSteps(None, FLAGS.compile_timeout)
 
     @functools.cache
     def figures_of(batch_size):
         line.show(f"{model}, {length}, {remat}: compiling a batch of {batch_size:,}")
-        predictions = default_max_predictions(length, 0.15)
         lower = functools.partial(
             lower_step,
-            config,
-            "pretrain",
+            objective,
             batch_size,
             length,
-            predictions,
             "lamb",
             remat=remat,
             num_replicas=tpu.num_replicas,
             runs_pallas_kernels=tpu.runs_pallas_kernels,
         )
-        return steps.figures(lower, tpu, uncounted_operations(config, "pretrain", batch_size, predictions))
+        return steps.figures(lower, tpu, uncounted_flops(objective, batch_size, length))
 
     largest = find_largest_batch(figures_of, tpu.memory_bytes, expected=expected)
     return {

@@ -5,29 +5,38 @@ import tensorflow as tf
 from tiny_training import SCHEDULE, TinyRun
 
 from albert_tf.modeling.layers import Linear, named_variables
+from albert_tf.objectives import Objective
 from albert_tf.optimization import make_optimizer
 from albert_tf.training.devices.distribution import make_strategy
-from albert_tf.training.train_step import TrainState
+from albert_tf.training.train_state import TrainState
 
 INPUTS = 3
 
 
-class LinearTask:
+class LinearObjective(Objective):
     """Fits a plane, with noise in place of dropout.
 
     Args:
-        selection_metric: See `Task`.
+        selection_metric: See `Objective`.
     """
 
-    loss_names, metric_names = ("squared_error",), ("absolute_error",)
+    metric_names = ("absolute_error",)
 
     def __init__(self, selection_metric="loss"):
+        self.loss_coefficients = {"squared_error": 1.0}
         self.selection_metric = selection_metric
+
+    def make_model(self, **options):
+        return Linear(INPUTS, 1, 0.5)
+
+    def batch_spec(self, max_seq_length):
+        shapes = {"inputs": [None, INPUTS], "targets": [None], "weights": [None]}
+        return {name: tf.TensorSpec(shape, tf.float32) for name, shape in shapes.items()}
 
     def loss_weights(self, batch):
         return {"squared_error": tf.reduce_sum(batch["weights"])}
 
-    def compute(self, model, batch, training, dropout_seed):
+    def compute(self, batch, training, dropout_seed, model):
         inputs = batch["inputs"]
         if training:
             inputs += 0.1 * tf.random.stateless_normal(tf.shape(inputs), dropout_seed)
@@ -51,12 +60,12 @@ def start_linear(
     num_replicas: int = 1, seed: int = 0, selection_metric: str = "loss", schedule=SCHEDULE, **optimizer_options
 ) -> TinyRun:
     """Returns a run with weights that follow from the seed."""
-    strategy = make_strategy(num_cpu_replicas=num_replicas)
+    strategy, objective = make_strategy(num_cpu_replicas=num_replicas), LinearObjective(selection_metric)
     tf.keras.utils.set_random_seed(seed)
     with strategy.scope():
-        model = Linear(INPUTS, 1, 0.5)
+        model = objective.make_model()
         optimizer = make_optimizer("adamw", named_variables(model), schedule, **optimizer_options)
-    return TinyRun(TrainState.create(strategy, LinearTask(selection_metric), model, optimizer))
+    return TinyRun(TrainState.create(strategy, objective, {"model": model}, optimizer))
 
 
 class StopAt:

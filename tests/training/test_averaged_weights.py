@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from linear_training import make_linear_examples, start_linear
-from tiny_training import SCHEDULE, TinyRun
+from tiny_training import SCHEDULE, TinyRun, loop_settings
 
 from albert_tf.errors import InputError
 from albert_tf.modeling.layers import Linear, named_variables
@@ -13,12 +13,11 @@ from albert_tf.optimization import AdamW
 from albert_tf.training.evaluation import Evaluator
 from albert_tf.training.progress import read_metrics
 from albert_tf.training.run_folder.checkpoints import Checkpointer, model_state
-from albert_tf.training.train_loop import TrainOptions
-from albert_tf.training.train_step import TrainState
+from albert_tf.training.train_state import TrainState
 
 BATCH_SIZE = 4
 EXAMPLES, HELD_OUT = make_linear_examples(5 * BATCH_SIZE), make_linear_examples(2 * BATCH_SIZE, seed=1)
-OPTIONS = TrainOptions(iterations_per_loop=3, save_checkpoints_steps=2)
+OPTIONS = loop_settings(iterations_per_loop=3, save_checkpoints_steps=2)
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +66,10 @@ def test_model_alone_is_restored_with_the_averages(trained):
     Checkpointer(str(folder), model_state(variables, other.global_step)).restore_latest()
     assert other.global_step.numpy() == 6
     np.testing.assert_equal(other.weights(), averages(run))
-    evaluator = Evaluator(other.strategy, other.state.task, other.model)
+    evaluator = Evaluator(other.strategy, other.state.objective, other.state.models)
     dataset = tf.data.Dataset.from_tensor_slices(HELD_OUT).batch(BATCH_SIZE)
     with run.optimizer.averaged_weights():
-        expected = Evaluator(run.strategy, run.state.task, run.model).evaluate(dataset)
+        expected = Evaluator(run.strategy, run.state.objective, run.state.models).evaluate(dataset)
     assert evaluator.evaluate(dataset) == pytest.approx(expected, rel=1e-6)
     (row,) = [row for row in read_metrics(str(folder)) if row["split"] == "held_out"]
     assert {name: row[name] for name in expected} == pytest.approx(expected, rel=1e-6)
@@ -88,7 +87,7 @@ def start_with_frozen_bias():
     run = start_linear()
     with run.strategy.scope():
         optimizer = AdamW({"kernel": named_variables(run.model)["kernel"]}, SCHEDULE, ema_decay=0.9)
-    return TinyRun(TrainState.create(run.strategy, run.state.task, run.model, optimizer))
+    return TinyRun(TrainState.create(run.strategy, run.state.objective, {"model": run.model}, optimizer))
 
 
 def test_frozen_variables_have_no_averages_and_are_loaded_as_they_are(tmp_path):

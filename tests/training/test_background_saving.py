@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from linear_training import make_linear_examples, start_linear
+from tiny_training import loop_settings
 
 from albert_tf.checkpoint_files import find_checkpoints
 from albert_tf.errors import InputError
-from albert_tf.training.train_loop import TrainOptions
 
 EXAMPLES = make_linear_examples(16)
 WRITE = tf.train.Checkpoint.write
@@ -72,7 +72,7 @@ def test_loop_saves_and_goes_on(tmp_path, held_up):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tiny_training.Progress.update", lambda progress, *values: release_at_the_end(*values))
-        options = TrainOptions(iterations_per_loop=1, save_checkpoints_steps=2)
+        options = loop_settings(iterations_per_loop=1, save_checkpoints_steps=2)
         assert run.train(tmp_path, EXAMPLES, 4, 4, options).is_finished
     assert steps == [1, 2, 3, 4]
     assert find_checkpoints(str(tmp_path)) == [f"{tmp_path}/model.ckpt-{step}" for step in (2, 4)]
@@ -144,7 +144,7 @@ def _raise_permission_error(checkpoint, path):
 def test_training_ends_at_a_checkpoint_that_could_not_be_written(tmp_path, full_disk):
     full_disk()
     run = start_linear()
-    options = TrainOptions(iterations_per_loop=1, save_checkpoints_steps=2)
+    options = loop_settings(iterations_per_loop=1, save_checkpoints_steps=2)
     with pytest.raises(InputError, match=r"^can't save .*model\.ckpt-2: .*No space left on device; none was written"):
         run.train(tmp_path, EXAMPLES, 4, 100, options)
     assert run.global_step.numpy() <= 4, "the next checkpoint at the latest brings it to light"

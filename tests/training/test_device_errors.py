@@ -3,12 +3,12 @@
 import pytest
 import tensorflow as tf
 from linear_training import make_linear_examples, start_linear
+from tiny_training import loop_settings
 
 from albert_tf.errors import InputError
-from albert_tf.training.train_loop import TrainOptions
 
 EXAMPLES = make_linear_examples(8)
-OPTIONS = TrainOptions(iterations_per_loop=2, save_checkpoints_steps=2)
+OPTIONS = loop_settings(iterations_per_loop=2, save_checkpoints_steps=2)
 
 
 @pytest.fixture
@@ -17,14 +17,14 @@ def train_until(monkeypatch, tmp_path):
 
     def train(step, error):
         run = start_linear()
-        update = type(run.state.metric_sums).take
+        update = type(run.state.metric_sums).result
 
         def take(sums):
             if run.global_step.numpy() >= step:
                 raise error
             return update(sums)
 
-        monkeypatch.setattr(type(run.state.metric_sums), "take", take)
+        monkeypatch.setattr(type(run.state.metric_sums), "result", take)
         with pytest.raises(InputError) as raised:
             run.train(tmp_path, EXAMPLES, 4, 8, OPTIONS)
         return str(raised.value)

@@ -4,17 +4,17 @@ import json
 
 import pytest
 from linear_training import StopAt, make_linear_examples, start_linear
+from tiny_training import loop_settings
 
 from albert_tf.checkpoint_files import find_checkpoints
 from albert_tf.training.progress import read_metrics
-from albert_tf.training.train_loop import TrainOptions
 
 BATCH_SIZE, NUM_TRAIN_STEPS = 4, 12
 EXAMPLES = make_linear_examples(5 * BATCH_SIZE)
 HELD_OUT = make_linear_examples(2 * BATCH_SIZE, seed=1)
 # What is learnt makes these worse from the first step on.
 CONTRARY = {**HELD_OUT, "targets": -HELD_OUT["targets"]}
-OPTIONS = TrainOptions(iterations_per_loop=3, save_checkpoints_steps=4, eval_every_steps=4)
+OPTIONS = loop_settings(iterations_per_loop=3, save_checkpoints_steps=4, eval_every_steps=4)
 
 
 def train(folder, run=None, options=OPTIONS, num_train_steps=NUM_TRAIN_STEPS, **more):
@@ -60,7 +60,7 @@ def uninterrupted(tmp_path_factory):
     ],
 )
 def test_evaluation_comes_at_its_steps_and_at_the_end(tmp_path, options, expected):
-    options = TrainOptions(iterations_per_loop=100, save_checkpoints_steps=100, **options)
+    options = loop_settings(iterations_per_loop=100, save_checkpoints_steps=100, **options)
     run, result = train(tmp_path, options=options, num_train_steps=8)
     assert evaluated_steps(tmp_path) == expected
     # Each goes with a checkpoint, so that the best can be kept.
@@ -163,7 +163,7 @@ def rows_before(folder):
 def test_run_stopped_in_the_middle_of_a_loop_leaves_the_rows_of_one_that_was_not(
     tmp_path, monkeypatch, num_replicas, stop_at_step
 ):
-    options = TrainOptions(iterations_per_loop=6, save_checkpoints_steps=12, eval_every_steps=12)
+    options = loop_settings(iterations_per_loop=6, save_checkpoints_steps=12, eval_every_steps=12)
     train(tmp_path / "uninterrupted", start_linear(num_replicas), options)
     run, folder = start_linear(num_replicas), tmp_path / "stopped"
     with monkeypatch.context() as patch:

@@ -54,7 +54,7 @@ def test_parts_are_not_averaged_as_if_they_weighed_the_same():
     losses = []
     for rows in (slice(0, 8), slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 8)):
         part = {name: values[rows] for name, values in examples.items()}
-        error, weight = run.state.task.compute(run.model, part, False, None)["squared_error"]
+        error, weight = run.state.objective.compute(part, False, None, model=run.model)["squared_error"]
         losses.append(float(error / weight))
     assert np.mean(losses[1:]) != pytest.approx(losses[0], rel=0.05)
 

@@ -5,10 +5,11 @@ import pytest
 import tensorflow as tf
 from tiny_training import CONFIG, TinyRun, make_examples
 
+from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.pretraining_data.input_pipeline import pad_batch
 from albert_tf.training.devices.distribution import make_strategy
 from albert_tf.training.evaluation import Evaluator
-from albert_tf.training.metrics import MetricSums, weighted_cross_entropy
+from albert_tf.training.metrics import MetricSums
 
 
 def numpy_loss_and_accuracy(logits, labels, weights):
@@ -29,14 +30,14 @@ def test_sums_add_up_over_replicas_and_calls(num_replicas):
     @tf.function
     def add(value):
         replica = tf.cast(tf.distribute.get_replica_context().replica_id_in_sync_group, tf.float32)
-        sums.add({"accuracy": (value, 2.0), "loss": (value * (replica + 1), replica + 1), "never added": (0.0, 0.0)})
+        sums.update({"accuracy": (value, 2.0), "loss": (value * (replica + 1), replica + 1), "never added": (0.0, 0.0)})
 
     for value in (1.0, 4.0):
         strategy.run(add, args=(tf.constant(value),))
-    assert sums.take() == pytest.approx({"loss": 2.5, "accuracy": 1.25}), "what weighs nothing has no average"
-    assert not sums.take(), "taking starts anew"
+    assert sums.result() == pytest.approx({"loss": 2.5, "accuracy": 1.25}), "what weighs nothing has no average"
+    assert not sums.result(), "taking starts anew"
     strategy.run(add, args=(tf.constant(6.0),))
-    assert sums.take()["loss"] == pytest.approx(6.0)
+    assert sums.result()["loss"] == pytest.approx(6.0)
 
 
 def test_cross_entropy_is_the_weighted_mean():
@@ -63,7 +64,7 @@ def test_what_is_not_counted_leaves_no_trace():
 
     @tf.function
     def add(value, is_counted):
-        sums.add({"loss": (value, 1.0)}, is_counted)
+        sums.update({"loss": (value, 1.0)}, is_counted)
 
     for value, is_counted in ((1.0, True), (float("nan"), False), (float("inf"), False), (3.0, True)):
         strategy.run(add, args=(tf.constant(value), tf.constant(is_counted)))
@@ -74,7 +75,7 @@ def test_what_is_not_counted_leaves_no_trace():
 
 def evaluate(run, dataset, max_eval_steps=None):
     """Returns what a new evaluator finds."""
-    return Evaluator(run.strategy, run.state.task, run.model, max_eval_steps).evaluate(dataset)
+    return Evaluator(run.strategy, run.state.objective, run.state.models, max_eval_steps).evaluate(dataset)
 
 
 def eval_batches(examples, batch_size):
@@ -128,7 +129,7 @@ def test_evaluation_stops_at_max_eval_steps():
 
 def test_evaluator_starts_anew_each_time_and_when_given_up():
     run, batches = TinyRun.start(), eval_batches(make_examples(4), 2)
-    evaluator = Evaluator(run.strategy, run.state.task, run.model)
+    evaluator = Evaluator(run.strategy, run.state.objective, run.state.models)
     first = evaluator.evaluate(batches)
     answers = iter([False, True])
     assert evaluator.evaluate(batches, lambda: next(answers)) is None

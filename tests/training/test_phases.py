@@ -7,17 +7,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from linear_training import StopAt, make_linear_examples, start_linear
-from tiny_training import never
+from tiny_training import loop_settings, never, spec_of
 
 from albert_tf.training.devices.distribution import distribute_batches
 from albert_tf.training.evaluation import Evaluator
-from albert_tf.training.progress import Progress, StepSize, read_metrics
-from albert_tf.training.train_loop import Phase, TrainOptions, train
+from albert_tf.training.phase import Phase
+from albert_tf.training.progress import Progress, read_metrics
+from albert_tf.training.train_loop import train
 from albert_tf.training.train_step import make_train_function
 
 BATCH_SIZE, POINTS, LONGER = 4, 2, 5
 FIRST_END, LAST_STEP = 4, 9
-OPTIONS = TrainOptions(iterations_per_loop=2, save_checkpoints_steps=3, seed=7, eval_every_steps=2)
+OPTIONS = loop_settings(iterations_per_loop=2, save_checkpoints_steps=3, seed=7, eval_every_steps=2)
 
 
 def batches(points):
@@ -40,20 +41,20 @@ class Begins:
             self.begins[points].append(start_step)
             return batches(points).skip(start_step)
 
-        step_size = StepSize(BATCH_SIZE, BATCH_SIZE * points)
-        return Phase(end_step, make_dataset, step_size, parts, lambda: held_out(points, offset))
+        spec = spec_of(make_linear_examples(BATCH_SIZE, points), BATCH_SIZE)
+        return Phase(end_step, spec, make_dataset, lambda: held_out(points, offset), parts)
 
     def phases(self):
         # The second phase's held-out data are the harder ones.
         return [self._phase(FIRST_END, POINTS, 0.0, 1), self._phase(LAST_STEP, LONGER, 20.0, 2)]
 
 
-def run_phases(folder, run, phases, options=OPTIONS):
+def run_phases(folder, run, phases, settings=OPTIONS):
     """Trains from the newest checkpoint on; returns the result."""
     checkpointer = run.checkpointer(folder, keep_checkpoint_max=1)
     checkpointer.restore_latest()
-    evaluator = Evaluator(run.strategy, run.state.task, run.model)
-    return train(run.state, phases, options, checkpointer, evaluator, Progress(str(folder), "", io.StringIO()))
+    evaluator = Evaluator(run.strategy, run.state.objective, run.state.models)
+    return train(run.state, phases, settings, checkpointer, evaluator, Progress(str(folder), "", io.StringIO()))
 
 
 @pytest.fixture(scope="module")

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from linear_training import make_linear_examples, start_linear
+from tiny_training import loop_settings
 
 from albert_tf.checkpoint_files import find_checkpoints
 from albert_tf.training.devices.distribution import distribute_batches
 from albert_tf.training.preemption import StopRequest
-from albert_tf.training.train_loop import TrainOptions
 from albert_tf.training.train_step import make_train_function
 
 EXAMPLES = make_linear_examples(8)
@@ -93,7 +93,7 @@ def test_request_of_several_workers_does_not_cut_a_loop_short():
 @pytest.mark.parametrize(("number", "cause"), [(signal.SIGTERM, "SIGTERM"), (signal.SIGINT, "Ctrl-C")])
 def test_stopped_run_saves_and_can_be_gone_on_with(tmp_path, terminate_when, number, cause):
     run = start_linear()
-    options = TrainOptions(iterations_per_loop=NEVER_REACHED, save_checkpoints_steps=NEVER_REACHED)
+    options = loop_settings(iterations_per_loop=NEVER_REACHED, save_checkpoints_steps=NEVER_REACHED)
     terminate_when(lambda: run.global_step.numpy() > 10, number)
     result = run.train(tmp_path, EXAMPLES, 4, NEVER_REACHED, options)
     step = int(run.global_step.numpy())
@@ -101,7 +101,7 @@ def test_stopped_run_saves_and_can_be_gone_on_with(tmp_path, terminate_when, num
     assert find_checkpoints(str(tmp_path)) == [f"{tmp_path}/model.ckpt-{step}"]
     assert run.printed.endswith(f"stopped by {cause}; saved at step {step:,}; repeat the command to go on\n")
 
-    resumed, options = start_linear(seed=1), TrainOptions(iterations_per_loop=2, save_checkpoints_steps=100)
+    resumed, options = start_linear(seed=1), loop_settings(iterations_per_loop=2, save_checkpoints_steps=100)
     assert resumed.train(tmp_path, EXAMPLES, 4, step + 3, options).is_finished
     plain = start_linear()
     plain.train(tmp_path / "plain", EXAMPLES, 4, step + 3, options)
@@ -109,7 +109,7 @@ def test_stopped_run_saves_and_can_be_gone_on_with(tmp_path, terminate_when, num
 
 
 def test_run_that_is_stopped_before_its_first_step_saves_nothing(tmp_path, monkeypatch):
-    options = TrainOptions(iterations_per_loop=2, save_checkpoints_steps=2, evaluates_first=True)
+    options = loop_settings(iterations_per_loop=2, save_checkpoints_steps=2, evaluates_first=True)
     evaluate = "albert_tf.training.evaluation.Evaluator.evaluate"
     monkeypatch.setattr(evaluate, lambda evaluator, dataset, is_to_stop: None)
     run = start_linear()
@@ -150,7 +150,7 @@ def test_nothing_is_caught_outside_of_the_main_thread(tmp_path):
         with StopRequest() as request:
             handlers.append(signal.getsignal(signal.SIGTERM))
             assert not request.is_made
-        options = TrainOptions(iterations_per_loop=2, save_checkpoints_steps=2)
+        options = loop_settings(iterations_per_loop=2, save_checkpoints_steps=2)
         results.append(start_linear().train(tmp_path, EXAMPLES, 4, 4, options))
 
     thread = threading.Thread(target=train)

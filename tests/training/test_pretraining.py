@@ -2,11 +2,11 @@
 
 import numpy as np
 import tensorflow as tf
-from tiny_training import TinyRun, make_examples
+from tiny_training import CONFIG, TinyRun, make_examples
 from tpu import make_tpu_strategy, trace_training
 
+from albert_tf.objectives import AlbertPretraining
 from albert_tf.training.evaluation import Evaluator
-from albert_tf.training.pretraining import PretrainingTask
 
 MASKED_LM = {"masked_lm_loss", "masked_lm_accuracy"}
 SENTENCE_ORDER = {"sentence_order_loss", "sentence_order_accuracy"}
@@ -33,7 +33,8 @@ def test_masked_lm_is_the_same_with_and_without_pairs():
     dataset = tf.data.Dataset.from_tensor_slices(make_examples(8)).batch(4)
     run = TinyRun.start()
     pairs, single = (
-        Evaluator(run.strategy, PretrainingTask(has_pairs), run.model).evaluate(dataset) for has_pairs in (True, False)
+        Evaluator(run.strategy, AlbertPretraining(CONFIG, has_pairs), run.model).evaluate(dataset)
+        for has_pairs in (True, False)
     )
     assert pairs.keys() == {"loss"} | MASKED_LM | SENTENCE_ORDER
     assert single == {"loss": pairs["masked_lm_loss"], **{name: pairs[name] for name in MASKED_LM}}

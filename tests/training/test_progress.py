@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.progress_line import format_seconds
-from albert_tf.training.progress import Progress, StepSize, plot_losses, read_metrics
+from albert_tf.training.progress import Progress, plot_losses, read_metrics
 
 
 class Terminal(io.StringIO):
@@ -18,12 +18,12 @@ class Terminal(io.StringIO):
         return True
 
 
-def report(folder, steps=(2, 4), start=0, num_train_steps=4, stream=None, operations=0, **options):
+def report(folder, steps=(2, 4), start=0, num_train_steps=4, stream=None, flops=0, **options):
     """Reports made-up averages and returns what was printed."""
     stream = stream or io.StringIO()
     progress = Progress(str(folder), "a loss", stream, **options)
     progress.start(start, num_train_steps)
-    progress.begin_phase(StepSize(examples=8, tokens=8 * 16, operations=operations))
+    progress.begin_phase(examples=8, tokens=8 * 16, flops=flops)
     for step in steps:
         progress.update(step, {"loss": 10.0 / step, "gradient_norm": 0.5, "learning_rate": 0.001})
     progress.record(num_train_steps, "held_out", {"loss": 3.25})
@@ -83,7 +83,7 @@ def test_what_the_clock_is_restarted_after_is_left_out_of_the_rate(tmp_path, clo
     clock(100.0, 150.0, 152.0, 160.0)
     progress = Progress(str(tmp_path), "", stream := io.StringIO())
     progress.start(0, 9)
-    progress.begin_phase(StepSize(examples=8, tokens=16))
+    progress.begin_phase(examples=8, tokens=16)
     progress.restart_clock(1)  # compilation took 50 s, and a step
     progress.update(5, {"loss": 1.0})
     progress.finish(5)
@@ -93,14 +93,14 @@ def test_what_the_clock_is_restarted_after_is_left_out_of_the_rate(tmp_path, clo
 
 def test_share_of_the_peak_is_reported_where_both_are_known(tmp_path, clock):
     clock(100.0, 102.0, 107.0, 107.0)
-    printed = report(tmp_path / "known", operations=5e9, peak_operations_per_second=20e9).splitlines()
+    printed = report(tmp_path / "known", flops=5e9, peak_flops_per_second=20e9).splitlines()
     # 2 steps of 5e9 operations in 2 s, then in 5 s.
     found = [row["model_flop_utilisation"] for row in rows(tmp_path / "known") if row["split"] == "train"]
     assert found == pytest.approx([0.25, 0.1])
     assert " tokens/s 25.0% of peak ETA " in printed[0] and " tokens/s 10.0% of peak ETA " in printed[1]
 
 
-@pytest.mark.parametrize("known", [{"operations": 5e9}, {"peak_operations_per_second": 20e9}])
+@pytest.mark.parametrize("known", [{"flops": 5e9}, {"peak_flops_per_second": 20e9}])
 def test_share_of_an_unknown_peak_or_model_is_left_out(tmp_path, known):
     assert "of peak" not in report(tmp_path, **known)
     assert not any("model_flop_utilisation" in row for row in rows(tmp_path))
@@ -109,7 +109,7 @@ def test_share_of_an_unknown_peak_or_model_is_left_out(tmp_path, known):
 def test_trust_ratios_are_in_the_file_and_not_in_the_line(tmp_path):
     progress = Progress(str(tmp_path), "", stream := io.StringIO())
     progress.start(0, 9)
-    progress.begin_phase(StepSize(examples=8, tokens=16))
+    progress.begin_phase(examples=8, tokens=16)
     progress.update(2, {"loss": 1.0, "trust_ratio/kernel": 3.0, "gradient_norm": 2.0})
     assert "step 2/9 loss 1 | " in stream.getvalue()
     assert rows(tmp_path)[0]["trust_ratio/kernel"] == 3.0
@@ -123,9 +123,9 @@ def test_one_of_several_processes_alone_reports(tmp_path):
 def test_line_of_its_own_does_not_break_the_progress_line(tmp_path):
     progress = Progress(str(tmp_path), "", stream := Terminal())
     progress.start(0, 9)
-    progress.begin_phase(StepSize(examples=8, tokens=16))
+    progress.begin_phase(examples=8, tokens=16)
     progress.update(2, {"loss": 1.0})
-    progress.tell("warning: something")
+    progress.log("warning: something")
     assert stream.getvalue().endswith("\nwarning: something\n")
 
 

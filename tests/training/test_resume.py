@@ -2,15 +2,14 @@
 
 import numpy as np
 import pytest
-from tiny_training import CONFIG, TinyRun, make_examples
+from tiny_training import CONFIG, TinyRun, loop_settings, make_examples
 
 from albert_tf.training.progress import read_metrics
-from albert_tf.training.train_loop import TrainOptions
 
 BATCH_SIZE = 4
 EXAMPLES = make_examples(5 * BATCH_SIZE)
 NUM_TRAIN_STEPS = 9
-OPTIONS = TrainOptions(iterations_per_loop=1, save_checkpoints_steps=4, seed=3)
+OPTIONS = loop_settings(iterations_per_loop=1, save_checkpoints_steps=4, seed=3)
 WITH_DROPOUT = CONFIG.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
 
 
@@ -51,7 +50,7 @@ def test_stopped_run_on_two_replicas_ends_with_the_same_bits(tmp_path):
 
 
 def test_length_of_a_loop_does_not_change_the_result(uninterrupted, tmp_path):
-    options = TrainOptions(iterations_per_loop=3, save_checkpoints_steps=5, seed=3)
+    options = loop_settings(iterations_per_loop=3, save_checkpoints_steps=5, seed=3)
     run = train(tmp_path, options=options)
     assert_identical(run.values(), uninterrupted[1])
     # The loop looks up at multiples of three, wherever it began, and at each checkpoint.
@@ -59,7 +58,7 @@ def test_length_of_a_loop_does_not_change_the_result(uninterrupted, tmp_path):
 
 
 def test_dropout_seed_matters(uninterrupted, tmp_path):
-    options = TrainOptions(iterations_per_loop=9, save_checkpoints_steps=9, seed=4)
+    options = loop_settings(iterations_per_loop=9, save_checkpoints_steps=9, seed=4)
     kernel = "model/encoder/pooler/kernel"
     assert not np.array_equal(train(tmp_path, options=options).values()[kernel], uninterrupted[1][kernel])
 

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from linear_training import make_linear_examples, start_linear
-from tiny_training import TinyRun, make_examples, never
+from tiny_training import TinyRun, loop_settings, make_examples, never
 
 from albert_tf.errors import InputError
 from albert_tf.training.devices.distribution import distribute_batches
 from albert_tf.training.progress import read_metrics
 from albert_tf.training.stability import LossSpikeDetector, SkippedSteps
-from albert_tf.training.train_loop import TrainOptions
 from albert_tf.training.train_step import make_train_function
 
 BATCH_SIZE = 4
@@ -77,7 +76,7 @@ def train(folder, run, bad_steps, max_skipped_steps, num_train_steps=8, phase_op
     for step in bad_steps:
         examples["targets"][step * BATCH_SIZE + 1] = np.nan
     options = {"iterations_per_loop": 2, "save_checkpoints_steps": 4, **options}
-    options = TrainOptions(max_skipped_steps=max_skipped_steps, **options)
+    options = loop_settings(max_skipped_steps=max_skipped_steps, **options)
     run.train(folder, examples, BATCH_SIZE, num_train_steps, options, **(phase_options or {}))
     return [
         {name: values[step * BATCH_SIZE :][:BATCH_SIZE] for name, values in examples.items()}
@@ -156,9 +155,9 @@ def test_spike_is_a_loss_far_above_what_is_usual():
     detector = LossSpikeDetector()
     draws = np.random.default_rng(0)
     losses = 5.0 - 0.01 * np.arange(50) + 0.05 * draws.normal(size=50)
-    assert [detector.look(loss) for loss in losses] == [None] * 50
-    assert detector.look(9.0) == pytest.approx(4.55, abs=0.1), "what was usual before"
-    assert detector.look(4.5) is None, "coming down is no spike"
+    assert [detector.update(loss) for loss in losses] == [None] * 50
+    assert detector.update(9.0) == pytest.approx(4.55, abs=0.1), "what was usual before"
+    assert detector.update(4.5) is None, "coming down is no spike"
 
 
 @pytest.mark.parametrize(
@@ -173,13 +172,13 @@ def test_spike_is_a_loss_far_above_what_is_usual():
 )
 def test_what_is_a_spike_depends_on_the_losses_before(losses, spikes):
     detector = LossSpikeDetector()
-    assert [index for index, loss in enumerate(losses) if detector.look(loss) is not None] == spikes
+    assert [index for index, loss in enumerate(losses) if detector.update(loss) is not None] == spikes
 
 
 def test_run_warns_of_a_spike(tmp_path):
     run, examples = start_linear(), make_linear_examples(20 * BATCH_SIZE)
     examples["targets"][16 * BATCH_SIZE :][:BATCH_SIZE] += 1000
-    options = TrainOptions(iterations_per_loop=1, save_checkpoints_steps=100)
+    options = loop_settings(iterations_per_loop=1, save_checkpoints_steps=100)
     run.train(tmp_path, examples, BATCH_SIZE, 20, options)
     (warning,) = [line for line in run.printed.splitlines() if line.startswith("warning: ")]
     assert warning.startswith("warning: the loss jumped to ") and " at step 17, from " in warning

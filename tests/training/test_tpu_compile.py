@@ -4,14 +4,14 @@ import functools
 
 import pytest
 import tensorflow as tf
+from albert_tf.modeling.operations import classification_operations, pretraining_operations
+from albert_tf.tasks.classification import ClassificationTask
 from tiny_training import SCHEDULE, TinyRun, make_examples
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.modeling.layers import named_variables
-from albert_tf.modeling.operations import classification_operations, pretraining_operations
 from albert_tf.optimization import make_optimizer
-from albert_tf.tasks.classification import ClassificationTask
 from albert_tf.tpu.compile_step import compile_program, lower
 from albert_tf.tpu.replica_strategy import ReplicaStrategy
 from albert_tf.training.train_step import TrainState, make_replica_step
@@ -88,7 +88,7 @@ def test_operations_of_a_classifier_are_those_of_its_matrix_products():
     with strategy.scope():
         model = AlbertForSequenceClassification(CONFIG, 3, dtype="mixed_bfloat16")
         optimizer = make_optimizer("adamw", named_variables(model), SCHEDULE)
-    state = TrainState.create(strategy, ClassificationTask(), model, optimizer)
+    state = TrainState.create(strategy, ClassificationTask(), {"model": model}, optimizer)
     batch = make_batch()
     inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids", "example_weights")}
     step = compile_step(state, {**inputs, "label_ids": batch["sentence_order_labels"]})

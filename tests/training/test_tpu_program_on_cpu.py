@@ -8,14 +8,13 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_training import CONFIG, SCHEDULE, make_examples
+from tiny_training import CONFIG, PRETRAINING, SCHEDULE, make_examples
 
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import make_optimizer
 from albert_tf.tpu.replica_strategy import ReplicaStrategy
 from albert_tf.training.devices.distribution import make_strategy
-from albert_tf.training.pretraining import PretrainingTask
 from albert_tf.training.train_step import TrainState, make_replica_step
 
 DROPPING = CONFIG.replace(num_hidden_layers=3, hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2)
@@ -31,7 +30,7 @@ def trained(is_for_tpu, optimizer, dtype, remat="none", accumulation=1):
         model = AlbertForPreTraining(DROPPING, attention="plain", remat=remat, dtype=dtype)
         weights = named_variables(model)
         state = TrainState.create(
-            strategy, PretrainingTask(), model, make_optimizer(optimizer, weights, SCHEDULE, ema_decay=0.9)
+            strategy, PRETRAINING, model, make_optimizer(optimizer, weights, SCHEDULE, ema_decay=0.9)
         )
     replica_step = make_replica_step(state, 5, accumulation)
     step_function = tf.function(
@@ -43,7 +42,7 @@ def trained(is_for_tpu, optimizer, dtype, remat="none", accumulation=1):
     for step in range(STEPS):
         rows = slice(BATCH_SIZE * step, BATCH_SIZE * (step + 1))
         step_function(tf.constant(step), {name: tf.constant(values[rows]) for name, values in examples.items()})
-    return {name: variable.numpy() for name, variable in weights.items()}, state.metric_sums.take()
+    return {name: variable.numpy() for name, variable in weights.items()}, state.metric_sums.result()
 
 
 @pytest.mark.parametrize(

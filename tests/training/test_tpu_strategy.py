@@ -6,7 +6,8 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_training import CONFIG, SCHEDULE, TinyRun, make_examples
+from albert_tf.tasks.classification import ClassificationTask
+from tiny_training import CONFIG, PRETRAINING, SCHEDULE, TinyRun, make_examples
 from tpu import NUM_CORES, make_tpu_strategy, operations, trace_training
 
 from albert_tf.cli import training_flags
@@ -15,9 +16,7 @@ from albert_tf.modeling import AlbertForPreTraining, AlbertForSequenceClassifica
 from albert_tf.modeling.kernels.attention_check import attention_functions, make_comparison
 from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import make_optimizer
-from albert_tf.tasks.classification import ClassificationTask
 from albert_tf.training.metrics import MetricSums
-from albert_tf.training.pretraining import PretrainingTask
 from albert_tf.training.train_step import TrainState, make_eval_function
 
 WITH_DROPOUT = CONFIG.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
@@ -135,7 +134,7 @@ def test_rematerialized_parts_pass_a_barrier(remat):
     with strategy.scope():
         model = AlbertForPreTraining(config, remat=remat)
         optimizer = make_optimizer("adamw", named_variables(model), SCHEDULE)
-    nodes = trace_training(TrainState.create(strategy, PretrainingTask(), model, optimizer), make_examples(2))
+    nodes = trace_training(TrainState.create(strategy, PRETRAINING, {"model": model}, optimizer), make_examples(2))
     assert_runs_on_every_core(nodes)
     # The barriers of LayerNorm and dropout hold one tensor each.
     barriers = [node for node in named(nodes, "XlaOptimizationBarrier") if len(node.attr["T"].list.type) > 1]
@@ -154,7 +153,7 @@ def test_flash_kernels_are_part_of_the_program_where_the_tpu_takes_them(embeddin
     with strategy.scope():
         model = AlbertForPreTraining(config, attention=attention, dtype="mixed_bfloat16")
         optimizer = make_optimizer("adamw", named_variables(model), SCHEDULE)
-    nodes = trace_training(TrainState.create(strategy, PretrainingTask(), model, optimizer), make_examples(2))
+    nodes = trace_training(TrainState.create(strategy, PRETRAINING, {"model": model}, optimizer), make_examples(2))
     assert_runs_on_every_core(nodes)
     kernels = named(nodes, "XlaCallModule")
     assert len(kernels) == num_kernels, "forward and backward of each block"
@@ -265,7 +264,7 @@ def test_frozen_variables_are_neither_exchanged_nor_assigned():
         model = AlbertForPreTraining(WITH_DROPOUT)
         trained = {name: value for name, value in named_variables(model).items() if "embeddings" not in name}
         optimizer = make_optimizer("lamb", trained, SCHEDULE)
-    nodes = trace_training(TrainState.create(strategy, PretrainingTask(), model, optimizer), make_examples(2))
+    nodes = trace_training(TrainState.create(strategy, PRETRAINING, {"model": model}, optimizer), make_examples(2))
     assert_runs_on_every_core(nodes)
     assert 0 < len(trained) < len(named_variables(model))
     assert len(named(nodes, "CrossReplicaSum")) == len(trained) + 4
@@ -275,7 +274,7 @@ def test_frozen_variables_are_neither_exchanged_nor_assigned():
 @pytest.mark.usefixtures("graph")
 def test_evaluation_exchanges_metrics_alone_and_changes_no_weights():
     run = TinyRun.start(strategy=make_tpu_strategy(), config=WITH_DROPOUT)
-    task = run.state.task
+    task = run.state.objective
     with run.strategy.scope():
         sums = MetricSums((*task.loss_names, *task.metric_names))
     eval_step = make_eval_function(run.strategy, task, run.model, sums)
@@ -294,7 +293,7 @@ def test_fine_tuning_is_traced():
     with strategy.scope():
         model = AlbertForSequenceClassification(WITH_DROPOUT, 3, dtype="mixed_bfloat16")
         optimizer = make_optimizer("adamw", named_variables(model), SCHEDULE)
-    state = TrainState.create(strategy, ClassificationTask(), model, optimizer)
+    state = TrainState.create(strategy, ClassificationTask(), {"model": model}, optimizer)
     examples = make_examples(2)
     batch = {name: examples[name] for name in ("input_ids", "input_mask", "segment_ids", "example_weights")}
     nodes = trace_training(state, {**batch, "label_ids": np.array([0, 2], np.int32)})

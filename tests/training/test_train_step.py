@@ -10,7 +10,8 @@ from tiny_training import SCHEDULE, TinyRun, assert_same_training, never, uneven
 from albert_tf.modeling.layers import Linear, named_variables
 from albert_tf.optimization import make_optimizer
 from albert_tf.training.devices.distribution import make_strategy
-from albert_tf.training.train_step import TrainState, make_train_function
+from albert_tf.training.train_state import TrainState
+from albert_tf.training.train_step import make_train_function
 
 BATCH_SIZE, STEPS = 8, 3
 
@@ -123,7 +124,7 @@ def dropout_seeds(seed):
     with strategy.scope():
         model = Linear(2, 1, 0.02)
         optimizer = make_optimizer("adamw", named_variables(model), SCHEDULE)
-    state = TrainState.create(strategy, task, model, optimizer)
+    state = TrainState.create(strategy, task, {"model": model}, optimizer)
     train_steps = make_train_function(state, seed, never())
     batches = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensors(tf.ones([4, 2])).repeat())
     train_steps(iter(batches), tf.constant(3))

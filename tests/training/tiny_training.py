@@ -10,14 +10,18 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
+from albert_tf.objectives import AlbertPretraining
+from albert_tf.objectives.objective import BatchSpec
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
 from albert_tf.training.devices.distribution import distribute_batches, make_strategy
 from albert_tf.training.evaluation import Evaluator
-from albert_tf.training.pretraining import PretrainingTask
-from albert_tf.training.progress import Progress, StepSize
+from albert_tf.training.phase import Phase
+from albert_tf.training.progress import Progress
 from albert_tf.training.run_folder.checkpoints import Checkpointer
-from albert_tf.training.train_loop import Phase, TrainOptions, TrainResult, train
-from albert_tf.training.train_step import TrainState, make_train_function
+from albert_tf.training.settings import RunSettings
+from albert_tf.training.train_loop import TrainResult, train
+from albert_tf.training.train_state import TrainState
+from albert_tf.training.train_step import make_train_function
 
 CONFIG = AlbertConfig(
     vocab_size=40,
@@ -29,6 +33,7 @@ CONFIG = AlbertConfig(
     max_position_embeddings=16,
 )
 SEQUENCE_LENGTH, PREDICTIONS = 12, 4
+PRETRAINING = AlbertPretraining(CONFIG)
 SCHEDULE = LearningRateSchedule(peak=0.01, num_train_steps=12, num_warmup_steps=3)
 
 
@@ -48,6 +53,16 @@ def make_examples(count: int, seed: int = 0) -> dict[str, np.ndarray]:
     weights = {"masked_lm_weights": np.ones([count, PREDICTIONS]), "example_weights": np.ones(count)}
     integers = {name: values.astype(np.int32) for name, values in features.items()}
     return {**integers, **{name: values.astype(np.float32) for name, values in weights.items()}}
+
+
+def spec_of(examples: dict[str, np.ndarray], batch_size: int) -> BatchSpec:
+    """Returns the spec of batches of so many examples."""
+    return {name: tf.TensorSpec([batch_size, *values.shape[1:]], values.dtype) for name, values in examples.items()}
+
+
+def loop_settings(seed: int = 0, **options) -> RunSettings:
+    """Returns settings for the loop alone; the optimizer of a `TinyRun` has its own."""
+    return RunSettings(num_train_steps=12, train_batch_size=4, learning_rate=0.01, random_seed=seed, **options)
 
 
 def unevenly_weighted_examples(batch_size: int) -> dict[str, np.ndarray]:
@@ -102,7 +117,7 @@ class TinyRun:
         with strategy.scope():
             model = AlbertForPreTraining(config, dtype=dtype)
             optimizer = make_optimizer(optimizer, named_variables(model), SCHEDULE, **optimizer_options)
-        return cls(TrainState.create(strategy, PretrainingTask(has_pairs), model, optimizer))
+        return cls(TrainState.create(strategy, AlbertPretraining(config, has_pairs), model, optimizer))
 
     @property
     def strategy(self) -> tf.distribute.Strategy:
@@ -131,7 +146,7 @@ class TinyRun:
         train_steps = make_train_function(self.state, 7, never(), gradient_accumulation_steps)
         batches = tf.data.Dataset.from_tensor_slices(examples).batch(batch_size)
         train_steps(iter(distribute_batches(self.strategy, batches)), tf.constant(len(batches)))
-        self.averages = self.state.metric_sums.take()
+        self.averages = self.state.metric_sums.result()
         return self.averages
 
     def train(
@@ -140,7 +155,7 @@ class TinyRun:
         examples,
         batch_size,
         num_train_steps: int,
-        options: TrainOptions,
+        settings: RunSettings,
         stop_at_step: int | None = None,
         held_out: dict[str, np.ndarray] | None = None,
         keep_checkpoint_max: int = 5,
@@ -153,7 +168,7 @@ class TinyRun:
             examples: Repeated without end, in order.
             batch_size: Global batch size.
             num_train_steps: How long to train.
-            options: When to look up.
+            settings: When to look up; see `loop_settings`.
             stop_at_step: Step whose progress line is interrupted as by Ctrl-C; None to train to the end.
             held_out: Examples to evaluate on.
             keep_checkpoint_max: How many checkpoints to keep.
@@ -172,16 +187,16 @@ class TinyRun:
 
         phase = Phase(
             num_train_steps,
+            spec_of(examples, batch_size),
             make_dataset,
-            StepSize(batch_size, batch_size * SEQUENCE_LENGTH),
             make_eval_dataset=make_eval_dataset if held_out else None,
             **phase_options,
         )
         progress = _StoppingProgress(str(output_dir), "loss", io.StringIO())
         progress.stop_at_step = stop_at_step
-        evaluator = Evaluator(self.strategy, self.state.task, self.model)
+        evaluator = Evaluator(self.strategy, self.state.objective, self.state.models)
         try:
-            return train(self.state, [phase], options, checkpointer, evaluator, progress)
+            return train(self.state, [phase], settings, checkpointer, evaluator, progress)
         except KeyboardInterrupt:
             checkpointer.wait()  # as the end of the process would
             raise

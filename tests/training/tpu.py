@@ -10,7 +10,8 @@ from tensorflow.python.tpu import topology as tpu_topology
 from tensorflow.python.tpu import tpu_system_metadata
 from tiny_training import never
 
-from albert_tf.training.train_step import TrainState, make_train_function
+from albert_tf.training.train_state import TrainState
+from albert_tf.training.train_step import make_train_function
 
 NUM_CORES = 8
 

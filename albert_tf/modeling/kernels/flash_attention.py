@@ -73,7 +73,7 @@ def _kernels(head_size, dropout_rate, is_for_tpu):
     import jax
     from jax.experimental import jax2tf
 
-    from albert_tf.modeling import flash_attention_kernel
+    from albert_tf.modeling.kernels import flash_attention_kernel
 
     def convert(kernel):
         converted = jax2tf.convert(

@@ -8,16 +8,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.tasks.labelled_text import (
-    TASKS,
-    DataFiles,
-    LabelledText,
-    encode_examples,
-    find_file,
-    label_ids,
-    read_examples,
-)
+from albert_tf.finetuning import Classification
+from albert_tf.finetuning.datasets import DATASETS, DataFiles, find_file
+from albert_tf.finetuning.labelled_text import LabelledText, check_known_labels, encode_examples, read_examples
 
 PAIRS = DataFiles(text_column="sentence1", text_pair_column="sentence2", label_column="gold_label")
 
@@ -43,7 +38,7 @@ def one_sentence(error):
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_file_in_the_form_of_nsmc(write, line_end):
     path = write("id\tdocument\tlabel", "976\t아 더빙.. 진짜 짜증나네요\t0", "38\t교도소 이야기\t1", line_end=line_end)
-    assert read_examples(path, TASKS["nsmc"], needs_label=True) == [
+    assert read_examples(path, DATASETS["nsmc"], needs_label=True) == [
         LabelledText("아 더빙.. 진짜 짜증나네요", None, "0", line=2),
         LabelledText("교도소 이야기", None, "1", line=3),
     ]
@@ -51,7 +46,7 @@ def test_file_in_the_form_of_nsmc(write, line_end):
 
 def test_last_line_needs_no_line_end(tmp_path):
     (tmp_path / "train.tsv").write_text("document\tlabel\n좋다\t1")
-    assert len(read_examples(str(tmp_path / "train.tsv"), TASKS["tsv"], needs_label=True)) == 1
+    assert len(read_examples(str(tmp_path / "train.tsv"), DATASETS["tsv"], needs_label=True)) == 1
 
 
 # Whatever a line of tab-separated text can hold: quotation marks mean nothing, nor do Unicode's other line ends.
@@ -62,14 +57,14 @@ def test_text_is_taken_as_it_stands(texts):
     with tempfile.NamedTemporaryFile(suffix=".tsv") as file:
         file.write("".join(["document\tlabel\n", *(f"{text}\t1\n" for text in texts)]).encode())
         file.flush()
-        examples = read_examples(file.name, TASKS["tsv"], needs_label=True)
+        examples = read_examples(file.name, DATASETS["tsv"], needs_label=True)
     assert [example.text for example in examples] == texts
     assert [example.line for example in examples] == list(range(2, len(texts) + 2))
 
 
 @pytest.mark.parametrize(
     ("path", "files", "count"),
-    [("nsmc/ratings_train.txt", TASKS["nsmc"], 20_000), ("kornli/xnli.dev.ko.tsv", PAIRS, 2_490)],
+    [("nsmc/ratings_train.txt", DATASETS["nsmc"], 20_000), ("kornli/xnli.dev.ko.tsv", PAIRS, 2_490)],
 )
 def test_real_data_is_read_whole(shared_data, path, files, count):
     examples = read_examples(str(shared_data / path), files, needs_label=True)
@@ -83,33 +78,33 @@ def test_columns_are_found_by_name(write):
 
 def test_label_is_optional_where_it_is_not_needed(write):
     path = write("document", "좋다")
-    assert read_examples(path, TASKS["tsv"], needs_label=False)[0].label is None
+    assert read_examples(path, DATASETS["tsv"], needs_label=False)[0].label is None
     with pytest.raises(InputError) as error:
-        read_examples(path, TASKS["tsv"], needs_label=True)
+        read_examples(path, DATASETS["tsv"], needs_label=True)
     assert one_sentence(error) == f"{path}, line 1: no column named label; the header has document"
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_empty_lines_at_the_end_are_passed_over(write, line_end):
     path = write("document\tlabel", "좋다\t1", "", "", line_end=line_end)
-    assert [example.text for example in read_examples(path, TASKS["tsv"], needs_label=True)] == ["좋다"]
+    assert [example.text for example in read_examples(path, DATASETS["tsv"], needs_label=True)] == ["좋다"]
 
 
 def test_empty_line_is_a_text_where_texts_are_all_there_is(write):
     path = write("document", "좋다", "")
-    assert [example.text for example in read_examples(path, TASKS["tsv"], needs_label=False)] == ["좋다", ""]
+    assert [example.text for example in read_examples(path, DATASETS["tsv"], needs_label=False)] == ["좋다", ""]
 
 
 @pytest.mark.parametrize("line", ["좋다", "좋다\t1\t2", "", "좋다\t1\t"])
 def test_wrong_number_of_columns_names_file_and_line(write, line):
     path = write("document\tlabel", "나쁘다\t0", line, "좋다\t1")
     with pytest.raises(InputError) as error:
-        read_examples(path, TASKS["tsv"], needs_label=True)
+        read_examples(path, DATASETS["tsv"], needs_label=True)
     columns = len(line.split("\t"))
     assert one_sentence(error) == f"{path}, line 3: {columns} columns, but the header has 2"
 
 
-@pytest.mark.parametrize("files", [TASKS["tsv"], PAIRS])
+@pytest.mark.parametrize("files", [DATASETS["tsv"], PAIRS])
 def test_missing_column_is_named(write, files):
     path = write("text\tsentence1\tlabel", "a\tb\tc")
     with pytest.raises(InputError) as error:
@@ -122,56 +117,61 @@ def test_missing_column_is_named(write, files):
 def test_file_without_examples_is_refused(write, lines):
     path = write(*lines)
     with pytest.raises(InputError, match=re.escape(path)):
-        read_examples(path, TASKS["tsv"], needs_label=True)
+        read_examples(path, DATASETS["tsv"], needs_label=True)
 
 
 def test_line_that_is_not_utf8_is_named(tmp_path):
     path = tmp_path / "train.tsv"
     path.write_bytes(b"document\tlabel\n" + "좋다\t1\n".encode("cp949"))
     with pytest.raises(InputError, match="line 2: not valid UTF-8"):
-        read_examples(str(path), TASKS["tsv"], needs_label=True)
+        read_examples(str(path), DATASETS["tsv"], needs_label=True)
 
 
-def test_labels_are_numbered_in_the_order_of_the_list(write):
+def classification(*labels):
+    return Classification(AlbertConfig(vocab_size=30), labels)
+
+
+def test_labels_are_numbered_in_the_order_of_the_list(write, sample_tokenizer):
     path = write("document\tlabel", "a\tneutral", "b\tentailment", "c\tneutral")
-    examples = read_examples(path, TASKS["tsv"], needs_label=True)
-    ids = label_ids(path, examples, ("entailment", "neutral"))
+    task = classification("entailment", "neutral")
+    ids = task.encode(task.read(path), sample_tokenizer, 8)["label_ids"]
     np.testing.assert_array_equal(ids, [1, 0, 1])
     assert ids.dtype == np.int32
-    assert label_ids(path, [LabelledText("a", None, None, 2)], ("x", "y")) == [0]
+    assert task.encode([LabelledText("a", None, None, 2)], sample_tokenizer, 8)["label_ids"] == [0]
 
 
 @pytest.mark.parametrize("label", ["2", "", "1 ", "positive"])
 def test_unknown_label_names_file_line_and_what_is_allowed(write, label):
     path = write("document\tlabel", "a\t0", f"b\t{label}")
     with pytest.raises(InputError) as error:
-        label_ids(path, read_examples(path, TASKS["tsv"], needs_label=True), ("0", "1"))
+        classification("0", "1").read(path)
     assert one_sentence(error).startswith(f"{path}, line 3: label {label!r} is not in the list 0, 1; ")
 
 
-def test_file_to_predict_may_leave_labels_open(write):
+def test_file_to_predict_may_leave_labels_open(write, sample_tokenizer):
     path = write("document\tlabel", "a\t", "b\t-", "c\t?", "d\t1")
-    examples = read_examples(path, TASKS["tsv"], needs_label=False)
-    np.testing.assert_array_equal(label_ids(path, examples, ("0", "1"), needs_label=False), [0, 0, 0, 1])
-    np.testing.assert_array_equal(label_ids(path, examples[1:2], ("+", "-"), needs_label=False), [1])
+    task = classification("0", "1")
+    examples = task.read(path, needs_labels=False)
+    np.testing.assert_array_equal(task.encode(examples, sample_tokenizer, 8)["label_ids"], [0, 0, 0, 1])
+    check_known_labels(path, examples[1:2], ("+", "-"))
     with pytest.raises(InputError, match=re.escape(f"{path}, line 3: label '-' is not in the list 0, 1; ")):
-        label_ids(path, examples[1:], ("0", "1"))
+        check_known_labels(path, examples[1:], ("0", "1"))
 
 
 def test_mistyped_label_of_a_file_to_predict_is_named(write):
     path = write("document\tlabel", "a\t1", "b\tl")
-    examples = read_examples(path, TASKS["tsv"], needs_label=False)
+    examples = read_examples(path, DATASETS["tsv"], needs_label=False)
     with pytest.raises(InputError, match=re.escape(f"{path}, line 3: label 'l' is not in the list 0, 1; ")):
-        label_ids(path, examples, ("0", "1"), needs_label=False)
+        check_known_labels(path, examples, ("0", "1"), needs_label=False)
 
 
 def test_first_name_that_exists_is_taken(tmp_path, write):
     write("document", name="dev.tsv")
-    assert find_file(str(tmp_path), TASKS["tsv"].test) == f"{tmp_path}/dev.tsv"
+    assert find_file(str(tmp_path), DATASETS["tsv"].test) == f"{tmp_path}/dev.tsv"
     write("document", name="test.tsv")
-    assert find_file(str(tmp_path), TASKS["tsv"].test) == f"{tmp_path}/test.tsv"
+    assert find_file(str(tmp_path), DATASETS["tsv"].test) == f"{tmp_path}/test.tsv"
     with pytest.raises(InputError) as error:
-        find_file(str(tmp_path), TASKS["nsmc"].dev)
+        find_file(str(tmp_path), DATASETS["nsmc"].dev)
     assert one_sentence(error) == f"--data_dir={tmp_path} has no ratings_dev.txt or ratings_test.txt"
 
 

@@ -1,4 +1,4 @@
-"""How many operations training takes: against the products of the model, counted one by one by hand.
+"""How many operations a training step takes: against the products of the model, counted one by one by hand.
 
 Whether XLA counts as many is tested where the step is compiled, in tests/training/test_tpu_compile.py.
 """
@@ -6,7 +6,9 @@ Whether XLA counts as many is tested where the step is compiled, in tests/traini
 import pytest
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling.operations import classification_operations, pretraining_operations
+from albert_tf.finetuning import Classification
+from albert_tf.objectives import AlbertPretraining, AnswerSpan
+from albert_tf.objectives.objective import with_batch_size
 
 BASE = AlbertConfig(
     vocab_size=30000,
@@ -16,7 +18,15 @@ BASE = AlbertConfig(
     num_attention_heads=12,
     intermediate_size=3072,
 )
-S, P, FORWARD_AND_BACKWARD = 512, 20, 3
+B, S, P, FORWARD_AND_BACKWARD = 4, 512, 20, 3
+
+
+def flops_of_an_example(objective, length):
+    return objective.flops(with_batch_size(objective.batch_spec(length), B)) / B
+
+
+def pretraining_flops(config):
+    return flops_of_an_example(AlbertPretraining(config, max_predictions_per_seq=P), S)
 
 
 def product(rows, inner, columns):
@@ -45,29 +55,37 @@ POOLER = product(1, 768, 768)
 def test_pretraining_takes_the_products_of_encoder_and_both_heads():
     masked_lm = product(P, 768, 128) + product(P, 128, 30000)
     forward = base_encoder(S, P + 1) + masked_lm + POOLER + product(1, 768, 2)
-    assert pretraining_operations(BASE, S, P) == FORWARD_AND_BACKWARD * forward
-    assert pretraining_operations(BASE, S, P) == pytest.approx(0.271e12, rel=0.01)
+    assert pretraining_flops(BASE) == FORWARD_AND_BACKWARD * forward
+    assert pretraining_flops(BASE) == pytest.approx(0.271e12, rel=0.01)
 
 
 @pytest.mark.parametrize("num_labels", [2, 5])
 @pytest.mark.parametrize("length", [64, 128])
 def test_classification_takes_those_of_encoder_and_one_head(length, num_labels):
     forward = base_encoder(length, 1) + POOLER + product(1, 768, num_labels)
-    assert classification_operations(BASE, length, num_labels) == FORWARD_AND_BACKWARD * forward
+    assert (
+        flops_of_an_example(Classification(BASE, tuple(map(str, range(num_labels)))), length)
+        == FORWARD_AND_BACKWARD * forward
+    )
+
+
+def test_answer_span_takes_those_of_encoder_and_two_scores_a_position():
+    forward = base_encoder(S, S) + product(S, 768, 2)
+    assert flops_of_an_example(AnswerSpan(BASE), S) == FORWARD_AND_BACKWARD * forward
 
 
 def test_encoder_as_wide_as_its_embeddings_has_no_mapping():
     config = BASE.replace(embedding_size=768)
     difference = product(S, 128, 768) + product(P, 768, 128) + product(P, 128, 30000)
     difference -= product(P, 768, 768) + product(P, 768, 30000)
-    expected = pretraining_operations(BASE, S, P) - FORWARD_AND_BACKWARD * difference
-    assert pretraining_operations(config, S, P) == expected
+    expected = pretraining_flops(BASE) - FORWARD_AND_BACKWARD * difference
+    assert pretraining_flops(config) == expected
 
 
 def test_every_layer_of_a_group_is_counted():
     two = BASE.replace(inner_group_num=2, num_hidden_layers=6)
-    assert pretraining_operations(two, S, P) == pretraining_operations(BASE, S, P)
+    assert pretraining_flops(two) == pretraining_flops(BASE)
 
 
 def test_groups_that_share_less_take_no_more():
-    assert pretraining_operations(BASE.replace(num_hidden_groups=4), S, P) == pretraining_operations(BASE, S, P)
+    assert pretraining_flops(BASE.replace(num_hidden_groups=4)) == pretraining_flops(BASE)

@@ -8,17 +8,12 @@ import tensorflow as tf
 from rounding import independent_errors
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import AlbertForSequenceClassification
-from albert_tf.tasks.classification import (
-    ClassificationTask,
-    eval_dataset,
-    predict,
-    train_dataset,
-    write_predictions,
-)
-from albert_tf.tasks.labelled_text import LabelledText
+from albert_tf.finetuning import Classification
+from albert_tf.finetuning.batches import eval_dataset, train_dataset
+from albert_tf.finetuning.labelled_text import LabelledText
 from albert_tf.training.devices.distribution import make_strategy
 from albert_tf.training.evaluation import Evaluator
+from albert_tf.training.outputs import compute_outputs
 
 CONFIG = AlbertConfig(
     vocab_size=30,
@@ -30,6 +25,7 @@ CONFIG = AlbertConfig(
     max_position_embeddings=8,
     initializer_range=0.5,  # so that labels differ in probability
 )
+TASK = Classification(CONFIG, ("a", "b", "c"))
 
 
 def make_features(count):
@@ -105,7 +101,7 @@ def test_evaluation_has_every_example_once_and_padding_without_weight():
 def make_model(strategy):
     tf.keras.utils.set_random_seed(0)
     with strategy.scope():
-        return AlbertForSequenceClassification(CONFIG, 3)
+        return TASK.make_model()
 
 
 def numpy_probabilities(features):
@@ -117,7 +113,9 @@ def numpy_probabilities(features):
 def test_predictions_are_probabilities_in_order(num_replicas, batch_size):
     features = make_features(13)
     strategy = make_strategy(num_cpu_replicas=num_replicas)
-    probabilities = predict(strategy, make_model(strategy), eval_dataset(features, batch_size))
+    model = make_model(strategy)
+    outputs = compute_outputs(strategy, lambda batch: TASK.outputs(batch, model), eval_dataset(features, batch_size))
+    probabilities = outputs["probabilities"]
     # A block rounds 20 values and the terms of six products, 100 in all; for both, the largest of 39 probabilities is 3
     # deviations off, and 16 * 0.5**2, which the variance of the last products' terms adds up to, enlarge the error.
     np.testing.assert_allclose(probabilities, numpy_probabilities(features), atol=12 * independent_errors(2 * 120))
@@ -127,18 +125,34 @@ def test_predictions_are_probabilities_in_order(num_replicas, batch_size):
 def test_evaluation_is_the_mean_over_all_examples(num_replicas):
     features = make_features(13)
     strategy = make_strategy(num_cpu_replicas=num_replicas)
-    results = Evaluator(strategy, ClassificationTask(), make_model(strategy)).evaluate(eval_dataset(features, 4))
+    results = Evaluator(strategy, TASK, {"model": make_model(strategy)}).evaluate(eval_dataset(features, 4))
     probabilities, labels = numpy_probabilities(features), features["label_ids"]
     loss = -np.log(probabilities[np.arange(13), labels]).mean()
     accuracy = (probabilities.argmax(axis=-1) == labels).mean()
     assert results == pytest.approx({"loss": loss, "classification_loss": loss, "accuracy": accuracy}, rel=1e-5)
 
 
+def test_prediction_names_the_most_probable_label():
+    probabilities = np.array([[0.25, 0.5, 0.25], [0.75, 0.0, 0.25]], np.float32)
+    assert TASK.predict([None, None], {}, {"probabilities": probabilities}) == [
+        {"label": "b", "probabilities": {"a": 0.25, "b": 0.5, "c": 0.25}},
+        {"label": "a", "probabilities": {"a": 0.75, "b": 0.0, "c": 0.25}},
+    ]
+
+
+def write(path, examples, labels, probabilities):
+    """Writes what these probabilities come to, and returns the lines."""
+    task = Classification(CONFIG, labels)
+    task.write_predictions(str(path), examples, task.predict(examples, {}, {"probabilities": probabilities}))
+    return path.read_text().splitlines()
+
+
 def test_predictions_file_has_a_line_for_each_example(tmp_path):
     examples = [LabelledText("좋다", None, "1", 2), LabelledText('그 "말', None, None, 3)]
-    path = tmp_path / "new" / "predictions.tsv"
-    write_predictions(str(path), examples, ("0", "1"), np.array([[0.25, 0.75], [0.9, 0.1]], np.float32))
-    assert path.read_text().splitlines() == [
+    lines = write(
+        tmp_path / "new" / "predictions.tsv", examples, ("0", "1"), np.array([[0.25, 0.75], [0.9, 0.1]], np.float32)
+    )
+    assert lines == [
         "text\tlabel\tprediction\tp(0)\tp(1)",
         "좋다\t1\t1\t0.2500\t0.7500",
         '그 "말\t\t0\t0.9000\t0.1000',
@@ -146,9 +160,8 @@ def test_predictions_file_has_a_line_for_each_example(tmp_path):
 
 
 def test_predictions_of_pairs_show_both_texts(tmp_path):
-    path = tmp_path / "predictions.tsv"
-    write_predictions(str(path), [LabelledText("하나", "둘", "a", 2)], ("a", "b"), np.array([[0.4, 0.6]]))
-    assert path.read_text().splitlines() == [
+    examples = [LabelledText("하나", "둘", "a", 2)]
+    assert write(tmp_path / "predictions.tsv", examples, ("a", "b"), np.array([[0.4, 0.6]])) == [
         "text\ttext_pair\tlabel\tprediction\tp(a)\tp(b)",
         "하나\t둘\ta\tb\t0.4000\t0.6000",
     ]

@@ -5,8 +5,8 @@ import collections
 import pytest
 
 from albert_tf.errors import InputError
-from albert_tf.tasks.labelled_text import LabelledText
-from albert_tf.tasks.labels import check_labels, label_report, labels_of
+from albert_tf.finetuning.labelled_text import LabelledText
+from albert_tf.finetuning.labels import check_labels, label_report, labels_of
 
 
 def examples_of(*labels):

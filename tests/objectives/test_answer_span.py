@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.tasks.question_answering import QuestionAnsweringTask
+from albert_tf.config import AlbertConfig
+from albert_tf.objectives import AnswerSpan
 
 
 def test_loss_is_the_mean_over_both_ends_and_skips_examples_of_no_weight():
@@ -20,9 +21,9 @@ def test_loss_is_the_mean_over_both_ends_and_skips_examples_of_no_weight():
     def model(inputs, training, dropout_seed):
         return {"start_logits": tf.constant(start_logits), "end_logits": tf.constant(end_logits)}
 
-    task = QuestionAnsweringTask()
-    results = task.compute(model, batch, training=True, dropout_seed=None)
-    assert set(results) == {*task.loss_names, *task.metric_names}
+    objective = AnswerSpan(AlbertConfig(vocab_size=30))
+    results = objective.compute(batch, training=True, dropout_seed=None, model=model)
+    assert set(results) == {*objective.loss_coefficients, *objective.metric_names}
 
     def losses(logits, positions):
         probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
@@ -30,7 +31,7 @@ def test_loss_is_the_mean_over_both_ends_and_skips_examples_of_no_weight():
 
     expected = (losses(start_logits, [1, 2, 0, 5]) + losses(end_logits, [3, 2, 1, 5])).sum() / 2
     assert float(results["span_loss"][0]) == pytest.approx(expected, rel=1e-5)
-    assert float(results["span_loss"][1]) == float(task.loss_weights(batch)["span_loss"]) == 3.0
+    assert float(results["span_loss"][1]) == float(objective.loss_weights(batch)["span_loss"]) == 3.0
     right = (start_logits.argmax(axis=1) == [1, 2, 0, 5])[:3].sum()
     assert (float(results["start_accuracy"][0]), float(results["start_accuracy"][1])) == (right, 3.0)
     assert right > 0

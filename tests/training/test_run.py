@@ -1,0 +1,160 @@
+"""A run without any flag: trained, resumed, evaluated and restored as a notebook would."""
+
+import dataclasses
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_training import CONFIG, SEQUENCE_LENGTH, make_examples
+
+from albert_tf.errors import InputError
+from albert_tf.modeling.layers import named_variables
+from albert_tf.objectives import AlbertPretraining
+from albert_tf.objectives.objective import with_batch_size
+from albert_tf.training import Phase, RunSettings, TrainingRun
+from albert_tf.training.devices.distribution import make_strategy
+from albert_tf.training.settings import result_settings
+
+BATCH_SIZE = 4
+OBJECTIVE = AlbertPretraining(CONFIG, max_predictions_per_seq=4)
+SETTINGS = RunSettings(
+    num_train_steps=6,
+    train_batch_size=BATCH_SIZE,
+    learning_rate=0.01,
+    optimizer="adamw",
+    eval_batch_size=BATCH_SIZE,
+    save_checkpoints_steps=3,
+    eval_every_steps=3,
+)
+# Another value of every setting, with what it needs.
+OTHER_VALUES = {
+    "num_train_steps": 7,
+    "train_batch_size": 8,
+    "learning_rate": 0.02,
+    "num_warmup_steps": 1,
+    "gradient_accumulation_steps": 2,
+    "optimizer": "lamb",
+    "reference_batch_size": 16,
+    "scale_learning_rate": "sqrt",
+    "poly_power": 2.0,
+    "schedule": "original",
+    "weight_decay": 0.1,
+    "bias_correction": True,
+    "ema_decay": 0.9,
+    "freeze": ("pooler",),
+    "init_checkpoint": "elsewhere",
+    "random_seed": 1,
+    "eval_batch_size": 8,
+    "max_eval_steps": 1,
+    "eval_every_steps": 2,
+    "evaluates_first": True,
+    "eval_checkpoint": "best",
+    "save_checkpoints_steps": 2,
+    "keep_checkpoint_max": 1,
+    "max_skipped_steps": 0,
+    "iterations_per_loop": 1,
+    "profile_steps": (1, 2),
+    "peak_tflops": 1.0,
+}
+SCALING = {"scale_learning_rate": "sqrt", "reference_batch_size": 16}
+
+
+def held_out():
+    return tf.data.Dataset.from_tensor_slices(make_examples(8, seed=1)).batch(BATCH_SIZE)
+
+
+def make_phase(make_eval_dataset=held_out):
+    def make_dataset(start_step, host_index, num_hosts):
+        return tf.data.Dataset.from_tensor_slices(make_examples(24)).repeat().batch(BATCH_SIZE).skip(start_step)
+
+    spec = with_batch_size(OBJECTIVE.batch_spec(SEQUENCE_LENGTH), BATCH_SIZE)
+    return Phase(6, spec, make_dataset, make_eval_dataset, num_examples=24)
+
+
+def start(folder, settings=SETTINGS, strategy=None):
+    tf.keras.utils.set_random_seed(0)
+    with (strategy or tf.distribute.get_strategy()).scope():
+        model = OBJECTIVE.make_model()
+    return TrainingRun(folder, OBJECTIVE, model, settings)
+
+
+def values(run):
+    return {name: variable.numpy() for name, variable in named_variables(run._models["model"]).items()}
+
+
+def stop_then_evaluate():
+    os.kill(os.getpid(), signal.SIGTERM)
+    return held_out()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run that came to its end in one go, and its folder."""
+    folder = tmp_path_factory.mktemp("finished")
+    run = start(folder)
+    assert run.train(make_phase())
+    return run, folder
+
+
+def test_run_trains_and_writes_what_it_found(finished, capsys):
+    run, folder = finished
+    results = run.evaluate(held_out())
+    assert run.step == results["global_step"] == 6
+    assert json.loads((folder / "eval_results.json").read_text()) == results
+    assert f"wrote the results to {folder}/eval_results.json" in capsys.readouterr().out
+
+
+def test_stopped_run_resumes_to_the_same_weights(finished, tmp_path):
+    stopped = start(tmp_path)
+    assert not stopped.train(make_phase(stop_then_evaluate)), "a signal came during the first evaluation"
+    assert stopped.step == 3
+    resumed = start(tmp_path)
+    assert resumed.train(make_phase())
+    for name, value in values(finished[0]).items():
+        np.testing.assert_array_equal(values(resumed)[name], value, err_msg=name)
+
+
+def test_restored_run_evaluates_to_the_same(finished):
+    run, folder = finished
+    expected = run.evaluate(held_out())
+    restored = start(folder)
+    restored.restore()
+    assert restored.evaluate(held_out()) == pytest.approx(expected, rel=1e-6)
+
+
+def test_model_of_a_strategy_trains_on_its_replicas(finished, tmp_path, capsys):
+    run = start(tmp_path, strategy=make_strategy(num_cpu_replicas=2))
+    assert run.train(make_phase())
+    assert "replicas: 2" in capsys.readouterr().out
+    # Adam magnifies rounding where a gradient is next to zero, so that the losses are compared, not the weights.
+    assert run.evaluate(held_out())["loss"] == pytest.approx(finished[0].evaluate(held_out())["loss"], rel=1e-4)
+
+
+def test_another_value_of_every_setting_is_tried():
+    assert OTHER_VALUES.keys() == {field.name for field in dataclasses.fields(RunSettings)}
+
+
+@pytest.mark.parametrize("name", result_settings())
+def test_setting_that_changes_the_result_is_refused_when_a_run_is_resumed(finished, name):
+    changes = SCALING if name in SCALING else {name: OTHER_VALUES[name]}
+    with pytest.raises(InputError, match=f"holds another run: its --({'|'.join(changes)}) is"):
+        start(finished[1], dataclasses.replace(SETTINGS, **changes)).train(make_phase())
+
+
+@pytest.mark.parametrize("name", [name for name in OTHER_VALUES if name not in result_settings()])
+def test_other_settings_may_change(finished, name):
+    settings = dataclasses.replace(SETTINGS, **{name: OTHER_VALUES[name]})
+    phase = make_phase() if name == "eval_checkpoint" else make_phase(None)
+    assert start(finished[1], settings).train(phase), "there is nothing left to train"
+
+
+def test_run_of_another_objective_is_refused(finished):
+    class Other(AlbertPretraining):
+        """Learns the same under another name."""
+
+    other = Other(CONFIG, max_predictions_per_seq=4)
+    with pytest.raises(InputError, match="its objective is AlbertPretraining, and now Other"):
+        TrainingRun(finished[1], other, other.make_model(), SETTINGS).train(make_phase())
