@@ -23,6 +23,8 @@ def probabilities_of(folder, texts, tokenizer, num_labels):
     return tf.nn.softmax(model(features)["logits"]).numpy()
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("as_users_run")
 def test_classifier_is_trained_evaluated_and_used(classify, reviews, tmp_path, sample_tokenizer, contents):
     run = tmp_path / "run"
     result = classify(do_train=True, do_eval=True, do_predict=True)

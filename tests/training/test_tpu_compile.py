@@ -62,25 +62,18 @@ def compile_step(state, batch, topology="v5e:2x2", gradient_accumulation_steps=1
 
 
 @functools.cache
-def compiled(topology, dtype):
+def compiled(dtype):
     """Returns what one pre-training step takes, and the number of the model's parameters."""
     run = TinyRun.start(strategy=make_strategy(), config=CONFIG, dtype=dtype)
-    return compile_step(run.state, make_batch(), topology), sum(
+    return compile_step(run.state, make_batch()), sum(
         tf.size(variable).numpy() for variable in named_variables(run.model).values()
     )
-
-
-@pytest.mark.parametrize(
-    ("topology", "dtype"), [("v2:2x2", "mixed_bfloat16"), ("v5e:2x2", "mixed_bfloat16"), ("v5e:2x2", "float32")]
-)
-def test_step_compiles(topology, dtype):
-    assert compiled(topology, dtype)[0].code_bytes > 0
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_operations_are_those_of_the_matrix_products(dtype):
     expected = BATCH_SIZE * pretraining_operations(CONFIG, SEQUENCE_LENGTH, PREDICTIONS)
-    assert expected < compiled("v5e:2x2", dtype)[0].flops < 1.25 * expected
+    assert expected < compiled(dtype)[0].flops < 1.25 * expected
 
 
 def test_operations_of_a_classifier_are_those_of_its_matrix_products():
@@ -97,23 +90,23 @@ def test_operations_of_a_classifier_are_those_of_its_matrix_products():
 
 
 def test_gradient_accumulation_takes_less_memory():
-    # So large a batch that it has no room on the chip itself; dropout would only take longer to compile.
-    batch, needed = make_batch(128), {}
+    # A v3 has little room on the chip itself, so that activations are in HBM; dropout would take longer to compile.
+    batch, needed = make_batch(32), {}
     options = {
         "config": CONFIG.replace(num_hidden_layers=2, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0),
         "dtype": "mixed_bfloat16",
         "optimizer": "adamw",
     }
-    for parts in (1, 8):
+    for parts in (1, 4):
         run = TinyRun.start(strategy=make_strategy(), **options)
-        needed[parts] = compile_step(run.state, batch, gradient_accumulation_steps=parts).temporary_bytes
-    # Activations shrink to an eighth; sums of gradients, as large as the model, are what parts need in addition.
-    assert 0 < needed[8] < 0.5 * needed[1]
+        needed[parts] = compile_step(run.state, batch, "v3:2x2", parts).temporary_bytes
+    # Activations shrink to a quarter; sums of gradients, as large as the model, are what parts need in addition.
+    assert 0 < needed[4] < 0.5 * needed[1]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_weights_and_moments_are_updated_in_place(dtype):
-    step, num_parameters = compiled("v5e:2x2", dtype)
+    step, num_parameters = compiled(dtype)
     state = 3 * 4 * num_parameters  # float32 weights and two moments
     assert state <= step.alias_bytes < 1.02 * state
     assert step.output_bytes - step.alias_bytes < 4096
@@ -122,5 +115,5 @@ def test_weights_and_moments_are_updated_in_place(dtype):
 
 
 def test_bfloat16_moves_fewer_bytes():
-    accessed = {dtype: compiled("v5e:2x2", dtype)[0].bytes_accessed for dtype in DTYPES}
+    accessed = {dtype: compiled(dtype)[0].bytes_accessed for dtype in DTYPES}
     assert accessed["mixed_bfloat16"] < 0.95 * accessed["float32"]

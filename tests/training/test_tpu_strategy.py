@@ -65,8 +65,10 @@ def assert_reduced_over_all_cores(nodes, expected_count, explanation):
         np.testing.assert_array_equal(tf.make_ndarray(group.attr["value"].tensor), [range(NUM_CORES)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("optimizer", "dtype"), [("lamb", "float32"), ("lamb", "mixed_bfloat16"), ("adamw", "mixed_bfloat16")]
+    ("optimizer", "dtype"),
+    [("lamb", "float32"), pytest.param("adamw", "mixed_bfloat16", marks=pytest.mark.keras_2)],
 )
 def test_step_is_one_program_on_every_core(optimizer, dtype):
     nodes, num_variables = traced_pretraining(optimizer, dtype)
@@ -84,9 +86,10 @@ def test_step_is_one_program_on_every_core(optimizer, dtype):
     assert len(dropouts(nodes)) == 2 * NUM_DROPOUTS, "no mask is kept for the backward pass"
 
 
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
-def test_matrix_products_are_in_the_dtype_asked_for(dtype):
-    nodes, _ = traced_pretraining("lamb", dtype)
+@pytest.mark.slow
+@pytest.mark.parametrize(("optimizer", "dtype"), [("lamb", "float32"), ("adamw", "mixed_bfloat16")])
+def test_matrix_products_are_in_the_dtype_asked_for(optimizer, dtype):
+    nodes, _ = traced_pretraining(optimizer, dtype)
     products = [node.attr["T"].type for node in named(nodes, "MatMul", "BatchMatMulV2", "Einsum")]
     if dtype == "float32":
         assert set(products) == {tf.float32.as_datatype_enum}
@@ -98,9 +101,10 @@ def test_matrix_products_are_in_the_dtype_asked_for(dtype):
         assert node.attr["T"].type == tf.float32.as_datatype_enum, node.name
 
 
+@pytest.mark.slow
 def test_accumulation_is_a_loop_inside_the_program():
     at_once, num_variables = traced_pretraining()
-    in_parts, _ = traced_pretraining(gradient_accumulation_steps=4)
+    in_parts, _ = traced_pretraining(gradient_accumulation_steps=4, ema_decay=0.99)
     assert_runs_on_every_core(in_parts)
     # One loop more than that over the steps, whose body is the model once, whatever the number of parts.
     loops = "While", "StatelessWhile"
@@ -113,8 +117,9 @@ def test_accumulation_is_a_loop_inside_the_program():
     )
 
 
+@pytest.mark.slow
 def test_averaged_weights_are_kept_on_the_cores():
-    nodes, num_variables = traced_pretraining(ema_decay=0.99)
+    nodes, num_variables = traced_pretraining(gradient_accumulation_steps=4, ema_decay=0.99)
     assert_runs_on_every_core(nodes)
     assert len(named(nodes, "AssignVariableOp")) == 4 * num_variables + 1, "now also the averages"
     assert len(named(nodes, "CrossReplicaSum")) == num_variables + 4, "averages are not exchanged"
@@ -127,11 +132,12 @@ def graph():
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("graph")
 @pytest.mark.parametrize("remat", ["attention", "block"])
 def test_rematerialized_parts_pass_a_barrier(remat):
     strategy = make_tpu_strategy()
-    config = WITH_DROPOUT.replace(num_hidden_layers=3)
+    config = WITH_DROPOUT.replace(num_hidden_layers=2)
     with strategy.scope():
         model = AlbertForPreTraining(config, remat=remat)
         optimizer = make_optimizer("adamw", named_variables(model), SCHEDULE)
@@ -142,15 +148,18 @@ def test_rematerialized_parts_pass_a_barrier(remat):
     assert len(barriers) == config.num_hidden_layers
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("graph")
 @pytest.mark.parametrize(
-    ("embedding_feature", "attention", "num_kernels"),
-    [("UNSUPPORTED", "auto", 4), ("V2", "auto", 4), ("V1", "auto", 0), ("V2", "plain", 0)],
+    ("embedding_feature", "attention", "num_layers", "num_kernels"),
+    [("UNSUPPORTED", "auto", 1, 2), ("V2", "auto", 2, 4), ("V1", "auto", 1, 0), ("V2", "plain", 1, 0)],
 )
-def test_flash_kernels_are_part_of_the_program_where_the_tpu_takes_them(embedding_feature, attention, num_kernels):
+def test_flash_kernels_are_part_of_the_program_where_the_tpu_takes_them(
+    embedding_feature, attention, num_layers, num_kernels
+):
     pytest.importorskip("jax")
     strategy = make_tpu_strategy(embedding_feature)
-    config = WITH_DROPOUT.replace(hidden_size=128, num_hidden_layers=2)
+    config = WITH_DROPOUT.replace(hidden_size=128, num_hidden_layers=num_layers)
     with strategy.scope():
         model = AlbertForPreTraining(config, attention=attention, dtype="mixed_bfloat16")
         optimizer = make_optimizer("adamw", named_variables(model), SCHEDULE)
@@ -258,6 +267,7 @@ def test_nothing_is_tried_off_a_tpu(attention, attention_flags, trial, capsys):
     assert not tried and not capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("graph")
 def test_frozen_variables_are_neither_exchanged_nor_assigned():
     strategy = make_tpu_strategy()
@@ -272,6 +282,7 @@ def test_frozen_variables_are_neither_exchanged_nor_assigned():
     assert len(named(nodes, "AssignVariableOp")) == 3 * len(trained) + 1
 
 
+@pytest.mark.keras_2
 @pytest.mark.usefixtures("graph")
 def test_evaluation_exchanges_metrics_alone_and_changes_no_weights():
     run = TinyRun.start(strategy=make_tpu_strategy(), config=WITH_DROPOUT)
@@ -288,6 +299,8 @@ def test_evaluation_exchanges_metrics_alone_and_changes_no_weights():
     assert len(named(nodes, "AssignAddVariableOp")) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.keras_2
 @pytest.mark.usefixtures("graph")
 def test_fine_tuning_is_traced():
     strategy = make_tpu_strategy()
