@@ -3,13 +3,15 @@
 #
 #   make demo CORPUS=path     your own text: a file, or a folder of .txt and .txt.gz files
 #   make test REFERENCES=1    also installs PyTorch, Transformers and JAX, which some tests compare with
+#   make test-fast            the tests without the marker `slow`: under two minutes on two cores, for while you work;
+#                             `make test` and CI run all of them
 
 PYTHON ?= python3
 OUTPUT ?= demo_output
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: demo test lint clean
+.PHONY: demo test test-fast lint clean
 
 demo: $(VENV)/installed-demo
 	$(RUN) demo.py --output_dir="$(OUTPUT)" --overwrite $(if $(CORPUS),--corpus="$(CORPUS)")
@@ -18,6 +20,9 @@ test: $(VENV)/installed-test $(if $(REFERENCES),$(VENV)/installed-references)
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m pytest -n auto --dist worksteal -q $(PYTEST_FLAGS)
+
+test-fast: $(VENV)/installed-test
+	$(RUN) -m pytest -n auto --dist worksteal -q -m "not slow" $(PYTEST_FLAGS)
 
 lint: $(VENV)/installed-test
 	$(RUN) -m ruff check --fix .

@@ -17,6 +17,7 @@ import tensorflow as tf
 from absl import app, flags
 from hypothesis import settings
 
+from albert_tf.compilation import fusion
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.building.vocabulary_training import train_vocabulary
@@ -75,6 +76,25 @@ def sample_tokenizer_dir(tmp_path_factory, sample_corpus) -> str:
 def sample_tokenizer(sample_tokenizer_dir) -> KoreanWordPieceTokenizer:
     """The tokenizer in `sample_tokenizer_dir`."""
     return KoreanWordPieceTokenizer.load(sample_tokenizer_dir)
+
+
+@pytest.fixture(scope="module")
+def quick_to_trace():
+    """Leaves out what makes a step fast and takes longer than the few steps of a test: fused loops, graph optimizer."""
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fusion, "_xla_compiles_here", lambda: False)
+        yield
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
+
+
+@pytest.fixture
+def as_users_run(quick_to_trace, monkeypatch):
+    """Puts back, for one test, what `quick_to_trace` leaves out, so that this process computes as a script would."""
+    monkeypatch.setattr(fusion, "_xla_compiles_here", lambda: True)
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
+    yield
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,6 +27,11 @@ from albert_tf.training.train_loop import TrainResult
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick_training(quick_to_trace):
+    """Lets the few steps of each run in this process be traced quickly; other processes run as a user's would."""
+
+
 @pytest.fixture(scope="session")
 def tiny_config(sample_tokenizer) -> AlbertConfig:
     """A model for the sample's vocabulary that trains a step in no time."""
@@ -127,12 +132,18 @@ def pretrain(run_script, flag_values):
     return run
 
 
+@pytest.fixture(scope="session")
+def pretrained_folder(tmp_path_factory):
+    """A folder for the pre-training run that the first test trains for all of them."""
+    return tmp_path_factory.mktemp("pretrained") / "run"
+
+
 @pytest.fixture
-def without_graph_optimizer():
-    """Leaves out an optimisation that takes longer than the few steps that a test runs."""
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-    yield
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
+def pretrained(pretrain, pretrained_folder):
+    """The folder of a run of four steps, saved at the second and the last, that was evaluated; not to be changed."""
+    if not pretrained_folder.exists():
+        assert pretrain(output_dir=pretrained_folder).code == 0
+    return pretrained_folder
 
 
 @pytest.fixture
@@ -140,20 +151,20 @@ def without_training(monkeypatch):
     """Replaces the loop; returns a list of what each run would have trained with."""
     runs = []
 
-    def train(state, phases, options, *_):
+    def train(state, phases, settings, *_):
         runs.append(
             types.SimpleNamespace(
                 weights={name: variable.numpy() for name, variable in named_variables(state.model).items()},
                 optimizer=state.optimizer,
                 first_batch=next(iter(phases[0].make_dataset(0, 0, 1))),
                 phases=phases,
-                options=options,
+                settings=settings,
                 global_step=int(state.global_step.numpy()),
             )
         )
         return TrainResult(is_finished=True)
 
-    monkeypatch.setattr("albert_tf.training_command.train", train)
+    monkeypatch.setattr("albert_tf.training.run.train", train)
     return runs
 
 
@@ -224,7 +235,7 @@ def make_process():
 
 @pytest.fixture
 def stop(make_process):
-    """Starts a script, sends it a signal once it prints a line, and returns what it printed, in 20 s at most."""
+    """Starts a script, sends it a signal once it prints a line, and returns what it printed."""
 
     def run(script, line, number=signal.SIGTERM, **flag_values):
         with make_process(script, **flag_values).start() as process:
@@ -235,7 +246,7 @@ def stop(make_process):
                     break
             time.sleep(0.3)  # until what comes after the line is under way
             process.send_signal(number)
-            rest, _ = process.communicate(timeout=20)
+            rest, _ = process.communicate(timeout=300)
         assert process.returncode == 0, "".join(printed) + rest
         return "".join(printed) + rest
 

@@ -1,8 +1,12 @@
 """The demo: the whole road in one command."""
 
 import json
+import pathlib
 
 import pytest
+
+from albert_tf.cli import demo
+from albert_tf.config import AlbertConfig
 
 
 def test_folder_that_holds_something_else_is_left_alone(run_script, tmp_path):
@@ -23,7 +27,21 @@ def test_corpus_without_text_is_named(run_script, tmp_path, monkeypatch, corpus)
     assert not (tmp_path / "output").exists()
 
 
+@pytest.fixture
+def small_demo(monkeypatch, tmp_path, write_config):
+    """Lets the demo train a tiny model, and its classifiers on a few of the reviews."""
+    config = AlbertConfig.from_json_file(demo.CONFIG).replace(hidden_size=16, num_hidden_layers=1, intermediate_size=16)
+    monkeypatch.setattr(demo, "CONFIG", str(write_config(config)))
+    (tmp_path / "samples" / "reviews").mkdir(parents=True)
+    for path in pathlib.Path(demo.SAMPLES, "reviews").glob("*.tsv"):
+        header, *lines = path.read_text(encoding="utf-8").splitlines()
+        of_each_label = (line for label in "01" for line in [line for line in lines if line.endswith(label)][:16])
+        (tmp_path / "samples" / "reviews" / path.name).write_text("\n".join([header, *of_each_label]) + "\n")
+    monkeypatch.setattr(demo, "SAMPLES", str(tmp_path / "samples"))
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("small_demo")
 def test_demo_goes_all_the_way(run_script, tmp_path, sample_corpus):
     flag_values = {"output_dir": tmp_path / "output", "corpus": sample_corpus[0], "num_train_steps": 10}
     first = run_script("demo.py", **flag_values)

@@ -5,6 +5,8 @@ import pathlib
 
 import pytest
 
+from albert_tf.config import AlbertConfig
+
 CONFIGS = pathlib.Path(__file__).resolve().parent.parent.parent / "configs"
 
 
@@ -28,9 +30,16 @@ def compiler():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
-def test_one_batch_is_one_object(plan):
+def test_one_batch_is_one_object(plan, write_config):
+    config = AlbertConfig.from_json_file(CONFIGS / "albert_demo.json").replace(num_hidden_layers=1)
     result = plan(
-        tpu="v5e", train_batch_size=16, max_predictions_per_seq=10, optimizer="adamw", remat="none", json=True
+        albert_config_file=write_config(config),
+        tpu="v5e",
+        train_batch_size=16,
+        max_predictions_per_seq=10,
+        optimizer="adamw",
+        remat="none",
+        json=True,
     )
     assert result.code == 0, result.errors
     assert all("compiling a batch" in line for line in result.errors.splitlines()), result.errors
@@ -39,6 +48,7 @@ def test_one_batch_is_one_object(plan):
     assert figures["argument_bytes"] > 3 * 4 * 600_000, "weights and two moments"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 def test_batch_that_does_not_fit_is_named_with_what_to_do(plan):
     result = plan(tpu="v5e", train_batch_size=16, compile_timeout=1)

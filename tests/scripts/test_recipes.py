@@ -7,7 +7,7 @@ import re
 import pytest
 from absl import flags
 
-from albert_tf.cli.training_flags import make_schedule
+from albert_tf.cli.training_flags import settings_from_flags
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RECIPES = sorted((ROOT / "configs" / "recipes").glob("*.cfg"))
@@ -24,10 +24,13 @@ def values_of(run_script, monkeypatch):
     def read(path):
         read_values = {}
 
-        def main_without_work(main):
+        def main_without_work(main, define_flags):
+            define_flags()
             flags.FLAGS([str(ROOT / "run_pretraining.py"), f"--flagfile={path}"])
             read_values.update(flags.FLAGS.flag_values_dict())
-            read_values["schedule"] = make_schedule(flags.FLAGS.num_train_steps, "num_warmup_steps", "num_train_steps")
+            read_values["schedule"] = settings_from_flags(
+                flags.FLAGS.num_train_steps, "num_warmup_steps", "num_train_steps"
+            ).make_schedule()
 
         monkeypatch.setattr("albert_tf.cli.app.run", main_without_work)
         assert run_script("run_pretraining.py").code == 0

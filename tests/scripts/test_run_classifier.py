@@ -5,12 +5,12 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
+from albert_tf.tasks.labelled_text import LabelledText, encode_examples
 from runs import read_results, read_rows
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.modeling.layers import named_variables
-from albert_tf.tasks.labelled_text import LabelledText, encode_examples
 
 
 def probabilities_of(folder, texts, tokenizer, num_labels):
@@ -23,6 +23,8 @@ def probabilities_of(folder, texts, tokenizer, num_labels):
     return tf.nn.softmax(model(features)["logits"]).numpy()
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("as_users_run")
 def test_classifier_is_trained_evaluated_and_used(classify, reviews, tmp_path, sample_tokenizer, contents):
     run = tmp_path / "run"
     result = classify(do_train=True, do_eval=True, do_predict=True)

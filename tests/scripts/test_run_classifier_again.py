@@ -7,8 +7,6 @@ import shutil
 import pytest
 from runs import assert_same_variables, read_results, read_rows
 
-pytestmark = pytest.mark.usefixtures("without_graph_optimizer")
-
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
@@ -59,6 +57,7 @@ def test_finished_folder_needs_no_flags_but_its_own(classify_only, finished, con
         assert after[name] == before[name]
 
 
+@pytest.mark.slow
 def test_columns_and_labels_are_taken_from_the_run(run_script, classify, reviews, tmp_path):
     for name in ("train", "dev", "test"):
         (reviews / f"{name}.tsv").write_text(
@@ -119,6 +118,7 @@ def test_finished_run_says_that_there_is_nothing_to_train(classify, finished, co
     assert after["predictions.tsv"] == before["predictions.tsv"]
 
 
+@pytest.mark.slow
 def test_run_is_gone_on_with_by_its_folder_alone(classify, run_script, tmp_path):
     assert classify(do_train=True, save_checkpoints_steps=2).code == 0
     whole = shutil.copytree(tmp_path / "run", tmp_path / "whole")
@@ -151,6 +151,7 @@ def test_same_checkpoint_may_be_spelled_otherwise(
         assert (result.code, result.errors) == (0, "")
 
 
+@pytest.mark.slow
 def test_checkpoint_that_has_become_newer_is_refused(classify, checkpoint, finished, assert_refused, tmp_path):
     source = shutil.copytree(checkpoint, tmp_path / "source")
     assert classify(do_train=True, init_checkpoint=source, output_dir=tmp_path / "other").code == 0
@@ -201,6 +202,7 @@ def test_results_of_other_data_go_elsewhere(classify_only, reviews, finished, co
     assert json.loads(after[results])["accuracy"] == pytest.approx(1 - read_results(finished)["accuracy"])
 
 
+@pytest.mark.slow
 def test_data_that_were_not_there_while_training_become_the_runs_own(classify, classifier_flags, reviews, tmp_path):
     dev = (reviews / "dev.tsv").read_text()
     (reviews / "dev.tsv").unlink()

@@ -9,21 +9,11 @@ from runs import assert_same_run, metrics_without_rates, read_results
 
 from albert_tf.training.run_folder.lease import Lease
 
-pytestmark = pytest.mark.usefixtures("without_graph_optimizer")
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """A folder for the run that the first test trains for all of them."""
-    return tmp_path_factory.mktemp("trained") / "run"
-
 
 @pytest.fixture
-def finished(pretrain, trained, tmp_path):
-    """The folder of a run of four steps that was evaluated."""
-    if not trained.exists():
-        assert pretrain(output_dir=trained).code == 0
-    return shutil.copytree(trained, tmp_path / "run")
+def finished(pretrained, tmp_path):
+    """A copy of the run, to go on with."""
+    return shutil.copytree(pretrained, tmp_path / "run")
 
 
 @pytest.fixture
@@ -36,13 +26,14 @@ def pretrain_again(run_script, finished):
     return run
 
 
-def test_run_is_gone_on_with_by_its_folder_alone(pretrain_again, finished, trained):
+@pytest.mark.slow
+def test_run_is_gone_on_with_by_its_folder_alone(pretrain_again, finished, pretrained):
     for path in finished.glob("model.ckpt-4.*"):
         path.unlink()
     result = pretrain_again(do_eval=True)
     assert (result.code, result.errors) == (0, "")
     assert "\ngoing on from step 2: steps 2 to 4: batch 4 = 1 x 4, " in result.output
-    assert_same_run(finished, trained, 4)
+    assert_same_run(finished, pretrained, 4)
 
 
 def test_finished_run_says_that_there_is_nothing_to_train(pretrain, finished, contents):
@@ -70,6 +61,7 @@ def test_flag_that_contradicts_the_run_is_refused(pretrain, finished, assert_ref
     assert message.startswith(f"--output_dir={finished} holds another run: {expected}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_manifest", [True, False])
 def test_shards_of_another_corpus_under_the_same_names_are_refused(
     pretrain, shards, build_shards, assert_refused, tmp_path, without_training, has_manifest

@@ -7,9 +7,8 @@ from runs import read_results
 
 from albert_tf.training.progress import read_metrics
 
-pytestmark = pytest.mark.usefixtures("without_graph_optimizer")
 
-
+@pytest.mark.slow
 def test_best_checkpoint_is_kept_and_can_be_taken(pretrain, flag_values, tmp_path):
     run = tmp_path / "run"
     # So high a rate that the model gets worse.

@@ -10,9 +10,8 @@ from runs import read_results, variables_in
 
 from albert_tf.training.progress import read_metrics
 
-pytestmark = pytest.mark.usefixtures("without_graph_optimizer")
 
-
+@pytest.mark.slow
 def test_frozen_variables_keep_the_bits_of_the_checkpoint(pretrain, checkpoint, tmp_path):
     result = pretrain(init_checkpoint=checkpoint, freeze="encoder/embeddings,pooler", do_eval=False)
     assert (result.code, result.errors) == (0, "")
@@ -24,6 +23,7 @@ def test_frozen_variables_keep_the_bits_of_the_checkpoint(pretrain, checkpoint, 
     assert not any("encoder/embeddings" in name or "pooler" in name for name in after if "moments" in name)
 
 
+@pytest.mark.slow
 def test_averaged_weights_are_what_is_evaluated(pretrain, tmp_path):
     run = tmp_path / "run"
     result = pretrain(ema_decay=0.9, gradient_accumulation_steps=2)
@@ -44,6 +44,7 @@ def test_learning_rate_is_scaled_to_the_batch(pretrain, without_training, scale,
     assert float(run.optimizer.schedule(tf.constant(0))) == pytest.approx(peak, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_run_that_goes_astray_stops_and_shows_the_batch(pretrain, tmp_path):
     run = tmp_path / "run"
     result = pretrain(learning_rate=1e30, num_train_steps=20, iterations_per_loop=1, max_skipped_steps=2, do_eval=False)
@@ -61,6 +62,7 @@ def test_run_that_goes_astray_stops_and_shows_the_batch(pretrain, tmp_path):
     assert run / f"{re.search('skipped_batch-[0-9]+', result.errors)[0]}.npz" in paths
 
 
+@pytest.mark.slow
 def test_profile_and_share_of_peak(pretrain, tmp_path):
     result = pretrain(profile_steps="2,4", num_train_steps=6, peak_tflops=0.001, do_eval=False)
     assert (result.code, result.errors) == (0, "")
@@ -117,9 +119,7 @@ def test_whole_run_on_another_file_system(run_script, shards, config_file, tmp_p
     assert damaged.errors.startswith(f"warning: {folder}/run/model.ckpt-4 is damaged: ")
 
 
-def test_rematerialization_changes_no_result(pretrain, tmp_path):
-    results = []
-    for remat in ("none", "block"):
-        assert pretrain(output_dir=tmp_path / remat, remat=remat).code == 0
-        results.append(read_results(tmp_path / remat))
-    assert results[1] == pytest.approx(results[0], rel=1e-6)
+@pytest.mark.slow
+def test_rematerialization_changes_no_result(pretrain, pretrained, tmp_path):
+    assert pretrain(remat="block").code == 0
+    assert read_results(tmp_path / "run") == pytest.approx(read_results(pretrained), rel=1e-6)

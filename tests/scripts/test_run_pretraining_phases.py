@@ -9,8 +9,6 @@ from runs import assert_same_run, read_results
 
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
-pytestmark = pytest.mark.usefixtures("without_graph_optimizer")
-
 
 @pytest.fixture(scope="module")
 def longer_shards(build_shards):
@@ -104,6 +102,7 @@ def test_shards_of_the_second_phase_are_named_with_its_flag(pretrain_in_phases, 
     assert message == "--phase2_input_file: no file matches nowhere"
 
 
+@pytest.mark.slow
 def test_second_command_goes_on_with_longer_sequences(pretrain, checkpoint, longer_shards, tmp_path):
     result = pretrain(
         input_file=longer_shards / "train.tfrecord", init_checkpoint=checkpoint, num_train_steps=2, do_eval=False

@@ -6,6 +6,8 @@ import shutil
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def data(shards, tmp_path):

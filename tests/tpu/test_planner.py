@@ -2,7 +2,12 @@
 
 import functools
 import json
+import multiprocessing
+import os
 import sys
+import threading
+import types
+from multiprocessing import connection
 
 import pytest
 
@@ -132,7 +137,29 @@ def compiler():
     pytest.importorskip("libtpu")
 
 
-@pytest.mark.usefixtures("compiler")
+class _Thread(threading.Thread):
+    """Stands in for the process that compiles."""
+
+    exitcode = None
+
+    def __init__(self, target, args, daemon):
+        sender, *others = args
+        # The caller closes its end.
+        sender = connection.Connection(os.dup(sender.fileno()), readable=False)
+        super().__init__(target=target, args=(sender, *others), daemon=daemon)
+
+    def kill(self):
+        """Does nothing: whoever calls it waits for the end."""
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """Compiles in this process, because in each new one TensorFlow and JAX take seconds to import."""
+    context = types.SimpleNamespace(Pipe=multiprocessing.Pipe, Process=_Thread)
+    monkeypatch.setattr(planner.multiprocessing, "get_context", lambda method: context)
+
+
+@pytest.mark.usefixtures("compiler", "in_this_process")
 def test_a_program_is_compiled_once(tmp_path):
     cache_file = tmp_path / "compiled_steps.json"
     steps = CompiledSteps(str(cache_file))
@@ -149,6 +176,7 @@ def test_a_program_is_compiled_once(tmp_path):
     assert set(json.loads(cache_file.read_text())) > {key}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 def test_what_is_no_program_is_said():
     with pytest.raises(InputError, match="the compiler ended"):
@@ -159,17 +187,19 @@ def _refuse():
     raise UnsupportedOperationError("XLA can't compile the step: a shape depends on values")
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_step_that_can_not_be_lowered_is_said():
     with pytest.raises(UnsupportedOperationError, match="a shape depends on values"):
         CompiledSteps(None).figures(_refuse, TPUS["v5e-1"])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 def test_what_takes_too_long_to_compile_counts_as_too_large():
     assert CompiledSteps(None, timeout=0.001).figures(PROGRAM, TPUS["v5e-1"]) is None
 
 
-@pytest.mark.usefixtures("compiler")
+@pytest.mark.usefixtures("compiler", "in_this_process")
 def test_what_took_too_long_is_tried_again_with_more_time_only(tmp_path):
     cache_file = tmp_path / "compiled_steps.json"
     assert CompiledSteps(str(cache_file), timeout=0.001).figures(PROGRAM, TPUS["v5e-1"]) is None

@@ -56,15 +56,30 @@ def make_linear_examples(*shape: int, seed: int = 0) -> dict[str, np.ndarray]:
     return {"inputs": inputs, "targets": targets, "weights": np.ones(shape, np.float32)}
 
 
+def unevenly_weighted_points() -> dict[str, np.ndarray]:
+    """Returns three batches of 8: whole weights; all weight in the first two rows; none in the second half."""
+    examples = make_linear_examples(3 * 8)
+    weights = examples["weights"].reshape(3, 8)
+    weights[0] = [1, 5, 0, 2, 1, 1, 3, 9]
+    weights[1, 2:] = 0
+    weights[2, 4:] = 0
+    return examples
+
+
 def start_linear(
-    num_replicas: int = 1, seed: int = 0, selection_metric: str = "loss", schedule=SCHEDULE, **optimizer_options
+    num_replicas: int = 1,
+    seed: int = 0,
+    selection_metric: str = "loss",
+    schedule=SCHEDULE,
+    optimizer: str = "adamw",
+    **optimizer_options,
 ) -> TinyRun:
     """Returns a run with weights that follow from the seed."""
     strategy, objective = make_strategy(num_cpu_replicas=num_replicas), LinearObjective(selection_metric)
     tf.keras.utils.set_random_seed(seed)
     with strategy.scope():
         model = objective.make_model()
-        optimizer = make_optimizer("adamw", named_variables(model), schedule, **optimizer_options)
+        optimizer = make_optimizer(optimizer, named_variables(model), schedule, **optimizer_options)
     return TinyRun(TrainState.create(strategy, objective, {"model": model}, optimizer))
 
 

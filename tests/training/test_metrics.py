@@ -90,6 +90,7 @@ def unevenly_weighted_examples(count):
     return examples
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("num_replicas", "batch_size"), [(1, 3), (2, 6), (4, 16)])
 def test_evaluation_is_the_mean_over_all_examples(num_replicas, batch_size):
     examples = unevenly_weighted_examples(13)

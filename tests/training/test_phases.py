@@ -70,7 +70,7 @@ def test_data_of_each_phase_begin_at_its_first_batch(finished):
     assert begins == {POINTS: [0], LONGER: [0]}
     plain = start_linear()
     for points, num_steps, parts in ((POINTS, FIRST_END, 1), (LONGER, LAST_STEP - FIRST_END, 2)):
-        train_steps = make_train_function(plain.state, OPTIONS.seed, never(), parts)
+        train_steps = make_train_function(plain.state, OPTIONS.random_seed, never(), parts)
         train_steps(iter(distribute_batches(plain.strategy, batches(points))), tf.constant(num_steps))
     assert plain.global_step.numpy() == LAST_STEP
     np.testing.assert_equal(run.weights(), plain.weights())

@@ -160,6 +160,7 @@ def test_nothing_is_caught_outside_of_the_main_thread(tmp_path):
     assert handlers == [signal.getsignal(signal.SIGTERM)]
 
 
+@pytest.mark.slow
 def test_second_interrupt_ends_the_process_at_once():
     """Even in the middle of a call that never comes back to Python."""
     program = """

@@ -1,6 +1,7 @@
 """The pre-training task on examples that are no pairs: nothing of sentence order is learnt, reported or spoilt."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from tiny_training import CONFIG, TinyRun, make_examples
 from tpu import make_tpu_strategy, trace_training
@@ -10,6 +11,8 @@ from albert_tf.training.evaluation import Evaluator
 
 MASKED_LM = {"masked_lm_loss", "masked_lm_accuracy"}
 SENTENCE_ORDER = {"sentence_order_loss", "sentence_order_accuracy"}
+
+pytestmark = pytest.mark.slow
 
 
 def serves_sentence_order(name):

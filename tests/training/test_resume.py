@@ -12,9 +12,11 @@ NUM_TRAIN_STEPS = 9
 OPTIONS = loop_settings(iterations_per_loop=1, save_checkpoints_steps=4, seed=3)
 WITH_DROPOUT = CONFIG.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
 
+pytestmark = pytest.mark.slow
 
-def train(output_dir, stop_at_step=None, options=OPTIONS, num_replicas=1, seed=0):
-    run = TinyRun.start(num_replicas, "adamw", config=WITH_DROPOUT, seed=seed)
+
+def train(output_dir, stop_at_step=None, options=OPTIONS, seed=0):
+    run = TinyRun.start(1, "adamw", config=WITH_DROPOUT, seed=seed)
     run.train(output_dir, EXAMPLES, BATCH_SIZE, NUM_TRAIN_STEPS, options, stop_at_step)
     return run
 
@@ -39,14 +41,6 @@ def test_stopped_run_ends_with_the_same_bits(uninterrupted, tmp_path, stop_at_st
     # Before the first checkpoint there is nothing to restore, so that the weights must be drawn again as they were.
     resumed = train(tmp_path, seed=0 if stop_at_step < 4 else 1)
     assert_identical(resumed.values(), uninterrupted[1])
-
-
-@pytest.mark.slow
-def test_stopped_run_on_two_replicas_ends_with_the_same_bits(tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / "stopped", stop_at_step=6, num_replicas=2)
-    resumed = train(tmp_path / "stopped", num_replicas=2, seed=1)
-    assert_identical(resumed.values(), train(tmp_path / "uninterrupted", num_replicas=2).values())
 
 
 def test_length_of_a_loop_does_not_change_the_result(uninterrupted, tmp_path):

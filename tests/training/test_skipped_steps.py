@@ -53,6 +53,7 @@ def assert_skips(run, good, bad):
     return before
 
 
+@pytest.mark.slow
 def test_pretraining_skips_a_batch_with_one_bad_weight():
     run = TinyRun.start(num_replicas=2, ema_decay=0.9)
     good, bad = make_examples(BATCH_SIZE), make_examples(BATCH_SIZE, seed=1)

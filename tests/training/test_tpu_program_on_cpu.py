@@ -3,8 +3,6 @@
 Tracing for a TPU leaves out what TensorFlow's own runtime needs, and puts in barriers; neither may change a result.
 """
 
-import functools
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -17,11 +15,12 @@ from albert_tf.tpu.replica_strategy import ReplicaStrategy
 from albert_tf.training.devices.distribution import make_strategy
 from albert_tf.training.train_step import TrainState, make_replica_step
 
-DROPPING = CONFIG.replace(num_hidden_layers=3, hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2)
+pytestmark = pytest.mark.slow
+
+DROPPING = CONFIG.replace(num_hidden_layers=2, hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2)
 BATCH_SIZE, STEPS = 8, 3
 
 
-@functools.cache
 def trained(is_for_tpu, optimizer, dtype, remat="none", accumulation=1):
     """Returns the weights by name and the averages of the metrics after a few steps."""
     strategy = ReplicaStrategy(1) if is_for_tpu else make_strategy(num_cpu_replicas=1)
@@ -45,9 +44,7 @@ def trained(is_for_tpu, optimizer, dtype, remat="none", accumulation=1):
     return {name: variable.numpy() for name, variable in weights.items()}, state.metric_sums.result()
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "remat", "accumulation"), [("lamb", "none", 1), ("adamw", "block", 1), ("lamb", "attention", 2)]
-)
+@pytest.mark.parametrize(("optimizer", "remat", "accumulation"), [("lamb", "none", 1), ("adamw", "block", 2)])
 def test_program_for_a_tpu_trains_as_the_step_here(optimizer, remat, accumulation):
     expected_weights, expected_averages = trained(False, optimizer, "float32", accumulation=accumulation)
     weights, averages = trained(True, optimizer, "float32", remat, accumulation)
@@ -59,7 +56,8 @@ def test_program_for_a_tpu_trains_as_the_step_here(optimizer, remat, accumulatio
 
 def test_program_for_a_tpu_trains_alike_in_bfloat16():
     # Products are rounded to 8 bits in another order, and Adam magnifies that where a gradient is next to zero.
-    (_, expected), (_, averages) = (trained(is_for_tpu, "lamb", "mixed_bfloat16") for is_for_tpu in (False, True))
+    _, expected = trained(False, "lamb", "mixed_bfloat16")
+    _, averages = trained(True, "lamb", "mixed_bfloat16", remat="attention")
     ours, theirs = ({name: value for name, value in given.items() if "loss" in name} for given in (averages, expected))
     assert ours == pytest.approx(theirs, rel=5e-3)
     assert averages["gradient_norm"] == pytest.approx(expected["gradient_norm"], rel=2e-2)

@@ -1,21 +1,20 @@
 """Training and evaluation under the real TPUStrategy, as far as tracing goes: nothing can run without a TPU."""
 
 import functools
-import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from albert_tf.tasks.classification import ClassificationTask
 from tiny_training import CONFIG, PRETRAINING, SCHEDULE, TinyRun, make_examples
 from tpu import NUM_CORES, make_tpu_strategy, operations, trace_training
 
-from albert_tf.cli import training_flags
 from albert_tf.errors import InputError
-from albert_tf.modeling import AlbertForPreTraining, AlbertForSequenceClassification
+from albert_tf.finetuning import Classification
+from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.kernels.attention_check import attention_functions, make_comparison
 from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import make_optimizer
+from albert_tf.training.devices import attention_choice
 from albert_tf.training.metrics import MetricSums
 from albert_tf.training.train_step import TrainState, make_eval_function
 
@@ -64,8 +63,10 @@ def assert_reduced_over_all_cores(nodes, expected_count, explanation):
         np.testing.assert_array_equal(tf.make_ndarray(group.attr["value"].tensor), [range(NUM_CORES)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("optimizer", "dtype"), [("lamb", "float32"), ("lamb", "mixed_bfloat16"), ("adamw", "mixed_bfloat16")]
+    ("optimizer", "dtype"),
+    [("lamb", "float32"), pytest.param("adamw", "mixed_bfloat16", marks=pytest.mark.keras_2)],
 )
 def test_step_is_one_program_on_every_core(optimizer, dtype):
     nodes, num_variables = traced_pretraining(optimizer, dtype)
@@ -83,9 +84,10 @@ def test_step_is_one_program_on_every_core(optimizer, dtype):
     assert len(dropouts(nodes)) == 2 * NUM_DROPOUTS, "no mask is kept for the backward pass"
 
 
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
-def test_matrix_products_are_in_the_dtype_asked_for(dtype):
-    nodes, _ = traced_pretraining("lamb", dtype)
+@pytest.mark.slow
+@pytest.mark.parametrize(("optimizer", "dtype"), [("lamb", "float32"), ("adamw", "mixed_bfloat16")])
+def test_matrix_products_are_in_the_dtype_asked_for(optimizer, dtype):
+    nodes, _ = traced_pretraining(optimizer, dtype)
     products = [node.attr["T"].type for node in named(nodes, "MatMul", "BatchMatMulV2", "Einsum")]
     if dtype == "float32":
         assert set(products) == {tf.float32.as_datatype_enum}
@@ -97,9 +99,10 @@ def test_matrix_products_are_in_the_dtype_asked_for(dtype):
         assert node.attr["T"].type == tf.float32.as_datatype_enum, node.name
 
 
+@pytest.mark.slow
 def test_accumulation_is_a_loop_inside_the_program():
     at_once, num_variables = traced_pretraining()
-    in_parts, _ = traced_pretraining(gradient_accumulation_steps=4)
+    in_parts, _ = traced_pretraining(gradient_accumulation_steps=4, ema_decay=0.99)
     assert_runs_on_every_core(in_parts)
     # One loop more than that over the steps, whose body is the model once, whatever the number of parts.
     loops = "While", "StatelessWhile"
@@ -112,8 +115,9 @@ def test_accumulation_is_a_loop_inside_the_program():
     )
 
 
+@pytest.mark.slow
 def test_averaged_weights_are_kept_on_the_cores():
-    nodes, num_variables = traced_pretraining(ema_decay=0.99)
+    nodes, num_variables = traced_pretraining(gradient_accumulation_steps=4, ema_decay=0.99)
     assert_runs_on_every_core(nodes)
     assert len(named(nodes, "AssignVariableOp")) == 4 * num_variables + 1, "now also the averages"
     assert len(named(nodes, "CrossReplicaSum")) == num_variables + 4, "averages are not exchanged"
@@ -126,11 +130,12 @@ def graph():
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("graph")
 @pytest.mark.parametrize("remat", ["attention", "block"])
 def test_rematerialized_parts_pass_a_barrier(remat):
     strategy = make_tpu_strategy()
-    config = WITH_DROPOUT.replace(num_hidden_layers=3)
+    config = WITH_DROPOUT.replace(num_hidden_layers=2)
     with strategy.scope():
         model = AlbertForPreTraining(config, remat=remat)
         optimizer = make_optimizer("adamw", named_variables(model), SCHEDULE)
@@ -141,15 +146,18 @@ def test_rematerialized_parts_pass_a_barrier(remat):
     assert len(barriers) == config.num_hidden_layers
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("graph")
 @pytest.mark.parametrize(
-    ("embedding_feature", "attention", "num_kernels"),
-    [("UNSUPPORTED", "auto", 4), ("V2", "auto", 4), ("V1", "auto", 0), ("V2", "plain", 0)],
+    ("embedding_feature", "attention", "num_layers", "num_kernels"),
+    [("UNSUPPORTED", "auto", 1, 2), ("V2", "auto", 2, 4), ("V1", "auto", 1, 0), ("V2", "plain", 1, 0)],
 )
-def test_flash_kernels_are_part_of_the_program_where_the_tpu_takes_them(embedding_feature, attention, num_kernels):
+def test_flash_kernels_are_part_of_the_program_where_the_tpu_takes_them(
+    embedding_feature, attention, num_layers, num_kernels
+):
     pytest.importorskip("jax")
     strategy = make_tpu_strategy(embedding_feature)
-    config = WITH_DROPOUT.replace(hidden_size=128, num_hidden_layers=2)
+    config = WITH_DROPOUT.replace(hidden_size=128, num_hidden_layers=num_layers)
     with strategy.scope():
         model = AlbertForPreTraining(config, attention=attention, dtype="mixed_bfloat16")
         optimizer = make_optimizer("adamw", named_variables(model), SCHEDULE)
@@ -175,17 +183,6 @@ def test_trial_of_the_kernels_is_one_program_on_every_core(num_rows):
 
 
 @pytest.fixture
-def attention_flags(monkeypatch):
-    """Sets the flags that attention depends on."""
-
-    def set_flags(attention):
-        values = types.SimpleNamespace(attention=attention, use_bfloat16=True)
-        monkeypatch.setattr(training_flags, "FLAGS", values)
-
-    return set_flags
-
-
-@pytest.fixture
 def trial(monkeypatch):
     """Replaces what would have to run on a TPU: gives out these faults; returns a list of what was tried."""
     tried = []
@@ -197,7 +194,7 @@ def trial(monkeypatch):
             tried.append(arguments)
             return next(faults)
 
-        monkeypatch.setattr(training_flags, "find_fault", find)
+        monkeypatch.setattr(attention_choice, "find_fault", find)
         return tried
 
     return give
@@ -206,57 +203,54 @@ def trial(monkeypatch):
 FLASH_CONFIG = CONFIG.replace(hidden_size=128, num_attention_heads=2, max_position_embeddings=1024)
 
 
+def choose(strategy, attention, shapes):
+    return attention_choice.choose_attention(strategy, attention, FLASH_CONFIG, "mixed_bfloat16", shapes)
+
+
 @pytest.mark.usefixtures("graph")
 @pytest.mark.parametrize("attention", ["auto", "flash"])
-def test_kernels_that_work_are_chosen(attention, attention_flags, trial, capsys):
+def test_kernels_that_work_are_chosen(attention, trial):
     pytest.importorskip("jax")
-    attention_flags(attention)
     tried = trial(None, None)
     shapes = [(128, 21), (512, 78)]
-    assert training_flags.choose_attention(make_tpu_strategy("V2"), FLASH_CONFIG, shapes) == attention
+    line = "attention: flash kernels, tried on this TPU"
+    assert choose(make_tpu_strategy("V2"), attention, shapes) == (attention, line)
     assert tried == [(128, *shape, "bfloat16") for shape in shapes]
-    assert capsys.readouterr().out == "attention: flash kernels, tried on this TPU\n"
 
 
 @pytest.mark.usefixtures("graph")
-def test_kernels_that_fail_are_passed_over_with_a_sentence(attention_flags, trial, capsys):
+def test_kernels_that_fail_are_passed_over_with_a_sentence(trial):
     pytest.importorskip("jax")
-    attention_flags("auto")
     trial(None, "fail with InternalError: Mosaic")
-    assert training_flags.choose_attention(make_tpu_strategy("V2"), FLASH_CONFIG, [(128, 21), (512, 78)]) == "plain"
-    assert capsys.readouterr().out == (
-        "attention: plain operations, for on this TPU the flash kernels fail with InternalError: Mosaic\n"
-    )
+    line = "attention: plain operations, for on this TPU the flash kernels fail with InternalError: Mosaic"
+    assert choose(make_tpu_strategy("V2"), "auto", [(128, 21), (512, 78)]) == ("plain", line)
 
 
 @pytest.mark.usefixtures("graph")
-def test_kernels_that_were_asked_for_and_fail_are_refused(attention_flags, trial):
+def test_kernels_that_were_asked_for_and_fail_are_refused(trial):
     pytest.importorskip("jax")
-    attention_flags("flash")
     trial("differ by 1")
     with pytest.raises(InputError) as error:
-        training_flags.choose_attention(make_tpu_strategy("V2"), FLASH_CONFIG, [(128, 21)])
+        choose(make_tpu_strategy("V2"), "flash", [(128, 21)])
     assert str(error.value) == "--attention=flash: on this TPU the kernels differ by 1; use --attention=plain"
 
 
 @pytest.mark.usefixtures("graph")
 @pytest.mark.parametrize(("feature", "length"), [("V1", 128), ("V2", 513)])
-def test_kernels_are_not_tried_where_they_do_not_suit(feature, length, attention_flags, trial, capsys):
-    attention_flags("auto")
+def test_kernels_are_not_tried_where_they_do_not_suit(feature, length, trial):
     tried = trial()
-    assert training_flags.choose_attention(make_tpu_strategy(feature), FLASH_CONFIG, [(length, 1)]) == "auto"
+    assert choose(make_tpu_strategy(feature), "auto", [(length, 1)]) == ("auto", "attention: plain operations")
     assert not tried
-    assert capsys.readouterr().out == "attention: plain operations\n"
 
 
 @pytest.mark.parametrize("attention", ["auto", "plain"])
-def test_nothing_is_tried_off_a_tpu(attention, attention_flags, trial, capsys):
-    attention_flags(attention)
+def test_nothing_is_tried_off_a_tpu(attention, trial):
     tried = trial()
-    assert training_flags.choose_attention(tf.distribute.get_strategy(), FLASH_CONFIG, [(128, 1)]) == attention
-    assert not tried and not capsys.readouterr().out
+    assert choose(tf.distribute.get_strategy(), attention, [(128, 1)]) == (attention, None)
+    assert not tried
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("graph")
 def test_frozen_variables_are_neither_exchanged_nor_assigned():
     strategy = make_tpu_strategy()
@@ -271,13 +265,14 @@ def test_frozen_variables_are_neither_exchanged_nor_assigned():
     assert len(named(nodes, "AssignVariableOp")) == 3 * len(trained) + 1
 
 
+@pytest.mark.keras_2
 @pytest.mark.usefixtures("graph")
 def test_evaluation_exchanges_metrics_alone_and_changes_no_weights():
     run = TinyRun.start(strategy=make_tpu_strategy(), config=WITH_DROPOUT)
-    task = run.state.objective
+    objective = run.state.objective
     with run.strategy.scope():
-        sums = MetricSums((*task.loss_names, *task.metric_names))
-    eval_step = make_eval_function(run.strategy, task, run.model, sums)
+        sums = MetricSums((*objective.loss_coefficients, *objective.metric_names))
+    eval_step = make_eval_function(run.strategy, objective, run.state.models, sums)
     batch = {name: tf.TensorSpec(values.shape, values.dtype) for name, values in make_examples(2).items()}
     nodes = operations(eval_step.get_concrete_function(batch).graph)
     assert_runs_on_every_core(nodes)
@@ -287,13 +282,15 @@ def test_evaluation_exchanges_metrics_alone_and_changes_no_weights():
     assert len(named(nodes, "AssignAddVariableOp")) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.keras_2
 @pytest.mark.usefixtures("graph")
 def test_fine_tuning_is_traced():
-    strategy = make_tpu_strategy()
+    strategy, task = make_tpu_strategy(), Classification(WITH_DROPOUT, ("a", "b", "c"))
     with strategy.scope():
-        model = AlbertForSequenceClassification(WITH_DROPOUT, 3, dtype="mixed_bfloat16")
+        model = task.make_model(dtype="mixed_bfloat16")
         optimizer = make_optimizer("adamw", named_variables(model), SCHEDULE)
-    state = TrainState.create(strategy, ClassificationTask(), {"model": model}, optimizer)
+    state = TrainState.create(strategy, task, {"model": model}, optimizer)
     examples = make_examples(2)
     batch = {name: examples[name] for name in ("input_ids", "input_mask", "segment_ids", "example_weights")}
     nodes = trace_training(state, {**batch, "label_ids": np.array([0, 2], np.int32)})
