@@ -21,8 +21,13 @@ FIRST_END, LAST_STEP = 4, 9
 OPTIONS = loop_settings(iterations_per_loop=2, save_checkpoints_steps=3, seed=7, eval_every_steps=2)
 
 
+def make_examples(count, points):
+    """Returns points near a plane, which count as pieces."""
+    return {**make_linear_examples(count, points), "input_ids": np.zeros([count, points], np.int32)}
+
+
 def batches(points):
-    return tf.data.Dataset.from_tensor_slices(make_linear_examples(40, points)).batch(BATCH_SIZE)
+    return tf.data.Dataset.from_tensor_slices(make_examples(40, points)).batch(BATCH_SIZE)
 
 
 def held_out(points, offset):
@@ -41,7 +46,7 @@ class Begins:
             self.begins[points].append(start_step)
             return batches(points).skip(start_step)
 
-        spec = spec_of(make_linear_examples(BATCH_SIZE, points), BATCH_SIZE)
+        spec = spec_of(make_examples(BATCH_SIZE, points), BATCH_SIZE)
         return Phase(end_step, spec, make_dataset, lambda: held_out(points, offset), parts)
 
     def phases(self):

@@ -117,7 +117,7 @@ class TinyRun:
         with strategy.scope():
             model = AlbertForPreTraining(config, dtype=dtype)
             optimizer = make_optimizer(optimizer, named_variables(model), SCHEDULE, **optimizer_options)
-        return cls(TrainState.create(strategy, AlbertPretraining(config, has_pairs), model, optimizer))
+        return cls(TrainState.create(strategy, AlbertPretraining(config, has_pairs), {"model": model}, optimizer))
 
     @property
     def strategy(self) -> tf.distribute.Strategy:
