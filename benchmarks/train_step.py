@@ -19,13 +19,13 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 import tensorflow as tf
 from absl import app, flags
+from albert_tf.training.pretraining import PretrainingTask
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
-from albert_tf.training.devices.distribution import make_strategy
-from albert_tf.training.pretraining import PretrainingTask
+from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.train_step import TrainState, make_train_function
 from benchmarks import peers
 from benchmarks.stage import ROOT

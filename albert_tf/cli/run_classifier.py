@@ -23,7 +23,7 @@ from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.labels import check_labels, labels_of
 from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
 from albert_tf.training import TrainingRun
-from albert_tf.training.devices.distribution import per_replica_batch_size
+from albert_tf.training.devices.batches import per_replica_batch_size
 from albert_tf.training.run_folder.guard import CONFIG_FILE, FOUND_AT, check_model
 from albert_tf.training.run_folder.identity import absolute_path, file_identity
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE

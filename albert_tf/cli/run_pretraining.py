@@ -18,7 +18,7 @@ from albert_tf.pretraining.phases import make_held_out_dataset, make_objective, 
 from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES, find_shards
 from albert_tf.pretraining_data.tfrecords import describe_damage, naming_damaged_shards
 from albert_tf.training import TrainingRun
-from albert_tf.training.devices.distribution import per_replica_batch_size
+from albert_tf.training.devices.batches import per_replica_batch_size
 from albert_tf.training.run_folder.guard import CONFIG_FILE, FOUND_AT, check_model
 from albert_tf.training.run_folder.identity import absolute_path
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE

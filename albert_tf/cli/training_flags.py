@@ -15,7 +15,8 @@ from albert_tf.optimization.schedule import SCHEDULE_CHOICES
 from albert_tf.training import RunSettings
 from albert_tf.training.devices.attention_choice import choose_attention
 from albert_tf.training.devices.description import describe_device, unused_device_warnings
-from albert_tf.training.devices.distribution import is_chief, make_strategy
+from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.devices.workers import is_chief
 
 FLAGS = flags.FLAGS
 

@@ -5,7 +5,7 @@ import collections.abc
 import tensorflow as tf
 
 from albert_tf.objectives import Objective
-from albert_tf.training.devices.distribution import distribute_batches, read_batches
+from albert_tf.training.devices.batches import distribute_batches, read_batches
 from albert_tf.training.metrics import MetricSums
 from albert_tf.training.train_step import make_eval_function, total_loss
 

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.objectives.objective import Batch
-from albert_tf.training.devices.distribution import distribute_batches, read_batches
+from albert_tf.training.devices.batches import distribute_batches, read_batches
 
 
 def compute_outputs(

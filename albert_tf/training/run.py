@@ -6,21 +6,19 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import find_beside_checkpoint, find_checkpoints
 from albert_tf.errors import InputError
-from albert_tf.files import read_json, write_json
+from albert_tf.files import write_json
 from albert_tf.modeling.layers import named_variables
-from albert_tf.modeling.pretrained import load_weights
 from albert_tf.objectives import Objective
 from albert_tf.objectives.objective import Batch
 from albert_tf.tokenization import KoreanWordPieceTokenizer
-from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
-from albert_tf.training.devices.distribution import Agreement, is_chief, strategy_of
+from albert_tf.training.devices.strategy import strategy_of
+from albert_tf.training.devices.workers import Agreement, is_chief
 from albert_tf.training.evaluation import Evaluator
 from albert_tf.training.outputs import compute_outputs
 from albert_tf.training.phase import Phase
 from albert_tf.training.progress import Progress
-from albert_tf.training.run_folder.checkpoints import BEST_FILE, Checkpointer, model_state
+from albert_tf.training.run_folder.checkpoints import Checkpointer, model_state
 from albert_tf.training.run_folder.guard import (
     check_model,
     check_output_dir,
@@ -29,6 +27,7 @@ from albert_tf.training.run_folder.guard import (
 )
 from albert_tf.training.run_folder.held_folder import check_same_step, hold_folder, naming_output_dir
 from albert_tf.training.run_folder.identity import checkpoint_identity
+from albert_tf.training.run_folder.restoring import check_tokenizer, find_best_checkpoint, load_init_checkpoint
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, check_results_data, claim_results, results_path
 from albert_tf.training.settings import RunSettings
 from albert_tf.training.summary import describe_run
@@ -143,7 +142,7 @@ class TrainingRun:
         }
 
     def _begin(self, checkpointer, state):
-        self._check_tokenizer(checkpointer.latest or self.settings.init_checkpoint)
+        check_tokenizer(self.tokenizer, checkpointer.latest or self.settings.init_checkpoint)
         restored = checkpointer.restore_latest()
         if restored:
             self.log(f"restored {restored}")
@@ -170,7 +169,7 @@ class TrainingRun:
         settings = read_settings(self.output_dir)
         if settings is not None:
             check_model(self.output_dir, settings, self.objective.config, self.tokenizer)
-        self._check_tokenizer(self._checkpointer().latest or self.settings.init_checkpoint)
+        check_tokenizer(self.tokenizer, self._checkpointer().latest or self.settings.init_checkpoint)
         self._restore_together()
 
     def evaluate(
@@ -274,39 +273,13 @@ class TrainingRun:
         if path == "latest":
             return self._checkpointer().restore_latest()
         if path == "best":
-            path = self._find_best()
+            path = find_best_checkpoint(self.output_dir)
         if not tf.io.gfile.exists(f"{path}.index"):
             raise InputError(f"--eval_checkpoint: no checkpoint at {path}")
         self._checkpointer().restore(path)
         return path
 
-    def _find_best(self):
-        best_file = os.path.join(self.output_dir, BEST_FILE)
-        if not tf.io.gfile.exists(best_file):
-            raise InputError(f"--eval_checkpoint=best: there is no {best_file}; a run with --do_eval writes it")
-        name = read_json(best_file, "the best checkpoint").get("checkpoint")
-        path = next((path for path in find_checkpoints(self.output_dir) if os.path.basename(path) == name), None)
-        if path is None:
-            raise InputError(f"--eval_checkpoint=best: {best_file} names {name}, which is not in its folder")
-        return path
-
     def _load_init_checkpoint(self, needs_all=False):
-        init_checkpoint = self.settings.init_checkpoint
-        loaded, missing, unused = load_weights(init_checkpoint, self._variables)
-        if needs_all and missing:
-            raise InputError(
-                f"--output_dir={self.output_dir} holds no run, and --init_checkpoint={init_checkpoint} lacks "
-                f"{missing[0]}, which can't be used untrained; check --output_dir, or pass --do_train"
-            )
         self.log(
-            f"--init_checkpoint: loaded {len(loaded)} variables; not in it, and so random: "
-            f"{', '.join(missing) or 'none'}; in it, but not in this model: {', '.join(unused) or 'none'}"
+            load_init_checkpoint(self.settings.init_checkpoint, self._variables, self.output_dir if needs_all else None)
         )
-
-    def _check_tokenizer(self, checkpoint):
-        path = find_beside_checkpoint(checkpoint, TOKENIZER_FILE)
-        if path and self.tokenizer is not None and not self.tokenizer.is_saved_as(path):
-            raise InputError(
-                f"the checkpoint beside {path} was trained with that tokenizer, which is not the one of "
-                f"{self.tokenizer.vocabulary.source}; use the vocab.txt and tokenizer.json beside the checkpoint"
-            )

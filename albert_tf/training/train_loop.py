@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError, first_line
 from albert_tf.files import write_json
-from albert_tf.training.devices import distribution
+from albert_tf.training.devices.batches import distribute_batches, distribute_host_batches, read_batches
+from albert_tf.training.devices.workers import Agreement, has_several_workers, is_chief
 from albert_tf.training.evaluation import Evaluator, with_total_loss
 from albert_tf.training.phase import Phase
 from albert_tf.training.preemption import StopRequest
@@ -59,7 +60,7 @@ def train(
         InputError: The folder is another run's, a checkpoint can't be written, too many steps were skipped, or a device
             is gone.
     """
-    interrupts_loop = not distribution.has_several_workers(state.strategy)
+    interrupts_loop = not has_several_workers(state.strategy)
     with StopRequest(interrupts_loop) as stop_request:
         loop = _Loop(state, phases, settings, checkpointer, evaluator, progress, stop_request, check_lease)
         try:
@@ -94,7 +95,7 @@ class _Loop:
         self._phases, self._last_step = phases, phases[-1].end_step
         self._skipped = SkippedSteps(state.optimizer, progress.output_dir, settings.max_skipped_steps)
         self._spikes = LossSpikeDetector()
-        self._agreement = distribution.Agreement(state.strategy)
+        self._agreement = Agreement(state.strategy)
         self._is_profiling = False
         self._num_hosts = 1  # that read apart
         self._held_out = None
@@ -113,14 +114,14 @@ class _Loop:
             is_missing = step == self._last_step or not any(
                 (row["split"], row["step"]) == ("held_out", step) for row in rows
             )
-            is_chief = distribution.is_chief(self._strategy)
-            if self._agreement.any(is_chief and is_missing) and not self._evaluate(step):
+            is_writing = is_chief(self._strategy)
+            if self._agreement.any(is_writing and is_missing) and not self._evaluate(step):
                 return self._stop()
         for begin, phase in zip(self._begins, self._phases):
             if step >= phase.end_step:
                 continue
             batches = self._distribute(phase, step - begin)
-            if not distribution.read_batches(batches, functools.partial(self._train_phase, begin, phase)):
+            if not read_batches(batches, functools.partial(self._train_phase, begin, phase)):
                 return self._stop()
             step = phase.end_step
         self._checkpointer.wait()
@@ -192,8 +193,8 @@ class _Loop:
             return phase.make_host_dataset(start_step, host_index, num_hosts)
 
         if phase.hosts_read_apart:
-            return distribution.distribute_host_batches(self._strategy, make_host_dataset)
-        return distribution.distribute_batches(self._strategy, make_host_dataset(0, 1))
+            return distribute_host_batches(self._strategy, make_host_dataset)
+        return distribute_batches(self._strategy, make_host_dataset(0, 1))
 
     def _report(self, step):
         averages = with_total_loss(self._state.objective, self._state.metric_sums.result())
@@ -213,7 +214,7 @@ class _Loop:
             f"warning: loss or gradients were not finite in {count} steps so far, the last of them step {last:,}; such "
             f"steps are skipped; see {self._skipped.batch_path(last)}"
         )
-        if distribution.is_chief(self._strategy):
+        if is_chief(self._strategy):
             hosts = range(self._num_hosts)
             self._skipped.save_batch(
                 last, [phase.make_dataset(last - begin, host_index, self._num_hosts) for host_index in hosts]
@@ -235,7 +236,7 @@ class _Loop:
     def _evaluate(self, step):
         """Evaluates on held-out data; returns whether it came to the end."""
         # Several workers must not part ways in the middle.
-        may_stop = not distribution.has_several_workers(self._strategy)
+        may_stop = not has_several_workers(self._strategy)
         dataset = self._phase_before(step)[1].make_eval_dataset()
         with self._state.optimizer.averaged_weights():
             results = self._evaluator.evaluate(dataset, lambda: may_stop and self._stop_request.is_made)
@@ -251,7 +252,7 @@ class _Loop:
 
     def _update_best(self, step, results):
         best = self._find_best(step)
-        if best is None or best != self._checkpointer.path(step) or not distribution.is_chief(self._strategy):
+        if best is None or best != self._checkpointer.path(step) or not is_chief(self._strategy):
             return
         self._checkpointer.wait()
         self._checkpointer.best = best

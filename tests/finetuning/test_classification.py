@@ -11,7 +11,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import Classification
 from albert_tf.finetuning.batches import eval_dataset, train_dataset
 from albert_tf.finetuning.labelled_text import LabelledText
-from albert_tf.training.devices.distribution import make_strategy
+from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.evaluation import Evaluator
 from albert_tf.training.outputs import compute_outputs
 

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
-from albert_tf.training.devices.distribution import make_strategy
+from albert_tf.training.devices.strategy import make_strategy
 
 SHAPES = {"kernel": [3, 2], "bias": [2], "unreached": [4]}
 SCHEDULE = LearningRateSchedule(0.1, num_train_steps=10, power=0.0)

@@ -10,7 +10,7 @@ from tpu import NUM_CORES, make_tpu_strategy
 
 from albert_tf.training.devices import description as devices
 from albert_tf.training.devices.description import describe_device, unused_device_warnings
-from albert_tf.training.devices.distribution import make_strategy
+from albert_tf.training.devices.strategy import make_strategy
 
 H100 = "NVIDIA H100 80GB HBM3"
 

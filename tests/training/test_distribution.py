@@ -9,16 +9,14 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.training.devices.distribution import (
-    Agreement,
+from albert_tf.training.devices.batches import (
     distribute_batches,
     distribute_host_batches,
-    has_several_workers,
-    is_chief,
-    make_strategy,
     per_replica_batch_size,
     read_batches,
 )
+from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.devices.workers import Agreement, has_several_workers, is_chief
 
 WORKERS = '{"cluster": {"worker": ["localhost:1", "localhost:2"]}, "task": {"type": "worker", "index": 0}}'
 

@@ -8,7 +8,8 @@ from linear_training import start_linear, unevenly_weighted_points
 from tiny_training import CONFIG, TinyRun, assert_same_training, make_examples, unevenly_weighted_examples
 
 from albert_tf.errors import InputError
-from albert_tf.training.devices.distribution import make_strategy, per_replica_batch_size
+from albert_tf.training.devices.batches import per_replica_batch_size
+from albert_tf.training.devices.strategy import make_strategy
 
 BATCH_SIZE = 8
 WITH_DROPOUT = CONFIG.replace(hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2)

@@ -7,7 +7,7 @@ from tiny_training import CONFIG, TinyRun, make_examples
 
 from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.pretraining_data.input_pipeline import pad_batch
-from albert_tf.training.devices.distribution import make_strategy
+from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.evaluation import Evaluator
 from albert_tf.training.metrics import MetricSums
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 from linear_training import StopAt, make_linear_examples, start_linear
 from tiny_training import loop_settings, never, spec_of
 
-from albert_tf.training.devices.distribution import distribute_batches
+from albert_tf.training.devices.batches import distribute_batches
 from albert_tf.training.evaluation import Evaluator
 from albert_tf.training.phase import Phase
 from albert_tf.training.progress import Progress, read_metrics

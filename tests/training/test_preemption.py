@@ -15,7 +15,7 @@ from linear_training import make_linear_examples, start_linear
 from tiny_training import loop_settings
 
 from albert_tf.checkpoint_files import find_checkpoints
-from albert_tf.training.devices.distribution import distribute_batches
+from albert_tf.training.devices.batches import distribute_batches
 from albert_tf.training.preemption import StopRequest
 from albert_tf.training.train_step import make_train_function
 

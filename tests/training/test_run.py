@@ -15,7 +15,7 @@ from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import AlbertPretraining
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.training import Phase, RunSettings, TrainingRun
-from albert_tf.training.devices.distribution import make_strategy
+from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.settings import result_settings
 
 BATCH_SIZE = 4

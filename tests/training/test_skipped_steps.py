@@ -7,7 +7,7 @@ from linear_training import make_linear_examples, start_linear
 from tiny_training import TinyRun, loop_settings, make_examples, never
 
 from albert_tf.errors import InputError
-from albert_tf.training.devices.distribution import distribute_batches
+from albert_tf.training.devices.batches import distribute_batches
 from albert_tf.training.progress import read_metrics
 from albert_tf.training.stability import LossSpikeDetector, SkippedSteps
 from albert_tf.training.train_step import make_train_function
@@ -113,7 +113,7 @@ def test_saved_batch_is_that_of_all_hosts(tmp_path, monkeypatch):
 
         return distribute_batches(strategy, tf.data.Dataset.zip((make_dataset(0, 2), make_dataset(1, 2))).map(join))
 
-    monkeypatch.setattr("albert_tf.training.devices.distribution.distribute_host_batches", two_hosts)
+    monkeypatch.setattr("albert_tf.training.train_loop.distribute_host_batches", two_hosts)
     run = start_linear()
     batches = train(tmp_path, run, [4], max_skipped_steps=1, phase_options={"hosts_read_apart": True})
     assert counts(run) == (8, 1, 4)

@@ -13,7 +13,8 @@ from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import AlbertPretraining
 from albert_tf.objectives.objective import BatchSpec
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
-from albert_tf.training.devices.distribution import distribute_batches, make_strategy
+from albert_tf.training.devices.batches import distribute_batches
+from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.evaluation import Evaluator
 from albert_tf.training.phase import Phase
 from albert_tf.training.progress import Progress

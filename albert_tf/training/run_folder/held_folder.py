@@ -7,7 +7,7 @@ import time
 import tensorflow as tf
 
 from albert_tf.errors import InputError, first_line
-from albert_tf.training.devices.distribution import Agreement
+from albert_tf.training.devices.workers import Agreement
 from albert_tf.training.run_folder.lease import Lease, lease_token
 
 _SECONDS_UNTIL_SEEN = 60.0  # what one machine writes to a shared folder may be seen later by another

@@ -1,0 +1,100 @@
+"""Global batches, split over replicas and hosts."""
+
+import collections.abc
+import threading
+import typing
+
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+
+_Result = typing.TypeVar("_Result")
+
+
+def per_replica_batch_size(
+    strategy: tf.distribute.Strategy, global_batch_size: int, flag: str, gradient_accumulation_steps: int = 1
+) -> int:
+    """Returns each replica's share of a batch, of which it computes a micro-batch at a time.
+
+    Raises:
+        InputError: The batch can't be divided evenly.
+    """
+    replicas = strategy.num_replicas_in_sync
+    if global_batch_size % replicas:
+        raise InputError(f"--{flag}={global_batch_size} must be a multiple of the number of replicas, {replicas}")
+    if global_batch_size % (replicas * gradient_accumulation_steps):
+        raise InputError(
+            f"--{flag}={global_batch_size} must be a multiple of {replicas * gradient_accumulation_steps}, the number "
+            f"of replicas ({replicas}) times --gradient_accumulation_steps={gradient_accumulation_steps}"
+        )
+    return global_batch_size // replicas
+
+
+def distribute_batches(
+    strategy: tf.distribute.Strategy, dataset: tf.data.Dataset
+) -> tf.distribute.DistributedDataset | tf.data.Dataset:
+    """Returns a data set of global batches with each batch split over all replicas.
+
+    Where there are several hosts, each of them reads all batches and keeps its share, so that the batches do not depend
+    on the number of hosts. Where one CPU is all there is, nothing has to be split or brought to a device; without
+    tf.data's tuning the end of a program need not wait for it there (see `read_batches`).
+    """
+    options = tf.data.Options()
+    if _is_one_cpu(strategy):
+        options.autotune.enabled = False
+        return dataset.with_options(options)
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+    return strategy.experimental_distribute_dataset(dataset.with_options(options))
+
+
+def _is_one_cpu(strategy):
+    devices = [tf.DeviceSpec.from_string(device).device_type for device in strategy.extended.worker_devices]
+    return devices == ["CPU"] and strategy.num_replicas_in_sync == 1
+
+
+def distribute_host_batches(
+    strategy: tf.distribute.Strategy, make_dataset: collections.abc.Callable[[int, int], tf.data.Dataset]
+) -> tf.distribute.DistributedDataset | tf.data.Dataset:
+    """Returns a data set to which each host contributes its own part of a batch.
+
+    Args:
+        strategy: Where to run.
+        make_dataset: Given a host's index and the number of hosts, returns that host's part of each batch.
+    """
+
+    if _is_one_cpu(strategy):
+        return distribute_batches(strategy, make_dataset(0, 1))
+
+    def make_replica_batches(context):
+        dataset = make_dataset(context.input_pipeline_id, context.num_input_pipelines)
+        replicas = context.num_replicas_in_sync // context.num_input_pipelines
+
+        def split(batch):
+            return {name: tf.reshape(values, [replicas, -1, *values.shape[1:]]) for name, values in batch.items()}
+
+        return dataset.map(split).unbatch().prefetch(tf.data.AUTOTUNE)
+
+    return strategy.distribute_datasets_from_function(make_replica_batches)
+
+
+def read_batches(
+    batches: tf.distribute.DistributedDataset | tf.data.Dataset,
+    use: collections.abc.Callable[[collections.abc.Iterator], _Result],
+) -> _Result:
+    """Returns what a function of an iterator over a data set returns, and does not wait until the iterator is gone.
+
+    tf.data tunes itself in a thread that sleeps for up to a minute, the longer the data set has been read, and whoever
+    frees the iterator waits for it: what is to wake that thread comes a moment before the flag that it looks at
+    (`Model::OptimizeLoop` and `CancellationManager::StartCancel` of TensorFlow 2.21). A run that was told to stop might
+    come too late to save. So another thread frees the iterator; the program ends no sooner than that thread, for a
+    daemon that comes back from TensorFlow while Python ends would abort the process.
+
+    Args:
+        batches: What to iterate over.
+        use: Given the iterator, which it must not keep. If it raises, nothing else can free the iterator than who
+            handles the exception.
+    """
+    iterators = [iter(batches)]
+    result = use(iterators[0])
+    threading.Thread(target=iterators.clear).start()
+    return result

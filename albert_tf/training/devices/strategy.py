@@ -1,0 +1,137 @@
+"""Choosing where to run: the one place that knows TPU from GPU from CPU, and one machine from several."""
+
+import json
+import os
+import socket
+import threading
+
+import tensorflow as tf
+
+from albert_tf.errors import InputError, first_line
+
+
+def make_strategy(
+    use_tpu: bool = False,
+    tpu_name: str | None = None,
+    tpu_zone: str | None = None,
+    gcp_project: str | None = None,
+    num_cpu_replicas: int = 1,
+    tpu_timeout: float = 300.0,
+) -> tf.distribute.Strategy:
+    """Returns the strategy to train with.
+
+    A TPU if asked for; else the machines that the environment variable TF_CONFIG names; else all GPUs of this machine;
+    else its CPU, as one replica or several. With several machines call it before TensorFlow has done anything else.
+
+    Args:
+        use_tpu: Whether to run on a TPU.
+        tpu_name: Name or grpc:// address of a Cloud TPU; None or "local" for the TPU of this machine.
+        tpu_zone: Zone of a named Cloud TPU.
+        gcp_project: Project of a named Cloud TPU.
+        num_cpu_replicas: Number of CPU replicas; more than one is for testing what several cores do.
+        tpu_timeout: Seconds after which a TPU that doesn't answer is given up.
+
+    Raises:
+        InputError: The TPU can't be reached, one is named without `use_tpu`, or TF_CONFIG can't be used.
+    """
+    if use_tpu:
+        return _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, tpu_timeout)
+    if tpu_name:
+        raise InputError(
+            f"--tpu_name={tpu_name} without --use_tpu would train on this machine's own devices; add --use_tpu, or "
+            "leave --tpu_name out"
+        )
+    if _cluster_in_environment():
+        if num_cpu_replicas > 1:
+            raise InputError(
+                f"--num_cpu_replicas={num_cpu_replicas}: where TF_CONFIG names several machines, each is one replica; "
+                "leave the flag out"
+            )
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    gpus = tf.config.list_physical_devices("GPU")
+    if gpus:
+        return tf.distribute.MirroredStrategy([f"/gpu:{index}" for index in range(len(gpus))])
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    if num_cpu_replicas > len(tf.config.get_logical_device_configuration(cpu) or [cpu]):
+        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * num_cpu_replicas)
+    devices = [f"/cpu:{index}" for index in range(num_cpu_replicas)]
+    # TensorFlow's collectives, the default, allow only one number of CPU replicas in the life of a process.
+    return tf.distribute.MirroredStrategy(devices, cross_device_ops=tf.distribute.ReductionToOneDevice())
+
+
+def _cluster_in_environment():
+    """Returns whether TF_CONFIG names machines that train together.
+
+    Raises:
+        InputError: It is not JSON, or gives machines roles that there is nothing for here.
+    """
+    text = os.environ.get("TF_CONFIG") or "{}"
+    try:
+        configuration = json.loads(text)
+        roles = set(configuration.get("cluster", {}))
+        task = dict(configuration.get("task", {}))
+    except (json.JSONDecodeError, AttributeError, TypeError, ValueError) as error:
+        raise InputError(
+            f'the environment variable TF_CONFIG is not a JSON object with "cluster" and "task": {text[:200]}'
+        ) from error
+    if not roles:
+        return False
+    if not roles <= {"chief", "worker"} or task.get("type") not in roles or "index" not in task:
+        raise InputError(
+            "TF_CONFIG must give every machine the role worker, or one of them the role chief, and name this "
+            f"machine's task, its type and index. Received: {text[:200]}"
+        )
+    return True
+
+
+def _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, timeout):
+    name = tpu_name or os.environ.get("TPU_NAME") or "local"
+    outcome = {}
+
+    def connect():
+        try:
+            resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=name, zone=tpu_zone, project=gcp_project)
+            if name != "local":
+                tf.config.experimental_connect_to_cluster(resolver)
+            tf.tpu.experimental.initialize_tpu_system(resolver)
+            outcome["resolver"] = resolver
+        except Exception as error:  # the resolver raises whatever its many back ends do
+            outcome["error"] = error
+
+    advice = "check --tpu_name, --tpu_zone and --gcp_project, or run without --use_tpu"
+    _check_address_answers(name, timeout, advice)
+    # In a thread of its own, because TensorFlow waits for a TPU without end.
+    thread = threading.Thread(target=connect, daemon=True)
+    thread.start()
+    thread.join(timeout)
+    if not outcome:
+        raise InputError(
+            f"--use_tpu: the TPU {name!r} did not answer within --tpu_timeout={timeout:g} seconds; {advice}"
+        )
+    if "error" in outcome:
+        error = outcome["error"]
+        raise InputError(f"--use_tpu: can't reach the TPU {name!r} ({first_line(error)}); {advice}") from error
+    return tf.distribute.TPUStrategy(outcome["resolver"])
+
+
+def _check_address_answers(name, timeout, advice):
+    """Knocks at the address of a TPU: where nobody listens, TensorFlow would only try again."""
+    if not name.startswith("grpc://"):
+        return
+    host, _, port = name.removeprefix("grpc://").rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=timeout).close()
+    except TimeoutError as error:
+        raise InputError(
+            f"--use_tpu: the TPU {name!r} did not answer within --tpu_timeout={timeout:g} seconds; {advice}"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"--use_tpu: can't reach the TPU {name!r} ({error}); {advice}") from error
+
+
+def strategy_of(variables: dict[str, tf.Variable]) -> tf.distribute.Strategy:
+    """Returns the strategy that variables were created under; without one, a strategy of the one device they are on."""
+    variable = next(iter(variables.values()))
+    if isinstance(variable, tf.distribute.DistributedValues):
+        return variable.distribute_strategy
+    return tf.distribute.OneDeviceStrategy(variable.device)

@@ -1,0 +1,85 @@
+"""Several processes that run the same program on several machines, and decide together."""
+
+import collections.abc
+import contextlib
+import typing
+
+import tensorflow as tf
+
+from albert_tf.errors import InputError, first_line
+
+_Result = typing.TypeVar("_Result")
+
+
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
+    """Returns whether this process writes checkpoints and results: of several machines only one does."""
+    if not has_several_workers(strategy):
+        return True
+    resolver = strategy.cluster_resolver
+    roles = resolver.cluster_spec().as_dict()
+    return resolver.task_type == ("chief" if "chief" in roles else "worker") and resolver.task_id == 0
+
+
+def has_several_workers(strategy: tf.distribute.Strategy) -> bool:
+    """Returns whether processes on several machines run this same program together."""
+    return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+
+
+class Agreement:
+    """Lets the processes that run this program decide together; all of them must ask at the same points.
+
+    Args:
+        strategy: What they run with.
+    """
+
+    def __init__(self, strategy: tf.distribute.Strategy):
+        self._is_alone, self._is_chief = not has_several_workers(strategy), is_chief(strategy)
+
+        @tf.function
+        def add(value):
+            return strategy.reduce("SUM", strategy.run(tf.identity, args=(value,)), axis=None)
+
+        self._add = add
+
+    def any(self, is_true: bool) -> bool:
+        """Returns whether something is true in any of the processes."""
+        return is_true if self._is_alone else int(self._add(tf.constant(int(is_true), tf.int64))) > 0
+
+    def of_chief(self, value: int) -> int:
+        """Returns the value that the chief has, less than 2**63.
+
+        Raises:
+            InputError: Another process is gone.
+        """
+        if self._is_alone:
+            return value
+        with _telling_who_is_gone():
+            return int(self._add(tf.constant(value if self._is_chief else 0, tf.int64)))
+
+    def run(self, action: collections.abc.Callable[[], _Result]) -> _Result:
+        """Returns what a function returns that all of them call; where it fails in one, all end.
+
+        Raises:
+            InputError: It raised one, here or elsewhere, or another process is gone.
+        """
+        result, error = None, None
+        try:
+            result = action()
+        except InputError as failure:
+            error = failure
+        with _telling_who_is_gone():
+            fails = self.any(error is not None)
+        if fails:
+            raise error or InputError("another worker can't go on; see what it says")
+        return result
+
+
+@contextlib.contextmanager
+def _telling_who_is_gone():
+    try:
+        yield
+    except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
+        raise InputError(
+            f"another worker of this run is gone ({first_line(error)}); see what it says, and start all of them again "
+            "with the same command"
+        ) from error

@@ -1,0 +1,68 @@
+"""Where a run's weights come from, besides its newest checkpoint."""
+
+import os
+
+import tensorflow as tf
+
+from albert_tf.checkpoint_files import find_beside_checkpoint, find_checkpoints
+from albert_tf.errors import InputError
+from albert_tf.files import read_json
+from albert_tf.modeling.pretrained import load_weights
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
+from albert_tf.training.run_folder.checkpoints import BEST_FILE
+
+
+def find_best_checkpoint(output_dir: str) -> str:
+    """Returns the path of the checkpoint that did best on held-out data.
+
+    Raises:
+        InputError: None is recorded, or it is gone.
+    """
+    best_file = os.path.join(output_dir, BEST_FILE)
+    if not tf.io.gfile.exists(best_file):
+        raise InputError(f"--eval_checkpoint=best: there is no {best_file}; a run with --do_eval writes it")
+    name = read_json(best_file, "the best checkpoint").get("checkpoint")
+    path = next((path for path in find_checkpoints(output_dir) if os.path.basename(path) == name), None)
+    if path is None:
+        raise InputError(f"--eval_checkpoint=best: {best_file} names {name}, which is not in its folder")
+    return path
+
+
+def load_init_checkpoint(
+    init_checkpoint: str, variables: dict[str, tf.Variable], complete_for: str | None = None
+) -> str:
+    """Assigns what a checkpoint has of a model's variables, and returns a line that says which those are.
+
+    Args:
+        init_checkpoint: A checkpoint's path, or a folder, of which the newest is taken.
+        variables: The model's, by name.
+        complete_for: The run's folder if the model is to be used as it is, so that nothing may be missing.
+
+    Raises:
+        InputError: The checkpoint can't be used, or something is missing.
+    """
+    loaded, missing, unused = load_weights(init_checkpoint, variables)
+    if complete_for is not None and missing:
+        raise InputError(
+            f"--output_dir={complete_for} holds no run, and --init_checkpoint={init_checkpoint} lacks {missing[0]}, "
+            "which can't be used untrained; check --output_dir, or pass --do_train"
+        )
+    return (
+        f"--init_checkpoint: loaded {len(loaded)} variables; not in it, and so random: "
+        f"{', '.join(missing) or 'none'}; in it, but not in this model: {', '.join(unused) or 'none'}"
+    )
+
+
+def check_tokenizer(tokenizer: KoreanWordPieceTokenizer | None, checkpoint: str | None) -> None:
+    """Checks that a tokenizer is the one that a checkpoint was trained with, as far as both are known.
+
+    Raises:
+        InputError: It is another.
+    """
+    path = find_beside_checkpoint(checkpoint, TOKENIZER_FILE)
+    if path and tokenizer is not None and not tokenizer.is_saved_as(path):
+        raise InputError(
+            f"the checkpoint beside {path} was trained with that tokenizer, which is not the one of "
+            f"{tokenizer.vocabulary.source}; use the vocab.txt and tokenizer.json beside the checkpoint"
+        )
