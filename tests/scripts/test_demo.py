@@ -1,7 +1,6 @@
 """The demo: the whole road in one command."""
 
 import json
-import pathlib
 
 import pytest
 
@@ -28,16 +27,10 @@ def test_corpus_without_text_is_named(run_script, tmp_path, monkeypatch, corpus)
 
 
 @pytest.fixture
-def small_demo(monkeypatch, tmp_path, write_config):
-    """Lets the demo train a tiny model, and its classifiers on a few of the reviews."""
+def small_demo(monkeypatch, write_config):
+    """Lets the demo train a tiny model."""
     config = AlbertConfig.from_json_file(demo.CONFIG).replace(hidden_size=16, num_hidden_layers=1, intermediate_size=16)
     monkeypatch.setattr(demo, "CONFIG", str(write_config(config)))
-    (tmp_path / "samples" / "reviews").mkdir(parents=True)
-    for path in pathlib.Path(demo.SAMPLES, "reviews").glob("*.tsv"):
-        header, *lines = path.read_text(encoding="utf-8").splitlines()
-        of_each_label = (line for label in "01" for line in [line for line in lines if line.endswith(label)][:16])
-        (tmp_path / "samples" / "reviews" / path.name).write_text("\n".join([header, *of_each_label]) + "\n")
-    monkeypatch.setattr(demo, "SAMPLES", str(tmp_path / "samples"))
 
 
 @pytest.mark.slow

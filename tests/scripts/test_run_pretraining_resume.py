@@ -78,7 +78,7 @@ def test_signal_stops_in_the_middle_of_a_loop(stop, pretrain, flag_values, tmp_p
 @pytest.mark.slow
 @pytest.mark.usefixtures("as_users_run")
 def test_sigterm_stops_an_evaluation(stop, pretrain, flag_values, shards, tmp_path):
-    for number in range(10):  # evaluation takes a while
+    for number in range(30):  # evaluation takes a while
         (tmp_path / f"held_out-{number}.tfrecord").symlink_to(shards / "held_out.tfrecord")
     flag_values.update(
         held_out_file=tmp_path / "held_out-*.tfrecord", eval_batch_size=1, num_train_steps=4, eval_every_steps=2

@@ -82,7 +82,7 @@ def test_less_is_kept_with_rematerialization():
         for remat in ("none", "attention", "block")
     )
     assert block.temporary_bytes < 0.6 * plain.temporary_bytes
-    assert attention.temporary_bytes < 0.9 * plain.temporary_bytes
+    assert attention.temporary_bytes < 0.95 * plain.temporary_bytes
     assert plain.flops < attention.flops < block.flops
 
 

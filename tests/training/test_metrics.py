@@ -114,6 +114,7 @@ def test_evaluation_is_the_mean_over_all_examples(num_replicas, batch_size):
     assert results == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_evaluation_leaves_dropout_out():
     run = TinyRun.start(config=CONFIG.replace(hidden_dropout_prob=0.5, attention_probs_dropout_prob=0.5))
     batches = eval_batches(make_examples(4), 4)
@@ -121,6 +122,7 @@ def test_evaluation_leaves_dropout_out():
     assert evaluate(run, batches) == evaluate(without, batches)
 
 
+@pytest.mark.slow
 def test_evaluation_stops_at_max_eval_steps():
     run, examples = TinyRun.start(), make_examples(10)
     first_two = {name: values[:4] for name, values in examples.items()}

@@ -89,6 +89,7 @@ def test_metrics_of_each_phase_are_its_own(finished):
         assert row["tokens_per_second"] == pytest.approx(points * row["examples_per_second"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stop_at_step", "begins"), [(FIRST_END, [0]), (5, [1]), (7, [3])])
 def test_run_is_resumed_inside_the_second_phase(tmp_path, monkeypatch, finished, stop_at_step, begins):
     run = start_linear()
