@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data import records
-from albert_tf.pretraining_data.masking import MaskingOptions, MaskingTokens, mask_batch
+from albert_tf.pretraining_data.masking import MaskingOptions, mask_batch
+from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.pretraining_data.tfrecords import count_records
 
 _SHUFFLE_BUFFER = 10_000

@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
+from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 
 MASK_SHARE, KEEP_SHARE = 0.8, 0.1  # of the chosen pieces; the rest becomes a random piece (BERT, section 3.1)
 
@@ -50,21 +51,6 @@ class MaskingOptions:
     def __post_init__(self):
         if self.replacement_unit not in ("piece", "span"):
             raise InputError(f"replacement_unit must be piece or span. Received: {self.replacement_unit}")
-
-
-@dataclasses.dataclass(frozen=True)
-class MaskingTokens:
-    """What masking must know of the vocabulary.
-
-    Attributes:
-        mask_id: Id of [MASK].
-        unmaskable_ids: Ids that are never chosen: [CLS] and [SEP].
-        real_piece_ids: int32 ids that a random replacement is drawn from.
-    """
-
-    mask_id: int
-    unmaskable_ids: tuple[int, ...]
-    real_piece_ids: np.ndarray
 
 
 def default_max_predictions(max_seq_length: int, masked_lm_prob: float, do_permutation: bool = False) -> int:

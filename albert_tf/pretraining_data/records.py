@@ -17,7 +17,15 @@ SEQUENCE_FEATURES = ("input_ids", "input_mask", "segment_ids", "token_boundary")
 MASKED_LM_FEATURES = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 LABEL_FEATURE = "next_sentence_labels"
 
+# What the two segments of an example are; `build.segments.make_segments` says more.
+SENTENCE_PAIR_CHOICES = ("order", "next", "none", "full_sentences")
+
 _FLOAT_LIST, _INT64_LIST = 2, 3  # fields of tf.train.Feature
+
+
+def has_pairs(sentence_pair: str) -> bool:
+    """Whether examples have two segments, whose label is to be predicted."""
+    return sentence_pair in ("order", "next")
 
 
 def feature_spec(max_seq_length: int, max_predictions_per_seq: int | None) -> dict[str, tf.io.FixedLenFeature]:

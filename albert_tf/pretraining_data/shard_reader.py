@@ -10,9 +10,9 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
 from albert_tf.pretraining_data import records
-from albert_tf.pretraining_data.build.shard_writer import masking_tokens
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE
-from albert_tf.pretraining_data.masking import MaskingOptions, MaskingTokens, mask_batch
+from albert_tf.pretraining_data.masking import MaskingOptions, mask_batch
+from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.vocabulary import Vocabulary
@@ -86,7 +86,10 @@ class ShardReader:
         self._spec = _spec_of(self.path, self.is_static)
         self.max_seq_length = self._spec["input_ids"].shape[0]
         self.knows_words = "token_boundary" in self._spec or self.vocabulary is not None
-        self._tokens = masking_tokens(tokenizer) if tokenizer else _guess_tokens(next(self._parsed()))
+        if self.vocabulary is None:
+            self._tokens = _guess_tokens(next(self._parsed()))
+        else:
+            self._tokens = MaskingTokens.from_vocabulary(self.vocabulary)
         self.mask_id = self._tokens.mask_id
 
     def name_of(self, piece_id: int) -> str:

@@ -11,12 +11,17 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import match_files, read_json
 from albert_tf.pretraining_data import records, tfrecords
-from albert_tf.pretraining_data.build.segments import has_pairs
-from albert_tf.pretraining_data.build.shard_writer import masking_tokens
-from albert_tf.pretraining_data.build.work_folder import WORK_FOLDER
 from albert_tf.pretraining_data.input_pipeline import InputOptions, check_readable
-from albert_tf.pretraining_data.manifest import MANIFEST_FILE, listed_shards, tells_labels_by_lengths
+from albert_tf.pretraining_data.manifest import (
+    HELD_OUT,
+    MANIFEST_FILE,
+    TRAIN,
+    WORK_FOLDER,
+    listed_shards,
+    tells_labels_by_lengths,
+)
 from albert_tf.pretraining_data.masking import MaskingOptions
+from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
 
@@ -56,7 +61,7 @@ class ShardSet:
     @property
     def has_pairs(self) -> bool:
         """Whether examples are pairs of segments, so that there is something to learn about their order."""
-        return has_pairs(self.manifest.get("options", {}).get("sentence_pair", "order"))
+        return records.has_pairs(self.manifest.get("options", {}).get("sentence_pair", "order"))
 
 
 def find_shards(
@@ -105,7 +110,7 @@ def find_shards(
     tokenizer = folder.load_tokenizer(config)
 
     folder.check_shards(train_paths)
-    own_held_out = folder.shards("held_out")
+    own_held_out = folder.shards(HELD_OUT)
     train_paths = [path for path in train_paths if path not in own_held_out]
     if not train_paths:
         raise InputError(f"--{flag_prefix}input_file: {', '.join(input_file)} names held-out shards only")
@@ -127,7 +132,8 @@ def find_shards(
         if tokenizer is None:
             raise InputError(f"{paths[0]} is not masked yet, which needs tokenizer.json and vocab.txt in its folder")
         masking = folder.masking_options(max_predictions_per_seq)
-        return InputOptions(max_seq_length, max_predictions_per_seq, False, masking, masking_tokens(tokenizer))
+        tokens = MaskingTokens.from_vocabulary(tokenizer.vocabulary)
+        return InputOptions(max_seq_length, max_predictions_per_seq, False, masking, tokens)
 
     train_options, held_out_options = options_for(train_paths), options_for(held_out_paths)
     check_readable(train_paths, train_options)
@@ -210,16 +216,16 @@ class _Folder:
 
     def check_shards(self, paths):
         """Checks that the manifest lists each of these shards, and that no training shard that it lists is missing."""
-        if not self.shards("train"):
+        if not self.shards(TRAIN):
             return
-        unknown = [path for path in paths if path not in {*self.shards("train"), *self.shards("held_out")}]
+        unknown = [path for path in paths if path not in {*self.shards(TRAIN), *self.shards(HELD_OUT)}]
         if unknown:
             raise InputError(
                 f"--input_file: {unknown[0]} is not among the shards that {self.manifest_path} lists, so it is of "
                 "another build; leave it out, or build all shards together"
             )
         present = set(tf.io.gfile.listdir(self.path or "."))
-        missing = [path for path in self.shards("train") if os.path.basename(path) not in present]
+        missing = [path for path in self.shards(TRAIN) if os.path.basename(path) not in present]
         if missing:
             raise InputError(
                 f"{missing[0]} is missing, but {self.manifest_path} lists it; copy it there, or run "

@@ -9,10 +9,11 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.corpus.reader import CorpusReader
-from albert_tf.pretraining_data.build.builder import build, masking_tokens, shard_paths
+from albert_tf.pretraining_data.build.builder import build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.input_pipeline import InputOptions
 from albert_tf.pretraining_data.masking import MaskingOptions
+from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
 
@@ -90,7 +91,7 @@ def static_shards(build_shards, tmp_path_factory):
 @pytest.fixture(scope="session")
 def dynamic_options(tiny_tokenizer):
     """How to read `dynamic_shards`."""
-    return InputOptions(32, 5, False, MaskingOptions(5), masking_tokens(tiny_tokenizer))
+    return InputOptions(32, 5, False, MaskingOptions(5), MaskingTokens.from_vocabulary(tiny_tokenizer.vocabulary))
 
 
 @pytest.fixture(scope="session")

@@ -21,17 +21,19 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.corpus.documents import read_documents
-from albert_tf.corpus.formats import BadCorpusError
+from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
 from albert_tf.pretraining_data.build.builder import INTERRUPTED, RESUME_GOES_ON, count_chunk, make_plan
-from albert_tf.pretraining_data.build.chunk_examples import HELD_OUT, TRAIN, BuilderOptions, ExampleMaker
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.build.examples import COLUMN_DTYPES, Examples
+from albert_tf.pretraining_data.build.manifest_writer import check_counts
 from albert_tf.pretraining_data.build.publishing import find_old_shards, publish
-from albert_tf.pretraining_data.build.shard_writer import ShardWriter, masking_tokens
+from albert_tf.pretraining_data.build.shard_writer import ShardWriter
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
-from albert_tf.pretraining_data.manifest import check_counts
+from albert_tf.pretraining_data.manifest import HELD_OUT, TRAIN
+from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 # Names for runners whose full name is long. What Beam itself calls DirectRunner would first download another, Prism.
@@ -75,7 +77,7 @@ def run_on_beam(
         InputError: The runner can't be used, an unfinished build is in the way, or the pipeline failed; `resume` goes
             on then.
     """
-    masking_tokens(tokenizer)  # before any work: the vocabulary holds what is needed
+    MaskingTokens.from_vocabulary(tokenizer.vocabulary)  # before any work: the vocabulary holds what is needed
     if not held_out_paths:
         options = dataclasses.replace(options, held_out_fraction=0.0)
     # Workers may run in another folder.

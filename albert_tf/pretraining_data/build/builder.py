@@ -20,18 +20,20 @@ import tensorflow as tf
 
 import albert_tf
 from albert_tf.corpus.documents import read_documents
-from albert_tf.corpus.formats import BadCorpusError
+from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.reader import Chunk, CorpusReader, describe_reading
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data.build import spill
-from albert_tf.pretraining_data.build.chunk_examples import HELD_OUT, TRAIN, BuilderOptions, ExampleMaker
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.build.examples import Examples
+from albert_tf.pretraining_data.build.manifest_writer import check_counts
 from albert_tf.pretraining_data.build.publishing import find_old_shards, publish
-from albert_tf.pretraining_data.build.shard_writer import ShardWriter, masking_tokens
+from albert_tf.pretraining_data.build.shard_writer import ShardWriter
 from albert_tf.pretraining_data.build.spill_merge import group_runs, merge_spills
 from albert_tf.pretraining_data.build.work_folder import WorkFolder, chunk_run
 from albert_tf.pretraining_data.build.workers import WorkerPool
-from albert_tf.pretraining_data.manifest import check_counts
+from albert_tf.pretraining_data.manifest import HELD_OUT, TRAIN
+from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
@@ -82,7 +84,7 @@ def build(
             build is in the way.
         KeyboardInterrupt: It was interrupted; says that `resume` goes on.
     """
-    masking_tokens(tokenizer)  # before any work: the vocabulary holds what is needed
+    MaskingTokens.from_vocabulary(tokenizer.vocabulary)  # before any work: the vocabulary holds what is needed
     if not held_out_paths:
         options = dataclasses.replace(options, held_out_fraction=0.0)
     folder = os.path.dirname(train_paths[0])

@@ -10,12 +10,12 @@ import numpy as np
 from albert_tf.corpus.documents import Documents, digest_fraction
 from albert_tf.corpus.sentence_splitting import make_sentence_splitter
 from albert_tf.pretraining_data.build.examples import Examples
-from albert_tf.pretraining_data.build.segments import has_pairs, make_segments, max_num_pieces
+from albert_tf.pretraining_data.build.segments import make_segments, max_num_pieces
+from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS, TRAIN
 from albert_tf.pretraining_data.masking import MaskingOptions
+from albert_tf.pretraining_data.records import has_pairs
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import SEP, UNK
-
-TRAIN, HELD_OUT = SPLITS = ("train", "held_out")
 
 _SENTENCES_PER_BATCH = 8192
 

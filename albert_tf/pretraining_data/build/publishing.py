@@ -7,9 +7,10 @@ import tensorflow as tf
 
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.files import read_json, write_json
-from albert_tf.pretraining_data.build.chunk_examples import TRAIN, BuilderOptions
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
+from albert_tf.pretraining_data.build.manifest_writer import make_manifest
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
-from albert_tf.pretraining_data.manifest import MANIFEST_FILE, listed_shards, make_manifest
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE, TRAIN, listed_shards
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 

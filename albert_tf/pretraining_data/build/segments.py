@@ -25,7 +25,7 @@ import typing
 
 import numpy as np
 
-SENTENCE_PAIR_CHOICES = ("order", "next", "none", "full_sentences")
+from albert_tf.pretraining_data.records import has_pairs
 
 # A segment of a pair has at least an eighth of its pieces.
 _SMALLEST_PART = 8
@@ -45,11 +45,6 @@ class Segments(typing.NamedTuple):
     second_begin: int
     second_end: int
     label: int
-
-
-def has_pairs(sentence_pair: str) -> bool:
-    """Whether examples have two segments, whose label is to be predicted."""
-    return sentence_pair in ("order", "next")
 
 
 def max_num_pieces(sentence_pair: str, max_seq_length: int) -> int:

@@ -12,8 +12,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json, write_text
-
-WORK_FOLDER = "create_pretraining_data.unfinished"
+from albert_tf.pretraining_data.manifest import WORK_FOLDER
 
 _PLAN_FILE = "plan.json"
 

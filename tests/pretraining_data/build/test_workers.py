@@ -10,10 +10,10 @@ import time
 import pytest
 
 from albert_tf.errors import InputError
-from albert_tf.pretraining_data.build.work_folder import WORK_FOLDER
 from albert_tf.pretraining_data.build.workers import WorkerPool
+from albert_tf.pretraining_data.manifest import WORK_FOLDER
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 class Doubler:

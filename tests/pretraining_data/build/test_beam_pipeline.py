@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pytest
 
-from albert_tf.corpus import reader as corpus
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data.build import beam_pipeline
@@ -17,7 +16,8 @@ from albert_tf.pretraining_data.build.builder import build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.build.examples import COLUMN_DTYPES
 from albert_tf.pretraining_data.build.shard_writer import ShardWriter
-from albert_tf.pretraining_data.build.work_folder import WORK_FOLDER, WorkFolder
+from albert_tf.pretraining_data.build.work_folder import WorkFolder
+from albert_tf.pretraining_data.manifest import WORK_FOLDER
 from albert_tf.pretraining_data.masking import MaskingOptions
 
 TWO_PROCESSES = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
@@ -73,7 +73,7 @@ def build_with(tmp_path, contents_of):
 @pytest.fixture
 def small_chunks(monkeypatch, tmp_path, random_documents, write_corpus):
     """Three files of several chunks each, with documents that are repeated in a chunk, a file and another file."""
-    monkeypatch.setattr(corpus, "CHARACTERS_PER_CHUNK", 200)
+    monkeypatch.setattr("albert_tf.corpus.reader.CHARACTERS_PER_CHUNK", 200)
     documents = random_documents(40)
     documents = [*documents[:20], documents[19], *documents[5:9], *documents[20:], *documents[10:30]]
     parts = documents[:30], documents[30:35], documents[35:]
