@@ -8,7 +8,7 @@ import tensorflow_text as tf_text
 from albert_tf.errors import InputError
 from albert_tf.tokenization import emoji
 from albert_tf.tokenization.vocabulary import UNK, Vocabulary, is_reserved
-from albert_tf.tokenization.words import END_OF_WORD
+from albert_tf.tokenization.words import END_OF_WORD, join_words
 
 CONTINUATION_PREFIX = "##"
 
@@ -59,6 +59,22 @@ def check_scheme(vocabulary: Vocabulary, wordpiece_scheme: str) -> None:
         else:
             advice = "a word of more than one piece could never be spelled; check that it is a WordPiece vocabulary"
         raise InputError(f"{vocabulary.source} has no piece that starts with {CONTINUATION_PREFIX}: {advice}")
+
+
+def join_pieces(pieces: list[str], wordpiece_scheme: str) -> str:
+    """Puts pieces together again: the inverse of splitting and cutting, as far as the scheme allows.
+
+    Args:
+        pieces: Pieces of text; special tokens would be taken for words.
+        wordpiece_scheme: "continuation" or "end_of_word".
+    """
+    words = []
+    for piece in pieces:
+        if wordpiece_scheme == "continuation" and piece.startswith(CONTINUATION_PREFIX) and words:
+            words[-1].append(piece.removeprefix(CONTINUATION_PREFIX))
+        else:
+            words.append([piece])
+    return join_words(words, wordpiece_scheme)
 
 
 def piece_text(piece: str, wordpiece_scheme: str) -> str:
