@@ -21,7 +21,7 @@ from albert_tf.corpus.blocks import split_at_line_ends
 from albert_tf.corpus.errors import BadCorpusError, BadLineError
 from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE, LongLine, cut_line
 from albert_tf.corpus.text_encoding import decode
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, first_line
 
 # What belongs to a corpus where it is given as a folder.
 CORPUS_ENDINGS = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".parquet")
@@ -93,7 +93,7 @@ class CorpusFile:
                 else:
                     yield from self._read_text(self._blocks(file))
         except tf.errors.OpError as error:
-            raise InputError(f"can't read {self._path}: {error.message}") from error
+            raise InputError(f"can't read {self._path}: {first_line(error)}") from error
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise BadCorpusError(f"can't read {self._path}: not a whole gzip file ({error})") from error
 

@@ -6,7 +6,7 @@ import io
 import tensorflow as tf
 
 from albert_tf.corpus.errors import BadCorpusError
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, first_line
 
 _BYTES_PER_READ = 1 << 18
 _ROWS_PER_BATCH = 128
@@ -47,8 +47,7 @@ def read_column(file: tf.io.gfile.GFile, path: str, name: str) -> collections.ab
                 number += 1
                 yield text, file_size * number // num_rows
     except (pyarrow.ArrowException, OSError) as error:
-        reason = str(error).partition("\n")[0]
-        raise BadCorpusError(f"can't read {path}: not a whole Parquet file ({reason})") from error
+        raise BadCorpusError(f"can't read {path}: not a whole Parquet file ({first_line(error)})") from error
 
 
 def _check_column(schema, path, name, types):

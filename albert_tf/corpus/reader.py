@@ -11,7 +11,7 @@ import itertools
 import tensorflow as tf
 
 from albert_tf.corpus.formats import CORPUS_ENDINGS, CorpusFile
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, first_line
 from albert_tf.files import match_files
 from albert_tf.progress_line import format_seconds
 
@@ -170,7 +170,7 @@ class CorpusReader:
             try:
                 sizes.append(tf.io.gfile.stat(path).length)
             except tf.errors.OpError as error:
-                raise InputError(f"can't read {path}: {error.message}") from error
+                raise InputError(f"can't read {path}: {first_line(error)}") from error
         return sizes
 
     def lines(self) -> collections.abc.Iterator[str]:

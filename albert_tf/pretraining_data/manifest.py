@@ -4,7 +4,11 @@ import hashlib
 import json
 import os
 
-from albert_tf.files import name_in_folder
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.files import name_in_folder, read_json
+from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.records import has_pairs
 
 MANIFEST_FILE = "manifest.json"
@@ -15,6 +19,35 @@ TRAIN, HELD_OUT = SPLITS = ("train", "held_out")
 
 # Of a split, what decides which examples are read.
 _DECISIVE_OF_SPLIT = ("masking", "examples", "examples_per_shard", "bytes_per_shard", "sha256_per_shard")
+
+
+def read_manifest(path: str) -> dict:
+    """Returns what the builder wrote, empty if there is no manifest.
+
+    Raises:
+        InputError: The file can't be read.
+    """
+    return read_json(path, "the manifest") if tf.io.gfile.exists(path) else {}
+
+
+def masking_options(manifest: dict, source: str) -> MaskingOptions | None:
+    """Returns how the builder was told to mask, None if the manifest doesn't say.
+
+    Args:
+        manifest: What the builder wrote; may lack anything.
+        source: Its path; named in errors.
+
+    Raises:
+        InputError: An option is unknown.
+    """
+    options = manifest.get("options", {}).get("masking_options")
+    try:
+        return options and MaskingOptions(**options)
+    except TypeError as error:
+        raise InputError(
+            f"{source}, of version {manifest.get('version')}, has masking_options that this version of albert_tf "
+            "doesn't know; use that version"
+        ) from error
 
 
 def manifest_identity(manifest: dict) -> str:

@@ -8,10 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.files import read_json
 from albert_tf.pretraining_data import records
-from albert_tf.pretraining_data.manifest import MANIFEST_FILE
-from albert_tf.pretraining_data.masking import MaskingOptions, mask_batch
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE, masking_options, read_manifest
+from albert_tf.pretraining_data.masking import mask_batch
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
@@ -76,9 +75,8 @@ class ShardReader:
         self.is_static = records.is_static(self.path)
         folder = os.path.dirname(self.path)
         manifest_path = os.path.join(folder, MANIFEST_FILE)
-        self.manifest = read_json(manifest_path, "the manifest") if tf.io.gfile.exists(manifest_path) else {}
-        settings = self.manifest.get("options", {}).get("masking_options")
-        self.masking_options = settings and MaskingOptions(**settings)
+        self.manifest = read_manifest(manifest_path)
+        self.masking_options = masking_options(self.manifest, manifest_path)
         tokenizer = _load_tokenizer(folder, self.manifest)
         self.vocabulary = tokenizer and tokenizer.vocabulary
         self.is_masked = self.is_static or None not in (self.vocabulary, self.masking_options)

@@ -25,15 +25,13 @@ from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
-from albert_tf.pretraining_data.build.builder import INTERRUPTED, RESUME_GOES_ON, count_chunk, make_plan
-from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker, count_chunk
 from albert_tf.pretraining_data.build.examples import COLUMN_DTYPES, Examples
 from albert_tf.pretraining_data.build.manifest_writer import check_counts
-from albert_tf.pretraining_data.build.publishing import find_old_shards, publish
+from albert_tf.pretraining_data.build.preparation import RESUME_GOES_ON, open_work_folder, prepare
+from albert_tf.pretraining_data.build.publishing import publish
 from albert_tf.pretraining_data.build.shard_writer import ShardWriter
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
-from albert_tf.pretraining_data.manifest import HELD_OUT, TRAIN
-from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 # Names for runners whose full name is long. What Beam itself calls DirectRunner would first download another, Prism.
@@ -77,20 +75,12 @@ def run_on_beam(
         InputError: The runner can't be used, an unfinished build is in the way, or the pipeline failed; `resume` goes
             on then.
     """
-    MaskingTokens.from_vocabulary(tokenizer.vocabulary)  # before any work: the vocabulary holds what is needed
-    if not held_out_paths:
-        options = dataclasses.replace(options, held_out_fraction=0.0)
     # Workers may run in another folder.
     reader = dataclasses.replace(reader, paths=list(map(_absolute, reader.paths)))
-    shards = {TRAIN: train_paths, **({HELD_OUT: held_out_paths} if held_out_paths else {})}
-    shards = {split: list(map(_absolute, paths)) for split, paths in shards.items()}
-    folder = os.path.dirname(shards[TRAIN][0])
-    find_old_shards(folder)  # before any work: the old manifest can be read
+    train_paths, held_out_paths = list(map(_absolute, train_paths)), list(map(_absolute, held_out_paths))
+    options, shards = prepare(tokenizer, options, train_paths, held_out_paths)
     pipeline = _make_pipeline(runner, pipeline_arguments)
-    try:
-        # The local builder leaves other files, so that neither can go on with what the other has begun.
-        work = WorkFolder(folder, {**make_plan(reader, tokenizer, options, shards), "engine": "Beam"}, resume)
-        tokenizer.save(work.path)
+    with open_work_folder(reader, tokenizer, options, shards, resume, engine="Beam") as work:
         counts = work.corpus_counts()
         if counts is None:
             num_shards = {split: len(paths) for split, paths in shards.items()}
@@ -104,14 +94,6 @@ def run_on_beam(
         examples_per_shard = {split: [shard["examples"] for shard in shards] for split, shards in shard_counts.items()}
         check_counts(reader, options, counts, examples_per_shard)
         return publish(reader, tokenizer, options, shards, work, counts, shard_counts)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(INTERRUPTED) from None
-    except BadCorpusError:
-        work.remove()
-        raise
-    except (OSError, tf.errors.OpError) as error:
-        reason = error.message if isinstance(error, tf.errors.OpError) else error
-        raise InputError(f"can't write {folder}: {reason}; {RESUME_GOES_ON}") from error
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,15 +5,13 @@ import dataclasses
 import os
 
 import numpy as np
-import tensorflow as tf
 
 import albert_tf
 from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.reader import CorpusReader
-from albert_tf.files import read_json
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.shard_writer import is_static_split
-from albert_tf.pretraining_data.manifest import tells_labels_by_lengths
+from albert_tf.pretraining_data.manifest import read_manifest, tells_labels_by_lengths
 from albert_tf.pretraining_data.records import has_pairs
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
@@ -99,9 +97,7 @@ def check_counts(
 
 def is_made_of(path: str, reader: CorpusReader, tokenizer: KoreanWordPieceTokenizer, options: BuilderOptions) -> bool:
     """Whether there is a manifest of data that this input and these options give."""
-    if not tf.io.gfile.exists(path):
-        return False
-    manifest = read_json(path, "the manifest")
+    manifest = read_manifest(path)
     return (
         manifest.get("input_files") == [os.path.basename(path) for path in reader.paths]
         and manifest.get("options") == dataclasses.asdict(options)

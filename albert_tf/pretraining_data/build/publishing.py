@@ -6,11 +6,11 @@ import os
 import tensorflow as tf
 
 from albert_tf.corpus.reader import CorpusReader
-from albert_tf.files import read_json, write_json
+from albert_tf.files import write_json
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.manifest_writer import make_manifest
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
-from albert_tf.pretraining_data.manifest import MANIFEST_FILE, TRAIN, listed_shards
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE, TRAIN, listed_shards, read_manifest
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 
@@ -27,9 +27,7 @@ def find_old_shards(folder: str, manifest_path: str | None = None) -> dict[str, 
         InputError: The manifest can't be read, or names something that is no file in the folder.
     """
     manifest_path = manifest_path or os.path.join(folder, MANIFEST_FILE)
-    if not tf.io.gfile.exists(manifest_path):
-        return {}
-    manifest = read_json(manifest_path, "the manifest")
+    manifest = read_manifest(manifest_path)
     sizes = {}
     for split, description in manifest.get("splits", {}).items():
         paths = listed_shards(manifest, folder, split)

@@ -20,7 +20,7 @@ def tokenizer() -> KoreanWordPieceTokenizer:
 
 @pytest.fixture
 def without_kiwi(monkeypatch):
-    monkeypatch.setattr(report, "can_judge_josa", lambda: False)
+    monkeypatch.setattr(report, "has_kiwi", lambda: False)
 
 
 def test_counts_are_those_counted_by_hand(tokenizer, without_kiwi):
