@@ -2,7 +2,7 @@
 
 Text: one sentence a line, a blank line between documents. JSON lines and Parquet: one document a line or row, in a
 field or column of text whose lines are its sentences. Text and JSON lines may be gzip files. A bad line is skipped or
-mended where that is asked for, but a file of which most is bad is something else than it seems, and refused.
+mended on request, but a file whose lines are mostly bad is refused: it is not what its name says.
 """
 
 import codecs
@@ -23,7 +23,7 @@ from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE, LongLine, cut_l
 from albert_tf.corpus.text_encoding import decode
 from albert_tf.errors import InputError, first_line
 
-# What belongs to a corpus where it is given as a folder.
+# The files of a folder that belong to a corpus.
 CORPUS_ENDINGS = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".parquet")
 
 _JSON_LINES_ENDINGS = (".jsonl", ".ndjson", ".json")
@@ -32,11 +32,11 @@ MAX_BYTES_PER_JSON_LINE = 1 << 26
 
 _BYTES_PER_BLOCK = 1 << 18
 
-# From how many bad lines on a file is refused if most lines are bad: at its end, and before.
+# A file whose lines are mostly bad is refused if it has at least this many bad ones: at its end, and before that.
 _BAD_LINES_OF_FILE = 10
 _BAD_LINES_SO_FAR = 1000
 
-# JSON can spell them, but they have no UTF-8 form.
+# JSON can express lone surrogates, but UTF-8 can't.
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -49,7 +49,7 @@ class CorpusFile:
         on_bad_text: As `CorpusReader.on_bad_text`. A text line that is longer than a block is judged in parts.
 
     Attributes:
-        counts: num_bytes (of text, decompressed), num_bad_lines and num_long_lines so far; a reader may take from it.
+        counts: num_bytes (of text, decompressed), num_bad_lines and num_long_lines so far; a reader may remove entries.
         position: How many bytes of the file, as it is stored, were read so far.
     """
 
@@ -98,8 +98,8 @@ class CorpusFile:
             raise BadCorpusError(f"can't read {self._path}: not a whole gzip file ({error})") from error
 
     def _blocks(self, file):
-        """Yields the file's content in equal blocks, whose last may be shorter."""
-        # GFile's own way to read lines drops carriage returns inside them; blocks come as they are.
+        """Yields the file's content in blocks of equal size; the last may be shorter."""
+        # GFile.readline drops carriage returns inside lines, so read blocks.
         stream = gzip.GzipFile(fileobj=file, mode="rb") if self._path.endswith(".gz") else file
         is_first = True
         while block := stream.read(_BYTES_PER_BLOCK):
@@ -193,7 +193,7 @@ class CorpusFile:
         """Returns `parse(content, errors)`, or an empty list for a line or row that is bad and can't be mended."""
         try:
             lines = parse(content, "strict")
-            # A line feed of UTF-16 leaves a zero byte on a line of its own.
+            # Half of a UTF-16 line feed leaves a line with only a zero byte.
             self._num_good += any(line.strip("\0") for line in lines)
             return lines
         except BadLineError as error:

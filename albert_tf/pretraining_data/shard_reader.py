@@ -1,4 +1,4 @@
-"""One shard as it lies on the disk, whoever wrote it, for those who want to look at it; memory doesn't grow with it."""
+"""Reads one shard for inspection, whoever wrote it, in memory that doesn't grow with it."""
 
 import collections.abc
 import dataclasses
@@ -47,7 +47,7 @@ class ShardBatch:
 
 
 class ShardReader:
-    """Reads a shard with the help of the files beside it, as far as they are there: manifest.json, the tokenizer.
+    """Reads a shard with the help of the manifest and the tokenizer beside it, where there are any.
 
     Without a vocabulary the special tokens are known by their places: [CLS] comes first, [SEP] last, and most of the
     masked pieces became [MASK].
@@ -57,8 +57,8 @@ class ShardReader:
 
     Attributes:
         is_static: Whether its records hold masks.
-        is_masked: Whether `read` gives masks: a dynamic shard's are such as an epoch of training could have, where it
-            is known how to mask.
+        is_masked: Whether `read` gives masks: those of a dynamic shard are drawn as an epoch of training would draw
+            them, where it is known how to mask.
         knows_words: Whether it is known where words start; otherwise each piece counts as one.
         max_seq_length: Length S of the examples.
         manifest: What the builder wrote, empty if unknown.
@@ -98,7 +98,7 @@ class ShardReader:
         """Yields the examples in their order.
 
         Raises:
-            InputError: A record is damaged, is unlike the first one, or holds an id that the vocabulary has not.
+            InputError: A record is damaged, is unlike the first one, or holds an id that is not in the vocabulary.
         """
         for number, features in enumerate(self._parsed()):
             if self.is_masked and not self.is_static:

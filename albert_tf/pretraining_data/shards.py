@@ -1,4 +1,4 @@
-"""Shards as run_pretraining.py finds them: with the manifest and tokenizer beside them, or the original's, bare."""
+"""Finds shards for training: ours, with manifest and tokenizer beside them, or bare ones of the original."""
 
 import collections.abc
 import concurrent.futures

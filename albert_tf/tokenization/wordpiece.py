@@ -109,7 +109,7 @@ class WordPiece:
                     "[unused] slot in its place"
                 )
         has_prefix = wordpiece_scheme == "continuation"
-        make_engine = functools.partial(
+        self._make_engine = functools.partial(
             tf_text.FastWordpieceTokenizer,
             vocab=[_engine_piece(piece, has_prefix) for piece in vocabulary.pieces],
             suffix_indicator=_INSIDE_WORD if has_prefix else "",
@@ -117,11 +117,16 @@ class WordPiece:
             token_out_type=tf.int32,
             unknown_token=_UNREACHABLE + UNK,
         )
-        self._tokenizer = make_engine(no_pretokenization=True)
-        try:
-            self._splitting_tokenizer = make_engine(no_pretokenization=False)
-        except RuntimeError:  # It refuses a vocabulary without any piece that its own splitting could lead to.
-            self._splitting_tokenizer = None
+        self._tokenizer = self._make_engine(no_pretokenization=True)
+
+    @functools.cached_property
+    def _splitting_tokenizer(self):
+        # Made when it is first used: this engine takes 0.1 s, whatever the vocabulary, the other one almost nothing.
+        with tf.init_scope():  # the first use may be inside a function that is being traced
+            try:
+                return self._make_engine(no_pretokenization=False)
+            except RuntimeError:  # It refuses a vocabulary without any piece that its own splitting could lead to.
+                return None
 
     @property
     def can_split(self) -> bool:

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.corpus.reader import CorpusReader
+from albert_tf.pretraining_data.build import shard_writer
 from albert_tf.pretraining_data.build.builder import build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.input_pipeline import InputOptions
@@ -18,6 +19,23 @@ from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
 
 SYLLABLES = "가나다라마바사아자차카타파하거너더러머버"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def masks_are_traced_once():
+    """Lets all builds with the same options share one graph of masking: tracing it takes longer than a small build."""
+    real, graphs = shard_writer.masking_function, {}
+
+    def masking_function(options, tokens):
+        ids = tokens.mask_id, tokens.unmaskable_ids, tokens.real_piece_ids.tobytes()
+        key = options.masking_options, options.max_seq_length, ids
+        if key not in graphs:
+            graphs[key] = real(options, tokens)
+        return graphs[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shard_writer, "masking_function", masking_function)
+        yield
 
 
 @pytest.fixture(scope="session")

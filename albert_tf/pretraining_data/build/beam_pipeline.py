@@ -1,11 +1,11 @@
-"""The builder as an Apache Beam pipeline, for a corpus that is too much for one machine.
+"""The builder as an Apache Beam pipeline, for a corpus that is too large for one machine.
 
-The functions of the builder run on whatever engine Beam runs on, and give the same bytes. The engine brings the
-examples of a shard together, in place of spill files; so a shard is held in one worker's memory. All workers read the
-corpus from, and write the shards to, folders that they share.
+The builder's functions run on any engine that Beam supports, and give the same bytes. The engine gathers the examples
+of a shard in place of spill files, so a shard must fit into one worker's memory. All workers read the corpus from, and
+write the shards to, shared folders.
 
-The graph keeps to what every runner has: steps with one output and no side input, and files written by plain functions.
-It ends in one step, because Dask's runner does nothing that doesn't lead into the last.
+The graph uses only what every runner has: steps with one output and no side input, and files written by plain
+functions. It ends in a single step, because Dask's runner skips whatever doesn't lead to the last one.
 """
 
 import collections
@@ -40,7 +40,7 @@ RUNNERS = {
     "DaskRunner": "apache_beam.runners.dask.dask_runner.DaskRunner",
 }
 
-_CORPUS = ("corpus", 0)  # what was counted in the corpus travels like a shard
+_CORPUS = ("corpus", 0)  # the corpus's counts travel like a shard
 _ERROR_FILE = "error-"
 
 
@@ -159,7 +159,7 @@ class PipelineSteps:
 
     @contextlib.contextmanager
     def _leaving_errors(self, file_index):
-        """Leaves an error of the corpus in the work folder: a runner hands on a traceback at best."""
+        """Writes an error of the corpus to the work folder, because runners pass on a traceback at best."""
         try:
             yield
         except InputError as error:
@@ -170,7 +170,7 @@ class PipelineSteps:
 
 @functools.lru_cache(maxsize=2)
 def _load(make, folder, tokenizer_identity, options):  # the identity, because a later build may use the same folder
-    """Returns `make(tokenizer, options)`, once in a process: an engine deals work out in many small parts."""
+    """Returns `make(tokenizer, options)`, once per process: engines split work into many small parts."""
     return make(KoreanWordPieceTokenizer.load(folder), options)
 
 
@@ -200,7 +200,7 @@ def _make_pipeline(runner, arguments):
     try:
         with contextlib.redirect_stderr(usage):
             pipeline = apache_beam.Pipeline(RUNNERS.get(runner, runner), PipelineOptions(list(arguments)))
-            pipeline.options.get_all_options()  # a value of the wrong type is found only now
+            pipeline.options.get_all_options()  # finds values of the wrong type
         return pipeline
     except SystemExit:  # how a command line ends
         reason = usage.getvalue().strip().rpartition("\n")[2]
@@ -213,14 +213,14 @@ def _add_steps(pipeline, reader, options, steps):
     import apache_beam as beam
 
     chunks = pipeline | "files" >> beam.Create(range(len(reader.paths))) | "read" >> beam.FlatMap(steps.read, reader)
-    # Either way, the chunks of one file are dealt out to all workers.
+    # In both cases the chunks of one file are spread over all workers.
     chunks = _first_of_each_document(chunks) if options.deduplicate else chunks | "deal out" >> beam.Reshuffle()
     examples = chunks | "make examples" >> beam.FlatMap(steps.make_examples)
     _ = examples | "gather shards" >> beam.GroupByKey() | "write" >> beam.Map(steps.write)
 
 
 def _first_of_each_document(chunks):
-    """Leaves out documents that were there before, in the order of files, of chunks, and of places in a chunk."""
+    """Drops documents that occurred before, in the order of files, chunks and places in a chunk."""
     import apache_beam as beam
 
     first = chunks | "digests" >> beam.FlatMap(_digests) | "first of each" >> beam.CombinePerKey(min)

@@ -1,10 +1,10 @@
 """Documents to shuffled TFRecord shards and a manifest, in two passes over the disk.
 
 The first pass turns chunks of text into examples, each with a random key; the second writes them into shards in the
-order of their keys, masked if they are static. In between, what the first has left is merged into fewer files where the
-second would open them too often. All run on worker processes. Every draw is keyed by the seed and
-the place of the chunk or shard, so the same input and options give the same bytes, however many workers there are and
-however often the build was killed and resumed.
+order of their keys, masked if they are static. Between them, spill files are merged where the second pass would open
+too many. Worker processes do all this. Every random draw is keyed by the seed and the place of the chunk or shard, so
+the same input and options give the same bytes, however many workers there are and however often the build was killed
+and resumed.
 """
 
 import collections
@@ -66,7 +66,7 @@ def build(
         held_out_paths: Shards for evaluation, in the same folder; none if `options.held_out_fraction` is 0.
         num_workers: Number of processes that make examples and shards.
         resume: Go on with a build of the same input and options that was killed.
-        progress: Where to tell how far the build is.
+        progress: Where to report progress.
 
     Returns:
         The manifest.
@@ -137,7 +137,7 @@ def _check_examples(reader, options, shards, work, counts, runs):
 
 
 def _tasks(reader, options, counts, chunk_ids, progress):
-    """Yields the documents of every chunk, and on the way counts and tells about what has been read."""
+    """Yields the documents of every chunk; counts and reports progress on the way."""
     sizes = reader.sizes()
     is_new = _remember() if options.deduplicate else lambda digest: True
     started, num_bytes = time.monotonic(), 0
@@ -157,7 +157,7 @@ def _tasks(reader, options, counts, chunk_ids, progress):
 
 
 def _remember():
-    """Returns a function that says whether a digest comes for the first time; what it remembers is on disk."""
+    """Returns a function that says whether a digest is new; it remembers digests on disk."""
     database = sqlite3.connect("")  # a temporary file, of which only the most used pages are in memory
     database.execute("CREATE TABLE digests (digest BLOB PRIMARY KEY) WITHOUT ROWID")
     return lambda digest: database.execute("INSERT OR IGNORE INTO digests VALUES (?)", (digest,)).rowcount == 1
@@ -192,7 +192,7 @@ def _write_shards(parts, runs, work, pool, progress):
 
 
 class _Worker:
-    """What a worker process does; tasks that were done before it was killed are not done again."""
+    """What a worker process does; tasks that were finished before a kill are not repeated."""
 
     def __init__(self, work, options, num_shards):
         self._work, self._options = work, options

@@ -1,4 +1,4 @@
-"""Finished shards take their places, and those of an earlier build give theirs up."""
+"""Moves finished shards into place and deletes those of an earlier build."""
 
 import collections
 import os
@@ -64,10 +64,10 @@ def publish(
     old_shards = find_old_shards(folder, old_manifest_path)
     for split, paths in shards.items():
         for shard, path in enumerate(paths):
-            if tf.io.gfile.exists(work.shard_path(split, shard)):  # not so if a killed build has moved it
+            if tf.io.gfile.exists(work.shard_path(split, shard)):  # a killed build may have moved it
                 tf.io.gfile.rename(work.shard_path(split, shard), path, overwrite=True)
     for path in old_shards.keys() - {path for paths in shards.values() for path in paths}:
-        # Of another size, it is no longer what the manifest speaks of.
+        # A file of another size is no longer the shard that the manifest lists.
         if tf.io.gfile.exists(path) and tf.io.gfile.stat(path).length == old_shards[path]:
             tf.io.gfile.remove(path)
     tokenizer.save(folder)

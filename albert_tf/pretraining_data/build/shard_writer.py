@@ -31,13 +31,7 @@ class ShardWriter:
         self._options = options
         self._special_ids = [tokenizer.vocabulary.id_of(token) for token in (PAD, CLS, SEP)]
         self._vocab_size = len(tokenizer.vocabulary)
-        tokens = MaskingTokens.from_vocabulary(tokenizer.vocabulary)
-        sequence = tf.TensorSpec([None, options.max_seq_length], tf.int32)
-        self._mask = tf.function(
-            lambda features, seed: mask_batch(features, options.masking_options, tokens, seed),
-            input_signature=[dict.fromkeys(records.SEQUENCE_FEATURES, sequence), tf.TensorSpec([2], tf.int64)],
-            autograph=False,
-        )
+        self._mask = masking_function(options, MaskingTokens.from_vocabulary(tokenizer.vocabulary))
 
     def write(self, path: str, split: str, shard: int, parts: collections.abc.Iterable[Examples]) -> dict:
         """Writes a shard under a temporary name, then renames it.
@@ -77,13 +71,23 @@ class ShardWriter:
         return {**counts, "piece_counts": piece_counts.tolist()} if is_static else counts
 
 
+def masking_function(options: BuilderOptions, tokens: MaskingTokens) -> tf.types.experimental.PolymorphicFunction:
+    """Returns `mask_batch` for these options as a graph for batches of any size."""
+    sequence = tf.TensorSpec([None, options.max_seq_length], tf.int32)
+    return tf.function(
+        lambda features, seed: mask_batch(features, options.masking_options, tokens, seed),
+        input_signature=[dict.fromkeys(records.SEQUENCE_FEATURES, sequence), tf.TensorSpec([2], tf.int64)],
+        autograph=False,
+    )
+
+
 def is_static_split(split: str, options: BuilderOptions) -> bool:
     """Whether the examples of a split are masked when they are written."""
     return split == HELD_OUT or options.masking == "static"
 
 
 def _measure(path):
-    """Returns how many bytes a file holds, and their SHA-256: TensorFlow's writer shows them to nobody else."""
+    """Returns a file's size in bytes and its SHA-256, which TensorFlow's writer can't tell."""
     num_bytes, digest = 0, hashlib.sha256()
     with tf.io.gfile.GFile(path, "rb") as file:
         while block := file.read(_BYTES_PER_BLOCK):

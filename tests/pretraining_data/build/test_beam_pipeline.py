@@ -20,8 +20,6 @@ from albert_tf.pretraining_data.build.work_folder import WorkFolder
 from albert_tf.pretraining_data.manifest import WORK_FOLDER
 from albert_tf.pretraining_data.masking import MaskingOptions
 
-TWO_PROCESSES = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
-
 
 class Killed(BaseException):
     """Stands for the end of the process: nothing of ours catches it."""
@@ -83,10 +81,8 @@ def small_chunks(monkeypatch, tmp_path, random_documents, write_corpus):
 @pytest.mark.parametrize(
     "options",
     [
-        {},
         {"masking": "static", "dupe_factor": 3},
-        {"deduplicate": True},
-        {"deduplicate": True, "masking": "static", "sentence_pair": "next", "held_out_fraction": 0.0},
+        {"deduplicate": True, "sentence_pair": "next", "held_out_fraction": 0.0},
     ],
 )
 def test_files_are_those_of_the_builder(
@@ -119,19 +115,15 @@ def examples_in(read_records, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("runner", ["DirectRunner", "DaskRunner"])
 def test_worker_processes_give_the_builders_examples(
-    needs_beam, request, build_with, sample_corpus, sample_tokenizer, read_records, tmp_path, monkeypatch, runner
+    dask_arguments, build_with, sample_corpus, sample_tokenizer, read_records, tmp_path, monkeypatch
 ):
-    arguments = request.getfixturevalue("dask_arguments") if runner == "DaskRunner" else TWO_PROCESSES
-    options = {"max_seq_length": 128, "num_shards": 3, "masking": "static"}
-    if runner == "DaskRunner":
-        options |= {"masking": "dynamic", "deduplicate": True, "dupe_factor": 2}
+    options = {"max_seq_length": 128, "num_shards": 3, "deduplicate": True, "dupe_factor": 2}
     paths = [*sample_corpus, sample_corpus[0]]
     expected = build_with("local", paths, sample_tokenizer, **options)
     for owner, name in ((ExampleMaker, "make"), (ShardWriter, "write")):
         monkeypatch.setattr(owner, name, None)  # so that nothing can be done in this process
-    assert build_with("beam", paths, sample_tokenizer, runner, arguments, **options) == expected
+    assert build_with("beam", paths, sample_tokenizer, "DaskRunner", dask_arguments, **options) == expected
     assert examples_in(read_records, tmp_path / "beam") == examples_in(read_records, tmp_path / "local")
 
 

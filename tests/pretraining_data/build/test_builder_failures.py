@@ -146,7 +146,7 @@ def test_stopped_build_leaves_old_shards_and_goes_on_to_the_same_bytes(rebuild, 
 
 def test_every_single_rename_may_be_the_last(rebuild, tmp_path, monkeypatch):
     expected = rebuild(2)
-    for number in itertools.count(step=3):
+    for number in itertools.count(step=5):
         shutil.rmtree(tmp_path / "data")
         with monkeypatch.context() as patch:
             fail_at(patch, tf.io.gfile, "rename", number, Killed)
