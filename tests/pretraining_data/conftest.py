@@ -9,11 +9,12 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.corpus.reader import CorpusReader
+from albert_tf.pretraining_data import input_pipeline
 from albert_tf.pretraining_data.build import shard_writer
 from albert_tf.pretraining_data.build.builder import build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.input_pipeline import InputOptions
-from albert_tf.pretraining_data.masking import MaskingOptions
+from albert_tf.pretraining_data.masking import MaskingOptions, mask_batch
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
@@ -23,18 +24,20 @@ SYLLABLES = "가나다라마바사아자차카타파하거너더러머버"
 
 @pytest.fixture(scope="session", autouse=True)
 def masks_are_traced_once():
-    """Lets all builds with the same options share one graph of masking: tracing it takes longer than a small build."""
-    real, graphs = shard_writer.masking_function, {}
+    """Lets all builds and data sets with the same options share graphs of masking, whose tracing takes most time."""
+    real, graphs = mask_batch, {}
 
-    def masking_function(options, tokens):
-        ids = tokens.mask_id, tokens.unmaskable_ids, tokens.real_piece_ids.tobytes()
-        key = options.masking_options, options.max_seq_length, ids
+    def shared_mask_batch(features, options, tokens, seed):
+        key = options, tokens.mask_id, tokens.unmaskable_ids, tokens.real_piece_ids.tobytes()
         if key not in graphs:
-            graphs[key] = real(options, tokens)
-        return graphs[key]
+            graphs[key] = tf.function(
+                lambda features, seed: real(features, options, tokens, seed), autograph=False, reduce_retracing=False
+            )
+        return graphs[key](features, seed)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shard_writer, "masking_function", masking_function)
+        for module in (shard_writer, input_pipeline):
+            patch.setattr(module, "mask_batch", shared_mask_batch)
         yield
 
 

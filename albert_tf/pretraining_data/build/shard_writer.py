@@ -31,7 +31,13 @@ class ShardWriter:
         self._options = options
         self._special_ids = [tokenizer.vocabulary.id_of(token) for token in (PAD, CLS, SEP)]
         self._vocab_size = len(tokenizer.vocabulary)
-        self._mask = masking_function(options, MaskingTokens.from_vocabulary(tokenizer.vocabulary))
+        tokens = MaskingTokens.from_vocabulary(tokenizer.vocabulary)
+        sequence = tf.TensorSpec([None, options.max_seq_length], tf.int32)
+        self._mask = tf.function(
+            lambda features, seed: mask_batch(features, options.masking_options, tokens, seed),
+            input_signature=[dict.fromkeys(records.SEQUENCE_FEATURES, sequence), tf.TensorSpec([2], tf.int64)],
+            autograph=False,
+        )
 
     def write(self, path: str, split: str, shard: int, parts: collections.abc.Iterable[Examples]) -> dict:
         """Writes a shard under a temporary name, then renames it.
@@ -69,16 +75,6 @@ class ShardWriter:
         counts["bytes"], counts["sha256"] = _measure(temporary)
         tf.io.gfile.rename(temporary, path, overwrite=True)
         return {**counts, "piece_counts": piece_counts.tolist()} if is_static else counts
-
-
-def masking_function(options: BuilderOptions, tokens: MaskingTokens) -> tf.types.experimental.PolymorphicFunction:
-    """Returns `mask_batch` for these options as a graph for batches of any size."""
-    sequence = tf.TensorSpec([None, options.max_seq_length], tf.int32)
-    return tf.function(
-        lambda features, seed: mask_batch(features, options.masking_options, tokens, seed),
-        input_signature=[dict.fromkeys(records.SEQUENCE_FEATURES, sequence), tf.TensorSpec([2], tf.int64)],
-        autograph=False,
-    )
 
 
 def is_static_split(split: str, options: BuilderOptions) -> bool:
