@@ -1,4 +1,4 @@
-"""A line that tells how far long work is: rewritten in a terminal, now and then a new one in a log."""
+"""A line of progress: rewritten in place in a terminal, printed now and then in a log."""
 
 import os
 import sys
@@ -43,7 +43,7 @@ class ProgressLine:
 
 
 def _columns_of(stream):
-    """Returns the width of a terminal; the usual 80 where it doesn't tell."""
+    """Returns the width of a terminal; 80 if it is unknown."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or 80
     except OSError:
@@ -51,8 +51,8 @@ def _columns_of(stream):
 
 
 def _cut(line, columns):
-    """Returns as much of a line as fits into so many columns, of which Korean and other wide characters take two."""
-    # Composed, because parts of Hangul that join others take no column of their own.
+    """Returns as much of a line as fits into the columns; Korean and other wide characters take two."""
+    # Composed, because conjoining jamo take no column of their own.
     composed = unicodedata.normalize("NFC", line)
     for index, character in enumerate(composed):
         if unicodedata.category(character) not in ("Mn", "Me", "Cf"):

@@ -14,8 +14,8 @@ from albert_tf.errors import InputError
 from albert_tf.files import check_can_write, read_text
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tokenization import KoreanWordPieceTokenizer
-from albert_tf.tokenization.building.morphemes import MORPHEME_CHOICES, require_kiwi
-from albert_tf.tokenization.building.report import can_judge_josa, format_table, measure, write_report
+from albert_tf.tokenization.building.morphemes import MORPHEME_CHOICES, has_kiwi, require_kiwi
+from albert_tf.tokenization.building.report import format_table, measure, write_report
 from albert_tf.tokenization.building.unused_slots import assign_unused
 from albert_tf.tokenization.building.vocabulary_training import ALPHABET_CHOICES, required_characters, train_vocabulary
 from albert_tf.tokenization.building.word_counting import count_words, sample_numbers, take_numbers
@@ -101,7 +101,7 @@ def corpus_reader():
 
 def report(tokenizers):
     """Prints and writes what each tokenizer, by name, makes of the text or of a sample of it."""
-    if not can_judge_josa():
+    if not has_kiwi():
         print("kiwipiepy is not installed, so nothing is said about josa; pip install kiwipiepy")
     if FLAGS.output_dir:
         check_can_write(FLAGS.output_dir, "output_dir")

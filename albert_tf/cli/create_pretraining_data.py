@@ -17,12 +17,12 @@ from albert_tf.errors import InputError
 from albert_tf.pretraining_data.build.beam_pipeline import run_on_beam
 from albert_tf.pretraining_data.build.builder import MASKING_CHOICES, build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
-from albert_tf.pretraining_data.build.segments import SENTENCE_PAIR_CHOICES
-from albert_tf.pretraining_data.build.work_folder import WORK_FOLDER
+from albert_tf.pretraining_data.build.manifest_writer import is_made_of
 from albert_tf.pretraining_data.inspection.plots import plot_shard
 from albert_tf.pretraining_data.inspection.show import inspect_shard
-from albert_tf.pretraining_data.manifest import MANIFEST_FILE, is_made_of
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE, WORK_FOLDER
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
+from albert_tf.pretraining_data.records import SENTENCE_PAIR_CHOICES
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 
 FLAGS = flags.FLAGS

@@ -1,4 +1,4 @@
-"""Documents and what tells them apart, a chunk of text at a time: what one task is given."""
+"""The documents of a chunk of text and their digests: the unit of work of a build."""
 
 import collections.abc
 import dataclasses
@@ -12,12 +12,12 @@ class Documents:
     """The documents of a chunk.
 
     Attributes:
-        chunk_id: File number and number of the chunk in it, which together with the seed key every draw.
+        chunk_id: File number and chunk number within the file; with the seed they key every random draw.
         texts: The lines of each document.
         digests: SHA-256 of each document; the parts of a document that was too long for a chunk have the digest of the
             first, so that they stay together.
         part_digests: The same, but different for every part of a document that was too long for a chunk.
-        continues: Whether the first document goes on one of the chunk before.
+        continues: Whether the first document continues the last one of the previous chunk.
     """
 
     chunk_id: tuple[int, int]
@@ -47,7 +47,7 @@ def read_documents(reader: CorpusReader, file_index: int) -> collections.abc.Ite
         digests = [hashlib.sha256("\n".join(lines).encode()).digest() for lines in chunk.documents]
         part_digests = list(digests)
         if chunk.continues:
-            # A part is the same as another one if all that precedes it in its document is the same too.
+            # Two parts are equal only if everything before them in their documents is equal too.
             part_digests[0] = hashlib.sha256(last_part_digest + digests[0]).digest()
             digests[0] = last_digest
         if digests:

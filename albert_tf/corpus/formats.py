@@ -2,7 +2,7 @@
 
 Text: one sentence a line, a blank line between documents. JSON lines and Parquet: one document a line or row, in a
 field or column of text whose lines are its sentences. Text and JSON lines may be gzip files. A bad line is skipped or
-mended where that is asked for, but a file of which most is bad is something else than it seems, and refused.
+mended on request, but a file whose lines are mostly bad is refused: it is not what its name says.
 """
 
 import codecs
@@ -10,18 +10,20 @@ import collections
 import collections.abc
 import contextlib
 import gzip
-import io
 import json
 import re
 import zlib
 
 import tensorflow as tf
 
+from albert_tf.corpus import parquet
+from albert_tf.corpus.blocks import split_at_line_ends
+from albert_tf.corpus.errors import BadCorpusError, BadLineError
 from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE, LongLine, cut_line
-from albert_tf.corpus.text_encoding import guess_encoding
-from albert_tf.errors import InputError
+from albert_tf.corpus.text_encoding import decode
+from albert_tf.errors import InputError, first_line
 
-# What belongs to a corpus where it is given as a folder.
+# The files of a folder that belong to a corpus.
 CORPUS_ENDINGS = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".parquet")
 
 _JSON_LINES_ENDINGS = (".jsonl", ".ndjson", ".json")
@@ -29,21 +31,13 @@ _JSON_LINES_ENDINGS = (".jsonl", ".ndjson", ".json")
 MAX_BYTES_PER_JSON_LINE = 1 << 26
 
 _BYTES_PER_BLOCK = 1 << 18
-_ROWS_PER_BATCH = 128
 
-# From how many bad lines on a file is refused if most lines are bad: at its end, and before.
+# A file whose lines are mostly bad is refused if it has at least this many bad ones: at its end, and before that.
 _BAD_LINES_OF_FILE = 10
 _BAD_LINES_SO_FAR = 1000
 
-# JSON can spell them, but they have no UTF-8 form.
+# JSON can express lone surrogates, but UTF-8 can't.
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
-
-
-class BadCorpusError(InputError):
-    """What the corpus holds can't be used, so that reading it again leads to the same error.
-
-    An `InputError` that is none of these, such as of a file system that can't be reached, may pass.
-    """
 
 
 class CorpusFile:
@@ -55,7 +49,7 @@ class CorpusFile:
         on_bad_text: As `CorpusReader.on_bad_text`. A text line that is longer than a block is judged in parts.
 
     Attributes:
-        counts: num_bytes (of text, decompressed), num_bad_lines and num_long_lines so far; a reader may take from it.
+        counts: num_bytes (of text, decompressed), num_bad_lines and num_long_lines so far; a reader may remove entries.
         position: How many bytes of the file, as it is stored, were read so far.
     """
 
@@ -99,13 +93,13 @@ class CorpusFile:
                 else:
                     yield from self._read_text(self._blocks(file))
         except tf.errors.OpError as error:
-            raise InputError(f"can't read {self._path}: {error.message}") from error
+            raise InputError(f"can't read {self._path}: {first_line(error)}") from error
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise BadCorpusError(f"can't read {self._path}: not a whole gzip file ({error})") from error
 
     def _blocks(self, file):
-        """Yields the file's content in equal blocks, whose last may be shorter."""
-        # GFile's own way to read lines drops carriage returns inside them; blocks come as they are.
+        """Yields the file's content in blocks of equal size; the last may be shorter."""
+        # GFile.readline drops carriage returns inside lines, so read blocks.
         stream = gzip.GzipFile(fileobj=file, mode="rb") if self._path.endswith(".gz") else file
         is_first = True
         while block := stream.read(_BYTES_PER_BLOCK):
@@ -116,7 +110,7 @@ class CorpusFile:
 
     def _read_text(self, blocks):
         number, long_line = 1, None
-        for content, begins_line, ends_line in _split_at_line_ends(blocks, _BYTES_PER_BLOCK):
+        for content, begins_line, ends_line in split_at_line_ends(blocks, _BYTES_PER_BLOCK):
             try:
                 lines = content.decode().split("\n")
                 self._num_good += len(lines)
@@ -134,7 +128,7 @@ class CorpusFile:
     def _decode_each_line(self, content, number):
         lines = []
         for line in content.split(b"\n"):
-            lines += self._try(lambda line, errors: [_decode(line, errors)], line, "line", number)
+            lines += self._try(lambda line, errors: [decode(line, errors)], line, "line", number)
             number += 1
         return lines
 
@@ -142,14 +136,14 @@ class CorpusFile:
         number = 1
         if self._path.removesuffix(".gz").endswith(".json"):
             blocks = self._check_json(blocks)
-        for content, begins_line, ends_line in _split_at_line_ends(blocks, MAX_BYTES_PER_JSON_LINE):
+        for content, begins_line, ends_line in split_at_line_ends(blocks, MAX_BYTES_PER_JSON_LINE):
             if begins_line and ends_line:
                 for line in content.split(b"\n"):
                     yield self._cut_long_lines(self._try(self._parse_json, line, "line", number))
                     number += 1
             elif begins_line:
                 size = f"{MAX_BYTES_PER_JSON_LINE >> 20} MB"
-                self._count_bad_line(_BadLine(f"longer than {size}; cut the document up"), "line", number)
+                self._count_bad_line(BadLineError(f"longer than {size}; cut the document up"), "line", number)
 
     def _check_json(self, blocks):
         """Yields the same blocks, if the first line of the first is one whole object."""
@@ -170,73 +164,42 @@ class CorpusFile:
             yield block
 
     def _parse_json(self, line, errors):
-        line = _decode(line, errors).strip()
+        line = decode(line, errors).strip()
         if not line:
             return []
         try:
             values = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise _BadLine(f"not valid JSON ({error}); mend the line") from error
+            raise BadLineError(f"not valid JSON ({error}); mend the line") from error
         text = values.get(self._text_field) if isinstance(values, dict) else None
         if not isinstance(text, str):
-            raise _BadLine(f'no JSON object with text in "{self._text_field}"; name the field by --text_field')
+            raise BadLineError(f'no JSON object with text in "{self._text_field}"; name the field by --text_field')
         if errors == "strict" and _LONE_SURROGATES.search(text):
-            raise _BadLine("half a surrogate pair, which is no character; mend the line")
+            raise BadLineError("half a surrogate pair, which is no character; mend the line")
         return _lines_of_document(_LONE_SURROGATES.sub("\ufffd", text))
 
     def _read_parquet(self, file):
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ImportError as error:
-            raise InputError(
-                f"reading {self._path} needs pyarrow, which is not installed; pip install albert_tf[parquet]"
-            ) from error
-        try:
-            # By default all that a row group has of the column is read at once.
-            parquet = pyarrow.parquet.ParquetFile(_SeekableFile(file), buffer_size=_BYTES_PER_BLOCK, pre_buffer=False)
-            self._check_column(parquet.schema_arrow, pyarrow.types)
-            number, num_rows, file_size = 0, parquet.metadata.num_rows, file.size()
-            for batch in parquet.iter_batches(_ROWS_PER_BATCH, columns=[self._text_field], use_threads=False):
-                # Whether the bytes of a string are UTF-8 is not pyarrow's business.
-                texts = batch.column(self._text_field).cast(pyarrow.large_string()).cast(pyarrow.large_binary())
-                for text in texts.to_pylist():
-                    number += 1
-                    self.counts["num_bytes"] += len(text or b"")
-                    self.position = file_size * number // num_rows
-                    yield self._cut_long_lines(self._try(self._parse_row, text, "row", number))
-        except (pyarrow.ArrowException, OSError) as error:
-            reason = str(error).partition("\n")[0]
-            raise BadCorpusError(f"can't read {self._path}: not a whole Parquet file ({reason})") from error
-
-    def _check_column(self, schema, types):
-        name = self._text_field
-        if name not in schema.names:
-            names = ", ".join(schema.names)
-            raise BadCorpusError(f'{self._path} has no column "{name}"; name one of {names} by --text_field')
-        column_type = schema.field(name).type
-        value_type = column_type.value_type if types.is_dictionary(column_type) else column_type
-        if not any(is_text(value_type) for is_text in (types.is_string, types.is_large_string, types.is_string_view)):
-            raise BadCorpusError(
-                f'{self._path}: column "{name}" holds {column_type}, not text; name a column of strings by --text_field'
-            )
+        for number, (text, position) in enumerate(parquet.read_column(file, self._path, self._text_field), start=1):
+            self.counts["num_bytes"] += len(text or b"")
+            self.position = position
+            yield self._cut_long_lines(self._try(self._parse_row, text, "row", number))
 
     def _parse_row(self, text, errors):
         if text is None:
-            raise _BadLine(f'null instead of text in column "{self._text_field}"; fill it in')
-        return _lines_of_document(_decode(text, errors))
+            raise BadLineError(f'null instead of text in column "{self._text_field}"; fill it in')
+        return _lines_of_document(decode(text, errors))
 
     def _try(self, parse, content, unit, number):
         """Returns `parse(content, errors)`, or an empty list for a line or row that is bad and can't be mended."""
         try:
             lines = parse(content, "strict")
-            # A line feed of UTF-16 leaves a zero byte on a line of its own.
+            # Half of a UTF-16 line feed leaves a line with only a zero byte.
             self._num_good += any(line.strip("\0") for line in lines)
             return lines
-        except _BadLine as error:
+        except BadLineError as error:
             self._count_bad_line(error, unit, number)
         if self._on_bad_text == "replace":
-            with contextlib.suppress(_BadLine):
+            with contextlib.suppress(BadLineError):
                 return parse(content, "replace")
         return []
 
@@ -264,69 +227,6 @@ class CorpusFile:
         return [piece for line in lines for piece in cut_line(line)]
 
 
-class _BadLine(ValueError):
-    """A line or row can't be read; the message says why and what to do."""
-
-
-def _decode(line, errors):
-    try:
-        return line.decode("utf-8", errors)
-    except UnicodeDecodeError as error:
-        encoding = guess_encoding(line)
-        what = f"not valid UTF-8 but, by its looks, {encoding}" if encoding else "not valid UTF-8"
-        how = f" (iconv -f {encoding} -t UTF-8)" if encoding else ""
-        raise _BadLine(f"{what}; convert the file{how}") from error
-
-
 def _lines_of_document(text):
     """Returns the lines that are not blank, and an empty one to end the document."""
     return [*filter(None, map(str.strip, text.split("\n"))), ""]
-
-
-def _split_at_line_ends(blocks, max_bytes):
-    """Yields (content, begins_line, ends_line): whole lines, or one part of a line that is longer than `max_bytes`.
-
-    The line feed that ends the content is left out. A part never ends inside a character.
-    """
-    rest, begins_line = bytearray(), True
-    for block in blocks:
-        if not begins_line and (end := block.find(b"\n")) >= 0:
-            yield rest + block[:end], False, True
-            rest, block, begins_line = bytearray(), block[end + 1 :], True
-        if (end := block.rfind(b"\n")) >= 0:
-            yield rest + block[:end], True, True
-            rest = bytearray(block[end + 1 :])
-        else:
-            rest += block
-        if not begins_line or len(rest) > max_bytes:
-            end = _last_character(rest)
-            yield rest[:end], begins_line, False
-            rest, begins_line = rest[end:], False
-    if rest or not begins_line:
-        yield rest, begins_line, True
-
-
-def _last_character(content):
-    """Returns where the last UTF-8 character begins, or the end if the last four bytes begin none."""
-    places = range(len(content) - 1, max(len(content) - 5, -1), -1)
-    return next((place for place in places if content[place] & 0b1100_0000 != 0b1000_0000), len(content))
-
-
-class _SeekableFile(io.IOBase):
-    """A GFile with what pyarrow wants of a file and GFile lacks."""
-
-    def __init__(self, file):
-        self._file = file
-
-    def readable(self):
-        return True
-
-    def read(self, size):
-        return self._file.read(size)
-
-    def seek(self, offset, whence=io.SEEK_SET):
-        self._file.seek(offset, whence)
-        return self.tell()
-
-    def tell(self):
-        return self._file.tell()

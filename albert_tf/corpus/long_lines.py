@@ -13,8 +13,8 @@ _ZERO_WIDTH_JOINER = "\u200d"
 def cut_line(line: str) -> list[str]:
     """Returns a line in pieces of at most `MAX_CHARACTERS_PER_LINE` characters.
 
-    Pieces end at the last space in reach, or else where no character as readers see it is parted. Spaces at the
-    beginning of the line and between pieces are left out. All pieces but the last hold text.
+    Pieces end at the last space in reach, or else between two characters as readers see them. Spaces at the beginning
+    of the line and between pieces are left out. All pieces but the last hold text.
     """
     line = line.lstrip()
     pieces, begin = [], 0
@@ -28,7 +28,7 @@ def cut_line(line: str) -> list[str]:
 
 
 class LongLine:
-    """Cuts a line whose text comes part by part, with the same result as if it came at once."""
+    """Cuts a line that arrives in parts, with the same result as `cut_line` gives for the whole line."""
 
     def __init__(self):
         self._rest, self._is_blank = "", True
@@ -51,7 +51,7 @@ def _place_to_cut(line, last):
 
 
 def _belong_together(left, right):
-    """Returns whether `right` is a mark, joiner, modifier or conjoining jamo, which goes on what `left` began."""
+    """Returns whether `right` is a mark, joiner, modifier or conjoining jamo, which continues what `left` began."""
     return (
         unicodedata.category(right) in {"Mn", "Mc", "Me", "Cf"}
         or left == _ZERO_WIDTH_JOINER

@@ -1,7 +1,7 @@
 """Documents from files: as a stream, and in chunks of about a million characters that worker processes share out.
 
-However large a file, document or line is, no more of it is in memory at a time than a chunk; of JSON lines and Parquet,
-a document.
+At most one chunk is in memory at a time, however large a file, document or line is; for JSON lines and Parquet, one
+document.
 """
 
 import collections.abc
@@ -11,7 +11,7 @@ import itertools
 import tensorflow as tf
 
 from albert_tf.corpus.formats import CORPUS_ENDINGS, CorpusFile
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, first_line
 from albert_tf.files import match_files
 from albert_tf.progress_line import format_seconds
 
@@ -21,7 +21,7 @@ CHARACTERS_PER_CHUNK = 1 << 20
 
 _COUNTS = ("num_bytes", "num_bad_lines", "num_long_lines", "num_long_documents", "num_undivided_files")
 
-# A text file of so many lines ought to have a blank one.
+# A text file with this many lines should have a blank one.
 _LINES_OF_UNDIVIDED_FILE = 1000
 
 
@@ -29,20 +29,20 @@ _LINES_OF_UNDIVIDED_FILE = 1000
 class Chunk:
     """Whole documents of one file, together about `CHARACTERS_PER_CHUNK` characters.
 
-    A chunk ends with the document that brings it to so many characters; a document that has as many by itself is cut
-    after a line. So chunks are a function of the file's content alone.
+    A chunk ends with the document that fills it; a document that fills one by itself is cut after a line. So chunks
+    depend only on the file's content.
 
     Attributes:
         file_index: Place of the file in the list of files.
         index: Place of the chunk in its file, from 0.
         documents: The lines of each document, without the spaces at their ends, none empty. The last chunk of a file
             may hold counts and no document.
-        continues: Whether the first document goes on with one that filled the chunk before.
+        continues: Whether the first document continues one that filled the previous chunk.
         num_bytes: Size of the text that was read for it, decompressed.
         num_bad_lines: How many lines or rows were skipped or mended.
         num_long_lines: How many lines were cut, having more than `MAX_CHARACTERS_PER_LINE` characters.
         num_long_documents: How many documents were cut; counted where their second part is.
-        num_undivided_files: 1 where a text file ends that has many lines and none of them blank.
+        num_undivided_files: 1 at the end of a text file with many lines and no blank one.
         file_position: How many bytes of the file, as it is stored, were read so far.
     """
 
@@ -170,7 +170,7 @@ class CorpusReader:
             try:
                 sizes.append(tf.io.gfile.stat(path).length)
             except tf.errors.OpError as error:
-                raise InputError(f"can't read {path}: {error.message}") from error
+                raise InputError(f"can't read {path}: {first_line(error)}") from error
         return sizes
 
     def lines(self) -> collections.abc.Iterator[str]:

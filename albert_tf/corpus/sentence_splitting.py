@@ -19,7 +19,7 @@ def make_sentence_splitter(name: str) -> collections.abc.Callable[[list[str]], l
 
     Args:
         name: "none": lines are sentences; "rule": text is split where a space follows a full stop or the like, or an
-            ending with ㅋㅋ; "kiwi": also where no such mark tells, but hundreds of times as slow.
+            ending with ㅋㅋ; "kiwi": also where no such mark tells, but hundreds of times slower.
 
     Raises:
         InputError: `name` is "kiwi", and kiwipiepy is not installed.
@@ -36,7 +36,7 @@ def make_sentence_splitter(name: str) -> collections.abc.Callable[[list[str]], l
 
 
 _MARK = ".!?…。！？"
-# These end a sentence where there are two of them after a syllable that verb endings end with.
+# Two of these end a sentence if they follow a syllable in which verb endings end.
 _LAUGHTER = "ㅋㅎㅠㅜ^"
 _ENDING = "가걸군까나냐네니다데라래아야어요음임자죠지함됨"
 
@@ -57,7 +57,7 @@ _END_OF_SENTENCE = re.compile(
       | (?<=[{_LAUGHTER}])(?=[{_LAUGHTER}]*[{_MARK}])
     )
     [{_MARK}{_LAUGHTER}]*["'”’»)\]}}〉》」』】*]*(?:\[\d+\])*
-    # A quotation goes on with a particle or with 하다, be it written apart.
+    # A quotation continues with a particle or with 하다, even after a space.
     (?!\s+이?라(?:고|는|며|면서|던|든|니|서)\b)
     (?!(?<=["”'’»」』])\s+(?:하(?:고|는|며|던|면|면서|자|길|기|였\w*)|했\w*|이?란|[과와은는을를로고며의])\b)
     (?P<space>\s+)
@@ -77,7 +77,7 @@ def _split_by_rule(line):
 
 def _split_by_kiwi(line):
     sentences = _load_kiwi().split_into_sents(line, return_sub_sents=False)
-    # The borders alone are kiwi's: what lies between its sentences is kept.
+    # Only the borders are taken from kiwi; the characters between its sentences are kept.
     borders = [0, *(sentence.start for sentence in sentences[1:]), len(line)]
     texts = (line[begin:end].strip() for begin, end in itertools.pairwise(borders))
     return [text for text in texts if text]

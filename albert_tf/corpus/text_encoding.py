@@ -1,7 +1,9 @@
-"""Telling in which encoding text is that isn't UTF-8, so that an error can name it."""
+"""Decoding UTF-8, with an error that names the encoding where the bytes look like another one."""
 
 import codecs
 import re
+
+from albert_tf.corpus.errors import BadLineError
 
 _BYTES_TO_LOOK_AT = 1 << 14
 
@@ -9,21 +11,40 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _HANGUL = re.compile("[가-힣ㄱ-ㅣ]")
 
 
+def decode(line: bytes, errors: str) -> str:
+    """Decodes UTF-8.
+
+    Args:
+        line: The bytes.
+        errors: As for `bytes.decode`.
+
+    Raises:
+        BadLineError: The bytes are not UTF-8 and `errors` is "strict".
+    """
+    try:
+        return line.decode("utf-8", errors)
+    except UnicodeDecodeError as error:
+        encoding = guess_encoding(line)
+        what = f"not valid UTF-8 but, by its looks, {encoding}" if encoding else "not valid UTF-8"
+        how = f" (iconv -f {encoding} -t UTF-8)" if encoding else ""
+        raise BadLineError(f"{what}; convert the file{how}") from error
+
+
 def guess_encoding(content: bytes) -> str | None:
     """Returns the likely encoding of Korean text, as iconv names it, or None.
 
     Args:
-        content: Bytes that are not UTF-8; only their beginning counts.
+        content: Bytes that are not UTF-8; only the first 16 KB count.
     """
     content = bytes(content[:_BYTES_TO_LOOK_AT])
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "UTF-16"
-    # Spaces, digits and line feeds have a zero byte in UTF-16, always on the same side; in other encodings none has.
+    # Spaces, digits and line feeds have a zero byte in UTF-16, always on the same side; other encodings have none.
     num_zeros = content.count(0)
     for name, on_side in (("UTF-16LE", content[1::2].count(0)), ("UTF-16BE", content[0::2].count(0))):
         if num_zeros > len(content) / 50 and on_side >= num_zeros * 0.75:
             return name
     text = codecs.getincrementaldecoder("cp949")("replace").decode(content)
     others = len(_NOT_ASCII.findall(text))
-    # Bytes of anything may be read as some Hanja and symbols, but hardly as Hangul.
+    # Arbitrary bytes may decode to some Hanja and symbols, but rarely to Hangul.
     return "CP949" if others and "\ufffd" not in text and len(_HANGUL.findall(text)) > others * 0.8 else None

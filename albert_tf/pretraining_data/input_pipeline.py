@@ -9,15 +9,16 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data import records
-from albert_tf.pretraining_data.masking import MaskingOptions, MaskingTokens, mask_batch
+from albert_tf.pretraining_data.masking import MaskingOptions, mask_batch
+from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.pretraining_data.tfrecords import count_records
 
 _SHUFFLE_BUFFER = 10_000
 _SHARDS_PER_GROUP = 8
-_RECORDS_PER_TURN = 16  # so many of one shard before those of the next one in the group
+_RECORDS_PER_TURN = 16  # records read from one shard before the next shard of its group has its turn
 _SHARDS_CHECKED_AT_ONCE = 8
 
-# What random numbers are drawn for; each use has its own.
+# What random numbers are drawn for; each use has its own seed.
 _HOSTS, _SHARDS, _EXAMPLES, _MASKS = range(4)
 
 
@@ -55,21 +56,21 @@ def train_dataset(
     Batch n of a host is always the same, masks included, for the same shards in the same order, options, batch size,
     seed and number of hosts, whatever machine reads it and wherever one starts. So the number of steps done, which
     checkpoints hold as `global_step`, is the whole position: no state of the reader needs to be saved. Starting at a
-    step opens no shard that lies before it, except for those of its group (see below); it costs as much as to read that
-    group up to the step, without parsing.
+    step opens no earlier shards except those of its own group (see below), whose records are read up to the step but
+    not parsed.
 
     In each epoch every shard is read by one of the hosts, whole, and so every example exactly once. The hosts take
-    turns: in every `num_hosts` epochs each of them reads every shard once. A host goes on with its next epoch as soon
-    as it is through with one, so that batches run across the border, and no example is dropped or repeated to fill one
-    up. The order of a host's shards is drawn anew in every epoch; each 8 in a row are a group, of which records are
-    read in turn, and shuffled. Each batch of dynamic records has masks of its own.
+    turns: in every `num_hosts` epochs each of them reads every shard once. A host starts its next epoch as soon
+    as it finishes one, so batches cross the borders of epochs, and no example is dropped or repeated to fill a batch.
+    The order of a host's shards is drawn anew in every epoch; every 8 in a row form a group, whose records are
+    interleaved and shuffled. Every batch of dynamic records gets masks of its own.
 
     Args:
         paths: The shards.
         options: What the reader must know of them.
         global_batch_size: Batch size over all hosts and their replicas.
         seed: Seed of order and masks.
-        start_step: Number of batches to leave out: where a resumed run goes on.
+        start_step: Number of batches to skip, for a run that is resumed.
         examples_per_shard: How many examples each shard holds. Needed where `start_step` is not 0; if it isn't given
             then, all shards are read through to count them.
         host_index: This host, from 0.
@@ -150,7 +151,7 @@ class _Order:
 
     def find(self, example, examples_per_shard):
         """Returns where this host's example of that number, counted from 0, stands: (epoch, group, place in it)."""
-        # So many examples later this host has read every shard once more, whatever the order was.
+        # After this many examples a host has read every shard once more, whatever their order.
         times, place = divmod(example, sum(examples_per_shard))
         epoch = times * self.num_hosts
         borders = self._group_borders(epoch, examples_per_shard)
@@ -163,7 +164,7 @@ class _Order:
 
     def _group_borders(self, epoch, examples_per_shard):
         """Returns how many examples of an epoch this host has read before each group, and after the last."""
-        with tf.device("CPU:0"):  # where datasets are run, so that it draws the same numbers
+        with tf.device("CPU:0"):  # where datasets run, so that the same numbers are drawn
             shards = self.shards_of(tf.constant(epoch, tf.int64)).numpy()
         ends = np.cumsum(np.array(examples_per_shard)[shards])
         return [0, *ends[_SHARDS_PER_GROUP - 1 : -1 : _SHARDS_PER_GROUP].tolist(), int(ends[-1])]
@@ -183,7 +184,7 @@ def _derive_seed(seed, use, *numbers):
 
 
 def eval_dataset(paths: list[str], options: InputOptions, global_batch_size: int) -> tf.data.Dataset:
-    """Returns every example once, in order; examples that fill up the last batch weigh zero.
+    """Returns every example once, in order; the last batch is filled up with examples of weight zero.
 
     Args:
         paths: The shards.

@@ -1,77 +1,53 @@
 """The manifest: what shards hold and how they were made."""
 
-import collections
-import dataclasses
 import hashlib
 import json
 import os
 
-import numpy as np
 import tensorflow as tf
 
-import albert_tf
-from albert_tf.corpus.formats import BadCorpusError
-from albert_tf.corpus.reader import CorpusReader
+from albert_tf.errors import InputError
 from albert_tf.files import name_in_folder, read_json
-from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
-from albert_tf.pretraining_data.build.segments import has_pairs
-from albert_tf.pretraining_data.build.shard_writer import is_static_split
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.pretraining_data.masking import MaskingOptions
+from albert_tf.pretraining_data.records import has_pairs
 
 MANIFEST_FILE = "manifest.json"
+# Beside the shards while they are being built; without a manifest there too, they are not complete.
+WORK_FOLDER = "create_pretraining_data.unfinished"
 
-# Of the corpus, in the order of the manifest.
-_CORPUS_COUNTS = (
-    "documents",
-    "duplicate_documents",
-    "one_sentence_documents",
-    "long_documents",
-    "undivided_files",
-    "sentences",
-    "long_lines",
-    "split_sentences",
-    "words",
-    "tokens",
-    "bad_lines",
-)
+TRAIN, HELD_OUT = SPLITS = ("train", "held_out")
 
 # Of a split, what decides which examples are read.
 _DECISIVE_OF_SPLIT = ("masking", "examples", "examples_per_shard", "bytes_per_shard", "sha256_per_shard")
 
 
-def make_manifest(
-    reader: CorpusReader,
-    tokenizer: KoreanWordPieceTokenizer,
-    options: BuilderOptions,
-    counts: collections.Counter,
-    shards: dict[str, list[str]],
-    shard_counts: dict[str, list[dict]],
-) -> dict:
-    """Returns the manifest of a build.
+def read_manifest(path: str) -> dict:
+    """Returns what the builder wrote, empty if there is no manifest.
+
+    Raises:
+        InputError: The file can't be read.
+    """
+    return read_json(path, "the manifest") if tf.io.gfile.exists(path) else {}
+
+
+def masking_options(manifest: dict, source: str) -> MaskingOptions | None:
+    """Returns how the builder was told to mask, None if the manifest doesn't say.
 
     Args:
-        reader: The corpus.
-        tokenizer: The tokenizer.
-        options: How the examples were made.
-        counts: What was counted in the corpus.
-        shards: The paths of each split.
-        shard_counts: What was counted in each shard of each split.
+        manifest: What the builder wrote; may lack anything.
+        source: Its path; named in errors.
+
+    Raises:
+        InputError: An option is unknown.
     """
-    return {
-        "version": albert_tf.__version__,
-        "tokenizer": {**tokenizer.to_dict(), "identity": tokenizer.identity},
-        "vocab_size": len(tokenizer.vocabulary),
-        "max_seq_length": options.max_seq_length,
-        "max_predictions_per_seq": options.masking_options.max_predictions_per_seq,
-        "options": dataclasses.asdict(options),
-        "input_files": [os.path.basename(path) for path in reader.paths],
-        **{name: counts[name] for name in _CORPUS_COUNTS},
-        "unknown_word_rate": round(counts["unknown_words"] / counts["words"], 6),
-        "splits": {
-            split: _describe_split(split, paths, options, counts, shard_counts[split])
-            for split, paths in shards.items()
-        },
-    }
+    options = manifest.get("options", {}).get("masking_options")
+    try:
+        return options and MaskingOptions(**options)
+    except TypeError as error:
+        raise InputError(
+            f"{source}, of version {manifest.get('version')}, has masking_options that this version of albert_tf "
+            "doesn't know; use that version"
+        ) from error
 
 
 def manifest_identity(manifest: dict) -> str:
@@ -103,80 +79,7 @@ def listed_shards(manifest: dict, folder: str, split: str) -> list[str]:
     return [name_in_folder(folder, name, source) for name in names]
 
 
-def is_made_of(path: str, reader: CorpusReader, tokenizer: KoreanWordPieceTokenizer, options: BuilderOptions) -> bool:
-    """Whether there is a manifest of data that this input and these options give."""
-    if not tf.io.gfile.exists(path):
-        return False
-    manifest = read_json(path, "the manifest")
-    return (
-        manifest.get("input_files") == [os.path.basename(path) for path in reader.paths]
-        and manifest.get("options") == dataclasses.asdict(options)
-        and manifest.get("tokenizer", {}).get("identity") == tokenizer.identity
-        and not tells_labels_by_lengths(manifest)
-    )
-
-
 def tells_labels_by_lengths(manifest: dict) -> bool:
     """Whether shards hold pairs whose label follows from the lengths of their segments, as before version 0.2.0."""
     sentence_pair = manifest.get("options", {}).get("sentence_pair", "none")
     return has_pairs(sentence_pair) and manifest.get("version", "").startswith("0.1.")
-
-
-def _describe_split(split, paths, options, counts, shard_counts):
-    def total(name):
-        return sum(shard[name] for shard in shard_counts)
-
-    is_static = is_static_split(split, options)
-    description = {
-        "files": [os.path.basename(path) for path in paths],
-        "masking": "static" if is_static else "dynamic",
-        "documents": counts[f"{split}_documents"],
-        "tokens": counts[f"{split}_tokens"],
-        "examples": total("examples"),
-        "examples_per_shard": [shard["examples"] for shard in shard_counts],
-        "bytes_per_shard": [shard["bytes"] for shard in shard_counts],
-        "sha256_per_shard": [shard["sha256"] for shard in shard_counts],
-        "mean_tokens_per_example": round(total("tokens") / total("examples"), 2),
-        "share_full": round(total("full_examples") / total("examples"), 4),
-        # Of the pieces of its documents: cut off, or of a document of one sentence.
-        "share_unused_tokens": round(counts[f"{split}_unused_tokens"] / counts[f"{split}_tokens"], 4),
-    }
-    if has_pairs(options.sentence_pair):
-        name = "share_swapped" if options.sentence_pair == "order" else "share_random_next"
-        description[name] = round(total("labels") / total("examples"), 4)
-    if is_static:
-        description["share_masked"] = round(total("masked_tokens") / total("tokens"), 4)
-        piece_counts = np.sum([shard["piece_counts"] for shard in shard_counts], axis=0)
-        shares = piece_counts[piece_counts > 0] / piece_counts.sum()
-        # In nats a piece: the loss of a model that knows how often each piece occurs, and nothing else.
-        description["unigram_entropy"] = round(float(-(shares * np.log(shares)).sum()), 4)
-    return description
-
-
-def check_counts(
-    reader: CorpusReader, options: BuilderOptions, counts: collections.Counter, examples_per_shard: dict[str, list[int]]
-) -> None:
-    """Checks that there is an example for every shard.
-
-    Raises:
-        BadCorpusError: There is none; the message says what the corpus lacks.
-    """
-    if not counts["sentences"]:
-        raise BadCorpusError(f"no text in {', '.join(reader.paths)}; write one sentence a line")
-    if not any(map(sum, examples_per_shard.values())):
-        raise BadCorpusError(
-            f"no document in {', '.join(reader.paths)} has two sentences of some length, which --sentence_pair="
-            f"{options.sentence_pair} needs; write one sentence a line and a blank line between documents, split "
-            "running text with --sentence_splitter=rule, or pass --sentence_pair=none"
-        )
-    for split, numbers in examples_per_shard.items():
-        if not sum(numbers):
-            raise BadCorpusError(
-                f"no document fell to the {split} split (held_out_fraction={options.held_out_fraction}); "
-                "give more documents (a blank line ends one) or change --held_out_fraction"
-            )
-        if not all(numbers):
-            raise BadCorpusError(
-                f"{sum(numbers)} examples are too few for {len(numbers)} shards, of which some stayed empty; lower "
-                "--num_shards"
-            )

@@ -2,11 +2,12 @@
 
 The same function masks static records while they are built and dynamic ones in the input pipeline. Every stretch of
 text between two special tokens is tiled from its first word with n-grams whose lengths follow p(n) ~ 1/n (paper,
-section 4.1), so that none crosses a [SEP]; tiles are taken in random order until the budget is spent. One that doesn't
-fit gives its leading words, as the original tries shorter n-grams, and words of the next tiles fill the remaining room.
+section 4.1), so that none crosses a [SEP]; tiles are taken in random order until the budget is spent. Of a tile
+that doesn't fit, the leading words are taken (the original tries shorter n-grams), and words of the next tiles fill the
+remaining room.
 
-In here positions are flat: they count the pieces of the batch row after row. Words, tiles and chosen pieces are lists
-for the whole batch, and nothing but the tiles is sorted, which makes this fast.
+Positions in this module are flat: they count the pieces of the batch row by row. Words, tiles and chosen pieces are
+lists for the whole batch, and only tiles are sorted, which is what makes this fast.
 """
 
 import dataclasses
@@ -16,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
+from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 
 MASK_SHARE, KEEP_SHARE = 0.8, 0.1  # of the chosen pieces; the rest becomes a random piece (BERT, section 3.1)
 
@@ -52,21 +54,6 @@ class MaskingOptions:
             raise InputError(f"replacement_unit must be piece or span. Received: {self.replacement_unit}")
 
 
-@dataclasses.dataclass(frozen=True)
-class MaskingTokens:
-    """What masking must know of the vocabulary.
-
-    Attributes:
-        mask_id: Id of [MASK].
-        unmaskable_ids: Ids that are never chosen: [CLS] and [SEP].
-        real_piece_ids: int32 ids that a random replacement is drawn from.
-    """
-
-    mask_id: int
-    unmaskable_ids: tuple[int, ...]
-    real_piece_ids: np.ndarray
-
-
 def default_max_predictions(max_seq_length: int, masked_lm_prob: float, do_permutation: bool = False) -> int:
     """Returns the least number of predictions that doesn't cut masking short: ceil(max_seq_length * masked_lm_prob).
 
@@ -89,8 +76,8 @@ def mask_batch(
     """Chooses and replaces pieces.
 
     Args:
-        features: int32 [B, S] `input_ids`, `input_mask` and `token_boundary` (1 where a word starts), and whatever else
-            is to be passed on. Each sequence begins with [CLS].
+        features: int32 [B, S] `input_ids`, `input_mask` and `token_boundary` (1 where a word starts); anything
+            else is passed on. Each sequence begins with [CLS].
         options: How to mask.
         tokens: What masking must know of the vocabulary.
         seed: int32 or int64 [2]; equal seeds give equal masks to equal batches.
@@ -234,7 +221,7 @@ def _take_in_order(sizes, room):
     """Returns which columns of `sizes` [B, N] come before `room` [B, 1] runs out, and what room they leave."""
     sizes = tf.cast(sizes, tf.float32)
     triangle = tf.linalg.band_part(tf.ones(2 * [tf.shape(sizes)[1]]), 0, -1)
-    is_taken = tf.matmul(sizes, triangle) <= room  # of few columns a cumulative sum much faster than tf.cumsum's
+    is_taken = tf.matmul(sizes, triangle) <= room  # for few columns much faster than tf.cumsum
     return is_taken, room - tf.reduce_sum(tf.where(is_taken, sizes, 0), axis=1, keepdims=True)
 
 

@@ -17,7 +17,15 @@ SEQUENCE_FEATURES = ("input_ids", "input_mask", "segment_ids", "token_boundary")
 MASKED_LM_FEATURES = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 LABEL_FEATURE = "next_sentence_labels"
 
+# What the two segments of an example are; `build.segments.make_segments` says more.
+SENTENCE_PAIR_CHOICES = ("order", "next", "none", "full_sentences")
+
 _FLOAT_LIST, _INT64_LIST = 2, 3  # fields of tf.train.Feature
+
+
+def has_pairs(sentence_pair: str) -> bool:
+    """Whether examples have two segments, whose label is to be predicted."""
+    return sentence_pair in ("order", "next")
 
 
 def feature_spec(max_seq_length: int, max_predictions_per_seq: int | None) -> dict[str, tf.io.FixedLenFeature]:
@@ -41,7 +49,7 @@ def serialize(features: dict[str, np.ndarray]) -> list[bytes]:
     """Serialises a batch of examples, many times faster than one tf.train.Example after the other.
 
     Args:
-        features: Name to [N, ...]; integers from 0 up become int64 lists, all else float lists.
+        features: Name to [N, ...]; non-negative integers become int64 lists, everything else float lists.
 
     Returns:
         N serialised tf.train.Examples, byte for byte what deterministic serialisation gives.
@@ -62,14 +70,14 @@ def _entries(name, values):
     """Returns an entry of the map of features for each row: uint8 [N, bytes] if all have one size, else bytes."""
     if not np.issubdtype(values.dtype, np.integer):
         return _with_head(_entry(name, _FLOAT_LIST, 4 * values.shape[1]), values.astype("<f4").view(np.uint8))
-    # Integers are written 7 bits a byte.
+    # Varints: 7 bits a byte.
     num_bytes = max(1, -(-int(values.max(initial=0)).bit_length() // 7))
     if num_bytes == 1:
         return _with_head(_entry(name, _INT64_LIST, values.shape[1]), values.astype(np.uint8))
     rest = values.astype(np.uint32 if num_bytes < 5 else np.uint64)
     groups, is_written = np.empty((*values.shape, num_bytes), np.uint8), np.ones((*values.shape, num_bytes), bool)
     for place in range(num_bytes):
-        # A byte is written as long as something of the value is left, and says whether something is left after it.
+        # Bytes are written while bits of the value are left; the high bit says whether another byte follows.
         if place:
             is_written[..., place] = rest > 0
         groups[..., place] = (rest & 0x7F).astype(np.uint8) | (rest > 0x7F).view(np.uint8) << 7
@@ -109,7 +117,7 @@ def _field(number, size):
     return bytes([*head, size])
 
 
-@tf.function(input_signature=[tf.TensorSpec([], tf.string)])  # twenty times as fast as a data set made for each file
+@tf.function(input_signature=[tf.TensorSpec([], tf.string)])  # twenty times faster than a dataset for each file
 def first_record(path):
     """Returns a file's first record, string [1], or string [0] if there is none."""
     records = tf.data.TFRecordDataset(path).take(1)

@@ -1,4 +1,4 @@
-"""One shard as it lies on the disk, whoever wrote it, for those who want to look at it; memory doesn't grow with it."""
+"""Reads one shard for inspection, whoever wrote it, in memory that doesn't grow with it."""
 
 import collections.abc
 import dataclasses
@@ -8,11 +8,10 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.files import read_json
 from albert_tf.pretraining_data import records
-from albert_tf.pretraining_data.build.shard_writer import masking_tokens
-from albert_tf.pretraining_data.manifest import MANIFEST_FILE
-from albert_tf.pretraining_data.masking import MaskingOptions, MaskingTokens, mask_batch
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE, masking_options, read_manifest
+from albert_tf.pretraining_data.masking import mask_batch
+from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.vocabulary import Vocabulary
@@ -48,7 +47,7 @@ class ShardBatch:
 
 
 class ShardReader:
-    """Reads a shard with the help of the files beside it, as far as they are there: manifest.json, the tokenizer.
+    """Reads a shard with the help of the manifest and the tokenizer beside it, where there are any.
 
     Without a vocabulary the special tokens are known by their places: [CLS] comes first, [SEP] last, and most of the
     masked pieces became [MASK].
@@ -58,8 +57,8 @@ class ShardReader:
 
     Attributes:
         is_static: Whether its records hold masks.
-        is_masked: Whether `read` gives masks: a dynamic shard's are such as an epoch of training could have, where it
-            is known how to mask.
+        is_masked: Whether `read` gives masks: those of a dynamic shard are drawn as an epoch of training would draw
+            them, where it is known how to mask.
         knows_words: Whether it is known where words start; otherwise each piece counts as one.
         max_seq_length: Length S of the examples.
         manifest: What the builder wrote, empty if unknown.
@@ -76,9 +75,8 @@ class ShardReader:
         self.is_static = records.is_static(self.path)
         folder = os.path.dirname(self.path)
         manifest_path = os.path.join(folder, MANIFEST_FILE)
-        self.manifest = read_json(manifest_path, "the manifest") if tf.io.gfile.exists(manifest_path) else {}
-        settings = self.manifest.get("options", {}).get("masking_options")
-        self.masking_options = settings and MaskingOptions(**settings)
+        self.manifest = read_manifest(manifest_path)
+        self.masking_options = masking_options(self.manifest, manifest_path)
         tokenizer = _load_tokenizer(folder, self.manifest)
         self.vocabulary = tokenizer and tokenizer.vocabulary
         self.is_masked = self.is_static or None not in (self.vocabulary, self.masking_options)
@@ -86,7 +84,10 @@ class ShardReader:
         self._spec = _spec_of(self.path, self.is_static)
         self.max_seq_length = self._spec["input_ids"].shape[0]
         self.knows_words = "token_boundary" in self._spec or self.vocabulary is not None
-        self._tokens = masking_tokens(tokenizer) if tokenizer else _guess_tokens(next(self._parsed()))
+        if self.vocabulary is None:
+            self._tokens = _guess_tokens(next(self._parsed()))
+        else:
+            self._tokens = MaskingTokens.from_vocabulary(self.vocabulary)
         self.mask_id = self._tokens.mask_id
 
     def name_of(self, piece_id: int) -> str:
@@ -97,7 +98,7 @@ class ShardReader:
         """Yields the examples in their order.
 
         Raises:
-            InputError: A record is damaged, is unlike the first one, or holds an id that the vocabulary has not.
+            InputError: A record is damaged, is unlike the first one, or holds an id that is not in the vocabulary.
         """
         for number, features in enumerate(self._parsed()):
             if self.is_masked and not self.is_static:

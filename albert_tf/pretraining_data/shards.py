@@ -1,4 +1,4 @@
-"""Shards as run_pretraining.py finds them: with the manifest and tokenizer beside them, or the original's, bare."""
+"""Finds shards for training: ours, with manifest and tokenizer beside them, or bare ones of the original."""
 
 import collections.abc
 import concurrent.futures
@@ -9,14 +9,21 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.files import match_files, read_json
+from albert_tf.files import match_files
 from albert_tf.pretraining_data import records, tfrecords
-from albert_tf.pretraining_data.build.segments import has_pairs
-from albert_tf.pretraining_data.build.shard_writer import masking_tokens
-from albert_tf.pretraining_data.build.work_folder import WORK_FOLDER
 from albert_tf.pretraining_data.input_pipeline import InputOptions, check_readable
-from albert_tf.pretraining_data.manifest import MANIFEST_FILE, listed_shards, tells_labels_by_lengths
+from albert_tf.pretraining_data.manifest import (
+    HELD_OUT,
+    MANIFEST_FILE,
+    TRAIN,
+    WORK_FOLDER,
+    listed_shards,
+    masking_options,
+    read_manifest,
+    tells_labels_by_lengths,
+)
 from albert_tf.pretraining_data.masking import MaskingOptions
+from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
 
@@ -56,7 +63,7 @@ class ShardSet:
     @property
     def has_pairs(self) -> bool:
         """Whether examples are pairs of segments, so that there is something to learn about their order."""
-        return has_pairs(self.manifest.get("options", {}).get("sentence_pair", "order"))
+        return records.has_pairs(self.manifest.get("options", {}).get("sentence_pair", "order"))
 
 
 def find_shards(
@@ -97,15 +104,11 @@ def find_shards(
     max_predictions_per_seq = folder.length(
         "max_predictions_per_seq", max_predictions_per_seq, _ORIGINAL_MAX_PREDICTIONS_PER_SEQ
     )
-    if max_seq_length > config.max_position_embeddings:
-        raise InputError(
-            f"the shards hold sequences of {max_seq_length}, but the model's max_position_embeddings is "
-            f"{config.max_position_embeddings}; raise it in --albert_config_file or make shorter examples"
-        )
+    config.check_max_seq_length(max_seq_length, "the shards' max_seq_length")
     tokenizer = folder.load_tokenizer(config)
 
     folder.check_shards(train_paths)
-    own_held_out = folder.shards("held_out")
+    own_held_out = folder.shards(HELD_OUT)
     train_paths = [path for path in train_paths if path not in own_held_out]
     if not train_paths:
         raise InputError(f"--{flag_prefix}input_file: {', '.join(input_file)} names held-out shards only")
@@ -127,7 +130,8 @@ def find_shards(
         if tokenizer is None:
             raise InputError(f"{paths[0]} is not masked yet, which needs tokenizer.json and vocab.txt in its folder")
         masking = folder.masking_options(max_predictions_per_seq)
-        return InputOptions(max_seq_length, max_predictions_per_seq, False, masking, masking_tokens(tokenizer))
+        tokens = MaskingTokens.from_vocabulary(tokenizer.vocabulary)
+        return InputOptions(max_seq_length, max_predictions_per_seq, False, masking, tokens)
 
     train_options, held_out_options = options_for(train_paths), options_for(held_out_paths)
     check_readable(train_paths, train_options)
@@ -156,9 +160,8 @@ class _Folder:
         """Returns the shards' folder; the one with a manifest if they lie in several."""
         folders = list(dict.fromkeys(map(os.path.dirname, paths)))
         for folder in folders:
-            manifest_path = os.path.join(folder, MANIFEST_FILE)
-            if tf.io.gfile.exists(manifest_path):
-                return cls(folder, read_json(manifest_path, "the manifest"))
+            if manifest := read_manifest(os.path.join(folder, MANIFEST_FILE)):
+                return cls(folder, manifest)
         return cls(folders[0], {})
 
     @property
@@ -175,7 +178,7 @@ class _Folder:
         """Returns the tokenizer that the shards were made with, None if there is none."""
         path = os.path.join(self.path, TOKENIZER_FILE)
         if not tf.io.gfile.exists(path):
-            _check_vocab_size(config, self.manifest.get("vocab_size", config.vocab_size), self.manifest_path)
+            config.check_vocab_size(self.manifest.get("vocab_size", config.vocab_size), self.manifest_path)
             return None
         tokenizer = KoreanWordPieceTokenizer.load(self.path)
         if self.manifest.get("tokenizer", {}).get("identity", tokenizer.identity) != tokenizer.identity:
@@ -183,19 +186,13 @@ class _Folder:
                 f"{path} is not the tokenizer that the shards were made with; put theirs back, or run "
                 "create_pretraining_data.py again"
             )
-        _check_vocab_size(config, len(tokenizer.vocabulary), tokenizer.vocabulary.source)
+        config.check_vocab_size(len(tokenizer), tokenizer.vocabulary.source)
         return tokenizer
 
     def masking_options(self, max_predictions_per_seq):
         """Returns how the builder was told to mask."""
-        settings = self.manifest.get("options", {}).get("masking_options", {})
-        try:
-            return MaskingOptions(**{**settings, "max_predictions_per_seq": max_predictions_per_seq})
-        except TypeError as error:
-            raise InputError(
-                f"{self.manifest_path}, of version {self.manifest.get('version')}, has masking_options that this "
-                "version of albert_tf doesn't know; use that version"
-            ) from error
+        options = masking_options(self.manifest, self.manifest_path) or MaskingOptions(max_predictions_per_seq)
+        return dataclasses.replace(options, max_predictions_per_seq=max_predictions_per_seq)
 
     def shards(self, split):
         """Returns the paths of the shards of a split, as the manifest lists them."""
@@ -210,16 +207,16 @@ class _Folder:
 
     def check_shards(self, paths):
         """Checks that the manifest lists each of these shards, and that no training shard that it lists is missing."""
-        if not self.shards("train"):
+        if not self.shards(TRAIN):
             return
-        unknown = [path for path in paths if path not in {*self.shards("train"), *self.shards("held_out")}]
+        unknown = [path for path in paths if path not in {*self.shards(TRAIN), *self.shards(HELD_OUT)}]
         if unknown:
             raise InputError(
                 f"--input_file: {unknown[0]} is not among the shards that {self.manifest_path} lists, so it is of "
                 "another build; leave it out, or build all shards together"
             )
         present = set(tf.io.gfile.listdir(self.path or "."))
-        missing = [path for path in self.shards("train") if os.path.basename(path) not in present]
+        missing = [path for path in self.shards(TRAIN) if os.path.basename(path) not in present]
         if missing:
             raise InputError(
                 f"{missing[0]} is missing, but {self.manifest_path} lists it; copy it there, or run "
@@ -245,14 +242,6 @@ class _Folder:
 def _sizes(paths: collections.abc.Sequence[str]) -> list[int]:
     with concurrent.futures.ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         return list(pool.map(lambda path: tf.io.gfile.stat(path).length, paths))
-
-
-def _check_vocab_size(config, vocab_size, source):
-    if vocab_size != config.vocab_size:
-        raise InputError(
-            f"vocab_size in --albert_config_file is {config.vocab_size}, but {source} has {vocab_size} pieces; make "
-            "them equal"
-        )
 
 
 def _check_tokenizer_of(held_out_paths, tokenizer):

@@ -1,6 +1,6 @@
-"""TFRecord files as such: how many records they hold, and which of them are damaged.
+"""Counts the records of whole TFRecord files and finds damaged ones.
 
-Such a file keeps a checksum of each record, so whoever reads it through finds any byte that has changed since.
+A TFRecord file holds a checksum of every record, so reading it through finds any byte that has changed.
 """
 
 import collections.abc
@@ -27,7 +27,7 @@ def read_through(path: str) -> tuple[int, bool]:
         num_records, num_bytes = _measure(path).numpy().tolist()
     except tf.errors.DataLossError:
         return _count_up_to_damage(path), False
-    # TensorFlow takes what is left of a record for the end of the file if it is shorter than a frame.
+    # TensorFlow takes the rest of a cut record for the end of the file if it is shorter than a frame.
     return num_records, num_bytes == tf.io.gfile.stat(path).length
 
 
@@ -87,7 +87,7 @@ def refuse_damage(damage: dict[str, str]) -> None:
 
 @contextlib.contextmanager
 def naming_damaged_shards(paths: collections.abc.Sequence[str]) -> collections.abc.Iterator[None]:
-    """Says which file is damaged where reading some of them fails, which TensorFlow doesn't.
+    """Names the damaged files if reading them fails, which TensorFlow doesn't do.
 
     Args:
         paths: The files that are read inside the `with` statement.

@@ -1,4 +1,4 @@
-"""Which characters make an emoji sequence, as patterns that RE2 and Python's `re` read alike.
+"""Patterns of emoji sequences, in syntax that RE2 and Python's `re` share.
 
 👩‍🚀 is 👩, a zero-width joiner and 🚀; 👍🏽 is 👍 and a skin tone; ❤️ is ❤ and a variation selector; 1️⃣ is 1, a selector
 and a key cap; the flag of Scotland is 🏴 and invisible tag characters. Cutting such a sequence shows another picture.
@@ -20,9 +20,9 @@ _SHOWN_AS_EMOJI = "\u203c\u2049\u3030\u303d\u24c2"
 
 _PICTURE = f"[{_PICTURES}][{_SKIN_TONES}]?{SELECTOR}?"
 
-# What holds format characters: pictures that joiners tie together, and flags spelled in tags.
+# Sequences with format characters: pictures tied together by joiners, and flags spelled in tags.
 JOINED_PICTURES = f"{_PICTURE}(?:{JOINER}{_PICTURE})+|\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f"
-# What holds a variation selector, which is a combining mark too.
+# Sequences with a variation selector, which is also a combining mark.
 SELECTED_PICTURE = f"[{_PICTURES}{_SHOWN_AS_EMOJI}][{_SKIN_TONES}]?{SELECTOR}|[0-9#*]{SELECTOR}{KEY_CAP}"
 
 

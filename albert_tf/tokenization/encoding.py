@@ -1,4 +1,4 @@
-"""What encoding a text gives: pieces, ids and where each piece stands in the text; and spans of text to pieces."""
+"""An encoded text: pieces, ids and where each piece stands in the text; maps spans of text to pieces and back."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Cleaning text up before it is split: the same result from TensorFlow ops and, with offsets, from Python.
+"""Cleaning up text before it is split, with TensorFlow ops and, with offsets, in Python; both give the same result.
 
 The steps, in order: control and format characters are removed; full-width characters become ASCII; letters are
 lower-cased; accents are stripped; the text is composed (NFC); repeats are squeezed; every run of Unicode spaces becomes
@@ -18,9 +18,9 @@ from albert_tf.tokenization import emoji
 
 SPACES = "\t\n\v\f\r\u0085"  # besides these, every character of category Z is a space
 
-# All spaces but " " itself, which is most of them and needs no replacing.
+# All spaces except " ", which is most of them and needs no replacing.
 OTHER_SPACE = r"[\t\n\v\f\r\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}]"
-# Text that no step but lower-casing and squeezing changes: most Korean text, told in a fraction of the steps' time.
+# Text that only lower-casing and squeezing change: most Korean text. Matching it takes a fraction of the steps' time.
 _NORMAL_TEXT = r"([!-~가-힣ㄱ-ㅣ]+( [!-~가-힣ㄱ-ㅣ]+)*)?"
 REMOVED = r"[\p{Cc}\p{Cf}\x{FFFD}]"
 

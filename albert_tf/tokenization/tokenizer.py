@@ -3,39 +3,33 @@
 import dataclasses
 import hashlib
 import inspect
-import itertools
 import json
-import operator
 import os
-import re
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
-from albert_tf.tokenization import normalization, words
+from albert_tf.tokenization import words
+from albert_tf.tokenization.batch_encoding import BatchOptions, make_inputs
 from albert_tf.tokenization.encoding import Encoding
 from albert_tf.tokenization.normalization import NormalizationOptions
+from albert_tf.tokenization.offset_encoder import OffsetEncoder, check_pairs
 from albert_tf.tokenization.offsets import OriginalPositions
-from albert_tf.tokenization.vocabulary import CLS, SEP, UNK, Vocabulary, is_reserved
-from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, SPLIT_DIFFERENTLY, WordPiece, check_scheme
+from albert_tf.tokenization.piece_lookup import PieceLookup
+from albert_tf.tokenization.tensor_encoder import TensorEncoder
+from albert_tf.tokenization.vocabulary import Vocabulary
+from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, check_scheme
 
 TOKENIZER_FILE = "tokenizer.json"
 VOCABULARY_FILE = "vocab.txt"
 
-# They have no UTF-8 form, and stand for no character.
-_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
-
-
 # Settings that tokenizer.json did not hold at first, and what a file without them means.
 _LATER_SETTINGS = {"squeeze_repeats": False, "full_width_to_ascii": False, "keep_emoji": True, "split_digits": False}
 
-_TEXTS_PER_BATCH = 1024
-_TEXTS_FOR_A_GRAPH = 256
 
-
-class KoreanWordPieceTokenizer:
+class KoreanWordPieceTokenizer(PieceLookup):
     """WordPiece that keeps Hangul composed.
 
     Args:
@@ -69,8 +63,7 @@ class KoreanWordPieceTokenizer:
             raise InputError(
                 f"wordpiece_scheme must be one of {', '.join(words.WORDPIECE_SCHEMES)}. Received: {wordpiece_scheme}"
             )
-        self.vocabulary = vocabulary
-        self.wordpiece_scheme = wordpiece_scheme
+        super().__init__(vocabulary, wordpiece_scheme)
         self.normalization = NormalizationOptions(
             lower_case, strip_accents, squeeze_repeats, full_width_to_ascii, keep_emoji
         )
@@ -79,10 +72,9 @@ class KoreanWordPieceTokenizer:
         for name, value in self._switches().items():
             if not isinstance(value, bool):
                 raise InputError(f"{name} must be true or false. Received: {value!r}")
-        self._graphs = {}
-        self._positions = OriginalPositions(self.normalization, wordpiece_scheme)
-        self._wordpiece = WordPiece(vocabulary, wordpiece_scheme)
-        self._pieces = np.array(vocabulary.pieces, object)
+        self._encoder = TensorEncoder(vocabulary, self.normalization, wordpiece_scheme, split_punctuation, split_digits)
+        positions = OriginalPositions(self.normalization, wordpiece_scheme)
+        self._offset_encoder = OffsetEncoder(vocabulary, self._encoder, positions)
         self._starts_word = np.array([not piece.startswith(CONTINUATION_PREFIX) for piece in vocabulary.pieces])
 
     @classmethod
@@ -114,17 +106,52 @@ class KoreanWordPieceTokenizer:
         Raises:
             InputError: The vocabulary lacks [CLS] or [SEP], or the numbers of texts differ.
         """
-        self.vocabulary.require(CLS, SEP)
-        segments = [texts] if text_pairs is None else [texts, text_pairs]
-        if len(texts) != len(segments[-1]):
-            raise InputError(f"there are {len(texts)} texts, but {len(text_pairs)} text_pairs; every text needs one")
-        encodings = []
-        for begin in range(0, len(texts), _TEXTS_PER_BATCH):
-            batch = slice(begin, begin + _TEXTS_PER_BATCH)
-            columns = [self._encode_with_offsets(segment[batch], i) for i, segment in enumerate(segments)]
-            for rows in zip(*columns):
-                encodings.append(Encoding(*rows[0] if len(rows) == 1 else map(operator.add, *rows)))
-        return encodings
+        return self._offset_encoder.encode_batch(texts, text_pairs)
+
+    def __call__(
+        self,
+        text: str | list[str],
+        text_pair: str | list[str] | None = None,
+        padding: bool | str = False,
+        truncation: bool | str = False,
+        max_length: int | None = None,
+        return_tensors: str | None = None,
+    ) -> dict:
+        """Encodes texts or pairs as a model's inputs; the arguments are those of Hugging Face's tokenizers.
+
+        ```python
+        tokenizer(["나는 밥을 먹었다.", "ㅋㅋ"], padding=True, truncation=True, max_length=128, return_tensors="tf")
+        ```
+
+        Args:
+            text: One text, or a list of N.
+            text_pair: The second text of a pair, or a list of N.
+            padding: False; True or "longest": up to the longest of the list; "max_length": up to `max_length`.
+            truncation: False; True or "longest_first": down to `max_length`, of a pair the longer text first.
+            max_length: Number of pieces, special tokens included.
+            return_tensors: None for lists, "np" for NumPy arrays, "tf" for tensors.
+
+        Returns:
+            `input_ids`, `input_mask` (1 for pieces, 0 for padding) and `segment_ids` (1 for the second text and its
+            [SEP]): a list for one text, N lists for a list; with `return_tensors` int32 [N, S], N = 1 for one text.
+
+        Raises:
+            InputError: Arguments contradict each other, `max_length` has no room for the special tokens, rows of
+                different lengths can't become an array, or the vocabulary lacks a special token.
+        """
+        options = BatchOptions(padding, truncation, max_length, return_tensors)
+        is_single = isinstance(text, str)
+        segments = [
+            [segment] if is_single else segment for segment in ([text] if text_pair is None else [text, text_pair])
+        ]
+        for segment in segments:
+            if not isinstance(segment, (list, tuple)) or not all(isinstance(each, str) for each in segment):
+                raise InputError("text and text_pair must both be strings, or both be lists of strings")
+        check_pairs(segments[0], segments[-1])
+        inputs = make_inputs([self.encode_ids(texts).to_list() for texts in segments], self.vocabulary, options)
+        if is_single and return_tensors is None:
+            return {name: row for name, [row] in inputs.items()}
+        return inputs
 
     def tokenize(self, text: str) -> list[str]:
         """Returns the pieces of one text, no special tokens added."""
@@ -139,7 +166,7 @@ class KoreanWordPieceTokenizer:
         Returns:
             Ragged int32 tensor [N, (pieces)].
         """
-        return self._run(self._encode_ids, texts)
+        return self._encoder.encode_ids(texts)
 
     def encode_words(self, texts: list[str] | tf.Tensor) -> tf.RaggedTensor:
         """Encodes many texts at once and keeps the pieces of each word together.
@@ -150,7 +177,7 @@ class KoreanWordPieceTokenizer:
         Returns:
             Ragged int32 tensor [N, (words), (pieces)].
         """
-        return self._run(self._encode_words, texts)
+        return self._encoder.encode_words(texts)
 
     def encode_with_word_starts(self, texts: list[str] | tf.Tensor) -> tuple[tf.RaggedTensor, np.ndarray]:
         """Encodes many texts at once and tells where words start.
@@ -178,68 +205,14 @@ class KoreanWordPieceTokenizer:
         Returns:
             Ragged string tensor [N, (words)].
         """
-        return self._run(self._split_words, texts)
-
-    def _run(self, function, texts):
-        """Runs a function of ops on texts; on many, as a graph, which takes a while to build and then saves time."""
-        if not tf.is_tensor(texts):
-            texts = _to_tensor(texts)
-        if not tf.executing_eagerly() or len(texts) < _TEXTS_FOR_A_GRAPH:
-            return function(texts)
-        if function not in self._graphs:
-            signature = [tf.TensorSpec([None], tf.string)]
-            self._graphs[function] = tf.function(function, input_signature=signature, autograph=False)
-        return self._graphs[function](texts)
-
-    def _encode_ids(self, texts):
-        normalized = normalization.normalize(texts, self.normalization)
-
-        def encode_words():
-            return self._wordpiece.tokenize(self._split_normalized(normalized)).merge_dims(1, 2)
-
-        splits_as_usual = self.wordpiece_scheme == "continuation" and self.split_punctuation and not self.split_digits
-        if not (splits_as_usual and self._wordpiece.can_split):
-            return encode_words()
-        # Twice as fast: words are split and cut up in one go.
-        is_plain = ~tf.reduce_any(tf.strings.regex_full_match(normalized, f".*{SPLIT_DIFFERENTLY}.*"))
-        return tf.cond(is_plain, lambda: self._wordpiece.split_and_tokenize(normalized), encode_words)
-
-    def _encode_words(self, texts):
-        return self._wordpiece.tokenize(self._split_words(texts))
-
-    def _cut_words(self, texts):
-        """Returns words, and for each word the ids of its pieces and their begins and ends in bytes."""
-        text_words = self._split_words(texts)
-        return text_words, *self._wordpiece.tokenize_with_byte_offsets(text_words.flat_values)
-
-    def _split_words(self, texts):
-        return self._split_normalized(normalization.normalize(texts, self.normalization))
-
-    def _split_normalized(self, normalized):
-        return words.split_words(
-            normalized, self.wordpiece_scheme, self.split_punctuation, self.split_digits, self.normalization.keep_emoji
-        )
-
-    def decode(self, ids: list[int]) -> str:
-        """Returns the text of ids, special tokens and [unused] slots left out.
-
-        In the end-of-word scheme this is the normalised text exactly, as long as nothing in it is unknown. In the
-        continuation scheme words are set apart by spaces, because the pieces don't tell what stood between them.
-        """
-        texts = []
-        for piece in (self.vocabulary.pieces[i] for i in ids):
-            if is_reserved(piece) and piece != UNK:
-                continue
-            if self.wordpiece_scheme == "continuation" and piece.startswith(CONTINUATION_PREFIX) and texts:
-                texts[-1].append(piece.removeprefix(CONTINUATION_PREFIX))
-            else:
-                texts.append([piece])
-        return words.join_words(texts, self.wordpiece_scheme)
+        return self._encoder.split_words(texts)
 
     def save(self, folder: str | os.PathLike) -> None:
         """Writes vocab.txt and tokenizer.json into a folder."""
         self.vocabulary.to_file(os.path.join(folder, VOCABULARY_FILE))
         write_json(os.path.join(folder, TOKENIZER_FILE), self.to_dict())
+
+    save_pretrained = save
 
     @classmethod
     def load(cls, folder: str | os.PathLike) -> "KoreanWordPieceTokenizer":
@@ -265,6 +238,22 @@ class KoreanWordPieceTokenizer:
             raise InputError(f"{path}: {error}") from error
         check_scheme(vocabulary, tokenizer.wordpiece_scheme)
         return tokenizer
+
+    @classmethod
+    def from_pretrained(cls, folder: str | os.PathLike) -> "KoreanWordPieceTokenizer":
+        """Reads what `save` wrote, as `load`; a folder without tokenizer.json is refused with advice.
+
+        Raises:
+            InputError: As `load`.
+        """
+        has_file = {name: tf.io.gfile.exists(os.path.join(folder, name)) for name in (TOKENIZER_FILE, VOCABULARY_FILE)}
+        if has_file[VOCABULARY_FILE] and not has_file[TOKENIZER_FILE]:
+            path = os.path.join(folder, VOCABULARY_FILE)
+            raise InputError(
+                f"there is no {TOKENIZER_FILE} beside {path} to say how text is normalised and split; pass these "
+                "settings to KoreanWordPieceTokenizer.from_vocab_file"
+            )
+        return cls.load(folder)
 
     def to_dict(self) -> dict:
         """Returns every setting and the vocabulary's hash: what makes two tokenizers the same."""
@@ -296,31 +285,3 @@ class KoreanWordPieceTokenizer:
             "split_punctuation": self.split_punctuation,
             "split_digits": self.split_digits,
         }
-
-    def _encode_with_offsets(self, texts, segment_id):
-        """Returns for each text of a segment its pieces, ids, spans and segment ids, special tokens included."""
-        text_words, ids, byte_begins, byte_ends = self._run(self._cut_words, texts)
-        begins, ends = self._positions.of_pieces(texts, text_words, byte_begins, byte_ends)
-        splits = ids.row_splits.numpy()[text_words.row_splits.numpy()]
-        return self._add_special_tokens(ids.flat_values.numpy(), begins, ends, splits, segment_id)
-
-    def _add_special_tokens(self, ids, begins, ends, splits, segment_id):
-        """Adds [SEP] to each text, and [CLS] to those of the first segment; cuts the columns into lists a text."""
-        num_texts = len(splits) - 1
-        where, added = splits[1:], np.full(num_texts, self.vocabulary.id_of(SEP))
-        if segment_id == 0:
-            # Of two insertions at the same place the earlier in the list comes first: the [SEP] of the text before.
-            where = np.stack([splits[:-1], where], axis=1).ravel()
-            added = np.stack([np.full(num_texts, self.vocabulary.id_of(CLS)), added], axis=1).ravel()
-        ids, begins, ends = (np.insert(column, where, new) for column, new in ((ids, added), (begins, 0), (ends, 0)))
-        borders = (splits + np.arange(num_texts + 1) * (len(added) // max(num_texts, 1))).tolist()
-        tokens, ids, offsets = self._pieces[ids].tolist(), ids.tolist(), list(zip(begins.tolist(), ends.tolist()))
-        for begin, end in itertools.pairwise(borders):
-            yield tokens[begin:end], ids[begin:end], offsets[begin:end], [segment_id] * (end - begin)
-
-
-def _to_tensor(texts):
-    try:
-        return tf.constant(texts, tf.string, shape=[len(texts)])
-    except ValueError:  # rare; looking for surrogates in every text would take as long as all the rest of this
-        return tf.constant([_LONE_SURROGATES.sub("", text) for text in texts], tf.string, shape=[len(texts)])

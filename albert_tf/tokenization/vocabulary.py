@@ -22,7 +22,7 @@ class Vocabulary:
         source: Where they come from; named in errors.
 
     Raises:
-        InputError: A piece is empty or stands twice, or [UNK] is missing.
+        InputError: A piece is empty or occurs twice, or [UNK] is missing.
     """
 
     def __init__(self, pieces: list[str], source: str = "the vocabulary"):

@@ -8,7 +8,7 @@ import tensorflow_text as tf_text
 from albert_tf.errors import InputError
 from albert_tf.tokenization import emoji
 from albert_tf.tokenization.vocabulary import UNK, Vocabulary, is_reserved
-from albert_tf.tokenization.words import END_OF_WORD
+from albert_tf.tokenization.words import END_OF_WORD, join_words
 
 CONTINUATION_PREFIX = "##"
 
@@ -61,6 +61,22 @@ def check_scheme(vocabulary: Vocabulary, wordpiece_scheme: str) -> None:
         raise InputError(f"{vocabulary.source} has no piece that starts with {CONTINUATION_PREFIX}: {advice}")
 
 
+def join_pieces(pieces: list[str], wordpiece_scheme: str) -> str:
+    """Puts pieces together again: the inverse of splitting and cutting, as far as the scheme allows.
+
+    Args:
+        pieces: Pieces of text; special tokens would be taken for words.
+        wordpiece_scheme: "continuation" or "end_of_word".
+    """
+    words = []
+    for piece in pieces:
+        if wordpiece_scheme == "continuation" and piece.startswith(CONTINUATION_PREFIX) and words:
+            words[-1].append(piece.removeprefix(CONTINUATION_PREFIX))
+        else:
+            words.append([piece])
+    return join_words(words, wordpiece_scheme)
+
+
 def piece_text(piece: str, wordpiece_scheme: str) -> str:
     """Returns what a piece matches in a word."""
     return piece.removeprefix(CONTINUATION_PREFIX) if wordpiece_scheme == "continuation" else piece
@@ -93,7 +109,7 @@ class WordPiece:
                     "[unused] slot in its place"
                 )
         has_prefix = wordpiece_scheme == "continuation"
-        make_engine = functools.partial(
+        self._make_engine = functools.partial(
             tf_text.FastWordpieceTokenizer,
             vocab=[_engine_piece(piece, has_prefix) for piece in vocabulary.pieces],
             suffix_indicator=_INSIDE_WORD if has_prefix else "",
@@ -101,11 +117,16 @@ class WordPiece:
             token_out_type=tf.int32,
             unknown_token=_UNREACHABLE + UNK,
         )
-        self._tokenizer = make_engine(no_pretokenization=True)
-        try:
-            self._splitting_tokenizer = make_engine(no_pretokenization=False)
-        except RuntimeError:  # It refuses a vocabulary without any piece that its own splitting could lead to.
-            self._splitting_tokenizer = None
+        self._tokenizer = self._make_engine(no_pretokenization=True)
+
+    @functools.cached_property
+    def _splitting_tokenizer(self):
+        # Made when it is first used: this engine takes 0.1 s, whatever the vocabulary, the other one almost nothing.
+        with tf.init_scope():  # the first use may be inside a function that is being traced
+            try:
+                return self._make_engine(no_pretokenization=False)
+            except RuntimeError:  # It refuses a vocabulary without any piece that its own splitting could lead to.
+                return None
 
     @property
     def can_split(self) -> bool:

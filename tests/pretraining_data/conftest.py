@@ -9,14 +9,36 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.corpus.reader import CorpusReader
-from albert_tf.pretraining_data.build.builder import build, masking_tokens, shard_paths
+from albert_tf.pretraining_data import input_pipeline
+from albert_tf.pretraining_data.build import shard_writer
+from albert_tf.pretraining_data.build.builder import build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.input_pipeline import InputOptions
-from albert_tf.pretraining_data.masking import MaskingOptions
+from albert_tf.pretraining_data.masking import MaskingOptions, mask_batch
+from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
 
 SYLLABLES = "가나다라마바사아자차카타파하거너더러머버"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def masks_are_traced_once():
+    """Lets all builds and data sets with the same options share graphs of masking, whose tracing takes most time."""
+    real, graphs = mask_batch, {}
+
+    def shared_mask_batch(features, options, tokens, seed):
+        key = options, tokens.mask_id, tokens.unmaskable_ids, tokens.real_piece_ids.tobytes()
+        if key not in graphs:
+            graphs[key] = tf.function(
+                lambda features, seed: real(features, options, tokens, seed), autograph=False, reduce_retracing=False
+            )
+        return graphs[key](features, seed)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (shard_writer, input_pipeline):
+            patch.setattr(module, "mask_batch", shared_mask_batch)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -90,7 +112,7 @@ def static_shards(build_shards, tmp_path_factory):
 @pytest.fixture(scope="session")
 def dynamic_options(tiny_tokenizer):
     """How to read `dynamic_shards`."""
-    return InputOptions(32, 5, False, MaskingOptions(5), masking_tokens(tiny_tokenizer))
+    return InputOptions(32, 5, False, MaskingOptions(5), MaskingTokens.from_vocabulary(tiny_tokenizer.vocabulary))
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.pretraining_data.masking import MaskingTokens, mask_batch
+from albert_tf.pretraining_data.masking import mask_batch
+from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 
 PAD_ID, UNK_ID, CLS_ID, SEP_ID, MASK_ID = range(5)
 VOCAB_SIZE = 50

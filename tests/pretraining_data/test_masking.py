@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from masking_batches import CLS_ID, MASK_ID, PAD_ID, REAL_IDS, SEP_ID, TOKENS, chosen_positions, make_batch, mask
 
 from albert_tf.errors import InputError
-from albert_tf.pretraining_data.build.builder import masking_tokens
 from albert_tf.pretraining_data.masking import (
     MaskingOptions,
     default_max_predictions,
     mask_batch,
     ngram_probabilities,
 )
+from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 
 sizes = st.lists(st.integers(1, 5), min_size=1, max_size=7)
 stretches = st.lists(sizes, min_size=1, max_size=5).filter(lambda row: sum(map(sum, row)) + len(row) < 48)
@@ -187,7 +187,7 @@ def test_masks_are_drawn_in_a_dataset_with_static_shapes(drop_remainder):
 
 
 def test_real_pieces_leave_special_tokens_and_unused_slots_out(tiny_tokenizer):
-    tokens = masking_tokens(tiny_tokenizer)
+    tokens = MaskingTokens.from_vocabulary(tiny_tokenizer.vocabulary)
     pieces = np.array(tiny_tokenizer.vocabulary.pieces)
     assert pieces[tokens.mask_id] == "[MASK]"
     assert pieces[list(tokens.unmaskable_ids)].tolist() == ["[CLS]", "[SEP]"]

@@ -196,7 +196,7 @@ def test_model_of_another_vocabulary_size_is_refused(find, folder, config, with_
     if not with_manifest:
         (folder / "manifest.json").unlink()
     wrong = dataclasses.replace(config, vocab_size=30000)
-    message = f"vocab_size in --albert_config_file is 30000, but .* {config.vocab_size} pieces"
+    message = f"vocab_size in the model's config is 30000, but .* {config.vocab_size} pieces"
     refuses(message, find, folder / "train*", max_seq_length=32, max_predictions_per_seq=5, config=wrong)
 
 
@@ -211,7 +211,12 @@ def test_manifest_alone_knows_the_vocabulary_size_too(find, static_shards, confi
 
 def test_sequences_longer_than_the_models_positions_are_refused(find, folder, config):
     short = dataclasses.replace(config, max_position_embeddings=16)
-    refuses("sequences of 32, but .*max_position_embeddings is 16", find, folder / "train*", config=short)
+    refuses(
+        "the shards' max_seq_length=32 is more than .*max_position_embeddings, 16; make sequences",
+        find,
+        folder / "train*",
+        config=short,
+    )
 
 
 def test_missing_shards_are_refused(find, folder):

@@ -169,5 +169,5 @@ def test_reviews_with_public_vocabularies(shared_data, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PUBLIC_VOCABULARIES)
-def test_every_line_of_real_text_with_public_vocabularies(shared_data, real_lines, name):
+def test_lines_of_real_text_with_public_vocabularies(shared_data, real_lines, name):
     assert_same_ids_on_lines(shared_data, name, real_lines)

@@ -54,7 +54,7 @@ def test_implementations_agree_on_the_sample(sample_lines, options):
 
 @pytest.mark.slow
 def test_implementations_agree_on_real_text(real_lines):
-    assert_implementations_agree(real_lines[::4], OPTIONS[0])  # Python takes long
+    assert_implementations_agree(real_lines, OPTIONS[0])
 
 
 def assert_implementations_agree(lines, options):

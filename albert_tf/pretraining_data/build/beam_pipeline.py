@@ -1,11 +1,11 @@
-"""The builder as an Apache Beam pipeline, for a corpus that is too much for one machine.
+"""The builder as an Apache Beam pipeline, for a corpus that is too large for one machine.
 
-The functions of the builder run on whatever engine Beam runs on, and give the same bytes. The engine brings the
-examples of a shard together, in place of spill files; so a shard is held in one worker's memory. All workers read the
-corpus from, and write the shards to, folders that they share.
+The builder's functions run on any engine that Beam supports, and give the same bytes. The engine gathers the examples
+of a shard in place of spill files, so a shard must fit into one worker's memory. All workers read the corpus from, and
+write the shards to, shared folders.
 
-The graph keeps to what every runner has: steps with one output and no side input, and files written by plain functions.
-It ends in one step, because Dask's runner does nothing that doesn't lead into the last.
+The graph uses only what every runner has: steps with one output and no side input, and files written by plain
+functions. It ends in a single step, because Dask's runner skips whatever doesn't lead to the last one.
 """
 
 import collections
@@ -21,17 +21,17 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.corpus.documents import read_documents
-from albert_tf.corpus.formats import BadCorpusError
+from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
-from albert_tf.pretraining_data.build.builder import INTERRUPTED, RESUME_GOES_ON, count_chunk, make_plan
-from albert_tf.pretraining_data.build.chunk_examples import HELD_OUT, TRAIN, BuilderOptions, ExampleMaker
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker, count_chunk
 from albert_tf.pretraining_data.build.examples import COLUMN_DTYPES, Examples
-from albert_tf.pretraining_data.build.publishing import find_old_shards, publish
-from albert_tf.pretraining_data.build.shard_writer import ShardWriter, masking_tokens
+from albert_tf.pretraining_data.build.manifest_writer import check_counts
+from albert_tf.pretraining_data.build.preparation import RESUME_GOES_ON, open_work_folder, prepare
+from albert_tf.pretraining_data.build.publishing import publish
+from albert_tf.pretraining_data.build.shard_writer import ShardWriter
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
-from albert_tf.pretraining_data.manifest import check_counts
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 # Names for runners whose full name is long. What Beam itself calls DirectRunner would first download another, Prism.
@@ -40,7 +40,7 @@ RUNNERS = {
     "DaskRunner": "apache_beam.runners.dask.dask_runner.DaskRunner",
 }
 
-_CORPUS = ("corpus", 0)  # what was counted in the corpus travels like a shard
+_CORPUS = ("corpus", 0)  # the corpus's counts travel like a shard
 _ERROR_FILE = "error-"
 
 
@@ -75,20 +75,12 @@ def run_on_beam(
         InputError: The runner can't be used, an unfinished build is in the way, or the pipeline failed; `resume` goes
             on then.
     """
-    masking_tokens(tokenizer)  # before any work: the vocabulary holds what is needed
-    if not held_out_paths:
-        options = dataclasses.replace(options, held_out_fraction=0.0)
     # Workers may run in another folder.
     reader = dataclasses.replace(reader, paths=list(map(_absolute, reader.paths)))
-    shards = {TRAIN: train_paths, **({HELD_OUT: held_out_paths} if held_out_paths else {})}
-    shards = {split: list(map(_absolute, paths)) for split, paths in shards.items()}
-    folder = os.path.dirname(shards[TRAIN][0])
-    find_old_shards(folder)  # before any work: the old manifest can be read
+    train_paths, held_out_paths = list(map(_absolute, train_paths)), list(map(_absolute, held_out_paths))
+    options, shards = prepare(tokenizer, options, train_paths, held_out_paths)
     pipeline = _make_pipeline(runner, pipeline_arguments)
-    try:
-        # The local builder leaves other files, so that neither can go on with what the other has begun.
-        work = WorkFolder(folder, {**make_plan(reader, tokenizer, options, shards), "engine": "Beam"}, resume)
-        tokenizer.save(work.path)
+    with open_work_folder(reader, tokenizer, options, shards, resume, engine="Beam") as work:
         counts = work.corpus_counts()
         if counts is None:
             num_shards = {split: len(paths) for split, paths in shards.items()}
@@ -102,14 +94,6 @@ def run_on_beam(
         examples_per_shard = {split: [shard["examples"] for shard in shards] for split, shards in shard_counts.items()}
         check_counts(reader, options, counts, examples_per_shard)
         return publish(reader, tokenizer, options, shards, work, counts, shard_counts)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(INTERRUPTED) from None
-    except BadCorpusError:
-        work.remove()
-        raise
-    except (OSError, tf.errors.OpError) as error:
-        reason = error.message if isinstance(error, tf.errors.OpError) else error
-        raise InputError(f"can't write {folder}: {reason}; {RESUME_GOES_ON}") from error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,7 +159,7 @@ class PipelineSteps:
 
     @contextlib.contextmanager
     def _leaving_errors(self, file_index):
-        """Leaves an error of the corpus in the work folder: a runner hands on a traceback at best."""
+        """Writes an error of the corpus to the work folder, because runners pass on a traceback at best."""
         try:
             yield
         except InputError as error:
@@ -186,7 +170,7 @@ class PipelineSteps:
 
 @functools.lru_cache(maxsize=2)
 def _load(make, folder, tokenizer_identity, options):  # the identity, because a later build may use the same folder
-    """Returns `make(tokenizer, options)`, once in a process: an engine deals work out in many small parts."""
+    """Returns `make(tokenizer, options)`, once per process: engines split work into many small parts."""
     return make(KoreanWordPieceTokenizer.load(folder), options)
 
 
@@ -216,7 +200,7 @@ def _make_pipeline(runner, arguments):
     try:
         with contextlib.redirect_stderr(usage):
             pipeline = apache_beam.Pipeline(RUNNERS.get(runner, runner), PipelineOptions(list(arguments)))
-            pipeline.options.get_all_options()  # a value of the wrong type is found only now
+            pipeline.options.get_all_options()  # finds values of the wrong type
         return pipeline
     except SystemExit:  # how a command line ends
         reason = usage.getvalue().strip().rpartition("\n")[2]
@@ -229,14 +213,14 @@ def _add_steps(pipeline, reader, options, steps):
     import apache_beam as beam
 
     chunks = pipeline | "files" >> beam.Create(range(len(reader.paths))) | "read" >> beam.FlatMap(steps.read, reader)
-    # Either way, the chunks of one file are dealt out to all workers.
+    # In both cases the chunks of one file are spread over all workers.
     chunks = _first_of_each_document(chunks) if options.deduplicate else chunks | "deal out" >> beam.Reshuffle()
     examples = chunks | "make examples" >> beam.FlatMap(steps.make_examples)
     _ = examples | "gather shards" >> beam.GroupByKey() | "write" >> beam.Map(steps.write)
 
 
 def _first_of_each_document(chunks):
-    """Leaves out documents that were there before, in the order of files, of chunks, and of places in a chunk."""
+    """Drops documents that occurred before, in the order of files, chunks and places in a chunk."""
     import apache_beam as beam
 
     first = chunks | "digests" >> beam.FlatMap(_digests) | "first of each" >> beam.CombinePerKey(min)

@@ -1,44 +1,39 @@
 """Documents to shuffled TFRecord shards and a manifest, in two passes over the disk.
 
 The first pass turns chunks of text into examples, each with a random key; the second writes them into shards in the
-order of their keys, masked if they are static. In between, what the first has left is merged into fewer files where the
-second would open them too often. All run on worker processes. Every draw is keyed by the seed and
-the place of the chunk or shard, so the same input and options give the same bytes, however many workers there are and
-however often the build was killed and resumed.
+order of their keys, masked if they are static. Between them, spill files are merged where the second pass would open
+too many. Worker processes do all this. Every random draw is keyed by the seed and the place of the chunk or shard, so
+the same input and options give the same bytes, however many workers there are and however often the build was killed
+and resumed.
 """
 
 import collections
 import contextlib
-import dataclasses
 import functools
 import os
 import sqlite3
 import time
 
 import numpy as np
-import tensorflow as tf
 
-import albert_tf
 from albert_tf.corpus.documents import read_documents
-from albert_tf.corpus.formats import BadCorpusError
-from albert_tf.corpus.reader import Chunk, CorpusReader, describe_reading
+from albert_tf.corpus.errors import BadCorpusError
+from albert_tf.corpus.reader import CorpusReader, describe_reading
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data.build import spill
-from albert_tf.pretraining_data.build.chunk_examples import HELD_OUT, TRAIN, BuilderOptions, ExampleMaker
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker, count_chunk
 from albert_tf.pretraining_data.build.examples import Examples
-from albert_tf.pretraining_data.build.publishing import find_old_shards, publish
-from albert_tf.pretraining_data.build.shard_writer import ShardWriter, masking_tokens
+from albert_tf.pretraining_data.build.manifest_writer import check_counts
+from albert_tf.pretraining_data.build.preparation import RESUME_GOES_ON, open_work_folder, prepare
+from albert_tf.pretraining_data.build.publishing import publish
+from albert_tf.pretraining_data.build.shard_writer import ShardWriter
 from albert_tf.pretraining_data.build.spill_merge import group_runs, merge_spills
-from albert_tf.pretraining_data.build.work_folder import WorkFolder, chunk_run
+from albert_tf.pretraining_data.build.work_folder import chunk_run
 from albert_tf.pretraining_data.build.workers import WorkerPool
-from albert_tf.pretraining_data.manifest import check_counts
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 MASKING_CHOICES = ("dynamic", "static")
-
-RESUME_GOES_ON = "once that is mended, --resume goes on"
-INTERRUPTED = "interrupted; the same command with --resume goes on"
 
 
 def shard_paths(output_file: str, num_shards: int) -> list[str]:
@@ -71,7 +66,7 @@ def build(
         held_out_paths: Shards for evaluation, in the same folder; none if `options.held_out_fraction` is 0.
         num_workers: Number of processes that make examples and shards.
         resume: Go on with a build of the same input and options that was killed.
-        progress: Where to tell how far the build is.
+        progress: Where to report progress.
 
     Returns:
         The manifest.
@@ -82,51 +77,22 @@ def build(
             build is in the way.
         KeyboardInterrupt: It was interrupted; says that `resume` goes on.
     """
-    masking_tokens(tokenizer)  # before any work: the vocabulary holds what is needed
-    if not held_out_paths:
-        options = dataclasses.replace(options, held_out_fraction=0.0)
-    folder = os.path.dirname(train_paths[0])
-    shards = {TRAIN: train_paths, **({HELD_OUT: held_out_paths} if held_out_paths else {})}
-    find_old_shards(folder)  # before any work: the old manifest can be read
+    options, shards = prepare(tokenizer, options, train_paths, held_out_paths)
     progress = progress or ProgressLine()
     try:
-        work = WorkFolder(folder, make_plan(reader, tokenizer, options, shards), resume)
-        tokenizer.save(work.path)
-        num_shards = {split: len(paths) for split, paths in shards.items()}
-        with WorkerPool(num_workers, _Worker, work, options, num_shards) as pool:
-            counts = _make_examples(reader, options, work, pool, progress)
-            runs = {
-                split: _merge_runs(split, counts["chunk_ids"], number, work, pool, progress)
-                for split, number in num_shards.items()
-            }
-            parts = _check_examples(reader, options, shards, work, counts, runs)
-            shard_counts = _write_shards(parts, runs, work, pool, progress)
-        return publish(reader, tokenizer, options, shards, work, counts, shard_counts)
-    except BadCorpusError:
-        work.remove()
-        raise
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(INTERRUPTED) from None
-    except ChildProcessError as error:
-        raise InputError(f"{error}; go on with --resume and fewer --num_workers") from error
-    except (OSError, tf.errors.OpError) as error:
-        reason = error.message if isinstance(error, tf.errors.OpError) else error
-        raise InputError(f"can't write {folder}: {reason}; {RESUME_GOES_ON}") from error
+        with open_work_folder(reader, tokenizer, options, shards, resume) as work:
+            num_shards = {split: len(paths) for split, paths in shards.items()}
+            with WorkerPool(num_workers, _Worker, work, options, num_shards) as pool:
+                counts = _make_examples(reader, options, work, pool, progress)
+                runs = {
+                    split: _merge_runs(split, counts["chunk_ids"], number, work, pool, progress)
+                    for split, number in num_shards.items()
+                }
+                parts = _check_examples(reader, options, shards, work, counts, runs)
+                shard_counts = _write_shards(parts, runs, work, pool, progress)
+            return publish(reader, tokenizer, options, shards, work, counts, shard_counts)
     finally:
         progress.finish()
-
-
-def make_plan(reader, tokenizer, options, shards):
-    """Returns everything that the bytes of the shards depend on."""
-    return {
-        "version": albert_tf.__version__,
-        "output": {split: [os.path.basename(path) for path in paths] for split, paths in shards.items()},
-        "vocabulary or tokenizer settings": tokenizer.identity,
-        **dataclasses.asdict(options),
-        "on_bad_text": reader.on_bad_text,
-        "text_field": reader.text_field,
-        "input": [[path, size] for path, size in zip(reader.paths, reader.sizes())],
-    }
 
 
 def _make_examples(reader, options, work, pool, progress):
@@ -171,7 +137,7 @@ def _check_examples(reader, options, shards, work, counts, runs):
 
 
 def _tasks(reader, options, counts, chunk_ids, progress):
-    """Yields the documents of every chunk, and on the way counts and tells about what has been read."""
+    """Yields the documents of every chunk; counts and reports progress on the way."""
     sizes = reader.sizes()
     is_new = _remember() if options.deduplicate else lambda digest: True
     started, num_bytes = time.monotonic(), 0
@@ -190,14 +156,8 @@ def _tasks(reader, options, counts, chunk_ids, progress):
                 progress.show(f"read {describe_reading(num_bytes, share, seconds)}")
 
 
-def count_chunk(chunk: Chunk, counts: collections.Counter) -> None:
-    """Counts what was out of the ordinary in a chunk."""
-    for name in ("bad_lines", "long_lines", "long_documents", "undivided_files"):
-        counts[name] += getattr(chunk, f"num_{name}")
-
-
 def _remember():
-    """Returns a function that says whether a digest comes for the first time; what it remembers is on disk."""
+    """Returns a function that says whether a digest is new; it remembers digests on disk."""
     database = sqlite3.connect("")  # a temporary file, of which only the most used pages are in memory
     database.execute("CREATE TABLE digests (digest BLOB PRIMARY KEY) WITHOUT ROWID")
     return lambda digest: database.execute("INSERT OR IGNORE INTO digests VALUES (?)", (digest,)).rowcount == 1
@@ -232,7 +192,7 @@ def _write_shards(parts, runs, work, pool, progress):
 
 
 class _Worker:
-    """What a worker process does; tasks that were done before it was killed are not done again."""
+    """What a worker process does; tasks that were finished before a kill are not repeated."""
 
     def __init__(self, work, options, num_shards):
         self._work, self._options = work, options

@@ -8,14 +8,15 @@ import random
 import numpy as np
 
 from albert_tf.corpus.documents import Documents, digest_fraction
+from albert_tf.corpus.reader import Chunk
 from albert_tf.corpus.sentence_splitting import make_sentence_splitter
 from albert_tf.pretraining_data.build.examples import Examples
-from albert_tf.pretraining_data.build.segments import has_pairs, make_segments, max_num_pieces
+from albert_tf.pretraining_data.build.segments import make_segments, max_num_pieces
+from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS, TRAIN
 from albert_tf.pretraining_data.masking import MaskingOptions
+from albert_tf.pretraining_data.records import has_pairs
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import SEP, UNK
-
-TRAIN, HELD_OUT = SPLITS = ("train", "held_out")
 
 _SENTENCES_PER_BATCH = 8192
 
@@ -47,6 +48,12 @@ class BuilderOptions:
     short_seq_prob: float = 0.1
     held_out_fraction: float = 0.05
     random_seed: int = 12345
+
+
+def count_chunk(chunk: Chunk, counts: collections.Counter) -> None:
+    """Counts what was out of the ordinary in a chunk."""
+    for name in ("bad_lines", "long_lines", "long_documents", "undivided_files"):
+        counts[name] += getattr(chunk, f"num_{name}")
 
 
 class ExampleMaker:

@@ -1,7 +1,7 @@
-"""Imported by the fork server before all else, and by nothing else: an interrupt ends it at once, without a traceback.
+"""The fork server's first import, and nobody else's: lets an interrupt end the server at once, without a traceback.
 
-It is started with interrupts blocked, and importing TensorFlow, which comes next, takes seconds. What TensorFlow says
-meanwhile is held back, as in the first process.
+The server starts with interrupts blocked, and importing TensorFlow, which comes next, takes seconds. TensorFlow's
+messages are held back, as in the main process.
 """
 
 import signal

@@ -1,4 +1,4 @@
-"""Finished shards take their places, and those of an earlier build give theirs up."""
+"""Moves finished shards into place and deletes those of an earlier build."""
 
 import collections
 import os
@@ -6,10 +6,11 @@ import os
 import tensorflow as tf
 
 from albert_tf.corpus.reader import CorpusReader
-from albert_tf.files import read_json, write_json
-from albert_tf.pretraining_data.build.chunk_examples import TRAIN, BuilderOptions
+from albert_tf.files import write_json
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
+from albert_tf.pretraining_data.build.manifest_writer import make_manifest
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
-from albert_tf.pretraining_data.manifest import MANIFEST_FILE, listed_shards, make_manifest
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE, TRAIN, listed_shards, read_manifest
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 
@@ -26,9 +27,7 @@ def find_old_shards(folder: str, manifest_path: str | None = None) -> dict[str, 
         InputError: The manifest can't be read, or names something that is no file in the folder.
     """
     manifest_path = manifest_path or os.path.join(folder, MANIFEST_FILE)
-    if not tf.io.gfile.exists(manifest_path):
-        return {}
-    manifest = read_json(manifest_path, "the manifest")
+    manifest = read_manifest(manifest_path)
     sizes = {}
     for split, description in manifest.get("splits", {}).items():
         paths = listed_shards(manifest, folder, split)
@@ -65,10 +64,10 @@ def publish(
     old_shards = find_old_shards(folder, old_manifest_path)
     for split, paths in shards.items():
         for shard, path in enumerate(paths):
-            if tf.io.gfile.exists(work.shard_path(split, shard)):  # not so if a killed build has moved it
+            if tf.io.gfile.exists(work.shard_path(split, shard)):  # a killed build may have moved it
                 tf.io.gfile.rename(work.shard_path(split, shard), path, overwrite=True)
     for path in old_shards.keys() - {path for paths in shards.values() for path in paths}:
-        # Of another size, it is no longer what the manifest speaks of.
+        # A file of another size is no longer the shard that the manifest lists.
         if tf.io.gfile.exists(path) and tf.io.gfile.stat(path).length == old_shards[path]:
             tf.io.gfile.remove(path)
     tokenizer.save(folder)

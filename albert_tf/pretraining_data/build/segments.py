@@ -25,11 +25,11 @@ import typing
 
 import numpy as np
 
-SENTENCE_PAIR_CHOICES = ("order", "next", "none", "full_sentences")
+from albert_tf.pretraining_data.records import has_pairs
 
 # A segment of a pair has at least an eighth of its pieces.
 _SMALLEST_PART = 8
-# So many pairs are drawn, to take the one that loses least text; if none can be made, others of fewer pieces.
+# This many pairs are drawn, and the one that loses least text is taken; if none can be made, shorter ones are drawn.
 _DRAWS = 4
 _SHRINKAGE = 0.9
 
@@ -45,11 +45,6 @@ class Segments(typing.NamedTuple):
     second_begin: int
     second_end: int
     label: int
-
-
-def has_pairs(sentence_pair: str) -> bool:
-    """Whether examples have two segments, whose label is to be predicted."""
-    return sentence_pair in ("order", "next")
 
 
 def max_num_pieces(sentence_pair: str, max_seq_length: int) -> int:
@@ -136,7 +131,7 @@ class _Document:
         self.ends = borders[1:].repeat(lengths).tolist()
 
     def cut(self, begin, length):
-        """Cuts the fewest sentences from `begin` on that have more than `length` pieces; there must be so many."""
+        """Cuts the fewest sentences from `begin` on with more than `length` pieces; the document must have as many."""
         end = begin + length
         return _Cut(begin, end, self.ends[end], (begin in self._edges, end in self._edges))
 
@@ -146,7 +141,7 @@ class _Document:
         return first, self.cut(first.sentences_end, second_length)
 
     def begin_after(self, cut):
-        """Returns where to go on after a segment: the sentence that was cut comes again, unless it is the last."""
+        """Returns where to continue after a segment: at the sentence that was cut, unless it is the last."""
         return self.begins[cut.end] if cut.sentences_end < self.size else self.size
 
 
@@ -207,7 +202,7 @@ def _draw_lengths(document, begin, target, generator):
 
 
 def _along(document, make_pair):
-    """Yields the pairs of a document; `make_pair(begin)` returns one and where to go on, None if there is none."""
+    """Yields the pairs of a document; `make_pair(begin)` returns one and where to continue, or None."""
     begin = rest = 0
     while begin < document.size:
         made = make_pair(begin)
@@ -217,7 +212,7 @@ def _along(document, make_pair):
             rest = begin
         else:
             begin = document.ends[begin]
-    if 0 < rest < document.size:  # it makes no pair by itself, so it takes in the sentence before it
+    if 0 < rest < document.size:  # the rest makes no pair by itself, so the sentence before it is added
         made = make_pair(document.begins[rest - 1])
         if made:
             yield made[0]

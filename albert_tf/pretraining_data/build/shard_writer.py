@@ -7,29 +7,16 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.pretraining_data import records
-from albert_tf.pretraining_data.build.chunk_examples import HELD_OUT, SPLITS, BuilderOptions
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.examples import Examples
-from albert_tf.pretraining_data.masking import MaskingTokens, mask_batch
+from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS
+from albert_tf.pretraining_data.masking import mask_batch
+from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.tokenization import KoreanWordPieceTokenizer
-from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP
+from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 _EXAMPLES_PER_BATCH = 1024
 _BYTES_PER_BLOCK = 1 << 20
-
-
-def masking_tokens(tokenizer: KoreanWordPieceTokenizer) -> MaskingTokens:
-    """Returns what masking must know of a tokenizer's vocabulary.
-
-    Raises:
-        InputError: A special token is missing, or [PAD] is not the first piece.
-    """
-    vocabulary = tokenizer.vocabulary
-    vocabulary.require_for_training()
-    return MaskingTokens(
-        mask_id=vocabulary.id_of(MASK),
-        unmaskable_ids=(vocabulary.id_of(CLS), vocabulary.id_of(SEP)),
-        real_piece_ids=vocabulary.real_piece_ids,
-    )
 
 
 class ShardWriter:
@@ -44,7 +31,7 @@ class ShardWriter:
         self._options = options
         self._special_ids = [tokenizer.vocabulary.id_of(token) for token in (PAD, CLS, SEP)]
         self._vocab_size = len(tokenizer.vocabulary)
-        tokens = masking_tokens(tokenizer)
+        tokens = MaskingTokens.from_vocabulary(tokenizer.vocabulary)
         sequence = tf.TensorSpec([None, options.max_seq_length], tf.int32)
         self._mask = tf.function(
             lambda features, seed: mask_batch(features, options.masking_options, tokens, seed),
@@ -96,7 +83,7 @@ def is_static_split(split: str, options: BuilderOptions) -> bool:
 
 
 def _measure(path):
-    """Returns how many bytes a file holds, and their SHA-256: TensorFlow's writer shows them to nobody else."""
+    """Returns a file's size in bytes and its SHA-256, which TensorFlow's writer can't tell."""
     num_bytes, digest = 0, hashlib.sha256()
     with tf.io.gfile.GFile(path, "rb") as file:
         while block := file.read(_BYTES_PER_BLOCK):

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from albert_tf.pretraining_data.build.examples import Examples
 
-# What a file holds of an example, but for its pieces: the columns of `Examples`, in their order.
+# The columns of `Examples` without the pieces, as a file holds them.
 _ROW = np.dtype([("key", "<u8"), ("first_length", "<i4"), ("second_length", "<i4"), ("label", "i1")])
 _PIECE = np.dtype("<u4")
 
@@ -37,7 +37,7 @@ def write_spill(path: str, examples: Examples, buckets: int) -> None:
 
 
 class SpillReader:
-    """Reads from a spill file, which stays open as long as the context that it is.
+    """Reads from a spill file; a context manager that keeps it open.
 
     Args:
         path: The file.

@@ -17,10 +17,10 @@ _OPENS_PER_CHUNK = 8
 
 
 def group_runs(runs: list[str], num_chunks: int, num_shards: int) -> list[list[str]]:
-    """Returns which runs to merge into one, neighbours always; every group holds one run if there are few enough.
+    """Returns which runs to merge into one, always neighbours; every group is a single run if there are few enough.
 
-    A run is a spill file, of one chunk or merged. Few enough are those that a shard can hold open at once, and that all
-    shards together open about as often as there are chunks.
+    A run is a spill file, of one chunk or merged. They are few enough if a shard can hold all of them open, and
+    all shards together open files about as often as there are chunks.
 
     Args:
         runs: The names of runs, in the order of their chunks.
@@ -38,7 +38,7 @@ def merge_spills(sources: list[str], target: str, buckets: int) -> None:
     Of examples with the same key, those of the earlier file come first.
 
     Args:
-        sources: Spill files, of which no more than a part of each is in memory at once.
+        sources: Spill files, only parts of which are in memory at once.
         target: A spill file.
         buckets: How many buckets each of them has.
     """

@@ -1,4 +1,4 @@
-"""What a build has done so far, on disk, so that one that was killed can go on.
+"""What a build has done so far, on disk, so that a killed build can be resumed.
 
 The folder lies beside the shards. It holds the plan (flags and input files), spill files, finished shards that wait for
 the others, and a file of counts for each chunk and shard, which is written last and says that the rest is whole.
@@ -12,8 +12,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json, write_text
-
-WORK_FOLDER = "create_pretraining_data.unfinished"
+from albert_tf.pretraining_data.manifest import WORK_FOLDER
 
 _PLAN_FILE = "plan.json"
 
@@ -38,7 +37,7 @@ class WorkFolder:
                 raise InputError(f"{self.path} holds an unfinished build; go on with --resume, or delete the folder")
             _check_plan(self.path, read_json(plan_path, "the plan"), json.loads(json.dumps(plan)))
         else:
-            if tf.io.gfile.exists(self.path):  # what is left of a removal that was killed
+            if tf.io.gfile.exists(self.path):  # left by a removal that was killed
                 tf.io.gfile.rmtree(self.path)
             write_json(plan_path, plan)
 
@@ -55,7 +54,7 @@ class WorkFolder:
         if not self.is_merged(run, split):
             self._write(f"{run}.{split}", {"sources": sources})
         for source in sources:
-            with contextlib.suppress(tf.errors.NotFoundError):  # as it is if a killed build has come so far
+            with contextlib.suppress(tf.errors.NotFoundError):  # a killed build may have got this far
                 tf.io.gfile.remove(self.spill_path(source, split))
 
     def shard_path(self, split: str, shard: int) -> str:
@@ -96,7 +95,7 @@ class WorkFolder:
         return read_json(path, "the counts") if tf.io.gfile.exists(path) else None
 
     def _write(self, name, counts):
-        # On one line: indenting many numbers takes longer than to count them.
+        # On one line, because indenting many numbers takes longer than counting them.
         write_text(os.path.join(self.path, f"{name}.json"), json.dumps(counts))
 
 

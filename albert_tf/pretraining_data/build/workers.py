@@ -24,7 +24,7 @@ class WorkerPool:
     With one worker there is no other process: the tasks run here. As a context manager, it ends its processes when it
     is left, in the middle of a task if need be: no task may depend on being finished.
 
-    There is no thread and no lock in this process, so that an interrupt has nothing to wait for.
+    This process has no thread and no lock of its own, so an interrupt never has to wait.
 
     Args:
         num_workers: Number of processes.
@@ -34,7 +34,7 @@ class WorkerPool:
 
     def __init__(self, num_workers: int, make_state: collections.abc.Callable, *arguments):
         self._processes, self._busy, self._idle = [], set(), []
-        # What importing TensorFlow has left in memory stays there: no use in looking through it for garbage.
+        # Objects made by TensorFlow's import stay alive, so the garbage collector needn't scan them.
         gc.freeze()
         if num_workers == 1:
             self._state = make_state(*arguments)
@@ -78,14 +78,14 @@ class WorkerPool:
         # TensorFlow and not used it: its children start at once and share what the import has put into memory.
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload([_FIRST_IMPORT, make_state.__module__])
-        multiprocessing.resource_tracker.ensure_running()  # by itself, because it ends with interrupts unblocked
+        multiprocessing.resource_tracker.ensure_running()  # separately, because it unblocks interrupts when it returns
         with _blocked_interrupts():
             multiprocessing.forkserver.ensure_running()
         for _ in range(num_workers):
             connection, of_worker = context.Pipe()
             process = context.Process(target=_work, args=(of_worker, make_state, arguments), daemon=True)
             process.start()
-            of_worker.close()  # so that the end of the process is the end of what it sends
+            of_worker.close()  # so that the pipe closes when the process ends
             self._processes.append(process)
             self._busy.add(connection)
 
@@ -101,7 +101,7 @@ class WorkerPool:
         return answers.pop(number).result()
 
     def _exchange(self, waiting, answers, timeout):
-        """Takes what workers have done, and gives those that are idle more to do."""
+        """Receives results, and sends tasks to idle workers."""
         for connection in multiprocessing.connection.wait(self._busy, timeout):
             with _naming_a_killed_worker():
                 number, answer = connection.recv()
@@ -136,11 +136,11 @@ class _Answer:
 
 
 def _work(connection, make_state, arguments):
-    """What a worker process does until it is killed, or has lost the first process."""
-    # The first process is told of an interrupt too, and ends the others.
+    """The loop of a worker process, until it is killed or the main process ends."""
+    # The main process gets the interrupt too, and ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    # Workers share the cores: more threads would only get into each other's way.
+    # Workers share the cores; more threads would only compete for them.
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     state = None
@@ -164,7 +164,7 @@ def _end_with_parent():
 
 @contextlib.contextmanager
 def _blocked_interrupts():
-    """A process that is started meanwhile hears of no interrupt until it unblocks them."""
+    """Processes that are started inside receive no interrupt until they unblock them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

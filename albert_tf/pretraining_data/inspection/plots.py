@@ -5,7 +5,7 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, first_line
 from albert_tf.pretraining_data.inspection.statistics import ShardStatistics
 from albert_tf.pretraining_data.shard_reader import ShardReader
 
@@ -110,4 +110,4 @@ def _save(figure, path):
             figure.savefig(file, format="png", dpi=120)
         tf.io.gfile.rename(temporary, path, overwrite=True)
     except tf.errors.OpError as error:
-        raise InputError(f"--plot: can't write {path}: {error.message}") from error
+        raise InputError(f"--plot: can't write {path}: {first_line(error)}") from error

@@ -30,7 +30,7 @@ class ShardStatistics:
             the shard is masked.
 
     Raises:
-        InputError: A record is damaged, is unlike the first one, or holds an id that the vocabulary has not.
+        InputError: A record is damaged, is unlike the first one, or holds an id that is not in the vocabulary.
     """
 
     def __init__(self, shard: ShardReader):
@@ -123,10 +123,10 @@ class ShardStatistics:
         return float((center - margin) / scale), float((center + margin) / scale)
 
     def _simulate_runs(self, layouts):
-        """Returns how the lengths of runs are distributed if the rules of `masking` are kept to the letter.
+        """Returns how the lengths of runs are distributed if the rules of `masking` are followed exactly.
 
         A run is not an n-gram: n-grams that lie side by side make one run, and the end of a segment or of the budget
-        cuts them short. So the rules are played through, without TensorFlow, on layouts of the shard's own examples.
+        cuts them short. So the rules are simulated, without TensorFlow, on layouts of the shard's own examples.
         """
         random = np.random.default_rng(0)
         counts = np.zeros(len(self.runs))

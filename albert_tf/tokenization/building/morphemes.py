@@ -20,13 +20,18 @@ _COPULA = "VCP"
 _LIKE_NOUNS = {"XSN", "SN", "SL", "SH"}
 
 
+def has_kiwi() -> bool:
+    """Whether kiwipiepy is installed."""
+    return importlib.util.find_spec("kiwipiepy") is not None
+
+
 def require_kiwi(morphemes: str) -> None:
     """Checks that what `morphemes` needs is installed.
 
     Raises:
         InputError: kiwipiepy is needed and missing.
     """
-    if morphemes != "none" and importlib.util.find_spec("kiwipiepy") is None:
+    if morphemes != "none" and not has_kiwi():
         raise InputError(
             f"--morphemes={morphemes} needs kiwipiepy, which is not installed; pip install kiwipiepy, or leave out the "
             "flag"

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
-from albert_tf.tokenization.building.morphemes import BORDER, MorphemeBorders
+from albert_tf.tokenization.building.morphemes import BORDER, MorphemeBorders, has_kiwi
 from albert_tf.tokenization.tokenizer import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import UNK
 from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX
@@ -38,11 +38,6 @@ _ROWS = (
     ("never_used_pieces", "pieces never used", "{:,}"),
 )
 _PLOTTED = ("unknown_word_share", "unknown_sentence_share", "pieces_per_word", "josa_border_share")
-
-
-def can_judge_josa() -> bool:
-    """Whether kiwipiepy is installed, which finds josa."""
-    return importlib.util.find_spec("kiwipiepy") is not None
 
 
 def measure(tokenizer: KoreanWordPieceTokenizer, lines: collections.abc.Iterable[str]) -> dict:
@@ -122,7 +117,7 @@ class _Counts:
     def __init__(self, tokenizer):
         self._tokenizer = tokenizer
         self._unknown_id = tokenizer.vocabulary.id_of(UNK)
-        self._borders = MorphemeBorders("noun_josa") if can_judge_josa() else None
+        self._borders = MorphemeBorders("noun_josa") if has_kiwi() else None
         self.uses = np.zeros(len(tokenizer.vocabulary), np.int64)
         self.num_sentences = self.num_words = self.unknown_words = self.unknown_sentences = self.known_characters = 0
         self.josa_borders, self.josa_borders_kept = (None, None) if self._borders is None else (0, 0)

@@ -21,7 +21,7 @@ def assign_unused(tokenizer: KoreanWordPieceTokenizer, pieces: list[str]) -> Kor
         pieces: As a vocabulary file has them: with ## or _ where the scheme asks for it.
 
     Raises:
-        InputError: There are fewer slots than pieces, or one of these can't be a piece: it stands twice or is one
+        InputError: There are fewer slots than pieces, or one of these can't be a piece: it is named twice, is one
             already, is reserved, too long, or such that no text leads to it.
     """
     slots = [index for index, piece in enumerate(tokenizer.vocabulary.pieces) if UNUSED.fullmatch(piece)]

@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pytest
 
-from albert_tf.corpus import reader as corpus
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data.build import beam_pipeline
@@ -17,10 +16,9 @@ from albert_tf.pretraining_data.build.builder import build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.build.examples import COLUMN_DTYPES
 from albert_tf.pretraining_data.build.shard_writer import ShardWriter
-from albert_tf.pretraining_data.build.work_folder import WORK_FOLDER, WorkFolder
+from albert_tf.pretraining_data.build.work_folder import WorkFolder
+from albert_tf.pretraining_data.manifest import WORK_FOLDER
 from albert_tf.pretraining_data.masking import MaskingOptions
-
-TWO_PROCESSES = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
 
 
 class Killed(BaseException):
@@ -73,7 +71,7 @@ def build_with(tmp_path, contents_of):
 @pytest.fixture
 def small_chunks(monkeypatch, tmp_path, random_documents, write_corpus):
     """Three files of several chunks each, with documents that are repeated in a chunk, a file and another file."""
-    monkeypatch.setattr(corpus, "CHARACTERS_PER_CHUNK", 200)
+    monkeypatch.setattr("albert_tf.corpus.reader.CHARACTERS_PER_CHUNK", 200)
     documents = random_documents(40)
     documents = [*documents[:20], documents[19], *documents[5:9], *documents[20:], *documents[10:30]]
     parts = documents[:30], documents[30:35], documents[35:]
@@ -83,10 +81,8 @@ def small_chunks(monkeypatch, tmp_path, random_documents, write_corpus):
 @pytest.mark.parametrize(
     "options",
     [
-        {},
         {"masking": "static", "dupe_factor": 3},
-        {"deduplicate": True},
-        {"deduplicate": True, "masking": "static", "sentence_pair": "next", "held_out_fraction": 0.0},
+        {"deduplicate": True, "sentence_pair": "next", "held_out_fraction": 0.0},
     ],
 )
 def test_files_are_those_of_the_builder(
@@ -119,19 +115,15 @@ def examples_in(read_records, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("runner", ["DirectRunner", "DaskRunner"])
 def test_worker_processes_give_the_builders_examples(
-    needs_beam, request, build_with, sample_corpus, sample_tokenizer, read_records, tmp_path, monkeypatch, runner
+    dask_arguments, build_with, sample_corpus, sample_tokenizer, read_records, tmp_path, monkeypatch
 ):
-    arguments = request.getfixturevalue("dask_arguments") if runner == "DaskRunner" else TWO_PROCESSES
-    options = {"max_seq_length": 128, "num_shards": 3, "masking": "static"}
-    if runner == "DaskRunner":
-        options |= {"masking": "dynamic", "deduplicate": True, "dupe_factor": 2}
+    options = {"max_seq_length": 128, "num_shards": 3, "deduplicate": True, "dupe_factor": 2}
     paths = [*sample_corpus, sample_corpus[0]]
     expected = build_with("local", paths, sample_tokenizer, **options)
     for owner, name in ((ExampleMaker, "make"), (ShardWriter, "write")):
         monkeypatch.setattr(owner, name, None)  # so that nothing can be done in this process
-    assert build_with("beam", paths, sample_tokenizer, runner, arguments, **options) == expected
+    assert build_with("beam", paths, sample_tokenizer, "DaskRunner", dask_arguments, **options) == expected
     assert examples_in(read_records, tmp_path / "beam") == examples_in(read_records, tmp_path / "local")
 
 

@@ -7,7 +7,6 @@ import unicodedata
 import pytest
 
 from albert_tf.config import AlbertConfig
-from albert_tf.corpus import reader as corpus
 from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
@@ -240,7 +239,7 @@ def test_repeated_documents_are_left_out_on_request(create, read_manifest, works
 
 
 def test_long_document_is_one_document_and_its_parts_stay_together(create, read_manifest, workspace, monkeypatch):
-    monkeypatch.setattr(corpus, "CHARACTERS_PER_CHUNK", 200)
+    monkeypatch.setattr("albert_tf.corpus.reader.CHARACTERS_PER_CHUNK", 200)
     syllables = "가나다라마바사아자차카타파하"
     long = "가 나 다\n라 마\n" * 200  # whose parts are alike
     short = "\n\n".join(f"{syllable} 나\n다 {syllable}" for syllable in syllables)

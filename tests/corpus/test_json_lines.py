@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_tf.corpus import formats as corpus_formats
-from albert_tf.corpus.formats import BadCorpusError
+from albert_tf.corpus import formats
+from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError
 
@@ -61,7 +61,7 @@ def test_lines_of_a_document_over_the_limit_are_cut(write):
 
 
 def test_line_too_long_for_memory_is_bad(write, monkeypatch):
-    monkeypatch.setattr(corpus_formats, "MAX_BYTES_PER_JSON_LINE", 3 << 20)
+    monkeypatch.setattr(formats, "MAX_BYTES_PER_JSON_LINE", 3 << 20)
     lines = [{"text": "하나"}, {"text": "가" * 400_000}, {"text": "나" * 1_500_000}, {"text": "둘"}]
     path = write(lines)
     with pytest.raises(InputError, match=f"{path}, line 3: longer than 3 MB; cut the document up, or pass --on_bad"):

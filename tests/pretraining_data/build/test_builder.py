@@ -9,7 +9,6 @@ import pathlib
 import numpy as np
 import pytest
 
-from albert_tf.corpus import reader as corpus
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.pretraining_data.build import chunk_examples, shard_writer, spill
 from albert_tf.pretraining_data.build.builder import build, shard_paths
@@ -186,7 +185,7 @@ def test_large_corpus_is_encoded_in_batches_without_mixing_documents(
     build_shards, random_documents, read_records, tmp_path, tiny_tokenizer, monkeypatch
 ):
     monkeypatch.setattr(chunk_examples, "_SENTENCES_PER_BATCH", 7)
-    monkeypatch.setattr(corpus, "CHARACTERS_PER_CHUNK", 100)
+    monkeypatch.setattr("albert_tf.corpus.reader.CHARACTERS_PER_CHUNK", 100)
     monkeypatch.setattr(spill, "_PIECES_IN_MEMORY", 50)
     monkeypatch.setattr(shard_writer, "_EXAMPLES_PER_BATCH", 4)
     documents = random_documents(25, num_sentences=(2, 12))

@@ -10,22 +10,20 @@ import subprocess
 import pytest
 import tensorflow as tf
 
-from albert_tf.corpus import reader as corpus
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data.build import spill
 from albert_tf.pretraining_data.build.builder import build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.build.shard_writer import ShardWriter
-from albert_tf.pretraining_data.build.work_folder import WORK_FOLDER
-from albert_tf.pretraining_data.manifest import MANIFEST_FILE
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE, WORK_FOLDER
 from albert_tf.pretraining_data.masking import MaskingOptions
 
 
 @pytest.fixture
 def rebuild(contents_of, tmp_path, write_corpus, random_documents, tiny_tokenizer, monkeypatch):
     """Builds into tmp_path/data from some twenty chunks; returns what the folder holds, also after a failure."""
-    monkeypatch.setattr(corpus, "CHARACTERS_PER_CHUNK", 100)
+    monkeypatch.setattr("albert_tf.corpus.reader.CHARACTERS_PER_CHUNK", 100)
     write_corpus(tmp_path / "corpus.txt", random_documents(40))
     data = tmp_path / "data"
 
@@ -87,7 +85,7 @@ def test_corpus_that_cannot_be_read_leaves_old_shards_as_they_were(rebuild, tmp_
 def test_file_that_cannot_be_read_for_a_while_costs_nothing(
     tmp_path, tiny_tokenizer, write_corpus, random_documents, contents_of, unreadable, monkeypatch, name
 ):
-    monkeypatch.setattr(corpus, "CHARACTERS_PER_CHUNK", 100)
+    monkeypatch.setattr("albert_tf.corpus.reader.CHARACTERS_PER_CHUNK", 100)
     paths = [write_corpus(tmp_path / f"{number}.txt", random_documents(9, seed=number)) for number in range(2)]
     documents = random_documents(9)
     if name.endswith(".parquet"):
@@ -148,7 +146,7 @@ def test_stopped_build_leaves_old_shards_and_goes_on_to_the_same_bytes(rebuild, 
 
 def test_every_single_rename_may_be_the_last(rebuild, tmp_path, monkeypatch):
     expected = rebuild(2)
-    for number in itertools.count(step=3):
+    for number in itertools.count(step=5):
         shutil.rmtree(tmp_path / "data")
         with monkeypatch.context() as patch:
             fail_at(patch, tf.io.gfile, "rename", number, Killed)

@@ -1,6 +1,7 @@
 """What the report says of a vocabulary, counted by hand or by plain Python."""
 
 import json
+import sys
 
 import pytest
 from text_strategies import SCHEMES, SPECIAL_TOKENS
@@ -20,7 +21,7 @@ def tokenizer() -> KoreanWordPieceTokenizer:
 
 @pytest.fixture
 def without_kiwi(monkeypatch):
-    monkeypatch.setattr(report, "can_judge_josa", lambda: False)
+    monkeypatch.setitem(sys.modules, "kiwipiepy", None)
 
 
 def test_counts_are_those_counted_by_hand(tokenizer, without_kiwi):

@@ -77,7 +77,7 @@ def test_same_input_gives_the_same_bytes(build):
 def test_same_input_gives_the_same_bytes_in_another_process(build, tmp_path, sample_corpus):
     flags = {"input_file": sample_corpus[0], "vocab_size": 4_000}
     _, folder = build(**flags)
-    script = pathlib.Path(__file__).resolve().parents[2] / "build_vocab.py"
+    script = pathlib.Path(__file__).resolve().parents[3] / "build_vocab.py"
     command = [sys.executable, script, f"--output_dir={tmp_path / 'other'}", "--num_unused=3"]
     command += [f"--{name}={value}" for name, value in flags.items()]
     subprocess.run(command, check=True, env={**os.environ, "PYTHONHASHSEED": "7"}, capture_output=True)

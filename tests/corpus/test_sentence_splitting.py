@@ -125,6 +125,7 @@ def test_kiwi_loses_no_character_but_spaces(text):
         assert "".join("".join(sentences).split()) == "".join(f"{text} 👩🏽‍🚀 가요. {text}".split())
 
 
+@pytest.mark.slow
 def test_kiwi_takes_lines_as_long_as_the_reader_gives_them(kiwi):
     for line in ("나는 밥을 먹었다 " * 6_553, "가" * 65_536):
         assert "".join(kiwi([line])).replace(" ", "") == line.replace(" ", "")

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.corpus import reader as corpus
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.pretraining_data.build import spill, spill_merge
 from albert_tf.pretraining_data.build.builder import build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.examples import Examples
 from albert_tf.pretraining_data.build.spill_merge import MAX_OPEN_FILES, group_runs, merge_spills
-from albert_tf.pretraining_data.build.work_folder import WORK_FOLDER
+from albert_tf.pretraining_data.manifest import WORK_FOLDER
 from albert_tf.pretraining_data.masking import MaskingOptions
 
 
@@ -73,7 +72,7 @@ def build_from_chunks(tmp_path, tiny_tokenizer, write_corpus, random_documents, 
 
     def build_in(name, num_documents, num_shards, resume=False, **options):
         with monkeypatch.context() as patch:
-            patch.setattr(corpus, "CHARACTERS_PER_CHUNK", 30)
+            patch.setattr("albert_tf.corpus.reader.CHARACTERS_PER_CHUNK", 30)
             reader = CorpusReader([write_corpus(tmp_path / f"{num_documents}.txt", random_documents(num_documents))])
             options = BuilderOptions(32, MaskingOptions(5), **({"held_out_fraction": 0.0, "dupe_factor": 9} | options))
             held_out_paths = [str(tmp_path / name / "held_out.tfrecord")] if options.held_out_fraction else []

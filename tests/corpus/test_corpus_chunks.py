@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_tf.corpus import formats as corpus_formats
-from albert_tf.corpus import reader as corpus
+from albert_tf.corpus import formats
 from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE
 from albert_tf.corpus.reader import CHARACTERS_PER_CHUNK, Chunk, CorpusReader, read_chunks
 from albert_tf.errors import InputError
@@ -45,9 +44,9 @@ def test_chunks_are_documents_in_order_cut_where_the_limit_is_reached(
     path = tmp_path_factory.getbasetemp() / "chunks.txt"
     path.write_bytes(text_of(documents))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(corpus, "CHARACTERS_PER_CHUNK", limit)
+        patch.setattr("albert_tf.corpus.reader.CHARACTERS_PER_CHUNK", limit)
         chunks = list(read_chunks(str(path)))
-        patch.setattr(corpus_formats, "_BYTES_PER_BLOCK", bytes_per_block)
+        patch.setattr(formats, "_BYTES_PER_BLOCK", bytes_per_block)
         again = list(read_chunks(str(path)))
     assert [(chunk.documents, chunk.continues) for chunk in again] == [
         (chunk.documents, chunk.continues) for chunk in chunks

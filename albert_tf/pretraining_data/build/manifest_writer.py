@@ -1,0 +1,137 @@
+"""What a build writes into the manifest, and the checks before it."""
+
+import collections
+import dataclasses
+import os
+
+import numpy as np
+
+import albert_tf
+from albert_tf.corpus.errors import BadCorpusError
+from albert_tf.corpus.reader import CorpusReader
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
+from albert_tf.pretraining_data.build.shard_writer import is_static_split
+from albert_tf.pretraining_data.manifest import read_manifest, tells_labels_by_lengths
+from albert_tf.pretraining_data.records import has_pairs
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+
+# Of the corpus, in the order of the manifest.
+_CORPUS_COUNTS = (
+    "documents",
+    "duplicate_documents",
+    "one_sentence_documents",
+    "long_documents",
+    "undivided_files",
+    "sentences",
+    "long_lines",
+    "split_sentences",
+    "words",
+    "tokens",
+    "bad_lines",
+)
+
+
+def make_manifest(
+    reader: CorpusReader,
+    tokenizer: KoreanWordPieceTokenizer,
+    options: BuilderOptions,
+    counts: collections.Counter,
+    shards: dict[str, list[str]],
+    shard_counts: dict[str, list[dict]],
+) -> dict:
+    """Returns the manifest of a build.
+
+    Args:
+        reader: The corpus.
+        tokenizer: The tokenizer.
+        options: How the examples were made.
+        counts: What was counted in the corpus.
+        shards: The paths of each split.
+        shard_counts: What was counted in each shard of each split.
+    """
+    return {
+        "version": albert_tf.__version__,
+        "tokenizer": {**tokenizer.to_dict(), "identity": tokenizer.identity},
+        "vocab_size": len(tokenizer.vocabulary),
+        "max_seq_length": options.max_seq_length,
+        "max_predictions_per_seq": options.masking_options.max_predictions_per_seq,
+        "options": dataclasses.asdict(options),
+        "input_files": [os.path.basename(path) for path in reader.paths],
+        **{name: counts[name] for name in _CORPUS_COUNTS},
+        "unknown_word_rate": round(counts["unknown_words"] / counts["words"], 6),
+        "splits": {
+            split: _describe_split(split, paths, options, counts, shard_counts[split])
+            for split, paths in shards.items()
+        },
+    }
+
+
+def check_counts(
+    reader: CorpusReader, options: BuilderOptions, counts: collections.Counter, examples_per_shard: dict[str, list[int]]
+) -> None:
+    """Checks that there is an example for every shard.
+
+    Raises:
+        BadCorpusError: There is none; the message says what the corpus lacks.
+    """
+    if not counts["sentences"]:
+        raise BadCorpusError(f"no text in {', '.join(reader.paths)}; write one sentence a line")
+    if not any(map(sum, examples_per_shard.values())):
+        raise BadCorpusError(
+            f"no document in {', '.join(reader.paths)} has two sentences of some length, which --sentence_pair="
+            f"{options.sentence_pair} needs; write one sentence a line and a blank line between documents, split "
+            "running text with --sentence_splitter=rule, or pass --sentence_pair=none"
+        )
+    for split, numbers in examples_per_shard.items():
+        if not sum(numbers):
+            raise BadCorpusError(
+                f"no document fell to the {split} split (held_out_fraction={options.held_out_fraction}); "
+                "give more documents (a blank line ends one) or change --held_out_fraction"
+            )
+        if not all(numbers):
+            raise BadCorpusError(
+                f"{sum(numbers)} examples are too few for {len(numbers)} shards, of which some stayed empty; lower "
+                "--num_shards"
+            )
+
+
+def is_made_of(path: str, reader: CorpusReader, tokenizer: KoreanWordPieceTokenizer, options: BuilderOptions) -> bool:
+    """Whether there is a manifest of data that this input and these options give."""
+    manifest = read_manifest(path)
+    return (
+        manifest.get("input_files") == [os.path.basename(path) for path in reader.paths]
+        and manifest.get("options") == dataclasses.asdict(options)
+        and manifest.get("tokenizer", {}).get("identity") == tokenizer.identity
+        and not tells_labels_by_lengths(manifest)
+    )
+
+
+def _describe_split(split, paths, options, counts, shard_counts):
+    def total(name):
+        return sum(shard[name] for shard in shard_counts)
+
+    is_static = is_static_split(split, options)
+    description = {
+        "files": [os.path.basename(path) for path in paths],
+        "masking": "static" if is_static else "dynamic",
+        "documents": counts[f"{split}_documents"],
+        "tokens": counts[f"{split}_tokens"],
+        "examples": total("examples"),
+        "examples_per_shard": [shard["examples"] for shard in shard_counts],
+        "bytes_per_shard": [shard["bytes"] for shard in shard_counts],
+        "sha256_per_shard": [shard["sha256"] for shard in shard_counts],
+        "mean_tokens_per_example": round(total("tokens") / total("examples"), 2),
+        "share_full": round(total("full_examples") / total("examples"), 4),
+        # Of the pieces of its documents: cut off, or of a document of one sentence.
+        "share_unused_tokens": round(counts[f"{split}_unused_tokens"] / counts[f"{split}_tokens"], 4),
+    }
+    if has_pairs(options.sentence_pair):
+        name = "share_swapped" if options.sentence_pair == "order" else "share_random_next"
+        description[name] = round(total("labels") / total("examples"), 4)
+    if is_static:
+        description["share_masked"] = round(total("masked_tokens") / total("tokens"), 4)
+        piece_counts = np.sum([shard["piece_counts"] for shard in shard_counts], axis=0)
+        shares = piece_counts[piece_counts > 0] / piece_counts.sum()
+        # In nats a piece: the loss of a model that knows how often each piece occurs, and nothing else.
+        description["unigram_entropy"] = round(float(-(shares * np.log(shares)).sum()), 4)
+    return description

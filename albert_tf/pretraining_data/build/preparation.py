@@ -1,0 +1,99 @@
+"""How a build begins: what is checked before any work, and the work folder that it can be resumed from."""
+
+import collections.abc
+import contextlib
+import dataclasses
+import os
+
+import tensorflow as tf
+
+import albert_tf
+from albert_tf.corpus.errors import BadCorpusError
+from albert_tf.corpus.reader import CorpusReader
+from albert_tf.errors import InputError, first_line
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
+from albert_tf.pretraining_data.build.publishing import find_old_shards
+from albert_tf.pretraining_data.build.work_folder import WorkFolder
+from albert_tf.pretraining_data.manifest import HELD_OUT, TRAIN
+from albert_tf.pretraining_data.masking_tokens import MaskingTokens
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+
+RESUME_GOES_ON = "once that is mended, --resume goes on"
+
+_INTERRUPTED = "interrupted; the same command with --resume goes on"
+
+
+def prepare(
+    tokenizer: KoreanWordPieceTokenizer, options: BuilderOptions, train_paths: list[str], held_out_paths: list[str]
+) -> tuple[BuilderOptions, dict[str, list[str]]]:
+    """Checks, before any work, what can be checked, and returns the options and the paths of each split's shards.
+
+    Args:
+        tokenizer: Tokenizer whose vocabulary must hold every special token.
+        options: How to make examples; returned without held-out documents if there are no shards for them.
+        train_paths: Shards for training.
+        held_out_paths: Shards for evaluation, maybe none.
+
+    Raises:
+        InputError: A special token is missing, or the manifest of an earlier build can't be read.
+    """
+    MaskingTokens.from_vocabulary(tokenizer.vocabulary)
+    find_old_shards(os.path.dirname(train_paths[0]))
+    if not held_out_paths:
+        return dataclasses.replace(options, held_out_fraction=0.0), {TRAIN: train_paths}
+    return options, {TRAIN: train_paths, HELD_OUT: held_out_paths}
+
+
+@contextlib.contextmanager
+def open_work_folder(
+    reader: CorpusReader,
+    tokenizer: KoreanWordPieceTokenizer,
+    options: BuilderOptions,
+    shards: dict[str, list[str]],
+    resume: bool,
+    engine: str | None = None,
+) -> collections.abc.Iterator[WorkFolder]:
+    """Opens the work folder of a build, with the tokenizer in it; errors of the build say how to go on.
+
+    Args:
+        reader: The corpus.
+        tokenizer: The tokenizer.
+        options: How to make examples.
+        shards: The paths of each split, all in one folder.
+        resume: Go on with a build that is there.
+        engine: What runs the build, if not the local builder: neither can go on with the other's files.
+
+    Raises:
+        BadCorpusError: The corpus can't be used; the work folder is removed.
+        InputError: A file can't be read or written, or a worker was killed.
+        KeyboardInterrupt: The build was interrupted; says that `resume` goes on.
+    """
+    folder = os.path.dirname(shards[TRAIN][0])
+    try:
+        plan = _make_plan(reader, tokenizer, options, shards)
+        work = WorkFolder(folder, plan | ({"engine": engine} if engine else {}), resume)
+        tokenizer.save(work.path)
+        try:
+            yield work
+        except BadCorpusError:
+            work.remove()
+            raise
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_INTERRUPTED) from None
+    except ChildProcessError as error:
+        raise InputError(f"{error}; go on with --resume and fewer --num_workers") from error
+    except (OSError, tf.errors.OpError) as error:
+        raise InputError(f"can't write {folder}: {first_line(error)}; {RESUME_GOES_ON}") from error
+
+
+def _make_plan(reader, tokenizer, options, shards):
+    """Returns everything that the bytes of the shards depend on."""
+    return {
+        "version": albert_tf.__version__,
+        "output": {split: [os.path.basename(path) for path in paths] for split, paths in shards.items()},
+        "vocabulary or tokenizer settings": tokenizer.identity,
+        **dataclasses.asdict(options),
+        "on_bad_text": reader.on_bad_text,
+        "text_field": reader.text_field,
+        "input": [[path, size] for path, size in zip(reader.paths, reader.sizes())],
+    }

@@ -1,0 +1,28 @@
+"""Inside the data's packages imports go one way too: who reads data needs nothing of what builds it."""
+
+import pathlib
+
+import pytest
+from test_imports import LIBRARY, imported_modules
+
+# Files, and the rooms that they must not import.
+CLOSED = {
+    "corpus/**/*.py": ["albert_tf.tokenization", "albert_tf.pretraining_data"],
+    "tokenization/*.py": ["albert_tf.tokenization.building"],
+    "pretraining_data/*.py": ["albert_tf.pretraining_data.build", "albert_tf.pretraining_data.inspection"],
+    "pretraining_data/inspection/*.py": ["albert_tf.pretraining_data.build"],
+    "pretraining_data/build/*.py": ["albert_tf.pretraining_data.inspection"],
+}
+PAIRS = [(path, rooms) for pattern, rooms in CLOSED.items() for path in sorted(LIBRARY.glob(pattern))]
+
+
+@pytest.mark.parametrize(
+    ("path", "rooms"), PAIRS, ids=lambda value: value.stem if isinstance(value, pathlib.Path) else ""
+)
+def test_room_is_left_alone(path, rooms):
+    imported = imported_modules(path.read_text(encoding="utf-8"))
+    assert not [name for name in imported for room in rooms if name == room or name.startswith(f"{room}.")]
+
+
+def test_every_room_has_files():
+    assert all(list(LIBRARY.glob(pattern)) for pattern in CLOSED)
