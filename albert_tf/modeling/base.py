@@ -1,0 +1,43 @@
+"""What all models have in common: the config, and being saved and built again by Keras."""
+
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
+from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
+from albert_tf.modeling.layers import with_albert_config
+
+
+class AlbertModel(tf.keras.Model):
+    """A model whose weights exist as soon as it does, because the config gives every shape.
+
+    Args:
+        config: Hyper-parameters.
+        remat: As for `AlbertEncoder`.
+        attention: As for `AlbertEncoder`.
+        **kwargs: Of `tf.keras.Model`.
+
+    Raises:
+        ValueError: There is no such `remat` or `attention`.
+    """
+
+    def __init__(self, config: AlbertConfig, remat: str = "none", attention: str = "auto", **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.built = True
+        if remat not in REMATERIALIZATION_CHOICES:
+            raise ValueError(f"remat must be one of {', '.join(REMATERIALIZATION_CHOICES)}. Received: {remat}")
+        if attention not in ATTENTION_CHOICES:
+            raise ValueError(f"attention must be one of {', '.join(ATTENTION_CHOICES)}. Received: {attention}")
+        self.config = config
+        self._remat = remat
+        self._attention = attention
+
+    def get_config(self):
+        """Returns the constructor's arguments, the config as a dictionary."""
+        arguments = {"config": self.config.to_dict(), "remat": self._remat, "attention": self._attention}
+        return {**super().get_config(), **arguments}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        """Builds a model, with new weights, from what `get_config` returned."""
+        return cls(**with_albert_config(config))
