@@ -21,6 +21,8 @@ class AlbertModel(tf.keras.Model):
         ValueError: There is no such `remat` or `attention`.
     """
 
+    _ids_rank = 2  # the number of dimensions of input_ids
+
     def __init__(self, config: AlbertConfig, remat: str = "none", attention: str = "auto", **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.built = True
@@ -41,3 +43,20 @@ class AlbertModel(tf.keras.Model):
     def from_config(cls, config, custom_objects=None):
         """Builds a model, with new weights, from what `get_config` returned."""
         return cls(**with_albert_config(config))
+
+    def export(self, filepath, *args, input_signature=None, **kwargs):
+        """Writes a SavedModel as `tf.keras.Model.export` does.
+
+        Args:
+            filepath: A folder.
+            *args: Of `tf.keras.Model.export`.
+            input_signature: What the SavedModel takes; if None, `input_ids`, `input_mask` and `segment_ids`, int32, of
+                any batch size and length. Keras 2 knows no signatures and exports what the model was called with.
+            **kwargs: Of `tf.keras.Model.export`.
+        """
+        if not hasattr(tf.keras, "Variable"):
+            return super().export(filepath, *args, **kwargs)
+        if input_signature is None:
+            names = ("input_ids", "input_mask", "segment_ids")
+            input_signature = [{name: tf.TensorSpec([None] * self._ids_rank, tf.int32, name) for name in names}]
+        return super().export(filepath, *args, input_signature=input_signature, **kwargs)

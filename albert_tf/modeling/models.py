@@ -188,6 +188,8 @@ class AlbertForMultipleChoice(_AlbertWithOutputHead):
         **kwargs: As for `AlbertEncoder`.
     """
 
+    _ids_rank = 3
+
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, 1, **kwargs)
 

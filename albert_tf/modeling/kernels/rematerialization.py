@@ -20,8 +20,9 @@ def rematerialize(function: collections.abc.Callable) -> collections.abc.Callabl
     """Returns a function of the same result whose gradient computes it again.
 
     Args:
-        function: Takes nested structures of tensors and Nones, and returns a list of tensors. It must be pure: read no
-            variable, and draw no random numbers except from a seed among its arguments.
+        function: Takes nested structures of tensors and Nones, and returns a list of tensors. It must be pure: draw no
+            random numbers except from a seed among its arguments, and get weights as arguments. (Where Keras 2 saves a
+            model, it makes layers read variables after all; TensorFlow names them to the gradient.)
     """
 
     def rematerialized(*arguments):
@@ -35,14 +36,16 @@ def rematerialize(function: collections.abc.Callable) -> collections.abc.Callabl
 
         @tf.custom_gradient
         def apply(*tensors):
-            def gradient(*upstream):
+            def gradient(*upstream, variables=()):
                 again, delayed = _barrier(tensors, upstream)
                 differentiable = [tensor for tensor in again if tensor.dtype.is_floating]
                 with tf.GradientTape() as tape:
                     tape.watch(differentiable)
                     outputs = call(again)
-                gradients = iter(tape.gradient(outputs, differentiable, delayed))
-                return [next(gradients) if tensor.dtype.is_floating else None for tensor in again]
+                of_tensors, of_variables = tape.gradient(outputs, [differentiable, list(variables)], delayed)
+                gradients = iter(of_tensors)
+                gradients = [next(gradients) if tensor.dtype.is_floating else None for tensor in again]
+                return (gradients, of_variables) if variables else gradients
 
             return call(tensors), gradient
 

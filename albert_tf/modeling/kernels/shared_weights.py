@@ -30,19 +30,26 @@ class Part(typing.Protocol):
         """Returns float32 weights by name; what is called "kernel" goes into matrix products."""
 
 
-_weights_in_use: contextvars.ContextVar[dict[int, Weights]] = contextvars.ContextVar("weights_in_use")
+# The graph for which weights are set, and the weights by the identity of their part.
+_weights_in_use: contextvars.ContextVar[tuple[tf.Graph | None, dict[int, Weights]]] = contextvars.ContextVar(
+    "weights_in_use", default=(None, {})
+)
 
 
 def weights_of(part: Part) -> Weights:
     """Returns a part's weights: those that `using` set, or else the values of its variables."""
-    in_use = _weights_in_use.get({})
-    return in_use[id(part)] if id(part) in in_use else part.read_weights()
+    graph, weights = _weights_in_use.get()
+    # Keras 2 saves a layer as a function of its own, which can't refer to tensors of the graph around it.
+    if id(part) in weights and graph is tf.compat.v1.get_default_graph():
+        return weights[id(part)]
+    return part.read_weights()
 
 
 @contextlib.contextmanager
 def using(parts: list[Part], weights: list[Weights]) -> collections.abc.Iterator[None]:
     """Sets what `weights_of` returns for some parts."""
-    token = _weights_in_use.set({id(part): values for part, values in zip(parts, weights)})
+    by_part = {id(part): values for part, values in zip(parts, weights)}
+    token = _weights_in_use.set((tf.compat.v1.get_default_graph(), by_part))
     try:
         yield
     finally:
