@@ -1,11 +1,14 @@
-"""What all models have in common: the config, and being saved and built again by Keras."""
+"""What all models have in common: the config, `from_pretrained`, and what Keras needs to save and export them."""
+
+import os
 
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
-from albert_tf.modeling.layers import with_albert_config
+from albert_tf.modeling.layers import named_variables, with_albert_config
+from albert_tf.modeling.pretrained import describe_loading, find_checkpoint, load_weights, read_config
 
 
 class AlbertModel(tf.keras.Model):
@@ -22,6 +25,7 @@ class AlbertModel(tf.keras.Model):
     """
 
     _ids_rank = 2  # the number of dimensions of input_ids
+    _checkpoint_prefix = ""  # what checkpoints put before the names of `named_variables`
 
     def __init__(self, config: AlbertConfig, remat: str = "none", attention: str = "auto", **kwargs):
         super().__init__(autocast=False, **kwargs)
@@ -33,6 +37,39 @@ class AlbertModel(tf.keras.Model):
         self.config = config
         self._remat = remat
         self._attention = attention
+
+    @classmethod
+    def from_pretrained(cls, path: str | os.PathLike, verbose: bool = True, **options) -> "AlbertModel":
+        """Builds a model with the weights of a run, averaged ones where the run has them.
+
+        What the checkpoint lacks, such as the head of a new task, is initialized as in a new model.
+
+        Args:
+            path: The folder of a run, of which the newest checkpoint is taken, or a checkpoint's path without
+                extension. The folder must hold albert_config.json.
+            verbose: Whether to print in a sentence what was and what was not in the checkpoint.
+            **options: Of the constructor. `config` replaces the file, and `num_labels` defaults to that of the head in
+                the checkpoint.
+
+        Raises:
+            InputError: There is no checkpoint or no config, or the checkpoint holds no part of this model or parts of
+                other shapes.
+        """
+        source = f"{cls.__name__}.from_pretrained"
+        checkpoint = find_checkpoint(os.fspath(path), source)
+        if "config" not in options:
+            options["config"] = read_config(checkpoint, source)
+        model = cls(**cls._complete_options(options, checkpoint, source))
+        variables = {f"{cls._checkpoint_prefix}{name}": value for name, value in named_variables(model).items()}
+        result = load_weights(checkpoint, variables, source)
+        if verbose:
+            print(f"{cls.__name__}: {describe_loading(checkpoint, *result)}", flush=True)
+        return model
+
+    @classmethod
+    def _complete_options(cls, options, checkpoint, source):
+        """Returns the constructor's options with those that a checkpoint tells."""
+        return options
 
     def get_config(self):
         """Returns the constructor's arguments, the config as a dictionary."""

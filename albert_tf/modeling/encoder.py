@@ -32,6 +32,8 @@ class AlbertEncoder(AlbertModel):
         ValueError: There is no such `remat` or `attention`.
     """
 
+    _checkpoint_prefix = "encoder/"
+
     def __init__(self, config: AlbertConfig, remat: str = "none", attention: str = "auto", **kwargs):
         super().__init__(config, remat, attention, **kwargs)
         policy = kwargs.get("dtype")

@@ -12,6 +12,7 @@ from albert_tf.modeling.heads import MaskedLMHead, OutputHead
 from albert_tf.modeling.inputs import known_inputs
 from albert_tf.modeling.kernels.dropout import resolve_dropout_seed, split_dropout_seed
 from albert_tf.modeling.kernels.output_positions import first_position, with_first_position
+from albert_tf.modeling.pretrained import read_num_labels
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
@@ -121,6 +122,10 @@ class _AlbertWithLabels(_AlbertWithOutputHead):
     def __init__(self, config: AlbertConfig, num_labels: int, **kwargs):
         super().__init__(config, num_labels, **kwargs)
         self._num_labels = num_labels
+
+    @classmethod
+    def _complete_options(cls, options, checkpoint, source):
+        return options if "num_labels" in options else {**options, "num_labels": read_num_labels(checkpoint, source)}
 
     def get_config(self):
         """Returns the constructor's arguments, the config as a dictionary."""
