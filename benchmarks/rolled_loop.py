@@ -12,8 +12,6 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import functools
-
 import tensorflow as tf
 from absl import app, flags
 
@@ -35,25 +33,26 @@ flags.DEFINE_enum("remat", "none", REMATERIALIZATION_CHOICES, "What is computed 
 def rolled(blocks_in_a_body: int):
     """Returns a replacement for `AlbertEncoder._apply_blocks`, for one shared block and no dropout."""
 
-    def apply_blocks(self, hidden_states, attention_bias, seeds, output_positions):
-        (attention,), (feed_forward,) = self.attention_layers, self.feed_forward_layers
-        parameters = [attention.parameters(hidden_states.shape[1]), feed_forward.parameters()]
-        apply = functools.partial(encoder._apply_block, attention, feed_forward)
-        if self._remat == "block":
-            apply = rematerialize(apply)
-        num_turns = (len(seeds) // 2 - 1) // blocks_in_a_body
+    def apply_blocks(self, blocks, hidden_states, attention_bias, seeds, output_positions):
+        weights = [part.read_weights() for part in blocks[0].parts()]
+
+        def apply(states, positions=None):
+            block = rematerialize(blocks[0]) if self._remat == "block" else blocks[0]
+            return block(states, attention_bias, [None, None], weights, positions)[0]
+
+        num_turns = (len(blocks) - 1) // blocks_in_a_body
 
         def body(turn, states):
             for _ in range(blocks_in_a_body):
-                states = apply(states, attention_bias, [], *parameters, [])
+                states = apply(states)
             return turn + 1, states
 
         _, hidden_states = tf.while_loop(
             lambda turn, _: turn < num_turns, body, (tf.constant(0), hidden_states), maximum_iterations=num_turns
         )
-        for _ in range(num_turns * blocks_in_a_body, len(seeds) // 2 - 1):
-            hidden_states = apply(hidden_states, attention_bias, [], *parameters, [])
-        return apply(hidden_states, attention_bias, [], *parameters, [output_positions])
+        for _ in range(num_turns * blocks_in_a_body, len(blocks) - 1):
+            hidden_states = apply(hidden_states)
+        return [apply(hidden_states, output_positions)], []
 
     return apply_blocks
 

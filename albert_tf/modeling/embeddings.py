@@ -7,6 +7,7 @@ from albert_tf.modeling.kernels.dropout import dropout
 from albert_tf.modeling.layers import AlbertLayer, LayerNorm
 
 
+@tf.keras.utils.register_keras_serializable("albert_tf")
 class AlbertEmbeddings(AlbertLayer):
     """Sum of word, segment and position embeddings, normalised (paper, section 3.1; original modeling.py).
 
@@ -16,8 +17,7 @@ class AlbertEmbeddings(AlbertLayer):
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(**kwargs)
-        self.dropout_prob = config.hidden_dropout_prob
-        self.type_vocab_size = config.type_vocab_size
+        self._config = config
         size, stddev = config.embedding_size, config.initializer_range
         self.word_embeddings = self.add_parameter("word_embeddings", [config.vocab_size, size], stddev)
         self.token_type_embeddings = self.add_parameter("token_type_embeddings", [config.type_vocab_size, size], stddev)
@@ -26,20 +26,34 @@ class AlbertEmbeddings(AlbertLayer):
         )
         self.layer_norm = LayerNorm(size, config.layer_norm_eps, dtype=kwargs.get("dtype"))
 
-    def call(self, input_ids, segment_ids, dropout_seed=None):
+    def call(self, input_ids, segment_ids, position_ids=None, inputs_embeds=None, dropout_seed=None):
         """Looks ids up.
 
         Args:
-            input_ids: int [B, S].
+            input_ids: int [B, S]; None with `inputs_embeds`.
             segment_ids: int [B, S].
+            position_ids: int [B, S]; None for 0 to S - 1.
+            inputs_embeds: [B, S, E], to be used in place of word embeddings.
             dropout_seed: int32 [2], or None.
 
         Returns:
             `compute_dtype` [B, S, E].
         """
-        word = tf.gather(tf.convert_to_tensor(self.word_embeddings), input_ids)
-        # A product with one-hot rows: on TPU the gradient of a gather from so small a table is slow.
-        token_type = tf.tensordot(tf.one_hot(segment_ids, self.type_vocab_size), self.token_type_embeddings, 1)
-        max_seq_length = input_ids.shape[1] or tf.shape(input_ids)[1]  # a graph may leave the length open
-        position = tf.convert_to_tensor(self.position_embeddings)[:max_seq_length]
-        return dropout(self.layer_norm(word + token_type + position), self.dropout_prob, dropout_seed)
+        if inputs_embeds is None:
+            word = tf.gather(tf.convert_to_tensor(self.word_embeddings), input_ids)
+        else:
+            word = tf.cast(inputs_embeds, tf.float32)
+        # A product with one-hot rows: on a TPU the gradient of a gather from such a small table is slow.
+        segments = tf.one_hot(segment_ids, self._config.type_vocab_size)
+        token_type = tf.tensordot(segments, tf.convert_to_tensor(self.token_type_embeddings), 1)
+        position_table = tf.convert_to_tensor(self.position_embeddings)
+        if position_ids is None:
+            position = position_table[: segment_ids.shape[1] or tf.shape(segment_ids)[1]]
+        else:
+            position = tf.gather(position_table, position_ids)
+        embeddings = self.layer_norm(word + token_type + position)
+        return dropout(embeddings, self._config.hidden_dropout_prob, dropout_seed)
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), "config": self._config.to_dict()}

@@ -1,24 +1,24 @@
 """The ALBERT encoder: one block, or one a group, applied again and again."""
 
-import functools
-import typing
-
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.attention import FeedForward, SelfAttention
+from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.embeddings import AlbertEmbeddings
 from albert_tf.modeling.inputs import encoder_inputs
-from albert_tf.modeling.kernels.dropout import split_dropout_seed
-from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
-from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES, rematerialize
-from albert_tf.modeling.layers import AlbertLayer, Linear, repeat_parameters
+from albert_tf.modeling.kernels.dropout import resolve_dropout_seed, split_dropout_seed
+from albert_tf.modeling.kernels.flash_attention import uses_flash_attention
+from albert_tf.modeling.kernels.rematerialization import rematerialize
+from albert_tf.modeling.kernels.shared_weights import Part, read_once, using
+from albert_tf.modeling.layers import Linear
 
-# Added to the scores of keys that are padding (original modeling.py).
+# Added to the scores of keys that must not be seen (original modeling.py).
 _MASKED_SCORE = -10000.0
 
 
-class AlbertEncoder(tf.keras.Model):
+@tf.keras.utils.register_keras_serializable("albert_tf")
+class AlbertEncoder(AlbertModel):
     """Embeddings, `num_hidden_layers` applications of shared blocks, and the pooler.
 
     Args:
@@ -32,16 +32,11 @@ class AlbertEncoder(tf.keras.Model):
         ValueError: There is no such `remat` or `attention`.
     """
 
+    _checkpoint_prefix = "encoder/"
+
     def __init__(self, config: AlbertConfig, remat: str = "none", attention: str = "auto", **kwargs):
-        super().__init__(autocast=False, **kwargs)
-        self.built = True
-        if remat not in REMATERIALIZATION_CHOICES:
-            raise ValueError(f"remat must be one of {', '.join(REMATERIALIZATION_CHOICES)}. Received: {remat}")
-        if attention not in ATTENTION_CHOICES:
-            raise ValueError(f"attention must be one of {', '.join(ATTENTION_CHOICES)}. Received: {attention}")
-        self._remat = remat
+        super().__init__(config, remat, attention, **kwargs)
         policy = kwargs.get("dtype")
-        self.config = config
         self.embeddings = AlbertEmbeddings(config, dtype=policy)
         self.embedding_hidden_mapping_in = None
         if config.embedding_size != config.hidden_size:
@@ -53,120 +48,163 @@ class AlbertEncoder(tf.keras.Model):
         num_feed_forward = config.num_hidden_groups if config.sharing in ("all", "ffn") else config.num_hidden_layers
         inner = config.inner_group_num
         self.attention_layers = [
-            SelfAttention(config, attention, remat == "attention", dtype=policy) for _ in range(num_attention * inner)
+            SelfAttention(config, remat == "attention", dtype=policy) for _ in range(num_attention * inner)
         ]
         self.feed_forward_layers = [FeedForward(config, dtype=policy) for _ in range(num_feed_forward * inner)]
         self.pooler = Linear(config.hidden_size, config.hidden_size, config.initializer_range, dtype=policy)
 
-    def call(self, inputs, training=False, dropout_seed=None, output_positions=None):
+    def call(
+        self,
+        inputs,
+        training=False,
+        dropout_seed=None,
+        output_positions=None,
+        output_hidden_states=False,
+        output_attentions=False,
+    ):
         """Encodes.
 
         Args:
-            inputs: Dictionary of int [B, S]: `input_ids`, and if given `input_mask` (1 for real pieces, default all)
-                and `segment_ids` (default 0); see `encoder_inputs` for other names.
+            inputs: Dictionary of `input_ids` int [B, S], or `inputs_embeds` [B, S, E] in place of word embeddings.
+                Optional are `input_mask` int [B, S], 1 for keys that may be seen, or [B, S, S], a row for each query
+                (default all); `segment_ids` int [B, S] (default 0); and `position_ids` int [B, S], less than
+                `max_position_embeddings` (default 0 to S - 1). See `encoder_inputs` for other names.
             training: Whether dropout is on.
             dropout_seed: int32 [2], the seed of every dropout of this call; drawn anew if None.
-            output_positions: int [B, P], the positions that are read, the first of them 0; None for all. In the last
-                block queries, projection and feed-forward layer are computed for these alone, with the same result;
-                keys and values need all positions.
+            output_positions: int [B, P], the positions that are read, the first of them 0; None for all. The last block
+                computes these alone, with the same result (see `output_positions`).
+            output_hidden_states: Whether to return what every block computed.
+            output_attentions: Whether to return the attention probabilities; by plain operations alone.
 
         Returns:
             Dictionary of `sequence_output` [B, S, H], or [B, P, H] with `output_positions`, and `pooled_output` [B, H],
-            in `compute_dtype`.
+            in `compute_dtype`. If asked for, `hidden_states`, a tuple of the projected embeddings and each block's
+            output [B, S, H], and `attentions`, a tuple of each block's [B, N, S, S], after dropout; with
+            `output_positions`, the last of each has P rows for S.
 
         Raises:
-            InputError: The dictionary holds a name that no model knows, or lacks one.
-            ValueError: The sequence is longer than `max_position_embeddings`.
+            InputError: The dictionary holds a name that no model knows, or lacks one; the sequence is longer than
+                `max_position_embeddings`; or attention="flash" can't do what is asked.
         """
         inputs = encoder_inputs(inputs)
-        input_ids = inputs["input_ids"]
-        max_seq_length = input_ids.shape[1]
-        if max_seq_length is not None and max_seq_length > self.config.max_position_embeddings:
-            raise ValueError(
-                f"sequences must not be longer than max_position_embeddings={self.config.max_position_embeddings}. "
-                f"Received: {max_seq_length}"
-            )
-        input_mask = inputs.get("input_mask")
-        input_mask = tf.ones_like(input_ids) if input_mask is None else input_mask
-        segment_ids = inputs.get("segment_ids")
-        segment_ids = tf.zeros_like(input_ids) if segment_ids is None else segment_ids
-
+        max_seq_length = inputs["segment_ids"].shape[1]
+        if max_seq_length is not None:
+            self.config.check_max_seq_length(max_seq_length)
+        attention_bias = _attention_bias(inputs["input_mask"])
+        uses_flash = uses_flash_attention(
+            self._attention,
+            self.config.hidden_size,
+            self.config.hidden_size // self.config.num_attention_heads,
+            max_seq_length,
+            masks_rows=attention_bias.shape[1] != 1,
+            output_attentions=output_attentions,
+        )
         num_blocks = self.config.num_hidden_layers * self.config.inner_group_num
-        seeds = split_dropout_seed(resolve_dropout_seed(training, dropout_seed), 1 + 2 * num_blocks)
-        hidden_states = self.embeddings(input_ids, segment_ids, dropout_seed=seeds[0])
+        embedding_seed, *block_seeds = split_dropout_seed(
+            resolve_dropout_seed(training, dropout_seed), 1 + 2 * num_blocks
+        )
+
+        hidden_states = self.embeddings(
+            inputs.get("input_ids"),
+            inputs["segment_ids"],
+            inputs.get("position_ids"),
+            inputs.get("inputs_embeds"),
+            dropout_seed=embedding_seed,
+        )
         if self.embedding_hidden_mapping_in is not None:
             hidden_states = self.embedding_hidden_mapping_in(hidden_states)
-        attention_bias = (1.0 - tf.cast(input_mask, tf.float32)[:, None, None, :]) * _MASKED_SCORE
-        hidden_states = self._apply_blocks(hidden_states, attention_bias, seeds[1:], output_positions)
-        pooled_output = tf.tanh(self.pooler(hidden_states[:, 0]))
-        return {"sequence_output": hidden_states, "pooled_output": pooled_output}
+        blocks = [self._block(number, uses_flash, output_attentions) for number in range(num_blocks)]
+        hidden_states, attentions = self._apply_blocks(
+            blocks, hidden_states, attention_bias, block_seeds, output_positions
+        )
+        pooled_output = tf.tanh(self.pooler(hidden_states[-1][:, 0]))
 
-    def _apply_blocks(self, hidden_states, attention_bias, seeds, output_positions):
-        """Applies all blocks, one after the other: a loop over shared weights would keep more and read more."""
-        num_blocks = len(seeds) // 2
-        attention = self._applications(self.attention_layers, num_blocks, hidden_states.shape[1])
-        feed_forward = self._applications(self.feed_forward_layers, num_blocks)
-        for block in range(num_blocks):
-            is_last = block == num_blocks - 1
-            apply = functools.partial(_apply_block, attention[block].layer, feed_forward[block].layer)
-            hidden_states = (rematerialize(apply) if self._remat == "block" else apply)(
+        outputs = {"sequence_output": hidden_states[-1], "pooled_output": pooled_output}
+        if output_hidden_states:
+            outputs["hidden_states"] = tuple(hidden_states)
+        if output_attentions:
+            outputs["attentions"] = tuple(attentions)
+        return outputs
+
+    def _apply_blocks(self, blocks, hidden_states, attention_bias, seeds, output_positions):
+        """Applies one block after the other: a loop over shared weights would keep more and read more.
+
+        Returns:
+            The hidden states before all blocks and after each, and each block's attention probabilities if asked for.
+        """
+        hidden_states, attentions = [hidden_states], []
+        weights = read_once([block.parts() for block in blocks], self.compute_dtype)
+        for number, block in enumerate(blocks):
+            is_last = number == len(blocks) - 1
+            outputs, *probs = (rematerialize(block) if self._remat == "block" else block)(
+                hidden_states[-1],
+                attention_bias,
+                seeds[2 * number : 2 * number + 2],
+                weights[number],
+                output_positions if is_last else None,
+            )
+            hidden_states.append(outputs)
+            attentions.extend(probs)
+        return hidden_states, attentions
+
+    def _block(self, number, uses_flash, output_attentions):
+        """Returns a block by its number: its own sub-layers, or its group's (original modeling.py)."""
+        inner = self.config.inner_group_num
+        layer, position = divmod(number, inner)
+
+        def owner(layers):
+            return layers[layer * (len(layers) // inner) // self.config.num_hidden_layers * inner + position]
+
+        return Block(owner(self.attention_layers), owner(self.feed_forward_layers), uses_flash, output_attentions)
+
+
+class Block:
+    """One application of a Transformer block: attention, then the feed-forward network, which other blocks may share.
+
+    Args:
+        attention: The first sub-layer.
+        feed_forward: The second one.
+        uses_flash: As for `SelfAttention`.
+        output_attentions: As for `SelfAttention`.
+    """
+
+    def __init__(
+        self, attention: SelfAttention, feed_forward: FeedForward, uses_flash: bool, output_attentions: bool = False
+    ):
+        self._attention = attention
+        self._feed_forward = feed_forward
+        self._uses_flash = uses_flash
+        self._output_attentions = output_attentions
+
+    def parts(self) -> list[Part]:
+        """Returns what holds the weights, for `shared_weights.read_once`."""
+        return [*self._attention.parts(self._uses_flash), *self._feed_forward.parts()]
+
+    def __call__(self, hidden_states, attention_bias, seeds, weights, output_positions=None) -> list[tf.Tensor]:
+        """Returns hidden states and, if asked for, attention probabilities; a function of its arguments alone.
+
+        Args:
+            hidden_states: [B, S, H].
+            attention_bias: As for `SelfAttention`.
+            seeds: int32 [2] or None for each sub-layer.
+            weights: Those of `parts`.
+            output_positions: As for `SelfAttention`.
+        """
+        attention_seed, feed_forward_seed = seeds
+        with using(self.parts(), weights):
+            attended = self._attention(
                 hidden_states,
                 attention_bias,
-                [] if seeds[0] is None else seeds[2 * block : 2 * block + 2],
-                attention[block].parameters,
-                feed_forward[block].parameters,
-                [output_positions] if is_last and output_positions is not None else [],
+                attention_seed,
+                output_positions,
+                uses_flash=self._uses_flash,
+                output_attentions=self._output_attentions,
             )
-        return hidden_states
-
-    def _applications(self, layers, num_blocks, *arguments):
-        """Returns for each block its sub-layer, and that one's weights, read once however many blocks share them."""
-        owners = [self._owner(layers, block) for block in range(num_blocks)]
-        copies = {
-            owner: iter(
-                repeat_parameters(layers[owner].parameters(*arguments), owners.count(owner), self.compute_dtype)
-            )
-            for owner in dict.fromkeys(owners)
-        }
-        return [_Application(layers[owner], next(copies[owner])) for owner in owners]
-
-    def _owner(self, layers, block):
-        """Returns the number of the sub-layer that a block applies: its own, or its group's (original modeling.py)."""
-        inner = self.config.inner_group_num
-        layer, position = divmod(block, inner)
-        owner = layer * (len(layers) // inner) // self.config.num_hidden_layers
-        return owner * inner + position
+            hidden_states, *probs = attended if self._output_attentions else [attended]
+            return [self._feed_forward(hidden_states, feed_forward_seed), *probs]
 
 
-class _Application(typing.NamedTuple):
-    """A sub-layer and the weights of one use of it."""
-
-    layer: AlbertLayer
-    parameters: dict[str, dict[str, tf.Tensor]]
-
-
-def _apply_block(
-    attention,
-    feed_forward,
-    hidden_states,
-    attention_bias,
-    seeds,
-    attention_parameters,
-    feed_forward_parameters,
-    positions,
-):
-    """Applies two sub-layers; a function of its arguments alone, where an empty list stands for None."""
-    attention_seed, feed_forward_seed = seeds or (None, None)
-    hidden_states = attention(
-        hidden_states, attention_bias, attention_seed, attention_parameters, positions[0] if positions else None
-    )
-    return feed_forward(hidden_states, feed_forward_seed, feed_forward_parameters)
-
-
-def resolve_dropout_seed(training: bool, dropout_seed: tf.Tensor | None) -> tf.Tensor | None:
-    """Returns the seed int32 [2] to use: none outside training, and a random one where none was given."""
-    if not training:
-        return None
-    if dropout_seed is None:
-        return tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
-    return dropout_seed
+def _attention_bias(input_mask):
+    """Returns float32 [B, 1, S] or [B, S, S]: 0 where a key may be seen, and a large negative number where not."""
+    rows = input_mask[:, None] if input_mask.shape.rank == 2 else input_mask
+    return (1.0 - tf.cast(rows, tf.float32)) * _MASKED_SCORE

@@ -8,6 +8,7 @@ from albert_tf.modeling.kernels.tied_cross_entropy import tied_cross_entropy
 from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, LayerNorm, Linear
 
 
+@tf.keras.utils.register_keras_serializable("albert_tf")
 class MaskedLMHead(AlbertLayer):
     """Predicts the pieces at chosen positions with the embedding table itself (original run_pretraining.py).
 
@@ -17,6 +18,7 @@ class MaskedLMHead(AlbertLayer):
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(**kwargs)
+        self._config = config
         policy = kwargs.get("dtype")
         self.activation = ACTIVATIONS[config.hidden_act]
         self.transform = Linear(config.hidden_size, config.embedding_size, config.initializer_range, dtype=policy)
@@ -41,11 +43,11 @@ class MaskedLMHead(AlbertLayer):
         return tf.cast(logits, tf.float32) + self.output_bias
 
     def states(self, sequence_output):
-        """Maps [..., H] to [..., E]: what is compared with the table."""
+        """Maps [..., H] to [..., E], to be multiplied with the table."""
         return self.layer_norm(self.activation(self.transform(sequence_output)))
 
     def cross_entropy(self, sequence_output, word_embeddings, labels, weights):
-        """Returns the weighted sums of losses and of right guesses, float32 scalars, without holding all logits.
+        """Returns the weighted sums of losses and of correct predictions, float32 scalars, without holding all logits.
 
         Args:
             sequence_output: [B, P, H], at the masked positions.
@@ -62,7 +64,12 @@ class MaskedLMHead(AlbertLayer):
             tf.reshape(weights, [-1]),
         )
 
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), "config": self._config.to_dict()}
 
+
+@tf.keras.utils.register_keras_serializable("albert_tf")
 class OutputHead(AlbertLayer):
     """Dropout and a linear layer: the head of every fine-tuning task and of sentence order prediction.
 
@@ -74,9 +81,16 @@ class OutputHead(AlbertLayer):
 
     def __init__(self, config: AlbertConfig, output_size: int, dropout_prob: float, **kwargs):
         super().__init__(**kwargs)
+        self._config = config
+        self._output_size = output_size
         self.dropout_prob = dropout_prob
         self.dense = Linear(config.hidden_size, output_size, config.initializer_range, dtype=kwargs.get("dtype"))
 
     def call(self, inputs, dropout_seed=None):
         """Maps [..., H] to float32 [..., output_size]; `dropout_seed` int32 [2] or None."""
         return tf.cast(self.dense(dropout(inputs, self.dropout_prob, dropout_seed)), tf.float32)
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        arguments = {"output_size": self._output_size, "dropout_prob": self.dropout_prob}
+        return {**super().get_config(), "config": self._config.to_dict(), **arguments}

@@ -6,12 +6,12 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 
-ENCODER_INPUTS = ("input_ids", "input_mask", "segment_ids")
+ENCODER_INPUTS = ("input_ids", "inputs_embeds", "input_mask", "segment_ids", "position_ids")
 
 # Hugging Face's names of the same.
 _ALIASES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids"}
 
-# What else a training batch holds. The encoder passes it over, so that a step can hand on a batch as it is.
+# What else a training batch holds. The encoder ignores it, so that a step can pass on a batch as it is.
 _OTHER_NAMES = (
     "masked_lm_positions",
     "masked_lm_ids",
@@ -25,24 +25,42 @@ _OTHER_NAMES = (
 
 
 def encoder_inputs(inputs: collections.abc.Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Returns what the encoder reads of a dictionary, under our names; no work of the program that is traced.
+    """Returns what the encoder reads of a dictionary, under our names and with defaults.
 
     Args:
-        inputs: `input_ids`, and if given `input_mask` or else `attention_mask`, and `segment_ids` or else
-            `token_type_ids`; None counts as not given. May hold what training batches do besides, labels and weights.
+        inputs: `input_ids` or `inputs_embeds`; optional are `input_mask` or `attention_mask`, `segment_ids` or
+            `token_type_ids`, and `position_ids`. None counts as not given. May also hold the labels and weights of
+            training batches.
 
     Returns:
-        The values under the names in `ENCODER_INPUTS`, of those that are given.
+        The values that are given, under the names in `ENCODER_INPUTS`; `input_mask` (1) and `segment_ids` (0) always.
 
     Raises:
-        InputError: A name is unknown, both names of one input are given, or there are no `input_ids`.
+        InputError: A name is unknown, both names of one input are given, there are no `input_ids` or `inputs_embeds` or
+            both, or the mask has neither two nor three dimensions.
     """
+    found = known_inputs(inputs)
+    mask = found.get("input_mask")
+    if mask is not None and mask.shape.rank not in (2, 3):
+        raise InputError(
+            f"input_mask must be [B, S], or [B, S, S] with a row for each query; its shape is {tuple(mask.shape)}"
+        )
+    ids = found["input_ids"] if "input_ids" in found else found["inputs_embeds"][..., 0]
+    if mask is None:
+        found["input_mask"] = tf.ones_like(ids, tf.int32)
+    if "segment_ids" not in found:
+        found["segment_ids"] = tf.zeros_like(ids, tf.int32)
+    return found
+
+
+def known_inputs(inputs: collections.abc.Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """Returns what is given of `ENCODER_INPUTS`, under these names; adds nothing to a graph. See `encoder_inputs`."""
     unknown = [name for name in inputs if name not in (*ENCODER_INPUTS, *_ALIASES, *_OTHER_NAMES)]
     if unknown:
         raise InputError(
-            f"a model takes no {', '.join(map(str, unknown))}; the dictionary of inputs may hold input_ids, input_mask "
-            "(or attention_mask), segment_ids (or token_type_ids), and of a training batch "
-            f"{', '.join(_OTHER_NAMES)}"
+            f"a model takes no {', '.join(map(str, unknown))}; the dictionary of inputs may hold input_ids or "
+            "inputs_embeds, input_mask (or attention_mask), segment_ids (or token_type_ids), position_ids, and of a "
+            f"training batch {', '.join(_OTHER_NAMES)}"
         )
     found = {}
     for name, value in inputs.items():
@@ -53,6 +71,8 @@ def encoder_inputs(inputs: collections.abc.Mapping[str, tf.Tensor]) -> dict[str,
             other = next(alias for alias in _ALIASES if _ALIASES[alias] == ours)
             raise InputError(f"{ours} and {other} are two names of one input; give a model one of them")
         found[ours] = value
-    if "input_ids" not in found:
-        raise InputError("a model needs input_ids in its dictionary of inputs")
+    if "input_ids" not in found and "inputs_embeds" not in found:
+        raise InputError("a model needs input_ids, or inputs_embeds, in its dictionary of inputs")
+    if "input_ids" in found and "inputs_embeds" in found:
+        raise InputError("input_ids and inputs_embeds stand for one another; give a model one of them")
     return found

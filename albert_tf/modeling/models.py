@@ -1,15 +1,22 @@
-"""The encoder with the heads of each use. Every model takes the encoder's dictionary of inputs (`encoder_inputs`)."""
+"""The encoder with the heads of each use. Every model takes the encoder's dictionary of inputs (`encoder_inputs`).
+
+Every `call` also takes `output_hidden_states` and `output_attentions`, which add the encoder's to the outputs.
+"""
 
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling.encoder import AlbertEncoder, resolve_dropout_seed
+from albert_tf.modeling.base import AlbertModel
+from albert_tf.modeling.encoder import AlbertEncoder
 from albert_tf.modeling.heads import MaskedLMHead, OutputHead
-from albert_tf.modeling.inputs import encoder_inputs
-from albert_tf.modeling.kernels.dropout import split_dropout_seed
+from albert_tf.modeling.inputs import known_inputs
+from albert_tf.modeling.kernels.dropout import resolve_dropout_seed, split_dropout_seed
+from albert_tf.modeling.kernels.output_positions import first_position, with_first_position
+from albert_tf.modeling.pretrained import read_num_labels
 
 
-class AlbertForPreTraining(tf.keras.Model):
+@tf.keras.utils.register_keras_serializable("albert_tf")
+class AlbertForPreTraining(AlbertModel):
     """Masked language model and sentence order prediction.
 
     Args:
@@ -20,26 +27,33 @@ class AlbertForPreTraining(tf.keras.Model):
     """
 
     def __init__(self, config: AlbertConfig, remat: str = "none", attention: str = "auto", **kwargs):
-        super().__init__(autocast=False, **kwargs)
-        self.built = True
+        super().__init__(config, remat, attention, **kwargs)
         policy = kwargs.get("dtype")
         self.encoder = AlbertEncoder(config, remat, attention, dtype=policy)
         self.masked_lm_head = MaskedLMHead(config, dtype=policy)
         self.sentence_order_head = OutputHead(config, 2, 0.0, dtype=policy)
 
-    def call(self, inputs, training=False, dropout_seed=None):
+    def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
         """Scores masked pieces and the order of the segments.
 
         Args:
             inputs: The encoder's, and `masked_lm_positions` int [B, P] (every position if it is left out).
             training: Whether dropout is on.
             dropout_seed: int32 [2], or None.
+            output_hidden_states: As for `AlbertEncoder`.
+            output_attentions: As for `AlbertEncoder`.
 
         Returns:
             The encoder's outputs, `masked_lm_logits` float32 [B, P, V] and `sentence_order_logits` float32 [B, 2],
             whose class 1 means swapped.
         """
-        outputs = self.encoder(inputs, training=training, dropout_seed=dropout_seed)
+        outputs = self.encoder(
+            inputs,
+            training=training,
+            dropout_seed=dropout_seed,
+            output_hidden_states=output_hidden_states,
+            output_attentions=output_attentions,
+        )
         masked_lm_logits = self.masked_lm_head(
             outputs["sequence_output"],
             tf.convert_to_tensor(self.encoder.embeddings.word_embeddings),
@@ -49,7 +63,7 @@ class AlbertForPreTraining(tf.keras.Model):
         return {**outputs, "masked_lm_logits": masked_lm_logits, "sentence_order_logits": sentence_order_logits}
 
     def masked_lm_cross_entropy(self, inputs, labels, weights, training=False, dropout_seed=None):
-        """Computes what training needs of the model, and no more: see `AlbertEncoder` and `tied_cross_entropy`.
+        """Computes what training needs of the model, and no more: see `output_positions` and `tied_cross_entropy`.
 
         Args:
             inputs: As for `call`, with `masked_lm_positions` int [B, P].
@@ -59,15 +73,14 @@ class AlbertForPreTraining(tf.keras.Model):
             dropout_seed: int32 [2], or None.
 
         Returns:
-            The weighted sums of the masked pieces' losses and of right guesses, float32 scalars, and
+            The weighted sums of the masked pieces' losses and of correct predictions, float32 scalars, and
             `sentence_order_logits` float32 [B, 2].
         """
-        positions = inputs["masked_lm_positions"]
         outputs = self.encoder(
             inputs,
             training=training,
             dropout_seed=dropout_seed,
-            output_positions=tf.concat([tf.zeros_like(positions[:, :1]), positions], axis=1),
+            output_positions=with_first_position(inputs["masked_lm_positions"]),
         )
         loss, right = self.masked_lm_head.cross_entropy(
             outputs["sequence_output"][:, 1:],
@@ -78,89 +91,134 @@ class AlbertForPreTraining(tf.keras.Model):
         return loss, right, self.sentence_order_head(outputs["pooled_output"])
 
 
-class _AlbertWithOutputHead(tf.keras.Model):
+class _AlbertWithOutputHead(AlbertModel):
     """The encoder and one `OutputHead`, for fine-tuning."""
 
     def __init__(self, config: AlbertConfig, output_size: int, remat: str = "none", attention: str = "auto", **kwargs):
-        super().__init__(autocast=False, **kwargs)
-        self.built = True
+        super().__init__(config, remat, attention, **kwargs)
         policy = kwargs.get("dtype")
         self.encoder = AlbertEncoder(config, remat, attention, dtype=policy)
         self.head = OutputHead(config, output_size, config.classifier_dropout_prob, dtype=policy)
 
-    def _logits(self, inputs, output_name, training, dropout_seed):
-        seed = resolve_dropout_seed(training, dropout_seed)
-        encoder_seed, head_seed = split_dropout_seed(seed, 2)
-        inputs = encoder_inputs(inputs)
-        # A label of the whole text is read off the first piece alone.
-        positions = tf.zeros_like(inputs["input_ids"][:, :1]) if output_name == "pooled_output" else None
-        outputs = self.encoder(inputs, training=training, dropout_seed=encoder_seed, output_positions=positions)
-        return self.head(outputs[output_name], dropout_seed=head_seed)
+    def _encode(self, inputs, output_name, training, dropout_seed, **wanted):
+        """Returns {"logits": float32 [..., output_size]} of one of the encoder's outputs, and what else is wanted."""
+        encoder_seed, head_seed = split_dropout_seed(resolve_dropout_seed(training, dropout_seed), 2)
+        inputs = known_inputs(inputs)
+        reads_first = output_name == "pooled_output" and not any(wanted.values())
+        outputs = self.encoder(
+            inputs,
+            training=training,
+            dropout_seed=encoder_seed,
+            output_positions=first_position(next(iter(inputs.values()))) if reads_first else None,
+            **wanted,
+        )
+        others = {name: outputs[name] for name in ("hidden_states", "attentions") if name in outputs}
+        return {"logits": self.head(outputs[output_name], dropout_seed=head_seed), **others}
 
 
-class AlbertForSequenceClassification(_AlbertWithOutputHead):
+class _AlbertWithLabels(_AlbertWithOutputHead):
+    """A model whose head has an output for each label."""
+
+    def __init__(self, config: AlbertConfig, num_labels: int, **kwargs):
+        super().__init__(config, num_labels, **kwargs)
+        self._num_labels = num_labels
+
+    @classmethod
+    def _complete_options(cls, options, checkpoint, source):
+        return options if "num_labels" in options else {**options, "num_labels": read_num_labels(checkpoint, source)}
+
+    def get_config(self):
+        """Returns the constructor's arguments, the config as a dictionary."""
+        return {**super().get_config(), "num_labels": self._num_labels}
+
+
+@tf.keras.utils.register_keras_serializable("albert_tf")
+class AlbertForSequenceClassification(_AlbertWithLabels):
     """A label, or with one output a score, for a text or pair.
 
     Args:
         config: Hyper-parameters.
         num_labels: Number of labels.
+        **kwargs: As for `AlbertEncoder`.
     """
 
-    def __init__(self, config: AlbertConfig, num_labels: int, **kwargs):
-        super().__init__(config, num_labels, **kwargs)
-
-    def call(self, inputs, training=False, dropout_seed=None):
+    def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
         """Returns {"logits": float32 [B, num_labels]}."""
-        return {"logits": self._logits(inputs, "pooled_output", training, dropout_seed)}
+        wanted = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
+        return self._encode(inputs, "pooled_output", training, dropout_seed, **wanted)
 
 
-class AlbertForTokenClassification(_AlbertWithOutputHead):
+@tf.keras.utils.register_keras_serializable("albert_tf")
+class AlbertForTokenClassification(_AlbertWithLabels):
     """A label for each piece.
 
     Args:
         config: Hyper-parameters.
         num_labels: Number of labels.
+        **kwargs: As for `AlbertEncoder`.
     """
 
-    def __init__(self, config: AlbertConfig, num_labels: int, **kwargs):
-        super().__init__(config, num_labels, **kwargs)
-
-    def call(self, inputs, training=False, dropout_seed=None):
+    def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
         """Returns {"logits": float32 [B, S, num_labels]}."""
-        return {"logits": self._logits(inputs, "sequence_output", training, dropout_seed)}
+        wanted = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
+        return self._encode(inputs, "sequence_output", training, dropout_seed, **wanted)
 
 
+@tf.keras.utils.register_keras_serializable("albert_tf")
 class AlbertForQuestionAnswering(_AlbertWithOutputHead):
     """Where in the text an answer begins and ends (the head of the original run_squad_v1.py).
 
     Args:
         config: Hyper-parameters.
+        **kwargs: As for `AlbertEncoder`.
     """
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, 2, **kwargs)
 
-    def call(self, inputs, training=False, dropout_seed=None):
+    def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
         """Returns {"start_logits": float32 [B, S], "end_logits": float32 [B, S]}."""
-        logits = self._logits(inputs, "sequence_output", training, dropout_seed)
-        return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+        wanted = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
+        outputs = self._encode(inputs, "sequence_output", training, dropout_seed, **wanted)
+        logits = outputs.pop("logits")
+        return {"start_logits": logits[..., 0], "end_logits": logits[..., 1], **outputs}
 
 
+@tf.keras.utils.register_keras_serializable("albert_tf")
 class AlbertForMultipleChoice(_AlbertWithOutputHead):
     """Which of several texts fits (original run_race.py).
 
     Args:
         config: Hyper-parameters.
+        **kwargs: As for `AlbertEncoder`.
     """
+
+    _ids_rank = 3
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, 1, **kwargs)
 
-    def call(self, inputs, training=False, dropout_seed=None):
-        """Scores each choice: inputs are int [B, choices, S]; returns {"logits": float32 [B, choices]}."""
-        inputs = encoder_inputs(inputs)
-        shape = inputs["input_ids"].shape
-        num_choices, max_seq_length = (shape[axis] or tf.shape(inputs["input_ids"])[axis] for axis in (1, 2))
-        flat_inputs = {name: tf.reshape(values, [-1, max_seq_length]) for name, values in inputs.items()}
-        logits = self._logits(flat_inputs, "pooled_output", training, dropout_seed)
-        return {"logits": tf.reshape(logits, [-1, num_choices])}
+    def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
+        """Scores each choice by itself; inputs are the encoder's with a second axis, [B, choices, ...].
+
+        Returns:
+            {"logits": float32 [B, choices]}; hidden states and attentions are those of B choices texts.
+        """
+        inputs = known_inputs(inputs)
+        first = next(iter(inputs.values()))
+        num_choices = first.shape[1] or tf.shape(first)[1]
+        wanted = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
+        outputs = self._encode(
+            {name: _merge_first_axes(values) for name, values in inputs.items()},
+            "pooled_output",
+            training,
+            dropout_seed,
+            **wanted,
+        )
+        return {**outputs, "logits": tf.reshape(outputs["logits"], [-1, num_choices])}
+
+
+def _merge_first_axes(values):
+    """Returns [B, choices, ...] as [B choices, ...]."""
+    rest = [size or tf.shape(values)[2 + axis] for axis, size in enumerate(values.shape[2:])]
+    return tf.reshape(values, [-1, *rest])

@@ -1,12 +1,28 @@
 """Starting from weights that were trained before."""
 
+import os
+
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import MODEL_PREFIX, CheckpointReader, best_source, only_model, resolve_checkpoint
+from albert_tf.checkpoint_files import (
+    AVERAGES_PREFIX,
+    MODEL_PREFIX,
+    CheckpointReader,
+    best_source,
+    find_beside_checkpoint,
+    only_model,
+    resolve_checkpoint,
+)
+from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 
+CONFIG_FILE = "albert_config.json"
+_HEAD_BIAS = f"{MODEL_PREFIX}head/dense/bias"
 
-def load_weights(init_checkpoint: str, variables: dict[str, tf.Variable]) -> tuple[list[str], list[str], list[str]]:
+
+def load_weights(
+    init_checkpoint: str, variables: dict[str, tf.Variable], source: str = "--init_checkpoint"
+) -> tuple[list[str], list[str], list[str]]:
     """Assigns those variables that a checkpoint of ours also has.
 
     Where the checkpoint holds averaged weights (`AdamW.averages`), they are taken.
@@ -14,6 +30,7 @@ def load_weights(init_checkpoint: str, variables: dict[str, tf.Variable]) -> tup
     Args:
         init_checkpoint: A checkpoint's path without extension, or a folder, of which the newest is taken.
         variables: Variables to assign, by name.
+        source: What asks for it; errors begin with it.
 
     Returns:
         The names that were loaded, those that were not in the checkpoint, and those in the checkpoint that this model
@@ -22,9 +39,7 @@ def load_weights(init_checkpoint: str, variables: dict[str, tf.Variable]) -> tup
     Raises:
         InputError: There is no such checkpoint, it can't be read, it has none of the variables, or a shape differs.
     """
-    path = resolve_checkpoint(init_checkpoint)
-    if path is None:
-        raise InputError(f"--init_checkpoint: no checkpoint at {init_checkpoint}")
+    path = find_checkpoint(init_checkpoint, source)
     reader = CheckpointReader(path)
     shapes = reader.shapes
     in_checkpoint = {name.removeprefix(MODEL_PREFIX) for name in only_model(shapes)}
@@ -32,16 +47,67 @@ def load_weights(init_checkpoint: str, variables: dict[str, tf.Variable]) -> tup
     for name, full_name in names.items():
         if shapes[full_name] != variables[name].shape.as_list():
             raise InputError(
-                f"--init_checkpoint: {name} has shape {shapes[full_name]} in {path} and "
-                f"{variables[name].shape.as_list()} in this model; use the albert_config.json that the checkpoint was "
+                f"{source}: {name} has shape {shapes[full_name]} in {path} and "
+                f"{variables[name].shape.as_list()} in this model; use the {CONFIG_FILE} that the checkpoint was "
                 "made with"
             )
     if not names:
         raise InputError(
-            f"--init_checkpoint: {path} has none of this model's variables, which means that albert_tf did not write it"
+            f"{source}: {path} has none of this model's variables, which means that albert_tf did not write it"
         )
     values = reader.read(names.values())
     for name, full_name in names.items():
         variables[name].assign(values[full_name])
     missing = [name for name in variables if name not in names]
     return list(names), missing, sorted(in_checkpoint - set(names))
+
+
+def find_checkpoint(path: str, source: str) -> str:
+    """Returns the checkpoint that a path names: itself, or the newest in a folder.
+
+    Raises:
+        InputError: There is none; the message begins with `source`.
+    """
+    found = resolve_checkpoint(path)
+    if found is None:
+        raise InputError(f"{source}: no checkpoint at {path}")
+    return found
+
+
+def read_config(path: str, source: str) -> AlbertConfig:
+    """Returns the config in the folder of a checkpoint.
+
+    Raises:
+        InputError: There is none, which the message says beginning with `source`, or it is wrong.
+    """
+    file = find_beside_checkpoint(path, CONFIG_FILE)
+    if file is None:
+        folder = os.path.dirname(path)
+        raise InputError(f"{source}: no {CONFIG_FILE} in {folder}; put the one there that the checkpoint was made with")
+    return AlbertConfig.from_json_file(file)
+
+
+def read_num_labels(path: str, source: str) -> int:
+    """Returns the number of outputs of the head in a checkpoint.
+
+    Raises:
+        InputError: There is no head; the message begins with `source`.
+    """
+    shapes = CheckpointReader(path).shapes
+    if _HEAD_BIAS not in shapes:
+        raise InputError(f"{source}: {path} has no head that tells the number of labels; give num_labels")
+    return shapes[_HEAD_BIAS][0]
+
+
+def describe_loading(path: str, loaded: list[str], missing: list[str], unused: list[str]) -> str:
+    """Returns in a sentence what `load_weights` found in a checkpoint."""
+    averaged = any(name.startswith(AVERAGES_PREFIX) for name in CheckpointReader(path).shapes)
+    text = f"{len(loaded)} variables{' (averaged weights)' if averaged else ''} from {path}"
+    text += f", newly initialized: {_list_parts(missing)}" if missing else ""
+    return text + (f", not used: {_list_parts(unused)}" if unused else "")
+
+
+def _list_parts(names):
+    """Returns the parts of a model that variables belong to, such as "masked_lm_head, encoder/pooler"."""
+    parts = ["/".join(name.split("/")[: 2 if name.startswith("encoder/") else 1]) for name in names]
+    return ", ".join(dict.fromkeys(parts))

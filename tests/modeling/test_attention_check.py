@@ -82,7 +82,7 @@ def test_kernels_that_are_wrong_where_some_positions_are_read_are_found():
     [
         (NotImplementedError("no such layout\nMore lines."), "fail with NotImplementedError: no such layout"),
         (tf.errors.InternalError(None, None, "Mosaic failed"), "fail with InternalError: Mosaic failed"),
-        (RuntimeError(), "fail with RuntimeError: "),
+        (RuntimeError(), "fail with RuntimeError"),
     ],
 )
 def test_kernels_that_raise_are_found(error, fault):

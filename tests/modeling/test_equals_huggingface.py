@@ -81,53 +81,100 @@ def as_hugging_face(model, config):
     return theirs.eval()
 
 
+BASE = AlbertConfig(
+    vocab_size=30,
+    embedding_size=8,
+    hidden_size=32,
+    num_hidden_layers=4,
+    num_attention_heads=4,
+    intermediate_size=128,
+    max_position_embeddings=16,
+)
+# Either of us rounds 20 values and the 240 terms of six products per block, of which there are eight at most. The last
+# products make errors up to 0.3 sqrt(32) = 1.7 times as large each, and the largest of 900 outputs is 4 deviations off,
+# which is 16 in all; three times that is allowed.
+TOLERANCE = 50 * independent_errors(2000)
+
+
+def to_torch(inputs):
+    """Returns our dictionary of inputs as Hugging Face's arguments."""
+    names = {"input_mask": "attention_mask", "segment_ids": "token_type_ids"}
+    tensors = {names.get(name, name): torch.tensor(values.numpy()) for name, values in inputs.items()}
+    return {name: values if values.is_floating_point() else values.long() for name, values in tensors.items()}
+
+
+def assert_close(ours, theirs, name):
+    assert ours.dtype == tf.float32
+    np.testing.assert_allclose(ours, theirs.numpy(), rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
         {"hidden_act": "gelu"},
-        {"hidden_act": "gelu_new"},
-        {"hidden_act": "relu"},
-        {"num_hidden_groups": 2},
-        {"inner_group_num": 2},
-        {"num_hidden_groups": 2, "inner_group_num": 2, "hidden_act": "relu"},
-        {"embedding_size": 32},
-        {"layer_norm_eps": 0.1},
-        {"type_vocab_size": 4, "num_attention_heads": 1},
+        {"hidden_act": "relu", "num_hidden_groups": 2, "inner_group_num": 2},
+        {"hidden_act": "gelu_new", "num_hidden_groups": 2, "embedding_size": 32},
+        {"inner_group_num": 2, "layer_norm_eps": 0.1, "type_vocab_size": 4, "num_attention_heads": 1},
     ],
     ids=str,
 )
 def test_all_outputs_equal_hugging_face(randomized, batch, changes):
-    config = AlbertConfig(
-        vocab_size=30,
-        embedding_size=8,
-        hidden_size=32,
-        num_hidden_layers=4,
-        num_attention_heads=4,
-        intermediate_size=128,
-        max_position_embeddings=16,
-    ).replace(**changes)
+    config = BASE.replace(**changes)
     model = randomized(AlbertForPreTraining(config))
     inputs = {name: values for name, values in batch.items() if name != "masked_lm_positions"}
-    ours = model(inputs)
+    ours = model(inputs, output_hidden_states=True, output_attentions=True)
 
     theirs = as_hugging_face(model, config)
-    arguments = {
-        "input_ids": torch.tensor(batch["input_ids"].numpy()).long(),
-        "attention_mask": torch.tensor(batch["input_mask"].numpy()).long(),
-        "token_type_ids": torch.tensor(batch["segment_ids"].numpy()).long(),
-    }
     with torch.no_grad():
-        encoded = theirs.albert(**arguments)
-        scored = theirs(**arguments)
-    # Either of us rounds 20 values and the 240 terms of six products per block, of which there are eight at most. The
-    # last products make errors up to 0.3 sqrt(32) = 1.7 times as large each, and the largest of 900 outputs is 4
-    # deviations off, which is 16 in all; three times that is allowed.
-    tolerance = 50 * independent_errors(2000)
+        encoded = theirs.albert(**to_torch(inputs))
+        scored = theirs(**to_torch(inputs), output_hidden_states=True, output_attentions=True)
     for name, expected in {
         "sequence_output": encoded.last_hidden_state,
         "pooled_output": encoded.pooler_output,
         "masked_lm_logits": scored.prediction_logits,
         "sentence_order_logits": scored.sop_logits,
     }.items():
-        assert ours[name].dtype == tf.float32
-        np.testing.assert_allclose(ours[name], expected.numpy(), rtol=tolerance, atol=tolerance, err_msg=name)
+        assert_close(ours[name], expected, name)
+    if config.inner_group_num == 1:  # Hugging Face returns those of one inner block, we return them all
+        for name, expected in {"hidden_states": scored.hidden_states, "attentions": scored.attentions}.items():
+            assert len(ours[name]) == len(expected), name
+            for number, (each, other) in enumerate(zip(ours[name], expected)):
+                assert_close(each, other, f"{name} {number}")
+
+
+def causal_mask(batch):
+    """Returns [B, S, S]: each piece sees itself and what comes before, of the pieces that are no padding."""
+    length = batch["input_ids"].shape[1]
+    return tf.constant(np.tril(np.ones([length, length], np.int32)) * batch["input_mask"].numpy()[:, None])
+
+
+@pytest.fixture
+def pair(randomized):
+    """Our model and Hugging Face's, with the same weights."""
+    model = randomized(AlbertForPreTraining(BASE))
+    return model, as_hugging_face(model, BASE)
+
+
+@pytest.mark.parametrize("changed", ["position_ids", "inputs_embeds", "causal mask", "all of them"])
+def test_other_inputs_do_what_they_do_in_hugging_face(pair, batch, changed):
+    model, theirs = pair
+    inputs = {name: values for name, values in batch.items() if name != "masked_lm_positions"}
+    before = model.encoder(inputs)["sequence_output"]
+    draws = np.random.default_rng(2)
+    if changed in ("position_ids", "all of them"):
+        inputs["position_ids"] = tf.constant(draws.integers(0, 16, batch["input_ids"].shape), tf.int32)
+    if changed in ("inputs_embeds", "all of them"):
+        del inputs["input_ids"]
+        inputs["inputs_embeds"] = tf.constant(draws.normal(size=[*batch["input_ids"].shape, 8]), tf.float32)
+    arguments = to_torch(inputs)
+    if changed in ("causal mask", "all of them"):
+        inputs["input_mask"] = causal_mask(batch)
+        # Hugging Face takes masks with a row for each query as what is added to the scores of every head.
+        arguments["attention_mask"] = torch.tensor((1.0 - inputs["input_mask"].numpy()[:, None]) * -1e4).float()
+    ours = model(inputs)
+    with torch.no_grad():
+        encoded, scored = theirs.albert(**arguments), theirs(**arguments)
+    assert_close(ours["sequence_output"], encoded.last_hidden_state, "sequence_output")
+    assert_close(ours["pooled_output"], encoded.pooler_output, "pooled_output")
+    assert_close(ours["masked_lm_logits"], scored.prediction_logits, "masked_lm_logits")
+    assert np.abs(ours["sequence_output"] - before).max() > 0.1, "it makes a difference"

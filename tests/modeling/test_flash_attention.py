@@ -11,8 +11,9 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertEncoder, AlbertForPreTraining
-from albert_tf.modeling.kernels.flash_attention import flash_attention
+from albert_tf.modeling.kernels.flash_attention import flash_attention, uses_flash_attention
 from albert_tf.modeling.layers import named_variables
+from albert_tf.tpu.replica_strategy import ReplicaStrategy
 
 pytest.importorskip("jax")
 
@@ -115,6 +116,22 @@ def test_shapes_that_do_not_fit_are_refused(changes, length):
     AlbertEncoder(config, attention="auto")({"input_ids": tf.ones([1, length], tf.int32)})
 
 
+@pytest.mark.parametrize(
+    ("inputs", "options", "sentence"),
+    [
+        ({"input_mask": tf.ones([1, 4, 4], tf.int32)}, {}, 'attention="flash" takes no mask'),
+        ({}, {"output_attentions": True}, 'attention="flash" has no attentions'),
+    ],
+)
+def test_what_the_kernels_cannot_do_is_refused(inputs, options, sentence):
+    config, inputs = config_with(64), {"input_ids": tf.ones([1, 4], tf.int32), **inputs}
+    with pytest.raises(InputError, match=sentence + '.*; use attention="plain" or "auto"'):
+        AlbertEncoder(config, attention="flash")(inputs, **options)
+    with ReplicaStrategy(1).scope():  # a TPU, on which "auto" chooses the kernels where it can
+        assert uses_flash_attention("auto", 256, 64, 4)
+        assert not uses_flash_attention("auto", 256, 64, 4, "input_mask" in inputs, **options)
+
+
 def test_unknown_choice_is_refused(tiny_config):
     with pytest.raises(ValueError, match="attention must be one of auto, plain, flash"):
         AlbertEncoder(tiny_config, attention="linear")
@@ -137,7 +154,7 @@ def test_kernels_keep_jax_away_from_the_tpu_and_leave_its_settings_alone(told):
 import sys
 import jax, tensorflow as tf
 from albert_tf.modeling.kernels import flash_attention_kernel
-from albert_tf.modeling.kernels.flash_attention import flash_attention
+from albert_tf.modeling.kernels.flash_attention import flash_attention, uses_flash_attention
 
 told = sys.argv[1] if len(sys.argv) > 1 else None
 jax.config.update("jax_platforms", told)

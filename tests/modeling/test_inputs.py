@@ -52,7 +52,7 @@ def test_both_names_at_once_are_refused(tiny_config, batch, use, name):
 
 
 @pytest.mark.parametrize("use", MODELS)
-@pytest.mark.parametrize("name", ["position_ids", "input_masks", "labels"])
+@pytest.mark.parametrize("name", ["positions", "input_masks", "labels"])
 def test_unknown_name_is_refused(tiny_config, batch, use, name):
     with pytest.raises(InputError, match=f"a model takes no {name}; .*segment_ids \\(or token_type_ids\\)"):
         MODELS[use](tiny_config)(inputs_of(use, {**batch, name: batch["input_ids"]}))
@@ -61,8 +61,18 @@ def test_unknown_name_is_refused(tiny_config, batch, use, name):
 @pytest.mark.parametrize("use", MODELS)
 def test_missing_ids_are_named(tiny_config, batch, use):
     del batch["input_ids"]
-    with pytest.raises(InputError, match=r"a model needs input_ids"):
+    with pytest.raises(InputError, match=r"a model needs input_ids, or inputs_embeds"):
         MODELS[use](tiny_config)(inputs_of(use, batch))
+
+
+def test_ids_and_embeddings_at_once_are_refused(tiny_config, batch):
+    with pytest.raises(InputError, match=r"input_ids and inputs_embeds"):
+        AlbertEncoder(tiny_config)({**batch, "inputs_embeds": tf.zeros([3, 10, 8])})
+
+
+def test_mask_of_other_shape_is_refused(tiny_config, batch):
+    with pytest.raises(InputError, match=r"input_mask must be \[B, S\], or \[B, S, S\].* \(3, 1, 1, 10\)"):
+        AlbertEncoder(tiny_config)({**batch, "input_mask": batch["input_mask"][:, None, None]})
 
 
 def test_check_leaves_nothing_in_the_graph(tiny_config, batch):

@@ -99,6 +99,31 @@ def test_what_else_a_batch_holds_is_left_alone(tiny_config, randomized, batch, u
 
 
 @pytest.mark.parametrize("use", MODELS)
+def test_hidden_states_and_attentions_are_the_encoders(tiny_config, randomized, batch, use):
+    model = randomized(MODELS[use](tiny_config))
+    inputs = inputs_of(use, batch)
+    plain, outputs = model(inputs), model(inputs, output_hidden_states=True, output_attentions=True)
+    texts = 6 if use == "multiple choice" else 3
+    assert outputs.keys() == {*plain, "hidden_states", "attentions"}
+    assert [each.shape.as_list() for each in outputs["hidden_states"]] == [[texts, 10, 16]] * 3
+    assert [each.shape.as_list() for each in outputs["attentions"]] == [[texts, 4, 10, 10]] * 2
+    for name, values in plain.items():
+        np.testing.assert_allclose(outputs[name], values, rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("use", MODELS)
+def test_embeddings_and_a_row_of_the_mask_for_each_query_are_taken(tiny_config, randomized, batch, use):
+    model = randomized(MODELS[use](tiny_config))
+    inputs = inputs_of(use, {name: values for name, values in batch.items() if name != "masked_lm_positions"})
+    rows = tf.repeat(inputs["input_mask"][..., None, :], 10, axis=-2)
+    embeds = tf.gather(model.encoder.embeddings.word_embeddings, inputs["input_ids"])
+    others = {"segment_ids": inputs["segment_ids"], "input_mask": rows, "inputs_embeds": embeds}
+    expected, found = model(inputs), model(others)
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("use", MODELS)
 def test_graph_of_unknown_shape_takes_any_length(tiny_config, randomized, batch, use):
     model = randomized(MODELS[use](tiny_config))
     inputs = {name: values for name, values in inputs_of(use, batch).items() if name != "masked_lm_positions"}

@@ -23,6 +23,19 @@ def test_outputs_are_those_of_all_positions(tiny_config, randomized, batch, chan
     np.testing.assert_allclose(chosen["pooled_output"], every["pooled_output"], rtol=TOLERANCE, atol=TOLERANCE)
 
 
+def test_rows_of_a_mask_are_those_of_the_positions(tiny_config, randomized, batch):
+    encoder = randomized(AlbertEncoder(tiny_config))
+    positions = tf.constant([[0, 5, 2, 2]] * batch["input_ids"].shape[0])
+    length = batch["input_ids"].shape[1]
+    inputs = {**batch, "input_mask": tf.constant(np.tril(np.ones([3, length, length], np.int32)))}
+    every, chosen = encoder(inputs), encoder(inputs, output_positions=positions, output_attentions=True)
+    expected = tf.gather(every["sequence_output"], positions, batch_dims=1)
+    np.testing.assert_allclose(chosen["sequence_output"], expected, rtol=TOLERANCE, atol=TOLERANCE)
+    for row, position in enumerate([0, 5, 2, 2]):
+        seen = chosen["attentions"][-1].numpy()[:, :, row] > 0
+        np.testing.assert_array_equal(seen, np.broadcast_to(np.arange(length) <= position, seen.shape))
+
+
 def test_classifier_reads_the_first_piece_alone(tiny_config, randomized, batch):
     model = randomized(AlbertForSequenceClassification(tiny_config, 3))
     pooled_output = model.encoder(batch)["pooled_output"]

@@ -1,7 +1,7 @@
 """Whether the kernels of `flash_attention` compute, on the very device that is to train, what plain operations do.
 
-Kernels are compiled by a TPU's own compiler, which differs by kind and version; a run should not be the first to find
-out what it makes of them.
+Kernels are compiled by the TPU's own compiler, which differs by kind and version of TPU, so they are tried before a run
+relies on them.
 """
 
 import collections.abc
@@ -17,14 +17,14 @@ from albert_tf.modeling.kernels.plain_attention import plain_attention
 # Given projections as `plain_attention` takes them, a bias and a seed, returns the context.
 Attention = collections.abc.Callable[[list[tf.Tensor], tf.Tensor, tf.Tensor | None], tf.Tensor]
 
-# A TPU rounds the factors of every product to bfloat16, which errs by up to 2^-8, whatever the dtype. From projections
-# to gradients each way takes at most eight roundings one after the other: of queries, keys, scores, probabilities,
-# values, the probabilities' and the scores' gradients, and the result. So the two may differ by 16 such parts of the
-# largest value, and differ by less, for roundings cancel out. A position that is wrong differs by half of that value.
+# A TPU rounds the factors of every product to bfloat16, an error of up to 2^-8, whatever the dtype. From projections
+# to gradients, each of the two computations rounds at most eight times in a row: queries, keys, scores, probabilities,
+# values, the gradients of probabilities and of scores, and the result. So the two may differ by 16 times 2^-8 of the
+# largest value; in practice roundings partly cancel. A wrong position differs by about half of the largest value.
 TOLERANCE = 16 * 2.0**-8
 
 _BATCH_SIZE = 2
-# Two columns of the kernels' grid.
+# Two columns of the kernels' grid show every fault.
 _MOST_COLUMNS = 2 * COLUMNS_TOGETHER
 
 
@@ -59,11 +59,11 @@ def find_fault(
 
     Args:
         strategy: Where to compute.
-        expected: What is right.
-        found: What may not be.
-        hidden_size: Of the model; no more columns are computed than show a fault.
-        max_seq_length: Length of the keys, and of queries of all positions.
-        num_positions: Number of queries where not all positions are read.
+        expected: The attention to compare with.
+        found: The attention to check.
+        hidden_size: Of the model; at most `_MOST_COLUMNS` columns are computed.
+        max_seq_length: Number of keys, and of queries where all positions are read.
+        num_positions: Number of queries where only some positions are read.
         dtype: Of the projections.
 
     Returns:
@@ -74,8 +74,9 @@ def find_fault(
         try:
             differences = compare(*_draw(min(hidden_size, _MOST_COLUMNS), max_seq_length, num_rows))
             per_replica = [values.numpy() for values in strategy.experimental_local_results(differences)]
-        except Exception as error:  # a compiler, or what JAX calls, raises whatever it likes
-            return f"fail with {type(error).__name__}: {first_line(error)[:200]}"
+        except Exception as error:  # the compiler and JAX raise errors of many types
+            name, message = type(error).__name__, first_line(error)
+            return f"fail with {name}" if message == name else f"fail with {name}: {message[:200]}"
         largest = float(np.max(per_replica))
         if not largest <= TOLERANCE:
             rows = "all positions" if num_rows is None else f"{num_rows} positions"
@@ -88,8 +89,8 @@ def make_comparison(
 ) -> collections.abc.Callable:
     """Returns a tf.function of what `_draw` returns, whose result is each replica's largest difference, a scalar.
 
-    Differences are those of the context and of the gradients of queries, keys and values, each as a share of the
-    largest value there is in it; what is no number counts as infinite.
+    It compares the context and the gradients of queries, keys and values, each relative to its largest absolute value.
+    NaN counts as an infinite difference.
     """
 
     def compute(attend, projections, bias, seed, upstream):
@@ -117,9 +118,9 @@ def make_comparison(
 
 
 def _draw(hidden_size, max_seq_length, num_rows):
-    """Returns projections of all positions in one array, or of so many queries in one and keys and values in another.
+    """Returns random projections, a bias that hides a third of one example's keys, a seed and an upstream gradient.
 
-    With them a bias that hides a third of one example's keys, the seed of the dropout, and what to differentiate by.
+    Projections are one array for all positions, or an array of `num_rows` queries and another of keys and values.
     """
     draws = np.random.default_rng(0)
     shapes = [[max_seq_length, 3]] if num_rows is None else [[num_rows, 1], [max_seq_length, 2]]

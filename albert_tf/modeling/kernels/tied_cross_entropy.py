@@ -1,14 +1,16 @@
 """The masked language model's loss without ever holding all its logits.
 
-With V pieces, P predictions and B examples the logits are B P V numbers, and their gradient as many: at 76 predictions
-and 30,000 pieces 9 MB an example each, more than a rematerialised encoder. But the loss is a sum over predictions, and
-its gradient is linear in the one number that comes in. So both are computed chunk by chunk in the forward pass, and
-what is kept are the gradients of the states, of the table and of the bias, which are small.
+With V pieces, P predictions and B examples, the logits are B P V numbers, and so is their gradient: at 76 predictions
+and 30,000 pieces 9 MB an example each, more than a rematerialised encoder. The loss is a sum over predictions, and its
+gradient is linear in the one number that comes in. So both are computed chunk by chunk in the forward pass, which keeps
+only the gradients of the states, of the table and of the bias.
+
+python -m benchmarks.largest_batches     (how large a batch fits a chip)
 """
 
 import tensorflow as tf
 
-# Logits of so many predictions are held at once.
+# How many predictions' logits are held at once.
 _ROWS_IN_A_CHUNK = 4096
 
 
@@ -24,7 +26,7 @@ def tied_cross_entropy(
         table: float32 [V, E], the embeddings.
         bias: float32 [V].
         labels: int32 [N].
-        weights: float32 [N], 0 for what doesn't count.
+        weights: float32 [N], 0 for predictions that don't count.
     """
     num_rows = states.shape[0] or tf.shape(states)[0]
 
@@ -65,21 +67,21 @@ def tied_cross_entropy(
     return apply(states, table, bias)
 
 
-def uncounted_operations(num_rows: int, embedding_size: int, vocab_size: int) -> int:
-    """Returns how many operations of N rows are overlooked by who counts the body of the loop over chunks once."""
+def uncounted_flops(num_rows: int, embedding_size: int, vocab_size: int) -> int:
+    """Returns the floating-point operations of N rows that a compiler misses when it counts the loop's body once."""
     num_chunks, size = _chunks(num_rows)
     # Logits, and the gradients of states and table; two operations for each product.
     return (num_chunks - 1) * 3 * 2 * size * embedding_size * vocab_size
 
 
 def _chunks(num_rows):
-    """Returns in how many chunks to compute, and the rows of each."""
+    """Returns the number of chunks, and the rows of each."""
     num_chunks = -(-num_rows // _ROWS_IN_A_CHUNK)
     return num_chunks, -(-num_rows // num_chunks)
 
 
 def _sum_over_chunks(compute, states, labels, weights, num_rows, table):
-    """Returns what `compute` gives for all rows: sums, but for the gradients of the states, which are put together."""
+    """Returns what `compute` gives for all rows: sums, and the gradients of the states in one piece."""
     num_chunks, size = _chunks(num_rows) if isinstance(num_rows, int) else (1, None)
     if num_chunks == 1:
         return compute(states, labels, weights)

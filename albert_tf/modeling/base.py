@@ -1,0 +1,99 @@
+"""What all models have in common: the config, `from_pretrained`, and what Keras needs to save and export them."""
+
+import os
+
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
+from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
+from albert_tf.modeling.layers import named_variables, with_albert_config
+from albert_tf.modeling.pretrained import describe_loading, find_checkpoint, load_weights, read_config
+
+
+class AlbertModel(tf.keras.Model):
+    """A model whose weights exist as soon as it does, because the config gives every shape.
+
+    Args:
+        config: Hyper-parameters.
+        remat: As for `AlbertEncoder`.
+        attention: As for `AlbertEncoder`.
+        **kwargs: Of `tf.keras.Model`.
+
+    Raises:
+        ValueError: There is no such `remat` or `attention`.
+    """
+
+    _ids_rank = 2  # the number of dimensions of input_ids
+    _checkpoint_prefix = ""  # what checkpoints put before the names of `named_variables`
+
+    def __init__(self, config: AlbertConfig, remat: str = "none", attention: str = "auto", **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.built = True
+        if remat not in REMATERIALIZATION_CHOICES:
+            raise ValueError(f"remat must be one of {', '.join(REMATERIALIZATION_CHOICES)}. Received: {remat}")
+        if attention not in ATTENTION_CHOICES:
+            raise ValueError(f"attention must be one of {', '.join(ATTENTION_CHOICES)}. Received: {attention}")
+        self.config = config
+        self._remat = remat
+        self._attention = attention
+
+    @classmethod
+    def from_pretrained(cls, path: str | os.PathLike, verbose: bool = True, **options) -> "AlbertModel":
+        """Builds a model with the weights of a run, averaged ones where the run has them.
+
+        What the checkpoint lacks, such as the head of a new task, is initialized as in a new model.
+
+        Args:
+            path: The folder of a run, of which the newest checkpoint is taken, or a checkpoint's path without
+                extension. The folder must hold albert_config.json.
+            verbose: Whether to print in a sentence what was and what was not in the checkpoint.
+            **options: Of the constructor. `config` replaces the file, and `num_labels` defaults to that of the head in
+                the checkpoint.
+
+        Raises:
+            InputError: There is no checkpoint or no config, or the checkpoint holds no part of this model or parts of
+                other shapes.
+        """
+        source = f"{cls.__name__}.from_pretrained"
+        checkpoint = find_checkpoint(os.fspath(path), source)
+        if "config" not in options:
+            options["config"] = read_config(checkpoint, source)
+        model = cls(**cls._complete_options(options, checkpoint, source))
+        variables = {f"{cls._checkpoint_prefix}{name}": value for name, value in named_variables(model).items()}
+        result = load_weights(checkpoint, variables, source)
+        if verbose:
+            print(f"{cls.__name__}: {describe_loading(checkpoint, *result)}", flush=True)
+        return model
+
+    @classmethod
+    def _complete_options(cls, options, checkpoint, source):
+        """Returns the constructor's options with those that a checkpoint tells."""
+        return options
+
+    def get_config(self):
+        """Returns the constructor's arguments, the config as a dictionary."""
+        arguments = {"config": self.config.to_dict(), "remat": self._remat, "attention": self._attention}
+        return {**super().get_config(), **arguments}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        """Builds a model, with new weights, from what `get_config` returned."""
+        return cls(**with_albert_config(config))
+
+    def export(self, filepath, *args, input_signature=None, **kwargs):
+        """Writes a SavedModel as `tf.keras.Model.export` does.
+
+        Args:
+            filepath: A folder.
+            *args: Of `tf.keras.Model.export`.
+            input_signature: What the SavedModel takes; if None, `input_ids`, `input_mask` and `segment_ids`, int32, of
+                any batch size and length. Keras 2 knows no signatures and exports what the model was called with.
+            **kwargs: Of `tf.keras.Model.export`.
+        """
+        if not hasattr(tf.keras, "Variable"):
+            return super().export(filepath, *args, **kwargs)
+        if input_signature is None:
+            names = ("input_ids", "input_mask", "segment_ids")
+            input_signature = [{name: tf.TensorSpec([None] * self._ids_rank, tf.int32, name) for name in names}]
+        return super().export(filepath, *args, input_signature=input_signature, **kwargs)

@@ -1,0 +1,59 @@
+"""Layer normalisation with a gradient written by hand.
+
+It keeps one tensor in `dtype` and one number a row for the backward pass, where automatic differentiation keeps several
+float32 tensors, and runs as one loop forward and one backward.
+
+python -m benchmarks.tpu_step                                (bytes and memory on a TPU)
+python -m benchmarks.train_step --only=albert_tf,products    (time on a CPU)
+"""
+
+import tensorflow as tf
+
+from albert_tf.compilation.fusion import fused, sum_rows
+from albert_tf.compilation.target import optimization_barrier
+
+
+def layer_norm(inputs: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float, dtype: str) -> tf.Tensor:
+    """Returns (inputs - mean) / sqrt(variance + epsilon) gamma + beta over the last axis (Ba et al. 2016).
+
+    Args:
+        inputs: [..., size], any float dtype.
+        gamma: float32 [size].
+        beta: float32 [size].
+        epsilon: Added to the variance.
+        dtype: Of the result; everything is computed in float32.
+    """
+
+    @tf.custom_gradient
+    def apply(inputs, gamma, beta):
+        outputs, normalized, inverse_deviation = _forward(inputs, gamma, beta, epsilon, dtype)
+
+        def gradient(upstream):
+            inputs_gradient, product = _backward(normalized, inverse_deviation, gamma, upstream, inputs.dtype)
+            return inputs_gradient, sum_rows(product), tf.cast(sum_rows(upstream), tf.float32)
+
+        return outputs, gradient
+
+    return apply(inputs, gamma, beta)
+
+
+@fused
+def _forward(inputs, gamma, beta, epsilon, dtype):
+    values = tf.cast(inputs, tf.float32)
+    mean = tf.reduce_mean(values, axis=-1, keepdims=True)
+    variance = tf.reduce_mean(tf.math.squared_difference(values, mean), axis=-1, keepdims=True)
+    inverse_deviation = tf.math.rsqrt(variance + epsilon)
+    # Several products read the result. Without the barrier a TPU's compiler normalises again in each of them, and takes
+    # longer to compile as well.
+    (normalized,) = optimization_barrier([tf.cast((values - mean) * inverse_deviation, dtype)])
+    return tf.cast(tf.cast(normalized, tf.float32) * gamma + beta, dtype), normalized, inverse_deviation
+
+
+@fused
+def _backward(normalized, inverse_deviation, gamma, upstream, dtype):
+    normalized, upstream = tf.cast(normalized, tf.float32), tf.cast(upstream, tf.float32)
+    scaled = upstream * gamma
+    mean_scaled = tf.reduce_mean(scaled, axis=-1, keepdims=True)
+    mean_product = tf.reduce_mean(scaled * normalized, axis=-1, keepdims=True)
+    inputs_gradient = inverse_deviation * (scaled - mean_scaled - normalized * mean_product)
+    return tf.cast(inputs_gradient, dtype), upstream * normalized

@@ -1,0 +1,63 @@
+"""Queries, keys and values from one matrix product, whose kernel is put together once a step.
+
+One product of 3 H columns runs faster than three of H, and its input is read once. The flash kernels also want the
+columns in a certain order, which costs nothing where the kernel is put together in that order.
+
+python -m benchmarks.tpu_step --without=query_key_value      (what a TPU's compiler says of three products)
+"""
+
+import tensorflow as tf
+
+from albert_tf.modeling.kernels.linear import linear
+from albert_tf.modeling.kernels.shared_weights import Weights, weights_of
+
+
+class QueryKeyValue:
+    """The three projections of an attention layer as one.
+
+    Args:
+        layers: Three `Linear` layers of equal size, for queries, keys and values.
+        columns_together: How many columns of queries come before as many of keys and of values, and so on in turn: the
+            hidden size for the whole of each.
+    """
+
+    def __init__(self, layers: list[tf.keras.layers.Layer], columns_together: int):
+        self._layers = layers
+        self._columns_together = columns_together
+
+    def read_weights(self) -> Weights:
+        """Returns float32 `kernel` [H, 3 H] and `bias` [3 H]."""
+        merged = {}
+        for part in ("kernel", "bias"):
+            values = [layer.read_weights()[part] for layer in self._layers]
+            split = [self._in_groups(value, 1) for value in values]
+            merged[part] = _join_groups(tf.concat(split, axis=-2))
+        return merged
+
+    def __call__(self, queried: tf.Tensor, hidden_states: tf.Tensor) -> list[tf.Tensor]:
+        """Projects.
+
+        Args:
+            queried: [B, R, H], what queries are computed for: `hidden_states` themselves, or some positions of them.
+            hidden_states: [B, S, H], what keys and values are computed for.
+
+        Returns:
+            Queries, keys and values in one array [B, S, 3 H]; or queries [B, R, H], and keys and values [B, S, 2 H].
+        """
+        weights, dtype = weights_of(self), self._layers[0].compute_dtype
+        if queried is hidden_states:
+            return [linear(hidden_states, **weights, dtype=dtype)]
+        query, key_value = {}, {}
+        for part, value in weights.items():
+            groups = tf.split(self._in_groups(value, 3), [1, 2], axis=-2)
+            query[part], key_value[part] = (_join_groups(group) for group in groups)
+        return [linear(queried, **query, dtype=dtype), linear(hidden_states, **key_value, dtype=dtype)]
+
+    def _in_groups(self, columns, count):
+        """Returns [..., count H] as [..., groups, count, columns together]."""
+        return tf.reshape(columns, [*columns.shape[:-1], -1, count, self._columns_together])
+
+
+def _join_groups(groups):
+    """Returns [..., groups, count, columns together] as [..., count H]."""
+    return tf.reshape(groups, [*groups.shape[:-3], groups.shape[-3] * groups.shape[-2] * groups.shape[-1]])

@@ -1,0 +1,103 @@
+"""Weights that are read and cast once a step, however many blocks share them, and whose gradients add up in float32.
+
+An ALBERT applies one block again and again. Left to TensorFlow, every application casts the kernels anew, and in
+bfloat16 their gradients are added up in bfloat16, where 256 + 1 is 256. Here each weight is read once, every
+application gets a copy of its own, and one loop adds up the gradients of all copies in float32.
+
+`using` sets the copies of one application, much like `StatelessScope` of Keras 3, which Keras 2 lacks. A part is what
+holds weights: an object with a method `read_weights()`.
+
+python -m benchmarks.tpu_step --without=shared_weights       (what a TPU's compiler says without it)
+"""
+
+import collections
+import collections.abc
+import contextlib
+import contextvars
+import typing
+
+import tensorflow as tf
+
+from albert_tf.compilation.fusion import fused
+
+Weights = dict[str, tf.Tensor]
+
+
+class Part(typing.Protocol):
+    """A layer, or several whose weights are used together."""
+
+    def read_weights(self) -> Weights:
+        """Returns float32 weights by name; what is called "kernel" goes into matrix products."""
+
+
+# The graph for which weights are set, and the weights by the identity of their part.
+_weights_in_use: contextvars.ContextVar[tuple[tf.Graph | None, dict[int, Weights]]] = contextvars.ContextVar(
+    "weights_in_use", default=(None, {})
+)
+
+
+def weights_of(part: Part) -> Weights:
+    """Returns a part's weights: those that `using` set, or else the values of its variables."""
+    graph, weights = _weights_in_use.get()
+    # Keras 2 saves a layer as a function of its own, which can't refer to tensors of the graph around it.
+    if id(part) in weights and graph is tf.compat.v1.get_default_graph():
+        return weights[id(part)]
+    return part.read_weights()
+
+
+@contextlib.contextmanager
+def using(parts: list[Part], weights: list[Weights]) -> collections.abc.Iterator[None]:
+    """Sets what `weights_of` returns for some parts."""
+    by_part = {id(part): values for part, values in zip(parts, weights)}
+    token = _weights_in_use.set((tf.compat.v1.get_default_graph(), by_part))
+    try:
+        yield
+    finally:
+        _weights_in_use.reset(token)
+
+
+def read_once(blocks: list[list[Part]], dtype: str) -> list[list[Weights]]:
+    """Reads the weights of many blocks, each weight once.
+
+    Args:
+        blocks: The parts of each block, in the order in which blocks are applied.
+        dtype: What matrix products run in.
+
+    Returns:
+        The weights of each block's parts, kernels in `dtype`, the others in float32.
+    """
+    parts = {id(part): part for block in blocks for part in block}
+    counts = collections.Counter(id(part) for block in blocks for part in block)
+    copies = {key: iter(repeat_weights(part.read_weights(), counts[key], dtype)) for key, part in parts.items()}
+    return [[next(copies[id(part)]) for part in block] for block in blocks]
+
+
+def repeat_weights(weights: Weights, count: int, dtype: str) -> list[Weights]:
+    """Returns weights as often as they are used, kernels in `dtype`, cast once.
+
+    Args:
+        weights: Float32 weights by name.
+        count: Number of uses, the gradients of all of which are added up in float32.
+        dtype: What matrix products run in.
+    """
+    copies = {
+        name: _repeat_kernel(value, count, dtype) if name == "kernel" else [value] * count
+        for name, value in weights.items()
+    }
+    return [{name: copies[name][use] for name in weights} for use in range(count)]
+
+
+def _repeat_kernel(kernel, count, dtype):
+    @tf.custom_gradient
+    def apply(kernel):
+        values = tf.cast(kernel, dtype)
+        # The backward pass goes from the last use to the first.
+        return [tf.identity(values) for _ in range(count)], lambda *upstream: _add_up(*reversed(upstream))
+
+    return apply(kernel)
+
+
+@fused
+def _add_up(*gradients):
+    """Adds up in float32, reading each gradient once and writing nothing but the sum."""
+    return tf.add_n([tf.cast(gradient, tf.float32) for gradient in gradients])

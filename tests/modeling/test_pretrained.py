@@ -1,0 +1,126 @@
+"""Models from the folder of a run, without flags."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.modeling import (
+    AlbertEncoder,
+    AlbertForMultipleChoice,
+    AlbertForPreTraining,
+    AlbertForQuestionAnswering,
+    AlbertForSequenceClassification,
+    AlbertForTokenClassification,
+)
+from albert_tf.modeling.layers import named_variables
+
+
+def write_checkpoint(path, variables):
+    """Writes variables under the names that runs give them."""
+    nested = {}
+    for name, value in variables.items():
+        *parents, last = name.split("/")
+        level = nested
+        for parent in parents:
+            level = level.setdefault(parent, {})
+        level[last] = value
+    tf.train.Checkpoint(**nested).write(str(path))
+
+
+def write_run(folder, model, step=5, averages=None):
+    """Writes what a run leaves of a model."""
+    folder.mkdir(exist_ok=True)
+    (folder / "albert_config.json").write_text(json.dumps(model.config.to_dict()))
+    variables = {f"model/{name}": variable for name, variable in named_variables(model).items()}
+    averaged = {f"averages/{name}": value for name, value in (averages or {}).items()}
+    write_checkpoint(folder / f"model.ckpt-{step}", {**variables, **averaged, "global_step": tf.Variable(step)})
+    return folder
+
+
+@pytest.fixture
+def pretrained(tiny_config, randomized, tmp_path):
+    """A model for pre-training and the folder of its run, in which an older checkpoint lies, too."""
+    write_run(tmp_path / "run", AlbertForPreTraining(tiny_config), step=4)
+    model = randomized(AlbertForPreTraining(tiny_config))
+    return model, write_run(tmp_path / "run", model)
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "new"),
+    [
+        (AlbertEncoder, {}, None),
+        (AlbertForPreTraining, {}, None),
+        (AlbertForSequenceClassification, {"num_labels": 3}, "head"),
+        (AlbertForTokenClassification, {"num_labels": 3, "remat": "block"}, "head"),
+        (AlbertForQuestionAnswering, {"dtype": "mixed_bfloat16"}, "head"),
+        (AlbertForMultipleChoice, {"attention": "plain"}, "head"),
+    ],
+)
+def test_every_model_starts_from_a_pretraining_run(pretrained, batch, capsys, make, options, new):
+    trained, folder = pretrained
+    model = make.from_pretrained(folder, **options)
+    encoder = model if make is AlbertEncoder else model.encoder
+    for name, variable in named_variables(encoder).items():
+        np.testing.assert_array_equal(variable, named_variables(trained.encoder)[name], err_msg=name)
+    assert {name: model.get_config()[name] for name in options if name != "dtype"} == {
+        name: value for name, value in options.items() if name != "dtype"
+    }
+    assert encoder.compute_dtype == ("bfloat16" if "dtype" in options else "float32")
+    sentence = capsys.readouterr().out
+    assert sentence.startswith(f"{make.__name__}: ") and sentence.count("\n") == 1
+    assert f" variables from {folder}/model.ckpt-5" in sentence
+    assert ("newly initialized: head" in sentence) is (new is not None)
+    assert ("not used: masked_lm_head, sentence_order_head" in sentence) is (make is not AlbertForPreTraining)
+
+
+def test_head_of_a_finetuned_run_is_loaded_with_its_number_of_labels(tiny_config, randomized, batch, tmp_path, capsys):
+    trained = randomized(AlbertForSequenceClassification(tiny_config, 5))
+    folder = write_run(tmp_path / "run", trained)
+    model = AlbertForSequenceClassification.from_pretrained(f"{folder}/model.ckpt-5", verbose=False)
+    np.testing.assert_array_equal(model(batch)["logits"], trained(batch)["logits"])
+    assert capsys.readouterr().out == ""
+
+
+def test_averaged_weights_are_preferred(tiny_config, randomized, tmp_path, capsys):
+    averages = named_variables(randomized(AlbertForQuestionAnswering(tiny_config)))
+    folder = write_run(tmp_path / "run", AlbertForQuestionAnswering(tiny_config), averages=averages)
+    model = AlbertForQuestionAnswering.from_pretrained(folder)
+    for name, variable in named_variables(model).items():
+        np.testing.assert_array_equal(variable, averages[name], err_msg=name)
+    assert "(averaged weights)" in capsys.readouterr().out
+
+
+def test_another_config_may_be_given(pretrained, tiny_config):
+    config = tiny_config.replace(hidden_dropout_prob=0.1)
+    assert AlbertEncoder.from_pretrained(pretrained[1], config=config).config == config
+
+
+def assert_one_sentence(error, *parts):
+    message = str(error.value)
+    assert "\n" not in message and "--init_checkpoint" not in message
+    for part in parts:
+        assert part in message
+
+
+def test_what_is_wrong_is_said_in_a_sentence(pretrained, tiny_config, tmp_path):
+    _, folder = pretrained
+    with pytest.raises(InputError) as error:
+        AlbertEncoder.from_pretrained(tmp_path / "missing")
+    assert_one_sentence(error, "AlbertEncoder.from_pretrained: no checkpoint at ", "missing")
+    with pytest.raises(InputError) as error:
+        AlbertForTokenClassification.from_pretrained(folder)
+    assert_one_sentence(error, "model.ckpt-5 has no head", "give num_labels")
+    with pytest.raises(InputError) as error:
+        AlbertEncoder.from_pretrained(folder, config=tiny_config.replace(intermediate_size=8))
+    assert_one_sentence(error, "intermediate/kernel has shape [16, 32] in ", "[16, 8] in this model")
+    (folder / "albert_config.json").unlink()
+    with pytest.raises(InputError) as error:
+        AlbertEncoder.from_pretrained(folder)
+    assert_one_sentence(error, f"no albert_config.json in {folder}; ")
+    write_checkpoint(tmp_path / "foreign", {"weights": tf.Variable(1.0)})
+    with pytest.raises(InputError) as error:
+        AlbertEncoder.from_pretrained(tmp_path / "foreign", config=tiny_config)
+    assert_one_sentence(error, "foreign has none of this model's variables")
