@@ -7,7 +7,7 @@ Makes shards of sequences of 128 and 512 pieces, to be masked by the reader (dyn
 built-in sample or of your own text. Each is read in a process of its own; the best of several passes counts. CPU time
 is that of all threads. What is neither parsing nor masking, both measured alone, is reading: files, shuffling, batches.
 
-What a TPU takes follows from the operations of a training step, which `albert_tf.modeling.operations` counts. A v5e
+What a TPU takes follows from the operations of a training step, which `Objective.flops` counts. A v5e
 chip has a published peak of 197e12 bfloat16 operations a second, of which half are taken to be of use. A v5e-8 is one
 host with 8 chips, and a v5e-256 is 32 such hosts, each of which feeds its own 8 chips: either way a host needs the same
 number of examples, as long as it reads its own shards.
@@ -28,7 +28,8 @@ from absl import app, flags
 
 from albert_tf.config import AlbertConfig
 from albert_tf.files import read_json
-from albert_tf.modeling.operations import pretraining_operations
+from albert_tf.objectives import AlbertPretraining
+from albert_tf.objectives.objective import with_batch_size
 from benchmarks.stage import ROOT, run_stage
 
 FLAGS = flags.FLAGS
@@ -41,14 +42,15 @@ flags.DEFINE_integer("num_batches", 200, "Batches in a pass.", lower_bound=1)
 flags.DEFINE_integer("num_passes", 5, "Passes; the fastest counts.", lower_bound=1)
 flags.DEFINE_string("shards", None, "Measure the shards in this folder alone; used by the benchmark.")
 
-CHIP_OPERATIONS_PER_SECOND, UTILISATION, CHIPS_PER_HOST = 197e12, 0.5, 8
+CHIP_FLOPS_PER_SECOND, UTILISATION, CHIPS_PER_HOST = 197e12, 0.5, 8
 
 
 def examples_needed(max_seq_length, max_predictions_per_seq):
     """Returns how many examples a second the chips of one host take when they train ALBERT-base."""
     config = AlbertConfig.from_json_file(os.path.join(ROOT, "configs", "albert_base_v2.json"))
-    operations = pretraining_operations(config, max_seq_length, max_predictions_per_seq)
-    return CHIPS_PER_HOST * CHIP_OPERATIONS_PER_SECOND * UTILISATION / operations
+    objective = AlbertPretraining(config, max_predictions_per_seq=max_predictions_per_seq)
+    flops = objective.flops(with_batch_size(objective.batch_spec(max_seq_length), 1))
+    return CHIPS_PER_HOST * CHIP_FLOPS_PER_SECOND * UTILISATION / flops
 
 
 def best_seconds(stages):

@@ -18,6 +18,7 @@ from absl import app, flags
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import encoder
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES, rematerialize
+from albert_tf.objectives import AlbertPretraining
 from albert_tf.tpu.chips import find_tpu
 from albert_tf.tpu.compile_step import compile_program
 from albert_tf.tpu.steps import lower_step
@@ -60,11 +61,12 @@ def rolled(blocks_in_a_body: int):
 def main(_):
     config = AlbertConfig.from_json_file(FLAGS.albert_config_file)
     config = config.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    objective = AlbertPretraining(config, max_predictions_per_seq=76)
     stack = encoder.AlbertEncoder._apply_blocks
     variants = {"stack": stack, **{f"loop, {count} in its body": rolled(count) for count in (1, 2, 4)}}
     for name, apply_blocks in variants.items():
         encoder.AlbertEncoder._apply_blocks = apply_blocks
-        program = lower_step(config, "pretrain", FLAGS.train_batch_size, 512, 76, "adamw", remat=FLAGS.remat)
+        program = lower_step(objective, FLAGS.train_batch_size, 512, "adamw", remat=FLAGS.remat)
         step = compile_program(program, find_tpu("v5e").topology)
         print(f"{name:22} {step.temporary_bytes / 2**20:8,.0f} MiB {step.compile_seconds:6.1f} s", flush=True)
     encoder.AlbertEncoder._apply_blocks = stack

@@ -13,9 +13,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 from absl import app, flags
 
 from albert_tf.config import AlbertConfig
+from albert_tf.objectives import AlbertPretraining
+from albert_tf.objectives.objective import with_batch_size
 from albert_tf.tpu.chips import find_tpu
 from albert_tf.tpu.compile_step import CompiledStep, compile_program, lower
-from albert_tf.tpu.steps import lower_step, make_batch
+from albert_tf.tpu.steps import lower_step, zeros
 from benchmarks import peers
 from benchmarks.stage import ROOT
 
@@ -28,19 +30,23 @@ flags.DEFINE_integer("max_seq_length", 512, "Pieces of an example.", 8)
 flags.DEFINE_integer("max_predictions_per_seq", 76, "Masked pieces of an example.", 1)
 
 
+def objective(config: AlbertConfig) -> AlbertPretraining:
+    """Returns what is learnt."""
+    return AlbertPretraining(config, max_predictions_per_seq=FLAGS.max_predictions_per_seq)
+
+
 def compile_keras_hub(config: AlbertConfig) -> CompiledStep:
     """Compiles KerasHub's step."""
     step = peers.keras_hub_step(config, "mixed_bfloat16")
-    batch = make_batch("pretrain", FLAGS.train_batch_size, FLAGS.max_seq_length, FLAGS.max_predictions_per_seq)
+    batch = zeros(with_batch_size(objective(config).batch_spec(FLAGS.max_seq_length), FLAGS.train_batch_size))
     program = lower(lambda *values: step(dict(zip(batch, values))), list(batch.values()))
     return compile_program(program, find_tpu(FLAGS.tpu).topology)
 
 
 def compile_ours(config: AlbertConfig, **options) -> CompiledStep:
     """Compiles our step; options as for `lower_step`."""
-    shape = FLAGS.train_batch_size, FLAGS.max_seq_length, FLAGS.max_predictions_per_seq
-    tpu = find_tpu(FLAGS.tpu)
-    program = lower_step(config, "pretrain", *shape, "adamw", runs_pallas_kernels=tpu.runs_pallas_kernels, **options)
+    shape, tpu = (FLAGS.train_batch_size, FLAGS.max_seq_length), find_tpu(FLAGS.tpu)
+    program = lower_step(objective(config), *shape, "adamw", runs_pallas_kernels=tpu.runs_pallas_kernels, **options)
     return compile_program(program, tpu.topology)
 
 

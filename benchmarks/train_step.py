@@ -19,14 +19,15 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 import tensorflow as tf
 from absl import app, flags
-from albert_tf.training.pretraining import PretrainingTask
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
+from albert_tf.objectives import AlbertPretraining
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
 from albert_tf.training.devices.strategy import make_strategy
-from albert_tf.training.train_step import TrainState, make_train_function
+from albert_tf.training.train_state import TrainState
+from albert_tf.training.train_step import make_train_function
 from benchmarks import peers
 from benchmarks.stage import ROOT
 
@@ -65,15 +66,15 @@ def albert_tf_steps(config, batch):
     with strategy.scope():
         model = AlbertForPreTraining(config, dtype=FLAGS.dtype)
         optimizer = make_optimizer("adamw", named_variables(model), LearningRateSchedule(peers.LEARNING_RATE, 10**6, 0))
-    task = PretrainingTask()
+    objective = AlbertPretraining(config)
     train_steps = make_train_function(
-        TrainState.create(strategy, task, model, optimizer), 0, tf.Variable(False, trainable=False)
+        TrainState.create(strategy, objective, {"model": model}, optimizer), 0, tf.Variable(False, trainable=False)
     )
     iterator = iter(strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensors(batch).repeat()))
 
     @tf.function
     def forward(batch):
-        return task.compute(model, batch, training=False, dropout_seed=None)["masked_lm_loss"]
+        return objective.compute(batch, training=False, dropout_seed=None, model=model)["masked_lm_loss"]
 
     tensors = {name: tf.constant(values) for name, values in batch.items()}
     return {

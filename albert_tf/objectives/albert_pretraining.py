@@ -82,4 +82,4 @@ class AlbertPretraining(Objective):
     def uncounted_flops(self, batch_spec):
         """Returns what the loop over chunks of logits hides; see `Objective`."""
         rows = batch_spec["masked_lm_positions"].shape.num_elements()
-        return tied_cross_entropy.uncounted_operations(rows, self.config.embedding_size, self.config.vocab_size)
+        return tied_cross_entropy.uncounted_flops(rows, self.config.embedding_size, self.config.vocab_size)

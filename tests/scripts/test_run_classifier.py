@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
-from albert_tf.tasks.labelled_text import LabelledText, encode_examples
 from runs import read_results, read_rows
 
 from albert_tf.config import AlbertConfig
+from albert_tf.finetuning.labelled_text import LabelledText, encode_examples
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.modeling.layers import named_variables
 

@@ -138,7 +138,7 @@ def test_operations_that_the_compiler_leaves_out_are_known():
         states, table = tf.zeros([num_rows, embedding_size]), tf.zeros([vocab_size, embedding_size])
         rows = [tf.zeros([num_rows], tf.int32), tf.zeros([num_rows])]
         counted = compile_program(lower(train, [states, table, tf.zeros([vocab_size]), *rows]), "v5e:2x2").flops
-        return (counted + tied_cross_entropy.uncounted_operations(num_rows, embedding_size, vocab_size)) / num_rows
+        return (counted + tied_cross_entropy.uncounted_flops(num_rows, embedding_size, vocab_size)) / num_rows
 
     assert flops(3 * 4096) == pytest.approx(flops(4096), rel=0.05)
 
