@@ -5,8 +5,8 @@ import pathlib
 import re
 
 import pytest
+from tiny_config import tiny_config
 
-from albert_tf.config import AlbertConfig
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.objectives import AlbertPretraining
 from albert_tf.pretraining_data.build.builder import BuilderOptions, build
@@ -23,15 +23,7 @@ def demo_output(tmp_path, monkeypatch, sample_corpus, sample_tokenizer):
 
     from albert_tf.modeling.layers import named_variables
 
-    config = AlbertConfig(
-        vocab_size=len(sample_tokenizer),
-        embedding_size=8,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=64,
-    )
+    config = tiny_config(len(sample_tokenizer))
     data, pretraining = tmp_path / "demo_output" / "data", tmp_path / "demo_output" / "pretraining"
     data.mkdir(parents=True)
     build(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from rounding import independent_errors
+from tiny_config import tiny_config
 
-from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import Classification
 from albert_tf.finetuning.batches import eval_dataset, train_dataset
 from albert_tf.finetuning.labelled_text import LabelledText
@@ -15,16 +15,7 @@ from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.evaluation import Evaluator
 from albert_tf.training.outputs import compute_outputs
 
-CONFIG = AlbertConfig(
-    vocab_size=30,
-    embedding_size=8,
-    hidden_size=16,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_position_embeddings=8,
-    initializer_range=0.5,  # so that labels differ in probability
-)
+CONFIG = tiny_config(max_position_embeddings=8, initializer_range=0.5)  # so that labels differ in probability
 TASK = Classification(CONFIG, ("a", "b", "c"))
 
 

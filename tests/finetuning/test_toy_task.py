@@ -7,9 +7,9 @@ import signal
 
 import pytest
 import tensorflow as tf
+from tiny_config import tiny_config
 from toy_task import AsksSomething
 
-from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import runner
 from albert_tf.tpu.steps import lower_step
 from albert_tf.training import RunSettings, TrainingRun
@@ -22,16 +22,7 @@ SETTINGS = RunSettings(
 
 @pytest.fixture
 def task(sample_tokenizer):
-    config = AlbertConfig(
-        vocab_size=len(sample_tokenizer.vocabulary),
-        embedding_size=8,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=16,
-    )
-    return AsksSomething(config)
+    return AsksSomething(tiny_config(len(sample_tokenizer)))
 
 
 @pytest.fixture

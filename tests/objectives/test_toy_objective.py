@@ -3,24 +3,16 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiny_config import tiny_config
 from toy_objective import Distillation
 
-from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.tpu.steps import lower_step
 from albert_tf.training import Phase, RunSettings, TrainingRun
 
-CONFIG = AlbertConfig(
-    vocab_size=30,
-    embedding_size=8,
-    hidden_size=16,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_position_embeddings=8,
-)
+CONFIG = tiny_config()
 BATCH_SIZE = 4
 SETTINGS = RunSettings(num_train_steps=4, train_batch_size=BATCH_SIZE, learning_rate=0.01, optimizer="adamw")
 
