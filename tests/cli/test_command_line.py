@@ -1,6 +1,12 @@
 """Mistakes in the command line itself, which all scripts share."""
 
+import importlib
+import pathlib
+import re
+
 import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.fixture
@@ -50,3 +56,14 @@ def test_mistake_in_a_flagfile_costs_one_sentence(refused, tmp_path, content, me
 def test_flagfile_may_begin_with_a_byte_order_mark(refused, tmp_path, begin):
     (tmp_path / "flags.cfg").write_text(f"{begin}--input_file=nowhere.txt\n--output_dir={tmp_path}\n", "utf-8-sig")
     assert refused(flagfile=tmp_path / "flags.cfg") == "--input_file: no file matches nowhere.txt"
+
+
+def test_every_console_command_is_there():
+    text = (ROOT / "setup.py").read_text(encoding="utf-8")
+    commands = re.findall(r'"(albert-[\w-]+)=([\w.]+):(\w+)"', text)
+    assert len(commands) == 5
+    for name, module, function in commands:
+        script = name.removeprefix("albert-").replace("-", "_")
+        assert (ROOT / f"{script}.py").is_file(), "the script of the same name"
+        assert module == f"albert_tf.cli.{script}"
+        assert callable(getattr(importlib.import_module(module), function))
