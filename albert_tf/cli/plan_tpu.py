@@ -57,12 +57,10 @@ def define_flags():
 
 
 def make_objective(config):
-    """Returns what --task names."""
-    if FLAGS.max_predictions_per_seq is None:
-        return PLANNED[FLAGS.task](config)
-    if FLAGS.task != "pretrain":
-        raise InputError(f"--max_predictions_per_seq has no meaning for --task={FLAGS.task}; leave it out")
-    return AlbertPretraining(config, max_predictions_per_seq=FLAGS.max_predictions_per_seq)
+    """Returns what --task names; --max_predictions_per_seq is for pre-training."""
+    if PLANNED[FLAGS.task] is AlbertPretraining:
+        return AlbertPretraining(config, max_predictions_per_seq=FLAGS.max_predictions_per_seq)
+    return PLANNED[FLAGS.task](config)
 
 
 def main():
