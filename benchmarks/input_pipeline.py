@@ -76,7 +76,7 @@ def measure(folder):
     from albert_tf.pretraining_data.shards import find_shards
 
     config = AlbertConfig(vocab_size=read_json(os.path.join(folder, "manifest.json"), "the manifest")["vocab_size"])
-    shards = find_shards([os.path.join(folder, "train-*.tfrecord")], [], None, None, config)
+    shards = find_shards([os.path.join(folder, "train-*.tfrecord")], config)
     options = shards.train_options
     # A data set with an end: it would read on while the other stages are measured.
     batches = train_dataset(shards.train_paths, options, FLAGS.batch_size, seed=1).take(FLAGS.num_batches)

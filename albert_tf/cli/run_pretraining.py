@@ -76,10 +76,10 @@ def find_data(config):
     """Returns the shards of each phase and the step at which it ends."""
     first = find_shards(
         FLAGS.input_file,
+        config,
         FLAGS.held_out_file,
         FLAGS.max_seq_length,
         FLAGS.max_predictions_per_seq,
-        config,
         FLAGS.on_damaged_shard,
     )
     if not FLAGS.phase2_input_file:
@@ -90,7 +90,7 @@ def find_data(config):
             f"--phase2_start_step={start_step} must be less than --num_train_steps={FLAGS.num_train_steps}"
         )
     second = find_shards(
-        FLAGS.phase2_input_file, FLAGS.phase2_held_out_file, None, None, config, FLAGS.on_damaged_shard, "phase2_"
+        FLAGS.phase2_input_file, config, FLAGS.phase2_held_out_file, None, None, FLAGS.on_damaged_shard, "phase2_"
     )
     identities = [shards.tokenizer and shards.tokenizer.identity for shards in (first, second)]
     if identities[0] != identities[1]:

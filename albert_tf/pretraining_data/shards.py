@@ -68,10 +68,10 @@ class ShardSet:
 
 def find_shards(
     input_file: list[str],
-    held_out_file: list[str] | None,
-    max_seq_length: int | None,
-    max_predictions_per_seq: int | None,
     config: AlbertConfig,
+    held_out_file: list[str] | None = None,
+    max_seq_length: int | None = None,
+    max_predictions_per_seq: int | None = None,
     on_damaged_shard: str = "fail",
     flag_prefix: str = "",
 ) -> ShardSet:
@@ -79,10 +79,10 @@ def find_shards(
 
     Args:
         input_file: Paths or globs of training shards; held-out shards of the manifest are left out.
+        config: The model.
         held_out_file: Paths or globs of evaluation shards; none for those that the manifest names.
         max_seq_length: What the flag says, None if it was not given.
         max_predictions_per_seq: Likewise.
-        config: The model.
         on_damaged_shard: "fail" compares the sizes of the files with the manifest, and refuses what is damaged. "skip"
             also reads all of them through, and leaves out damaged training shards; evaluation is on all shards or none.
         flag_prefix: What stands before input_file and held_out_file in the names of the flags, for messages.

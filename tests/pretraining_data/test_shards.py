@@ -39,10 +39,9 @@ def find(config):
     """Calls `find_shards` with lists for strings and None for what is left out."""
 
     def call(input_file, held_out_file=None, config=config, on_damaged_shard="fail", **lengths):
-        lengths = {"max_seq_length": None, "max_predictions_per_seq": None, **lengths}
         input_file = input_file if isinstance(input_file, list) else [input_file]
-        patterns = [[str(pattern) for pattern in given if pattern] for given in (input_file, [held_out_file])]
-        return find_shards(*patterns, **lengths, config=config, on_damaged_shard=on_damaged_shard)
+        shards, held_out = ([str(pattern) for pattern in given if pattern] for given in (input_file, [held_out_file]))
+        return find_shards(shards, config, held_out, on_damaged_shard=on_damaged_shard, **lengths)
 
     return call
 

@@ -78,7 +78,7 @@ def test_shards_can_be_found_and_the_summary_is_true(contents_of, create, read_m
     config = AlbertConfig(
         vocab_size=len(tiny_tokenizer.vocabulary), hidden_size=16, num_attention_heads=2, intermediate_size=32
     )
-    found = find_shards([str(data / "*.tfrecord")], [], None, None, config)
+    found = find_shards([str(data / "*.tfrecord")], config)
     assert len(found.train_paths) == 2
     # Masking is dynamic unless asked otherwise, and masks 15% of the longest sequence.
     assert not found.train_options.is_static
