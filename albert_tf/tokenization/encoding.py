@@ -1,8 +1,17 @@
-"""An encoded text: pieces, ids and where each piece stands in the text; maps spans of text to pieces and back."""
+"""Encodings: pieces, ids and where each piece stands in the text; how texts are encoded, and spans mapped to pieces."""
 
 import dataclasses
+import itertools
+import operator
+
+import numpy as np
 
 from albert_tf.errors import InputError
+from albert_tf.tokenization.offsets import OriginalPositions
+from albert_tf.tokenization.tensor_encoder import TensorEncoder
+from albert_tf.tokenization.vocabulary import CLS, SEP, Vocabulary
+
+_TEXTS_PER_BATCH = 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,3 +72,61 @@ class Encoding:
         if any(self.offsets[position] == (0, 0) for position in range(first, last + 1)):
             raise InputError(f"pieces {first} to {last} hold [CLS] or [SEP], which stand for no part of a text")
         return self.offsets[first][0], self.offsets[last][1]
+
+
+class OffsetEncoder:
+    """Encodes texts and tells where each piece stands in the text as given.
+
+    Args:
+        vocabulary: The pieces.
+        encoder: Cuts texts into pieces.
+        positions: Maps pieces to positions in the texts as given.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, encoder: TensorEncoder, positions: OriginalPositions):
+        self._vocabulary, self._encoder, self._positions = vocabulary, encoder, positions
+        self._pieces = np.array(vocabulary.pieces, object)
+
+    def encode_batch(self, texts: list[str], text_pairs: list[str] | None) -> list[Encoding]:
+        """Encodes texts, or pairs of texts; see `KoreanWordPieceTokenizer.encode_batch`."""
+        self._vocabulary.require(CLS, SEP)
+        segments = [texts] if text_pairs is None else [texts, text_pairs]
+        check_pairs(texts, text_pairs)
+        encodings = []
+        for begin in range(0, len(texts), _TEXTS_PER_BATCH):
+            batch = slice(begin, begin + _TEXTS_PER_BATCH)
+            columns = [self._encode_segment(segment[batch], i) for i, segment in enumerate(segments)]
+            for rows in zip(*columns):
+                encodings.append(Encoding(*rows[0] if len(rows) == 1 else map(operator.add, *rows)))
+        return encodings
+
+    def _encode_segment(self, texts, segment_id):
+        """Returns for each text of a segment its pieces, ids, spans and segment ids, special tokens included."""
+        text_words, ids, byte_begins, byte_ends = self._encoder.cut_words(texts)
+        begins, ends = self._positions.of_pieces(texts, text_words, byte_begins, byte_ends)
+        splits = ids.row_splits.numpy()[text_words.row_splits.numpy()]
+        return self._add_special_tokens(ids.flat_values.numpy(), begins, ends, splits, segment_id)
+
+    def _add_special_tokens(self, ids, begins, ends, splits, segment_id):
+        """Adds [SEP] to each text, and [CLS] to those of the first segment; yields the columns of each text."""
+        num_texts = len(splits) - 1
+        where, added = splits[1:], np.full(num_texts, self._vocabulary.id_of(SEP))
+        if segment_id == 0:
+            # Of two insertions at one place, the earlier in the list comes first: the [SEP] of the text before.
+            where = np.stack([splits[:-1], where], axis=1).ravel()
+            added = np.stack([np.full(num_texts, self._vocabulary.id_of(CLS)), added], axis=1).ravel()
+        ids, begins, ends = (np.insert(column, where, new) for column, new in ((ids, added), (begins, 0), (ends, 0)))
+        borders = (splits + np.arange(num_texts + 1) * (len(added) // max(num_texts, 1))).tolist()
+        tokens, ids, offsets = self._pieces[ids].tolist(), ids.tolist(), list(zip(begins.tolist(), ends.tolist()))
+        for begin, end in itertools.pairwise(borders):
+            yield tokens[begin:end], ids[begin:end], offsets[begin:end], [segment_id] * (end - begin)
+
+
+def check_pairs(texts: list[str], text_pairs: list[str] | None) -> None:
+    """Checks that every text has its pair, if there are pairs.
+
+    Raises:
+        InputError: The numbers of texts differ.
+    """
+    if text_pairs is not None and len(texts) != len(text_pairs):
+        raise InputError(f"there are {len(texts)} texts, but {len(text_pairs)} text_pairs; every text needs one")

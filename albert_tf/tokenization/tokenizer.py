@@ -13,9 +13,8 @@ from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
 from albert_tf.tokenization import words
 from albert_tf.tokenization.batch_encoding import BatchOptions, make_inputs
-from albert_tf.tokenization.encoding import Encoding
+from albert_tf.tokenization.encoding import Encoding, OffsetEncoder, check_pairs
 from albert_tf.tokenization.normalization import NormalizationOptions
-from albert_tf.tokenization.offset_encoder import OffsetEncoder, check_pairs
 from albert_tf.tokenization.offsets import OriginalPositions
 from albert_tf.tokenization.piece_lookup import PieceLookup
 from albert_tf.tokenization.tensor_encoder import TensorEncoder

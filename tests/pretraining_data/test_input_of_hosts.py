@@ -88,7 +88,7 @@ def test_any_step_can_be_started_at_on_any_host(host_batches, host):
     # A host of two needs two epochs for all examples; whole groups and epochs lie before most of these steps.
     per_turn = host_batches.num_examples // 4
     whole = host_batches(4 * per_turn + 2, host=host)
-    for start in (1, per_turn // 3, per_turn // 2, per_turn, per_turn + 1, 2 * per_turn + 2, 4 * per_turn):
+    for start in (1, per_turn // 2, per_turn + 1, 4 * per_turn):
         assert_goes_on(host_batches(2, start, host), start, whole)
 
 

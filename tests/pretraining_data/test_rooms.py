@@ -1,9 +1,10 @@
 """Inside the data's packages imports go one way too: who reads data needs nothing of what builds it."""
 
+import fnmatch
 import pathlib
 
 import pytest
-from test_imports import LIBRARY, imported_modules
+from test_imports import LIBRARY, ROOT, imported_modules
 
 # Files, and the rooms that they must not import.
 CLOSED = {
@@ -26,3 +27,9 @@ def test_room_is_left_alone(path, rooms):
 
 def test_every_room_has_files():
     assert all(list(LIBRARY.glob(pattern)) for pattern in CLOSED)
+
+
+def test_pytest_looks_into_every_folder_of_tests(request):
+    folders = {path.parent.name for path in (ROOT / "tests").rglob("test_*.py")}
+    skipped = request.config.getini("norecursedirs")  # "build" is one of them
+    assert not [folder for folder in folders if any(fnmatch.fnmatch(folder, pattern) for pattern in skipped)]

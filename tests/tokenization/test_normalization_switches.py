@@ -53,6 +53,7 @@ def test_repeats_of_different_texts_do_not_meet():
     assert [[text.decode() for text in row] for row in squeezed] == expected
 
 
+@pytest.mark.slow
 def test_implementations_agree_on_every_character():
     for begin in range(0, len(EVERY_CHARACTER), 5_000):
         text = "".join(f"{character * 3}a." for character in EVERY_CHARACTER[begin : begin + 5_000])

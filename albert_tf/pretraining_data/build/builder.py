@@ -27,7 +27,6 @@ from albert_tf.pretraining_data.build.manifest_writer import check_counts
 from albert_tf.pretraining_data.build.preparation import RESUME_GOES_ON, open_work_folder, prepare
 from albert_tf.pretraining_data.build.publishing import publish
 from albert_tf.pretraining_data.build.shard_writer import ShardWriter
-from albert_tf.pretraining_data.build.spill_merge import group_runs, merge_spills
 from albert_tf.pretraining_data.build.work_folder import chunk_run
 from albert_tf.pretraining_data.build.workers import WorkerPool
 from albert_tf.progress_line import ProgressLine
@@ -116,7 +115,7 @@ def _make_examples(reader, options, work, pool, progress):
 def _merge_runs(split, chunk_ids, num_shards, work, pool, progress):
     """Between the passes: returns the names of the runs that hold a split's examples, merged until they are few."""
     runs, level = list(map(chunk_run, chunk_ids)), 0
-    while len(groups := group_runs(runs, len(chunk_ids), num_shards)) < len(runs):
+    while len(groups := spill.group_runs(runs, len(chunk_ids), num_shards)) < len(runs):
         level += 1
         runs = [f"merged-{level}-{index:06d}" if len(group) > 1 else group[0] for index, group in enumerate(groups)]
         tasks = [(split, group, run) for group, run in zip(groups, runs) if len(group) > 1]
@@ -222,7 +221,7 @@ class _Worker:
         """Leaves one run in place of several."""
         if not self._work.is_merged(run, split):
             paths = [self._work.spill_path(source, split) for source in sources]
-            merge_spills(paths, self._work.spill_path(run, split), self._num_buckets[split])
+            spill.merge_spills(paths, self._work.spill_path(run, split), self._num_buckets[split])
         self._work.finish_merge(run, split, sources)
 
     def write_shard(self, split, shard, ranges, runs):

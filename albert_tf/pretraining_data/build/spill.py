@@ -4,10 +4,15 @@ The range of keys is divided into buckets of equal width, and a file begins with
 begin. So a shard, which is a range of buckets, is read from every file in one stretch, and what is in memory at once
 doesn't grow with the corpus. Bucket follows bucket, each with its examples and then their pieces, so that a file can be
 written from its beginning to its end: not every file system lets a writer go back.
+
+Every shard reads from every spill file; with one file for each chunk of text, that would be chunks times shards. So
+small files are merged into fewer large ones, and the number of opened files grows only with the corpus.
 """
 
+import contextlib
 import functools
 import itertools
+import math
 
 import numpy as np
 import tensorflow as tf
@@ -20,6 +25,9 @@ _PIECE = np.dtype("<u4")
 
 _BUCKETS_OF_ONE_SHARD = 1024
 _PIECES_IN_MEMORY = 1 << 22  # of one worker
+
+MAX_OPEN_FILES = 256
+_OPENS_PER_CHUNK = 8
 
 
 def num_buckets(num_shards: int) -> int:
@@ -102,6 +110,45 @@ def ranges(piece_borders: np.ndarray) -> list[tuple[int, int]]:
     part_of_bucket = (piece_borders[1:] - piece_borders[0]) // _PIECES_IN_MEMORY
     begins = np.flatnonzero(np.diff(part_of_bucket, prepend=-1)).tolist()
     return list(itertools.pairwise([*begins, len(piece_borders) - 1]))
+
+
+def group_runs(runs: list[str], num_chunks: int, num_shards: int) -> list[list[str]]:
+    """Returns which runs to merge into one, always neighbours; every group is a single run if there are few enough.
+
+    A run is a spill file, of one chunk or merged. They are few enough if a shard can hold all of them open, and
+    all shards together open files about as often as there are chunks.
+
+    Args:
+        runs: The names of runs, in the order of their chunks.
+        num_chunks: How many chunks there are.
+        num_shards: How many shards read all runs.
+    """
+    wanted = max(1, min(MAX_OPEN_FILES, _OPENS_PER_CHUNK * num_chunks // num_shards))
+    size = min(MAX_OPEN_FILES, max(1, math.ceil(len(runs) / wanted)))
+    return [runs[begin : begin + size] for begin in range(0, len(runs), size)]
+
+
+def merge_spills(sources: list[str], target: str, buckets: int) -> None:
+    """Writes the examples of several spill files into one, under a temporary name first.
+
+    Of examples with the same key, those of the earlier file come first.
+
+    Args:
+        sources: Spill files, only parts of which are in memory at once.
+        target: A spill file.
+        buckets: How many buckets each of them has.
+    """
+    with contextlib.ExitStack() as stack:
+        readers = [stack.enter_context(SpillReader(path, buckets)) for path in sources]
+        borders = sum(reader.borders for reader in readers)
+        piece_borders = sum(reader.piece_borders for reader in readers)
+        temporary = f"{target}.temporary"
+        with tf.io.gfile.GFile(temporary, "wb") as file:
+            file.write(pack_borders(borders, piece_borders))
+            for begin, end in ranges(piece_borders):
+                examples = Examples.concatenate([reader.read(begin, end) for reader in readers]).sorted_by_key()
+                file.write(pack_buckets(examples, borders[begin : end + 1] - borders[begin]))
+        tf.io.gfile.rename(temporary, target, overwrite=True)
 
 
 def _piece_borders(examples, borders):

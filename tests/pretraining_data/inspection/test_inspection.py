@@ -135,7 +135,7 @@ def test_masking_options_of_another_version_are_refused(dynamic_shards, tmp_path
 
 
 def test_plot_is_written_whole_or_not_at_all(static_shards, dynamic_shards, tmp_path):
-    for number, path in enumerate([*static_shards.train_paths, *dynamic_shards.train_paths]):
+    for number, path in enumerate([static_shards.train_paths[0], dynamic_shards.train_paths[0]]):
         plot = tmp_path / f"{number}.png"
         plot_shard(path, plot)
         assert plot.read_bytes().startswith(b"\x89PNG")

@@ -185,9 +185,10 @@ def accuracy_of_a_model(pairs, labels, num_train):
     return (predictions == labels[num_train:]).mean()
 
 
+@pytest.mark.slow
 def test_a_model_that_sees_the_same_piece_everywhere_stays_at_chance():
-    num_train, num_judged = 9_600, 6_400
+    num_train, num_judged = 6_400, 4_800
     pairs, *_ = draw_pairs("order", 32, num_train + num_judged)
-    # The tolerance is 2.5%.
+    # The tolerance is 2.9%.
     assert abs(accuracy_of_a_model(pairs, pairs[:, 4], num_train) - 0.5) < tolerance(num_judged)
     assert accuracy_of_a_model(pairs, with_leak(pairs, 0.3), num_train) - 0.5 > 2 * tolerance(num_judged)

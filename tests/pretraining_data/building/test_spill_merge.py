@@ -8,11 +8,11 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.corpus.reader import CorpusReader
-from albert_tf.pretraining_data.build import spill, spill_merge
+from albert_tf.pretraining_data.build import spill
 from albert_tf.pretraining_data.build.builder import build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.examples import Examples
-from albert_tf.pretraining_data.build.spill_merge import MAX_OPEN_FILES, group_runs, merge_spills
+from albert_tf.pretraining_data.build.spill import MAX_OPEN_FILES, group_runs, merge_spills
 from albert_tf.pretraining_data.manifest import WORK_FOLDER
 from albert_tf.pretraining_data.masking import MaskingOptions
 
@@ -103,10 +103,10 @@ def test_build_opens_files_as_often_as_the_corpus_is_large(build_from_chunks, mo
 def test_merging_changes_no_byte_of_the_shards(build_from_chunks, monkeypatch):
     options = {"held_out_fraction": 0.3, "masking": "static"}
     expected = build_from_chunks("expected", 40, 3, **options)
-    monkeypatch.setattr(spill_merge, "MAX_OPEN_FILES", 3)
+    monkeypatch.setattr(spill, "MAX_OPEN_FILES", 3)
     merged = []
     monkeypatch.setattr(
-        "albert_tf.pretraining_data.build.builder.merge_spills", lambda *a: merged.append(merge_spills(*a))
+        "albert_tf.pretraining_data.build.spill.merge_spills", lambda *a: merged.append(merge_spills(*a))
     )
     assert build_from_chunks("merged", 40, 3, **options) == expected
     assert len(merged) > 20
@@ -120,7 +120,7 @@ class Killed(BaseException):
     ("owner", "name"), [(tf.io.gfile, "rename"), (tf.io.gfile, "remove"), (spill.SpillReader, "__init__")]
 )
 def test_build_that_is_killed_while_it_merges_goes_on_to_the_same_bytes(build_from_chunks, monkeypatch, owner, name):
-    monkeypatch.setattr(spill_merge, "MAX_OPEN_FILES", 3)
+    monkeypatch.setattr(spill, "MAX_OPEN_FILES", 3)
     expected = build_from_chunks("expected", 12, 2)
     real = getattr(owner, name)
     for number in itertools.count(step=7):
@@ -143,7 +143,7 @@ def test_build_that_is_killed_while_it_merges_goes_on_to_the_same_bytes(build_fr
 
 
 def test_what_has_been_merged_takes_no_room_twice(build_from_chunks, monkeypatch, tmp_path):
-    monkeypatch.setattr(spill_merge, "MAX_OPEN_FILES", 3)
+    monkeypatch.setattr(spill, "MAX_OPEN_FILES", 3)
 
     def stop(*_):
         raise Killed

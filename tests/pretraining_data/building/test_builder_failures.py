@@ -20,30 +20,42 @@ from albert_tf.pretraining_data.manifest import MANIFEST_FILE, WORK_FOLDER
 from albert_tf.pretraining_data.masking import MaskingOptions
 
 
-@pytest.fixture
-def rebuild(contents_of, tmp_path, write_corpus, random_documents, tiny_tokenizer, monkeypatch):
-    """Builds into tmp_path/data from some twenty chunks; returns what the folder holds, also after a failure."""
-    monkeypatch.setattr("albert_tf.corpus.reader.CHARACTERS_PER_CHUNK", 100)
-    write_corpus(tmp_path / "corpus.txt", random_documents(40))
-    data = tmp_path / "data"
+def build_from_small_chunks(folder, tokenizer, seed=1, num_shards=2, resume=False, **options):
+    """Builds from folder/corpus.txt into folder/data; with chunks of a hundred characters there are some twenty."""
+    defaults = {"masking": "static", "held_out_fraction": 0.3, "random_seed": seed}
+    train_paths = shard_paths(str(folder / "data" / "train.tfrecord"), num_shards)
+    held_out_paths = [str(folder / "data" / "held_out.tfrecord")]
+    options = BuilderOptions(32, MaskingOptions(5), **(defaults | options))
+    reader = CorpusReader([str(folder / "corpus.txt")])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("albert_tf.corpus.reader.CHARACTERS_PER_CHUNK", 100)
+        build(reader, tokenizer, options, train_paths, held_out_paths, resume=resume)
 
-    def build_again(seed=1, expected_error=None, num_shards=2, resume=False, **options):
-        defaults = {"masking": "static", "held_out_fraction": 0.3, "random_seed": seed}
-        arguments = (
-            CorpusReader([str(tmp_path / "corpus.txt")]),
-            tiny_tokenizer,
-            BuilderOptions(32, MaskingOptions(5), **(defaults | options)),
-            shard_paths(str(data / "train.tfrecord"), num_shards),
-            [str(data / "held_out.tfrecord")],
-            1,
-            resume,
-        )
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, write_corpus, random_documents, tiny_tokenizer):
+    """Folders of what `rebuild` gives without a failure, by its seed; look, don't touch."""
+    folders = {}
+    for seed in (1, 2):
+        folder = tmp_path_factory.mktemp("finished")
+        write_corpus(folder / "corpus.txt", random_documents(40))
+        build_from_small_chunks(folder, tiny_tokenizer, seed)
+        folders[seed] = folder / "data"
+    return folders
+
+
+@pytest.fixture
+def rebuild(contents_of, tmp_path, write_corpus, random_documents, tiny_tokenizer):
+    """Builds into tmp_path/data; returns what the folder holds, also after a failure."""
+    write_corpus(tmp_path / "corpus.txt", random_documents(40))
+
+    def build_again(seed=1, expected_error=None, **options):
         if expected_error is None:
-            build(*arguments)
+            build_from_small_chunks(tmp_path, tiny_tokenizer, seed, **options)
         else:
             with pytest.raises(expected_error[0], match=expected_error[1]):
-                build(*arguments)
-        return contents_of(data)
+                build_from_small_chunks(tmp_path, tiny_tokenizer, seed, **options)
+        return contents_of(tmp_path / "data")
 
     return build_again
 
@@ -74,8 +86,8 @@ def test_corpus_that_cannot_be_read_leaves_nothing(rebuild, tmp_path):
     assert rebuild(expected_error=(InputError, "not valid UTF-8")) == {}
 
 
-def test_corpus_that_cannot_be_read_leaves_old_shards_as_they_were(rebuild, tmp_path):
-    before = rebuild(1)
+def test_corpus_that_cannot_be_read_leaves_old_shards_as_they_were(rebuild, finished, contents_of, tmp_path):
+    before = contents_of(shutil.copytree(finished[1], tmp_path / "data"))
     with open(tmp_path / "corpus.txt", "ab") as file:
         file.write(b"\n\xff\n")
     assert rebuild(2, expected_error=(InputError, "not valid UTF-8")) == before
@@ -130,10 +142,11 @@ STOPS = {
 
 
 @pytest.mark.parametrize("stop", STOPS)
-def test_stopped_build_leaves_old_shards_and_goes_on_to_the_same_bytes(rebuild, tmp_path, monkeypatch, stop):
-    expected = rebuild(2)
-    shutil.rmtree(tmp_path / "data")
-    before = rebuild(1)
+def test_stopped_build_leaves_old_shards_and_goes_on_to_the_same_bytes(
+    rebuild, finished, contents_of, tmp_path, monkeypatch, stop
+):
+    before, expected = contents_of(finished[1]), contents_of(finished[2])
+    shutil.copytree(finished[1], tmp_path / "data")
     with monkeypatch.context() as patch:
         fail_at(patch, *STOPS[stop], Killed)
         left = rebuild(2, expected_error=(Killed, None))
@@ -144,10 +157,9 @@ def test_stopped_build_leaves_old_shards_and_goes_on_to_the_same_bytes(rebuild, 
     assert rebuild(2, resume=True) == expected
 
 
-def test_every_single_rename_may_be_the_last(rebuild, tmp_path, monkeypatch):
-    expected = rebuild(2)
+def test_every_fifth_rename_may_be_the_last(rebuild, finished, contents_of, tmp_path, monkeypatch):
+    expected = contents_of(finished[2])
     for number in itertools.count(step=5):
-        shutil.rmtree(tmp_path / "data")
         with monkeypatch.context() as patch:
             fail_at(patch, tf.io.gfile, "rename", number, Killed)
             try:
@@ -156,6 +168,7 @@ def test_every_single_rename_may_be_the_last(rebuild, tmp_path, monkeypatch):
             except Killed:
                 pass
         assert rebuild(2, resume=True) == expected
+        shutil.rmtree(tmp_path / "data")
     assert number > 20
 
 
@@ -200,8 +213,8 @@ def test_unfinished_build_is_neither_taken_up_nor_lost_unasked(rebuild, contents
     assert rebuild(resume=True, expected_error=(InputError, "with another input")) == left
 
 
-def test_resume_begins_where_there_is_nothing_to_go_on_with(rebuild):
-    assert rebuild(resume=True) == rebuild()
+def test_resume_begins_where_there_is_nothing_to_go_on_with(rebuild, finished, contents_of):
+    assert rebuild(resume=True) == contents_of(finished[1])
 
 
 def test_manifest_is_away_while_shards_are_replaced_and_comes_last(rebuild, monkeypatch):
@@ -255,9 +268,8 @@ def test_manifest_never_leads_out_of_its_folder(rebuild, tmp_path, name):
     assert outside.read_text(encoding="utf-8") == "precious"
 
 
-def test_full_disk_is_named_and_the_build_goes_on_once_there_is_room(rebuild, tmp_path):
-    expected = rebuild(1)
-    shutil.rmtree(tmp_path / "data")
+def test_full_disk_is_named_and_the_build_goes_on_once_there_is_room(rebuild, finished, contents_of, tmp_path):
+    expected = contents_of(finished[1])
     (tmp_path / "data").mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path / "data")]
     if subprocess.run(mount, check=False, capture_output=True).returncode:
