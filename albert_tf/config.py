@@ -142,7 +142,7 @@ class AlbertConfig:
         if max_seq_length > self.max_position_embeddings:
             raise InputError(
                 f"{source}={max_seq_length} is more than the model's max_position_embeddings, "
-                f"{self.max_position_embeddings}; make sequences shorter, or raise it in the model's config"
+                f"{self.max_position_embeddings}; make sequences shorter, or raise it in --albert_config_file"
             )
 
     def check_vocab_size(self, num_pieces: int, source: str) -> None:
@@ -157,7 +157,7 @@ class AlbertConfig:
         """
         if self.vocab_size != num_pieces:
             raise InputError(
-                f"vocab_size in the model's config is {self.vocab_size}, but {source} has {num_pieces} pieces; make "
+                f"vocab_size in --albert_config_file is {self.vocab_size}, but {source} has {num_pieces} pieces; make "
                 "them equal"
             )
 

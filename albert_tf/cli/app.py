@@ -25,22 +25,24 @@ FLAGS = flags.FLAGS
 flags.disclaim_key_flags()
 
 
-def run(main, define_flags) -> None:
+def run(main, define_flags, flag_names: dict[str, str] | None = None) -> None:
     """Runs a command; a user's mistake ends in one sentence on standard error and exit code 1.
 
     Args:
         main: Does the work, once the flags have been read.
         define_flags: Defines them.
+        flag_names: Settings whose flag is called otherwise, and how; errors name the flag.
     """
     define_flags()
+    flag_names = flag_names or {}
 
     def main_without_arguments(_):
-        with _one_sentence():
+        with _one_sentence(flag_names):
             check_original_flags()
             main()
 
     def parse(arguments):
-        with _one_sentence():
+        with _one_sentence(flag_names):
             parse_flags(arguments)
 
     logging.use_absl_handler()
@@ -49,12 +51,15 @@ def run(main, define_flags) -> None:
 
 
 @contextlib.contextmanager
-def _one_sentence():
+def _one_sentence(flag_names):
     """Ends the process in one sentence where a user's mistake is found."""
     try:
         yield
     except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
+        message = str(error)
+        for name, flag in flag_names.items():
+            message = message.replace(f"--{name}", f"--{flag}")
+        print(f"error: {message}", file=sys.stderr)
         sys.exit(1)
 
 

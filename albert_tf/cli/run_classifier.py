@@ -178,4 +178,4 @@ def main():
 
 def run():
     """Runs the command."""
-    app.run(main, define_flags)
+    app.run(main, define_flags, STEP_FLAGS)

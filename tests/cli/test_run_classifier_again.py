@@ -225,7 +225,7 @@ def test_training_goes_on_with_the_data_that_it_is_evaluated_on(classify, review
 
 def test_folder_of_an_earlier_version_can_be_used_but_not_trained(classify, finished, assert_refused):
     settings = json.loads((finished / "run_settings.json").read_text())
-    added = ["command", "train_file", "text_column", "text_pair_column", "label_column", "train_step", "warmup_step"]
+    added = ["command", "objective", "train_file", "text_column", "text_pair_column", "label_column", "num_train_steps"]
     earlier = {name: value for name, value in settings.items() if name not in (*added, "found_at")}
     earlier = {**earlier, "num_warmup_steps": 0, "init_checkpoint": "somewhere"}
     (finished / "run_settings.json").write_text(json.dumps(earlier))

@@ -174,7 +174,10 @@ def test_mistake_costs_one_sentence(pretrain, assert_refused, tmp_path, changes,
     ("changes", "message"),
     [
         ({"vocab_size": 3999}, "vocab_size in --albert_config_file is 3999, but .*vocab.txt has 4000 pieces"),
-        ({"max_position_embeddings": 16}, "the shards hold sequences of 32, but .* max_position_embeddings is 16"),
+        (
+            {"max_position_embeddings": 16},
+            "the shards' max_seq_length=32 is more than the model's max_position_embeddings, 16",
+        ),
     ],
 )
 def test_model_that_does_not_fit_the_data_is_refused(

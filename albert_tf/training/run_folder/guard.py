@@ -45,7 +45,7 @@ def read_settings(folder: str) -> dict | None:
 
 def is_of_earlier_version(settings: dict) -> bool:
     """Whether settings were written before they held the data and the number of steps."""
-    return "num_train_steps" not in settings
+    return "command" not in settings and "objective" not in settings
 
 
 def refuse_earlier_version(output_dir: str, settings: dict) -> None:
