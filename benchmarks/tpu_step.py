@@ -1,20 +1,34 @@
 """What the TPU's compiler says of our pre-training step and of KerasHub's, at the same shapes. Needs no TPU.
 
 python -m benchmarks.tpu_step
+python -m benchmarks.tpu_step --without=shared_weights,query_key_value,output_positions
 
-Base, AdamW, bfloat16, no dropout but where it says so, for one v5e chip. Figures and ratios are exact for a version of
-libtpu, but for the seconds.
+Base, AdamW, bfloat16, no dropout except where stated, for one v5e chip. All figures except the seconds are exact for a
+version of libtpu. `--without` compares our step with itself, each time without one of `albert_tf/modeling/kernels`.
 """
 
+import collections.abc
+import contextlib
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+from unittest import mock
+
+import tensorflow as tf
 from absl import app, flags
 
 from albert_tf.config import AlbertConfig
+<<<<<<< HEAD
 from albert_tf.objectives import AlbertPretraining
 from albert_tf.objectives.objective import with_batch_size
+=======
+from albert_tf.modeling import encoder
+from albert_tf.modeling.kernels.linear import linear
+from albert_tf.modeling.kernels.output_positions import select_positions
+from albert_tf.modeling.kernels.query_key_value import QueryKeyValue
+from albert_tf.modeling.kernels.shared_weights import weights_of
+>>>>>>> model
 from albert_tf.tpu.chips import find_tpu
 from albert_tf.tpu.compile_step import CompiledStep, compile_program, lower
 from albert_tf.tpu.steps import lower_step, zeros
@@ -28,6 +42,56 @@ flags.DEFINE_string("tpu", "v5e", "The TPU, as plan_tpu.py names it.")
 flags.DEFINE_integer("train_batch_size", 32, "Examples in a step.", 1)
 flags.DEFINE_integer("max_seq_length", 512, "Pieces of an example.", 8)
 flags.DEFINE_integer("max_predictions_per_seq", 76, "Masked pieces of an example.", 1)
+flags.DEFINE_list(
+    "without", [], "Kernels to leave out, one at a time: shared_weights, query_key_value, output_positions."
+)
+
+
+def read_in_every_block(blocks, dtype):
+    """Replaces `read_once`: every block reads and casts its weights anew."""
+    return [[part.read_weights() for part in parts] for parts in blocks]
+
+
+def three_products(self, queried, hidden_states):
+    """Replaces `QueryKeyValue.__call__`: one product each for queries, keys and values."""
+    weights, dtype = weights_of(self), self._layers[0].compute_dtype
+    inputs = (queried, hidden_states, hidden_states)
+    columns = {
+        name: [tf.reshape(group, [*value.shape[:-1], -1]) for group in tf.split(self._in_groups(value, 3), 3, axis=-2)]
+        for name, value in weights.items()
+    }
+    parts = [
+        self._in_groups(linear(each, columns["kernel"][part], columns["bias"][part], dtype), 1)
+        for part, each in enumerate(inputs)
+    ]
+    joined = [parts] if queried is hidden_states else [parts[:1], parts[1:]]
+    return [tf.reshape(tf.concat(each, axis=-2), [*each[0].shape[:2], -1]) for each in joined]
+
+
+def every_position():
+    """Returns a replacement for `AlbertEncoder._apply_blocks`: the last block computes every position, too."""
+    original = encoder.AlbertEncoder._apply_blocks
+
+    def apply_blocks(self, blocks, hidden_states, attention_bias, seeds, output_positions):
+        hidden_states, attentions = original(self, blocks, hidden_states, attention_bias, seeds, None)
+        return [*hidden_states[:-1], select_positions(hidden_states[-1], output_positions)], attentions
+
+    return apply_blocks
+
+
+def leave_out(kernel: str) -> contextlib.AbstractContextManager:
+    """Replaces a kernel with what would stand there without it."""
+    return {
+        "shared_weights": lambda: mock.patch.object(encoder, "read_once", read_in_every_block),
+        "query_key_value": lambda: mock.patch.object(QueryKeyValue, "__call__", three_products),
+        "output_positions": lambda: mock.patch.object(encoder.AlbertEncoder, "_apply_blocks", every_position()),
+    }[kernel]()
+
+
+def compile_without(config: AlbertConfig, kernel: str) -> CompiledStep:
+    """Compiles our step without a kernel."""
+    with leave_out(kernel):
+        return compile_ours(config)
 
 
 def objective(config: AlbertConfig) -> AlbertPretraining:
@@ -54,6 +118,16 @@ def main(_):
     config = AlbertConfig.from_json_file(FLAGS.albert_config_file)
     config = config.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     dropping = config.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+    if FLAGS.without:
+        peer = compile_ours(config)
+        print_steps(
+            peer,
+            {
+                "albert_tf": lambda: peer,
+                **{f"without {name}": lambda name=name: compile_without(config, name) for name in FLAGS.without},
+            },
+        )
+        return
     peer = compile_keras_hub(config)
     steps = {
         "KerasHub": lambda: peer,
@@ -62,7 +136,12 @@ def main(_):
         "--attention=plain": lambda: compile_ours(config, attention="plain"),
         "--remat=block": lambda: compile_ours(config, remat="block"),
     }
-    print(f"{'':22} {'GFLOP':>14} {'GB accessed':>14} {'MiB temporary':>16} {'s to compile':>14}")
+    print_steps(peer, steps)
+
+
+def print_steps(peer: CompiledStep, steps: dict[str, collections.abc.Callable[[], CompiledStep]]) -> None:
+    """Prints figures of each step as it is compiled, and their ratio to those of `peer`."""
+    print(f"{'':26} {'GFLOP':>14} {'GB accessed':>14} {'MiB temporary':>16} {'s to compile':>14}")
     for name, compile_step in steps.items():
         step = compile_step()
         cells = [
@@ -71,7 +150,7 @@ def main(_):
             (f"{step.temporary_bytes / 2**20:,.0f}", step.temporary_bytes / peer.temporary_bytes),
             (f"{step.compile_seconds:.0f}", step.compile_seconds / peer.compile_seconds),
         ]
-        print(f"{name:22}" + "".join(f" {value:>8} {ratio:5.2f}" for value, ratio in cells), flush=True)
+        print(f"{name:26}" + "".join(f" {value:>8} {ratio:5.2f}" for value, ratio in cells), flush=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 On a TPU the compiler sees the whole step and fuses by itself. TensorFlow's own runtime, on a CPU or GPU, runs one
 operation after the other, each of which reads and writes a whole tensor, unless XLA compiles a function of them. Matrix
-products stay outside, because the runtime's library is the faster one for them.
+products stay outside, because the runtime's library computes them faster.
+
+python -m benchmarks.train_step --only=albert_tf,products    (the step against its matrix products alone)
 """
 
 import collections.abc
@@ -16,8 +18,7 @@ from albert_tf.compilation.target import is_compiled_for_tpu
 def fused(function: collections.abc.Callable) -> collections.abc.Callable:
     """Returns a function of tensors that runs as one loop; for functions that nothing is differentiated through.
 
-    It does so inside of a `tf.function` whose shapes are known. Elsewhere it would be compiled anew for every length
-    that comes along.
+    It is compiled only inside a `tf.function` whose shapes are known. Elsewhere each new length would be compiled.
     """
     compiled = tf.function(function, jit_compile=True, autograph=False)
 
@@ -36,7 +37,7 @@ def _have_known_shapes(arguments):
 
 @functools.cache
 def _xla_compiles_here():
-    """Returns whether XLA works outside of a TPU's program: on the host of a TPU it may not."""
+    """Returns whether XLA works outside a TPU's program: on the host of a TPU it may not."""
     try:
         with tf.init_scope():
             # A GPU needs a library for this one.

@@ -1,4 +1,4 @@
-"""What the program that is being traced will run on, as far as the model has to know."""
+"""What the program that is being traced will run on, as far as the model needs to know."""
 
 import tensorflow as tf
 
@@ -10,10 +10,10 @@ def is_compiled_for_tpu() -> bool:
 
 
 def optimization_barrier(tensors: list[tf.Tensor]) -> list[tf.Tensor]:
-    """Returns the same tensors, which a TPU's compiler computes once and takes none for what it was before."""
+    """Returns the same tensors, which a TPU's compiler computes once and does not recognise as the ones before."""
     if not is_compiled_for_tpu():
         return [tf.identity(tensor) for tensor in tensors]
-    from tensorflow.compiler.tf2xla.python import xla  # slow to import, and needed here alone
+    from tensorflow.compiler.tf2xla.python import xla  # slow to import, and needed only here
 
     return list(xla.optimization_barrier(*tensors))
 
@@ -26,5 +26,5 @@ def runs_pallas_kernels() -> bool:
     if not isinstance(strategy, tf.distribute.TPUStrategy):
         return strategy.runs_pallas_kernels
     features = strategy.extended.tpu_hardware_feature
-    # The first kind of embedding accelerator is what v2 and v3 have, and no later TPU.
+    # Only v2 and v3 have the first kind of embedding accelerator.
     return features.embedding_feature != tf.tpu.experimental.HardwareFeature.EmbeddingFeature.V1

@@ -31,8 +31,7 @@ def config_with(head_size, **changes):
     )
 
 
-@pytest.mark.parametrize("head_size", [16, 64, 128])
-@pytest.mark.parametrize("num_rows", [None, 7])
+@pytest.mark.parametrize(("head_size", "num_rows"), [(16, 7), (64, None), (128, 7)])
 def test_context_and_gradients_are_those_of_the_formula(head_size, num_rows):
     draws = np.random.default_rng(0)
     length, hidden_size = 40, 256
@@ -77,11 +76,14 @@ def test_context_and_gradients_are_those_of_the_formula(head_size, num_rows):
 # a deviation of sqrt(2 * 80 / 3) * 2**-8 = 0.03 of an element of usual size, which is a fourth of the largest, and of
 # tens of thousands of elements one is 5 deviations off.
 @pytest.mark.parametrize(
-    ("dtype", "tolerance"), [("float32", 1e-4), ("mixed_bfloat16", 0.04)], ids=["float32", "bfloat16"]
+    ("dtype", "tolerance", "dropout", "sharing", "remat"),
+    [
+        ("float32", 1e-4, 0.2, "all", "none"),
+        ("float32", 1e-4, 0.0, "none", "block"),
+        ("mixed_bfloat16", 0.04, 0.2, "none", "block"),
+        ("mixed_bfloat16", 0.04, 0.0, "all", "none"),
+    ],
 )
-@pytest.mark.parametrize("dropout", [0.0, 0.2])
-@pytest.mark.parametrize("sharing", ["all", "none"])
-@pytest.mark.parametrize("remat", ["none", "block"])
 def test_model_is_the_same_with_either_attention(batch, dtype, tolerance, dropout, sharing, remat):
     config = config_with(64, sharing=sharing, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
     labels = tf.constant([[1, 2, 3, 4]] * 3)
@@ -148,17 +150,12 @@ def test_jax_is_not_needed_without_the_kernels():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("told", [None, "cpu"])
-def test_kernels_keep_jax_away_from_the_tpu_and_leave_its_settings_alone(told):
+def test_kernels_keep_jax_away_from_the_tpu_and_leave_its_settings_alone():
     code = """
-import sys
 import jax, tensorflow as tf
 from albert_tf.modeling.kernels import flash_attention_kernel
-from albert_tf.modeling.kernels.flash_attention import flash_attention, uses_flash_attention
+from albert_tf.modeling.kernels.flash_attention import _kernels, flash_attention
 
-told = sys.argv[1] if len(sys.argv) > 1 else None
-jax.config.update("jax_platforms", told)
-before, seen = dict(jax.config.values), []
 kernel = flash_attention_kernel.forward
 
 
@@ -169,15 +166,20 @@ def forward(*arrays, **options):
 
 flash_attention_kernel.forward = forward
 projections = tf.zeros([1, 8, 384])
-with tf.GradientTape() as tape:
-    tape.watch(projections)
-    context = flash_attention([projections], tf.zeros([1, 1, 8]), None, 64, 0.0)
-tape.gradient(context, projections)
-assert set(seen) == {told or "cpu"}, seen
-assert jax.config.values == before, "settings of the program that uses the model"
+for told in (None, "cpu"):
+    _kernels.cache_clear()
+    jax.config.update("jax_platforms", told)
+    before = dict(jax.config.values)
+    seen = []
+    with tf.GradientTape() as tape:
+        tape.watch(projections)
+        context = flash_attention([projections], tf.zeros([1, 1, 8]), None, 64, 0.0)
+    tape.gradient(context, projections)
+    assert set(seen) == {told or "cpu"}, seen
+    assert jax.config.values == before, "settings of the program that uses the model"
 """
     environment = {name: value for name, value in os.environ.items() if name != "JAX_PLATFORMS"}
-    subprocess.run([sys.executable, "-c", code, *([told] if told else [])], check=True, env=environment)
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
 def test_missing_jax_is_said_in_a_sentence(monkeypatch):

@@ -35,6 +35,9 @@ MODELS = {
     "multiple choice": (AlbertForMultipleChoice, {}, ["logits"]),
 }
 
+# Exporting is the same code for all models; the others show it for each shape of input and output.
+NOT_EXPORTED = ("encoder", "token classification", "question answering")
+
 
 @pytest.fixture
 def config(tiny_config):
@@ -86,6 +89,8 @@ def test_trained_model_is_saved_loaded_cloned_and_exported(config, batch, tmp_pa
     clone.set_weights(model.get_weights())
     assert_equal_outputs(clone(inputs), expected)
 
+    if use in NOT_EXPORTED:
+        return
     model.export(tmp_path / "exported", verbose=False)
     exported = tf.saved_model.load(tmp_path / "exported")
     tolerance = 0.02 if options.get("dtype") else 1e-5  # compilers round bfloat16 at other places
@@ -118,10 +123,11 @@ def test_encoder_is_part_of_a_model_of_a_user(config, batch, tmp_path, dtype, ji
     clone.set_weights(model.get_weights())
     assert_equal_outputs(clone(arrays), expected)
 
-    model.export(tmp_path / "exported", verbose=False)
-    exported = tf.saved_model.load(tmp_path / "exported")
-    served = exported.serve({name: tf.constant(values) for name, values in arrays.items()})
-    np.testing.assert_allclose(served, expected, atol=1e-5 if dtype == "float32" else 0.02)
+    if dtype == "float32":
+        model.export(tmp_path / "exported", verbose=False)
+        exported = tf.saved_model.load(tmp_path / "exported")
+        served = exported.serve({name: tf.constant(values) for name, values in arrays.items()})
+        np.testing.assert_allclose(served, expected, atol=1e-5)
 
 
 def test_saved_model_of_a_function_takes_what_the_function_takes(config, batch, tmp_path):

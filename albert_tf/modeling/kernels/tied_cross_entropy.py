@@ -5,7 +5,7 @@ and 30,000 pieces 9 MB an example each, more than a rematerialised encoder. The 
 gradient is linear in the one number that comes in. So both are computed chunk by chunk in the forward pass, which keeps
 only the gradients of the states, of the table and of the bias.
 
-python -m benchmarks.largest_batches     (how large a batch fits a chip)
+python -m benchmarks.largest_batches --models=base       (how large a batch fits a chip)
 """
 
 import tensorflow as tf
