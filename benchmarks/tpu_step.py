@@ -19,16 +19,13 @@ import tensorflow as tf
 from absl import app, flags
 
 from albert_tf.config import AlbertConfig
-<<<<<<< HEAD
-from albert_tf.objectives import AlbertPretraining
-from albert_tf.objectives.objective import with_batch_size
-=======
 from albert_tf.modeling import encoder
 from albert_tf.modeling.kernels.linear import linear
 from albert_tf.modeling.kernels.output_positions import select_positions
 from albert_tf.modeling.kernels.query_key_value import QueryKeyValue
 from albert_tf.modeling.kernels.shared_weights import weights_of
->>>>>>> model
+from albert_tf.objectives import AlbertPretraining
+from albert_tf.objectives.objective import with_batch_size
 from albert_tf.tpu.chips import find_tpu
 from albert_tf.tpu.compile_step import CompiledStep, compile_program, lower
 from albert_tf.tpu.steps import lower_step, zeros
