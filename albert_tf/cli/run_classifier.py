@@ -21,10 +21,11 @@ from albert_tf.finetuning import Classification, runner
 from albert_tf.finetuning.datasets import DATASETS, find_file
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.labels import check_labels, labels_of
+from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices.batches import per_replica_batch_size
-from albert_tf.training.run_folder.guard import CONFIG_FILE, FOUND_AT, check_model
+from albert_tf.training.run_folder.guard import FOUND_AT, check_model
 from albert_tf.training.run_folder.identity import absolute_path, file_identity
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 

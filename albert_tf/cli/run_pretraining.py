@@ -13,13 +13,14 @@ from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.cli.run_flags import settings_flags, take_from_run
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.pretraining.identity import data_settings, held_out_identity
 from albert_tf.pretraining.phases import make_held_out_dataset, make_objective, make_phase
 from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES, find_shards
 from albert_tf.pretraining_data.tfrecords import describe_damage, naming_damaged_shards
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices.batches import per_replica_batch_size
-from albert_tf.training.run_folder.guard import CONFIG_FILE, FOUND_AT, check_model
+from albert_tf.training.run_folder.guard import FOUND_AT, check_model
 from albert_tf.training.run_folder.identity import absolute_path
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 

@@ -9,12 +9,12 @@ from albert_tf.checkpoint_files import find_checkpoints
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
+from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.vocabulary import Vocabulary
 from albert_tf.training.run_folder.identity import is_same_checkpoint
 
-CONFIG_FILE = "albert_config.json"
 SETTINGS_FILE = "run_settings.json"
 
 # Where the run found things; they may be found elsewhere later.
