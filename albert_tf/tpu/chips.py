@@ -16,8 +16,8 @@ class Tpu:
         memory_bytes: Memory of one replica.
         peak_flops: bfloat16 operations a second of one replica.
         bandwidth: Bytes a second between one replica and its memory.
-        runs_pallas_kernels: Whether the compiler takes the kernels of `modeling.kernels.flash_attention_kernel` for it. Before
-            v4 it knows no product of bfloat16 in them.
+        runs_pallas_kernels: Whether the compiler takes the kernels of `modeling.kernels.flash_attention_kernel` for it.
+            Before v4 it knows no product of bfloat16 in them.
     """
 
     name: str
