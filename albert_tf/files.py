@@ -1,5 +1,7 @@
 """Reading and writing whole text files, local or on Cloud Storage, so that no reader ever sees half a file."""
 
+import collections.abc
+import contextlib
 import json
 import os
 import uuid
@@ -35,14 +37,21 @@ def read_text(path: str | os.PathLike, purpose: str) -> str:
         raise InputError(f"{path}, line {line}: not valid UTF-8; convert {purpose} to UTF-8") from error
 
 
-def write_text(path: str | os.PathLike, text: str) -> None:
-    """Writes a UTF-8 file under a temporary name, then renames it, replacing what was there."""
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike) -> collections.abc.Iterator[tf.io.gfile.GFile]:
+    """Opens a file for bytes under a temporary name, and renames it once all is written, replacing what was there."""
     path = os.fspath(path)
     tf.io.gfile.makedirs(os.path.dirname(path) or ".")
     temporary = f"{path}.temporary"
-    with tf.io.gfile.GFile(temporary, "w") as file:
-        file.write(text)
+    with tf.io.gfile.GFile(temporary, "wb") as file:
+        yield file
     tf.io.gfile.rename(temporary, path, overwrite=True)
+
+
+def write_text(path: str | os.PathLike, text: str) -> None:
+    """Writes a UTF-8 file as a whole, replacing what was there."""
+    with replacing(path) as file:
+        file.write(text.encode("utf-8"))
 
 
 def read_json(path: str | os.PathLike, purpose: str) -> dict:

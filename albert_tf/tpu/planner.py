@@ -8,7 +8,7 @@ import multiprocessing
 import os
 
 from albert_tf.errors import InputError
-from albert_tf.files import read_json, write_json
+from albert_tf.files import read_json, replacing, write_json
 from albert_tf.tpu.chips import Tpu
 from albert_tf.tpu.compile_step import OutOfMemoryError, compile_program, compiler_version
 
@@ -285,4 +285,5 @@ def write_plan(output_dir: str, plans: list[dict]) -> None:
     bars = axes.bar([plan["tpu"] for plan in plans], [plan["largest_batch_of_a_replica"] for plan in plans])
     axes.bar_label(bars)
     axes.set(title="largest batch that fits", ylabel="examples on a replica")
-    figure.savefig(os.path.join(output_dir, "plan.png"), dpi=120)
+    with replacing(os.path.join(output_dir, "plan.png")) as file:
+        figure.savefig(file, format="png", dpi=120)

@@ -7,7 +7,7 @@ import time
 
 import tensorflow as tf
 
-from albert_tf.files import read_text, write_text
+from albert_tf.files import read_text, replacing, write_text
 from albert_tf.progress_line import ProgressLine, format_seconds
 
 METRICS_FILE = "metrics.jsonl"
@@ -163,5 +163,5 @@ def plot_losses(output_dir: str, title: str) -> None:
     axes.grid(alpha=0.3)
     if axes.has_data():
         axes.legend(fontsize="small")
-    with tf.io.gfile.GFile(os.path.join(output_dir, PLOT_FILE), "wb") as file:
+    with replacing(os.path.join(output_dir, PLOT_FILE)) as file:
         figure.savefig(file, format="png", dpi=120)

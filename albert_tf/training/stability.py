@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
+from albert_tf.files import replacing
 from albert_tf.optimization import AdamW
 
 # A loss is a spike where it lies so many times the usual distance between two losses above what is usual, and also so
@@ -75,12 +76,10 @@ class SkippedSteps:
         """
         parts = [next(iter(dataset.take(1).as_numpy_iterator())) for dataset in host_datasets]
         batch = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        path = self.batch_path(step)
         buffer = io.BytesIO()  # because NumPy goes back in what it writes, which a GFile can't
         np.savez(buffer, **batch)
-        with tf.io.gfile.GFile(f"{path}.temporary", "wb") as file:
+        with replacing(self.batch_path(step)) as file:
             file.write(buffer.getvalue())
-        tf.io.gfile.rename(f"{path}.temporary", path, overwrite=True)
 
     def stop_if_too_many(self) -> None:
         """Raises if more steps were skipped than may be.

@@ -17,6 +17,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.files import replacing
 from albert_tf.pretraining_data.build.examples import Examples
 
 # The columns of `Examples` without the pieces, as a file holds them.
@@ -142,13 +143,11 @@ def merge_spills(sources: list[str], target: str, buckets: int) -> None:
         readers = [stack.enter_context(SpillReader(path, buckets)) for path in sources]
         borders = sum(reader.borders for reader in readers)
         piece_borders = sum(reader.piece_borders for reader in readers)
-        temporary = f"{target}.temporary"
-        with tf.io.gfile.GFile(temporary, "wb") as file:
+        with replacing(target) as file:
             file.write(pack_borders(borders, piece_borders))
             for begin, end in ranges(piece_borders):
                 examples = Examples.concatenate([reader.read(begin, end) for reader in readers]).sorted_by_key()
                 file.write(pack_buckets(examples, borders[begin : end + 1] - borders[begin]))
-        tf.io.gfile.rename(temporary, target, overwrite=True)
 
 
 def _piece_borders(examples, borders):

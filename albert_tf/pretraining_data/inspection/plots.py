@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError, first_line
+from albert_tf.files import replacing
 from albert_tf.pretraining_data.inspection.statistics import ShardStatistics
 from albert_tf.pretraining_data.shard_reader import ShardReader
 
@@ -103,11 +104,8 @@ def _percent(counts):
 
 
 def _save(figure, path):
-    temporary = f"{path}.temporary"
     try:
-        tf.io.gfile.makedirs(os.path.dirname(path) or ".")
-        with tf.io.gfile.GFile(temporary, "wb") as file:
+        with replacing(path) as file:
             figure.savefig(file, format="png", dpi=120)
-        tf.io.gfile.rename(temporary, path, overwrite=True)
     except tf.errors.OpError as error:
         raise InputError(f"--plot: can't write {path}: {first_line(error)}") from error

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.files import write_json
+from albert_tf.files import replacing, write_json
 from albert_tf.tokenization.building.morphemes import BORDER, MorphemeBorders, has_kiwi
 from albert_tf.tokenization.tokenizer import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import UNK
@@ -172,5 +172,5 @@ def _plot(path, reports):
         axes.set_title(titles[key], fontsize="small")
         axes.invert_yaxis()
         axes.tick_params(labelleft=index == 0, labelsize="small")
-    with tf.io.gfile.GFile(path, "wb") as file:
+    with replacing(path) as file:
         figure.savefig(file, format="png", dpi=120)
