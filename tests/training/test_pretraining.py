@@ -36,7 +36,7 @@ def test_masked_lm_is_the_same_with_and_without_pairs():
     dataset = tf.data.Dataset.from_tensor_slices(make_examples(8)).batch(4)
     run = TinyRun.start()
     pairs, single = (
-        Evaluator(run.strategy, AlbertPretraining(CONFIG, has_pairs), run.model).evaluate(dataset)
+        Evaluator(run.strategy, AlbertPretraining(CONFIG, has_pairs), run.state.models).evaluate(dataset)
         for has_pairs in (True, False)
     )
     assert pairs.keys() == {"loss"} | MASKED_LM | SENTENCE_ORDER

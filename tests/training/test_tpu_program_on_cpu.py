@@ -29,7 +29,7 @@ def trained(is_for_tpu, optimizer, dtype, remat="none", accumulation=1):
         model = AlbertForPreTraining(DROPPING, attention="plain", remat=remat, dtype=dtype)
         weights = named_variables(model)
         state = TrainState.create(
-            strategy, PRETRAINING, model, make_optimizer(optimizer, weights, SCHEDULE, ema_decay=0.9)
+            strategy, PRETRAINING, {"model": model}, make_optimizer(optimizer, weights, SCHEDULE, ema_decay=0.9)
         )
     replica_step = make_replica_step(state, 5, accumulation)
     step_function = tf.function(
