@@ -44,6 +44,7 @@ def replacing(path: str | os.PathLike) -> collections.abc.Iterator[tf.io.gfile.G
     tf.io.gfile.makedirs(os.path.dirname(path) or ".")
     temporary = f"{path}.temporary"
     with tf.io.gfile.GFile(temporary, "wb") as file:
+        file.write(b"")  # a file that nothing is written to is not made
         yield file
     tf.io.gfile.rename(temporary, path, overwrite=True)
 
