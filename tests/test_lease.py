@@ -117,6 +117,7 @@ def test_lease_of_another_machine_ends_some_time_after_its_last_renewal(folder, 
     assert told.startswith(f"{folder}: takes over from a process that is gone (training, by process 7 on elsewhere, ")
 
 
+@pytest.mark.slow
 def test_young_lease_of_another_machine_is_watched(folder, capsys):
     write(folder, lease_of_another())
     begin = time.monotonic()
@@ -136,6 +137,7 @@ def test_lease_that_is_renewed_while_it_is_watched_is_kept(folder):
     assert read(folder)["token"] == "theirs"
 
 
+@pytest.mark.slow
 def test_file_that_is_no_lease_is_watched_and_replaced(folder):
     tf.io.gfile.makedirs(folder)
     with tf.io.gfile.GFile(f"{folder}/{LEASE_FILE}", "w") as file:

@@ -130,6 +130,7 @@ def test_other_errors_keep_their_traceback():
     assert result.returncode == 1 and result.stderr.startswith("Traceback")
 
 
+@pytest.mark.slow
 def test_interrupted_script_ends_in_one_line():
     code = (
         "from albert_tf.cli import app\n"

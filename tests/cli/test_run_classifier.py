@@ -69,6 +69,7 @@ def test_classifier_is_trained_evaluated_and_used(classify, reviews, tmp_path, s
     assert contents(run)["model.ckpt-3.index"] == before["model.ckpt-3.index"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epochs", "steps"), [(1, 3), (2.5, 8), (0.01, 1)])
 def test_epochs_are_counted_in_steps(classify, without_training, epochs, steps):
     assert classify(do_train=True, num_train_epochs=epochs).code == 0
@@ -76,6 +77,7 @@ def test_epochs_are_counted_in_steps(classify, without_training, epochs, steps):
     assert run.phases[-1].end_step == steps
 
 
+@pytest.mark.slow
 def test_pairs_of_texts_with_named_labels(classify, reviews, tmp_path, without_training):
     (reviews / "train.tsv").write_text(
         "a\tb\tgold\n비가 온다\t날이 흐리다\tentailment\n비가 온다\t맑다\tcontradiction\n"
@@ -102,6 +104,7 @@ def test_labels_are_told_before_training(classify, reviews, without_training):
     assert told and warned, output
 
 
+@pytest.mark.slow
 def test_labels_may_hold_commas(classify, reviews, tmp_path, without_training):
     for name in ("train", "test"):
         text = (reviews / f"{name}.tsv").read_text()
@@ -111,12 +114,14 @@ def test_labels_may_hold_commas(classify, reviews, tmp_path, without_training):
     assert list(row)[-2:] == ["p(좋음)", "p(나쁨, 아주)"]
 
 
+@pytest.mark.slow
 def test_file_to_predict_may_leave_labels_open(classify, reviews, tmp_path, without_training):
     (reviews / "test.tsv").write_text("document\tlabel\n좋다\t\n나쁘다\t?\n\n")
     assert classify(do_train=True, do_predict=True).code == 0
     assert [row["label"] for row in read_rows(tmp_path / "run" / "predictions.tsv")] == ["", "?"]
 
 
+@pytest.mark.slow
 def test_nsmc_files_are_found_by_name(classify, reviews, without_training):
     for name, nsmc_name in (("train", "ratings_train.txt"), ("dev", "ratings_dev.txt"), ("test", "ratings_test.txt")):
         (reviews / f"{name}.tsv").rename(reviews / nsmc_name)

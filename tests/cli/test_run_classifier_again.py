@@ -45,6 +45,7 @@ def metrics(folder):
     return (folder / "metrics.jsonl").read_bytes()
 
 
+@pytest.mark.slow
 def test_finished_folder_needs_no_flags_but_its_own(classify_only, finished, contents):
     before = contents(finished)
     for name in ("eval_results.json", "predictions.tsv"):
@@ -73,6 +74,7 @@ def test_columns_and_labels_are_taken_from_the_run(run_script, classify, reviews
     assert list(read_rows(tmp_path / "run" / "predictions.tsv")[0])[-3:] == ["p(yes)", "p(no)", "p(maybe)"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flag", "value", "expected"),
     [
@@ -95,6 +97,7 @@ def test_flag_that_contradicts_the_run_is_refused(classify_only, finished, asser
     assert "choose another folder" in message
 
 
+@pytest.mark.slow
 def test_number_of_epochs_that_contradicts_the_run_is_refused(classify_only, finished, assert_refused):
     message = assert_refused(lambda: classify_only(do_train=True, num_train_epochs=2), finished)
     assert "its --train_step is 3, and now 6, but its learning rate was planned for the former" in message
@@ -107,6 +110,7 @@ def test_changed_training_data_are_refused(classify, reviews, finished, assert_r
     assert "the content of its training data is not what it was (train.tsv); " in message
 
 
+@pytest.mark.slow
 def test_finished_run_says_that_there_is_nothing_to_train(classify, finished, contents):
     before = contents(finished)
     result = classify(do_train=True, do_eval=True, do_predict=True)
@@ -133,6 +137,7 @@ def test_run_is_gone_on_with_by_its_folder_alone(classify, run_script, tmp_path)
     assert_same_variables(tmp_path / "run" / "model.ckpt-3", whole / "model.ckpt-3")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spelling", ["checkpoint", "relative", "link", "copy", "gone"])
 def test_same_checkpoint_may_be_spelled_otherwise(
     classify, run_script, checkpoint, tmp_path, without_training, monkeypatch, spelling
@@ -179,6 +184,7 @@ def test_model_with_a_random_head_is_not_used(classify, checkpoint, assert_refus
         assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_checkpoint_of_a_trained_classifier_can_be_used_from_elsewhere(run_script, reviews, finished, tmp_path):
     result = run_script(
         "run_classifier.py", output_dir=tmp_path / "used", init_checkpoint=finished, do_predict=True, do_eval=True
@@ -187,6 +193,7 @@ def test_checkpoint_of_a_trained_classifier_can_be_used_from_elsewhere(run_scrip
     assert read_rows(tmp_path / "used" / "predictions.tsv") == read_rows(finished / "predictions.tsv")
 
 
+@pytest.mark.slow
 def test_results_of_other_data_go_elsewhere(classify_only, reviews, finished, contents):
     before = contents(finished)
     flip_labels(reviews / "dev.tsv")
@@ -225,6 +232,7 @@ def test_training_goes_on_with_the_data_that_it_is_evaluated_on(classify, review
     assert message.endswith("evaluate the latter without --do_train")
 
 
+@pytest.mark.slow
 def test_folder_of_an_earlier_version_can_be_used_but_not_trained(classify, finished, assert_refused):
     settings = json.loads((finished / "run_settings.json").read_text())
     added = ["command", "objective", "train_file", "text_column", "text_pair_column", "label_column", "num_train_steps"]
@@ -242,6 +250,7 @@ def test_folder_of_an_earlier_version_can_be_used_but_not_trained(classify, fini
     assert (finished / "eval_results.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["../model.ckpt-3", "/model.ckpt-3", "model.ckpt-9", None])
 def test_best_checkpoint_lies_in_its_folder(classify_only, finished, assert_refused, name):
     (finished / "best_checkpoint.json").write_text(json.dumps({"checkpoint": name}))

@@ -53,6 +53,7 @@ def test_run_can_be_repeated_resumed_and_evaluated(pretrain, tmp_path, contents)
     assert read_results(run) == results
 
 
+@pytest.mark.slow
 def test_command_of_the_original_is_accepted(
     build_shards, run_script, checkpoint, config_file, tmp_path, without_training
 ):
@@ -91,6 +92,7 @@ def test_command_of_the_original_is_accepted(
         np.testing.assert_array_equal(weights, saved[f"model/{name}"])
 
 
+@pytest.mark.slow
 def test_flagfile(run_script, flag_values, tmp_path, without_training):
     lines = [f"--{name}={value}" for name, value in flag_values.items() if name != "do_eval"]
     (tmp_path / "recipe.cfg").write_text("\n".join(["# takes no time", *lines, "--optimizer=adamw"]))
@@ -98,6 +100,7 @@ def test_flagfile(run_script, flag_values, tmp_path, without_training):
     assert type(without_training[0].optimizer).__name__ == "AdamW"
 
 
+@pytest.mark.slow
 def test_init_checkpoint_is_loaded_once(pretrain, checkpoint, tmp_path, without_training):
     result = pretrain(init_checkpoint=checkpoint, do_eval=False)
     num_variables = len(without_training[0].weights)
@@ -117,6 +120,7 @@ def test_seed_decides_the_weights(pretrain, tmp_path, without_training):
     assert not np.array_equal(first, other)
 
 
+@pytest.mark.slow
 def test_shards_without_held_out_documents(pretrain, build_shards, tmp_path, without_training, assert_refused):
     shards = build_shards(32, 5, held_out_fraction=0.0)
     result = pretrain(input_file=shards / "train.tfrecord")
@@ -126,6 +130,7 @@ def test_shards_without_held_out_documents(pretrain, build_shards, tmp_path, wit
     assert message.startswith("--do_eval: no held-out shards")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -198,6 +203,7 @@ def test_folder_of_another_run_is_refused(pretrain, assert_refused, checkpoint):
     assert message.startswith(f"--output_dir={checkpoint} holds another run: its ")
 
 
+@pytest.mark.slow
 def test_folder_of_another_model_is_refused(
     pretrain, assert_refused, tiny_config, write_config, without_training, tmp_path
 ):

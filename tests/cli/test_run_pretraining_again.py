@@ -36,6 +36,7 @@ def test_run_is_gone_on_with_by_its_folder_alone(pretrain_again, finished, pretr
     assert_same_run(finished, pretrained, 4)
 
 
+@pytest.mark.slow
 def test_finished_run_says_that_there_is_nothing_to_train(pretrain, finished, contents):
     before = contents(finished)
     result = pretrain(save_checkpoints_steps=3)
@@ -46,6 +47,7 @@ def test_finished_run_says_that_there_is_nothing_to_train(pretrain, finished, co
     assert all(after[name] == before[name] for name in before if "ckpt" in name or name == "eval_results.json")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -81,6 +83,7 @@ def test_shards_of_another_corpus_under_the_same_names_are_refused(
     assert pretrain(input_file=tmp_path / "moved" / "train.tfrecord", do_eval=False, **lengths).code == 0
 
 
+@pytest.mark.slow
 def test_evaluation_alone_needs_the_folder_alone(pretrain_again, finished):
     before = read_results(finished)
     (finished / "eval_results.json").unlink()
@@ -90,6 +93,7 @@ def test_evaluation_alone_needs_the_folder_alone(pretrain_again, finished):
     assert read_results(finished) == pytest.approx(before)
 
 
+@pytest.mark.slow
 def test_results_of_other_data_go_elsewhere(pretrain_again, build_shards, finished, contents):
     before = contents(finished)
     others = build_shards(32, 5, random_seed=9)
@@ -111,6 +115,7 @@ def test_run_is_not_measured_with_other_data_while_it_trains(pretrain, finished,
     assert "holds a run that is evaluated on held_out.tfrecord with SHA-256 " in message
 
 
+@pytest.mark.slow
 def test_folder_takes_one_run_at_a_time(pretrain, finished, assert_refused):
     with Lease(str(finished), "training"):
         message = assert_refused(pretrain, finished)
@@ -118,6 +123,7 @@ def test_folder_takes_one_run_at_a_time(pretrain, finished, assert_refused):
     assert pretrain().code == 0
 
 
+@pytest.mark.slow
 def test_run_whose_folder_was_taken_over_writes_no_more(pretrain, tmp_path, monkeypatch):
     def lose(lease):
         lease._lost_to = {}
@@ -132,6 +138,7 @@ def test_run_whose_folder_was_taken_over_writes_no_more(pretrain, tmp_path, monk
     assert not (tmp_path / "run" / "metrics.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_best_checkpoint_is_chosen_from_the_runs_own_data(pretrain_again, build_shards, finished):
     before = metrics_without_rates(finished), (finished / "best_checkpoint.json").read_bytes()
     held_out = build_shards(32, 5, random_seed=9) / "held_out.tfrecord"

@@ -37,6 +37,7 @@ def test_averaged_weights_are_what_is_evaluated(pretrain, tmp_path):
     assert read_results(run) == pytest.approx(held_out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "peak"), [("sqrt", 6.223e-4), ("none", 0.00176)])
 def test_learning_rate_is_scaled_to_the_batch(pretrain, without_training, scale, peak):
     assert pretrain(train_batch_size=512, scale_learning_rate=scale, do_eval=False).code == 0

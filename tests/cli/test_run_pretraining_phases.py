@@ -72,6 +72,7 @@ def test_second_phase_is_longer_and_can_be_resumed(pretrain_in_phases, run_scrip
     assert result.errors.startswith("error: --held_out_file: the run is evaluated on the data of its last steps; ")
 
 
+@pytest.mark.slow
 def test_second_phase_takes_a_tenth_of_the_steps_by_default(pretrain_in_phases, without_training):
     assert pretrain_in_phases(phase2_start_step=None, num_train_steps=20, do_eval=False).code == 0
     (run,) = without_training

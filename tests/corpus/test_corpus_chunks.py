@@ -37,6 +37,7 @@ def characters(documents):
     return sum(len(line) for lines in documents for line in lines)
 
 
+@pytest.mark.slow
 @given(documents=DOCUMENTS, limit=st.integers(1, 60), bytes_per_block=st.integers(1, 200))
 def test_chunks_are_documents_in_order_cut_where_the_limit_is_reached(
     documents, limit, bytes_per_block, tmp_path_factory
@@ -72,6 +73,7 @@ def test_chunks_are_documents_in_order_cut_where_the_limit_is_reached(
     assert sum(chunk.num_bytes for chunk in chunks) == len(path.read_bytes())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["corpus.txt", "corpus.txt.gz", "corpus.jsonl", "corpus.jsonl.gz", "corpus.parquet"])
 def test_formats_give_the_same_chunks(write, tmp_path, name):
     documents = [[f"{number}번 문서의 {line}번 줄" for line in range(2_000)] for number in range(120)]
@@ -127,6 +129,7 @@ def test_bad_lines_are_counted_once(write):
         next(read_chunks(path))
 
 
+@pytest.mark.slow
 def test_sentence_of_any_length_never_fills_the_memory(write):
     # One line of 300 MB: three hundred times the same member of a gzip file.
     part = "가나다 라마바 사 " * 44_000

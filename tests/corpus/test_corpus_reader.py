@@ -86,6 +86,7 @@ def test_only_a_line_of_nothing_but_spaces_ends_a_document(write, num_spaces):
     assert first == ["하나", "둘", "셋"] and " ".join(second).split() == ["넷", "다섯"]
 
 
+@pytest.mark.slow
 @given(
     text=st.text(st.one_of(st.sampled_from("\n  \u3000가e\u0301\u1100\u1161\u11a8"), st.characters(codec="utf-8"))),
     bytes_per_block=st.integers(4, 40),

@@ -142,6 +142,7 @@ def test_reads_what_is_on_no_disk(write):
     assert list(CorpusReader(["ram://parquet/corpus.parquet"]).documents()) == [["하나"], ["둘"]]
 
 
+@pytest.mark.slow
 def test_row_group_of_any_size_never_fills_the_memory(write, pyarrow):
     texts = [f"{number}번 문서: " + "가나다라 " * 1_000 for number in range(6_000)]
     path = write({"text": texts}, row_group_size=len(texts), compression="none", use_dictionary=False)

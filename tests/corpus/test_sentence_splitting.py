@@ -79,6 +79,7 @@ def test_splitting_twice_changes_nothing(text):
     assert split(sentences) == sentences
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", ["!", "ㅋ", '다."', "다. ", '!"', "다.[1]", "다ㅋ!", "다. 라"])
 def test_rule_takes_linear_time(pattern):
     # A search that looks at all that follows from everywhere would take hours.
@@ -111,11 +112,13 @@ def kiwi():
     return make_sentence_splitter("kiwi")
 
 
+@pytest.mark.slow
 def test_kiwi_splits_where_no_mark_tells(kiwi):
     lines = ["여러 문장으로 된 글이네 이걸 나눠 보자", "", "하나다. 둘이다."]
     assert kiwi(lines) == ["여러 문장으로 된 글이네", "이걸 나눠 보자", "하나다.", "둘이다."]
 
 
+@pytest.mark.slow
 @given(text=TEXTS)
 def test_kiwi_loses_no_character_but_spaces(text):
     pytest.importorskip("kiwipiepy")

@@ -100,6 +100,7 @@ def numpy_probabilities(features):
     return np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("num_replicas", "batch_size"), [(1, 4), (2, 4), (4, 12)])
 def test_predictions_are_probabilities_in_order(num_replicas, batch_size):
     features = make_features(13)
@@ -112,6 +113,7 @@ def test_predictions_are_probabilities_in_order(num_replicas, batch_size):
     np.testing.assert_allclose(probabilities, numpy_probabilities(features), atol=12 * independent_errors(2 * 120))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_replicas", [1, 2])
 def test_evaluation_is_the_mean_over_all_examples(num_replicas):
     features = make_features(13)

@@ -14,6 +14,8 @@ from albert_tf.finetuning import runner
 from albert_tf.tpu.steps import lower_step
 from albert_tf.training import RunSettings, TrainingRun
 
+pytestmark = pytest.mark.slow
+
 LINES = ["비가 온다", "어디에 가니?", "누가 왔니?", "밥을 먹었다", "왜 우니?", "집에 간다", "언제 오니?"]
 SETTINGS = RunSettings(
     num_train_steps=6, train_batch_size=4, eval_batch_size=4, learning_rate=0.01, optimizer="adamw", eval_every_steps=3

@@ -18,6 +18,7 @@ def fault_of(found, strategy=None, dtype="float32", dropout_rate=0.1, hidden_siz
 
 
 # 128 is one column of the kernels' grid.
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "dropout_rate", "hidden_size"), [("float32", 0.1, 384), ("bfloat16", 0.0, 128)])
 def test_kernels_are_right(dtype, dropout_rate, hidden_size):
     pytest.importorskip("jax")
@@ -53,6 +54,7 @@ def with_not_a_number(plain, _):
     return lambda projections, bias, seed: plain(projections, bias, seed) * np.nan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrong", [without_bias, with_other_dropout, with_one_position_wrong, with_wrong_gradient, with_not_a_number]
 )
@@ -96,6 +98,7 @@ def test_kernels_that_fail_when_they_run_are_found():
     assert fault_of(found).startswith("fail with InvalidArgumentError: ")
 
 
+@pytest.mark.slow
 def test_one_wrong_replica_is_enough():
     strategy = tf.distribute.MirroredStrategy(
         ["/cpu:0", "/cpu:1"], cross_device_ops=tf.distribute.ReductionToOneDevice()

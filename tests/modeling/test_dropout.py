@@ -29,6 +29,7 @@ def logits_with(tiny_config, randomized, batch):
     return call
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBABILITIES)
 def test_same_seed_drops_the_same(logits_with, name):
     first, again, other = (
@@ -38,6 +39,7 @@ def test_same_seed_drops_the_same(logits_with, name):
     assert np.abs(first - other).max() > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBABILITIES)
 def test_nothing_is_dropped_outside_training(logits_with, name):
     expected = logits_with({})
@@ -50,6 +52,7 @@ def test_probability_of_zero_drops_nothing(logits_with):
     np.testing.assert_array_equal(logits_with({}, training=True, dropout_seed=tf.constant([1, 2])), logits_with({}))
 
 
+@pytest.mark.slow
 def test_training_without_a_seed_draws_one_at_every_call(tiny_config, randomized, batch):
     # So high that the two draws for 3 * 16 elements agree in one run of 10**14.
     model = randomized(AlbertForSequenceClassification(tiny_config.replace(classifier_dropout_prob=0.5), 3))
@@ -61,6 +64,7 @@ def test_training_without_a_seed_draws_one_at_every_call(tiny_config, randomized
     assert np.abs(call() - call()).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_graph_drops_the_same_as_eager_code(tiny_config, randomized, batch):
     config = tiny_config.replace(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.3)
     model = randomized(AlbertForPreTraining(config))
@@ -157,6 +161,7 @@ def test_no_two_dropouts_of_a_call_share_a_seed(tiny_config, batch, monkeypatch)
     assert len(seeds) == len(set(seeds)) == 2 + 3 * 3
 
 
+@pytest.mark.slow
 def test_seeds_that_are_folded_in_differ_and_are_the_same_under_xla():
     seeds = [tf.constant([seed, 0]) for seed in range(40)]
     compiled = tf.function(fold_in, jit_compile=True)

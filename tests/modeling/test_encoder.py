@@ -65,6 +65,7 @@ class ReferenceEncoder:
         return {"sequence_output": x, "pooled_output": np.tanh(self.linear(x[:, 0], "pooler"))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -142,6 +143,7 @@ def test_longest_sequence_is_the_number_of_positions(tiny_config):
         encoder({"input_ids": tf.ones([1, 13], tf.int32)})
 
 
+@pytest.mark.slow
 def test_graph_of_unknown_shape_takes_any_length(tiny_config, randomized, batch):
     encoder = randomized(AlbertEncoder(tiny_config))
     traced = tf.function(

@@ -108,6 +108,7 @@ def assert_close(ours, theirs, name):
     np.testing.assert_allclose(ours, theirs.numpy(), rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -155,6 +156,7 @@ def pair(randomized):
     return model, as_hugging_face(model, BASE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changed", ["position_ids", "inputs_embeds", "causal mask", "all of them"])
 def test_other_inputs_do_what_they_do_in_hugging_face(pair, batch, changed):
     model, theirs = pair

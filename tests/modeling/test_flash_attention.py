@@ -31,6 +31,7 @@ def config_with(head_size, **changes):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("head_size", "num_rows"), [(16, 7), (64, None), (128, 7)])
 def test_context_and_gradients_are_those_of_the_formula(head_size, num_rows):
     draws = np.random.default_rng(0)
@@ -75,6 +76,7 @@ def test_context_and_gradients_are_those_of_the_formula(head_size, num_rows):
 # Of the largest element of a gradient, on whose way some 80 values are rounded forth and back in either computation:
 # a deviation of sqrt(2 * 80 / 3) * 2**-8 = 0.03 of an element of usual size, which is a fourth of the largest, and of
 # tens of thousands of elements one is 5 deviations off.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "tolerance", "dropout", "sharing", "remat"),
     [
@@ -139,6 +141,7 @@ def test_unknown_choice_is_refused(tiny_config):
         AlbertEncoder(tiny_config, attention="linear")
 
 
+@pytest.mark.slow
 def test_jax_is_not_needed_without_the_kernels():
     code = (
         "import sys; sys.modules.update(jax=None, jaxlib=None); import tensorflow as tf;"
@@ -150,6 +153,7 @@ def test_jax_is_not_needed_without_the_kernels():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_kernels_keep_jax_away_from_the_tpu_and_leave_its_settings_alone():
     code = """
 import jax, tensorflow as tf

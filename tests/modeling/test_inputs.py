@@ -31,6 +31,7 @@ def inputs_of(use, batch):
     return {name: values[:, None] for name, values in batch.items()} if use == "multiple choice" else batch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", MODELS)
 def test_names_of_hugging_face_are_taken_too(tiny_config, randomized, batch, use):
     model = randomized(MODELS[use](tiny_config))
@@ -51,6 +52,7 @@ def test_both_names_at_once_are_refused(tiny_config, batch, use, name):
         MODELS[use](tiny_config)(inputs_of(use, inputs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", MODELS)
 @pytest.mark.parametrize("name", ["positions", "input_masks", "labels"])
 def test_unknown_name_is_refused(tiny_config, batch, use, name):
@@ -75,6 +77,7 @@ def test_mask_of_other_shape_is_refused(tiny_config, batch):
         AlbertEncoder(tiny_config)({**batch, "input_mask": batch["input_mask"][:, None, None]})
 
 
+@pytest.mark.slow
 def test_check_leaves_nothing_in_the_graph(tiny_config, batch):
     model = AlbertEncoder(tiny_config)
 

@@ -65,6 +65,7 @@ def assert_close_outputs(found, expected, tolerance):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", MODELS)
 def test_trained_model_is_saved_loaded_cloned_and_exported(config, batch, tmp_path, use):
     make, options, outputs = MODELS[use]
@@ -100,6 +101,7 @@ def test_trained_model_is_saved_loaded_cloned_and_exported(config, batch, tmp_pa
 
 
 # As `fit` chooses by itself, it compiles the step with XLA.
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "jit_compile"), [("float32", "auto"), ("mixed_bfloat16", False)])
 def test_encoder_is_part_of_a_model_of_a_user(config, batch, tmp_path, dtype, jit_compile):
     inputs = {name: tf.keras.Input([None], dtype="int32", name=name) for name in to_arrays(batch)}
@@ -130,6 +132,7 @@ def test_encoder_is_part_of_a_model_of_a_user(config, batch, tmp_path, dtype, ji
         np.testing.assert_allclose(served, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_saved_model_of_a_function_takes_what_the_function_takes(config, batch, tmp_path):
     encoder = AlbertEncoder(config)
     signature = {name: tf.TensorSpec([None, None], tf.int32, name) for name in ("input_ids", "position_ids")}

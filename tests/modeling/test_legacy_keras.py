@@ -62,6 +62,7 @@ tf.saved_model.save(encoder, target + "-saved")
 """
 
 
+@pytest.mark.slow
 def test_keras_2_computes_the_same_from_the_same_weights(tiny_config, randomized, batch, tmp_path):
     config = tiny_config.replace(hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2, num_hidden_groups=2)
     model = randomized(AlbertForPreTraining(config))

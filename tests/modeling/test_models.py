@@ -123,6 +123,7 @@ def test_embeddings_and_a_row_of_the_mask_for_each_query_are_taken(tiny_config, 
         np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", MODELS)
 def test_graph_of_unknown_shape_takes_any_length(tiny_config, randomized, batch, use):
     model = randomized(MODELS[use](tiny_config))
@@ -136,6 +137,7 @@ def test_graph_of_unknown_shape_takes_any_length(tiny_config, randomized, batch,
             np.testing.assert_allclose(values, expected[name], atol=1e-5, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", MODELS)
 def test_bfloat16_keeps_variables_and_logits_in_float32(tiny_config, randomized, batch, use):
     inputs = inputs_of(use, batch)
@@ -176,6 +178,7 @@ def test_gradients_reach_every_variable(tiny_config, randomized, batch, use):
     assert_all_learn(gradients)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [{"sharing": "attention"}, {"sharing": "ffn"}, {"sharing": "none"}, {"num_hidden_groups": 2, "inner_group_num": 2}],

@@ -48,6 +48,7 @@ def pretrained(tiny_config, randomized, tmp_path):
     return model, write_run(tmp_path / "run", model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "options", "new"),
     [

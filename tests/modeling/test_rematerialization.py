@@ -38,6 +38,7 @@ def without_graph_optimizer():
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_graph_optimizer")
 @pytest.mark.parametrize(("sharing", "remat"), [("all", "block"), ("none", "attention")])
 def test_step_has_the_same_bits(tiny_config, batch, sharing, remat):

@@ -6,6 +6,7 @@ import tensorflow as tf
 from albert_tf.modeling.kernels.shared_weights import repeat_weights
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_gradients_of_all_uses_are_added_up_in_float32(dtype):
     kernel, bias = tf.ones([2, 3]), tf.ones([3])

@@ -31,6 +31,7 @@ def reference(states, table, bias, labels, weights):
     return loss, (weights * (logits.argmax(axis=1) == labels)).sum(), gradients
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows_in_a_chunk", [100, ROWS, 5, 4, 1])
 def test_loss_and_gradients_are_those_of_all_logits(inputs, monkeypatch, rows_in_a_chunk):
     monkeypatch.setattr(module, "_ROWS_IN_A_CHUNK", rows_in_a_chunk)

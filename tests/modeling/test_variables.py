@@ -56,6 +56,7 @@ def base_config(**changes):
     return AlbertConfig(30000, 128, 768, 12, num_attention_heads=12, intermediate_size=3072, **changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "total"), [("base", 11_813_810), ("large", 17_847_474), ("xlarge", 59_021_490), ("xxlarge", 223_158_450)]
 )
@@ -64,6 +65,7 @@ def test_released_sizes_have_the_original_number_of_parameters(pytestconfig, siz
     assert count_parameters(AlbertForPreTraining, config) == total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("embedding_size", "sharing", "total"),
     [
@@ -78,6 +80,7 @@ def test_ablations_have_the_number_of_parameters_of_the_paper(embedding_size, sh
     assert count_parameters(AlbertEncoder, config) == total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("groups", "inner"), [(2, 1), (2, 3)])
 def test_parameters_grow_with_groups_and_inner_groups(groups, inner):
     block = 2_363_904 + 4_723_968  # attention and feed-forward of base

@@ -12,6 +12,8 @@ from albert_tf.objectives.objective import with_batch_size
 from albert_tf.tpu.steps import lower_step
 from albert_tf.training import Phase, RunSettings, TrainingRun
 
+pytestmark = pytest.mark.slow
+
 CONFIG = tiny_config()
 BATCH_SIZE = 4
 SETTINGS = RunSettings(num_train_steps=4, train_batch_size=BATCH_SIZE, learning_rate=0.01, optimizer="adamw")

@@ -56,6 +56,7 @@ def as_tensors(values):
     return {name: tf.constant(value, tf.float32) for name, value in values.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["lamb", "adamw"])
 @pytest.mark.parametrize("bias_correction", [False, True])
 @pytest.mark.parametrize("gradient_scale", [10.0, 0.01])  # clipped, not clipped
@@ -174,6 +175,7 @@ def test_gradients_are_clipped_to_the_norm_asked_for(clip_norm):
     assert found == pytest.approx(clip_norm, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_replicas_stay_equal_to_a_single_device():
     weights, gradients = make_weights(), make_weights(seed=1)
     expected = apply_once(Lamb, weights, gradients)

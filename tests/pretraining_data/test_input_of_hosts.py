@@ -83,6 +83,7 @@ def opened(monkeypatch):
     return paths
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", [(0, 1), (0, 2), (1, 2)])
 def test_any_step_can_be_started_at_on_any_host(host_batches, host):
     # A host of two needs two epochs for all examples; whole groups and epochs lie before most of these steps.
@@ -92,6 +93,7 @@ def test_any_step_can_be_started_at_on_any_host(host_batches, host):
         assert_goes_on(host_batches(2, start, host), start, whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", [(0, 1), (1, 2)])
 def test_start_far_ahead_opens_only_the_shards_of_its_group(host_batches, opened, host):
     start = 10**7
@@ -102,17 +104,20 @@ def test_start_far_ahead_opens_only_the_shards_of_its_group(host_batches, opened
     assert_equal(first, host_batches(lead + 1, start - lead, host)[-1])
 
 
+@pytest.mark.slow
 def test_start_at_zero_needs_no_numbers_of_examples(host_batches, monkeypatch):
     monkeypatch.delattr(input_pipeline, "count_records")
     assert_equal(*host_batches(1), *host_batches(1, examples_per_shard=None))
 
 
+@pytest.mark.slow
 def test_numbers_of_examples_are_counted_where_they_are_not_given(host_batches):
     start = host_batches.num_examples // 4 + 3
     for batch, same in zip(host_batches(2, start, examples_per_shard=None), host_batches(2, start)):
         assert_equal(batch, same)
 
 
+@pytest.mark.slow
 def test_hosts_share_an_epoch_and_take_turns(host_batches, many_shards, read_records):
     every_example = collections.Counter(
         tuple(record.features["input_ids"].tolist()) for record in read_records(many_shards.train_paths)
@@ -132,6 +137,7 @@ def test_hosts_share_an_epoch_and_take_turns(host_batches, many_shards, read_rec
         assert first != second
 
 
+@pytest.mark.slow
 def test_masks_differ_between_hosts_and_batches(host_batches):
     masks = [batch["masked_lm_positions"].tobytes() for host in (0, 1) for batch in host_batches(3, host=(host, 2))]
     assert len(set(masks)) == 6

@@ -37,6 +37,7 @@ def train(request, dynamic_shards, static_shards, dynamic_options):
     return batches
 
 
+@pytest.mark.slow
 def test_batches_follow_from_the_seed(train):
     first, again, other = (train(4, seed=seed) for seed in (1, 1, 2))
     for batch, same, different in zip(first, again, other):
@@ -44,6 +45,7 @@ def test_batches_follow_from_the_seed(train):
         assert (batch["input_ids"] != different["input_ids"]).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program_seed", [0, 2])
 def test_batches_do_not_depend_on_the_seed_of_the_program(train, program_seed):
     tf.random.set_seed(1)
@@ -52,12 +54,14 @@ def test_batches_do_not_depend_on_the_seed_of_the_program(train, program_seed):
     assert_goes_on(train(2), 0, expected)
 
 
+@pytest.mark.slow
 def test_iterating_twice_gives_the_same_batches(dynamic_shards, dynamic_options):
     dataset = train_dataset(dynamic_shards.train_paths, dynamic_options, 8, seed=1).take(3)
     for batch, again in zip(dataset.as_numpy_iterator(), dataset.as_numpy_iterator()):
         assert_equal(batch, again)
 
 
+@pytest.mark.slow
 def test_started_later_it_goes_on_with_the_same_batches(train):
     batch_size = 16
     per_epoch = -(-train.num_examples // batch_size)
@@ -67,6 +71,7 @@ def test_started_later_it_goes_on_with_the_same_batches(train):
         assert_goes_on(train(2, batch_size, start_step=start), start, whole)
 
 
+@pytest.mark.slow
 def test_every_epoch_holds_every_example_once_in_a_new_order(train):
     count = train.num_examples
     batches = train(2 * count // 7 + 1, batch_size=7)  # a batch size that does not divide an epoch
@@ -76,6 +81,7 @@ def test_every_epoch_holds_every_example_once_in_a_new_order(train):
     assert first != second
 
 
+@pytest.mark.slow
 def test_shards_are_read_in_a_new_order_each_epoch(dynamic_shards, dynamic_options, monkeypatch):
     # Where a corpus is larger than the shuffle buffer, only the order of its shards brings distant examples together.
     monkeypatch.setattr(input_pipeline, "_SHUFFLE_BUFFER", 1)
@@ -86,6 +92,7 @@ def test_shards_are_read_in_a_new_order_each_epoch(dynamic_shards, dynamic_optio
     assert len(first_examples) == len(dynamic_shards.train_paths)
 
 
+@pytest.mark.slow
 def test_dynamic_masks_differ_between_epochs(dynamic_shards, dynamic_options):
     count = dynamic_shards.manifest["splits"]["train"]["examples"]
     dataset = train_dataset(dynamic_shards.train_paths, dynamic_options, count, seed=1).take(2)
@@ -93,6 +100,7 @@ def test_dynamic_masks_differ_between_epochs(dynamic_shards, dynamic_options):
     assert np.mean([positions != second[example] for example, positions in first.items()]) > 0.5
 
 
+@pytest.mark.slow
 def test_every_batch_has_masks_of_its_own(build_shards, dynamic_options, tmp_path):
     # Words of one piece at the same positions in every example: only the draw can make a difference.
     same_documents = [["가 나 다 라 마 바", "사 아 자 차 카 타"]] * 10
@@ -108,6 +116,7 @@ def test_static_masks_stay(static_shards):
     assert first == second
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dynamic", "static"])
 def test_batches_have_static_shapes_and_dtypes(kind, dynamic_shards, static_shards, dynamic_options):
     shards, options = (dynamic_shards, dynamic_options) if kind == "dynamic" else (static_shards, STATIC_OPTIONS)
@@ -130,6 +139,7 @@ def test_batches_have_static_shapes_and_dtypes(kind, dynamic_shards, static_shar
             assert values.shape == expected[name].shape
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [1, 5, 1000])
 def test_evaluation_keeps_every_example_in_order_and_pads_with_weight_zero(static_shards, read_records, batch_size):
     batches = list(eval_dataset(static_shards.train_paths, STATIC_OPTIONS, batch_size).as_numpy_iterator())
@@ -147,6 +157,7 @@ def test_evaluation_keeps_every_example_in_order_and_pads_with_weight_zero(stati
         assert not rows[name][count:].any()
 
 
+@pytest.mark.slow
 def test_evaluation_masks_dynamic_records_the_same_each_time(dynamic_shards, dynamic_options):
     first, again = (eval_dataset(dynamic_shards.train_paths, dynamic_options, 16).as_numpy_iterator() for _ in range(2))
     for batch, same in itertools.zip_longest(first, again):

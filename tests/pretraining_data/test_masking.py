@@ -43,6 +43,7 @@ def budgets_of(options, num_tokens):
     return min(wanted, room - room // 2), min(wanted, room // 2)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(rows=batches, options=all_options, seed=mask_seeds)
 def test_every_mask_keeps_the_rules(rows, options, seed):
@@ -96,6 +97,7 @@ def test_budget_rounds_as_python_does():
     assert masked["masked_lm_weights"].sum(axis=1).tolist() == [round(length * 0.15) for length in lengths]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "before", [[[1]], [[1, 1]], [[1, 1, 1]], [[1, 1], [1, 1]]], ids=["one", "two", "three", "two stretches of two"]
 )
@@ -171,6 +173,7 @@ def test_masks_follow_from_the_seed():
     assert len(np.unique(first["masked_lm_positions"], axis=0)) == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drop_remainder", [False, True])
 def test_masks_are_drawn_in_a_dataset_with_static_shapes(drop_remainder):
     options = MaskingOptions(7, replacement_unit="span", do_permutation=drop_remainder)
@@ -213,6 +216,7 @@ def test_unknown_replacement_unit_is_refused():
         MaskingOptions(20, replacement_unit="word")
 
 
+@pytest.mark.slow
 @given(rows=batches, limit=st.integers(1, 24), seed=mask_seeds)
 @settings(max_examples=10)
 def test_permutation_and_masks_share_the_limit(rows, limit, seed):

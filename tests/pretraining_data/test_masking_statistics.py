@@ -39,6 +39,7 @@ def chi_square_z_score(counts, expected):
     return (((np.array(counts) - expected) ** 2 / expected).sum() - degrees) / np.sqrt(2 * degrees)
 
 
+@pytest.mark.slow
 def test_budget_is_spent():
     random = np.random.default_rng(3)
     rows = [np.split(random.choice([1, 2, 3, 4], p=[0.4, 0.3, 0.2, 0.1], size=55), [10, 40]) for _ in range(2000)]
@@ -88,6 +89,7 @@ HARMONIC = {2: (2 / 3, 1 / 3), 3: (6 / 11, 3 / 11, 2 / 11), 4: (12 / 25, 6 / 25,
 UNIFORM = (1 / 3, 1 / 3, 1 / 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stretches", "budget", "probabilities"),
     [
@@ -140,6 +142,7 @@ def expected_runs(probabilities, budget):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("probabilities", [HARMONIC[3], UNIFORM])
 def test_runs_are_as_long_as_ngrams(probabilities):
     num_words, budget = 200, 3
@@ -249,6 +252,7 @@ def test_every_permutation_is_as_likely(monkeypatch):
     assert abs(chi_square_z_score(list(permutations.values()), len(positions) / 24)) < MAX_Z
 
 
+@pytest.mark.slow
 def test_permuted_pieces_are_chosen_as_ngrams(monkeypatch):
     shares = []
     for ngram in (1, 2):

@@ -32,6 +32,7 @@ def masked_paths(request, static_shards, dynamic_shards):
     return shards.train_paths if split == "train" else shards.held_out_paths
 
 
+@pytest.mark.slow
 def test_original_reader_parses_masked_shards(masked_paths):
     examples = [
         tf.io.parse_single_example(serialized, ORIGINAL_SPEC) for serialized in tf.data.TFRecordDataset(masked_paths)

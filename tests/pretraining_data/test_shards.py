@@ -85,6 +85,7 @@ def change_byte(path, position):
     path.write_bytes(content)
 
 
+@pytest.mark.slow
 def test_manifest_and_tokenizer_say_how_to_read(find, dynamic_shards, tiny_tokenizer):
     found = find(dynamic_shards.folder / "*.tfrecord")
     assert found.train_paths == dynamic_shards.train_paths
@@ -114,6 +115,7 @@ def test_masking_follows_the_options_the_shards_were_made_with(find, folder, edi
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sentence_pair", "has_pairs"),
     [(None, True), ("order", True), ("next", True), ("none", False), ("full_sentences", False)],
@@ -258,6 +260,7 @@ def test_missing_held_out_shards_are_refused(find, folder):
     refuses(f"--held_out_file: no file matches {folder}/held_out.tfrecord", find, folder / "train*")
 
 
+@pytest.mark.slow
 def test_held_out_shards_of_another_length_are_refused(find, folder, build_shards, random_documents, tmp_path):
     other = build_shards(tmp_path / "other", random_documents(20), max_seq_length=16).held_out_paths[0]
     refuses(f"{other} doesn't hold examples of --max_seq_length=32", find, folder / "train*", other)
@@ -310,6 +313,7 @@ def test_shard_of_another_size_is_damaged(find, folder, on_damaged_shard):
         assert find(folder / "train*", on_damaged_shard="skip").damage == {str(path): reason}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_sizes", [True, False])
 def test_damaged_shards_are_left_out_on_request(find, folder, edit_manifest, with_sizes):
     if not with_sizes:

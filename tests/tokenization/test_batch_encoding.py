@@ -42,6 +42,7 @@ def assert_equal(ours, theirs):
             np.testing.assert_array_equal(values, same, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("return_tensors", [None, "np", "tf"])
 @pytest.mark.parametrize(
     "arguments",
@@ -67,6 +68,7 @@ def test_every_sample_line_has_the_same_ids(sample_tokenizer, peer, sample_lines
     assert_equal(sample_tokenizer(sample_lines), peer(sample_lines))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     pairs=st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=4),

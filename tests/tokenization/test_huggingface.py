@@ -76,6 +76,7 @@ def test_each_switch(switch):
     assert_same_ids(to_tokenizers(tokenizer), tokenizer, texts)
 
 
+@pytest.mark.slow
 @given(st.lists(ANY_TEXT, min_size=1, max_size=4), CHOICES)
 def test_any_texts(texts, choice):
     texts = [text.replace(OTHER_UNICODE, "") for text in texts]
@@ -139,6 +140,7 @@ def test_our_own_folder_is_refused_and_another_export_replaced(tmp_path):
     assert len(content["model"]["vocab"]) == len(tokenizer.vocabulary)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "switches", [{}, {"strip_accents": True, "squeeze_repeats": True, "split_digits": True}], ids=str
 )
@@ -161,6 +163,7 @@ def assert_same_ids_on_lines(shared_data, name, lines):
         assert_same_ids(peer, tokenizer, without_exceptions(tokenizer, lines[begin : begin + 10_000]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PUBLIC_VOCABULARIES)
 def test_reviews_with_public_vocabularies(shared_data, name):
     lines = (shared_data / "nsmc" / "ratings_dev.txt").read_text(encoding="utf-8").split("\n")

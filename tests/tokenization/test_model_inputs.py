@@ -15,6 +15,8 @@ from albert_tf.errors import InputError
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 from albert_tf.tokenization.model_inputs import InputEncoder
 
+pytestmark = pytest.mark.slow
+
 TEXTS = ["나는 밥을 먹었다.", "", "ㅋㅋㅋ 진짜 재밌다ㅠㅠ!!", "大韓民國\u3000e\u0301 İ\0", "가" * 300]
 PAIRS = ["다시는 보지 않겠다!", "짧다", "", "[MASK] ##는", "나 " * 300]
 NAMES = ["input_ids", "input_mask", "segment_ids"]

@@ -28,6 +28,7 @@ def normalized(text, options=BOTH_SWITCHES_OFF):
     return normalized_alike(text, options)
 
 
+@pytest.mark.slow
 @given(ANY_TEXT, st.sampled_from(ALL_OPTIONS))
 @example("ᄒ\u0301ᅡᆫ", OPTIONS[0])  # what an accent kept apart is composed once it is gone
 @example(" \u0301 a", OPTIONS[0])
@@ -35,18 +36,21 @@ def test_implementations_agree_on_any_text(text, options):
     normalized(text, options)
 
 
+@pytest.mark.slow
 @given(ANY_TEXT, st.sampled_from(ALL_OPTIONS))
 def test_normalised_text_stays_as_it_is(text, options):
     once = normalized(text, options)
     assert normalized(once, options) == once
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [OPTIONS[0], OPTIONS[-1]], ids=str)
 def test_implementations_agree_on_every_character(options):
     for begin in range(0, len(EVERY_CHARACTER), 5_000):
         normalized("".join(f"{character}a." for character in EVERY_CHARACTER[begin : begin + 5_000]), options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ALL_OPTIONS[:1] + ALL_OPTIONS[-1:], ids=str)
 def test_implementations_agree_on_the_sample(sample_lines, options):
     assert_implementations_agree(sample_lines, options)
@@ -69,6 +73,7 @@ def test_hangul_is_composed_whatever_the_switches(text, options):
     assert normalized(decomposed(text), options) == text
 
 
+@pytest.mark.slow
 @every_option
 def test_every_syllable_survives_in_both_forms(options):
     syllables = "".join(map(chr, range(0xAC00, 0xD7A4)))

@@ -62,6 +62,7 @@ def test_offsets_of_a_pair_point_into_each_text_of_it():
     ]
 
 
+@pytest.mark.slow
 @given(ANY_TEXT, SETTINGS)
 def test_pieces_follow_each_other_and_leave_out_nothing_but_spaces_and_removed_characters(text, settings):
     tokenizer = tokenizer_that_knows([text], **settings)
@@ -84,6 +85,7 @@ SEVERAL_FORMS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(SEVERAL_FORMS, max_size=15).map("".join), SETTINGS)
 def test_text_that_a_piece_covers_is_that_piece_once_normalised(text, settings):
     encoding = tokenizer_that_knows([text], **settings).encode(text)

@@ -17,6 +17,7 @@ def reviews(shared_data) -> list[str]:
     return [line.split("\t")[1] for line in lines]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lower_case", [True, False])
 @pytest.mark.parametrize("name", CONTINUATION)
 def test_ids_and_offsets_are_those_of_hugging_face(shared_data, reviews, name, lower_case):

@@ -66,6 +66,7 @@ def test_a_range_never_reaches_over_two_texts():
         encode("서울", "한국").span_of_pieces(1, 3)
 
 
+@pytest.mark.slow
 @given(ANY_TEXT, SETTINGS, st.data())
 def test_spans_and_pieces_lead_back_to_each_other(text, settings, data):
     encoding = tokenizer_that_knows([text], **settings).encode("", text)

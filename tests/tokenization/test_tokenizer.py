@@ -91,6 +91,7 @@ def assert_seed_pieces(vocabulary):
     assert tokenizer.decode(encoding.ids) == sentence
 
 
+@pytest.mark.slow
 @given(ANY_TEXT, SETTINGS.filter(lambda settings: settings["wordpiece_scheme"] == "end_of_word"))
 def test_end_of_word_gives_back_the_normalised_text(text, choice):
     tokenizer = tokenizer_that_knows([text], **choice)
@@ -99,6 +100,7 @@ def test_end_of_word_gives_back_the_normalised_text(text, choice):
     assert tokenizer.decode(encoding.ids) == reference.ReferenceTokenizer([], **choice).normalize(text)
 
 
+@pytest.mark.slow
 @given(ANY_TEXT, SETTINGS.filter(lambda settings: settings["wordpiece_scheme"] == "continuation"))
 def test_continuation_gives_back_the_words(text, choice):
     tokenizer = tokenizer_that_knows([text], **choice)

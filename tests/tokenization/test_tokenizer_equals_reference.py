@@ -50,6 +50,7 @@ def pieces_of(tokenizer, texts):
     return [[tokenizer.vocabulary.pieces[i] for i in ids] for ids in tokenizer.encode_ids(texts).to_list()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choice", ALL_SETTINGS, ids=lambda choice: "-".join(map(str, choice.values())))
 def test_hand_picked_texts(choice):
     judge = reference.ReferenceTokenizer(spell(TEXTS, **choice), **choice)
@@ -61,6 +62,7 @@ def test_hand_picked_texts(choice):
     assert pieces_of(tokenizer, TEXTS) == [judge.tokenize(text) for text in TEXTS]
 
 
+@pytest.mark.slow
 @given(st.lists(ANY_TEXT, max_size=4), SETTINGS)
 def test_any_texts(texts, choice):
     tokenizer = tokenizer_that_knows(texts, **choice)
@@ -78,6 +80,7 @@ def test_any_texts(texts, choice):
 SYLLABLES_AND_MARKS = "가나#_"
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(st.sampled_from(["", "##"]), st.text(SYLLABLES_AND_MARKS, max_size=4)).map("".join), max_size=14
@@ -134,6 +137,7 @@ def test_lone_surrogates_stand_for_nothing():
     assert tokenizer.encode("\ud800가\udfff나").offsets[1:-1] == [(1, 4)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "choice",
     [

@@ -74,6 +74,7 @@ def test_words_before_a_space_are_marked_after_numbers_too(split_punctuation):
     assert join_words([[word] for word in words], "end_of_word") == "제1 2_3 3.5 끝"
 
 
+@pytest.mark.slow
 def test_ids_are_those_of_the_words_around_every_character():
     tokenizer = KoreanWordPieceTokenizer(Vocabulary(["[UNK]", "가", "나", "##나", "-"]))
     characters = (chr(code_point) for code_point in range(sys.maxunicode + 1))

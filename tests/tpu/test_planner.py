@@ -159,6 +159,7 @@ def in_this_process(monkeypatch):
     monkeypatch.setattr(planner.multiprocessing, "get_context", lambda method: context)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("compiler", "in_this_process")
 def test_a_program_is_compiled_once(tmp_path):
     cache_file = tmp_path / "compiled_steps.json"

@@ -35,6 +35,7 @@ def averages(run):
     return {name: average.numpy() for name, average in run.optimizer.averages.items()}
 
 
+@pytest.mark.slow
 def test_averages_of_a_run_are_neither_its_first_nor_its_last_weights(trained):
     run, _ = trained
     for name, average in averages(run).items():
@@ -42,6 +43,7 @@ def test_averages_of_a_run_are_neither_its_first_nor_its_last_weights(trained):
         assert np.abs(average - start_linear().weights()[name]).max() > 1e-4
 
 
+@pytest.mark.slow
 def test_stopped_run_goes_on_with_its_averages(trained, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         start_linear(ema_decay=0.9).train(tmp_path, EXAMPLES, BATCH_SIZE, 6, OPTIONS, stop_at_step=3)
@@ -50,6 +52,7 @@ def test_stopped_run_goes_on_with_its_averages(trained, tmp_path):
     np.testing.assert_equal(averages(resumed), averages(trained[0]))
 
 
+@pytest.mark.slow
 def test_weights_are_trained_the_same_with_averages(trained, tmp_path):
     without = start_linear()
     without.train(tmp_path, EXAMPLES, BATCH_SIZE, 6, OPTIONS, held_out=HELD_OUT)
@@ -92,6 +95,7 @@ def start_with_frozen_bias():
     return TinyRun(TrainState.create(run.strategy, run.state.objective, {"model": run.model}, optimizer))
 
 
+@pytest.mark.slow
 def test_frozen_variables_have_no_averages_and_are_loaded_as_they_are(tmp_path):
     run = start_with_frozen_bias()
     run.model.bias.assign([0.25])
@@ -104,6 +108,7 @@ def test_frozen_variables_have_no_averages_and_are_loaded_as_they_are(tmp_path):
     np.testing.assert_array_equal(variables["kernel"], averages(run)["kernel"])
 
 
+@pytest.mark.slow
 def test_run_without_averages_is_not_gone_on_with_as_one_with_them(tmp_path):
     start_linear().train(tmp_path, EXAMPLES, BATCH_SIZE, 2, OPTIONS)
     with pytest.raises(InputError, match=r"lacks averages/bias and so can't be gone on with by this command"):

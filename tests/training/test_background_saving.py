@@ -60,6 +60,7 @@ def test_saving_waits_for_no_disk(tmp_path, held_up):
     np.testing.assert_array_equal(saved_kernel(path), kernel, "as it was when it was asked for")
 
 
+@pytest.mark.slow
 def test_loop_saves_and_goes_on(tmp_path, held_up):
     run = start_linear()
     steps = []

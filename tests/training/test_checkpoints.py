@@ -44,6 +44,7 @@ def test_file_names_variables_after_the_path_in_the_model(saved):
     assert tf.train.latest_checkpoint(str(folder)) == f"{folder}/model.ckpt-5"
 
 
+@pytest.mark.slow
 def test_restore_brings_everything_back(saved):
     run, folder = saved
     other = TinyRun.start(seed=1, ema_decay=0.9)
@@ -83,6 +84,7 @@ def test_checkpoint_of_another_model_is_not_restored(saved, change):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_newest_checkpoints_are_kept(tmp_path):
     run = TinyRun.start()
     checkpointer = run.checkpointer(tmp_path, keep_checkpoint_max=2)

@@ -70,6 +70,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_checkpoint_before_a_damaged_one_is_used(folder, capfd, damage):
     assert restored_step(folder) == 8
@@ -80,6 +81,7 @@ def test_checkpoint_before_a_damaged_one_is_used(folder, capfd, damage):
     assert f"{folder}/model.ckpt-8 is damaged: " in warning and warning.endswith("; going back to the one before it")
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(draws=st.data())
 def test_no_length_of_a_truncated_checkpoint_is_taken_for_whole(saved, tmp_path_factory, draws):
@@ -90,6 +92,7 @@ def test_no_length_of_a_truncated_checkpoint_is_taken_for_whole(saved, tmp_path_
     assert restored_step(folder) == 4
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(draws=st.data())
 def test_no_flipped_bit_gives_other_weights(saved, tmp_path_factory, draws):
@@ -171,6 +174,7 @@ def test_worker_that_does_not_write_leaves_the_file_as_it_is(folder):
     assert (folder / "checkpoint").read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["run[1]", "run*", "what?", r"back\slash", "두 칸 run"])
 def test_folder_may_have_any_name(tmp_path, name):
     """TensorFlow's reader takes some characters for a pattern."""

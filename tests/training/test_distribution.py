@@ -220,6 +220,7 @@ def test_unreachable_tpu_gives_one_sentence(tpu_calls, name, failure, reason):
     )
 
 
+@pytest.mark.slow
 def test_machine_without_tpu_gives_one_sentence():
     with pytest.raises(InputError, match=r"^--use_tpu: can't reach the TPU 'local' \(.+\); check --tpu_name"):
         make_strategy(use_tpu=True)

@@ -9,6 +9,8 @@ from tiny_training import loop_settings
 from albert_tf.checkpoint_files import find_checkpoints
 from albert_tf.training.progress import read_metrics
 
+pytestmark = pytest.mark.slow
+
 BATCH_SIZE, NUM_TRAIN_STEPS = 4, 12
 EXAMPLES = make_linear_examples(5 * BATCH_SIZE)
 HELD_OUT = make_linear_examples(2 * BATCH_SIZE, seed=1)

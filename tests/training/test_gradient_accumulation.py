@@ -31,6 +31,7 @@ def fitted_anew():
     fitted.cache_clear()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fitted_anew", "without_noise")
 @pytest.mark.parametrize(("num_replicas", "parts"), [(1, 2), (1, 4), (2, 1), (2, 2), (2, 4)])
 def test_batch_in_parts_gives_the_update_of_the_whole(num_replicas, parts):
@@ -77,6 +78,7 @@ def test_parts_draw_the_dropout_of_as_many_replicas():
         assert_same_training(at_once, on_replicas)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("num_replicas", "parts"), [(1, 4), (2, 2), (4, 1)])
 def test_noise_depends_on_the_number_of_micro_batches_alone(num_replicas, parts):
     assert_same_training(fitted(num_replicas, parts), fitted(2, 2))

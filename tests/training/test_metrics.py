@@ -130,6 +130,7 @@ def test_evaluation_stops_at_max_eval_steps():
     assert limited == evaluate(run, eval_batches(first_two, 2))
 
 
+@pytest.mark.slow
 def test_evaluator_starts_anew_each_time_and_when_given_up():
     run, batches = TinyRun.start(), eval_batches(make_examples(4), 2)
     evaluator = Evaluator(run.strategy, run.state.objective, run.state.models)

@@ -70,6 +70,7 @@ def finished(tmp_path_factory):
     return run, folder, made.begins
 
 
+@pytest.mark.slow
 def test_data_of_each_phase_begin_at_its_first_batch(finished):
     run, _, begins = finished
     assert begins == {POINTS: [0], LONGER: [0]}

@@ -64,6 +64,7 @@ def handlers_are_put_back(interrupts_are_heeded):
     assert kept_handlers() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_replicas", [1, 2])
 def test_signal_stops_a_loop_between_two_steps(terminate_when, num_replicas):
     run = start_linear(num_replicas)
@@ -90,6 +91,7 @@ def test_request_of_several_workers_does_not_cut_a_loop_short():
         assert not request.variable.numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "cause"), [(signal.SIGTERM, "SIGTERM"), (signal.SIGINT, "Ctrl-C")])
 def test_stopped_run_saves_and_can_be_gone_on_with(tmp_path, terminate_when, number, cause):
     run = start_linear()
@@ -143,6 +145,7 @@ def test_other_signals_are_no_request():
         signal.signal(signal.SIGUSR1, before)
 
 
+@pytest.mark.slow
 def test_nothing_is_caught_outside_of_the_main_thread(tmp_path):
     handlers, results = [], []
 

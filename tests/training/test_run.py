@@ -18,6 +18,8 @@ from albert_tf.training import Phase, RunSettings, TrainingRun
 from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.settings import result_settings
 
+pytestmark = pytest.mark.slow
+
 BATCH_SIZE = 4
 OBJECTIVE = AlbertPretraining(CONFIG, max_predictions_per_seq=4)
 SETTINGS = RunSettings(

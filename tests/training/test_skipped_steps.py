@@ -63,6 +63,7 @@ def test_pretraining_skips_a_batch_with_one_bad_weight():
     assert {name.split("/")[0] for name in changed} >= {"model", "first_moments", "averages", "metric_sums"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_replicas", [1, 2])
 @pytest.mark.parametrize(("feature", "value"), [("inputs", np.inf), ("targets", np.nan), ("targets", 3e38)])
 def test_batch_with_one_bad_value_is_skipped(num_replicas, feature, value):
@@ -85,6 +86,7 @@ def train(folder, run, bad_steps, max_skipped_steps, num_train_steps=8, phase_op
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_replicas", [1, 2])
 def test_run_tells_of_skipped_steps_saves_their_batch_and_goes_on(tmp_path, num_replicas):
     run = start_linear(num_replicas)
@@ -106,6 +108,7 @@ def test_run_tells_of_skipped_steps_saves_their_batch_and_goes_on(tmp_path, num_
     assert all(np.isfinite(row["loss"]) for row in rows)
 
 
+@pytest.mark.slow
 def test_saved_batch_is_that_of_all_hosts(tmp_path, monkeypatch):
     def two_hosts(strategy, make_dataset):
         def join(*parts):
@@ -121,6 +124,7 @@ def test_saved_batch_is_that_of_all_hosts(tmp_path, monkeypatch):
         np.testing.assert_equal(dict(batch), batches[4])
 
 
+@pytest.mark.slow
 def test_loop_of_skipped_steps_alone_reports_no_loss(tmp_path):
     run = start_linear()
     train(tmp_path, run, bad_steps=[2, 3], max_skipped_steps=2)
@@ -145,6 +149,7 @@ def test_one_skipped_step_is_too_many_where_none_is_allowed(tmp_path):
         train(tmp_path, start_linear(), bad_steps=[7], max_skipped_steps=0)
 
 
+@pytest.mark.slow
 def test_count_goes_on_after_a_resume(tmp_path):
     train(tmp_path, start_linear(), [1], max_skipped_steps=1, num_train_steps=4)
     assert SkippedSteps(start_linear().optimizer, str(tmp_path), 1).look() is None
@@ -176,6 +181,7 @@ def test_what_is_a_spike_depends_on_the_losses_before(losses, spikes):
     assert [index for index, loss in enumerate(losses) if detector.update(loss) is not None] == spikes
 
 
+@pytest.mark.slow
 def test_run_warns_of_a_spike(tmp_path):
     run, examples = start_linear(), make_linear_examples(20 * BATCH_SIZE)
     examples["targets"][16 * BATCH_SIZE :][:BATCH_SIZE] += 1000

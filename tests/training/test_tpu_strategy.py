@@ -265,6 +265,7 @@ def test_frozen_variables_are_neither_exchanged_nor_assigned():
     assert len(named(nodes, "AssignVariableOp")) == 3 * len(trained) + 1
 
 
+@pytest.mark.slow
 @pytest.mark.keras_2
 @pytest.mark.usefixtures("graph")
 def test_evaluation_exchanges_metrics_alone_and_changes_no_weights():

@@ -29,6 +29,7 @@ def test_two_replicas_pretrain_as_one(optimizer):
     assert_same_training(trained(2, optimizer), trained(1, optimizer))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_noise")
 @pytest.mark.parametrize("optimizer", ["lamb", "adamw"])
 def test_four_replicas_train_as_one(optimizer):
@@ -141,6 +142,7 @@ def dropout_seeds(seed):
     return set(objective.seeds)
 
 
+@pytest.mark.slow
 def test_dropout_seed_follows_from_seed_step_and_replica():
     seeds = dropout_seeds(1)
     assert len(seeds) == 3 * 2

@@ -78,6 +78,7 @@ def small_chunks(monkeypatch, tmp_path, random_documents, write_corpus):
     return documents, [write_corpus(tmp_path / f"{number}.txt", part) for number, part in enumerate(parts)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -132,6 +133,7 @@ def test_dask_names_a_bad_line_too(dask_arguments, build_with, sample_corpus, sa
     check_bad_line(build_with, sample_corpus, sample_tokenizer, tmp_path, "DaskRunner", dask_arguments)
 
 
+@pytest.mark.slow
 def test_bad_line_is_named_and_nothing_is_left(needs_beam, build_with, small_chunks, tiny_tokenizer, tmp_path):
     check_bad_line(build_with, small_chunks[1], tiny_tokenizer, tmp_path, "DirectRunner", [])
 
@@ -148,6 +150,7 @@ def check_bad_line(build_with, paths, tokenizer, tmp_path, runner, arguments):
     assert list((tmp_path / "beam").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_file_that_cannot_be_read_for_a_while_ends_no_build_for_good(
     needs_beam, build_with, small_chunks, tiny_tokenizer, unreadable, tmp_path
 ):
@@ -160,6 +163,7 @@ def test_file_that_cannot_be_read_for_a_while_ends_no_build_for_good(
     assert build_with("beam", paths, tiny_tokenizer, "DirectRunner", resume=True) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("documents", "options", "message"),
     [
@@ -177,6 +181,7 @@ def test_corpus_that_makes_no_shards_is_refused(
     assert list((tmp_path / "beam").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_failed_pipeline_leaves_old_shards_and_goes_on(
     needs_beam, build_with, small_chunks, tiny_tokenizer, contents_of, tmp_path, monkeypatch
 ):
@@ -208,6 +213,7 @@ def test_failed_pipeline_leaves_old_shards_and_goes_on(
     assert finished < {path.stat().st_ino for path in (tmp_path / "beam").glob("*.tfrecord")}
 
 
+@pytest.mark.slow
 def test_pipeline_that_was_done_is_not_run_again(needs_beam, build_with, small_chunks, tiny_tokenizer, monkeypatch):
     arguments = {"paths": small_chunks[1], "tokenizer": tiny_tokenizer, "runner": "DirectRunner"}
     expected = build_with("expected", **arguments)
@@ -253,6 +259,7 @@ def test_missing_beam_is_told(build_with, small_chunks, tiny_tokenizer, monkeypa
     assert not (tmp_path / "beam").exists()
 
 
+@pytest.mark.slow
 def test_shard_does_not_depend_on_the_order_in_which_examples_arrive(tiny_tokenizer, tmp_path):
     options = BuilderOptions(16, MaskingOptions(2))
 

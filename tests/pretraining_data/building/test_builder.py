@@ -35,6 +35,7 @@ def whole_ids(records):
     return [(*record.earlier, *record.later) for record in records]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("masking", ["dynamic", "static"])
 def test_same_seed_gives_same_bytes(contents_of, build_shards, random_documents, tmp_path, masking):
     def build_once(name, seed):
@@ -50,6 +51,7 @@ def test_same_seed_gives_same_bytes(contents_of, build_shards, random_documents,
         assert first[name] != other[name]
 
 
+@pytest.mark.slow
 def test_held_out_documents_do_not_depend_on_the_seed(build_shards, random_documents, read_records, tmp_path):
     def held_out(seed):
         shards = build_shards(tmp_path / f"seed{seed}", random_documents(30), random_seed=seed, **WHOLE_DOCUMENTS)
@@ -58,6 +60,7 @@ def test_held_out_documents_do_not_depend_on_the_seed(build_shards, random_docum
     assert held_out(1) == held_out(2)
 
 
+@pytest.mark.slow
 def test_splits_share_no_document_and_lose_none(build_shards, random_documents, read_records, tmp_path, tiny_tokenizer):
     documents = random_documents(100)
     documents += documents[:20]  # a document that stands twice must fall to one split twice
@@ -181,6 +184,7 @@ def test_examples_are_shuffled_over_and_inside_shards(
         assert min(order) < 30 and max(order) >= 60
 
 
+@pytest.mark.slow
 def test_large_corpus_is_encoded_in_batches_without_mixing_documents(
     build_shards, random_documents, read_records, tmp_path, tiny_tokenizer, monkeypatch
 ):

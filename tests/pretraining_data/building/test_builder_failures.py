@@ -86,6 +86,7 @@ def test_corpus_that_cannot_be_read_leaves_nothing(rebuild, tmp_path):
     assert rebuild(expected_error=(InputError, "not valid UTF-8")) == {}
 
 
+@pytest.mark.slow
 def test_corpus_that_cannot_be_read_leaves_old_shards_as_they_were(rebuild, finished, contents_of, tmp_path):
     before = contents_of(shutil.copytree(finished[1], tmp_path / "data"))
     with open(tmp_path / "corpus.txt", "ab") as file:
@@ -93,6 +94,7 @@ def test_corpus_that_cannot_be_read_leaves_old_shards_as_they_were(rebuild, fini
     assert rebuild(2, expected_error=(InputError, "not valid UTF-8")) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["third.txt", "third.txt.gz", "third.jsonl", "third.parquet"])
 def test_file_that_cannot_be_read_for_a_while_costs_nothing(
     tmp_path, tiny_tokenizer, write_corpus, random_documents, contents_of, unreadable, monkeypatch, name
@@ -141,6 +143,7 @@ STOPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", STOPS)
 def test_stopped_build_leaves_old_shards_and_goes_on_to_the_same_bytes(
     rebuild, finished, contents_of, tmp_path, monkeypatch, stop
@@ -157,6 +160,7 @@ def test_stopped_build_leaves_old_shards_and_goes_on_to_the_same_bytes(
     assert rebuild(2, resume=True) == expected
 
 
+@pytest.mark.slow
 def test_every_fifth_rename_may_be_the_last(rebuild, finished, contents_of, tmp_path, monkeypatch):
     expected = contents_of(finished[2])
     for number in itertools.count(step=5):
@@ -217,6 +221,7 @@ def test_resume_begins_where_there_is_nothing_to_go_on_with(rebuild, finished, c
     assert rebuild(resume=True) == contents_of(finished[1])
 
 
+@pytest.mark.slow
 def test_manifest_is_away_while_shards_are_replaced_and_comes_last(rebuild, monkeypatch):
     rebuild(1)
     real_rename, renamed = tf.io.gfile.rename, []
@@ -234,6 +239,7 @@ def test_manifest_is_away_while_shards_are_replaced_and_comes_last(rebuild, monk
     assert renamed[-1] == MANIFEST_FILE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed_at", [None, 0, 1])
 def test_shards_of_a_larger_build_do_not_stay_behind(rebuild, monkeypatch, killed_at):
     before = rebuild(num_shards=4)
@@ -246,6 +252,7 @@ def test_shards_of_a_larger_build_do_not_stay_behind(rebuild, monkeypatch, kille
     assert shards_in(after) == after
 
 
+@pytest.mark.slow
 def test_only_shards_of_the_old_build_are_deleted(rebuild, tmp_path):
     rebuild(num_shards=3)
     replaced = tmp_path / "data" / "train-00001-of-00003.tfrecord"
@@ -254,6 +261,7 @@ def test_only_shards_of_the_old_build_are_deleted(rebuild, tmp_path):
     assert {name for name in after if "-of-00003" in name} == {replaced.name}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["../outside.txt", "{folder}/outside.txt", "data/../../outside.txt", "..", "", 7])
 def test_manifest_never_leads_out_of_its_folder(rebuild, tmp_path, name):
     rebuild(num_shards=2)

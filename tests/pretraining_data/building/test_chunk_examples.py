@@ -147,6 +147,7 @@ def test_held_out_share_is_that_of_a_uniform_hash():
 
 
 # Articles have many sentences, reviews one to three.
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "sizes"), [("articles", (600, (5, 40))), ("reviews", (3000, (1, 4)))])
 @pytest.mark.parametrize("sentence_pair", ["order", "next"])
 def test_labels_are_balanced(make, random_documents, name, sizes, sentence_pair):

@@ -59,6 +59,7 @@ def refuses(contents_of, create, workspace):
     return check
 
 
+@pytest.mark.slow
 def test_shards_can_be_found_and_the_summary_is_true(contents_of, create, read_manifest, workspace, tiny_tokenizer):
     result = create(num_shards=2)
     assert (result.code, result.errors) == (0, "")
@@ -85,6 +86,7 @@ def test_shards_can_be_found_and_the_summary_is_true(contents_of, create, read_m
     assert found.train_options.max_predictions_per_seq == 5
 
 
+@pytest.mark.slow
 def test_flags_reach_the_builder(create, read_manifest):
     flag_values = {
         "masking": "static",
@@ -108,6 +110,7 @@ def test_flags_reach_the_builder(create, read_manifest):
     assert options | masking_options == flag_values | {"max_seq_length": 32, "held_out_fraction": 0.3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("masking", "expected"), [("dynamic", 1), ("static", 40)])
 def test_documents_are_repeated_only_where_masks_stay(create, read_manifest, masking, expected):
     assert create(masking=masking).code == 0
@@ -172,6 +175,7 @@ def test_unreadable_line_names_file_line_and_flag(refuses, create, read_manifest
     assert read_manifest()["bad_lines"] == 1
 
 
+@pytest.mark.slow
 def test_text_of_many_lines_without_a_blank_one_is_told(create, read_manifest, workspace):
     path = workspace / "reviews.txt"
     path.write_text("가나 다라\n" * 1000, encoding="utf-8")
@@ -181,6 +185,7 @@ def test_text_of_many_lines_without_a_blank_one_is_told(create, read_manifest, w
     assert "warning" not in create(overwrite=True).output
 
 
+@pytest.mark.slow
 def test_outputs_are_replaced_only_with_overwrite(contents_of, refuses, create, workspace):
     assert create(random_seed=1).code == 0
     before = contents_of(workspace / "data")
@@ -226,6 +231,7 @@ def test_original_flag_for_random_second_segments_is_understood(create, read_man
     assert 0.3 < manifest["splits"]["train"]["share_random_next"] < 0.7
 
 
+@pytest.mark.slow
 def test_repeated_documents_are_left_out_on_request(create, read_manifest, workspace, write_corpus, random_documents):
     documents = random_documents(40)
     write_corpus(workspace / "again.txt", [*documents[5:15], ["새 글", "다른 글"]])
@@ -238,6 +244,7 @@ def test_repeated_documents_are_left_out_on_request(create, read_manifest, works
     assert (manifest["documents"], manifest["duplicate_documents"]) == (51, 0)
 
 
+@pytest.mark.slow
 def test_long_document_is_one_document_and_its_parts_stay_together(create, read_manifest, workspace, monkeypatch):
     monkeypatch.setattr("albert_tf.corpus.reader.CHARACTERS_PER_CHUNK", 200)
     syllables = "가나다라마바사아자차카타파하"
@@ -265,6 +272,7 @@ def test_examples_of_one_segment_need_only_one_sentence(create, read_manifest, w
     assert not {"share_swapped", "share_random_next"} & manifest["splits"]["train"].keys()
 
 
+@pytest.mark.slow
 def test_shard_can_be_inspected_and_plotted(create, run_script, workspace):
     assert create().code == 0
     shard, plot = workspace / "data" / "held_out.tfrecord", workspace / "plots" / "shard.png"
@@ -296,6 +304,7 @@ def test_flag_that_contradicts_the_saved_tokenizer_is_refused(refuses):
     refuses("--do_lower_case=False contradicts", do_lower_case=False)
 
 
+@pytest.mark.slow
 def test_korean_text_survives(create, workspace, sample_corpus, sample_tokenizer, sample_tokenizer_dir, read_records):
     paths = sample_corpus[:5]
     assert create(input_file=paths, vocab_file=f"{sample_tokenizer_dir}/vocab.txt", held_out_fraction=0).code == 0

@@ -114,6 +114,7 @@ def tolerance(num_judged):
     return 4 * 0.5 / np.sqrt(num_judged)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sentence_pair", "max_seq_length", "num_pairs"),
     # Half of them are judged: the tolerance is 1.4%, and 2.2% for pairs of 512, which take the longest to draw.
@@ -134,6 +135,7 @@ def with_leak(pairs, share):
     return np.where(leaks, is_longer, pairs[:, 4])
 
 
+@pytest.mark.slow
 def test_the_judge_finds_a_leak_in_one_pair_of_ten():
     pairs, *places = draw_pairs("order", 64, 40_000)
     accuracy = accuracy_of_a_judge(describe("order", pairs, *places), with_leak(pairs, 0.1))

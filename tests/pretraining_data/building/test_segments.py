@@ -121,6 +121,7 @@ def test_half_of_the_pairs_are_swapped():
     assert abs(np.mean(np.equal(labels[1:], labels[:-1])) - 0.5) < 1.5 / np.sqrt(len(labels))
 
 
+@pytest.mark.slow
 def test_lengths_of_segments_are_spread_and_none_is_tiny():
     sentences = np.random.default_rng(0).integers(3, 20, 60_000)
     pairs = pairs_of(sentences, 40)

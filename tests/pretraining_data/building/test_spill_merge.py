@@ -16,6 +16,8 @@ from albert_tf.pretraining_data.build.spill import MAX_OPEN_FILES, group_runs, m
 from albert_tf.pretraining_data.manifest import WORK_FOLDER
 from albert_tf.pretraining_data.masking import MaskingOptions
 
+pytestmark = pytest.mark.slow
+
 
 def random_examples(number, seed, keys):
     """Examples with keys out of a few, so that many are equal; labels and pieces tell them apart."""

@@ -51,6 +51,7 @@ def test_one_worker_needs_no_process():
         assert list(pool.map("double", [(1,), (2,)])) == [(2, os.getpid()), (4, os.getpid())]
 
 
+@pytest.mark.slow
 def test_results_come_in_the_order_of_the_tasks():
     with WorkerPool(2, Doubler, 3) as pool:
         results = list(pool.map("double", ((number,) for number in range(50))))
@@ -61,6 +62,7 @@ def test_results_come_in_the_order_of_the_tasks():
     assert not any(pathlib.Path(f"/proc/{process}/task").exists() for process in processes)
 
 
+@pytest.mark.slow
 def test_tasks_are_drawn_only_as_they_are_needed():
     drawn = []
 

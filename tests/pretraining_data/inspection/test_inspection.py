@@ -14,6 +14,8 @@ from albert_tf.pretraining_data.inspection.show import inspect_shard
 from albert_tf.pretraining_data.inspection.statistics import ShardStatistics
 from albert_tf.pretraining_data.shard_reader import ShardReader
 
+pytestmark = pytest.mark.slow
+
 
 def inspect(path, num_examples=2, use_colour=False):
     lines = []

@@ -128,6 +128,7 @@ def test_alphabet_on_request(build):
     assert result.code == 1 and result.errors.startswith("error: --vocab_size=500 can't hold 22")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_pieces_end_where_josa_begin(build, scheme):
     pytest.importorskip("kiwipiepy")
@@ -218,6 +219,7 @@ def test_line_that_is_not_utf_8_is_mended(build, bad_corpus, corpus):
     assert files_of(mended) == files_of(build("clean")[1])
 
 
+@pytest.mark.slow
 def test_long_runs_of_reviews_are_learnt_from(build, shared_data, tmp_path):
     with gzip.open(shared_data / "corpus_reviews" / "nsmc_reviews.txt.gz", "rt", encoding="utf-8") as file:
         runs = [review for review in file if re.search(r"([가-힣ㄱ-ㅣ])\1{85,}", review)]
@@ -243,6 +245,7 @@ def test_folder_that_cannot_be_written_is_named_before_anything_is_read(build, t
     )
 
 
+@pytest.mark.slow
 def test_progress_is_shown_in_both_passes(build, monkeypatch, corpus):
     monkeypatch.setattr(progress_line, "_SECONDS_BETWEEN_LINES", {True: 0, False: 0})
     corpus.write_text("\n".join(LINES * 9000), encoding="utf-8")

@@ -127,6 +127,7 @@ def test_size_too_small_for_the_alphabet_is_refused(scheme, least):
         train(["가나다"], least - 1, scheme)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_pieces_that_the_text_does_not_use_make_room_for_the_next_merges(scheme, sample_corpus):
     with open(sample_corpus[0], encoding="utf-8") as file:
