@@ -1,6 +1,6 @@
-"""What the scripts at the top level share: flags that several of them take, and errors without tracebacks.
+"""What all commands share: a quiet start, flags that are read when they run, and errors without tracebacks.
 
-Scripts import it before anything else, because it keeps TensorFlow's start-up messages away from the user (unless
+Commands import it before anything else, because it keeps TensorFlow's start-up messages away from the user (unless
 TF_CPP_MIN_LOG_LEVEL asks for them), which works only where tensorflow is first imported.
 """
 

@@ -133,28 +133,24 @@ def define_training_flags(**defaults) -> None:
     flags.DEFINE_integer("random_seed", 12345, "Seed of weights, order, masks and dropout.", lower_bound=0)
 
 
-def settings_from_flags(
-    num_train_steps: int, warmup_flag: str, steps_flag: str, evaluates_first: bool = False
-) -> RunSettings:
+def settings_from_flags(num_train_steps: int, warmup_flag: str, steps_flag: str) -> RunSettings:
     """Returns the settings of a run that the training flags ask for.
 
     Args:
         num_train_steps: Length of the training.
         warmup_flag: Name of the flag that gives the number of warm-up steps.
         steps_flag: Name of the flag that the length comes from.
-        evaluates_first: Whether to evaluate before the first step too.
 
     Raises:
         InputError: A value is out of range.
     """
     num_warmup_steps = FLAGS[warmup_flag].value
-    if num_warmup_steps >= num_train_steps:
+    if FLAGS.do_train and num_warmup_steps >= num_train_steps:
         raise InputError(
             f"--{warmup_flag}={num_warmup_steps} must be less than the number of training steps, {num_train_steps} "
             f"(--{steps_flag})"
         )
-    own_names = ("num_train_steps", "num_warmup_steps", "reference_batch_size", "evaluates_first")
-    names = [field.name for field in dataclasses.fields(RunSettings) if field.name not in own_names]
+    names = [field.name for field in dataclasses.fields(RunSettings)]
     values = {name: FLAGS[name].value for name in names if name in FLAGS}
     return RunSettings(
         **{
@@ -162,7 +158,6 @@ def settings_from_flags(
             "num_train_steps": num_train_steps,
             "num_warmup_steps": num_warmup_steps,
             "reference_batch_size": FLAGS["train_batch_size"].default if FLAGS.scale_learning_rate == "sqrt" else None,
-            "evaluates_first": evaluates_first,
             "freeze": tuple(FLAGS.freeze),
             "iterations_per_loop": FLAGS.iterations_per_loop or (1000 if FLAGS.use_tpu else 50),
             "profile_steps": _profile_steps(),

@@ -12,6 +12,7 @@ from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import Objective
 from albert_tf.objectives.objective import Batch
 from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.training.devices.batches import per_replica_batch_size
 from albert_tf.training.devices.strategy import strategy_of
 from albert_tf.training.devices.workers import Agreement, is_chief
 from albert_tf.training.evaluation import Evaluator
@@ -51,7 +52,6 @@ class TrainingRun:
 
     Attributes:
         is_chief: Whether this process is the one that writes, of several workers that train together.
-        step: The number of steps done by the model that was trained or restored last.
     """
 
     def __init__(
@@ -98,6 +98,7 @@ class TrainingRun:
         """
         phases = [phases] if isinstance(phases, Phase) else phases
         results_data = results_data or {}
+        self._check_phases(phases)
         self._check_eval_checkpoint(phases)
         settings = {**self._settings_to_compare(), **(data_settings or {})}
 
@@ -244,6 +245,17 @@ class TrainingRun:
 
     def _checkpointer(self):
         return Checkpointer(self.output_dir, model_state(self._variables, self._step), is_chief=self.is_chief)
+
+    def _check_phases(self, phases):
+        """Checks that the phases are those of the settings, and that batches can be divided among the replicas."""
+        if phases[-1].end_step != self.settings.num_train_steps:
+            raise InputError(
+                f"the last phase ends at step {phases[-1].end_step}, but the learning rate is planned for "
+                f"--num_train_steps={self.settings.num_train_steps}; make them equal"
+            )
+        for phase in phases:
+            parts = phase.gradient_accumulation_steps
+            per_replica_batch_size(self._strategy, phase.examples, "train_batch_size", parts)
 
     def _check_eval_checkpoint(self, phases):
         """Refuses, before training rather than after it, what there will not be."""

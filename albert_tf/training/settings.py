@@ -9,6 +9,16 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
 
+_AT_LEAST_ONE = (
+    "num_train_steps",
+    "train_batch_size",
+    "gradient_accumulation_steps",
+    "eval_batch_size",
+    "save_checkpoints_steps",
+    "keep_checkpoint_max",
+    "iterations_per_loop",
+)
+
 
 def _changes_result(default: typing.Any = dataclasses.MISSING, **options):
     """Returns a field that resuming a run compares: with another value the run would compute something else."""
@@ -53,6 +63,9 @@ class RunSettings:
         iterations_per_loop: Most steps between two looks of the host at the device; use 1000 on a TPU.
         profile_steps: First step of a TensorBoard profile and the one to end before; None for no profile.
         peak_tflops: Peak of one replica in 1e12 operations a second, to report the share that is used.
+
+    Raises:
+        InputError: A value is out of range, or two values do not go together.
     """
 
     num_train_steps: int = _changes_result()
@@ -84,6 +97,11 @@ class RunSettings:
     peak_tflops: float | None = _free(None)
 
     def __post_init__(self):
+        for name in _AT_LEAST_ONE:
+            if getattr(self, name) < 1:
+                raise InputError(f"--{name} must be at least 1. Received: {getattr(self, name)}")
+        if self.scale_learning_rate not in ("none", "sqrt"):
+            raise InputError(f"--scale_learning_rate must be none or sqrt. Received: {self.scale_learning_rate}")
         if (self.scale_learning_rate == "sqrt") != (self.reference_batch_size is not None):
             raise InputError(
                 'scale_learning_rate="sqrt" and reference_batch_size go together. '

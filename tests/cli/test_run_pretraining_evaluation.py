@@ -39,3 +39,9 @@ def test_best_checkpoint_is_kept_and_can_be_taken(pretrain, flag_values, tmp_pat
     # After training as well, here after a run that finds nothing left to train.
     assert pretrain(eval_every_steps=2, eval_checkpoint="best").code == 0
     assert read_results(run) == pytest.approx({"global_step": best_step, **best})
+
+
+def test_evaluation_alone_asks_nothing_of_the_warm_up(pretrain, checkpoint):
+    # Fewer steps than --num_warmup_steps has by default; no step is trained.
+    result = pretrain(do_train=False, init_checkpoint=checkpoint, num_train_steps=4, num_warmup_steps=None)
+    assert (result.code, result.errors) == (0, "")

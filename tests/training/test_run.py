@@ -68,12 +68,12 @@ def held_out():
     return tf.data.Dataset.from_tensor_slices(make_examples(8, seed=1)).batch(BATCH_SIZE)
 
 
-def make_phase(make_eval_dataset=held_out):
+def make_phase(make_eval_dataset=held_out, end_step=6):
     def make_dataset(start_step, host_index, num_hosts):
         return tf.data.Dataset.from_tensor_slices(make_examples(24)).repeat().batch(BATCH_SIZE).skip(start_step)
 
     spec = with_batch_size(OBJECTIVE.batch_spec(SEQUENCE_LENGTH), BATCH_SIZE)
-    return Phase(6, spec, make_dataset, make_eval_dataset, num_examples=24)
+    return Phase(end_step, spec, make_dataset, make_eval_dataset, num_examples=24)
 
 
 def start(folder, settings=SETTINGS, strategy=None):
@@ -143,7 +143,8 @@ def test_another_value_of_every_setting_is_tried():
 def test_setting_that_changes_the_result_is_refused_when_a_run_is_resumed(finished, name):
     changes = SCALING if name in SCALING else {name: OTHER_VALUES[name]}
     with pytest.raises(InputError, match=f"holds another run: its --({'|'.join(changes)}) is"):
-        start(finished[1], dataclasses.replace(SETTINGS, **changes)).train(make_phase())
+        settings = dataclasses.replace(SETTINGS, **changes)
+        start(finished[1], settings).train(make_phase(end_step=settings.num_train_steps))
 
 
 @pytest.mark.parametrize("name", [name for name in OTHER_VALUES if name not in result_settings()])
@@ -151,6 +152,31 @@ def test_other_settings_may_change(finished, name):
     settings = dataclasses.replace(SETTINGS, **{name: OTHER_VALUES[name]})
     phase = make_phase() if name == "eval_checkpoint" else make_phase(None)
     assert start(finished[1], settings).train(phase), "there is nothing left to train"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train_batch_size": 0}, "--train_batch_size must be at least 1. Received: 0"),
+        ({"iterations_per_loop": 0}, "--iterations_per_loop must be at least 1. Received: 0"),
+        ({"scale_learning_rate": "root"}, "--scale_learning_rate must be none or sqrt. Received: root"),
+        ({"scale_learning_rate": "sqrt"}, 'scale_learning_rate="sqrt" and reference_batch_size go together'),
+    ],
+)
+def test_settings_that_can_not_be_are_refused(changes, message):
+    with pytest.raises(InputError, match=message):
+        dataclasses.replace(SETTINGS, **changes)
+
+
+def test_phase_of_another_length_than_the_learning_rates_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"ends at step 5, but .* --num_train_steps=6; make"):
+        start(tmp_path).train(make_phase(end_step=5))
+
+
+def test_batch_that_the_replicas_can_not_share_is_refused(tmp_path):
+    run = start(tmp_path, strategy=make_strategy(num_cpu_replicas=3))
+    with pytest.raises(InputError, match="--train_batch_size=4 must be a multiple of the number of replicas, 3"):
+        run.train(make_phase())
 
 
 def test_run_of_another_objective_is_refused(finished):
