@@ -2,12 +2,15 @@
 
 import contextlib
 import dataclasses
+import json
+import shutil
 import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.config import AlbertConfig
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.pretraining_data import input_pipeline
 from albert_tf.pretraining_data.build import shard_writer
@@ -16,6 +19,7 @@ from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.input_pipeline import InputOptions
 from albert_tf.pretraining_data.masking import MaskingOptions, mask_batch
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
+from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
 
@@ -107,6 +111,60 @@ def dynamic_shards(build_shards, tmp_path_factory):
 def static_shards(build_shards, tmp_path_factory):
     """Masked training and held-out examples; look, don't touch."""
     return build_shards(tmp_path_factory.mktemp("static"), _random_documents(30), masking="static", dupe_factor=3)
+
+
+@pytest.fixture
+def config(tiny_tokenizer):
+    """A model for the tiny vocabulary."""
+    return AlbertConfig(
+        vocab_size=len(tiny_tokenizer.vocabulary),
+        embedding_size=8,
+        hidden_size=16,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+    )
+
+
+@pytest.fixture
+def folder(dynamic_shards, tmp_path):
+    """A copy of the dynamic shards, to break."""
+    return shutil.copytree(dynamic_shards.folder, tmp_path / "data")
+
+
+@pytest.fixture
+def find(config):
+    """Calls `find_shards` with lists for strings and None for what is left out."""
+
+    def call(input_file, held_out_file=None, config=config, on_damaged_shard="fail", **lengths):
+        input_file = input_file if isinstance(input_file, list) else [input_file]
+        shards, held_out = ([str(pattern) for pattern in given if pattern] for given in (input_file, [held_out_file]))
+        return find_shards(shards, config, held_out, on_damaged_shard=on_damaged_shard, **lengths)
+
+    return call
+
+
+@pytest.fixture
+def edit_manifest(folder):
+    """Changes the manifest of `folder`: calls a function with it."""
+
+    def edit(change):
+        path = folder / "manifest.json"
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        change(manifest)
+        path.write_text(json.dumps(manifest), encoding="utf-8")
+
+    return edit
+
+
+@pytest.fixture
+def bare_folder(static_shards, tmp_path):
+    """Masked shards as the original makes them: with nothing beside them."""
+    folder = tmp_path / "bare"
+    folder.mkdir()
+    for path in static_shards.train_paths:
+        shutil.copy(path, folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -1,88 +1,20 @@
 """Shards, manifest, tokenizer, flags and model must go together; each contradiction stops with one sentence."""
 
 import dataclasses
-import json
 import shutil
 
 import pytest
 import tensorflow as tf
+from refusals import refuses
 
-from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, train_dataset
-from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
-
-
-@pytest.fixture
-def config(tiny_tokenizer):
-    """A model for the tiny vocabulary."""
-    return AlbertConfig(
-        vocab_size=len(tiny_tokenizer.vocabulary),
-        embedding_size=8,
-        hidden_size=16,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=64,
-    )
-
-
-@pytest.fixture
-def folder(dynamic_shards, tmp_path):
-    """A copy of the dynamic shards, to break."""
-    return shutil.copytree(dynamic_shards.folder, tmp_path / "data")
-
-
-@pytest.fixture
-def find(config):
-    """Calls `find_shards` with lists for strings and None for what is left out."""
-
-    def call(input_file, held_out_file=None, config=config, on_damaged_shard="fail", **lengths):
-        input_file = input_file if isinstance(input_file, list) else [input_file]
-        shards, held_out = ([str(pattern) for pattern in given if pattern] for given in (input_file, [held_out_file]))
-        return find_shards(shards, config, held_out, on_damaged_shard=on_damaged_shard, **lengths)
-
-    return call
-
-
-def refuses(message, call, *arguments, **options):
-    """Checks that a call ends in an InputError of one sentence that says `message`."""
-    with pytest.raises(InputError, match=message) as failure:
-        call(*arguments, **options)
-    assert "\n" not in str(failure.value)
-    assert not str(failure.value).endswith(".")
-
-
-@pytest.fixture
-def edit_manifest(folder):
-    """Changes the manifest of `folder`: calls a function with it."""
-
-    def edit(change):
-        path = folder / "manifest.json"
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        change(manifest)
-        path.write_text(json.dumps(manifest), encoding="utf-8")
-
-    return edit
 
 
 def test_manifest_that_leads_out_of_its_folder_is_refused(find, folder, edit_manifest):
     edit_manifest(lambda manifest: manifest["splits"]["held_out"].update(files=["../held_out.tfrecord"]))
     refuses(r'manifest.json names "../held_out.tfrecord", which is no file in', find, folder / "train*")
-
-
-def without_sizes(manifest):
-    """Makes a manifest such as older versions wrote."""
-    for split in manifest["splits"].values():
-        del split["bytes_per_shard"]
-
-
-def change_byte(path, position):
-    """Changes a byte; a negative position counts from the end."""
-    content = bytearray(path.read_bytes())
-    content[position] ^= 1
-    path.write_bytes(content)
 
 
 @pytest.mark.slow
@@ -159,16 +91,6 @@ def test_held_out_shards_of_another_tokenizer_are_refused(find, folder, static_s
 def test_shards_without_held_out_examples_have_none(find, build_shards, random_documents, tmp_path):
     shards = build_shards(tmp_path, random_documents(5), held_out_fraction=0.0)
     assert find(shards.train_paths[0]).held_out_paths == []
-
-
-@pytest.fixture
-def bare_folder(static_shards, tmp_path):
-    """Masked shards as the original makes them: with nothing beside them."""
-    folder = tmp_path / "bare"
-    folder.mkdir()
-    for path in static_shards.train_paths:
-        shutil.copy(path, folder)
-    return folder
 
 
 def test_bare_masked_shards_are_read_as_the_flags_say(find, bare_folder):
@@ -280,71 +202,6 @@ def test_tokenizer_that_did_not_make_the_shards_is_refused(find, folder, tiny_to
 def test_vocabulary_swapped_under_its_tokenizer_is_refused(find, folder, tiny_tokenizer):
     Vocabulary(tiny_tokenizer.vocabulary.pieces[:-1]).to_file(folder / "vocab.txt")
     refuses("vocab.txt is not the vocabulary that .*tokenizer.json was written for", find, folder / "train*")
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("manifest.json", b"{", "manifest.json, line 1: not valid JSON"),
-        ("manifest.json", b"[]", "manifest.json must hold one JSON object"),
-        ("train-00001-of-00003.tfrecord", b"", "train-00001-of-00003.tfrecord holds no record"),
-        ("train-00001-of-00003.tfrecord", b"text" * 20, "train-00001-of-00003.tfrecord is not a TFRecord file"),
-        ("held_out.tfrecord", b"text" * 20, "held_out.tfrecord is not a TFRecord file"),
-    ],
-)
-def test_damaged_file_is_named(find, folder, edit_manifest, name, content, message):
-    edit_manifest(without_sizes)
-    (folder / name).write_bytes(content)
-    refuses(message, find, folder / "train*")
-
-
-@pytest.mark.parametrize("on_damaged_shard", ["fail", "skip"])
-def test_shard_of_another_size_is_damaged(find, folder, on_damaged_shard):
-    path = folder / "train-00001-of-00003.tfrecord"
-    records = list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
-    size = path.stat().st_size
-    with tf.io.TFRecordWriter(str(path)) as writer:  # cut between two records, which no checksum tells
-        for record in records[:-1]:
-            writer.write(record)
-    reason = f"{path.stat().st_size:,} bytes instead of {size:,}"
-    if on_damaged_shard == "fail":
-        refuses(f"damaged: {path} \\({reason}\\); .*--on_damaged_shard=skip", find, folder / "train*")
-    else:
-        assert find(folder / "train*", on_damaged_shard="skip").damage == {str(path): reason}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("with_sizes", [True, False])
-def test_damaged_shards_are_left_out_on_request(find, folder, edit_manifest, with_sizes):
-    if not with_sizes:
-        edit_manifest(without_sizes)
-    paths = sorted(folder.glob("train*"))
-    number = sum(1 for _ in tf.data.TFRecordDataset(str(paths[2])))
-    change_byte(paths[2], -1)
-    found = find(folder / "train*", on_damaged_shard="skip")
-    assert found.damage == {str(paths[2]): f"record {number} can't be read"}
-    assert found.train_paths == list(map(str, paths[:2]))
-    assert found.examples_per_shard == found.manifest["splits"]["train"]["examples_per_shard"][:2]
-
-    change_byte(paths[0], 30)
-    change_byte(paths[1], 30)
-    message = f"damaged: {paths[0]} .record 1 can't be read., {paths[1]} .* {paths[2]} "
-    refuses(message, find, folder / "train*", on_damaged_shard="skip")
-
-
-def test_bare_shards_are_read_through_on_request(find, bare_folder):
-    (path,) = bare_folder.iterdir()
-    change_byte(path, -1)
-    lengths = {"max_seq_length": 32, "max_predictions_per_seq": 5}
-    assert find(path, **lengths), "only the first record is read"
-    refuses(f"damaged: {path} .record ", find, path, **lengths, on_damaged_shard="skip")
-
-
-@pytest.mark.parametrize("on_damaged_shard", ["fail", "skip"])
-def test_evaluation_leaves_no_shard_out(find, folder, on_damaged_shard):
-    path = folder / "held_out.tfrecord"
-    path.write_bytes(path.read_bytes()[:-3])
-    refuses(f"damaged: {path} \\(", find, folder / "train*", on_damaged_shard=on_damaged_shard)
 
 
 def test_manifest_of_something_else_is_ignored_where_it_says_nothing(find, bare_folder):
