@@ -41,7 +41,7 @@ def _xla_compiles_here():
     try:
         with tf.init_scope():
             # A GPU needs a library for this one.
-            tf.function(tf.tanh, jit_compile=True)(tf.zeros([8]))
+            tf.function(tf.tanh, jit_compile=True, autograph=False)(tf.zeros([8]))
     except tf.errors.OpError:
         return False
     return True

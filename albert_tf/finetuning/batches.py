@@ -6,6 +6,7 @@ import tensorflow as tf
 from albert_tf.pretraining_data.input_pipeline import pad_batch
 
 
+@tf.autograph.experimental.do_not_convert
 def train_dataset(
     features: dict[str, np.ndarray], global_batch_size: int, seed: int, start_step: int = 0
 ) -> tf.data.Dataset:
@@ -35,6 +36,7 @@ def train_dataset(
     return rows.skip(start_step).map(gather).prefetch(tf.data.AUTOTUNE)
 
 
+@tf.autograph.experimental.do_not_convert
 def eval_dataset(features: dict[str, np.ndarray], global_batch_size: int) -> tf.data.Dataset:
     """Returns every example once, in order; examples that fill up the last batch weigh zero.
 

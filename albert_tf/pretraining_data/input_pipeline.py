@@ -41,6 +41,7 @@ class InputOptions:
     masking_tokens: MaskingTokens | None = None
 
 
+@tf.autograph.experimental.do_not_convert  # takes seconds before the first batch, and nothing here needs it
 def train_dataset(
     paths: list[str],
     options: InputOptions,
@@ -183,6 +184,7 @@ def _derive_seed(seed, use, *numbers):
     return derived
 
 
+@tf.autograph.experimental.do_not_convert
 def eval_dataset(paths: list[str], options: InputOptions, global_batch_size: int) -> tf.data.Dataset:
     """Returns every example once, in order; the last batch is filled up with examples of weight zero.
 

@@ -25,7 +25,7 @@ def compute_outputs(
     def replica_step(batch):
         return function(batch), batch["example_weights"]
 
-    @tf.function
+    @tf.function(autograph=False)
     def step(batch):
         return strategy.run(replica_step, args=(batch,))
 

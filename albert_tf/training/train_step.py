@@ -110,7 +110,7 @@ def make_train_function(
     replica_step = make_replica_step(state, seed, gradient_accumulation_steps)
     global_step = state.global_step
 
-    @tf.function
+    @tf.function(autograph=False)  # which halves the time until the first step, and nothing here needs it
     def train_steps(iterator, num_steps):
         def is_to_go_on(done):
             return (done < num_steps) & ~stop_requested.read_value()
@@ -140,7 +140,7 @@ def make_eval_function(
     def replica_step(batch):
         sums.update(objective.compute(batch, training=False, dropout_seed=None, **models))
 
-    @tf.function
+    @tf.function(autograph=False)
     def eval_step(batch):
         strategy.run(replica_step, args=(batch,))
 

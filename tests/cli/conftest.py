@@ -234,6 +234,18 @@ def make_process():
 
 
 @pytest.fixture
+def without_autograph(tmp_path):
+    """The environment of a process, and a check that nothing in it was converted by AutoGraph, which takes seconds."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+
+    def check():
+        assert not list(folder.glob("__autograph_generated_file*")), "a tf.function or tf.data would convert code"
+
+    return types.SimpleNamespace(environment={"TMPDIR": str(folder)}, check=check)
+
+
+@pytest.fixture
 def stop(make_process):
     """Starts a script, sends it a signal once it prints a line, and returns what it printed."""
 

@@ -16,7 +16,9 @@ def kill_at_line(process, text):
 
 
 @pytest.mark.slow
-def test_killed_run_ends_with_the_same_bits(make_process, flag_values, tiny_config, write_config, tmp_path):
+def test_killed_run_ends_with_the_same_bits(
+    make_process, flag_values, tiny_config, write_config, without_autograph, tmp_path
+):
     """On two replicas, with all that a checkpoint has to keep: moments, averaged weights, the place in the data."""
     config = tiny_config.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
     flag_values.update(
@@ -43,8 +45,10 @@ def test_killed_run_ends_with_the_same_bits(make_process, flag_values, tiny_conf
     leftover.write_bytes(b"half")
 
     assert f"\nrestored {run}/model.ckpt-{max(steps)}\n" in prepared.finish()
-    make_process("run_pretraining.py", **{**flag_values, "output_dir": tmp_path / "uninterrupted"}).finish()
+    flag_values["output_dir"] = tmp_path / "uninterrupted"
+    make_process("run_pretraining.py", without_autograph.environment, **flag_values).finish()
     assert_same_run(run, tmp_path / "uninterrupted", 40)
+    without_autograph.check()
     assert not list(run.glob("*_temp*"))
 
 

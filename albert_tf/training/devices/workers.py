@@ -35,7 +35,7 @@ class Agreement:
     def __init__(self, strategy: tf.distribute.Strategy):
         self._is_alone, self._is_chief = not has_several_workers(strategy), is_chief(strategy)
 
-        @tf.function
+        @tf.function(autograph=False)
         def add(value):
             return strategy.reduce("SUM", strategy.run(tf.identity, args=(value,)), axis=None)
 
