@@ -260,8 +260,8 @@ def test_tpu_that_does_not_answer_is_given_up(make_process, flag_values, tmp_pat
 
 
 @pytest.mark.slow
-def test_two_replicas_end_with_the_same_results(make_process, pretrained, flag_values, tmp_path):
-    make_process("run_pretraining.py", **flag_values, num_cpu_replicas=2).finish()
+def test_two_replicas_end_with_the_same_results(pretrain, pretrained, tmp_path):
+    assert pretrain(num_cpu_replicas=2).code == 0
     assert read_results(tmp_path / "run") == pytest.approx(read_results(pretrained), rel=1e-5)
 
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 import pytest
-from runs import assert_same_run, assert_same_variables, metrics_without_rates
+from runs import assert_same_run, assert_same_variables
 
 
 def kill_at_line(process, text):
@@ -54,38 +54,17 @@ def test_killed_run_ends_with_the_same_bits(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("as_users_run")
-@pytest.mark.parametrize(("number", "cause"), [(signal.SIGTERM, "SIGTERM"), (signal.SIGINT, "Ctrl-C")])
-def test_signal_stops_in_the_middle_of_a_loop(stop, pretrain, flag_values, tmp_path, number, cause):
+def test_sigterm_stops_in_the_middle_of_a_loop(stop, pretrain, flag_values, tmp_path):
     flag_values.update(num_train_steps=800, save_checkpoints_steps=10000, iterations_per_loop=400, do_eval=False)
-    printed = stop("run_pretraining.py", "step 400/", number, **flag_values)
-    step = int(re.search(rf"^stopped by {cause}; saved at step ([\d,]+); ", printed, re.MULTILINE)[1].replace(",", ""))
+    printed = stop("run_pretraining.py", "step 400/", **flag_values)
+    step = int(re.search(r"^stopped by SIGTERM; saved at step ([\d,]+); ", printed, re.MULTILINE)[1].replace(",", ""))
     assert 400 < step < 800, "it stopped between two loops"
     assert [path.name for path in (tmp_path / "run").glob("*.index")] == [f"model.ckpt-{step}.index"]
-    if number == signal.SIGINT:
-        return  # what comes after it is the same
 
     resumed = pretrain()
     assert resumed.code == 0 and f"restored {tmp_path}/run/model.ckpt-{step}\n" in resumed.output
     assert pretrain(output_dir=tmp_path / "uninterrupted").code == 0
     assert_same_run(tmp_path / "run", tmp_path / "uninterrupted", 800)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("as_users_run")
-def test_sigterm_stops_an_evaluation(stop, pretrain, flag_values, shards, tmp_path):
-    for number in range(15):  # evaluation takes a while
-        (tmp_path / f"held_out-{number}.tfrecord").symlink_to(shards / "held_out.tfrecord")
-    flag_values.update(
-        held_out_file=tmp_path / "held_out-*.tfrecord", eval_batch_size=1, num_train_steps=4, eval_every_steps=2
-    )
-    printed = stop("run_pretraining.py", "step 2/4", **flag_values)
-    assert "stopped by SIGTERM; saved at step 2; repeat the command to go on\n" in printed
-    before = metrics_without_rates(tmp_path / "run")
-    assert [(row["split"], row["step"]) for row in before] == [("held_out", 0), ("train", 2)]
-
-    assert pretrain().code == 0
-    assert pretrain(output_dir=tmp_path / "uninterrupted").code == 0
-    assert_same_run(tmp_path / "run", tmp_path / "uninterrupted", 4)
 
 
 @pytest.mark.slow

@@ -25,12 +25,10 @@ def start_workers(make_process):
     """Starts the script in two processes that know of each other through TF_CONFIG; kills what is left of them."""
     started = []
 
-    def start(output_dirs=None, **flag_values):
+    def start(**flag_values):
         addresses = free_addresses(2)
         processes = []
         for index in range(2):
-            if output_dirs:
-                flag_values["output_dir"] = output_dirs[index]
             config = json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}})
             processes.append(make_process("run_pretraining.py", {"TF_CONFIG": config}, **flag_values).start())
         started.extend(processes)
@@ -99,17 +97,3 @@ def test_two_workers_may_read_shards_of_their_own_and_restore_the_same(start_wor
     assert re.search(r"^restored .*/model\.ckpt-[24]$", printed[0], re.MULTILINE)
     assert re.fullmatch("warning: no manifest.json beside .*\n", printed[1])
     assert (tmp_path / "run" / "model.ckpt-4.index").exists()
-
-
-def test_workers_with_folders_of_their_own_are_refused(start_workers, flag_values, tmp_path):
-    flag_values.pop("output_dir")
-    folders = [tmp_path / "first", tmp_path / "second"]
-    processes = start_workers(output_dirs=folders, **flag_values)
-    printed = [process.communicate(timeout=600)[0] for process in processes]
-    assert [process.returncode for process in processes] == [1, 1], printed
-    assert printed[0].splitlines()[-1] == "error: another worker can't go on; see what it says"
-    assert printed[1] == (
-        f"error: --output_dir={folders[1]} is not the folder that the first worker writes to; give one that all "
-        "workers can read, such as gs://...\n"
-    )
-    assert not any(folder.exists() for folder in folders)

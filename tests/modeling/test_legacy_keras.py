@@ -19,16 +19,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 UNDER_KERAS_2 = {**os.environ, "TF_USE_LEGACY_KERAS": "1", "PYTHONPATH": str(ROOT)}
 is_keras_2 = tf.keras.__name__.startswith("tf_keras")
 
-# What depends on Keras: layers, models, their variables and what is read into them. Kernels are plain TensorFlow,
-# and the encoder's tests compare with NumPy, so that Hugging Face is not needed once more.
-DEPEND_ON_KERAS = (
-    "test_encoder",
-    "test_inputs",
-    "test_models",
-    "test_output_positions",
-    "test_pretrained",
-    "test_variables",
-)
+# What depends on Keras: layers, models and their variables. Kernels are plain TensorFlow, and the encoder's tests
+# compare with NumPy, so that Hugging Face is not needed once more. Checkpoints are read by a run of the script.
+DEPEND_ON_KERAS = ("test_encoder", "test_inputs", "test_models", "test_variables")
 
 # Loads weights and inputs from a file, computes, and writes all outputs to another.
 COMPUTE = """

@@ -17,13 +17,14 @@ pytest.importorskip("libtpu")
 pytestmark = pytest.mark.slow
 
 CONFIGS = pathlib.Path(__file__).resolve().parent.parent.parent / "configs"
+# Of sizes that fill a TPU's registers and not much more: the compiler takes most of the time.
 SMALL = AlbertConfig(
     vocab_size=1024,
     embedding_size=128,
-    hidden_size=256,
+    hidden_size=128,
     num_hidden_layers=1,
-    num_attention_heads=4,
-    intermediate_size=1024,
+    num_attention_heads=2,
+    intermediate_size=512,
     max_position_embeddings=128,
 )
 
@@ -31,6 +32,7 @@ SMALL = AlbertConfig(
 @functools.cache
 def compiled(config, name, batch_size, max_seq_length, *predictions, topology="v5e:2x2", num_replicas=1, **options):
     """Returns what a step takes; predictions only for pre-training."""
+    options.setdefault("optimizer", "adamw")  # compiles in less time than LAMB
     objective = PLANNED[name](config)
     if predictions:
         objective = AlbertPretraining(config, max_predictions_per_seq=predictions[0])
@@ -39,88 +41,87 @@ def compiled(config, name, batch_size, max_seq_length, *predictions, topology="v
 
 
 def test_base_step_stays_as_small_as_it_is():
-    config = AlbertConfig.from_json_file(CONFIGS / "albert_base_v2.json")
-    step = compiled(config, "pretrain", 32, 512, 76, optimizer="adamw")
-    # docs/performance.md. Versions of the compiler differ a little.
-    assert step.bytes_accessed < 40e9
-    assert step.temporary_bytes < 3200 * 2**20
-    assert step.flops < 9.05e12
+    # Every block is the same; the last one, which computes what is read alone, and one before it stand for all. The
+    # figures of all twelve, in docs/performance.md, come from benchmarks.tpu_step.
+    config = AlbertConfig.from_json_file(CONFIGS / "albert_base_v2.json").replace(num_hidden_layers=2)
+    step = compiled(config, "pretrain", 32, 512, 76)
+    # Versions of the compiler differ a little.
+    assert step.bytes_accessed < 9.4e9
+    assert step.temporary_bytes < 580 * 2**20
+    assert step.flops < 1.1e12
 
 
-@pytest.mark.parametrize("name", ["albert_demo", "albert_base_v1"])
-def test_pre_training_compiles(name):
-    # Every block is the same; the last one, which computes what is read alone, and one before it stand for all.
-    config = AlbertConfig.from_json_file(CONFIGS / f"{name}.json").replace(num_hidden_layers=2)
-    step = compiled(config, "pretrain", 8, 128, 20)
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+def test_pre_training_with_lamb_compiles(dtype):
+    config = AlbertConfig.from_json_file(CONFIGS / "albert_demo.json").replace(num_hidden_layers=2)
+    step = compiled(config, "pretrain", 8, 128, 20, optimizer="lamb", dtype=dtype)
     assert step.temporary_bytes > 0 and step.code_bytes > 0
 
 
 @pytest.mark.parametrize("task", ["classify", "squad"])
 def test_fine_tuning_compiles(task):
-    assert compiled(SMALL.replace(num_hidden_layers=2), task, 8, 128, optimizer="adamw").temporary_bytes > 0
+    assert compiled(SMALL.replace(num_hidden_layers=2), task, 8, 128).temporary_bytes > 0
 
 
 def test_replicas_add_their_gradients_up():
     alone = compiled(SMALL, "pretrain", 8, 128, 20)
-    together = compiled(SMALL, "pretrain", 8, 128, 20, topology="v5e:2x4", num_replicas=8)
+    together = compiled(SMALL, "pretrain", 8, 128, 20, topology="v5e:16x16", num_replicas=256)
     assert "all-reduce" not in alone.text
     assert "all-reduce" in together.text or "reduce-scatter" in together.text
-    assert compiled(SMALL, "pretrain", 8, 128, 20, topology="v5e:16x16", num_replicas=256).temporary_bytes > 0
 
 
 def test_program_that_xla_can_not_write_down_is_compiled_all_the_same():
-    config = AlbertConfig.from_json_file(CONFIGS / "albert_demo.json")
+    config = AlbertConfig.from_json_file(CONFIGS / "albert_demo.json").replace(num_hidden_layers=1)
     step = compiled(config, "pretrain", 16, 128, 20, topology="v5p:2x2x1", num_replicas=4)
     assert step.temporary_bytes > 0 and step.text is None
 
 
 def test_less_is_kept_with_rematerialization():
     # A v3 has little room on the chip itself, so that activations are in HBM.
-    config = SMALL.replace(hidden_size=128, num_attention_heads=2, intermediate_size=512, num_hidden_layers=4)
+    config = SMALL.replace(num_hidden_layers=3)
     plain, attention, block = (
         compiled(config, "pretrain", 32, 128, 20, topology="v3:2x2", attention="plain", remat=remat)
         for remat in ("none", "attention", "block")
     )
-    assert block.temporary_bytes < 0.6 * plain.temporary_bytes
+    assert block.temporary_bytes < 0.7 * plain.temporary_bytes
     assert attention.temporary_bytes < 0.95 * plain.temporary_bytes
     assert plain.flops < attention.flops < block.flops
 
 
 def test_flash_attention_keeps_no_scores():
-    config = SMALL.replace(num_hidden_layers=2, max_position_embeddings=256)
+    config = SMALL.replace(num_attention_heads=4, max_position_embeddings=256)
     plain, flash = (compiled(config, "pretrain", 8, 256, 20, attention=attention) for attention in ("plain", "flash"))
     assert "tpu_custom_call" in flash.text and "tpu_custom_call" not in plain.text
     scores = f"[8,{config.num_attention_heads},256,256]"
     assert scores in plain.text and scores not in flash.text
-    assert flash.bytes_accessed < 0.8 * plain.bytes_accessed
+    assert flash.bytes_accessed < 0.95 * plain.bytes_accessed
 
 
-@pytest.mark.parametrize("topology", ["v4:2x2x1", "v5p:2x2x1", "v6e:2x2"])
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize(
+    ("topology", "dtype"),
+    [("v4:2x2x1", "float32"), ("v4:2x2x1", "mixed_bfloat16"), ("v5p:2x2x1", "mixed_bfloat16"), ("v6e:2x2", "float32")],
+)
 def test_flash_attention_compiles_for_every_tpu_from_v4_on(topology, dtype):
     config = SMALL.replace(max_position_embeddings=512, attention_probs_dropout_prob=0.1)
     assert "tpu_custom_call" in compiled(config, "pretrain", 2, 512, 8, topology=topology, dtype=dtype).text
 
 
-@pytest.mark.parametrize("topology", ["v2:2x2", "v3:2x2"])
-def test_older_tpus_take_plain_attention(topology):
-    step = compiled(SMALL, "pretrain", 8, 128, 20, topology=topology, runs_pallas_kernels=False)
+def test_oldest_tpu_takes_plain_attention():
+    step = compiled(SMALL, "pretrain", 8, 128, 20, topology="v2:2x2", runs_pallas_kernels=False)
     assert "tpu_custom_call" not in step.text
 
 
 def test_dropout_keeps_no_masks():
     dropping = SMALL.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
-    without, with_dropout = (
-        compiled(config, "pretrain", 16, 128, 20, optimizer="adamw") for config in (SMALL, dropping)
-    )
+    without, with_dropout = (compiled(config, "pretrain", 16, 128, 20) for config in (SMALL, dropping))
     assert with_dropout.temporary_bytes < 1.2 * without.temporary_bytes
     assert with_dropout.bytes_accessed < 1.15 * without.bytes_accessed
 
 
 def test_logits_are_never_held_all_at_once():
-    config = SMALL.replace(vocab_size=32000, hidden_size=128, num_attention_heads=2, intermediate_size=128)
-    step = compiled(config, "pretrain", 512, 16, 16, optimizer="adamw", remat="block")
-    logits = 4 * 512 * 16 * config.vocab_size
+    config = SMALL.replace(vocab_size=16000, intermediate_size=128)
+    step = compiled(config, "pretrain", 256, 16, 16, remat="block")
+    logits = 4 * 256 * 16 * config.vocab_size
     assert step.temporary_bytes < logits
 
 

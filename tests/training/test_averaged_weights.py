@@ -19,8 +19,6 @@ BATCH_SIZE = 4
 EXAMPLES, HELD_OUT = make_linear_examples(5 * BATCH_SIZE), make_linear_examples(2 * BATCH_SIZE, seed=1)
 OPTIONS = loop_settings(iterations_per_loop=3, save_checkpoints_steps=2)
 
-pytestmark = pytest.mark.keras_2
-
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):

@@ -12,8 +12,6 @@ from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.pretrained import load_weights
 from albert_tf.training.run_folder.checkpoints import Checkpointer, model_state
 
-pytestmark = pytest.mark.keras_2
-
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):

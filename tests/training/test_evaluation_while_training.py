@@ -160,8 +160,7 @@ def rows_before(folder):
     return [json.loads(line)["step"] for line in lines if line.endswith("\n")]
 
 
-@pytest.mark.parametrize("num_replicas", [1, 2])
-@pytest.mark.parametrize("stop_at_step", [1, 5, 11])
+@pytest.mark.parametrize(("num_replicas", "stop_at_step"), [(1, 1), (2, 5), (1, 11)])
 def test_run_stopped_in_the_middle_of_a_loop_leaves_the_rows_of_one_that_was_not(
     tmp_path, monkeypatch, num_replicas, stop_at_step
 ):

@@ -99,7 +99,7 @@ def test_gradient_accumulation_takes_less_memory():
     # A v3 has little room on the chip itself, so that activations are in HBM; dropout would take longer to compile.
     batch, needed = make_batch(32), {}
     options = {
-        "config": CONFIG.replace(num_hidden_layers=2, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0),
+        "config": CONFIG.replace(hidden_size=128, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0),
         "dtype": "mixed_bfloat16",
         "optimizer": "adamw",
     }

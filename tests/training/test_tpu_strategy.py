@@ -150,7 +150,7 @@ def test_rematerialized_parts_pass_a_barrier(remat):
 @pytest.mark.usefixtures("graph")
 @pytest.mark.parametrize(
     ("embedding_feature", "attention", "num_layers", "num_kernels"),
-    [("UNSUPPORTED", "auto", 1, 2), ("V2", "auto", 2, 4), ("V1", "auto", 1, 0), ("V2", "plain", 1, 0)],
+    [("UNSUPPORTED", "auto", 1, 2), ("V2", "auto", 2, 4), ("V1", "auto", 1, 0)],
 )
 def test_flash_kernels_are_part_of_the_program_where_the_tpu_takes_them(
     embedding_feature, attention, num_layers, num_kernels
