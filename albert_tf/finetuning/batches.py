@@ -6,7 +6,7 @@ import tensorflow as tf
 from albert_tf.pretraining_data.input_pipeline import pad_batch
 
 
-@tf.autograph.experimental.do_not_convert
+@tf.autograph.experimental.do_not_convert  # takes long, and nothing here needs it
 def train_dataset(
     features: dict[str, np.ndarray], global_batch_size: int, seed: int, start_step: int = 0
 ) -> tf.data.Dataset:

@@ -118,7 +118,7 @@ def _field(number, size):
 
 
 @tf.function(input_signature=[tf.TensorSpec([], tf.string)])  # twenty times faster than a dataset for each file
-@tf.autograph.experimental.do_not_convert
+@tf.autograph.experimental.do_not_convert  # takes long, and nothing here needs it
 def first_record(path):
     """Returns a file's first record, string [1], or string [0] if there is none."""
     records = tf.data.TFRecordDataset(path).take(1)

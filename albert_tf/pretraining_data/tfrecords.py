@@ -32,7 +32,7 @@ def read_through(path: str) -> tuple[int, bool]:
 
 
 @tf.function(input_signature=[tf.TensorSpec([], tf.string)])
-@tf.autograph.experimental.do_not_convert
+@tf.autograph.experimental.do_not_convert  # takes long, and nothing here needs it
 def _measure(path):
     """Returns int64 [2]: how many records there are, and how many bytes they take up."""
 

@@ -235,30 +235,35 @@ def make_process():
 
 @pytest.fixture
 def without_autograph(tmp_path):
-    """The environment of a process, and a check that nothing in it was converted by AutoGraph, which takes seconds."""
+    """The environment of a process, and a look at what AutoGraph, which takes seconds, has converted in it.
+
+    A process that ends deletes what was converted: look while it runs, or after it was killed.
+    """
     folder = tmp_path / "temporary"
     folder.mkdir()
 
-    def check():
-        assert not list(folder.glob("__autograph_generated_file*")), "a tf.function or tf.data would convert code"
+    def converted():
+        return list(folder.glob("__autograph_generated_file*"))
 
-    return types.SimpleNamespace(environment={"TMPDIR": str(folder)}, check=check)
+    return types.SimpleNamespace(environment={"TMPDIR": str(folder)}, converted=converted)
 
 
 @pytest.fixture
-def stop(make_process):
+def stop(make_process, without_autograph):
     """Starts a script, sends it a signal once it prints a line, and returns what it printed."""
 
     def run(script, line, number=signal.SIGTERM, **flag_values):
-        with make_process(script, **flag_values).start() as process:
+        with make_process(script, without_autograph.environment, **flag_values).start() as process:
             printed = []
             for printed_line in process.stdout:
                 printed.append(printed_line)
                 if printed_line.startswith(line):
                     break
             time.sleep(0.3)  # until what comes after the line is under way
+            converted = without_autograph.converted()
             process.send_signal(number)
             rest, _ = process.communicate(timeout=300)
+        assert not converted, "a tf.function or tf.data converts code"
         assert process.returncode == 0, "".join(printed) + rest
         return "".join(printed) + rest
 

@@ -9,8 +9,8 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiny_config import tiny_config
 
-from albert_tf.config import AlbertConfig
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.pretraining_data import input_pipeline
 from albert_tf.pretraining_data.build import shard_writer
@@ -116,14 +116,7 @@ def static_shards(build_shards, tmp_path_factory):
 @pytest.fixture
 def config(tiny_tokenizer):
     """A model for the tiny vocabulary."""
-    return AlbertConfig(
-        vocab_size=len(tiny_tokenizer.vocabulary),
-        embedding_size=8,
-        hidden_size=16,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=64,
-    )
+    return tiny_config(len(tiny_tokenizer.vocabulary))
 
 
 @pytest.fixture

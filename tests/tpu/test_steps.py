@@ -83,7 +83,7 @@ def test_less_is_kept_with_rematerialization():
         compiled(config, "pretrain", 32, 128, 20, topology="v3:2x2", attention="plain", remat=remat)
         for remat in ("none", "attention", "block")
     )
-    assert block.temporary_bytes < 0.7 * plain.temporary_bytes
+    assert block.temporary_bytes < 0.75 * plain.temporary_bytes
     assert attention.temporary_bytes < 0.95 * plain.temporary_bytes
     assert plain.flops < attention.flops < block.flops
 

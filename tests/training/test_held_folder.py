@@ -36,7 +36,7 @@ def hold(monkeypatch):
     monkeypatch.setattr(held_folder, "_SECONDS_UNTIL_SEEN", 1.0)
 
     def run(*folders):
-        barrier, numbers, errors = threading.Barrier(2), [0, 0], [None, None]
+        barrier, numbers, errors = threading.Barrier(2), [0, 0], ["did not come to its end"] * 2
 
         def hold_one(index):
             agreement = ThreadsAgreement(barrier, numbers, index)
@@ -44,6 +44,7 @@ def hold(monkeypatch):
                 with held_folder.hold_folder(str(folders[index]), agreement, is_chief=index == 0) as check:
                     check()
                     barrier.wait(timeout=30)  # neither leaves before the other has come in
+                errors[index] = None
             except InputError as error:
                 errors[index] = str(error)
 

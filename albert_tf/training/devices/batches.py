@@ -65,7 +65,7 @@ def distribute_host_batches(
     if _is_one_cpu(strategy):
         return distribute_batches(strategy, make_dataset(0, 1))
 
-    @tf.autograph.experimental.do_not_convert
+    @tf.autograph.experimental.do_not_convert  # takes long, and nothing here needs it
     def make_replica_batches(context):
         dataset = make_dataset(context.input_pipeline_id, context.num_input_pipelines)
         replicas = context.num_replicas_in_sync // context.num_input_pipelines
