@@ -1,4 +1,4 @@
-"""Checkpoints as files: finding, reading, deleting them, and the file that names the newest."""
+"""Checkpoints as files: finding, reading, deleting them, and the files that name the newest and the best."""
 
 import os
 import re
@@ -8,9 +8,10 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError, first_line
-from albert_tf.files import write_text
+from albert_tf.files import read_json, write_text
 
 CHECKPOINT_NAME = "model.ckpt"
+BEST_FILE = "best_checkpoint.json"
 MODEL_PREFIX = "model/"
 AVERAGES_PREFIX = "averages/"
 
@@ -98,10 +99,30 @@ def find_checkpoints(folder: str) -> list[str]:
     return [found[step] for step in sorted(found)]
 
 
+def find_best_checkpoint(folder: str) -> str | None:
+    """Returns the path of the checkpoint that did best on held-out data, None if none is recorded or it is gone.
+
+    Raises:
+        InputError: The record can't be read.
+    """
+    path = os.path.join(folder, BEST_FILE)
+    if not tf.io.gfile.exists(path):
+        return None
+    name = read_json(path, "the best checkpoint").get("checkpoint")
+    return next((found for found in find_checkpoints(folder) if os.path.basename(found) == name), None)
+
+
 def resolve_checkpoint(path: str) -> str | None:
-    """Returns the checkpoint that a path names: itself, or the newest in a folder; None if there is none."""
+    """Returns the checkpoint that a path names, None if there is none.
+
+    That is the path itself; in a folder the one that did best on held-out data, or the newest if that is unknown.
+
+    Raises:
+        InputError: The record of the best can't be read.
+    """
     if not tf.io.gfile.exists(f"{path}.index") and tf.io.gfile.isdir(path):
-        path = next(reversed(find_checkpoints(path)), None) or tf.train.latest_checkpoint(path)
+        newest = next(reversed(find_checkpoints(path)), None)
+        path = find_best_checkpoint(path) or newest or tf.train.latest_checkpoint(path)
     return path if path and tf.io.gfile.exists(f"{path}.index") else None
 
 

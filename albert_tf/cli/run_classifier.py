@@ -56,7 +56,12 @@ def define_flags():
     flags.DEFINE_integer("warmup_step", 0, "Number of steps in which the learning rate rises.", lower_bound=0)
     flags.DEFINE_integer("predict_batch_size", 8, "Batch size of prediction, all replicas.", lower_bound=1)
     training_flags.define_training_flags(
-        train_batch_size=32, eval_batch_size=8, optimizer="adamw", learning_rate=5e-5, save_checkpoints_steps=1000
+        train_batch_size=32,
+        eval_batch_size=8,
+        optimizer="adamw",
+        learning_rate=5e-5,
+        save_checkpoints_steps=1000,
+        evaluates_often=False,
     )
     training_flags.define_distribution_flags()
     define_original_flags("albert_hub_module_handle", "cached_dir", "export_dir", "threshold_to_export")

@@ -61,7 +61,12 @@ def define_flags():
     flags.DEFINE_integer("num_warmup_steps", 3125, "Number of steps in which the learning rate rises.", lower_bound=0)
     flags.DEFINE_integer("max_eval_steps", None, "Most evaluation batches; by default all.", lower_bound=1)
     training_flags.define_training_flags(
-        train_batch_size=4096, eval_batch_size=64, optimizer="lamb", learning_rate=0.00176, save_checkpoints_steps=5000
+        train_batch_size=4096,
+        eval_batch_size=64,
+        optimizer="lamb",
+        learning_rate=0.00176,
+        save_checkpoints_steps=5000,
+        evaluates_often=True,
     )
     training_flags.define_distribution_flags()
     define_original_flags("init_from_group0", "masked_lm_budget", "start_warmup_step")
@@ -151,7 +156,9 @@ def main():
     if FLAGS.phase2_input_file:
         parts.append(FLAGS.phase2_gradient_accumulation_steps or parts[0])
     check_batch_sizes(strategy, parts)
-    settings = training_flags.settings_from_flags(FLAGS.num_train_steps, "num_warmup_steps", "num_train_steps")
+    settings = training_flags.settings_from_flags(
+        FLAGS.num_train_steps, "num_warmup_steps", "num_train_steps", evaluates_often=True
+    )
     data, end_steps = find_data(config)
     options = [shards.train_options for shards in data]
     model_options = training_flags.model_options(

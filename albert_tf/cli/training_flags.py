@@ -83,7 +83,8 @@ def define_training_flags(**defaults) -> None:
     """Defines how to train; the defaults are those of the original script that asks.
 
     Args:
-        **defaults: `optimizer`, `learning_rate`, `train_batch_size`, `eval_batch_size`, `save_checkpoints_steps`.
+        **defaults: `optimizer`, `learning_rate`, `train_batch_size`, `eval_batch_size`, `save_checkpoints_steps`; and
+            `evaluates_often`, whether to evaluate whenever a checkpoint is saved.
     """
     batch_size = defaults["train_batch_size"]
     flags.DEFINE_integer("train_batch_size", batch_size, "Examples in one update, over all replicas.", 1)
@@ -118,10 +119,24 @@ def define_training_flags(**defaults) -> None:
         "keep_checkpoint_max", 5, "Number of checkpoints to keep, not counting the best one.", lower_bound=1
     )
     flags.DEFINE_integer(
-        "eval_every_steps", None, "With --do_eval: steps between evaluations while training; each saves.", 1
+        "eval_every_steps",
+        None,
+        "With --do_eval: steps between evaluations while training, each of which saves; by default "
+        + (
+            "--save_checkpoints_steps."
+            if defaults["evaluates_often"]
+            else "only the last, or as often as it saves with --early_stopping."
+        ),
+        1,
+    )
+    flags.DEFINE_integer(
+        "early_stopping", 0, "With --do_eval: evaluations in succession without a better one that end training.", 0
     )
     flags.DEFINE_string(
-        "eval_checkpoint", "latest", "What to evaluate in the end: latest, best, or the path of a checkpoint."
+        "eval_checkpoint",
+        None,
+        "What to evaluate in the end: best, latest, or the path of a checkpoint; by default the best by held-out data, "
+        "or else the latest.",
     )
     flags.DEFINE_integer(
         "iterations_per_loop", None, "Most steps between two progress lines; by default 1000 on TPU, else 50.", 1
@@ -133,18 +148,22 @@ def define_training_flags(**defaults) -> None:
     flags.DEFINE_integer("random_seed", 12345, "Seed of weights, order, masks and dropout.", lower_bound=0)
 
 
-def settings_from_flags(num_train_steps: int, warmup_flag: str, steps_flag: str) -> RunSettings:
+def settings_from_flags(
+    num_train_steps: int, warmup_flag: str, steps_flag: str, evaluates_often: bool = False
+) -> RunSettings:
     """Returns the settings of a run that the training flags ask for.
 
     Args:
         num_train_steps: Length of the training.
         warmup_flag: Name of the flag that gives the number of warm-up steps.
         steps_flag: Name of the flag that the length comes from.
+        evaluates_often: Whether to evaluate whenever a checkpoint is saved, unless the flag says otherwise.
 
     Raises:
         InputError: A value is out of range.
     """
     num_warmup_steps = FLAGS[warmup_flag].value
+    evaluates_often = evaluates_often or FLAGS.early_stopping > 0
     if FLAGS.do_train and num_warmup_steps >= num_train_steps:
         raise InputError(
             f"--{warmup_flag}={num_warmup_steps} must be less than the number of training steps, {num_train_steps} "
@@ -159,6 +178,7 @@ def settings_from_flags(num_train_steps: int, warmup_flag: str, steps_flag: str)
             "num_warmup_steps": num_warmup_steps,
             "reference_batch_size": FLAGS["train_batch_size"].default if FLAGS.scale_learning_rate == "sqrt" else None,
             "freeze": tuple(FLAGS.freeze),
+            "eval_every_steps": FLAGS.eval_every_steps or (FLAGS.save_checkpoints_steps if evaluates_often else None),
             "iterations_per_loop": FLAGS.iterations_per_loop or (1000 if FLAGS.use_tpu else 50),
             "profile_steps": _profile_steps(),
         }

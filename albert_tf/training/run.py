@@ -6,6 +6,7 @@ import os
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.checkpoint_files import find_best_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.modeling.layers import named_variables
@@ -28,7 +29,7 @@ from albert_tf.training.run_folder.guard import (
 )
 from albert_tf.training.run_folder.held_folder import check_same_step, hold_folder, naming_output_dir
 from albert_tf.training.run_folder.identity import checkpoint_identity
-from albert_tf.training.run_folder.restoring import check_tokenizer, find_best_checkpoint, load_init_checkpoint
+from albert_tf.training.run_folder.restoring import check_tokenizer, load_init_checkpoint, require_best_checkpoint
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, check_results_data, claim_results, results_path
 from albert_tf.training.settings import RunSettings
 from albert_tf.training.summary import describe_run
@@ -126,10 +127,10 @@ class TrainingRun:
         result = train(state, phases, self.settings, checkpointer, self._evaluator, self._progress, check_lease)
         self._step.assign(state.global_step)
         self._held_out = result.held_out
-        if result.is_finished and (self.settings.eval_checkpoint != "latest" or self.settings.ema_decay):
+        if result.is_finished and (self._checkpoint_to_use() != checkpointer.latest or self.settings.ema_decay):
             # What is evaluated and used from now on is not what was trained last.
             self._restore_together()
-            if self.settings.eval_checkpoint != "latest":
+            if self._checkpoint_to_use() != checkpointer.latest:
                 self._held_out = None
         return result.is_finished
 
@@ -260,9 +261,12 @@ class TrainingRun:
     def _check_eval_checkpoint(self, phases):
         """Refuses, before training rather than after it, what there will not be."""
         chosen = self.settings.eval_checkpoint
-        if chosen == "best" and phases[-1].make_eval_dataset is None:
-            raise InputError("--eval_checkpoint=best needs held-out data and --do_eval to tell which one is best")
-        if chosen not in ("latest", "best") and not tf.io.gfile.exists(f"{chosen}.index"):
+        if phases[-1].make_eval_dataset is None:
+            if self.settings.early_stopping:
+                raise InputError("--early_stopping needs held-out data and --do_eval to tell when to stop")
+            if chosen == "best":
+                raise InputError("--eval_checkpoint=best needs held-out data and --do_eval to tell which one is best")
+        if chosen not in (None, "latest", "best") and not tf.io.gfile.exists(f"{chosen}.index"):
             raise InputError(f"--eval_checkpoint: no checkpoint at {chosen}")
 
     def _restore_together(self):
@@ -281,15 +285,22 @@ class TrainingRun:
 
     def _restore_chosen(self):
         """Restores the checkpoint that `eval_checkpoint` names; returns its path, None if there is none."""
-        path = self.settings.eval_checkpoint
-        if path == "latest":
+        path = self._checkpoint_to_use()
+        if path is None or path == self._checkpointer().latest:
             return self._checkpointer().restore_latest()
-        if path == "best":
-            path = find_best_checkpoint(self.output_dir)
         if not tf.io.gfile.exists(f"{path}.index"):
             raise InputError(f"--eval_checkpoint: no checkpoint at {path}")
         self._checkpointer().restore(path)
         return path
+
+    def _checkpoint_to_use(self):
+        """Returns the path of what is evaluated and used in the end, None if there is no checkpoint yet."""
+        chosen = self.settings.eval_checkpoint
+        if chosen == "best":
+            return require_best_checkpoint(self.output_dir)
+        if chosen is None:
+            chosen = find_best_checkpoint(self.output_dir) or "latest"
+        return self._checkpointer().latest if chosen == "latest" else chosen
 
     def _load_init_checkpoint(self, needs_all=False):
         self.log(

@@ -56,7 +56,9 @@ class RunSettings:
         max_eval_steps: Most batches of an evaluation; None for all.
         eval_every_steps: Steps between evaluations while training; None for the last step only.
         evaluates_first: Whether to evaluate before the first step too.
-        eval_checkpoint: What to evaluate in the end: "latest", "best", or the path of a checkpoint.
+        early_stopping: How many evaluations in succession without a better one end the training; 0 for none.
+        eval_checkpoint: What to evaluate and use in the end: "latest", "best", or the path of a checkpoint; None for
+            the best, or the latest where no held-out data told which is best.
         save_checkpoints_steps: Steps between checkpoints.
         keep_checkpoint_max: Checkpoints to keep, besides the best one.
         max_skipped_steps: Most steps to skip because loss or gradient is not finite.
@@ -88,7 +90,8 @@ class RunSettings:
     max_eval_steps: int | None = _free(None)
     eval_every_steps: int | None = _free(None)
     evaluates_first: bool = _free(False)
-    eval_checkpoint: str = _free("latest")
+    early_stopping: int = _free(0)
+    eval_checkpoint: str | None = _free(None)
     save_checkpoints_steps: int = _free(1000)
     keep_checkpoint_max: int = _free(5)
     max_skipped_steps: int = _free(10)
@@ -100,6 +103,8 @@ class RunSettings:
         for name in _AT_LEAST_ONE:
             if getattr(self, name) < 1:
                 raise InputError(f"--{name} must be at least 1. Received: {getattr(self, name)}")
+        if self.early_stopping < 0:
+            raise InputError(f"--early_stopping must not be negative. Received: {self.early_stopping}")
         if self.scale_learning_rate not in ("none", "sqrt"):
             raise InputError(f"--scale_learning_rate must be none or sqrt. Received: {self.scale_learning_rate}")
         if (self.scale_learning_rate == "sqrt") != (self.reference_batch_size is not None):

@@ -3,20 +3,21 @@
 import collections.abc
 import dataclasses
 import functools
-import math
 import os
 
 import tensorflow as tf
 
+from albert_tf.checkpoint_files import BEST_FILE
 from albert_tf.errors import InputError, first_line
 from albert_tf.files import write_json
 from albert_tf.training.devices.batches import distribute_batches, distribute_host_batches, read_batches
 from albert_tf.training.devices.workers import Agreement, has_several_workers, is_chief
 from albert_tf.training.evaluation import Evaluator, with_total_loss
+from albert_tf.training.held_out_history import HeldOutHistory
 from albert_tf.training.phase import Phase
 from albert_tf.training.preemption import StopRequest
 from albert_tf.training.progress import Progress, read_metrics
-from albert_tf.training.run_folder.checkpoints import BEST_FILE, Checkpointer
+from albert_tf.training.run_folder.checkpoints import Checkpointer
 from albert_tf.training.settings import RunSettings
 from albert_tf.training.stability import LossSpikeDetector, SkippedSteps
 from albert_tf.training.train_state import TrainState
@@ -28,7 +29,8 @@ class TrainResult:
     """How training ended.
 
     Attributes:
-        is_finished: Whether it reached the last step; if not, it was asked to stop, and has saved.
+        is_finished: Whether it reached its end, which may have been an early one; if not, it was asked to stop, and
+            has saved.
         held_out: What the last evaluation found, None if there was none.
     """
 
@@ -99,6 +101,7 @@ class _Loop:
         self._is_profiling = False
         self._num_hosts = 1  # that read apart
         self._held_out = None
+        self._has_warned_of_overfitting = False
 
     def run(self):
         step = int(self._state.global_step.numpy())
@@ -120,12 +123,16 @@ class _Loop:
         for begin, phase in zip(self._begins, self._phases):
             if step >= phase.end_step:
                 continue
+            if self._is_to_end_early(step):
+                break
             batches = self._distribute(phase, step - begin)
-            if not read_batches(batches, functools.partial(self._train_phase, begin, phase)):
+            is_through = read_batches(batches, functools.partial(self._train_phase, begin, phase))
+            step = int(self._state.global_step.numpy())
+            if not is_through:
                 return self._stop()
-            step = phase.end_step
         self._checkpointer.wait()
         self._progress.finish(step)
+        self._tell_best(step)
         return TrainResult(True, self._held_out)
 
     def _stop(self):
@@ -139,7 +146,7 @@ class _Loop:
         return TrainResult(False)
 
     def _train_phase(self, begin, phase, iterator):
-        """Trains to the end of a phase; returns whether it got there."""
+        """Trains to the end of a phase, or to an early one; returns whether it was not asked to stop before."""
         step = int(self._state.global_step.numpy())
         self._progress.begin_phase(phase.examples, phase.tokens, self._state.objective.flops(phase.batch_spec))
         train_steps = make_train_function(
@@ -173,8 +180,11 @@ class _Loop:
             if new_skips:
                 self._checkpointer.wait()
                 self._skipped.stop_if_too_many()
-            if is_evaluation_due and not self._evaluate(step):
-                return False
+            if is_evaluation_due:
+                if not self._evaluate(step):
+                    return False
+                if self._is_to_end_early(step):
+                    break
         return True
 
     def _next_border(self, step, phase):
@@ -247,6 +257,7 @@ class _Loop:
         self._progress.record(step, "held_out", results)
         self._progress.log(self._progress.describe_held_out(step, results))
         self._update_best(step, results)
+        self._warn_of_overfitting(step)
         self._progress.restart_clock(step)
         return True
 
@@ -264,17 +275,44 @@ class _Loop:
 
     def _find_best(self, step):
         """Returns the path of the checkpoint that did best on the held-out data of the present phase, up to a step."""
+        best_step = self._history(step).best_step
+        return None if best_step is None else self._checkpointer.path(best_step)
+
+    def _history(self, step):
+        """Returns the evaluations of the present phase, up to a step."""
         begin, phase = self._phase_before(step)
-        metric = self._state.objective.selection_metric
-        sign = 1 if metric == "loss" else -1
-        rows = [
-            (sign * row[metric], row["step"])
-            for row in read_metrics(self._progress.output_dir)
-            if row["split"] == "held_out"
-            and math.isfinite(row.get(metric, math.nan))
-            and begin < row["step"] <= min(step, phase.end_step)
-        ]
-        return self._checkpointer.path(min(rows)[1]) if rows else None
+        rows = read_metrics(self._progress.output_dir)
+        return HeldOutHistory(rows, self._state.objective.selection_metric, begin, min(step, phase.end_step))
+
+    def _is_to_end_early(self, step):
+        """Returns whether so many evaluations in succession were no better that this phase, the last one, ends."""
+        patience = self._settings.early_stopping
+        if not patience or step <= self._begins[-1]:
+            return False
+        is_enough = is_chief(self._strategy) and self._history(step).evaluations_since_best >= patience
+        return self._agreement.any(is_enough)
+
+    def _warn_of_overfitting(self, step):
+        overfitting = None if self._has_warned_of_overfitting else self._history(step).overfitting()
+        if overfitting is None:
+            return
+        self._has_warned_of_overfitting = True
+        self._progress.log(
+            f"warning: {overfitting}: the run learns its text by heart. Later stages take the best checkpoint, so "
+            "nothing is lost but time: pass --early_stopping=2 to end such a run. More text helps, or fewer steps, or "
+            "a smaller model"
+        )
+
+    def _tell_best(self, step):
+        """Says which checkpoint later stages take, where it is not the last one, and whether training ended early."""
+        best = self._history(step).best_step
+        if best is None or best == step:
+            return
+        ended = "" if step == self._last_step else f"ended early at step {step:,}, of {self._last_step:,}; "
+        self._progress.log(
+            f"{ended}best on held-out data: {self._checkpointer.path(best)}, which --init_checkpoint takes of this "
+            "folder"
+        )
 
     def _profile(self, step):
         """Starts or ends the profile where that is due."""

@@ -6,6 +6,7 @@ import pytest
 from runs import read_results
 
 from albert_tf.training.progress import read_metrics
+from albert_tf.training.run_folder.identity import checkpoint_identity
 
 
 @pytest.mark.slow
@@ -26,9 +27,10 @@ def test_best_checkpoint_is_kept_and_can_be_taken(pretrain, flag_values, tmp_pat
         "value": held_out[best_step]["loss"],
     }
     assert sorted(path.stem for path in run.glob("*.index")) == [f"model.ckpt-{best_step}", "model.ckpt-6"]
-    assert read_results(run)["global_step"] == 6
-
     best = {name: value for name, value in held_out[best_step].items() if name not in ("step", "split")}
+    # Without a word as well: what a folder stands for is its best checkpoint.
+    assert read_results(run) == pytest.approx({"global_step": best_step, **best})
+    assert checkpoint_identity(str(run))["path"] == f"{run}/model.ckpt-{best_step}"
     for chosen, step in (("best", best_step), ("latest", 6), (run / f"model.ckpt-{best_step}", best_step)):
         evaluated = pretrain(do_train=False, eval_checkpoint=chosen)
         assert evaluated.code == 0 and f"restored {run}/model.ckpt-{step}\n" in evaluated.output
@@ -37,8 +39,8 @@ def test_best_checkpoint_is_kept_and_can_be_taken(pretrain, flag_values, tmp_pat
             assert read_results(run) == pytest.approx({"global_step": step, **best})
 
     # After training as well, here after a run that finds nothing left to train.
-    assert pretrain(eval_every_steps=2, eval_checkpoint="best").code == 0
-    assert read_results(run) == pytest.approx({"global_step": best_step, **best})
+    assert pretrain(eval_every_steps=2, eval_checkpoint="latest").code == 0
+    assert read_results(run)["global_step"] == 6
 
 
 def test_evaluation_alone_asks_nothing_of_the_warm_up(pretrain, checkpoint):

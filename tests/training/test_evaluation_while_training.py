@@ -1,5 +1,6 @@
 """Evaluation while training goes on: when, what becomes of the best checkpoint, and what a resumed run makes of it."""
 
+import dataclasses
 import json
 
 import pytest
@@ -194,3 +195,42 @@ def test_run_stopped_while_it_evaluates_evaluates_when_resumed(tmp_path, monkeyp
     monkeypatch.undo()
     train(tmp_path)
     assert rows_of(tmp_path) == rows_of(uninterrupted)
+
+
+@pytest.mark.parametrize(("patience", "ended_at"), [(0, 12), (1, 8), (2, 12), (3, 12)])
+def test_early_stopping_ends_training_after_evaluations_that_were_no_better(tmp_path, patience, ended_at):
+    options = dataclasses.replace(OPTIONS, early_stopping=patience)
+    run, result = train(tmp_path, options=options, held_out=CONTRARY)
+    assert result.is_finished
+    assert run.global_step.numpy() == ended_at
+    assert (f"ended early at step {ended_at}, of 12; best on held-out data" in run.printed) == (ended_at < 12)
+    assert f"best on held-out data: {tmp_path}/model.ckpt-4," in run.printed
+
+
+def test_run_that_ended_early_ends_there_again_and_goes_on_when_it_may(tmp_path):
+    options = dataclasses.replace(OPTIONS, early_stopping=1)
+    train(tmp_path, options=options, held_out=CONTRARY)
+    rows = rows_of(tmp_path)
+    again, result = train(tmp_path, options=options, held_out=CONTRARY)
+    assert result.is_finished
+    assert again.global_step.numpy() == 8
+    assert rows_of(tmp_path) == rows
+
+    resumed, _ = train(tmp_path, held_out=CONTRARY)
+    assert resumed.global_step.numpy() == NUM_TRAIN_STEPS
+    train(tmp_path / "uninterrupted", held_out=CONTRARY)
+    assert rows_of(tmp_path) == rows_of(tmp_path / "uninterrupted")
+
+
+def test_early_stopping_waits_as_long_as_it_gets_better(tmp_path):
+    run, _ = train(tmp_path, options=dataclasses.replace(OPTIONS, early_stopping=1))
+    assert run.global_step.numpy() == NUM_TRAIN_STEPS
+    assert "ended early" not in run.printed and "best on held-out data" not in run.printed
+
+
+def test_overfitting_is_told_once_with_what_to_do(tmp_path):
+    run, _ = train(tmp_path, held_out=CONTRARY, num_train_steps=16)
+    assert run.printed.count("the run learns its text by heart") == 1
+    assert "warning: the held-out loss rose from" in run.printed and "--early_stopping=2" in run.printed
+    run, _ = train(tmp_path / "better")
+    assert "by heart" not in run.printed

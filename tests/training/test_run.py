@@ -30,6 +30,7 @@ SETTINGS = RunSettings(
     eval_batch_size=BATCH_SIZE,
     save_checkpoints_steps=3,
     eval_every_steps=3,
+    eval_checkpoint="latest",
 )
 # Another value of every setting, with what it needs.
 OTHER_VALUES = {
@@ -53,6 +54,7 @@ OTHER_VALUES = {
     "max_eval_steps": 1,
     "eval_every_steps": 2,
     "evaluates_first": True,
+    "early_stopping": 1,
     "eval_checkpoint": "best",
     "save_checkpoints_steps": 2,
     "keep_checkpoint_max": 1,

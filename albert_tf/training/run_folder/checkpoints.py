@@ -22,8 +22,6 @@ from albert_tf.checkpoint_files import (
 )
 from albert_tf.errors import InputError, first_line
 
-BEST_FILE = "best_checkpoint.json"
-
 
 class Checkpointer:
     """Writes numbered checkpoints into a folder, in the background, keeps the newest, and restores them.

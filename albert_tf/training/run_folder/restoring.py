@@ -4,29 +4,28 @@ import os
 
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import find_beside_checkpoint, find_checkpoints
+from albert_tf.checkpoint_files import BEST_FILE, find_beside_checkpoint, find_best_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
 from albert_tf.modeling.pretrained import load_weights
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
-from albert_tf.training.run_folder.checkpoints import BEST_FILE
 
 
-def find_best_checkpoint(output_dir: str) -> str:
+def require_best_checkpoint(output_dir: str) -> str:
     """Returns the path of the checkpoint that did best on held-out data.
 
     Raises:
         InputError: None is recorded, or it is gone.
     """
+    path = find_best_checkpoint(output_dir)
+    if path is not None:
+        return path
     best_file = os.path.join(output_dir, BEST_FILE)
     if not tf.io.gfile.exists(best_file):
         raise InputError(f"--eval_checkpoint=best: there is no {best_file}; a run with --do_eval writes it")
     name = read_json(best_file, "the best checkpoint").get("checkpoint")
-    path = next((path for path in find_checkpoints(output_dir) if os.path.basename(path) == name), None)
-    if path is None:
-        raise InputError(f"--eval_checkpoint=best: {best_file} names {name}, which is not in its folder")
-    return path
+    raise InputError(f"--eval_checkpoint=best: {best_file} names {name}, which is not in its folder")
 
 
 def load_init_checkpoint(
@@ -35,7 +34,7 @@ def load_init_checkpoint(
     """Assigns what a checkpoint has of a model's variables, and returns a line that says which those are.
 
     Args:
-        init_checkpoint: A checkpoint's path, or a folder, of which the newest is taken.
+        init_checkpoint: A checkpoint's path, or a folder; see `resolve_checkpoint`.
         variables: The model's, by name.
         complete_for: The run's folder if the model is to be used as it is, so that nothing may be missing.
 
