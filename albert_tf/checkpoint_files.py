@@ -151,6 +151,18 @@ def only_model(by_name: dict) -> dict:
     return {name: value for name, value in by_name.items() if name.startswith(MODEL_PREFIX)}
 
 
+def write_checkpoint(path: str, values: dict[str, np.ndarray]) -> None:
+    """Writes a checkpoint, a `tf.train.Checkpoint` whose variables have the names given here.
+
+    Args:
+        path: Its path, without extension.
+        values: By name.
+    """
+    with tf.device("CPU:0"):
+        variables = {name: tf.Variable(value) for name, value in values.items()}
+        tf.train.Checkpoint(**_nest(variables)).write(path)
+
+
 def write_state_file(folder: str, newest: str) -> None:
     """Writes the file that tf.train.latest_checkpoint(folder) reads, a protocol buffer as text.
 
@@ -184,3 +196,15 @@ def remove(path: str) -> None:
 
 def _data_files(folder, name):
     return [file for file in tf.io.gfile.listdir(folder) if file.startswith(f"{name}.data-")]
+
+
+def _nest(named):
+    """Turns {"a/b": x} into {"a": {"b": x}}: a checkpoint keeps one level of names for each level of dictionaries."""
+    nested = {}
+    for name, value in named.items():
+        *parents, last = name.split("/")
+        level = nested
+        for parent in parents:
+            level = level.setdefault(parent, {})
+        level[last] = value
+    return nested

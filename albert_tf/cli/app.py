@@ -7,9 +7,10 @@ TF_CPP_MIN_LOG_LEVEL asks for them), which works only where tensorflow is first 
 import contextlib
 import sys
 
-from albert_tf.startup import end_in_one_line_if_interrupted, without_messages_of_libraries
+from albert_tf.startup import end_in_one_line_if_interrupted, keep_memory, without_messages_of_libraries
 
 end_in_one_line_if_interrupted()
+keep_memory()
 with without_messages_of_libraries():
     import tensorflow as tf
 

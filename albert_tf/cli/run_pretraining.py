@@ -8,6 +8,7 @@ import dataclasses
 import tensorflow as tf
 from absl import flags
 
+from albert_tf.checkpoint_files import find_beside_checkpoint
 from albert_tf.cli import training_flags
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.cli.run_flags import settings_flags, take_from_run
@@ -33,9 +34,9 @@ def define_flags():
     """Defines the flags of this command."""
     flags.DEFINE_list("input_file", None, "Training shards; comma-separated paths or globs.")
     flags.DEFINE_list("held_out_file", None, "Evaluation shards; by default those that manifest.json names.")
-    flags.DEFINE_string("albert_config_file", None, "JSON file of the model's hyper-parameters.")
+    flags.DEFINE_string("albert_config_file", None, "JSON file of the model; by default that beside --init_checkpoint.")
     flags.DEFINE_string("output_dir", None, "Folder for checkpoints, logs and results; a run found there is resumed.")
-    flags.DEFINE_string("init_checkpoint", None, "Checkpoint to start from, or a folder, of which the newest is taken.")
+    flags.DEFINE_string("init_checkpoint", None, "Checkpoint to start from, or the folder of a run or model.")
     flags.DEFINE_bool("do_train", True, "Train.")
     flags.DEFINE_bool("do_eval", False, "Evaluate on held-out shards, before the first step and after the last.")
     flags.DEFINE_integer(
@@ -145,6 +146,7 @@ def main():
         raise InputError("nothing to do: pass --do_train or --do_eval")
     known_run = find_run()
     config_file = FLAGS.albert_config_file or (known_run and known_run.find(CONFIG_FILE))
+    config_file = config_file or find_beside_checkpoint(FLAGS.init_checkpoint, CONFIG_FILE)
     app.require(input_file=FLAGS.input_file, albert_config_file=config_file)
     if FLAGS.phase2_input_file and FLAGS["held_out_file"].present and not FLAGS["input_file"].present:
         raise InputError(

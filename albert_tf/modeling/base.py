@@ -45,8 +45,8 @@ class AlbertModel(tf.keras.Model):
         What the checkpoint lacks, such as the head of a new task, is initialized as in a new model.
 
         Args:
-            path: The folder of a run, of which the newest checkpoint is taken, or a checkpoint's path without
-                extension. The folder must hold albert_config.json.
+            path: The folder of a published model or of a run, of which the checkpoint that did best on held-out data is
+                taken, or a checkpoint's path without extension. The folder must hold albert_config.json.
             verbose: Whether to print in a sentence what was and what was not in the checkpoint.
             **options: Of the constructor. `config` replaces the file, and `num_labels` defaults to that of the head in
                 the checkpoint.

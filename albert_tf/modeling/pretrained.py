@@ -28,7 +28,7 @@ def load_weights(
     Where the checkpoint holds averaged weights (`AdamW.averages`), they are taken.
 
     Args:
-        init_checkpoint: A checkpoint's path without extension, or a folder, of which the newest is taken.
+        init_checkpoint: A checkpoint's path without extension, or a folder; see `resolve_checkpoint`.
         variables: Variables to assign, by name.
         source: What asks for it; errors begin with it.
 
@@ -57,13 +57,14 @@ def load_weights(
         )
     values = reader.read(names.values())
     for name, full_name in names.items():
-        variables[name].assign(values[full_name])
+        # Those of a published model may be in half precision.
+        variables[name].assign(values[full_name].astype(variables[name].dtype.as_numpy_dtype, copy=False))
     missing = [name for name in variables if name not in names]
     return list(names), missing, sorted(in_checkpoint - set(names))
 
 
 def find_checkpoint(path: str, source: str) -> str:
-    """Returns the checkpoint that a path names: itself, or the newest in a folder.
+    """Returns the checkpoint that a path names: itself, or of a folder the best or newest; see `resolve_checkpoint`.
 
     Raises:
         InputError: There is none; the message begins with `source`.

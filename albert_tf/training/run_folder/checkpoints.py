@@ -18,6 +18,7 @@ from albert_tf.checkpoint_files import (
     find_checkpoints,
     only_model,
     remove,
+    write_checkpoint,
     write_state_file,
 )
 from albert_tf.errors import InputError, first_line
@@ -102,13 +103,11 @@ class Checkpointer:
             ) from error
 
     def _write(self, path, values):
-        with tf.device("CPU:0"):
-            copies = {name: tf.Variable(value) for name, value in values.items()}
-            try:
-                tf.train.Checkpoint(**_nest(copies)).write(path)
-            except (tf.errors.OpError, OSError):
-                delete_checkpoint(path)  # half a checkpoint takes the space that the user has to free
-                raise
+        try:
+            write_checkpoint(path, values)
+        except (tf.errors.OpError, OSError):
+            delete_checkpoint(path)  # half a checkpoint takes the space that the user has to free
+            raise
         self._delete_older(path)
         write_state_file(self._output_dir, path)
 
@@ -196,15 +195,3 @@ def model_state(variables: dict[str, tf.Variable], global_step: tf.Variable) -> 
         global_step: The number of steps done.
     """
     return {**{f"{MODEL_PREFIX}{name}": variable for name, variable in variables.items()}, "global_step": global_step}
-
-
-def _nest(named):
-    """Turns {"a/b": x} into {"a": {"b": x}}: a checkpoint keeps one level of names for each level of dictionaries."""
-    nested = {}
-    for name, value in named.items():
-        *parents, last = name.split("/")
-        level = nested
-        for parent in parents:
-            level = level.setdefault(parent, {})
-        level[last] = value
-    return nested

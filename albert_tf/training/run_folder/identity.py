@@ -49,7 +49,7 @@ def checkpoint_identity(path: str | None) -> dict[str, str | None] | None:
     """Returns what tells the checkpoint that a path or a folder names.
 
     Args:
-        path: A checkpoint's path without extension, or a folder, of which the newest is taken; None for none.
+        path: A checkpoint's path without extension, or a folder, see `resolve_checkpoint`; None for none.
 
     Returns:
         The absolute "path" and the "index_sha256" of its index, which holds the checksum of every variable; None for

@@ -1,0 +1,97 @@
+"""A published model: small, whole, and as good as the run that it comes from."""
+
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_config import tiny_config
+
+from albert_tf.checkpoint_files import CheckpointReader, resolve_checkpoint, write_checkpoint
+from albert_tf.errors import InputError
+from albert_tf.files import write_json
+from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.modeling.layers import named_variables
+from albert_tf.modeling.publishing import publish_model
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+
+
+@pytest.fixture(scope="module")
+def run_folder(sample_tokenizer, tmp_path_factory):
+    """What a run leaves: two checkpoints with moments and averages, of which the first is the best."""
+    folder = tmp_path_factory.mktemp("run")
+    config = tiny_config(len(sample_tokenizer.vocabulary))
+    write_json(folder / "albert_config.json", config.to_dict())
+    sample_tokenizer.save(folder)
+    for step in (1, 2):
+        tf.keras.utils.set_random_seed(step)
+        values = {name: value.numpy() for name, value in named_variables(AlbertForPreTraining(config)).items()}
+        groups = {"model": 0.0, "averages": 0.001, "first_moments": 1.0}
+        state = {f"{group}/{name}": value + more for group, more in groups.items() for name, value in values.items()}
+        write_checkpoint(str(folder / f"model.ckpt-{step}"), {**state, "global_step": np.int64(step)})
+    write_json(folder / "best_checkpoint.json", {"checkpoint": "model.ckpt-1", "step": 1})
+    return folder
+
+
+def averages(run_folder, step):
+    """Returns the averaged weights of a checkpoint, by name."""
+    reader = CheckpointReader(str(run_folder / f"model.ckpt-{step}"))
+    names = [name for name in reader.shapes if name.startswith("averages/")]
+    return {name.removeprefix("averages/"): value for name, value in reader.read(names).items()}
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float16", 2.0**-11), ("float32", 0.0)])
+def test_published_model_has_the_best_averaged_weights_and_nothing_else(run_folder, tmp_path, dtype, tolerance):
+    num_bytes = publish_model(str(run_folder), str(tmp_path / "model"), dtype)
+    assert sorted(os.listdir(tmp_path / "model")) == [
+        "albert_config.json",
+        "model.ckpt-1.data-00000-of-00001",
+        "model.ckpt-1.index",
+        "tokenizer.json",
+        "vocab.txt",
+    ]
+    assert num_bytes == sum(path.stat().st_size for path in (tmp_path / "model").iterdir())
+    weights = averages(run_folder, 1)
+    checkpoint = resolve_checkpoint(str(tmp_path / "model"))
+    assert CheckpointReader(checkpoint).shapes.keys() == {f"model/{name}" for name in weights}
+    model = AlbertForPreTraining.from_pretrained(tmp_path / "model")
+    for name, variable in named_variables(model).items():
+        assert variable.dtype == tf.float32
+        np.testing.assert_allclose(variable.numpy(), weights[name], rtol=tolerance, atol=2.0**-25)
+    KoreanWordPieceTokenizer.load(tmp_path / "model")
+
+
+def test_half_precision_halves_the_weights(run_folder, tmp_path):
+    sizes = {}
+    for dtype in ("float16", "float32"):
+        publish_model(str(run_folder), str(tmp_path / dtype), dtype)
+        sizes[dtype] = (tmp_path / dtype / "model.ckpt-1.data-00000-of-00001").stat().st_size
+    weights = sum(value.size for value in averages(run_folder, 1).values())
+    assert sizes["float32"] - sizes["float16"] == 2 * weights
+
+
+def test_a_named_checkpoint_is_taken_instead_of_the_best(run_folder, tmp_path):
+    publish_model(str(run_folder / "model.ckpt-2"), str(tmp_path / "model"), "float32")
+    published = AlbertForPreTraining.from_pretrained(tmp_path / "model")
+    weights = averages(run_folder, 2)
+    for name, variable in named_variables(published).items():
+        np.testing.assert_array_equal(variable.numpy(), weights[name])
+
+
+def test_what_can_not_be_published_is_refused_and_nothing_is_written(run_folder, tmp_path):
+    target = tmp_path / "model"
+    with pytest.raises(InputError, match="--init_checkpoint: no checkpoint at"):
+        publish_model(str(tmp_path / "nowhere"), str(target))
+    write_checkpoint(str(tmp_path / "model.ckpt-3"), {"model/encoder/kernel": np.float32([1e5])})
+    for name in ("albert_config.json", "tokenizer.json", "vocab.txt"):
+        with pytest.raises(InputError, match="--init_checkpoint: no (albert_config|tokenizer).json|vocab.txt"):
+            publish_model(str(tmp_path / "model.ckpt-3"), str(target))
+        (tmp_path / name).write_bytes((run_folder / name).read_bytes())
+    with pytest.raises(InputError, match="--weights_dtype=float16: model/encoder/kernel has values that are too large"):
+        publish_model(str(tmp_path / "model.ckpt-3"), str(target))
+    assert not target.exists()
+    target.mkdir()
+    (target / "mine.txt").write_text("mine")
+    with pytest.raises(InputError, match="holds something already"):
+        publish_model(str(run_folder), str(target))
+    assert os.listdir(target) == ["mine.txt"]
