@@ -8,13 +8,11 @@ Prints the accuracy of each on the dev file, in one run. Needs scikit-learn.
 import os
 
 from absl import app, flags
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
 
 from albert_tf.files import read_json
 from albert_tf.finetuning.datasets import DATASETS, find_file
 from albert_tf.finetuning.labelled_text import read_examples
+from benchmarks.linear_model import linear_accuracy
 from benchmarks.stage import run_stage
 
 FLAGS = flags.FLAGS
@@ -49,14 +47,10 @@ def fine_tuned_accuracy(name, **flag_values):
     return read_json(os.path.join(output_dir, "eval_results.json"), "the results")["accuracy"]
 
 
-def linear_accuracy():
-    """Trains logistic regression on tf-idf of 1 to 4 characters and returns the accuracy on the dev file."""
+def read_data():
+    """Returns the examples of the training file and of the dev file."""
     files = DATASETS[FLAGS.task_name]
-    train, dev = (read_examples(find_file(FLAGS.data_dir, names), files, True) for names in (files.train, files.dev))
-    features = TfidfVectorizer(analyzer="char_wb", ngram_range=(1, 4), min_df=2, sublinear_tf=True)
-    model = make_pipeline(features, LogisticRegression(C=4.0, max_iter=1000))
-    model.fit([example.text for example in train], [example.label for example in train])
-    return model.score([example.text for example in dev], [example.label for example in dev])
+    return [read_examples(find_file(FLAGS.data_dir, names), files, True) for names in (files.train, files.dev)]
 
 
 def main(_):
@@ -67,7 +61,7 @@ def main(_):
     accuracies = {
         "pre-trained": fine_tuned_accuracy("pretrained", init_checkpoint=FLAGS.init_checkpoint),
         "the same model from random weights": fine_tuned_accuracy("random_weights", **model_files),
-        "character n-grams, logistic regression": linear_accuracy(),
+        "character n-grams, logistic regression": linear_accuracy(*read_data()),
     }
     for name, accuracy in accuracies.items():
         print(f"{name:<40} {accuracy:.2%}  ({accuracy / accuracies['pre-trained']:.3f} of the pre-trained model's)")

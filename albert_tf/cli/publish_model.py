@@ -5,7 +5,7 @@ from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 # isort: split
 from absl import flags
 
-from albert_tf.modeling.publishing import WEIGHT_DTYPES, publish_model
+from albert_tf.interchange.publishing import WEIGHT_DTYPES, publish_model
 
 FLAGS = flags.FLAGS
 

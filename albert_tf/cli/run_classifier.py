@@ -19,6 +19,13 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning import Classification, runner
 from albert_tf.finetuning.datasets import DATASETS, find_file
+from albert_tf.finetuning.defaults import (
+    WARMUP_PROPORTION,
+    choose_max_seq_length,
+    default_learning_rate,
+    default_num_train_epochs,
+    num_steps,
+)
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.labels import check_labels, labels_of
 from albert_tf.modeling.pretrained import CONFIG_FILE
@@ -50,17 +57,28 @@ def define_flags():
     flags.DEFINE_bool("do_train", False, "Train.")
     flags.DEFINE_bool("do_eval", False, "Evaluate on the dev file; writes eval_results.json.")
     flags.DEFINE_bool("do_predict", False, "Label the test file; writes predictions.tsv.")
-    flags.DEFINE_integer("max_seq_length", 512, "Longest input in pieces; what is longer is cut.", lower_bound=8)
-    flags.DEFINE_integer("train_step", 1000, "Number of training steps.", lower_bound=1)
-    flags.DEFINE_float("num_train_epochs", None, "Passes over the training file, instead of --train_step.", 0.0)
-    flags.DEFINE_integer("warmup_step", 0, "Number of steps in which the learning rate rises.", lower_bound=0)
-    flags.DEFINE_integer("predict_batch_size", 8, "Batch size of prediction, all replicas.", lower_bound=1)
+    flags.DEFINE_integer(
+        "max_seq_length",
+        None,
+        "Longest input in pieces; what is longer is cut. By default what leaves 99.5% of the training texts whole.",
+        lower_bound=8,
+    )
+    flags.DEFINE_integer("train_step", None, "Number of training steps, instead of --num_train_epochs.", lower_bound=1)
+    flags.DEFINE_float(
+        "num_train_epochs",
+        None,
+        "Passes over the training file; by default the fewer the larger it is, from 30 to 3.",
+        0.0,
+    )
+    flags.DEFINE_integer("warmup_step", None, "Steps in which the learning rate rises; by default 10% of all.", 0)
+    flags.DEFINE_integer("predict_batch_size", 64, "Batch size of prediction, all replicas.", lower_bound=1)
     training_flags.define_training_flags(
         train_batch_size=32,
-        eval_batch_size=8,
+        eval_batch_size=64,
         optimizer="adamw",
-        learning_rate=5e-5,
+        learning_rate=None,
         save_checkpoints_steps=1000,
+        bias_correction=True,
         evaluates_often=False,
     )
     training_flags.define_distribution_flags()
@@ -109,12 +127,28 @@ def find_run():
     return take_from_run("run_classifier", names, ["data_dir"])
 
 
-def make_settings(train_file):
-    """Returns the settings of the run; a number of epochs becomes one of steps."""
-    if FLAGS.num_train_epochs is None or train_file is None:
-        return training_flags.settings_from_flags(FLAGS.train_step, "warmup_step", "train_step")
-    num_train_steps = max(1, round(FLAGS.num_train_epochs * len(train_file.examples) / FLAGS.train_batch_size))
-    return training_flags.settings_from_flags(num_train_steps, "warmup_step", "num_train_epochs")
+def fill_in_max_seq_length(task, files, tokenizer):
+    """Chooses the length, where neither a flag nor the run says it, and prints it."""
+    if FLAGS.max_seq_length is None and not FLAGS.do_train:
+        FLAGS.max_seq_length = task.config.max_position_embeddings
+    elif FLAGS.max_seq_length is None:
+        examples = task.read(find_file(FLAGS.data_dir, files.train))
+        FLAGS.max_seq_length = choose_max_seq_length(task, examples, tokenizer)
+        print(f"--max_seq_length={FLAGS.max_seq_length}, by the lengths of the training texts", flush=True)
+
+
+def make_settings(config, train_file):
+    """Returns the settings of the run; what neither a flag nor the run says follows from model and training file."""
+    if FLAGS.learning_rate is None:
+        FLAGS.learning_rate = default_learning_rate(config)
+    num_train_steps, steps_flag = FLAGS.train_step or 1, "train_step"
+    if train_file is not None and (FLAGS.num_train_epochs is not None or FLAGS.train_step is None):
+        num_examples, steps_flag = len(train_file.examples), "num_train_epochs"
+        epochs = default_num_train_epochs(num_examples) if FLAGS.num_train_epochs is None else FLAGS.num_train_epochs
+        num_train_steps = num_steps(epochs, num_examples, FLAGS.train_batch_size)
+    if FLAGS.warmup_step is None:
+        FLAGS.warmup_step = int(WARMUP_PROPORTION * num_train_steps)
+    return training_flags.settings_from_flags(num_train_steps, "warmup_step", steps_flag)
 
 
 def results_data(task, files):
@@ -146,10 +180,11 @@ def main():
     check_batch_sizes(strategy)
     tokenizer = load_tokenizer(find_model_file("vocab_file", VOCABULARY_FILE, known_run))
     config.check_vocab_size(len(tokenizer.vocabulary), tokenizer.vocabulary.source)
-    config.check_max_seq_length(FLAGS.max_seq_length, "--max_seq_length")
-    model_options = training_flags.model_options(strategy, config, [(FLAGS.max_seq_length, 1)])
     files = data_files()
     task = Classification(config, find_labels(files), files)
+    fill_in_max_seq_length(task, files, tokenizer)
+    config.check_max_seq_length(FLAGS.max_seq_length, "--max_seq_length")
+    model_options = training_flags.model_options(strategy, config, [(FLAGS.max_seq_length, 1)])
 
     def load(names, needs_labels=True):
         path = find_file(FLAGS.data_dir, names)
@@ -159,7 +194,7 @@ def main():
     dev_file = load(files.dev) if FLAGS.do_eval else None
     test_file = load(files.test, needs_labels=False) if FLAGS.do_predict else None
 
-    settings = make_settings(train_file)
+    settings = make_settings(config, train_file)
     tf.keras.utils.set_random_seed(FLAGS.random_seed)
     with strategy.scope():
         model = task.make_model(**model_options)

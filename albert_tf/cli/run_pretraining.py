@@ -67,6 +67,7 @@ def define_flags():
         optimizer="lamb",
         learning_rate=0.00176,
         save_checkpoints_steps=5000,
+        bias_correction=False,
         evaluates_often=True,
     )
     training_flags.define_distribution_flags()

@@ -83,8 +83,9 @@ def define_training_flags(**defaults) -> None:
     """Defines how to train; the defaults are those of the original script that asks.
 
     Args:
-        **defaults: `optimizer`, `learning_rate`, `train_batch_size`, `eval_batch_size`, `save_checkpoints_steps`; and
-            `evaluates_often`, whether to evaluate whenever a checkpoint is saved.
+        **defaults: `optimizer`, `learning_rate` (None to choose it by the model), `bias_correction`,
+            `train_batch_size`, `eval_batch_size`, `save_checkpoints_steps`; and `evaluates_often`, whether to evaluate
+            whenever a checkpoint is saved.
     """
     batch_size = defaults["train_batch_size"]
     flags.DEFINE_integer("train_batch_size", batch_size, "Examples in one update, over all replicas.", 1)
@@ -93,7 +94,8 @@ def define_training_flags(**defaults) -> None:
     )
     flags.DEFINE_integer("eval_batch_size", defaults["eval_batch_size"], "Batch size of evaluation, all replicas.", 1)
     flags.DEFINE_enum("optimizer", defaults["optimizer"], sorted(OPTIMIZERS), "Optimizer.")
-    flags.DEFINE_float("learning_rate", defaults["learning_rate"], "Peak learning rate.")
+    by_size = "" if defaults["learning_rate"] else "; by default from 5e-4 to 5e-5, the smaller the larger the model"
+    flags.DEFINE_float("learning_rate", defaults["learning_rate"], f"Peak learning rate{by_size}.")
     flags.DEFINE_enum(
         "scale_learning_rate",
         "none",
@@ -104,7 +106,7 @@ def define_training_flags(**defaults) -> None:
     flags.DEFINE_float("poly_power", 1.0, "Power of the learning rate's decay; 1 is linear.", lower_bound=0.0)
     flags.DEFINE_enum("schedule", "continuous", SCHEDULE_CHOICES, "Learning rate: without jumps, or as the original's.")
     flags.DEFINE_float("weight_decay", 0.01, "Weight decay; LayerNorm and biases have none.", lower_bound=0.0)
-    flags.DEFINE_bool("bias_correction", False, "Correct the bias of the optimizer's moments.")
+    flags.DEFINE_bool("bias_correction", defaults["bias_correction"], "Correct the bias of the optimizer's moments.")
     flags.DEFINE_float(
         "ema_decay", 0.0, "Keep a moving average of the weights, and evaluate it; such as 0.999; 0 for none.", 0.0
     )

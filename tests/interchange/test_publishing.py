@@ -10,9 +10,9 @@ from tiny_config import tiny_config
 from albert_tf.checkpoint_files import CheckpointReader, resolve_checkpoint, write_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
+from albert_tf.interchange.publishing import publish_model
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
-from albert_tf.modeling.publishing import publish_model
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 
@@ -84,7 +84,7 @@ def test_what_can_not_be_published_is_refused_and_nothing_is_written(run_folder,
         publish_model(str(tmp_path / "nowhere"), str(target))
     write_checkpoint(str(tmp_path / "model.ckpt-3"), {"model/encoder/kernel": np.float32([1e5])})
     for name in ("albert_config.json", "tokenizer.json", "vocab.txt"):
-        with pytest.raises(InputError, match="--init_checkpoint: no (albert_config|tokenizer).json|vocab.txt"):
+        with pytest.raises(InputError, match=r"--init_checkpoint: no (albert_config|tokenizer)\.json|vocab\.txt"):
             publish_model(str(tmp_path / "model.ckpt-3"), str(target))
         (tmp_path / name).write_bytes((run_folder / name).read_bytes())
     with pytest.raises(InputError, match="--weights_dtype=float16: model/encoder/kernel has values that are too large"):

@@ -1,0 +1,69 @@
+"""How to fine-tune where the user doesn't say, from the number of examples and the size of the model.
+
+docs/classification.md tells how these were chosen.
+"""
+
+import math
+import typing
+
+import numpy as np
+
+from albert_tf.config import AlbertConfig
+from albert_tf.finetuning.task import FinetuningTask
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.training import RunSettings
+
+WARMUP_PROPORTION = 0.1
+_SHARE_UNCUT = 0.995
+_LENGTH_STEP = 8
+
+
+def default_learning_rate(config: AlbertConfig) -> float:
+    """Returns a peak learning rate: the original's 5e-5 at hidden size 768 and above, 5e-4 at 256 and below."""
+    return float(f"{np.clip(5e-5 * (768 / config.hidden_size) ** 2.1, 5e-5, 5e-4):.1e}")
+
+
+def default_num_train_epochs(num_examples: int) -> float:
+    """Returns how often to pass over so many examples: 21 times over 200, 9 times over 1,000, 3 times over 10,000."""
+    return float(np.clip(round(300 / math.sqrt(num_examples)), 3, 30))
+
+
+def num_steps(num_train_epochs: float, num_examples: int, train_batch_size: int) -> int:
+    """Returns how many steps so many passes take, at least one."""
+    return max(1, round(num_train_epochs * num_examples / train_batch_size))
+
+
+def finetuning_settings(config: AlbertConfig, num_examples: int, **given) -> RunSettings:
+    """Returns settings that do well without tuning.
+
+    Args:
+        config: The model's hyper-parameters.
+        num_examples: Examples to train on.
+        **given: Settings that replace these.
+    """
+    batch_size = given.get("train_batch_size", 32)
+    num_train_steps = num_steps(default_num_train_epochs(num_examples), num_examples, batch_size)
+    defaults = {
+        "num_train_steps": num_train_steps,
+        "num_warmup_steps": int(WARMUP_PROPORTION * given.get("num_train_steps", num_train_steps)),
+        "train_batch_size": batch_size,
+        "learning_rate": default_learning_rate(config),
+        "optimizer": "adamw",
+        "bias_correction": True,
+        "iterations_per_loop": 100,
+    }
+    return RunSettings(**{**defaults, **given})
+
+
+def choose_max_seq_length(task: FinetuningTask, examples: list[typing.Any], tokenizer: KoreanWordPieceTokenizer) -> int:
+    """Returns the shortest length that leaves 99.5% of the encoded examples uncut, a multiple of 8.
+
+    Args:
+        task: Whose model has positions enough for it.
+        examples: What to train on.
+        tokenizer: What encodes them.
+    """
+    longest = task.config.max_position_embeddings
+    lengths = task.encode(examples, tokenizer, longest)["input_mask"].sum(axis=-1)
+    needed = int(np.quantile(lengths, _SHARE_UNCUT, method="higher"))
+    return min(longest, _LENGTH_STEP * math.ceil(needed / _LENGTH_STEP))

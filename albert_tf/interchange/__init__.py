@@ -1,0 +1,1 @@
+"""Models that come in and go out: what others need of a run."""

@@ -1,0 +1,59 @@
+"""What fine-tuning takes where the user doesn't say."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny_config import tiny_config
+
+from albert_tf.finetuning import Classification
+from albert_tf.finetuning.defaults import (
+    choose_max_seq_length,
+    default_learning_rate,
+    default_num_train_epochs,
+    finetuning_settings,
+    num_steps,
+)
+from albert_tf.finetuning.labelled_text import LabelledText
+
+
+@pytest.mark.parametrize(("hidden_size", "expected"), [(64, 5e-4), (256, 5e-4), (768, 5e-5), (4096, 5e-5)])
+def test_rate_is_the_originals_for_large_models_and_ten_times_that_for_small_ones(hidden_size, expected):
+    assert default_learning_rate(tiny_config(100).replace(hidden_size=hidden_size)) == expected
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**6))
+def test_more_examples_take_fewer_passes_and_more_steps(one, other):
+    few, many = sorted((one, other))
+    assert 30 >= default_num_train_epochs(few) >= default_num_train_epochs(many) >= 3
+    assert num_steps(default_num_train_epochs(few), few, 32) >= 1
+    if many >= 1.2 * few:  # passes are whole numbers
+        steps = [default_num_train_epochs(count) * count for count in (few, many)]
+        assert steps[0] <= steps[1]
+
+
+def test_settings_that_are_given_replace_the_defaults():
+    config = tiny_config(100)
+    settings = finetuning_settings(config, 200)
+    assert (settings.num_train_steps, settings.num_warmup_steps) == (round(21 * 200 / 32), 13)
+    assert settings.bias_correction
+    settings = finetuning_settings(config, 200, num_train_steps=50, learning_rate=0.1)
+    assert (settings.num_train_steps, settings.num_warmup_steps, settings.learning_rate) == (50, 5, 0.1)
+    assert finetuning_settings(config, 200, train_batch_size=8).num_train_steps == 21 * 200 / 8
+
+
+@pytest.mark.parametrize(
+    ("num_long", "expected"),
+    [(0, 8), (1, 8), (2, 24), (1000, 24)],  # of a thousand: one may be cut, for it is less than 0.5%
+)
+def test_length_leaves_nearly_all_texts_whole(sample_tokenizer, num_long, expected):
+    short, long = "책", " ".join(["책"] * 20)  # 3 and 22 pieces, with [CLS] and [SEP]
+    task = Classification(tiny_config(len(sample_tokenizer.vocabulary)).replace(max_position_embeddings=64))
+    texts = [long] * num_long + [short] * (300 - num_long)
+    examples = [LabelledText(text, None, "0", 1) for text in texts]
+    assert choose_max_seq_length(task, examples, sample_tokenizer) == expected
+
+
+def test_length_is_at_most_the_models(sample_tokenizer):
+    task = Classification(tiny_config(len(sample_tokenizer.vocabulary)).replace(max_position_embeddings=12))
+    examples = [LabelledText(" ".join(["책"] * 20), None, "0", 1)]
+    assert choose_max_seq_length(task, examples, sample_tokenizer) == 12
