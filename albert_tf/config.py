@@ -8,6 +8,7 @@ from albert_tf.errors import InputError
 from albert_tf.files import read_json
 
 SHARING_CHOICES = ("all", "attention", "ffn", "none")
+POSITION_INITIALIZER_CHOICES = ("normal", "sinusoidal")
 HIDDEN_ACT_CHOICES = ("gelu", "gelu_new", "relu", "tanh", "linear")
 
 # Keys that the original's released JSON files carry and its code never uses (original modeling.py).
@@ -38,6 +39,8 @@ class AlbertConfig:
         initializer_range: Standard deviation of the truncated normal that initialises weights.
         layer_norm_eps: Epsilon of every LayerNorm.
         sharing: What the layers of a group share: "all", "attention", "ffn" or "none" (paper, Table 4).
+        position_initializer: What position embeddings are learnt from: "normal", as the other weights, or "sinusoidal",
+            which small models learn faster from; see `sinusoidal_positions`.
 
     Raises:
         InputError: A value is out of range or two values do not go together.
@@ -60,6 +63,7 @@ class AlbertConfig:
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
     sharing: str = "all"
+    position_initializer: str = "normal"
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -83,10 +87,13 @@ class AlbertConfig:
                 "num_hidden_groups must not exceed num_hidden_layers. "
                 f"Received: num_hidden_groups={self.num_hidden_groups}, num_hidden_layers={self.num_hidden_layers}"
             )
-        if self.hidden_act not in HIDDEN_ACT_CHOICES:
-            raise InputError(f"hidden_act must be one of {', '.join(HIDDEN_ACT_CHOICES)}. Received: {self.hidden_act}")
-        if self.sharing not in SHARING_CHOICES:
-            raise InputError(f"sharing must be one of {', '.join(SHARING_CHOICES)}. Received: {self.sharing}")
+        for name, choices in (
+            ("hidden_act", HIDDEN_ACT_CHOICES),
+            ("sharing", SHARING_CHOICES),
+            ("position_initializer", POSITION_INITIALIZER_CHOICES),
+        ):
+            if getattr(self, name) not in choices:
+                raise InputError(f"{name} must be one of {', '.join(choices)}. Received: {getattr(self, name)}")
 
     @staticmethod
     def _check_type(name, value, expected):

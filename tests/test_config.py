@@ -74,7 +74,12 @@ def test_released_json_is_read_unchanged(tmp_path, size, version):
     assert {name: config[name] for name in expected} == expected
     # What the original fixes in its code.
     rest = {name: value for name, value in config.items() if name not in expected}
-    assert rest == {"classifier_dropout_prob": 0.1, "layer_norm_eps": 1e-12, "sharing": "all"}
+    assert rest == {
+        "classifier_dropout_prob": 0.1,
+        "layer_norm_eps": 1e-12,
+        "sharing": "all",
+        "position_initializer": "normal",
+    }
 
 
 @pytest.mark.parametrize(("size", "version"), RELEASED)

@@ -5,6 +5,8 @@ dtype policy, is what matrix products run in. Keras's own casting is off, becaus
 float32: LayerNorm, softmax and the logits.
 """
 
+import collections.abc
+
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
@@ -34,8 +36,14 @@ class AlbertLayer(tf.keras.layers.Layer):
         super().__init__(autocast=False, **kwargs)
         self.built = True
 
-    def add_parameter(self, name: str, shape: list[int], initializer: str | float):
-        """Adds a float32 weight; `initializer` is "zeros", "ones" or a truncated normal's standard deviation."""
+    def add_parameter(self, name: str, shape: list[int], initializer: str | float | collections.abc.Callable):
+        """Adds a float32 weight.
+
+        Args:
+            name: Its name.
+            shape: Its shape.
+            initializer: "zeros", "ones", a truncated normal's standard deviation, or a function of shape and dtype.
+        """
         if isinstance(initializer, float):
             initializer = tf.keras.initializers.TruncatedNormal(stddev=initializer)
         return self.add_weight(name=name, shape=shape, initializer=initializer, dtype="float32", **_NO_AUTOCAST)

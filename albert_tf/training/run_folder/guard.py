@@ -161,7 +161,9 @@ def _all_settings(settings, config, tokenizer):
 
 def _flatten(settings):
     """Returns settings whose model config is not one of them but so many, to tell which of its values differs."""
-    flat = {**settings, **settings.get("albert_config", {})}
+    config = settings.get("albert_config")
+    # Where it was written by a version that knew fewer fields, the others were as they are by default.
+    flat = {**settings, **(AlbertConfig.from_dict(config).to_dict() if config else {})}
     return {name: value for name, value in flat.items() if name not in ("albert_config", FOUND_AT)}
 
 
