@@ -1,0 +1,61 @@
+"""Makes models/albert_ko_small anew: vocabulary, training data, pre-training, and the folder to give away.
+
+python -m benchmarks.korean_small_model --reviews=nsmc_reviews.txt.gz --documentation=python_docs_ko.txt.gz \
+    --output_dir=benchmark/ko_small
+
+The reviews are the texts of Naver's sentiment movie corpus and its sources without their labels (CC0), one a line with
+a blank line between films, but for those that models are judged by; the documentation is the Korean translation of
+Python's (CC0), one sentence a line. A run that was stopped goes on with the same command. docs/korean_small_model.md
+has the losses to expect.
+"""
+
+import os
+
+from absl import app, flags
+
+from benchmarks.stage import ROOT, run_stage
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("reviews", None, "The film reviews.", required=True)
+flags.DEFINE_string("documentation", None, "The documentation.", required=True)
+flags.DEFINE_string(
+    "output_dir", None, "Folder for everything; the model comes into its folder `model`.", required=True
+)
+flags.DEFINE_string("recipe", os.path.join(ROOT, "configs", "recipes", "ko_small.cfg"), "How to pre-train.")
+
+
+def main(_):
+    vocabulary, run, model = (os.path.join(FLAGS.output_dir, name) for name in ("vocabulary", "run", "model"))
+    texts = f"{FLAGS.reviews},{FLAGS.documentation}"
+    vocab_file = os.path.join(vocabulary, "vocab.txt")
+    if not os.path.exists(vocab_file):
+        run_stage("build_vocab.py", input_file=texts, output_dir=vocabulary, vocab_size=8000, limit_alphabet=2000)
+    data = {length: os.path.join(FLAGS.output_dir, f"data{length}") for length in (64, 128)}
+    for length, folder in data.items():
+        if not os.path.exists(os.path.join(folder, "manifest.json")):
+            run_stage(
+                "create_pretraining_data.py",
+                input_file=texts,
+                output_file=os.path.join(folder, "train.tfrecord"),
+                vocab_file=vocab_file,
+                num_shards=4,
+                max_seq_length=length,
+                sentence_pair="full_sentences",
+                dupe_factor=4,
+                held_out_fraction=0.01,
+                num_workers=2,
+                resume=True,
+            )
+    run_stage(
+        "run_pretraining.py",
+        flagfile=FLAGS.recipe,
+        input_file=os.path.join(data[64], "train-*.tfrecord"),
+        phase2_input_file=os.path.join(data[128], "train-*.tfrecord"),
+        output_dir=run,
+    )
+    run_stage("publish_model.py", init_checkpoint=run, output_dir=model)
+
+
+if __name__ == "__main__":
+    app.run(main)
