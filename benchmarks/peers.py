@@ -12,22 +12,39 @@ LEARNING_RATE = 1e-4
 _WEIGHT_DECAY = 0.01
 
 
-def keras_hub_step(config: AlbertConfig, dtype: str, forward_only: bool = False):
-    """Returns a function of a batch of tensors that trains KerasHub's `AlbertMaskedLM`, and returns the loss."""
-    import keras
+def keras_hub_backbone(config: AlbertConfig, dtype: str):
+    """Returns KerasHub's `AlbertBackbone` of a config's shape."""
     import keras_hub
 
-    backbone = keras_hub.models.AlbertBackbone(
+    return keras_hub.models.AlbertBackbone(
         vocabulary_size=config.vocab_size,
         num_layers=config.num_hidden_layers,
         num_heads=config.num_attention_heads,
         embedding_dim=config.embedding_size,
         hidden_dim=config.hidden_size,
         intermediate_dim=config.intermediate_size,
+        num_groups=config.num_hidden_groups,
+        num_inner_repetitions=config.inner_group_num,
         dropout=config.hidden_dropout_prob,
         max_sequence_length=config.max_position_embeddings,
         dtype=dtype,
     )
+
+
+def hugging_face_config(config: AlbertConfig, **more):
+    """Returns Hugging Face's `AlbertConfig` of a config's shape."""
+    import transformers
+
+    values = {name: value for name, value in config.to_dict().items() if name in _HUGGING_FACE_FIELDS}
+    return transformers.AlbertConfig(**{**values, "hidden_act": "gelu_new", **more})
+
+
+def keras_hub_step(config: AlbertConfig, dtype: str, forward_only: bool = False):
+    """Returns a function of a batch of tensors that trains KerasHub's `AlbertMaskedLM`, and returns the loss."""
+    import keras
+    import keras_hub
+
+    backbone = keras_hub_backbone(config, dtype)
     model = keras_hub.models.AlbertMaskedLM(backbone, preprocessor=None)
     optimizer = keras.optimizers.AdamW(LEARNING_RATE, weight_decay=_WEIGHT_DECAY)
     optimizer.build(model.trainable_variables)
@@ -67,12 +84,7 @@ def hugging_face_step(config: AlbertConfig, dtype: str, forward_only: bool = Fal
     import torch
     import transformers
 
-    model = transformers.AlbertForPreTraining(
-        transformers.AlbertConfig(
-            **{name: value for name, value in config.to_dict().items() if name in _HUGGING_FACE_FIELDS},
-            hidden_act="gelu_new",
-        )
-    )
+    model = transformers.AlbertForPreTraining(hugging_face_config(config))
     model.train(not forward_only)
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=_WEIGHT_DECAY)
 
@@ -108,6 +120,9 @@ _HUGGING_FACE_FIELDS = {
     "embedding_size",
     "hidden_size",
     "num_hidden_layers",
+    "num_hidden_groups",
+    "inner_group_num",
+    "initializer_range",
     "num_attention_heads",
     "intermediate_size",
     "max_position_embeddings",
