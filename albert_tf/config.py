@@ -8,6 +8,7 @@ from albert_tf.errors import InputError
 from albert_tf.files import read_json
 
 SHARING_CHOICES = ("all", "attention", "ffn", "none")
+POOLING_CHOICES = ("first", "mean")
 POSITION_INITIALIZER_CHOICES = ("normal", "sinusoidal")
 HIDDEN_ACT_CHOICES = ("gelu", "gelu_new", "relu", "tanh", "linear")
 
@@ -41,6 +42,9 @@ class AlbertConfig:
         sharing: What the layers of a group share: "all", "attention", "ffn" or "none" (paper, Table 4).
         position_initializer: What position embeddings are learnt from: "normal", as the other weights, or "sinusoidal",
             which small models learn faster from; see `sinusoidal_positions`.
+        classifier_pooling: What the label of a whole text is read off: "first", the state of [CLS] by way of the
+            pooler, as in the original, or "mean", the average of all states, for models whose pre-training taught
+            [CLS] nothing because it had no pairs of segments.
 
     Raises:
         InputError: A value is out of range or two values do not go together.
@@ -64,6 +68,7 @@ class AlbertConfig:
     layer_norm_eps: float = 1e-12
     sharing: str = "all"
     position_initializer: str = "normal"
+    classifier_pooling: str = "first"
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -91,6 +96,7 @@ class AlbertConfig:
             ("hidden_act", HIDDEN_ACT_CHOICES),
             ("sharing", SHARING_CHOICES),
             ("position_initializer", POSITION_INITIALIZER_CHOICES),
+            ("classifier_pooling", POOLING_CHOICES),
         ):
             if getattr(self, name) not in choices:
                 raise InputError(f"{name} must be one of {', '.join(choices)}. Received: {getattr(self, name)}")

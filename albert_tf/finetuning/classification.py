@@ -57,10 +57,11 @@ class Classification(FinetuningTask):
         return {"classification_loss": loss, "accuracy": accuracy}
 
     def flops(self, batch_spec):
-        """Returns the operations of a step, with H^2 + labels H of pooler and head; see `Objective`."""
-        hidden_size = self.config.hidden_size
-        products = encoder_products(self.config, batch_spec["input_ids"].shape[1], 1)
-        head = hidden_size**2 + len(self.labels) * hidden_size
+        """Returns the operations of a step, with labels H of the head and H^2 of a pooler; see `Objective`."""
+        hidden_size, length = self.config.hidden_size, batch_spec["input_ids"].shape[1]
+        reads_all = self.config.classifier_pooling == "mean"
+        products = encoder_products(self.config, length, length if reads_all else 1)
+        head = len(self.labels) * hidden_size + (0 if reads_all else hidden_size**2)
         return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * (products + head)
 
     def read(self, path, needs_labels=True):

@@ -94,3 +94,19 @@ class OutputHead(AlbertLayer):
         """Returns the constructor's arguments."""
         arguments = {"output_size": self._output_size, "dropout_prob": self.dropout_prob}
         return {**super().get_config(), "config": self._config.to_dict(), **arguments}
+
+
+def mean_state(sequence_output: tf.Tensor, input_mask: tf.Tensor | None) -> tf.Tensor:
+    """Returns the average over the pieces of a text, [B, H] in the dtype of `sequence_output`; computed in float32.
+
+    Args:
+        sequence_output: [B, S, H].
+        input_mask: [B, S], 1 for pieces and 0 for padding; [B, S, S], of which a piece sees itself; None for all 1.
+    """
+    states = tf.cast(sequence_output, tf.float32)
+    if input_mask is None:
+        return tf.cast(tf.reduce_mean(states, axis=1), sequence_output.dtype)
+    mask = tf.linalg.diag_part(input_mask) if input_mask.shape.rank == 3 else input_mask
+    weights = tf.cast(mask, tf.float32)[..., None]
+    mean = tf.math.divide_no_nan(tf.reduce_sum(states * weights, axis=1), tf.reduce_sum(weights, axis=1))
+    return tf.cast(mean, sequence_output.dtype)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.encoder import AlbertEncoder
-from albert_tf.modeling.heads import MaskedLMHead, OutputHead
+from albert_tf.modeling.heads import MaskedLMHead, OutputHead, mean_state
 from albert_tf.modeling.inputs import known_inputs
 from albert_tf.modeling.kernels.dropout import resolve_dropout_seed, split_dropout_seed
 from albert_tf.modeling.kernels.output_positions import first_position, with_first_position
@@ -104,7 +104,8 @@ class _AlbertWithOutputHead(AlbertModel):
         """Returns {"logits": float32 [..., output_size]} of one of the encoder's outputs, and what else is wanted."""
         encoder_seed, head_seed = split_dropout_seed(resolve_dropout_seed(training, dropout_seed), 2)
         inputs = known_inputs(inputs)
-        reads_first = output_name == "pooled_output" and not any(wanted.values())
+        reads_mean = output_name == "pooled_output" and self.config.classifier_pooling == "mean"
+        reads_first = output_name == "pooled_output" and not reads_mean and not any(wanted.values())
         outputs = self.encoder(
             inputs,
             training=training,
@@ -113,7 +114,11 @@ class _AlbertWithOutputHead(AlbertModel):
             **wanted,
         )
         others = {name: outputs[name] for name in ("hidden_states", "attentions") if name in outputs}
-        return {"logits": self.head(outputs[output_name], dropout_seed=head_seed), **others}
+        if reads_mean:
+            states = mean_state(outputs["sequence_output"], inputs.get("input_mask"))
+        else:
+            states = outputs[output_name]
+        return {"logits": self.head(states, dropout_seed=head_seed), **others}
 
 
 class _AlbertWithLabels(_AlbertWithOutputHead):

@@ -52,6 +52,29 @@ def test_sequence_classification_scores_the_pooled_output(tiny_config, randomize
     np.testing.assert_allclose(logits, head_of(model, model.encoder(batch)["pooled_output"]), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("mask", ["some", "rows", "none"])
+def test_sequence_classification_may_score_the_mean_of_the_states(tiny_config, randomized, batch, mask):
+    model = randomized(AlbertForSequenceClassification(tiny_config.replace(classifier_pooling="mean"), 3))
+    counted = np.ones(batch["input_ids"].shape)
+    if mask == "none":
+        del batch["input_mask"]
+    else:
+        counted[0, 4:], counted[2, 7:] = 0, 0
+        rows = np.repeat(counted[:, None], counted.shape[1], axis=1)
+        batch["input_mask"] = tf.constant(rows if mask == "rows" else counted, tf.int32)
+    states = model.encoder(batch)["sequence_output"].numpy().astype(np.float64)
+    mean = (states * counted[..., None]).sum(axis=1) / counted.sum(axis=1, keepdims=True)
+    expected = head_of(model, tf.constant(mean))
+    np.testing.assert_allclose(model(batch)["logits"], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_mean_leaves_the_pooler_without_use_and_reaches_the_rest(tiny_config, randomized, batch):
+    model = randomized(AlbertForSequenceClassification(tiny_config.replace(classifier_pooling="mean"), 3))
+    gradients = gradients_of(model, batch)
+    assert gradients.pop("encoder/pooler/kernel") is gradients.pop("encoder/pooler/bias") is None
+    assert_all_learn(gradients)
+
+
 def test_token_classification_scores_every_position(tiny_config, randomized, batch):
     model = randomized(AlbertForTokenClassification(tiny_config, num_labels=5))
     logits = model(batch)["logits"]
