@@ -9,6 +9,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.kernels import tied_cross_entropy
 from albert_tf.objectives import AlbertPretraining
+from albert_tf.objectives.objective import with_batch_size
 from albert_tf.tpu.compile_step import UnsupportedOperationError, compile_program, lower
 from albert_tf.tpu.steps import PLANNED, lower_step
 
@@ -49,6 +50,13 @@ def test_base_step_stays_as_small_as_it_is():
     assert step.bytes_accessed < 9.4e9
     assert step.temporary_bytes < 580 * 2**20
     assert step.flops < 1.1e12
+
+
+def test_classifier_that_reads_the_mean_compiles_and_counts_right():
+    config = SMALL.replace(num_hidden_layers=2, classifier_pooling="mean", position_initializer="sinusoidal")
+    step = compiled(config, "classify", 8, 128, attention="plain")
+    counted = PLANNED["classify"](config).flops(with_batch_size(PLANNED["classify"](config).batch_spec(128), 8))
+    assert counted <= step.flops < 1.2 * counted
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
