@@ -31,6 +31,7 @@ def test_run_can_be_repeated_resumed_and_evaluated(pretrain, tmp_path, contents)
     assert [(row["split"], row["step"]) for row in read_metrics(str(run))] == [
         ("held_out", 0),
         ("train", 2),
+        ("held_out", 2),  # whenever it saves
         ("train", 4),
         ("held_out", 4),
     ]

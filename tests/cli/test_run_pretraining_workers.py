@@ -75,10 +75,10 @@ def test_two_workers_train_like_one_and_survive_the_loss_of_one(start_workers, p
     assert printed[1] == "", "only the first worker reports"
     rows = metrics_without_rates(run)
     assert [row["step"] for row in rows if row["split"] == "train"] == list(range(1, 11))
-    assert [row["step"] for row in rows if row["split"] == "held_out"] == [0, 10]
+    assert [row["step"] for row in rows if row["split"] == "held_out"] == list(range(0, 11, 2))
 
     alone = tmp_path / "alone"
-    assert pretrain(output_dir=alone, save_checkpoints_steps=100).code == 0
+    assert pretrain(output_dir=alone, save_checkpoints_steps=100, eval_every_steps=2).code == 0
     assert_nearly_equal(variables_in(run / "model.ckpt-10"), variables_in(alone / "model.ckpt-10"))
     others = metrics_without_rates(alone)
     assert [row["loss"] for row in rows] == pytest.approx([row["loss"] for row in others], rel=1e-4)
