@@ -44,7 +44,7 @@ def result_of(contestant):
         names = [name for name in FLAGS.flags_by_module_dict()[sys.argv[0]] if name.name != "only"]
         settings = {flag.name: flag.value for flag in names}
         print(f"{contestant}: {FLAGS.minutes:g} minutes", flush=True)
-        command = [sys.executable, "-m", "benchmarks.same_hour_contestants", contestant, json.dumps(settings), path]
+        command = [sys.executable, "-m", "benchmarks.contestants.train", contestant, json.dumps(settings), path]
         subprocess.run(command, check=True, cwd=ROOT)
     return read_json(path, "the results")
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.checkpoint_files import write_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.modeling import (
     AlbertEncoder,
@@ -18,25 +19,13 @@ from albert_tf.modeling import (
 from albert_tf.modeling.layers import named_variables
 
 
-def write_checkpoint(path, variables):
-    """Writes variables under the names that runs give them."""
-    nested = {}
-    for name, value in variables.items():
-        *parents, last = name.split("/")
-        level = nested
-        for parent in parents:
-            level = level.setdefault(parent, {})
-        level[last] = value
-    tf.train.Checkpoint(**nested).write(str(path))
-
-
 def write_run(folder, model, step=5, averages=None):
     """Writes what a run leaves of a model."""
     folder.mkdir(exist_ok=True)
     (folder / "albert_config.json").write_text(json.dumps(model.config.to_dict()))
     variables = {f"model/{name}": variable for name, variable in named_variables(model).items()}
     averaged = {f"averages/{name}": value for name, value in (averages or {}).items()}
-    write_checkpoint(folder / f"model.ckpt-{step}", {**variables, **averaged, "global_step": tf.Variable(step)})
+    write_checkpoint(str(folder / f"model.ckpt-{step}"), {**variables, **averaged, "global_step": tf.Variable(step)})
     return folder
 
 
@@ -121,7 +110,7 @@ def test_what_is_wrong_is_said_in_a_sentence(pretrained, tiny_config, tmp_path):
     with pytest.raises(InputError) as error:
         AlbertEncoder.from_pretrained(folder)
     assert_one_sentence(error, f"no albert_config.json in {folder}; ")
-    write_checkpoint(tmp_path / "foreign", {"weights": tf.Variable(1.0)})
+    write_checkpoint(str(tmp_path / "foreign"), {"weights": tf.Variable(1.0)})
     with pytest.raises(InputError) as error:
         AlbertEncoder.from_pretrained(tmp_path / "foreign", config=tiny_config)
     assert_one_sentence(error, "foreign has none of this model's variables")

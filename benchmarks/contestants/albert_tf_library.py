@@ -1,0 +1,76 @@
+"""Ours, as the commands run it."""
+
+import json
+import os
+import tempfile
+
+import tensorflow as tf
+
+from albert_tf.finetuning import runner
+from albert_tf.finetuning.datasets import DATASETS, find_file
+from albert_tf.finetuning.defaults import finetuning_settings
+from albert_tf.pretraining.phases import make_objective, make_phase
+from albert_tf.training import RunSettings, TrainingRun
+from albert_tf.training.devices.strategy import make_strategy
+from benchmarks.contestants.setting import CALIBRATION_STEPS, WARM_STEPS, WARMUP_PROPORTION
+
+
+class AlbertTf:
+    """Ours, as the commands run it."""
+
+    def __init__(self, setting):
+        self._setting = setting
+
+    def steps_per_second(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = self._train(CALIBRATION_STEPS + WARM_STEPS, folder)
+            with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as file:
+                rows = [json.loads(line) for line in file]
+        del run
+        return rows[-1]["examples_per_second"] / self._setting.batch_size
+
+    def train(self, num_steps):
+        self._folder = os.path.join(self._setting.flags.output_dir, "albert_tf")
+        self._run = self._train(num_steps, self._folder)
+
+    def _train(self, num_steps, folder):
+        setting = self._setting
+        settings = RunSettings(
+            num_train_steps=num_steps,
+            train_batch_size=setting.batch_size,
+            learning_rate=setting.flags.learning_rate,
+            num_warmup_steps=int(WARMUP_PROPORTION * num_steps),
+            optimizer="adamw",
+            bias_correction=True,
+            eval_batch_size=setting.batch_size,
+            save_checkpoints_steps=num_steps,
+            iterations_per_loop=WARM_STEPS if num_steps == CALIBRATION_STEPS + WARM_STEPS else 100,
+        )
+        objective = make_objective(setting.config, setting.shards)
+        tf.keras.utils.set_random_seed(setting.flags.random_seed)
+        with make_strategy().scope():
+            model = objective.make_model()
+        run = TrainingRun(folder, objective, model, settings, setting.shards.tokenizer)
+        run.train(make_phase(setting.config, setting.shards, settings, evaluates=False))
+        return run
+
+    def masked_lm_loss(self):
+        return self._run.evaluate(self._setting.held_out_batches())["masked_lm_loss"]
+
+    def accuracy(self):
+        setting = self._setting
+        settings = finetuning_settings(
+            setting.config, len(setting.train), init_checkpoint=self._folder, random_seed=setting.flags.random_seed
+        )
+        tf.keras.utils.set_random_seed(setting.flags.random_seed)
+        with make_strategy().scope():
+            model = setting.task.make_model()
+        path = find_file(setting.flags.data_dir, DATASETS["nsmc"].dev)
+        files = [
+            runner.EncodedFile(path, examples, features, setting.length)
+            for examples, features in ((setting.train, setting.train_features), (setting.dev, setting.dev_features))
+        ]
+        with tempfile.TemporaryDirectory() as folder:
+            run = TrainingRun(folder, setting.task, model, settings, setting.shards.tokenizer)
+            runner.train(run, files[0])
+            return runner.evaluate(run, files[1])["accuracy"]

@@ -1,0 +1,111 @@
+"""Hugging Face, on PyTorch."""
+
+import os
+import time
+
+import numpy as np
+
+from albert_tf.finetuning.batches import eval_dataset
+from benchmarks.contestants.setting import CALIBRATION_STEPS, WARM_STEPS, WEIGHT_DECAY
+from benchmarks.peers import hugging_face_config
+
+
+class HuggingFace:
+    """Transformers' `AlbertForPreTraining` with its data collator, in a plain PyTorch loop."""
+
+    def __init__(self, setting):
+        import torch
+        import transformers
+
+        self._setting, self._torch, self._transformers = setting, torch, transformers
+        torch.manual_seed(setting.flags.random_seed)
+        vocab_file = os.path.join(os.path.dirname(setting.shards.train_paths[0]), "vocab.txt")
+        tokenizer = transformers.BertTokenizerFast(vocab_file)
+        collator = transformers.DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
+
+        def collate(batch):
+            rows = zip(*(batch[name].numpy().tolist() for name in ("input_ids", "input_mask", "segment_ids")))
+            return collator(
+                [{"input_ids": ids, "attention_mask": mask, "token_type_ids": types} for ids, mask, types in rows]
+            )
+
+        self._collate = collate
+
+    def _new_model(self):
+        self._torch.manual_seed(self._setting.flags.random_seed)
+        return self._transformers.AlbertForPreTraining(hugging_face_config(self._setting.config))
+
+    def _optimize(self, model, losses, num_steps, peak):
+        """Trains on an iterator of functions that return a loss."""
+        optimizer = self._torch.optim.AdamW(model.parameters(), lr=peak, weight_decay=WEIGHT_DECAY)
+        for step in range(num_steps):
+            for group in optimizer.param_groups:
+                group["lr"] = self._setting.rate_at(step, num_steps, peak)
+            optimizer.zero_grad(set_to_none=True)
+            next(losses).backward()
+            self._torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+
+    def _pretrain(self, model, num_steps):
+        def losses():
+            for batch in self._setting.raw_batches():
+                inputs = self._collate(batch)
+                labels = inputs.pop("labels")
+                logits = model(**inputs).prediction_logits
+                yield self._torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
+
+        self._optimize(model.train(), losses(), num_steps, self._setting.flags.learning_rate)
+
+    def steps_per_second(self):
+        model = self._new_model()
+        self._pretrain(model, WARM_STEPS)
+        started_at = time.perf_counter()
+        self._pretrain(model, CALIBRATION_STEPS)
+        return CALIBRATION_STEPS / (time.perf_counter() - started_at)
+
+    def train(self, num_steps):
+        self._model = self._new_model()
+        self._pretrain(self._model, num_steps)
+
+    def masked_lm_loss(self):
+        torch, total, weight = self._torch, 0.0, 0.0
+        self._model.eval()
+        for batch in self._setting.held_out_batches():
+            batch = {name: torch.as_tensor(values.numpy()) for name, values in batch.items()}
+            with torch.no_grad():
+                logits = self._model(
+                    batch["input_ids"].long(), batch["input_mask"].long(), batch["segment_ids"].long()
+                ).prediction_logits
+            positions = batch["masked_lm_positions"].long()[..., None].expand(-1, -1, logits.shape[-1])
+            losses = torch.nn.functional.cross_entropy(
+                logits.gather(1, positions).flatten(0, 1), batch["masked_lm_ids"].long().flatten(), reduction="none"
+            )
+            weights = batch["masked_lm_weights"].flatten()
+            total, weight = total + float((losses * weights).sum()), weight + float(weights.sum())
+        return total / weight
+
+    def accuracy(self):
+        torch, setting = self._torch, self._setting
+        torch.manual_seed(setting.flags.random_seed)
+        config = hugging_face_config(setting.config, classifier_dropout_prob=setting.config.classifier_dropout_prob)
+        model = self._transformers.AlbertForSequenceClassification(config).train()
+        model.albert.load_state_dict(self._model.albert.state_dict())
+
+        def logits_of(batch):
+            ids, mask, types = (
+                torch.as_tensor(batch[name].numpy()).long() for name in ("input_ids", "input_mask", "segment_ids")
+            )
+            return model(ids, mask, types).logits
+
+        def losses():
+            for batch in setting.classifier_batches():
+                labels = torch.as_tensor(batch["label_ids"].numpy()).long()
+                yield torch.nn.functional.cross_entropy(logits_of(batch), labels)
+
+        settings = setting.finetuning
+        self._optimize(model, losses(), settings.num_train_steps, settings.learning_rate)
+        model.eval()
+        with torch.no_grad():
+            batches = eval_dataset(setting.dev_features, 64)
+            found = np.concatenate([logits_of(batch).argmax(-1).numpy() for batch in batches])
+        return float(np.mean(found[: len(setting.dev)] == setting.dev_features["label_ids"]))

@@ -1,0 +1,71 @@
+"""What all contestants have in common: examples, batches, labels and the learning rate of a step."""
+
+import types
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.finetuning import Classification
+from albert_tf.finetuning.batches import train_dataset
+from albert_tf.finetuning.datasets import DATASETS, find_file
+from albert_tf.finetuning.defaults import choose_max_seq_length, finetuning_settings
+from albert_tf.finetuning.labelled_text import read_examples
+from albert_tf.pretraining_data.input_pipeline import eval_dataset, parse
+from albert_tf.pretraining_data.shards import find_shards
+
+CALIBRATION_STEPS, WARM_STEPS = 40, 5
+WARMUP_PROPORTION, WEIGHT_DECAY = 0.1, 0.01
+
+
+class Setting:
+    """What all contestants have in common.
+
+    Args:
+        flags: The values of the flags of `benchmarks.same_hour`, by name.
+    """
+
+    def __init__(self, flags):
+        self.flags = types.SimpleNamespace(**flags)
+        self.config = AlbertConfig.from_json_file(self.flags.albert_config_file)
+        self.shards = find_shards(self.flags.input_file, self.config)
+        self.batch_size = self.flags.train_batch_size
+        if self.flags.data_dir:
+            self._load_labelled()
+
+    def _load_labelled(self):
+        files = DATASETS["nsmc"]
+        train, self.dev = (
+            read_examples(find_file(self.flags.data_dir, names), files, True) for names in (files.train, files.dev)
+        )
+        order = np.random.default_rng(self.flags.random_seed).permutation(len(train))
+        self.train = [train[index] for index in order[: self.flags.num_labels]]
+        self.task = Classification(self.config, files.labels, files)
+        self.length = choose_max_seq_length(self.task, self.train, self.shards.tokenizer)
+        self.train_features, self.dev_features = (
+            self.task.encode(examples, self.shards.tokenizer, self.length) for examples in (self.train, self.dev)
+        )
+        self.finetuning = finetuning_settings(self.config, len(self.train), random_seed=self.flags.random_seed)
+
+    def raw_batches(self):
+        """Returns endless batches of shuffled examples without masks."""
+        options = self.shards.train_options
+        records = tf.data.TFRecordDataset(self.shards.train_paths).repeat()
+        batches = records.shuffle(10_000, seed=self.flags.random_seed).batch(self.batch_size, drop_remainder=True)
+        return batches.map(lambda serialized: parse(serialized, options))
+
+    def held_out_batches(self):
+        """Returns the held-out batches, whose masks are fixed."""
+        return eval_dataset(self.shards.held_out_paths, self.shards.held_out_options, self.batch_size)
+
+    def classifier_batches(self):
+        """Returns endless batches of labelled examples."""
+        return train_dataset(self.train_features, self.finetuning.train_batch_size, self.finetuning.random_seed)
+
+    def id_of(self, piece):
+        return self.shards.tokenizer.vocabulary.id_of(piece)
+
+    def rate_at(self, step, num_steps, peak):
+        """Returns the learning rate of a step: it rises for a tenth of the steps, and falls to zero."""
+        warmup = max(1, int(WARMUP_PROPORTION * num_steps))
+        return peak * min((step + 1) / warmup, (num_steps - step) / max(1, num_steps - warmup))
