@@ -1,1 +1,1 @@
-"""The contestants of `benchmarks.same_hour`, a file each. Each measures its rate, trains, and tells loss and accuracy."""
+"""The contestants of `benchmarks.same_hour`, a file each: each measures its rate, trains, and tells how well."""
