@@ -1,6 +1,6 @@
-"""LAMB and AdamW as the paper uses them, and the learning-rate schedule."""
+"""LAMB and AdamW as the paper uses them, Muon, and the learning-rate schedule."""
 
-from albert_tf.optimization.optimizers import AdamW, Lamb, make_optimizer
+from albert_tf.optimization.optimizers import AdamW, Lamb, Muon, make_optimizer
 from albert_tf.optimization.schedule import LearningRateSchedule
 
-__all__ = ["AdamW", "Lamb", "LearningRateSchedule", "make_optimizer"]
+__all__ = ["AdamW", "Lamb", "LearningRateSchedule", "Muon", "make_optimizer"]

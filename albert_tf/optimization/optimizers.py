@@ -1,4 +1,4 @@
-"""AdamW and LAMB over TensorFlow variables, with every reduction across replicas explicit.
+"""AdamW, LAMB and Muon over TensorFlow variables, with every reduction across replicas explicit.
 
 As in the original (optimization.py, lamb_optimizer.py), neither corrects the bias of the moments unless asked, weight
 decay is decoupled, and LayerNorm weights and biases are left out of weight decay and of LAMB's layer adaptation.
@@ -23,8 +23,11 @@ from albert_tf.optimization.adam_update import (
     updated_average,
     updated_state,
 )
+from albert_tf.optimization.muon_update import accumulated, muon_direction
 from albert_tf.optimization.schedule import LearningRateSchedule
 
+_MUON_MOMENTUM = 0.95
+_MATRIX_OF_BLOCK = re.compile(r"(attention|feed_forward)_layers/.*kernel$")
 _EXCLUDED = re.compile(r"layer_norm|bias")
 
 
@@ -58,11 +61,12 @@ class AdamW(tf.Module):
         bias_correction: Divide the moments by 1 - beta^t.
         ema_decay: Keep an exponential moving average of the weights with this decay, see `averaged_weights`; 0 for
             none.
+        compute_dtype: Of products of matrices, which `Muon` alone has.
 
     Attributes:
         trained_variables: The variables, by name.
         first_moments: Variables of the moments, by name.
-        second_moments: Likewise.
+        second_moments: Likewise, of variables that `Muon` leaves to Adam.
         averages: Variables of the averaged weights, by name; empty without `ema_decay`.
         skipped_steps: int64 variable, how many steps were skipped because loss or gradient was not finite.
         last_skipped_step: int64 variable, the last of them; -1 for none.
@@ -82,6 +86,7 @@ class AdamW(tf.Module):
         clip_norm: float = 1.0,
         bias_correction: bool = False,
         ema_decay: float = 0.0,
+        compute_dtype: str = "float32",
     ):
         super().__init__()
         if not weight_decay >= 0.0:
@@ -95,9 +100,13 @@ class AdamW(tf.Module):
         self.schedule = schedule
         self.trained_variables = dict(variables)
         self._settings = Settings(weight_decay, beta_1, beta_2, epsilon, bias_correction)
-        self._clip_norm, self._ema_decay = clip_norm, ema_decay
+        self._clip_norm, self._ema_decay, self._compute_dtype = clip_norm, ema_decay, compute_dtype
         self.first_moments = {name: _zeros(variable, f"{name}/adam_m") for name, variable in variables.items()}
-        self.second_moments = {name: _zeros(variable, f"{name}/adam_v") for name, variable in variables.items()}
+        self.second_moments = {
+            name: _zeros(variable, f"{name}/adam_v")
+            for name, variable in variables.items()
+            if not self._orthogonalizes(name)
+        }
         averaged = variables.items() if ema_decay else ()
         self.averages = {name: _zeros(variable, f"{name}/average") for name, variable in averaged}
         self.start_averages()
@@ -145,7 +154,7 @@ class AdamW(tf.Module):
         trust_ratios = {}
         for name, gradient in gradients.items():
             # One result for each device of this host, all the same.
-            moments = self.first_moments[name], self.second_moments[name], self.averages.get(name)
+            moments = self.first_moments[name], self.second_moments.get(name), self.averages.get(name)
             trust_ratio, *_ = strategy.extended.update(
                 self.trained_variables[name],
                 functools.partial(self._update, name),
@@ -186,6 +195,10 @@ class AdamW(tf.Module):
         """Returns whether the update of a variable is scaled to the norm of its weights."""
         return False
 
+    def _orthogonalizes(self, name):
+        """Returns whether the update of a variable has all its singular values made equal."""
+        return False
+
     def start_averages(self) -> None:
         """Lets the averages begin with the weights as they are now."""
         for name, average in self.averages.items():
@@ -214,7 +227,33 @@ class Lamb(AdamW):
         return _EXCLUDED.search(name) is None
 
 
-OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
+class Muon(AdamW):
+    """Muon for the matrices of the blocks, AdamW for embeddings, heads, biases and LayerNorm.
+
+    A matrix moves along its momentum with all singular values made equal (Jordan et al., 2024, "Muon: An optimizer for
+    hidden layers in neural networks"), so that what few examples ask for is learnt too. The update is scaled to the
+    size that Adam's has (Liu et al., 2025), so `schedule` and `weight_decay` mean what they mean for `AdamW`, whose
+    arguments it takes.
+    """
+
+    def _update(self, name, variable, gradient, first_moment, second_moment, average, scalars):
+        if not self._orthogonalizes(name):
+            return super()._update(name, variable, gradient, first_moment, second_moment, average, scalars)
+        weights, moment = tf.convert_to_tensor(variable), tf.convert_to_tensor(first_moment)
+        moment_after, direction = accumulated(_MUON_MOMENTUM, moment, gradient, scalars)
+        update = scalars.learning_rate * muon_direction(self._settings, weights, direction, self._compute_dtype)
+        updated = tf.where(scalars.is_finite, weights - update, weights)
+        if average is not None:
+            average.assign(updated_average(self._ema_decay, tf.convert_to_tensor(average), updated, scalars))
+        first_moment.assign(tf.where(scalars.is_finite, moment_after, moment))
+        variable.assign(updated)
+        return tf.ones([])
+
+    def _orthogonalizes(self, name):
+        return _MATRIX_OF_BLOCK.search(name) is not None
+
+
+OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW, "muon": Muon}
 
 
 def make_optimizer(name: str, variables: dict[str, tf.Variable], schedule: LearningRateSchedule, **options) -> AdamW:

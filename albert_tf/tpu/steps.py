@@ -8,7 +8,7 @@ from albert_tf.objectives.objective import BatchSpec, with_batch_size
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
 from albert_tf.tpu.compile_step import lower
 from albert_tf.tpu.replica_strategy import ReplicaStrategy
-from albert_tf.training.train_state import TrainState, learnt_variables
+from albert_tf.training.train_state import MAIN_MODEL, TrainState, learnt_variables
 from albert_tf.training.train_step import make_replica_step
 
 # Everything that can be planned, by name; each is made from a model's config.
@@ -33,7 +33,7 @@ def lower_step(
         objective: What is learnt.
         batch_size: Of one replica.
         max_seq_length: Pieces of an example.
-        optimizer: "lamb" or "adamw".
+        optimizer: "lamb", "adamw" or "muon".
         dtype: Keras dtype policy.
         remat: As for `AlbertEncoder`.
         attention: As for `AlbertEncoder`.
@@ -45,7 +45,9 @@ def lower_step(
     with strategy.scope():
         models = objective.make_models(remat=remat, attention=attention, dtype=dtype)
         variables = learnt_variables(objective, models)
-        made_optimizer = make_optimizer(optimizer, variables, LearningRateSchedule(1e-3, 1000, 10))
+        compute_dtype = models[MAIN_MODEL].compute_dtype
+        schedule = LearningRateSchedule(1e-3, 1000, 10)
+        made_optimizer = make_optimizer(optimizer, variables, schedule, compute_dtype=compute_dtype)
     state = TrainState.create(strategy, objective, models, made_optimizer)
     replica_step = make_replica_step(state, 0, gradient_accumulation_steps)
     batch = zeros(with_batch_size(objective.batch_spec(max_seq_length), batch_size))

@@ -114,7 +114,8 @@ class TrainingRun:
 
     def _train(self, phases, settings, results_data, check_lease):
         with self._strategy.scope():
-            optimizer = self.settings.make_optimizer(learnt_variables(self.objective, self._models))
+            variables = learnt_variables(self.objective, self._models)
+            optimizer = self.settings.make_optimizer(variables, self._models[MAIN_MODEL].compute_dtype)
         state = TrainState.create(self._strategy, self.objective, self._models, optimizer)
         checkpointer = Checkpointer(
             self.output_dir, state.named_variables(), self.settings.keep_checkpoint_max, self.is_chief

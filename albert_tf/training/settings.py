@@ -40,7 +40,7 @@ class RunSettings:
         learning_rate: Peak learning rate.
         num_warmup_steps: Steps in which the learning rate rises.
         gradient_accumulation_steps: Parts of a replica's batch, computed one after the other to save memory.
-        optimizer: "lamb" or "adamw".
+        optimizer: "lamb", "adamw" or "muon".
         scale_learning_rate: "none", or "sqrt": `learning_rate` belongs to a batch of `reference_batch_size`, and is
             multiplied by the root of `train_batch_size` / `reference_batch_size`.
         reference_batch_size: See there; None without scaling.
@@ -128,11 +128,12 @@ class RunSettings:
             peak *= (self.train_batch_size / self.reference_batch_size) ** 0.5
         return LearningRateSchedule(peak, self.num_train_steps, self.num_warmup_steps, self.poly_power, self.schedule)
 
-    def make_optimizer(self, variables: dict[str, tf.Variable]) -> AdamW:
+    def make_optimizer(self, variables: dict[str, tf.Variable], compute_dtype: str = "float32") -> AdamW:
         """Returns the optimizer of all variables that are not frozen; call it in the strategy's scope.
 
         Args:
             variables: By name.
+            compute_dtype: Of the models' products of matrices.
 
         Raises:
             InputError: A setting is out of range, or `freeze` names no variable or all of them.
@@ -144,6 +145,7 @@ class RunSettings:
             weight_decay=self.weight_decay,
             bias_correction=self.bias_correction,
             ema_decay=self.ema_decay,
+            compute_dtype=compute_dtype,
         )
 
 

@@ -1,4 +1,4 @@
-"""LAMB and AdamW against the algorithms written out in NumPy, in float64."""
+"""LAMB, AdamW and Muon against the algorithms written out in NumPy, in float64."""
 
 import numpy as np
 import pytest
@@ -213,5 +213,5 @@ def test_bad_option_is_refused_by_name(name, value):
 
 
 def test_unknown_optimizer_is_refused():
-    with pytest.raises(InputError, match=r"one of adamw, lamb\. Received: sgd"):
+    with pytest.raises(InputError, match=r"one of adamw, lamb, muon\. Received: sgd"):
         make_optimizer("sgd", {}, SCHEDULE)

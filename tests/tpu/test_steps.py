@@ -66,6 +66,15 @@ def test_pre_training_with_lamb_compiles(dtype):
     assert step.temporary_bytes > 0 and step.code_bytes > 0
 
 
+def test_muon_compiles_with_a_moment_less_and_fifteen_products_more_for_each_matrix():
+    muon, adam = (compiled(SMALL, "pretrain", 8, 128, 20, optimizer=optimizer) for optimizer in ("muon", "adamw"))
+    narrow, wide = SMALL.hidden_size, SMALL.intermediate_size
+    assert adam.argument_bytes - muon.argument_bytes == pytest.approx(4 * (4 * narrow**2 + 2 * narrow * wide), rel=0.05)
+    # Five times over: X X^T, its square, and their product with X.
+    products = 4 * 3 * narrow**3 + 2 * (2 * narrow**2 * wide + narrow**3)
+    assert muon.flops - adam.flops == pytest.approx(5 * 2 * products, rel=0.05)
+
+
 @pytest.mark.parametrize("task", ["classify", "squad"])
 def test_fine_tuning_compiles(task):
     assert compiled(SMALL.replace(num_hidden_layers=2), task, 8, 128).temporary_bytes > 0

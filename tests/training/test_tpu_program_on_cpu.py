@@ -44,7 +44,9 @@ def trained(is_for_tpu, optimizer, dtype, remat="none", accumulation=1):
     return {name: variable.numpy() for name, variable in weights.items()}, state.metric_sums.result()
 
 
-@pytest.mark.parametrize(("optimizer", "remat", "accumulation"), [("lamb", "none", 1), ("adamw", "block", 2)])
+@pytest.mark.parametrize(
+    ("optimizer", "remat", "accumulation"), [("lamb", "none", 1), ("adamw", "block", 2), ("muon", "none", 1)]
+)
 def test_program_for_a_tpu_trains_as_the_step_here(optimizer, remat, accumulation):
     expected_weights, expected_averages = trained(False, optimizer, "float32", accumulation=accumulation)
     weights, averages = trained(True, optimizer, "float32", remat, accumulation)
