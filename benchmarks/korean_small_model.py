@@ -5,8 +5,8 @@ python -m benchmarks.korean_small_model --reviews=nsmc_reviews.txt.gz --document
 
 The reviews are the texts of Naver's sentiment movie corpus and its sources without their labels (CC0), one a line with
 a blank line between films, but for those that models are judged by; the documentation is the Korean translation of
-Python's (CC0), one sentence a line. A run that was stopped goes on with the same command. docs/korean_small_model.md
-has the losses to expect.
+Python's (CC0), one sentence a line. A run that was stopped goes on with the same command. Where the processor has no
+bfloat16, the recipe runs in float32. docs/korean_small_model.md has the losses to expect.
 """
 
 import os
@@ -23,6 +23,12 @@ flags.DEFINE_string(
     "output_dir", None, "Folder for everything; the model comes into its folder `model`.", required=True
 )
 flags.DEFINE_string("recipe", os.path.join(ROOT, "configs", "recipes", "ko_small.cfg"), "How to pre-train.")
+
+
+def computes_in_bfloat16() -> bool:
+    """Returns whether the processor multiplies matrices in bfloat16; where it can't, TensorFlow is slow at it."""
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        return bool({"avx512_bf16", "amx_bf16"} & set(file.read().split()))
 
 
 def main(_):
@@ -53,6 +59,7 @@ def main(_):
         input_file=os.path.join(data[64], "train-*.tfrecord"),
         phase2_input_file=os.path.join(data[128], "train-*.tfrecord"),
         output_dir=run,
+        use_bfloat16=computes_in_bfloat16(),
     )
     run_stage("publish_model.py", init_checkpoint=run, output_dir=model)
 
