@@ -26,11 +26,33 @@ def test_corpus_without_text_is_named(run_script, tmp_path, monkeypatch, corpus)
     assert not (tmp_path / "output").exists()
 
 
+@pytest.mark.parametrize(
+    ("gain", "told"),
+    [
+        (0.06, "+6.0 points over random weights: pre-training pays"),
+        (0.01, "+1.0 points: no difference that 200 reviews could show"),
+        (-0.02, "-2.0 points: no difference that 200 reviews could show"),
+        (-0.19, "-19.0 points: this text"),
+    ],
+)
+def test_conclusion_is_what_the_difference_allows(gain, told):
+    assert demo.conclusion(gain, 200).startswith(told)
+
+
+def test_held_out_metrics_are_the_first_and_the_best(tmp_path):
+    losses = [("held_out", 8.0), ("train", 1.0), ("held_out", 6.0), ("held_out", 7.0)]
+    lines = [json.dumps({"split": split, "loss": loss}) for split, loss in losses]
+    (tmp_path / "metrics.jsonl").write_text("\n".join(lines))
+    assert [metrics["loss"] for metrics in demo.held_out_metrics(tmp_path)] == [8.0, 6.0]
+
+
 @pytest.fixture
-def small_demo(monkeypatch, write_config):
-    """Lets the demo train a tiny model."""
+def small_demo(monkeypatch, write_config, run_script, checkpoint, tmp_path):
+    """Lets the demo train a tiny model, and start from another that has learnt nothing."""
     config = AlbertConfig.from_json_file(demo.CONFIG).replace(hidden_size=16, num_hidden_layers=1, intermediate_size=16)
     monkeypatch.setattr(demo, "CONFIG", str(write_config(config)))
+    assert run_script("publish_model.py", init_checkpoint=checkpoint, output_dir=tmp_path / "shipped").code == 0
+    monkeypatch.setattr(demo, "SHIPPED_MODEL", str(tmp_path / "shipped"))
 
 
 @pytest.mark.slow
@@ -40,10 +62,20 @@ def test_demo_goes_all_the_way(run_script, tmp_path, sample_corpus):
     first = run_script("demo.py", **flag_values)
     assert first.code == 0, first.errors
     results = json.loads((tmp_path / "output" / "demo_results.json").read_text())
-    assert results["vocab_size"] == 6000
+    assert results["vocab_size"] == AlbertConfig.from_json_file(demo.CONFIG).vocab_size
     assert results["classifier_accuracy_majority"] == 0.5
-    assert f"Training examples                   {results['training_examples']:,}\n" in first.output
-    for name in ("vocabulary/vocab.txt", "data/manifest.json", "pretraining/loss.png", "classifier/predictions.tsv"):
+    title, underline, *rows = first.output.splitlines()[-6:]
+    assert title == "200 reviews classified, after learning from 600"
+    assert underline == "-" * len(title)
+    starts = ("majority", "random_weights", "own_text", "shipped_model")
+    for row, start in zip(rows, starts, strict=True):
+        assert f"  {results[f'classifier_accuracy_{start}']:.1%}  " in row
+    for name in (
+        "vocabulary/vocab.txt",
+        "data/manifest.json",
+        "pretraining/loss.png",
+        "classifier_from_shipped_model/predictions.tsv",
+    ):
         assert (tmp_path / "output" / name).exists(), name
 
     # A second demo replaces this one only if asked to, as `make demo` does.
