@@ -3,22 +3,25 @@
 from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
+import csv
 import json
+import math
 import os
 import shutil
 import subprocess
 import sys
 import time
 
+import numpy as np
 from absl import flags
 
 from albert_tf.corpus.reader import find_corpus_files
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
+from albert_tf.finetuning import Classification
 from albert_tf.finetuning.datasets import DATASETS, find_file
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.training.progress import METRICS_FILE, PLOT_FILE, format_seconds
-from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 
 FLAGS = flags.FLAGS
 
@@ -30,12 +33,13 @@ def define_flags():
     flags.DEFINE_string("output_dir", "demo_output", "Folder for everything the demo writes.")
     flags.DEFINE_string("corpus", None, "Your own text: a file, a glob, or a folder of such files.")
     flags.DEFINE_integer("num_train_steps", 1000, "Number of pre-training steps.", lower_bound=1)
-    flags.DEFINE_integer("random_seed", 12345, "Seed of everything that is drawn.")
+    flags.DEFINE_integer("random_seed", 12345, "Seed of everything that is drawn.", lower_bound=0)
     flags.DEFINE_bool("overwrite", False, "Replace the demo that is in --output_dir already.")
 
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CONFIG = os.path.join(ROOT, "configs", "albert_demo.json")
+RECIPE = os.path.join(ROOT, "configs", "recipes", "demo.cfg")
 SAMPLES = os.path.join(ROOT, "samples")
 SAMPLE_TEXTS = [os.path.join(SAMPLES, folder) for folder in ("corpus", "unlabelled_reviews")]
 SHIPPED_MODEL = os.path.join(ROOT, "models", "albert_ko_small")
@@ -71,7 +75,7 @@ def run_stage(title, script, **flag_values):
 
 
 def train_classifier(start, output_dir, **flag_values):
-    """Fine-tunes on the sample's reviews; returns the share of the others that it classifies rightly."""
+    """Fine-tunes on the sample's reviews; returns which of the others it classifies rightly, bool [reviews]."""
     run_stage(
         f"A classifier from {start}",
         "run_classifier.py",
@@ -84,7 +88,9 @@ def train_classifier(start, output_dir, **flag_values):
         random_seed=FLAGS.random_seed,
         **flag_values,
     )
-    return read_json(os.path.join(output_dir, EVAL_RESULTS_FILE), "the results")["accuracy"]
+    with open(os.path.join(output_dir, Classification.predictions_file), encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    return np.array([row["prediction"] == row["label"] for row in rows])
 
 
 def held_out_metrics(output_dir):
@@ -106,16 +112,16 @@ def majority_accuracy(train, dev):
     return dev.count(majority) / len(dev)
 
 
-def conclusion(gain, num_reviews):
-    """Returns what a difference in accuracy on so many reviews tells."""
-    points = f"{100 * gain:+.1f} points"
-    # About the standard error of the difference of two accuracies near 75% that agree on most reviews.
-    margin = 0.5 / num_reviews**0.5
-    if gain > margin:
+def conclusion(right, right_from_random):
+    """Returns what the difference between two classifiers tells, from which reviews each is right about."""
+    points = f"{100 * (right.mean() - right_from_random.mean()):+.1f} points"
+    gained, lost = np.sum(right & ~right_from_random), np.sum(right_from_random & ~right)
+    # McNemar (1947): by chance alone, each review that they disagree about is as likely gained as lost.
+    if abs(gained - lost) <= 2 * math.sqrt(gained + lost):
+        return f"{points} over random weights, but {len(right)} reviews can't tell that from chance"
+    if gained > lost:
         return f"{points} over random weights: pre-training pays"
-    if gain < -margin:
-        return f"{points}: this text, so little or of another kind, does harm"
-    return f"{points}: no difference that {num_reviews} reviews could show; more text is needed"
+    return f"{points} against random weights: too little text, or of another kind"
 
 
 def print_table(title, rows):
@@ -142,6 +148,7 @@ def main():
         output_dir=vocabulary,
         vocab_size=read_json(CONFIG, "the configuration")["vocab_size"],
         limit_alphabet=2000,
+        random_seed=FLAGS.random_seed,
     )
     run_stage(
         "Pre-training data",
@@ -158,22 +165,15 @@ def main():
     run_stage(
         "Pre-training",
         "run_pretraining.py",
-        input_file=os.path.join(data, "train.tfrecord"),
+        flagfile=RECIPE,
         albert_config_file=CONFIG,
+        input_file=os.path.join(data, "train.tfrecord"),
         output_dir=pretraining,
-        do_train=True,
-        do_eval=True,
-        train_batch_size=32,
-        optimizer="muon",
-        bias_correction=True,
-        learning_rate=2e-3,
         num_train_steps=FLAGS.num_train_steps,
         num_warmup_steps=FLAGS.num_train_steps // 10,
-        save_checkpoints_steps=250,
-        iterations_per_loop=50,
         random_seed=FLAGS.random_seed,
     )
-    accuracy = {
+    right = {
         "random_weights": train_classifier(
             "random weights", from_random, albert_config_file=CONFIG, vocab_file=vocab_file
         ),
@@ -183,6 +183,7 @@ def main():
 
     files = DATASETS["tsv"]
     train_labels, dev_labels = labels_of_reviews(files.train), labels_of_reviews(files.dev)
+    accuracy = {start: float(reviews.mean()) for start, reviews in right.items()}
     accuracy["majority"] = majority_accuracy(train_labels, dev_labels)
     manifest = read_json(os.path.join(data, "manifest.json"), "the manifest")
     before, best = held_out_metrics(pretraining)
@@ -207,20 +208,15 @@ def main():
             ),
             ("Plot of the loss", os.path.join(pretraining, PLOT_FILE)),
             ("Checkpoints, TensorBoard logs", pretraining),
-            ("Predictions", os.path.join(from_shipped, "predictions.tsv")),
+            ("Predictions", os.path.join(from_shipped, Classification.predictions_file)),
         ],
     )
-    gains = {start: value - accuracy["random_weights"] for start, value in accuracy.items()}
-    text = "your text" if FLAGS.corpus else "the sample's text"
+    own, shipped = (conclusion(right[start], right["random_weights"]) for start in ("own_text", "shipped_model"))
     rows = (
         ("always the most frequent label", "majority", "what has to be beaten"),
         ("random weights", "random_weights", f"what {len(train_labels)} labels teach without pre-training"),
-        (f"pre-trained on {text}", "own_text", conclusion(gains["own_text"], len(dev_labels))),
-        (
-            "models/albert_ko_small, which comes along",
-            "shipped_model",
-            conclusion(gains["shipped_model"], len(dev_labels)),
-        ),
+        (f"pre-trained on {'your text' if FLAGS.corpus else 'the sample'}", "own_text", own),
+        ("models/albert_ko_small, which comes along", "shipped_model", shipped),
     )
     print_table(
         f"{len(dev_labels)} reviews classified, after learning from {len(train_labels)}",

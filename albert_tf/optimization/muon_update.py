@@ -14,6 +14,7 @@ _ITERATIONS = 5
 # Gives the update the root mean square that Adam's has, so that both share a learning rate and weight decay
 # (Liu et al., 2025, "Muon is scalable for LLM training", section 2.2).
 _ROOT_MEAN_SQUARE = 0.2
+_MOMENTUM = 0.95
 
 
 def orthogonalized(matrix: tf.Tensor, compute_dtype: str = "float32") -> tf.Tensor:
@@ -35,14 +36,27 @@ def orthogonalized(matrix: tf.Tensor, compute_dtype: str = "float32") -> tf.Tens
 
 
 @fused
-def accumulated(momentum: float, first_moment: tf.Tensor, gradient: tf.Tensor, scalars: StepScalars):
-    """Returns the moment after the step, and the direction to take: where Nesterov's momentum points."""
+def accumulated(first_moment: tf.Tensor, gradient: tf.Tensor, scalars: StepScalars) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the moment after the step, and the direction to take: where Nesterov's momentum points.
+
+    Args:
+        first_moment: float32 [rows, columns], the decayed sum of the gradients before.
+        gradient: Before clipping, of the same shape.
+        scalars: Of the step.
+    """
     gradient = gradient * scalars.clip_factor
-    moment = momentum * first_moment + gradient
-    return moment, gradient + momentum * moment
+    moment = _MOMENTUM * first_moment + gradient
+    return moment, gradient + _MOMENTUM * moment
 
 
 def muon_direction(settings: Settings, weights: tf.Tensor, direction: tf.Tensor, compute_dtype: str) -> tf.Tensor:
-    """Returns what, times the learning rate, leaves the weights: the orthogonalized direction and the weight decay."""
+    """Returns what, times the learning rate, leaves the weights: the orthogonalized direction and the weight decay.
+
+    Args:
+        settings: Of the optimizer.
+        weights: float32 [rows, columns], before the step.
+        direction: Of the same shape; see `accumulated`.
+        compute_dtype: Of the products.
+    """
     scale = _ROOT_MEAN_SQUARE * math.sqrt(max(weights.shape))
     return scale * orthogonalized(direction, compute_dtype) + settings.weight_decay * weights

@@ -26,7 +26,6 @@ from albert_tf.optimization.adam_update import (
 from albert_tf.optimization.muon_update import accumulated, muon_direction
 from albert_tf.optimization.schedule import LearningRateSchedule
 
-_MUON_MOMENTUM = 0.95
 _MATRIX_OF_BLOCK = re.compile(r"(attention|feed_forward)_layers/.*kernel$")
 _EXCLUDED = re.compile(r"layer_norm|bias")
 
@@ -233,14 +232,14 @@ class Muon(AdamW):
     A matrix moves along its momentum with all singular values made equal (Jordan et al., 2024, "Muon: An optimizer for
     hidden layers in neural networks"), so that what few examples ask for is learnt too. The update is scaled to the
     size that Adam's has (Liu et al., 2025), so `schedule` and `weight_decay` mean what they mean for `AdamW`, whose
-    arguments it takes.
+    arguments it takes; the momentum of matrices is 0.95, whatever `beta_1` is.
     """
 
     def _update(self, name, variable, gradient, first_moment, second_moment, average, scalars):
         if not self._orthogonalizes(name):
             return super()._update(name, variable, gradient, first_moment, second_moment, average, scalars)
         weights, moment = tf.convert_to_tensor(variable), tf.convert_to_tensor(first_moment)
-        moment_after, direction = accumulated(_MUON_MOMENTUM, moment, gradient, scalars)
+        moment_after, direction = accumulated(moment, gradient, scalars)
         update = scalars.learning_rate * muon_direction(self._settings, weights, direction, self._compute_dtype)
         updated = tf.where(scalars.is_finite, weights - update, weights)
         if average is not None:

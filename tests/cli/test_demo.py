@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from albert_tf.cli import demo
@@ -27,16 +28,18 @@ def test_corpus_without_text_is_named(run_script, tmp_path, monkeypatch, corpus)
 
 
 @pytest.mark.parametrize(
-    ("gain", "told"),
+    ("gained", "lost", "told"),
     [
-        (0.06, "+6.0 points over random weights: pre-training pays"),
-        (0.01, "+1.0 points: no difference that 200 reviews could show"),
-        (-0.02, "-2.0 points: no difference that 200 reviews could show"),
-        (-0.19, "-19.0 points: this text"),
+        (24, 5, "+9.5 points over random weights: pre-training pays"),
+        (22, 13, "+4.5 points over random weights, but 200 reviews can't tell that from chance"),
+        (0, 0, "+0.0 points over random weights, but 200 reviews can't tell that from chance"),
+        (2, 40, "-19.0 points against random weights: too little text, or of another kind"),
     ],
 )
-def test_conclusion_is_what_the_difference_allows(gain, told):
-    assert demo.conclusion(gain, 200).startswith(told)
+def test_conclusion_is_what_the_reviews_allow(gained, lost, told):
+    right_from_random = np.arange(200) < 100
+    right = (np.arange(200) < 100 - lost) | (np.arange(200) >= 200 - gained)
+    assert demo.conclusion(right, right_from_random) == told
 
 
 def test_held_out_metrics_are_the_first_and_the_best(tmp_path):

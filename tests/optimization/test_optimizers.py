@@ -1,4 +1,4 @@
-"""LAMB, AdamW and Muon against the algorithms written out in NumPy, in float64."""
+"""LAMB and AdamW against the algorithms written out in NumPy, in float64."""
 
 import numpy as np
 import pytest

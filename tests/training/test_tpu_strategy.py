@@ -85,6 +85,16 @@ def test_step_is_one_program_on_every_core(optimizer, dtype):
 
 
 @pytest.mark.slow
+def test_step_with_muon_is_one_program_on_every_core():
+    nodes, num_variables = traced_pretraining("muon", compute_dtype="bfloat16")
+    assert_runs_on_every_core(nodes)
+    assignments = named(nodes, "AssignVariableOp")
+    of_floats = [node for node in assignments if node.attr["dtype"].type == tf.float32.as_datatype_enum]
+    num_matrices = 6 * WITH_DROPOUT.num_hidden_groups
+    assert len(of_floats) == 3 * num_variables - num_matrices, "a moment for each matrix of a block, two for the rest"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("optimizer", "dtype"), [("lamb", "float32"), ("adamw", "mixed_bfloat16")])
 def test_matrix_products_are_in_the_dtype_asked_for(optimizer, dtype):
     nodes, _ = traced_pretraining(optimizer, dtype)
