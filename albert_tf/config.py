@@ -10,6 +10,7 @@ from albert_tf.files import read_json
 SHARING_CHOICES = ("all", "attention", "ffn", "none")
 POOLING_CHOICES = ("first", "mean")
 POSITION_INITIALIZER_CHOICES = ("normal", "sinusoidal")
+ATTENTION_INITIALIZER_CHOICES = ("normal", "neighbors")
 HIDDEN_ACT_CHOICES = ("gelu", "gelu_new", "relu", "tanh", "linear")
 
 # Keys that the original's released JSON files carry and its code never uses (original modeling.py).
@@ -42,6 +43,8 @@ class AlbertConfig:
         sharing: What the layers of a group share: "all", "attention", "ffn" or "none" (paper, Table 4).
         position_initializer: What position embeddings are learnt from: "normal", as the other weights, or "sinusoidal",
             which small models learn faster from; see `sinusoidal_positions`.
+        attention_initializer: What the first block's attention is learnt from: "normal", as the other weights, or
+            "neighbors", heads that look at the pieces before and after; see `NeighborAttention`. Needs "sinusoidal".
         classifier_pooling: What the label of a whole text is read off: "first", the state of [CLS] by way of the
             pooler, as in the original, or "mean", the average of all states, for models whose pre-training taught
             [CLS] nothing because it had no pairs of segments.
@@ -68,6 +71,7 @@ class AlbertConfig:
     layer_norm_eps: float = 1e-12
     sharing: str = "all"
     position_initializer: str = "normal"
+    attention_initializer: str = "normal"
     classifier_pooling: str = "first"
 
     def __post_init__(self):
@@ -96,10 +100,16 @@ class AlbertConfig:
             ("hidden_act", HIDDEN_ACT_CHOICES),
             ("sharing", SHARING_CHOICES),
             ("position_initializer", POSITION_INITIALIZER_CHOICES),
+            ("attention_initializer", ATTENTION_INITIALIZER_CHOICES),
             ("classifier_pooling", POOLING_CHOICES),
         ):
             if getattr(self, name) not in choices:
                 raise InputError(f"{name} must be one of {', '.join(choices)}. Received: {getattr(self, name)}")
+        if self.attention_initializer == "neighbors" and self.position_initializer != "sinusoidal":
+            raise InputError(
+                "attention_initializer=neighbors needs position_initializer=sinusoidal. "
+                f"Received: position_initializer={self.position_initializer}"
+            )
 
     @staticmethod
     def _check_type(name, value, expected):

@@ -79,6 +79,7 @@ def test_released_json_is_read_unchanged(tmp_path, size, version):
         "layer_norm_eps": 1e-12,
         "sharing": "all",
         "position_initializer": "normal",
+        "attention_initializer": "normal",
         "classifier_pooling": "first",
     }
 

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.modeling.initializers import NeighborAttention
 from albert_tf.modeling.kernels.attention import attend
 from albert_tf.modeling.kernels.dropout import dropout, split_dropout_seed
 from albert_tf.modeling.kernels.flash_attention import COLUMNS_TOGETHER
@@ -19,19 +20,26 @@ class SelfAttention(AlbertLayer):
     Args:
         config: Hyper-parameters.
         rematerializes: Whether the backward pass computes the attention probabilities again rather than keep them.
+        neighbors: What query and key begin as; random numbers if None.
     """
 
-    def __init__(self, config: AlbertConfig, rematerializes: bool = False, **kwargs):
+    def __init__(
+        self,
+        config: AlbertConfig,
+        rematerializes: bool = False,
+        neighbors: NeighborAttention | None = None,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self._config = config
         self._rematerializes = rematerializes
         hidden_size, policy = config.hidden_size, kwargs.get("dtype")
 
-        def linear(name):
-            return Linear(hidden_size, hidden_size, config.initializer_range, name=name, dtype=policy)
+        def linear(name, kernel=None):
+            return Linear(hidden_size, hidden_size, config.initializer_range, kernel, name=name, dtype=policy)
 
-        self.query = linear("query")
-        self.key = linear("key")
+        self.query = linear("query", neighbors and neighbors.query)
+        self.key = linear("key", neighbors and neighbors.key)
         self.value = linear("value")
         self.output_dense = linear("output_dense")
         self.layer_norm = LayerNorm(hidden_size, config.layer_norm_eps, dtype=policy)

@@ -1,29 +1,11 @@
 """Ids to vectors of the (small) embedding size."""
 
-import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.modeling.initializers import sinusoidal_positions
 from albert_tf.modeling.kernels.dropout import dropout
 from albert_tf.modeling.layers import AlbertLayer, LayerNorm
-
-_SHORTEST_WAVELENGTH, _LONGEST_WAVELENGTH = 2 * np.pi, 200 * np.pi  # in positions
-_SINUSOID_STDDEV = 0.1
-
-
-def sinusoidal_positions(shape: list[int], dtype: str = "float32") -> tf.Tensor:
-    """Returns a table [P, E] of position embeddings to learn from: sines and cosines of E / 2 wavelengths.
-
-    From a table of random numbers a model first has to learn which positions are neighbours, and for thousands of
-    steps it knows little but how frequent pieces are. Here neighbours are alike, and one linear map leads from every
-    position to the one before it (Vaswani et al. 2017, section 3.5, whose waves are longer).
-    """
-    length, size = shape
-    ratios = np.arange(0, size, 2) / size
-    frequencies = 2 * np.pi / (_SHORTEST_WAVELENGTH * (_LONGEST_WAVELENGTH / _SHORTEST_WAVELENGTH) ** ratios)
-    angles = np.arange(length)[:, None] * frequencies
-    table = np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(length, -1)[:, :size]
-    return tf.constant(_SINUSOID_STDDEV * np.sqrt(2) * table, dtype)
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")

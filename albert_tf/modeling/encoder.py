@@ -6,6 +6,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.modeling.attention import FeedForward, SelfAttention
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.embeddings import AlbertEmbeddings
+from albert_tf.modeling.initializers import NeighborAttention
 from albert_tf.modeling.inputs import encoder_inputs
 from albert_tf.modeling.kernels.dropout import resolve_dropout_seed, split_dropout_seed
 from albert_tf.modeling.kernels.flash_attention import uses_flash_attention
@@ -38,17 +39,23 @@ class AlbertEncoder(AlbertModel):
         super().__init__(config, remat, attention, **kwargs)
         policy = kwargs.get("dtype")
         self.embeddings = AlbertEmbeddings(config, dtype=policy)
+        neighbors = NeighborAttention.draw(config) if config.attention_initializer == "neighbors" else None
         self.embedding_hidden_mapping_in = None
         if config.embedding_size != config.hidden_size:
             self.embedding_hidden_mapping_in = Linear(
-                config.embedding_size, config.hidden_size, config.initializer_range, dtype=policy
+                config.embedding_size,
+                config.hidden_size,
+                config.initializer_range,
+                neighbors and neighbors.projection,
+                dtype=policy,
             )
         # Sub-layers that are shared exist once a group, the others once a layer.
         num_attention = config.num_hidden_groups if config.sharing in ("all", "attention") else config.num_hidden_layers
         num_feed_forward = config.num_hidden_groups if config.sharing in ("all", "ffn") else config.num_hidden_layers
         inner = config.inner_group_num
         self.attention_layers = [
-            SelfAttention(config, remat == "attention", dtype=policy) for _ in range(num_attention * inner)
+            SelfAttention(config, remat == "attention", neighbors if number == 0 else None, dtype=policy)
+            for number in range(num_attention * inner)
         ]
         self.feed_forward_layers = [FeedForward(config, dtype=policy) for _ in range(num_feed_forward * inner)]
         self.pooler = Linear(config.hidden_size, config.hidden_size, config.initializer_range, dtype=policy)

@@ -7,6 +7,7 @@ float32: LayerNorm, softmax and the logits.
 
 import collections.abc
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
@@ -67,12 +68,21 @@ class Linear(AlbertLayer):
         input_size: Last dimension of the input.
         output_size: Last dimension of the output.
         initializer_range: Standard deviation of the truncated normal that initialises the kernel; the bias is zero.
+        kernel: float32 [input_size, output_size], to begin with in place of random numbers.
     """
 
-    def __init__(self, input_size: int, output_size: int, initializer_range: float, **kwargs):
+    def __init__(
+        self,
+        input_size: int,
+        output_size: int,
+        initializer_range: float,
+        kernel: np.ndarray | None = None,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self._initializer_range = initializer_range
-        self.kernel = self.add_parameter("kernel", [input_size, output_size], initializer_range)
+        shape = [input_size, output_size]
+        self.kernel = self.add_parameter("kernel", shape, initializer_range if kernel is None else _constant(kernel))
         self.bias = self.add_parameter("bias", [output_size], "zeros")
 
     def read_weights(self) -> dict[str, tf.Tensor]:
@@ -87,6 +97,11 @@ class Linear(AlbertLayer):
         input_size, output_size = self.kernel.shape
         sizes = {"input_size": input_size, "output_size": output_size}
         return {**super().get_config(), **sizes, "initializer_range": self._initializer_range}
+
+
+def _constant(values):
+    """Returns an initializer; unlike Keras's `Constant`, it takes an array."""
+    return lambda shape, dtype: tf.constant(values, dtype, shape)
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")

@@ -16,10 +16,16 @@ from benchmarks.contestants.setting import CALIBRATION_STEPS, WARM_STEPS, WARMUP
 
 
 class AlbertTf:
-    """Ours, as the commands run it."""
+    """Ours, as the commands run it.
 
-    def __init__(self, setting):
-        self._setting = setting
+    Args:
+        setting: What all have in common.
+        optimizer: The value of --optimizer.
+        learning_rate: Its peak.
+    """
+
+    def __init__(self, setting, optimizer, learning_rate):
+        self._setting, self._optimizer, self._learning_rate = setting, optimizer, learning_rate
 
     def steps_per_second(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -30,7 +36,7 @@ class AlbertTf:
         return rows[-1]["examples_per_second"] / self._setting.batch_size
 
     def train(self, num_steps):
-        self._folder = os.path.join(self._setting.flags.output_dir, "albert_tf")
+        self._folder = os.path.join(self._setting.flags.output_dir, f"albert_tf_{self._optimizer}")
         self._run = self._train(num_steps, self._folder)
 
     def _train(self, num_steps, folder):
@@ -38,9 +44,9 @@ class AlbertTf:
         settings = RunSettings(
             num_train_steps=num_steps,
             train_batch_size=setting.batch_size,
-            learning_rate=setting.flags.learning_rate,
+            learning_rate=self._learning_rate,
             num_warmup_steps=int(WARMUP_PROPORTION * num_steps),
-            optimizer="adamw",
+            optimizer=self._optimizer,
             bias_correction=True,
             eval_batch_size=setting.batch_size,
             save_checkpoints_steps=num_steps,

@@ -18,7 +18,12 @@ from albert_tf.training.devices import attention_choice
 from albert_tf.training.metrics import MetricSums
 from albert_tf.training.train_step import TrainState, make_eval_function
 
-WITH_DROPOUT = CONFIG.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+WITH_DROPOUT = CONFIG.replace(
+    hidden_dropout_prob=0.1,
+    attention_probs_dropout_prob=0.1,
+    position_initializer="sinusoidal",
+    attention_initializer="neighbors",
+)
 NUM_DROPOUTS = 1 + 3 * WITH_DROPOUT.num_hidden_layers
 
 

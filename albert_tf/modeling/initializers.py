@@ -1,0 +1,102 @@
+"""What weights are learnt from, where from random numbers a small model would learn nothing for thousands of steps.
+
+A masked piece is guessed from its neighbours. From random weights a model has to find out first which positions are
+neighbours, and then to look at them; until then it knows little but how frequent pieces are.
+"""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+
+_SHORTEST_WAVELENGTH, _LONGEST_WAVELENGTH = 2 * np.pi, 200 * np.pi  # in positions
+_SINUSOID_STDDEV = 0.1
+_TRUNCATED_NORMAL_VARIANCE = 0.774  # of a normal distribution cut at two standard deviations, for one of variance 1
+_OFFSETS = (-1, 1, -2, 2, -3, 3, -4, 4)  # in positions; head by head
+_HIGHEST_SCORE = 16.0
+
+
+def sinusoidal_positions(shape: list[int], dtype: str = "float32") -> tf.Tensor:
+    """Returns a table [P, E] of position embeddings to learn from: sines and cosines of E / 2 wavelengths.
+
+    Neighbours are alike, and one linear map leads from every position to the one before it (Vaswani et al. 2017,
+    section 3.5, whose waves are longer).
+    """
+    length, size = shape
+    angles = np.arange(length)[:, None] * _frequencies(size)
+    table = np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(length, -1)[:, :size]
+    return tf.constant(_SINUSOID_STDDEV * np.sqrt(2) * table, dtype)
+
+
+def _frequencies(size):
+    """Returns the angles between a position and the next, [ceil(E / 2)], the largest first."""
+    ratios = np.arange(0, size, 2) / size
+    return 2 * np.pi / (_SHORTEST_WAVELENGTH * (_LONGEST_WAVELENGTH / _SHORTEST_WAVELENGTH) ** ratios)
+
+
+@dataclasses.dataclass(frozen=True)
+class NeighborAttention:
+    """Kernels of a first block whose heads look at neighbours: the one before, the one after, the second before...
+
+    With r the angles of a position's waves, the embedding of position t holds sin(r t) and cos(r t). A head whose
+    query turns them by r times an offset, and whose key leaves them as they are, gives position s the score
+    sum(cos(r (t + offset - s))), which is highest where s = t + offset. Query and key undo the projection to the hidden
+    size first, which is why it is drawn here.
+
+    Attributes:
+        projection: float32 [E, H], random; None where E equals H and there is none.
+        query: float32 [H, H]; random for heads after the eighth.
+        key: float32 [H, H].
+    """
+
+    projection: np.ndarray | None
+    query: np.ndarray
+    key: np.ndarray
+
+    @classmethod
+    def draw(cls, config: AlbertConfig) -> "NeighborAttention":
+        """Draws what is random, from NumPy's seed, which `tf.keras.utils.set_random_seed` sets.
+
+        Args:
+            config: Hyper-parameters, with sinusoidal position embeddings.
+        """
+        embedding_size, hidden_size = config.embedding_size, config.hidden_size
+        head_size = hidden_size // config.num_attention_heads
+        projection, to_embedding = None, np.eye(embedding_size)
+        if embedding_size != hidden_size:
+            projection = _draw([embedding_size, hidden_size], config)
+            to_embedding = np.linalg.pinv(projection)
+        query, key = (_draw([hidden_size, hidden_size], config) for _ in range(2))
+        frequencies = _frequencies(embedding_size)[: min(head_size, embedding_size) // 2]
+        scale = _wave_scale(config, len(frequencies), head_size)
+        for head, offset in enumerate(_OFFSETS[: config.num_attention_heads]):
+            columns = slice(head * head_size, head * head_size + 2 * len(frequencies))
+            query[:, columns] = scale * to_embedding @ _turn(frequencies * offset, embedding_size)
+            key[:, columns] = scale * to_embedding @ _turn(0 * frequencies, embedding_size)
+        return cls(projection, query, key)
+
+
+def _draw(shape, config):
+    """Draws as Keras's `TruncatedNormal` does, but in NumPy, so that a model can be built inside a graph, too."""
+    values = np.random.normal(size=shape)
+    while np.any(is_far := abs(values) > 2):
+        values[is_far] = np.random.normal(size=is_far.sum())
+    return (config.initializer_range * values).astype(np.float32)
+
+
+def _wave_scale(config, num_waves, head_size):
+    """Returns what query and key are multiplied by, so that a head's highest score is as chosen."""
+    other_variance = 2 * _TRUNCATED_NORMAL_VARIANCE * config.initializer_range**2  # pieces and segments
+    wave_variance = _SINUSOID_STDDEV**2 / (_SINUSOID_STDDEV**2 + other_variance)  # after LayerNorm, of a sine
+    return np.sqrt(_HIGHEST_SCORE * np.sqrt(head_size) / (2 * num_waves * wave_variance))
+
+
+def _turn(angles, embedding_size):
+    """Returns a matrix [E, 2 * waves] that takes the first waves of an embedding, each turned by its angle."""
+    matrix = np.zeros([embedding_size, 2 * len(angles)])
+    for wave, angle in enumerate(angles):
+        pair = slice(2 * wave, 2 * wave + 2)
+        matrix[pair, pair] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+    return matrix

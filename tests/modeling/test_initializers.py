@@ -1,0 +1,112 @@
+"""What weights are learnt from where they are not random."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_config import tiny_config
+
+from albert_tf.errors import InputError
+from albert_tf.modeling import AlbertEncoder
+from albert_tf.modeling.initializers import NeighborAttention, sinusoidal_positions
+
+
+@pytest.mark.parametrize(("length", "size"), [(64, 128), (512, 64), (10, 7)])
+def test_sinusoids_are_those_of_the_formula(length, size):
+    table = sinusoidal_positions([length, size]).numpy()
+    assert table.shape == (length, size)
+    for column in range(size):
+        wavelength = 2 * np.pi * 100 ** ((column - column % 2) / size)
+        wave = np.cos if column % 2 else np.sin
+        expected = 0.1 * 2**0.5 * wave(2 * np.pi * np.arange(length) / wavelength)
+        np.testing.assert_allclose(table[:, column], expected, atol=1e-5)
+
+
+def test_neighbours_are_alike_wherever_they_are():
+    table = sinusoidal_positions([128, 128]).numpy()
+    likeness = table @ table.T / (table[0] @ table[0])
+    for distance in (0, 1, 2, 10):
+        values = np.diagonal(likeness, distance)
+        np.testing.assert_allclose(values, values[0], atol=1e-4)
+    assert pytest.approx(likeness[0, 0]) == 1 and likeness[0, 0] > likeness[0, 1] > likeness[0, 2] > likeness[0, 10]
+
+
+def test_config_chooses_the_initializer():
+    config = tiny_config(50)
+    tables = {
+        name: AlbertEncoder(config.replace(position_initializer=name)).embeddings.position_embeddings.numpy()
+        for name in ("normal", "sinusoidal")
+    }
+    shape = [config.max_position_embeddings, config.embedding_size]
+    np.testing.assert_array_equal(tables["sinusoidal"], sinusoidal_positions(shape))
+    assert abs(tables["normal"]).max() <= 2 * config.initializer_range + 1e-6
+    with pytest.raises(InputError, match=r"position_initializer must be one of normal, sinusoidal\. Received: sine"):
+        config.replace(position_initializer="sine")
+
+
+NEIGHBORS = tiny_config(
+    200,
+    embedding_size=64,
+    hidden_size=128,
+    num_attention_heads=4,
+    initializer_range=0.04,
+    position_initializer="sinusoidal",
+    attention_initializer="neighbors",
+)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"embedding_size": 128}, {"num_hidden_layers": 2, "num_hidden_groups": 2}],
+    ids=["projected", "not projected", "two blocks"],
+)
+def test_heads_look_at_neighbours(changes):
+    config = NEIGHBORS.replace(**changes)
+    ids = np.random.default_rng(0).integers(5, config.vocab_size, (2, 40))
+    attentions = AlbertEncoder(config)({"input_ids": ids}, output_attentions=True)["attentions"]
+    probabilities = np.mean(attentions[0], axis=0)  # of the first block, [N, S, S]
+    for head, offset in enumerate((-1, 1, -2, 2)):
+        looked_at = (probabilities[head, 5:-5] * (np.arange(40) - np.arange(40)[5:-5, None])).sum(axis=-1)
+        np.testing.assert_allclose(looked_at, offset, atol=0.9)  # on average over the keys
+        near = sum(np.diagonal(probabilities[head, :, :], offset + off)[5:-5].mean() for off in (-1, 0, 1))
+        assert near > 0.9
+    if changes.get("num_hidden_groups"):
+        assert attentions[1].numpy().max() < 0.5, "later blocks are random"
+
+
+def test_score_of_a_key_falls_with_its_distance_from_where_the_head_looks():
+    config = NEIGHBORS
+    kernels = NeighborAttention.draw(config)
+    positions = sinusoidal_positions([64, config.embedding_size]).numpy().astype(np.float64)
+    # As LayerNorm makes them, beside random vectors of pieces and segments.
+    normal = np.random.default_rng(0).normal(size=10**6)
+    other_variance = 2 * normal[abs(normal) < 2].var() * config.initializer_range**2
+    hidden_states = positions / np.sqrt(0.1**2 + other_variance) @ kernels.projection
+    head_size = config.hidden_size // config.num_attention_heads
+    query, key = (
+        (hidden_states @ kernel).reshape(64, -1, head_size).swapaxes(0, 1) for kernel in (kernels.query, kernels.key)
+    )
+    scores = query @ key.swapaxes(1, 2) / np.sqrt(head_size)
+    waves = 100.0 ** -(np.arange(head_size // 2) * 2 / config.embedding_size)  # radians from a position to the next
+    for head, offset in enumerate((-1, 1, -2, 2)):
+        distance = np.arange(64)[:, None] + offset - np.arange(64)
+        expected = 16 * np.cos(waves * distance[..., None]).mean(axis=-1)
+        np.testing.assert_allclose(scores[head], expected, rtol=0.01, atol=0.01)
+
+
+def test_neighbours_are_drawn_from_the_seed_and_leave_later_heads_random():
+    config = NEIGHBORS.replace(num_attention_heads=16)
+    draws = []
+    for seed in (1, 1, 2):
+        tf.keras.utils.set_random_seed(seed)
+        draws.append(NeighborAttention.draw(config))
+    for name in ("projection", "query", "key"):
+        first, again, other = (getattr(draw, name) for draw in draws)
+        np.testing.assert_array_equal(first, again)
+        assert np.any(first != other)
+    assert abs(draws[0].query[:, 64:]).max() <= 2 * config.initializer_range + 1e-6
+    assert abs(draws[0].query[:, :64]).max() > 2 * config.initializer_range
+
+
+def test_neighbours_need_positions_that_tell_them():
+    with pytest.raises(InputError, match="attention_initializer=neighbors needs position_initializer=sinusoidal"):
+        NEIGHBORS.replace(position_initializer="normal")
