@@ -43,8 +43,8 @@ class AlbertConfig:
         sharing: What the layers of a group share: "all", "attention", "ffn" or "none" (paper, Table 4).
         position_initializer: What position embeddings are learnt from: "normal", as the other weights, or "sinusoidal",
             which small models learn faster from; see `sinusoidal_positions`.
-        attention_initializer: What the first block's attention is learnt from: "normal", as the other weights, or
-            "neighbors", heads that look at the pieces before and after; see `NeighborAttention`. Needs "sinusoidal".
+        attention_initializer: What attention is learnt from: "normal", as the other weights, or "neighbors", heads that
+            look at the pieces before and after; see `NeighborAttention`. Needs "sinusoidal".
         classifier_pooling: What the label of a whole text is read off: "first", the state of [CLS] by way of the
             pooler, as in the original, or "mean", the average of all states, for models whose pre-training taught
             [CLS] nothing because it had no pairs of segments.

@@ -32,32 +32,33 @@ def computes_in_bfloat16() -> bool:
 
 
 def main(_):
-    vocabulary, run, model = (os.path.join(FLAGS.output_dir, name) for name in ("vocabulary", "run", "model"))
+    vocabulary, data, run, model = (
+        os.path.join(FLAGS.output_dir, name) for name in ("vocabulary", "data", "run", "model")
+    )
     texts = f"{FLAGS.reviews},{FLAGS.documentation}"
     vocab_file = os.path.join(vocabulary, "vocab.txt")
     if not os.path.exists(vocab_file):
         run_stage("build_vocab.py", input_file=texts, output_dir=vocabulary, vocab_size=8000, limit_alphabet=2000)
-    data = {length: os.path.join(FLAGS.output_dir, f"data{length}") for length in (64, 128)}
-    for length, folder in data.items():
-        if not os.path.exists(os.path.join(folder, "manifest.json")):
-            run_stage(
-                "create_pretraining_data.py",
-                input_file=texts,
-                output_file=os.path.join(folder, "train.tfrecord"),
-                vocab_file=vocab_file,
-                num_shards=4,
-                max_seq_length=length,
-                sentence_pair="full_sentences",
-                dupe_factor=4,
-                held_out_fraction=0.01,
-                num_workers=2,
-                resume=True,
-            )
+    if not os.path.exists(os.path.join(data, "manifest.json")):
+        run_stage(
+            "create_pretraining_data.py",
+            input_file=texts,
+            output_file=os.path.join(data, "train.tfrecord"),
+            vocab_file=vocab_file,
+            num_shards=4,
+            max_seq_length=128,
+            sentence_pair="full_sentences",
+            masked_lm_prob=0.3,
+            ngram=1,
+            dupe_factor=4,
+            held_out_fraction=0.01,
+            num_workers=2,
+            resume=True,
+        )
     run_stage(
         "run_pretraining.py",
         flagfile=FLAGS.recipe,
-        input_file=os.path.join(data[64], "train-*.tfrecord"),
-        phase2_input_file=os.path.join(data[128], "train-*.tfrecord"),
+        input_file=os.path.join(data, "train-*.tfrecord"),
         output_dir=run,
         use_bfloat16=computes_in_bfloat16(),
     )

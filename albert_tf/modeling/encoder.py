@@ -54,8 +54,7 @@ class AlbertEncoder(AlbertModel):
         num_feed_forward = config.num_hidden_groups if config.sharing in ("all", "ffn") else config.num_hidden_layers
         inner = config.inner_group_num
         self.attention_layers = [
-            SelfAttention(config, remat == "attention", neighbors if number == 0 else None, dtype=policy)
-            for number in range(num_attention * inner)
+            SelfAttention(config, remat == "attention", neighbors, dtype=policy) for _ in range(num_attention * inner)
         ]
         self.feed_forward_layers = [FeedForward(config, dtype=policy) for _ in range(num_feed_forward * inner)]
         self.pooler = Linear(config.hidden_size, config.hidden_size, config.initializer_range, dtype=policy)

@@ -38,15 +38,16 @@ def _frequencies(size):
 
 @dataclasses.dataclass(frozen=True)
 class NeighborAttention:
-    """Kernels of a first block whose heads look at neighbours: the one before, the one after, the second before...
+    """Kernels of blocks whose heads look at neighbours: the one before, the one after, the second before...
 
     With r the angles of a position's waves, the embedding of position t holds sin(r t) and cos(r t). A head whose
     query turns them by r times an offset, and whose key leaves them as they are, gives position s the score
     sum(cos(r (t + offset - s))), which is highest where s = t + offset. Query and key undo the projection to the hidden
-    size first, which is why it is drawn here.
+    size first, which is why it is drawn here; the waves outlast the residual connections of a few blocks.
 
     Attributes:
-        projection: float32 [E, H], random; None where E equals H and there is none.
+        projection: float32 [E, H], random, of hidden states as large as LayerNorm makes them in every later block, so
+            that scores are as large there; None where E equals H and there is none.
         query: float32 [H, H]; random for heads after the eighth.
         key: float32 [H, H].
     """
@@ -67,6 +68,7 @@ class NeighborAttention:
         projection, to_embedding = None, np.eye(embedding_size)
         if embedding_size != hidden_size:
             projection = _draw([embedding_size, hidden_size], config)
+            projection /= projection.std() * np.sqrt(embedding_size)
             to_embedding = np.linalg.pinv(projection)
         query, key = (_draw([hidden_size, hidden_size], config) for _ in range(2))
         frequencies = _frequencies(embedding_size)[: min(head_size, embedding_size) // 2]

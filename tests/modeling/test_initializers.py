@@ -48,6 +48,8 @@ NEIGHBORS = tiny_config(
     embedding_size=64,
     hidden_size=128,
     num_attention_heads=4,
+    num_hidden_layers=2,
+    num_hidden_groups=2,
     initializer_range=0.04,
     position_initializer="sinusoidal",
     attention_initializer="neighbors",
@@ -56,21 +58,17 @@ NEIGHBORS = tiny_config(
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"embedding_size": 128}, {"num_hidden_layers": 2, "num_hidden_groups": 2}],
-    ids=["projected", "not projected", "two blocks"],
+    [{}, {"embedding_size": 128}, {"num_hidden_groups": 1}],
+    ids=["projected", "not projected", "one block for all layers"],
 )
-def test_heads_look_at_neighbours(changes):
+def test_heads_look_at_neighbours_in_every_layer(changes):
     config = NEIGHBORS.replace(**changes)
-    ids = np.random.default_rng(0).integers(5, config.vocab_size, (2, 40))
+    ids = np.random.default_rng(0).integers(5, config.vocab_size, (8, 40))
     attentions = AlbertEncoder(config)({"input_ids": ids}, output_attentions=True)["attentions"]
-    probabilities = np.mean(attentions[0], axis=0)  # of the first block, [N, S, S]
-    for head, offset in enumerate((-1, 1, -2, 2)):
-        looked_at = (probabilities[head, 5:-5] * (np.arange(40) - np.arange(40)[5:-5, None])).sum(axis=-1)
-        np.testing.assert_allclose(looked_at, offset, atol=0.9)  # on average over the keys
-        near = sum(np.diagonal(probabilities[head, :, :], offset + off)[5:-5].mean() for off in (-1, 0, 1))
-        assert near > 0.9
-    if changes.get("num_hidden_groups"):
-        assert attentions[1].numpy().max() < 0.5, "later blocks are random"
+    for probabilities in np.mean(attentions, axis=1):  # [N, S, S]
+        for head, offset in enumerate((-1, 1, -2, 2)):
+            near = [np.diagonal(probabilities[head], offset + shift)[5:-5].mean() for shift in (-1, 0, 1)]
+            assert sum(near) > 0.8
 
 
 def test_score_of_a_key_falls_with_its_distance_from_where_the_head_looks():
