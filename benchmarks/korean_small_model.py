@@ -47,7 +47,7 @@ def main(_):
             vocab_file=vocab_file,
             num_shards=4,
             max_seq_length=128,
-            sentence_pair="full_sentences",
+            sentence_pair="halves",
             masked_lm_prob=0.3,
             ngram=1,
             dupe_factor=4,

@@ -50,7 +50,8 @@ def define_flags():
         "order",
         SENTENCE_PAIR_CHOICES,
         "order: consecutive segments, swapped or not (ALBERT); next: following or random segment (BERT); none: one "
-        "segment of a document; full_sentences: one segment across documents (RoBERTa).",
+        "segment of a document; full_sentences: one segment across documents (RoBERTa); halves: sentences cut "
+        "in two, to be matched again.",
     )
     flags.DEFINE_bool("random_next_sentence", False, "The original's flag for --sentence_pair=next.")
     flags.DEFINE_enum("masking", "dynamic", MASKING_CHOICES, "dynamic: masked anew each epoch; static: masked here.")

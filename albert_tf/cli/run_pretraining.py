@@ -5,6 +5,7 @@ from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 # isort: split
 import dataclasses
 
+import numpy as np
 import tensorflow as tf
 from absl import flags
 
@@ -15,6 +16,7 @@ from albert_tf.cli.run_flags import settings_flags, take_from_run
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.pretrained import CONFIG_FILE
+from albert_tf.pretraining.cooccurrence import cooccurrence_embeddings
 from albert_tf.pretraining.identity import data_settings, held_out_identity
 from albert_tf.pretraining.phases import make_held_out_dataset, make_objective, make_phase
 from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES, find_shards
@@ -57,6 +59,13 @@ def define_flags():
     flags.DEFINE_integer(
         "phase2_gradient_accumulation_steps", None, "Parts of a replica's batch then; by default as before.", 1
     )
+    flags.DEFINE_enum(
+        "word_embeddings",
+        "random",
+        ["random", "cooccurrence"],
+        "What word embeddings are at first, without --init_checkpoint: random, or counted, from the pieces that occur in "
+        "one sentence of --input_file.",
+    )
     flags.DEFINE_bool("read_own_shards", False, "Each of several hosts reads its own shards, not all: for many hosts.")
     flags.DEFINE_integer("num_train_steps", 125000, "Number of training steps.", lower_bound=1)
     flags.DEFINE_integer("num_warmup_steps", 3125, "Number of steps in which the learning rate rises.", lower_bound=0)
@@ -75,7 +84,7 @@ def define_flags():
 
 
 # What a run's folder knows, besides the settings that all training shares; and where its data are.
-PHASE_SETTINGS = ("phase2_start_step", "phase2_gradient_accumulation_steps", "read_own_shards")
+PHASE_SETTINGS = ("phase2_start_step", "phase2_gradient_accumulation_steps", "read_own_shards", "word_embeddings")
 PLACES = ("input_file", "held_out_file", "phase2_input_file", "phase2_held_out_file")
 LENGTHS = ("max_seq_length", "max_predictions_per_seq")
 
@@ -103,7 +112,7 @@ def find_data(config):
     identities = [shards.tokenizer and shards.tokenizer.identity for shards in (first, second)]
     if identities[0] != identities[1]:
         raise InputError("--phase2_input_file: its shards were made with another tokenizer than those of --input_file")
-    if first.has_pairs != second.has_pairs:
+    if make_objective(config, first).loss_coefficients != make_objective(config, second).loss_coefficients:
         raise InputError("--phase2_input_file: its shards were made with another --sentence_pair than --input_file's")
     return [first, second], [start_step, FLAGS.num_train_steps]
 
@@ -186,7 +195,9 @@ def main():
                 for shards, end_step, count in zip(data, end_steps, parts)
             ]
             results_data = {EVAL_RESULTS_FILE: held_out} if held_out else {}
-            if not training.train(phases, settings_of_command(data, end_steps), results_data):
+            if not training.train(
+                phases, settings_of_command(data, end_steps), results_data, initializer_of(model, data[0])
+            ):
                 return
         else:
             if known_run:
@@ -199,6 +210,21 @@ def main():
         training.log(f"unigram entropy of the held-out text: {entropy:.4f} (a masked_lm_loss that needs no context)")
 
 
+def initializer_of(model, shards):
+    """Returns a function that assigns the word embeddings that --word_embeddings asks for; None if they stay random."""
+    if FLAGS.word_embeddings == "random":
+        return None
+    config, table = model.config, model.encoder.embeddings.word_embeddings
+
+    def initialize():
+        counted = cooccurrence_embeddings(shards, config.vocab_size, config.embedding_size, config.initializer_range)
+        is_counted = counted.any(axis=1)
+        table.assign(np.where(is_counted[:, None], counted, table.numpy()))
+        return f"word embeddings: counted for {is_counted.sum():,} of {len(counted):,} pieces, random for the others"
+
+    return initialize
+
+
 def settings_of_command(data, end_steps):
     """Returns what decides, besides the run's settings, what it computes, and where it found its data."""
     return {
@@ -206,6 +232,7 @@ def settings_of_command(data, end_steps):
         **data_settings(data, end_steps),
         "phase2_gradient_accumulation_steps": FLAGS.phase2_gradient_accumulation_steps,
         "read_own_shards": FLAGS.read_own_shards,
+        "word_embeddings": FLAGS.word_embeddings,
         FOUND_AT: {
             **{name: FLAGS[name].value and [absolute_path(path) for path in FLAGS[name].value] for name in PLACES},
             **{name: FLAGS[name].value for name in LENGTHS},

@@ -5,16 +5,21 @@ import collections.abc
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.objectives import AlbertPretraining
+from albert_tf.objectives import AlbertPretraining, MatchingHalves
 from albert_tf.objectives.objective import with_batch_size
+from albert_tf.pretraining_data import records
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, train_dataset
 from albert_tf.pretraining_data.shards import ShardSet
 from albert_tf.training import Phase, RunSettings
 
 
 def make_objective(config: AlbertConfig, shards: ShardSet) -> AlbertPretraining:
-    """Returns ALBERT's objective for the examples in shards."""
-    return AlbertPretraining(config, shards.has_pairs, shards.train_options.max_predictions_per_seq)
+    """Returns what is to be learnt from the examples in shards."""
+    if records.has_halves(shards.sentence_pair):
+        return MatchingHalves(config, shards.train_options.max_predictions_per_seq)
+    return AlbertPretraining(
+        config, records.has_pairs(shards.sentence_pair), shards.train_options.max_predictions_per_seq
+    )
 
 
 def make_phase(

@@ -18,7 +18,9 @@ MASKED_LM_FEATURES = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights
 LABEL_FEATURE = "next_sentence_labels"
 
 # What the two segments of an example are; `build.segments.make_segments` says more.
-SENTENCE_PAIR_CHOICES = ("order", "next", "none", "full_sentences")
+SENTENCE_PAIR_CHOICES = ("order", "next", "none", "full_sentences", "halves")
+
+SHORTEST_CUT_SENTENCE = 8  # pieces of a sentence that is cut in two halves
 
 _FLOAT_LIST, _INT64_LIST = 2, 3  # fields of tf.train.Feature
 
@@ -26,6 +28,16 @@ _FLOAT_LIST, _INT64_LIST = 2, 3  # fields of tf.train.Feature
 def has_pairs(sentence_pair: str) -> bool:
     """Whether examples have two segments, whose label is to be predicted."""
     return sentence_pair in ("order", "next")
+
+
+def has_halves(sentence_pair: str) -> bool:
+    """Whether examples are sentences cut in two, whose halves are to be brought together again."""
+    return sentence_pair == "halves"
+
+
+def max_cut_sentences(max_seq_length: int) -> int:
+    """Returns how many sentences an example of halves can hold: each has two [SEP], and before the first is [CLS]."""
+    return max(1, (max_seq_length - 1) // (SHORTEST_CUT_SENTENCE + 2))
 
 
 def feature_spec(max_seq_length: int, max_predictions_per_seq: int | None) -> dict[str, tf.io.FixedLenFeature]:

@@ -61,9 +61,9 @@ class ShardSet:
     damage: dict[str, str]
 
     @property
-    def has_pairs(self) -> bool:
-        """Whether examples are pairs of segments, so that there is something to learn about their order."""
-        return records.has_pairs(self.manifest.get("options", {}).get("sentence_pair", "order"))
+    def sentence_pair(self) -> str:
+        """What the segments of an example are, one of `records.SENTENCE_PAIR_CHOICES`; "order" if unknown."""
+        return self.manifest.get("options", {}).get("sentence_pair", "order")
 
 
 def find_shards(

@@ -85,6 +85,7 @@ class TrainingRun:
         phases: Phase | list[Phase],
         data_settings: dict | None = None,
         results_data: dict[str, dict[str, str]] | None = None,
+        initialize: collections.abc.Callable[[], str] | None = None,
     ) -> bool:
         """Trains, from where the run in the folder stands; returns whether it came to the end.
 
@@ -93,6 +94,8 @@ class TrainingRun:
             data_settings: What decides, besides the settings, what the run computes: above all what tells its data.
                 JSON values by name; see `check_output_dir`.
             results_data: The data that the run is evaluated on and predicts; see `claim_results`.
+            initialize: Called before the first step of a run that begins from random weights, on every worker; assigns
+                better ones, the same wherever it is called, and returns a line that says so.
 
         Raises:
             InputError: A setting can't be used, the folder holds another run, or training can't go on.
@@ -110,9 +113,9 @@ class TrainingRun:
 
         self._agreement.run(check_run)
         with hold_folder(self.output_dir, self._agreement, self.is_chief) as check_lease:
-            return self._train(phases, settings, results_data, check_lease)
+            return self._train(phases, settings, results_data, check_lease, initialize)
 
-    def _train(self, phases, settings, results_data, check_lease):
+    def _train(self, phases, settings, results_data, check_lease, initialize):
         with self._strategy.scope():
             variables = learnt_variables(self.objective, self._models)
             optimizer = self.settings.make_optimizer(variables, self._models[MAIN_MODEL].compute_dtype)
@@ -121,7 +124,7 @@ class TrainingRun:
             self.output_dir, state.named_variables(), self.settings.keep_checkpoint_max, self.is_chief
         )
         checkpointer.remove_leftovers()
-        self._agreement.run(lambda: self._begin(checkpointer, state))
+        self._agreement.run(lambda: self._begin(checkpointer, state, initialize))
         check_same_step(self.output_dir, self._agreement, int(state.global_step.numpy()))
         self._agreement.run(lambda: self._claim(settings, results_data))
         self.log(describe_run(state, phases))
@@ -144,7 +147,7 @@ class TrainingRun:
             "use_bfloat16": self._models[MAIN_MODEL].compute_dtype == "bfloat16",
         }
 
-    def _begin(self, checkpointer, state):
+    def _begin(self, checkpointer, state, initialize):
         check_tokenizer(self.tokenizer, checkpointer.latest or self.settings.init_checkpoint)
         restored = checkpointer.restore_latest()
         if restored:
@@ -154,6 +157,8 @@ class TrainingRun:
             self._load_init_checkpoint()
         else:
             self.log("training from random weights")
+            if initialize is not None:
+                self.log(initialize())
         state.optimizer.start_averages()
 
     def _claim(self, settings, results_data):

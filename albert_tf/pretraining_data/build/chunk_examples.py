@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import itertools
 import random
+import typing
 
 import numpy as np
 
@@ -11,10 +12,11 @@ from albert_tf.corpus.documents import Documents, digest_fraction
 from albert_tf.corpus.reader import Chunk
 from albert_tf.corpus.sentence_splitting import make_sentence_splitter
 from albert_tf.pretraining_data.build.examples import Examples
+from albert_tf.pretraining_data.build.halves import NUM_SEPARATORS, cut_into_halves
 from albert_tf.pretraining_data.build.segments import make_segments, max_num_pieces
 from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS, TRAIN
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.pretraining_data.records import has_pairs
+from albert_tf.pretraining_data.records import has_halves, has_pairs
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import SEP, UNK
 
@@ -29,7 +31,7 @@ class BuilderOptions:
         max_seq_length: Length of an example, [CLS] and [SEP] included.
         masking_options: How to mask.
         masking: "dynamic" leaves training examples unmasked for the input pipeline; "static" masks them here.
-        sentence_pair: What an example's two segments are, or "none" or "full_sentences" for one; see `make_segments`.
+        sentence_pair: What an example's segments are; see `make_segments`, and `halves` for those.
         sentence_splitter: How lines are split into sentences; see `make_sentence_splitter`.
         deduplicate: Leave out documents whose text has been read before.
         dupe_factor: How many times each training document is cut anew.
@@ -48,6 +50,20 @@ class BuilderOptions:
     short_seq_prob: float = 0.1
     held_out_fraction: float = 0.05
     random_seed: int = 12345
+
+
+class _Text(typing.NamedTuple):
+    """What `make_segments` cuts.
+
+    Attributes:
+        documents: int64 [sentences + 1] each, the borders of a document's sentences.
+        ids: int32, the ids of all of it.
+        word_starts: bool, where its words start.
+    """
+
+    documents: list[np.ndarray]
+    ids: np.ndarray
+    word_starts: np.ndarray
 
 
 def count_chunk(chunk: Chunk, counts: collections.Counter) -> None:
@@ -115,15 +131,16 @@ class ExampleMaker:
         Returns all borders, where documents end among them, and the set of those that were added.
         """
         is_pair = has_pairs(self._options.sentence_pair)
-        size, side = (-(-self._max_num_pieces // 2), "left") if is_pair else (self._max_num_pieces, "right")
+        longest = self._max_num_pieces - (NUM_SEPARATORS if has_halves(self._options.sentence_pair) else 0)
+        size, side = (-(-longest // 2), "left") if is_pair else (longest, "right")
         added = []
-        for sentence in np.flatnonzero(np.diff(borders) > self._max_num_pieces):
+        for sentence in np.flatnonzero(np.diff(borders) > longest):
             begin, end = borders[sentence], borders[sentence + 1]
             counts["split_sentences"] += 1
             word_borders = np.append(begin + np.flatnonzero(word_starts[begin:end]), end)
-            while end - begin > self._max_num_pieces:
+            while end - begin > longest:
                 border = word_borders[np.searchsorted(word_borders, begin + size, side) - (not is_pair)]
-                begin = border if begin < border <= begin + self._max_num_pieces else begin + size
+                begin = border if begin < border <= begin + longest else begin + size
                 added.append(begin)
         if not added:
             return borders, documents_end, frozenset()
@@ -132,33 +149,41 @@ class ExampleMaker:
 
     def _cut(self, split, chunk_id, documents, inside_sentences, ids, word_starts, counts):
         options = self._options
-        if options.sentence_pair == "full_sentences" and documents:
-            documents, ids, word_starts = self._join(documents, ids, word_starts)
-        ends = ([int(borders[end]) for borders in documents] for end in (0, -1))
-        is_text = _is_in(*ends, len(ids)) & (ids != self._sep_id)
+        num_tokens = sum(int(borders[-1] - borders[0]) for borders in documents)
         parts = []
         for dupe in range(options.dupe_factor if split == TRAIN else 1):
             seed = [options.random_seed, SPLITS.index(split), *chunk_id, dupe]
             generator = random.Random(" ".join(map(str, seed)))
+            text = self._arrange(documents, ids, word_starts, generator)
             segments = make_segments(
                 options.sentence_pair,
-                documents,
+                text.documents,
                 self._max_num_pieces,
                 options.short_seq_prob,
                 generator,
                 inside_sentences,
             )
             segments = np.fromiter(itertools.chain.from_iterable(segments), np.int64).reshape(-1, 5)
-            if options.sentence_pair == "full_sentences" and len(segments):
-                # The [SEP] after a document says nothing where the example ends with it.
-                segments[:, 1] -= ids[segments[:, 1] - 1] == self._sep_id
+            if options.sentence_pair in ("full_sentences", "halves") and len(segments):
+                # An example gets a [SEP] at its end anyway.
+                segments[:, 1] -= text.ids[segments[:, 1] - 1] == self._sep_id
             # Raw draws stay the same from one version of NumPy to the next.
             keys = np.random.PCG64(seed).random_raw(len(segments))
-            parts.append(Examples.from_segments(segments[:, :4], segments[:, 4], keys, ids, word_starts))
-            is_used = _is_in(segments[:, 0:4:2].ravel(), segments[:, 1:4:2].ravel(), len(ids))
-            counts[f"{split}_tokens"] += int(is_text.sum())
-            counts[f"{split}_unused_tokens"] += int((is_text & ~is_used).sum())
+            parts.append(Examples.from_segments(segments[:, :4], segments[:, 4], keys, text.ids, text.word_starts))
+            is_used = _is_in(segments[:, 0:4:2].ravel(), segments[:, 1:4:2].ravel(), len(text.ids))
+            counts[f"{split}_tokens"] += num_tokens
+            counts[f"{split}_unused_tokens"] += num_tokens - int((is_used & (text.ids != self._sep_id)).sum())
         return Examples.concatenate(parts)
+
+    def _arrange(self, documents, ids, word_starts, generator):
+        """Returns the text that examples are cut from."""
+        if not documents:
+            return _Text(documents, ids, word_starts)
+        if has_halves(self._options.sentence_pair):
+            return _Text(*cut_into_halves(documents, ids, word_starts, self._sep_id, self._max_num_pieces, generator))
+        if self._options.sentence_pair == "full_sentences":
+            return self._join(documents, ids, word_starts)
+        return _Text(documents, ids, word_starts)
 
     def _join(self, documents, ids, word_starts):
         """Joins documents into one, a [SEP] after each of them."""
@@ -169,7 +194,7 @@ class ExampleMaker:
             joined_borders.append(shifted)
             joined_ids += [ids[borders[0] : borders[-1]], [self._sep_id]]
             joined_starts += [word_starts[borders[0] : borders[-1]], [True]]
-        return [np.concatenate(joined_borders)], np.concatenate(joined_ids), np.concatenate(joined_starts)
+        return _Text([np.concatenate(joined_borders)], np.concatenate(joined_ids), np.concatenate(joined_starts))
 
 
 def _is_in(begins, ends, size):

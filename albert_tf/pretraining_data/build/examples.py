@@ -65,7 +65,7 @@ class Examples:
         begins, ends = segments[:, 0::2].ravel(), segments[:, 1::2].ravel()
         lengths = ends - begins
         marked = ids.astype(np.uint32) | np.where(word_starts, _WORD_START, np.uint32(0))
-        pieces = marked[_ranges(begins, lengths)]
+        pieces = marked[ranges(begins, lengths)]
         # What is left of a word that lost its front counts as a word, and never joins what precedes the segment.
         pieces[(np.cumsum(lengths) - lengths)[lengths > 0]] |= _WORD_START
         lengths = lengths.reshape(-1, 2).astype(np.int32)
@@ -79,7 +79,7 @@ class Examples:
         """Returns the same examples in the order of their keys."""
         order = np.argsort(self.keys, kind="stable")
         begins = np.cumsum(self.lengths) - self.lengths
-        pieces = self.pieces[_ranges(begins[order], self.lengths[order])]
+        pieces = self.pieces[ranges(begins[order], self.lengths[order])]
         return Examples(*(column[order] for column in self.columns()[:-1]), pieces)
 
     def split(self, size: int) -> list["Examples"]:
@@ -92,8 +92,17 @@ class Examples:
             parts.append(Examples(*columns, self.pieces[borders[begin] : borders[end]]))
         return parts
 
-    def padded(self, max_seq_length: int, pad_id: int, cls_id: int, sep_id: int) -> dict[str, np.ndarray]:
+    def padded(
+        self, max_seq_length: int, pad_id: int, cls_id: int, sep_id: int, has_halves: bool = False
+    ) -> dict[str, np.ndarray]:
         """Adds special tokens and pads.
+
+        Args:
+            max_seq_length: Length of the rows.
+            pad_id: Id of [PAD].
+            cls_id: Id of [CLS].
+            sep_id: Id of [SEP].
+            has_halves: Whether each [SEP] ends a segment, and 0 and 1 alternate; otherwise there are at most two.
 
         Returns:
             int32 [N, max_seq_length] `input_ids`, `input_mask`, `segment_ids` and `token_boundary`.
@@ -102,9 +111,9 @@ class Examples:
         first_ends = 1 + self.first_lengths.astype(np.int64)  # where the first [SEP] stands
         ends = first_ends + 1 + self.second_lengths + (self.second_lengths > 0)
 
-        places = _ranges(rows * max_seq_length + 1, lengths)
+        places = ranges(rows * max_seq_length + 1, lengths)
         second = self.second_lengths.astype(np.int64)
-        places[_ranges(np.cumsum(lengths) - second, second)] += 1  # the second segment comes after the first [SEP]
+        places[ranges(np.cumsum(lengths) - second, second)] += 1  # the second segment comes after the first [SEP]
         input_ids = np.full(len(self) * max_seq_length, pad_id, np.int32)
         token_boundary = np.zeros(len(self) * max_seq_length, np.int32)
         input_ids[places] = self.ids
@@ -116,15 +125,19 @@ class Examples:
 
         positions = np.arange(max_seq_length)
         input_mask = positions < ends[:, None]
+        is_second = positions > first_ends[:, None]
+        if has_halves:
+            is_separator = input_ids == sep_id
+            is_second = (np.cumsum(is_separator, axis=1) - is_separator) % 2 == 1
         return {
             "input_ids": input_ids,
             "input_mask": input_mask.astype(np.int32),
-            "segment_ids": (input_mask & (positions > first_ends[:, None])).astype(np.int32),
+            "segment_ids": (input_mask & is_second).astype(np.int32),
             "token_boundary": token_boundary,
         }
 
 
-def _ranges(begins, lengths):
+def ranges(begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Returns begin, begin + 1, ... of every range, one range after the other, int64."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0

@@ -67,9 +67,9 @@ def make_segments(
 
     Args:
         sentence_pair: "order": two consecutive segments, swapped half of the time (ALBERT). "next": half of the time
-            the second segment comes from another document, or from elsewhere if there is no other (BERT). "none" and
-            "full_sentences": one segment of whole sentences (RoBERTa); for the latter the caller joins documents into
-            one.
+            the second segment comes from another document, or from elsewhere if there is no other (BERT). "none",
+            "full_sentences" and "halves": one segment of whole sentences (RoBERTa); for the latter two the caller joins
+            documents into one.
         documents: int64 [sentences + 1] each, the borders of a document's sentences; no sentence is empty or longer
             than `max_num_tokens`.
         max_num_tokens: Room for both segments together.

@@ -58,7 +58,11 @@ class ShardWriter:
         temporary = f"{path}.temporary"
         with tf.io.TFRecordWriter(temporary) as writer:
             for examples in _batches(parts):
-                features = examples.padded(self._options.max_seq_length, *self._special_ids)
+                features = examples.padded(
+                    self._options.max_seq_length,
+                    *self._special_ids,
+                    has_halves=records.has_halves(self._options.sentence_pair),
+                )
                 counts["examples"] += len(examples)
                 counts["labels"] += int(examples.labels.sum())
                 counts["tokens"] += int(features["input_mask"].sum())
