@@ -63,8 +63,8 @@ def define_flags():
         "word_embeddings",
         "random",
         ["random", "cooccurrence"],
-        "What word embeddings are at first, without --init_checkpoint: random, or counted, from the pieces that occur in "
-        "one sentence of --input_file.",
+        "What word embeddings are at first, without --init_checkpoint: random, or what the number of sentences says in "
+        "which two pieces occur.",
     )
     flags.DEFINE_bool("read_own_shards", False, "Each of several hosts reads its own shards, not all: for many hosts.")
     flags.DEFINE_integer("num_train_steps", 125000, "Number of training steps.", lower_bound=1)

@@ -140,7 +140,7 @@ def factorize(counts: np.ndarray, embedding_size: int, stddev: float) -> np.ndar
     embeddings = np.zeros([len(counts), embedding_size])
     embeddings[:, :rank] = vectors * np.sqrt(values)
     basis, _ = np.linalg.qr(generator.normal(size=(embedding_size, embedding_size)))
-    embeddings = embeddings @ basis
+    embeddings = embeddings @ basis * occurs[:, None]
     deviation = embeddings[occurs].std() if occurs.any() else 0.0
     return (embeddings * (stddev / deviation if deviation else 0.0)).astype(np.float32)
 

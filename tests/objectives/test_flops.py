@@ -7,7 +7,7 @@ import pytest
 
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import Classification
-from albert_tf.objectives import AlbertPretraining, AnswerSpan
+from albert_tf.objectives import AlbertPretraining, AnswerSpan, MatchingHalves
 from albert_tf.objectives.objective import with_batch_size
 
 BASE = AlbertConfig(
@@ -57,6 +57,15 @@ def test_pretraining_takes_the_products_of_encoder_and_both_heads():
     forward = base_encoder(S, P + 1) + masked_lm + POOLER + product(1, 768, 2)
     assert pretraining_flops(BASE) == FORWARD_AND_BACKWARD * forward
     assert pretraining_flops(BASE) == pytest.approx(0.271e12, rel=0.01)
+
+
+def test_matching_halves_reads_every_position_and_compares_all_sentences():
+    masked_lm = product(P, 768, 128) + product(P, 128, 30000)
+    room = 51  # sentences of 8 pieces with two [SEP], after [CLS]
+    matching = product(2 * room, S, 768) + product(room, 768, B * room)
+    assert flops_of_an_example(MatchingHalves(BASE, max_predictions_per_seq=P), S) == FORWARD_AND_BACKWARD * (
+        base_encoder(S, S) + masked_lm + matching
+    )
 
 
 @pytest.mark.parametrize("num_labels", [2, 5])

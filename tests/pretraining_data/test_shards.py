@@ -8,6 +8,7 @@ import tensorflow as tf
 from refusals import refuses
 
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, train_dataset
+from albert_tf.pretraining_data.records import SENTENCE_PAIR_CHOICES
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
 
@@ -48,18 +49,15 @@ def test_masking_follows_the_options_the_shards_were_made_with(find, folder, edi
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("sentence_pair", "has_pairs"),
-    [(None, True), ("order", True), ("next", True), ("none", False), ("full_sentences", False)],
-)
-def test_manifest_says_whether_examples_are_pairs(find, folder, edit_manifest, sentence_pair, has_pairs):
+@pytest.mark.parametrize("sentence_pair", [None, *SENTENCE_PAIR_CHOICES])
+def test_manifest_says_what_the_segments_of_an_example_are(find, folder, edit_manifest, sentence_pair):
     def change(manifest):
         manifest["options"].pop("sentence_pair", None)
         if sentence_pair:
             manifest["options"]["sentence_pair"] = sentence_pair
 
     edit_manifest(change)
-    assert find(folder / "train*").has_pairs is has_pairs
+    assert find(folder / "train*").sentence_pair == (sentence_pair or "order")
 
 
 @pytest.mark.parametrize(("sentence_pair", "is_refused"), [("order", True), ("next", True), ("full_sentences", False)])
@@ -96,7 +94,7 @@ def test_shards_without_held_out_examples_have_none(find, build_shards, random_d
 def test_bare_masked_shards_are_read_as_the_flags_say(find, bare_folder):
     found = find(bare_folder / "*", max_seq_length=32, max_predictions_per_seq=5)
     assert (found.tokenizer, found.manifest, found.held_out_paths) == (None, {}, [])
-    assert (found.examples_per_shard, found.has_pairs) == (None, True)
+    assert (found.examples_per_shard, found.sentence_pair) == (None, "order")
     assert found.train_options.is_static
     assert next(iter(train_dataset(found.train_paths, found.train_options, 2, 1)))["input_ids"].shape == [2, 32]
 

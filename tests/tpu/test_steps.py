@@ -75,8 +75,8 @@ def test_muon_compiles_with_a_moment_less_and_fifteen_products_more_for_each_mat
     assert muon.flops - adam.flops == pytest.approx(5 * 2 * products, rel=0.05)
 
 
-@pytest.mark.parametrize("task", ["classify", "squad"])
-def test_fine_tuning_compiles(task):
+@pytest.mark.parametrize("task", ["classify", "halves", "squad"])
+def test_other_objectives_compile(task):
     assert compiled(SMALL.replace(num_hidden_layers=2), task, 8, 128).temporary_bytes > 0
 
 

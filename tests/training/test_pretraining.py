@@ -20,7 +20,7 @@ def serves_sentence_order(name):
 
 
 def test_what_serves_sentence_order_alone_is_left_as_it_is():
-    run = TinyRun.start(num_replicas=2, has_pairs=False)
+    run = TinyRun.start(num_replicas=2, objective=AlbertPretraining(CONFIG, has_pairs=False))
     before = run.weights()
     averages = run.take_steps(make_examples(12), 4)
     trust_ratios = {f"trust_ratio/{name}" for name in before if name.endswith(("kernel", "embeddings"))}
@@ -46,7 +46,7 @@ def test_masked_lm_is_the_same_with_and_without_pairs():
 def test_step_without_pairs_is_traced_for_tpus():
     # Outside of a graph, operations would be sent to cores that are not there.
     with tf.Graph().as_default():
-        run = TinyRun.start(strategy=make_tpu_strategy(), has_pairs=False)
+        run = TinyRun.start(strategy=make_tpu_strategy(), objective=AlbertPretraining(CONFIG, has_pairs=False))
         nodes = trace_training(run.state, make_examples(2))
         names = [name for name in run.optimizer.first_moments if not serves_sentence_order(name)]
     reductions = [node for node in nodes if node.op == "CrossReplicaSum"]

@@ -13,6 +13,7 @@ from albert_tf.finetuning import Classification
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.kernels.attention_check import attention_functions, make_comparison
 from albert_tf.modeling.layers import named_variables
+from albert_tf.objectives import MatchingHalves
 from albert_tf.optimization import make_optimizer
 from albert_tf.training.devices import attention_choice
 from albert_tf.training.metrics import MetricSums
@@ -97,6 +98,18 @@ def test_step_with_muon_is_one_program_on_every_core():
     of_floats = [node for node in assignments if node.attr["dtype"].type == tf.float32.as_datatype_enum]
     num_matrices = 6 * WITH_DROPOUT.num_hidden_groups
     assert len(of_floats) == 3 * num_variables - num_matrices, "a moment for each matrix of a block, two for the rest"
+
+
+@pytest.mark.slow
+def test_step_that_matches_halves_is_one_program_on_every_core():
+    nodes, num_variables = traced_pretraining("adamw", objective=MatchingHalves(WITH_DROPOUT))
+    assert_runs_on_every_core(nodes)
+    num_unused = 4  # of the pooler and of sentence order
+    assert_reduced_over_all_cores(
+        nodes,
+        num_variables - num_unused + 2 + 1 + 1,
+        "the gradients, the weights of the two losses, the loss, and all metrics in one",
+    )
 
 
 @pytest.mark.slow

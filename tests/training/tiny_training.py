@@ -109,7 +109,7 @@ class TinyRun:
         seed=0,
         strategy=None,
         dtype="float32",
-        has_pairs=True,
+        objective=None,
         **optimizer_options,
     ):
         """Returns a run with weights that follow from the seed."""
@@ -118,7 +118,8 @@ class TinyRun:
         with strategy.scope():
             model = AlbertForPreTraining(config, dtype=dtype)
             optimizer = make_optimizer(optimizer, named_variables(model), SCHEDULE, **optimizer_options)
-        return cls(TrainState.create(strategy, AlbertPretraining(config, has_pairs), {"model": model}, optimizer))
+        objective = objective or AlbertPretraining(config)
+        return cls(TrainState.create(strategy, objective, {"model": model}, optimizer))
 
     @property
     def strategy(self) -> tf.distribute.Strategy:

@@ -1,0 +1,88 @@
+"""run_pretraining.py on halves of sentences, and with word embeddings that begin from counts."""
+
+import shutil
+
+import numpy as np
+import pytest
+from runs import assert_same_run, read_results, variables_in
+
+TABLE = "model/encoder/embeddings/word_embeddings"
+
+
+@pytest.fixture(scope="module")
+def halves(build_shards):
+    """A folder of shards of halves."""
+    return build_shards(32, 5, sentence_pair="halves")
+
+
+@pytest.fixture
+def on_halves(halves):
+    """Flags that say so."""
+    return {"input_file": halves / "train.tfrecord", "word_embeddings": "cooccurrence"}
+
+
+@pytest.mark.slow
+def test_both_tasks_are_trained_and_measured(pretrain, on_halves, tmp_path):
+    result = pretrain(**on_halves)
+    assert (result.code, result.errors) == (0, "")
+    assert "\nword embeddings: counted for " in result.output
+    results = read_results(tmp_path / "run")
+    assert {"masked_lm_loss", "halves_loss", "masked_lm_accuracy", "halves_accuracy"} <= results.keys()
+    assert results["loss"] == pytest.approx(results["masked_lm_loss"] + results["halves_loss"])
+    # Nothing is learnt yet: as good as any of at most four rows of three sentences.
+    assert 0 < results["halves_loss"] < 2 * np.log(4 * 3)
+
+
+@pytest.mark.slow
+def test_same_flags_give_the_same_bits_and_a_run_without_checkpoint_begins_with_the_counts(
+    pretrain, on_halves, tmp_path
+):
+    runs = tmp_path / "run", tmp_path / "again"
+    assert pretrain(**on_halves).code == 0
+    shutil.copytree(*runs)
+    for path in [*runs[1].glob("model.ckpt-*"), *runs[1].glob("best*"), runs[1] / "metrics.jsonl"]:
+        path.unlink()
+    result = pretrain(**on_halves, output_dir=runs[1])
+    assert result.code == 0 and "\nword embeddings: counted for " in result.output
+    assert_same_run(*runs, 4)
+    resumed = pretrain(**on_halves, num_train_steps=4)
+    assert resumed.code == 0 and "word embeddings: counted" not in resumed.output
+
+
+@pytest.mark.slow
+def test_counts_change_the_table_and_nothing_else_at_the_start(pretrain, on_halves, tmp_path):
+    tables = {}
+    for name in ("random", "cooccurrence"):
+        flags = {**on_halves, "word_embeddings": name, "output_dir": tmp_path / name, "learning_rate": 1e-12}
+        assert pretrain(**flags, do_eval=False).code == 0
+        tables[name] = variables_in(tmp_path / name / "model.ckpt-4")
+    for name, values in tables["random"].items():
+        if name.startswith("model/") and name != TABLE:
+            np.testing.assert_allclose(values, tables["cooccurrence"][name], atol=1e-9, err_msg=name)
+    random, counted = (table[TABLE] for table in tables.values())
+    is_same = np.isclose(random, counted, atol=1e-9).all(axis=1)
+    assert is_same[0] and 0.02 < is_same.mean() < 0.9
+
+
+@pytest.mark.slow
+def test_a_run_that_begins_from_a_checkpoint_keeps_its_table(pretrain, on_halves, checkpoint):
+    result = pretrain(**on_halves, init_checkpoint=checkpoint)
+    assert result.code == 0 and "word embeddings: counted" not in result.output
+
+
+def test_counting_needs_to_know_special_tokens(pretrain, build_shards, tmp_path):
+    shutil.copy(build_shards(32, 5, masking="static") / "train.tfrecord", tmp_path / "train.tfrecord")
+    result = pretrain(
+        input_file=tmp_path / "train.tfrecord",
+        word_embeddings="cooccurrence",
+        do_eval=False,
+        max_seq_length=32,
+        max_predictions_per_seq=5,
+    )
+    assert result.code == 1 and "--word_embeddings=cooccurrence" in result.errors
+
+
+def test_phases_of_different_tasks_are_refused(pretrain, on_halves, shards):
+    result = pretrain(**on_halves, phase2_input_file=shards / "train.tfrecord")
+    assert result.code == 1
+    assert "--phase2_input_file: its shards were made with another --sentence_pair" in result.errors
