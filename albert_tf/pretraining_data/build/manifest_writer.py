@@ -12,7 +12,7 @@ from albert_tf.corpus.reader import CorpusReader
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.shard_writer import is_static_split
 from albert_tf.pretraining_data.manifest import read_manifest, tells_labels_by_lengths
-from albert_tf.pretraining_data.records import has_pairs
+from albert_tf.pretraining_data.records import SHORTEST_CUT_SENTENCE, has_halves, has_pairs
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 # Of the corpus, in the order of the manifest.
@@ -76,6 +76,12 @@ def check_counts(
     """
     if not counts["sentences"]:
         raise BadCorpusError(f"no text in {', '.join(reader.paths)}; write one sentence a line")
+    if has_halves(options.sentence_pair) and not any(map(sum, examples_per_shard.values())):
+        raise BadCorpusError(
+            f"no sentence in {', '.join(reader.paths)} can be cut in two by --sentence_pair=halves, which needs "
+            f"{SHORTEST_CUT_SENTENCE} pieces and --max_seq_length=12 at least; write one sentence a line, or pass "
+            "--sentence_pair=full_sentences"
+        )
     if not any(map(sum, examples_per_shard.values())):
         raise BadCorpusError(
             f"no document in {', '.join(reader.paths)} has two sentences of some length, which --sentence_pair="

@@ -55,6 +55,7 @@ class ShardWriter:
         counts = dict.fromkeys(("examples", "labels", "tokens", "masked_tokens", "full_examples"), 0)
         piece_counts = np.zeros(self._vocab_size, np.int64)
         seed = np.random.SeedSequence([self._options.random_seed, SPLITS.index(split), shard])
+        *_, sep_id = self._special_ids
         temporary = f"{path}.temporary"
         with tf.io.TFRecordWriter(temporary) as writer:
             for examples in _batches(parts):
@@ -69,6 +70,7 @@ class ShardWriter:
                 counts["full_examples"] += int(features["input_mask"][:, -1].sum())
                 if is_static:
                     piece_counts += np.bincount(examples.ids, minlength=self._vocab_size)
+                    piece_counts[sep_id] = 0  # inside examples, but never to be predicted
                     [batch_seed] = seed.spawn(1)
                     features = self._mask(features, batch_seed.generate_state(2).astype(np.int64))
                     features = {name: values.numpy() for name, values in features.items()}

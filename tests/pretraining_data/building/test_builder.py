@@ -15,6 +15,7 @@ from albert_tf.pretraining_data.build.builder import build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE
 from albert_tf.pretraining_data.masking import MaskingOptions
+from albert_tf.pretraining_data.shard_reader import ShardReader
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 # Long enough that each is one example.
@@ -156,6 +157,17 @@ def test_masked_split_reports_its_masks_and_entropy(static_shards, read_records,
     _, counts = np.unique(np.concatenate(whole_ids(records)), return_counts=True)
     shares = counts / counts.sum()
     assert summary["unigram_entropy"] == pytest.approx(-np.sum(shares * np.log(shares)), abs=1e-4)
+
+
+def test_separators_inside_examples_are_not_in_the_entropy(build_shards, random_documents, tiny_tokenizer, tmp_path):
+    documents = random_documents(20, num_words=(8, 12))
+    shards = build_shards(tmp_path, documents, masking="static", sentence_pair="halves", max_seq_length=64)
+    reader = ShardReader(shards.train_paths[0])
+    ids = np.concatenate([batch.original_ids[batch.is_used & ~batch.is_special] for batch in reader.read()])
+    _, counts = np.unique(ids, return_counts=True)
+    shares = counts / counts.sum()
+    entropy = shards.manifest["splits"]["train"]["unigram_entropy"]
+    assert entropy == pytest.approx(-np.sum(shares * np.log(shares)), abs=1e-4)
 
 
 def test_bad_lines_are_counted(build_shards, tiny_tokenizer, tmp_path):
