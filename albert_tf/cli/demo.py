@@ -157,7 +157,7 @@ def main():
         output_file=os.path.join(data, "train.tfrecord"),
         vocab_file=vocab_file,
         max_seq_length=64,
-        sentence_pair="full_sentences",
+        sentence_pair="halves",
         ngram=1,
         held_out_fraction=0.05,
         random_seed=FLAGS.random_seed,
@@ -171,6 +171,7 @@ def main():
         output_dir=pretraining,
         num_train_steps=FLAGS.num_train_steps,
         num_warmup_steps=FLAGS.num_train_steps // 10,
+        word_embeddings="cooccurrence",
         random_seed=FLAGS.random_seed,
     )
     right = {

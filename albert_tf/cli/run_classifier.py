@@ -140,7 +140,7 @@ def fill_in_max_seq_length(task, files, tokenizer):
 def make_settings(config, train_file):
     """Returns the settings of the run; what neither a flag nor the run says follows from model and training file."""
     if FLAGS.learning_rate is None:
-        FLAGS.learning_rate = default_learning_rate(config)
+        FLAGS.learning_rate = default_learning_rate(config, FLAGS.init_checkpoint is not None)
     num_train_steps, steps_flag = FLAGS.train_step or 1, "train_step"
     if train_file is not None and (FLAGS.num_train_epochs is not None or FLAGS.train_step is None):
         num_examples, steps_flag = len(train_file.examples), "num_train_epochs"

@@ -94,7 +94,7 @@ def define_training_flags(**defaults) -> None:
     )
     flags.DEFINE_integer("eval_batch_size", defaults["eval_batch_size"], "Batch size of evaluation, all replicas.", 1)
     flags.DEFINE_enum("optimizer", defaults["optimizer"], sorted(OPTIMIZERS), "Optimizer.")
-    by_size = "" if defaults["learning_rate"] else "; by default from 5e-4 to 5e-5, the smaller the larger the model"
+    by_size = "" if defaults["learning_rate"] else "; by default from 1.5e-4 (5e-4 without checkpoint) to 5e-5, by size"
     flags.DEFINE_float("learning_rate", defaults["learning_rate"], f"Peak learning rate{by_size}.")
     flags.DEFINE_enum(
         "scale_learning_rate",

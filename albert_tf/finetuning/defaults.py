@@ -18,9 +18,16 @@ _SHARE_UNCUT = 0.995
 _LENGTH_STEP = 8
 
 
-def default_learning_rate(config: AlbertConfig) -> float:
-    """Returns a peak learning rate: the original's 5e-5 at hidden size 768 and above, 5e-4 at 256 and below."""
-    return float(f"{np.clip(5e-5 * (768 / config.hidden_size) ** 2.1, 5e-5, 5e-4):.1e}")
+def default_learning_rate(config: AlbertConfig, is_pretrained: bool) -> float:
+    """Returns a peak learning rate: the original's 5e-5 at hidden size 768 and above; the smaller the model the higher.
+
+    Args:
+        config: The model's hyper-parameters.
+        is_pretrained: Whether it begins from a checkpoint. Then it is at most 1.5e-4, so that what was learnt is kept,
+            and otherwise at most 5e-4.
+    """
+    highest = 1.5e-4 if is_pretrained else 5e-4
+    return float(f"{np.clip(5e-5 * (768 / config.hidden_size) ** 2.1, 5e-5, highest):.1e}")
 
 
 def default_num_train_epochs(num_examples: int) -> float:
@@ -47,7 +54,7 @@ def finetuning_settings(config: AlbertConfig, num_examples: int, **given) -> Run
         "num_train_steps": num_train_steps,
         "num_warmup_steps": int(WARMUP_PROPORTION * given.get("num_train_steps", num_train_steps)),
         "train_batch_size": batch_size,
-        "learning_rate": default_learning_rate(config),
+        "learning_rate": default_learning_rate(config, given.get("init_checkpoint") is not None),
         "optimizer": "adamw",
         "bias_correction": True,
         "iterations_per_loop": 100,

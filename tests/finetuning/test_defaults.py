@@ -16,9 +16,14 @@ from albert_tf.finetuning.defaults import (
 from albert_tf.finetuning.labelled_text import LabelledText
 
 
-@pytest.mark.parametrize(("hidden_size", "expected"), [(64, 5e-4), (256, 5e-4), (768, 5e-5), (4096, 5e-5)])
-def test_rate_is_the_originals_for_large_models_and_ten_times_that_for_small_ones(hidden_size, expected):
-    assert default_learning_rate(tiny_config(100).replace(hidden_size=hidden_size)) == expected
+@pytest.mark.parametrize(
+    ("hidden_size", "random", "pretrained"),
+    [(64, 5e-4, 1.5e-4), (256, 5e-4, 1.5e-4), (512, 1.2e-4, 1.2e-4), (768, 5e-5, 5e-5), (4096, 5e-5, 5e-5)],
+)
+def test_rate_is_the_originals_for_large_models_and_higher_for_small_ones(hidden_size, random, pretrained):
+    config = tiny_config(100).replace(hidden_size=hidden_size)
+    assert default_learning_rate(config, is_pretrained=False) == random
+    assert default_learning_rate(config, is_pretrained=True) == pretrained
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6))
