@@ -171,7 +171,6 @@ def main():
         output_dir=pretraining,
         num_train_steps=FLAGS.num_train_steps,
         num_warmup_steps=FLAGS.num_train_steps // 10,
-        word_embeddings="cooccurrence",
         random_seed=FLAGS.random_seed,
     )
     right = {

@@ -58,9 +58,10 @@ def define_flags():
 
 def make_objective(config):
     """Returns what --task names; --max_predictions_per_seq is for pre-training."""
-    if PLANNED[FLAGS.task] is AlbertPretraining:
-        return AlbertPretraining(config, max_predictions_per_seq=FLAGS.max_predictions_per_seq)
-    return PLANNED[FLAGS.task](config)
+    objective = PLANNED[FLAGS.task]
+    if issubclass(objective, AlbertPretraining):
+        return objective(config, max_predictions_per_seq=FLAGS.max_predictions_per_seq)
+    return objective(config)
 
 
 def main():

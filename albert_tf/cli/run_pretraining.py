@@ -63,8 +63,8 @@ def define_flags():
         "word_embeddings",
         "random",
         ["random", "cooccurrence"],
-        "What word embeddings are at first, without --init_checkpoint: random, or what the number of sentences says in "
-        "which two pieces occur.",
+        "How word embeddings begin without --init_checkpoint: at random, or from a count of which pieces share a "
+        "sentence of --input_file.",
     )
     flags.DEFINE_bool("read_own_shards", False, "Each of several hosts reads its own shards, not all: for many hosts.")
     flags.DEFINE_integer("num_train_steps", 125000, "Number of training steps.", lower_bound=1)

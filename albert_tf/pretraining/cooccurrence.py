@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.pretraining_data.input_pipeline import InputOptions, parse
+from albert_tf.pretraining_data.input_pipeline import parse
 from albert_tf.pretraining_data.records import has_halves
 from albert_tf.pretraining_data.shards import ShardSet
 
@@ -27,7 +27,7 @@ _OVERSAMPLING, _POWER_ITERATIONS = 16, 4
 
 
 def cooccurrence_embeddings(shards: ShardSet, vocab_size: int, embedding_size: int, stddev: float) -> np.ndarray:
-    """Returns embeddings of the pieces in training shards, in a random basis.
+    """Returns embeddings of the pieces in training shards: always the same ones for the same shards.
 
     Args:
         shards: What to count in; their first 8 million pieces.
@@ -52,7 +52,7 @@ def cooccurrence_embeddings(shards: ShardSet, vocab_size: int, embedding_size: i
 
 def _read_sentences(shards):
     """Yields ids, bool which of them are text, and the number of each piece's sentence in its example, all [N, S]."""
-    options: InputOptions = shards.train_options
+    options = shards.train_options
     batches = tf.data.TFRecordDataset(shards.train_paths).batch(_EXAMPLES_PER_BATCH)
     batches = batches.map(lambda serialized: parse(serialized, options), num_parallel_calls=tf.data.AUTOTUNE)
     num_pieces = 0

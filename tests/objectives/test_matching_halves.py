@@ -3,22 +3,12 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiny_config import tiny_config
 
-from albert_tf.config import AlbertConfig
 from albert_tf.objectives import MatchingHalves
 from albert_tf.objectives.matching_halves import find_halves, match_halves
 
-CONFIG = AlbertConfig(
-    vocab_size=50,
-    embedding_size=16,
-    hidden_size=16,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=32,
-    hidden_dropout_prob=0.0,
-    attention_probs_dropout_prob=0.0,
-)
+CONFIG = tiny_config(50, embedding_size=16, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 LENGTH, TEMPERATURE = 32, 0.08
 
 
