@@ -1,5 +1,6 @@
 """run_pretraining.py on halves of sentences, and with word embeddings that begin from counts."""
 
+import json
 import shutil
 
 import numpy as np
@@ -62,6 +63,18 @@ def test_counts_change_the_table_and_nothing_else_at_the_start(pretrain, on_halv
     random, counted = (table[TABLE] for table in tables.values())
     is_same = np.isclose(random, counted, atol=1e-9).all(axis=1)
     assert is_same[0] and 0.02 < is_same.mean() < 0.9
+
+
+@pytest.mark.slow
+def test_a_run_of_a_version_without_the_flag_goes_on(pretrain, tmp_path):
+    assert pretrain(do_eval=False).code == 0
+    path = tmp_path / "run" / "run_settings.json"
+    settings = json.loads(path.read_text())
+    assert settings.pop("word_embeddings") == "random"
+    path.write_text(json.dumps(settings))
+    assert pretrain(do_eval=False).code == 0
+    result = pretrain(do_eval=False, word_embeddings="cooccurrence")
+    assert result.code == 1 and "its --word_embeddings is None, and now cooccurrence" in result.errors
 
 
 @pytest.mark.slow

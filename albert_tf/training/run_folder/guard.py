@@ -172,6 +172,8 @@ def _is_same(name, then, now):
         return is_same_checkpoint(then, now)
     if name in ("objective", "command") and None in (then, now):
         return True  # a folder of a version that didn't write it, or of a run without command
+    if name == "word_embeddings":
+        return (then or "random") == (now or "random")  # likewise
     if name == "data" and then and now and len(then) == len(now):
         return all(map(_is_same_data, then, now))
     if name == "train_file" and then and now:
