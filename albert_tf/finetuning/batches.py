@@ -1,47 +1,111 @@
-"""Encoded examples as batches."""
+"""Encoded examples as batches, of texts of about one length each.
+
+A text of 20 pieces costs as much as one of 128 where it is padded to as many. So batches are of examples of about one
+length, and where shapes may change, on CPU and GPU, a batch is cut to its longest example. A TPU compiles the step for
+one shape: there batches are of the same examples, padded to the full length, which weighs nothing.
+"""
 
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.finetuning.task import Features
+from albert_tf.objectives.objective import BatchSpec
 from albert_tf.pretraining_data.input_pipeline import pad_batch
 
+_LENGTH_STEP = 8
+# So many batches' examples are sorted by length and then dealt out. More of them pad less, but leave less to chance.
+_BATCHES_SORTED_TOGETHER = 16
 
-@tf.autograph.experimental.do_not_convert  # takes long, and nothing here needs it
-def train_dataset(
-    features: dict[str, np.ndarray], global_batch_size: int, seed: int, start_step: int = 0
-) -> tf.data.Dataset:
-    """Returns endless batches; each epoch is a new permutation of all examples.
+
+class Examples:
+    """Encoded examples, of which batches can be made.
 
     Args:
-        features: By name, [N, ...].
-        global_batch_size: Batch size B over all replicas.
-        seed: Seed of the order.
-        start_step: Number of batches to leave out: where a resumed run goes on.
-
-    Returns:
-        Dataset of dictionaries: the features, [B, ...], and `example_weights` float32 [B], all 1.
+        features: By name, [N, ...]; `input_mask` [N, ..., S] tells how long an example is.
+        batch_spec: Shape and dtype of those features that go into a batch. An axis of unknown size, but for the first,
+            is that of the pieces, to be cut to the longest example of a batch.
     """
-    num_examples = len(next(iter(features.values())))
-    tensors = {name: tf.constant(values) for name, values in features.items()}
 
-    def epoch(number):
-        order = tf.random.experimental.stateless_shuffle(tf.range(num_examples), tf.stack([number, seed]))
-        return tf.data.Dataset.from_tensor_slices(order)
+    def __init__(self, features: Features, batch_spec: BatchSpec):
+        self._features = {name: features[name] for name in batch_spec if name in features}
+        self._lengths = _lengths(features["input_mask"])
+        self._count = len(self._lengths)
+        self._axes = {name: axis for name in self._features for axis in _unknown_axes(batch_spec[name])}
 
-    def gather(rows):
-        batch = {name: tf.gather(values, rows) for name, values in tensors.items()}
-        return {**batch, "example_weights": tf.ones([global_batch_size])}
+    @property
+    def order_of_evaluation(self) -> np.ndarray:
+        """The row of each example that `eval_dataset` returns, [N]: short ones first."""
+        return np.argsort(self._lengths, kind="stable")
 
-    rows = tf.data.Dataset.counter().flat_map(epoch).batch(global_batch_size, drop_remainder=True)
-    return rows.skip(start_step).map(gather).prefetch(tf.data.AUTOTUNE)
+    @tf.autograph.experimental.do_not_convert  # takes long, and nothing here needs it
+    def train_dataset(self, global_batch_size: int, seed: int, start_step: int = 0) -> tf.data.Dataset:
+        """Returns endless batches; each epoch is a new permutation of all examples, sorted in parts by length.
+
+        Args:
+            global_batch_size: Batch size B over all replicas.
+            seed: Seed of the order.
+            start_step: Number of batches to leave out: where a resumed run goes on.
+
+        Returns:
+            Dataset of dictionaries: the features, [B, ...], and `example_weights` float32 [B], all 1.
+        """
+        batches_together = min(_BATCHES_SORTED_TOGETHER, max(1, self._count // global_batch_size))
+        lengths, shuffle = tf.constant(self._lengths), tf.random.experimental.stateless_shuffle
+
+        def epoch(number):
+            order = shuffle(tf.range(self._count), tf.stack([2 * number, seed]))
+            return tf.data.Dataset.from_tensor_slices(order)
+
+        def sort(number, rows):
+            rows = tf.gather(rows, tf.argsort(tf.gather(lengths, rows), stable=True))
+            batches = tf.reshape(rows, [batches_together, global_batch_size])
+            return shuffle(batches, tf.stack([2 * number + 1, seed]))
+
+        parts = tf.data.Dataset.counter().flat_map(epoch).batch(batches_together * global_batch_size, True)
+        rows = parts.enumerate().map(sort).unbatch().skip(start_step)
+        return rows.map(self._make_gather(global_batch_size)).prefetch(tf.data.AUTOTUNE)
+
+    @tf.autograph.experimental.do_not_convert
+    def eval_dataset(self, global_batch_size: int) -> tf.data.Dataset:
+        """Returns every example once, in the `order_of_evaluation`; what fills up the last batch weighs zero.
+
+        Argument and result as for `train_dataset`.
+        """
+        rows = tf.data.Dataset.from_tensor_slices(self.order_of_evaluation).batch(global_batch_size)
+        batches = rows.map(self._make_gather(global_batch_size))
+        return batches.map(lambda batch: pad_batch(batch, global_batch_size)).prefetch(tf.data.AUTOTUNE)
+
+    def mean_length(self, global_batch_size: int) -> int:
+        """Returns how long batches are on average, for what is told of the speed."""
+        longest = np.sort(self._lengths)[global_batch_size - 1 :: global_batch_size]
+        return int(_round_up(longest).mean()) if len(longest) else int(_round_up(self._lengths.max()))
+
+    def _make_gather(self, global_batch_size):
+        tensors = {name: tf.constant(values) for name, values in self._features.items()}
+        lengths = tf.constant(self._lengths)
+
+        def gather(rows):
+            length = _round_up(tf.reduce_max(tf.gather(lengths, rows)))
+            batch = {name: self._cut(name, tf.gather(values, rows), length) for name, values in tensors.items()}
+            return {**batch, "example_weights": tf.ones(tf.shape(rows)[:1])}
+
+        return gather
+
+    def _cut(self, name, values, length):
+        if name not in self._axes:
+            return values
+        return values[(slice(None),) * self._axes[name] + (slice(length),)]
 
 
-@tf.autograph.experimental.do_not_convert
-def eval_dataset(features: dict[str, np.ndarray], global_batch_size: int) -> tf.data.Dataset:
-    """Returns every example once, in order; examples that fill up the last batch weigh zero.
+def _lengths(mask):
+    """Returns the number of pieces up to the last one that counts, at least 1: [N, ..., S] to int [N]."""
+    places = np.arange(1, 1 + mask.shape[-1])
+    return np.maximum(1, (places * (mask != 0)).reshape([len(mask), -1]).max(axis=1))
 
-    Arguments and result as for `train_dataset`.
-    """
-    weights = np.ones(len(next(iter(features.values()))), np.float32)
-    batches = tf.data.Dataset.from_tensor_slices({**features, "example_weights": weights}).batch(global_batch_size)
-    return batches.map(lambda batch: pad_batch(batch, global_batch_size)).prefetch(tf.data.AUTOTUNE)
+
+def _unknown_axes(spec):
+    return [axis for axis, size in enumerate(spec.shape) if axis and size is None]
+
+
+def _round_up(length):
+    return -(-length // _LENGTH_STEP) * _LENGTH_STEP

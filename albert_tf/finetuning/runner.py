@@ -4,7 +4,9 @@ import dataclasses
 import functools
 import typing
 
-from albert_tf.finetuning.batches import eval_dataset, train_dataset
+import numpy as np
+
+from albert_tf.finetuning.batches import Examples
 from albert_tf.finetuning.task import Features, FinetuningTask
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.tokenization import KoreanWordPieceTokenizer
@@ -34,10 +36,14 @@ class EncodedFile:
         """The file's name and the SHA-256 of its content."""
         return file_identity(self.path)
 
-    def model_features(self, task: FinetuningTask) -> Features:
-        """Returns those features that go into a batch."""
-        names = task.batch_spec(self.max_seq_length)
-        return {name: values for name, values in self.features.items() if name in names}
+    def batched(self, task: FinetuningTask, is_fixed: bool) -> Examples:
+        """Returns what makes batches of it.
+
+        Args:
+            task: What it was encoded for.
+            is_fixed: Whether all batches must be of one shape, as a TPU needs.
+        """
+        return Examples(self.features, task.batch_spec(self.max_seq_length if is_fixed else None))
 
 
 def load_file(
@@ -58,15 +64,28 @@ def load_file(
 
 
 def make_phase(
-    task: FinetuningTask, settings: RunSettings, train_file: EncodedFile, dev_file: EncodedFile | None = None
+    task: FinetuningTask,
+    settings: RunSettings,
+    train_file: EncodedFile,
+    dev_file: EncodedFile | None = None,
+    is_fixed: bool = False,
 ) -> Phase:
-    """Returns the training on a file, with evaluation on another."""
-    features, batch_size = train_file.model_features(task), settings.train_batch_size
+    """Returns the training on a file, with evaluation on another.
+
+    Args:
+        task: What is learnt.
+        settings: How.
+        train_file: What to train on.
+        dev_file: What to evaluate on; None for nothing.
+        is_fixed: Whether all batches must be of one shape, as a TPU needs.
+    """
+    examples, batch_size = train_file.batched(task, is_fixed), settings.train_batch_size
+    length = train_file.max_seq_length if is_fixed else examples.mean_length(batch_size)
     return Phase(
         settings.num_train_steps,
-        with_batch_size(task.batch_spec(train_file.max_seq_length), batch_size),
-        lambda start_step, *_: train_dataset(features, batch_size, settings.random_seed, start_step),
-        functools.partial(_dev_dataset, task, dev_file, settings) if dev_file else None,
+        with_batch_size(task.batch_spec(length), batch_size),
+        lambda start_step, *_: examples.train_dataset(batch_size, settings.random_seed, start_step),
+        functools.partial(_dev_dataset, task, dev_file, settings, is_fixed) if dev_file else None,
         settings.gradient_accumulation_steps,
         num_examples=len(train_file.examples),
     )
@@ -101,7 +120,8 @@ def train(
     }
     if dev_file is not None:
         results_data = {EVAL_RESULTS_FILE: dev_file.identity, **(results_data or {})}
-    return run.train(make_phase(task, run.settings, train_file, dev_file), data_settings, results_data)
+    phase = make_phase(task, run.settings, train_file, dev_file, run.has_fixed_shapes)
+    return run.train(phase, data_settings, results_data)
 
 
 def evaluate(run: TrainingRun, dev_file: EncodedFile) -> dict[str, float]:
@@ -110,7 +130,7 @@ def evaluate(run: TrainingRun, dev_file: EncodedFile) -> dict[str, float]:
     scores = {}
     if task.scores_predictions:
         scores = task.score(dev_file.examples, _predictions(run, dev_file, run.settings.eval_batch_size))
-    dataset = _dev_dataset(task, dev_file, run.settings)
+    dataset = _dev_dataset(task, dev_file, run.settings, run.has_fixed_shapes)
     return run.evaluate(dataset, dev_file.identity, num_examples=len(dev_file.examples), **scores)
 
 
@@ -133,11 +153,13 @@ def predict(run: TrainingRun, test_file: EncodedFile, batch_size: int) -> list[t
     return predictions
 
 
-def _dev_dataset(task, dev_file, settings):
-    return eval_dataset(dev_file.model_features(task), settings.eval_batch_size)
+def _dev_dataset(task, dev_file, settings, is_fixed):
+    return dev_file.batched(task, is_fixed).eval_dataset(settings.eval_batch_size)
 
 
 def _predictions(run, file, batch_size):
     task = run.objective
-    outputs = run.compute_outputs(task.outputs, eval_dataset(file.model_features(task), batch_size))
-    return task.predict(file.examples, file.features, outputs)
+    batched = file.batched(task, run.has_fixed_shapes)
+    outputs = run.compute_outputs(task.outputs, batched.eval_dataset(batch_size))
+    rows = np.argsort(batched.order_of_evaluation)
+    return task.predict(file.examples, file.features, {name: values[rows] for name, values in outputs.items()})

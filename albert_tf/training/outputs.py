@@ -25,7 +25,7 @@ def compute_outputs(
     def replica_step(batch):
         return function(batch), batch["example_weights"]
 
-    @tf.function(autograph=False)
+    @tf.function(autograph=False, reduce_retracing=True)  # batches may be of several lengths
     def step(batch):
         return strategy.run(replica_step, args=(batch,))
 

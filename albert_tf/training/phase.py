@@ -15,7 +15,8 @@ class Phase:
 
     Attributes:
         end_step: Step that it ends at, counted from the begin of the whole run.
-        batch_spec: Of a global batch: what `Objective.batch_spec` returns, with the number of examples.
+        batch_spec: Of a global batch: what `Objective.batch_spec` returns, with the number of examples. Where batches
+            are of several lengths, the usual one.
         make_dataset: Given the number of steps of this phase already done, a host's index and the number of hosts,
             returns that host's part of each batch.
         make_eval_dataset: Returns the held-out batches; None to evaluate nothing.

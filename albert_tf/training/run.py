@@ -80,6 +80,11 @@ class TrainingRun:
         """How many steps the weights have been trained for."""
         return int(self._step.numpy())
 
+    @property
+    def has_fixed_shapes(self) -> bool:
+        """Whether every batch must have the shape of the first: a TPU compiles the step for it."""
+        return isinstance(self._strategy, tf.distribute.TPUStrategy)
+
     def train(
         self,
         phases: Phase | list[Phase],

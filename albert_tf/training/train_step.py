@@ -140,7 +140,7 @@ def make_eval_function(
     def replica_step(batch):
         sums.update(objective.compute(batch, training=False, dropout_seed=None, **models))
 
-    @tf.function(autograph=False)
+    @tf.function(autograph=False, reduce_retracing=True)  # batches may be of several lengths
     def eval_step(batch):
         strategy.run(replica_step, args=(batch,))
 

@@ -1,0 +1,132 @@
+"""Encoded examples as batches: each example once an epoch, in an order that follows from the seed, and cut short."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from encoded_examples import LENGTH, make_features
+from tiny_config import tiny_config
+
+from albert_tf.finetuning import Classification
+from albert_tf.finetuning.batches import Examples
+
+TASK = Classification(tiny_config(max_position_embeddings=LENGTH), ("a", "b", "c"))
+
+
+def examples_of(features, max_seq_length=None):
+    return Examples(features, TASK.batch_spec(max_seq_length))
+
+
+def numbers(dataset, num_batches):
+    """Returns the numbers of the examples in each of the first batches."""
+    return [batch["input_ids"][:, 0].numpy().tolist() for batch in dataset.take(num_batches)]
+
+
+def lengths(batch):
+    return batch["input_mask"].numpy().sum(axis=1)
+
+
+def test_each_epoch_is_a_new_permutation_of_all_examples():
+    batches = numbers(examples_of(make_features(12)).train_dataset(3, seed=1), 12)
+    assert [len(batch) for batch in batches] == [3] * 12
+    epochs = [tuple(itertools.chain(*batches[start : start + 4])) for start in (0, 4, 8)]
+    for epoch in epochs:
+        assert sorted(epoch) == list(range(12))
+    assert len(set(epochs)) == 3
+
+
+def test_no_example_is_left_out_where_batches_do_not_divide_an_epoch():
+    batches = numbers(examples_of(make_features(7)).train_dataset(3, seed=1), 14)
+    assert np.bincount(list(itertools.chain(*batches))).tolist() == [6] * 7
+
+
+def test_batches_keep_each_example_together():
+    features = make_features(9)
+    for batch in examples_of(features).train_dataset(4, seed=1).take(5):
+        rows = batch["input_ids"][:, 0].numpy()
+        for name, values in features.items():
+            expected = values[rows]
+            if expected.ndim == 2:
+                found_length = batch[name].shape[1]
+                assert not expected[:, found_length:].any(), "only padding is cut off"
+                expected = expected[:, :found_length]
+            np.testing.assert_array_equal(batch[name].numpy(), expected, err_msg=name)
+        np.testing.assert_array_equal(batch["example_weights"].numpy(), [1.0] * 4)
+
+
+def test_batches_are_as_short_as_their_longest_example():
+    for batch in examples_of(make_features(100)).train_dataset(4, seed=1).take(50):
+        longest = lengths(batch).max()
+        assert batch["input_ids"].shape[1] - longest in range(8) and batch["input_ids"].shape[1] % 8 == 0
+
+
+def test_examples_of_a_batch_are_of_about_one_length():
+    features = make_features(640)
+    spreads = [np.ptp(lengths(batch)) for batch in examples_of(features).train_dataset(4, seed=1).take(160)]
+    assert np.mean(spreads) < 3 < np.ptp(features["input_mask"].sum(axis=1))
+
+
+def test_short_batches_do_not_come_first():
+    found = [lengths(batch).mean() for batch in examples_of(make_features(640)).train_dataset(4, seed=1).take(160)]
+    assert abs(np.corrcoef(found, np.arange(160))[0, 1]) < 0.3
+
+
+def test_batches_of_one_shape_hold_the_same_examples():
+    features = make_features(20)
+    short = numbers(examples_of(features).train_dataset(4, seed=1), 10)
+    fixed = examples_of(features, LENGTH).train_dataset(4, seed=1)
+    assert numbers(fixed, 10) == short
+    assert fixed.element_spec["input_ids"].shape == [4, LENGTH]
+
+
+def test_padding_changes_no_loss():
+    features = make_features(20)
+    tf.keras.utils.set_random_seed(0)
+    model = TASK.make_model()
+    datasets = (examples_of(features, length).train_dataset(4, seed=1) for length in (None, LENGTH))
+    for batch, fixed_batch in itertools.islice(zip(*datasets), 5):
+        loss, fixed_loss = (
+            TASK.compute(one, False, None, model)["classification_loss"] for one in (batch, fixed_batch)
+        )
+        np.testing.assert_allclose(loss, fixed_loss, rtol=1e-5)
+
+
+@pytest.mark.parametrize("start_step", [1, 2, 5, 20])
+def test_resumed_run_goes_on_where_it_stopped(start_step):
+    examples = examples_of(make_features(57))
+    whole = numbers(examples.train_dataset(3, seed=1), 25)
+    assert numbers(examples.train_dataset(3, seed=1, start_step=start_step), 25 - start_step) == whole[start_step:]
+
+
+def test_order_follows_from_the_seed():
+    examples = examples_of(make_features(20))
+    tf.keras.utils.set_random_seed(1)
+    first = numbers(examples.train_dataset(4, seed=1), 6)
+    tf.keras.utils.set_random_seed(2)
+    assert numbers(examples.train_dataset(4, seed=1), 6) == first
+    assert numbers(examples.train_dataset(4, seed=2), 6) != first
+
+
+def test_batch_may_be_larger_than_the_data():
+    (batch,) = numbers(examples_of(make_features(4)).train_dataset(8, seed=1), 1)
+    assert sorted(batch) == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_evaluation_has_every_example_once_and_padding_without_weight():
+    features = make_features(7)
+    examples = examples_of(features)
+    batches = list(examples.eval_dataset(3))
+    assert [batch["input_ids"].shape[0] for batch in batches] == [3, 3, 3]
+    weights = np.concatenate([batch["example_weights"] for batch in batches])
+    np.testing.assert_array_equal(weights, [1.0] * 7 + [0.0] * 2)
+    found = np.concatenate([batch["label_ids"] for batch in batches])
+    np.testing.assert_array_equal(found[:7], features["label_ids"][examples.order_of_evaluation])
+    rows = np.concatenate([batch["input_ids"][:, 0] for batch in batches])[:7].tolist()
+    assert rows == examples.order_of_evaluation.tolist() and sorted(rows) == list(range(7))
+
+
+def test_mean_length_is_what_batches_hold():
+    examples = examples_of(make_features(640))
+    found = [batch["input_ids"].shape[1] for batch in examples.eval_dataset(4)]
+    assert abs(examples.mean_length(4) - np.mean(found)) <= 1
