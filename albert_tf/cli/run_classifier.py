@@ -24,7 +24,9 @@ from albert_tf.finetuning.defaults import (
     choose_max_seq_length,
     default_learning_rate,
     default_num_train_epochs,
+    default_token_dropout,
     num_steps,
+    with_default_dropout,
 )
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.labels import check_labels, labels_of
@@ -71,6 +73,21 @@ def define_flags():
         0.0,
     )
     flags.DEFINE_integer("warmup_step", None, "Steps in which the learning rate rises; by default 10% of all.", 0)
+    flags.DEFINE_float(
+        "dropout",
+        None,
+        "Dropout of hidden states and attention; by default the config's, in small models at least 0.1.",
+        0.0,
+        1.0,
+    )
+    flags.DEFINE_float(
+        "token_dropout",
+        None,
+        "Share of the pieces of training texts to hide, others each time; by default 0.15 for small models and single "
+        "texts, else 0.",
+        0.0,
+        1.0,
+    )
     flags.DEFINE_integer("predict_batch_size", 64, "Batch size of prediction, all replicas.", lower_bound=1)
     training_flags.define_training_flags(
         train_batch_size=32,
@@ -121,10 +138,24 @@ def find_model_file(flag, name, run):
 def find_run():
     """Returns the run that --output_dir holds, None for a new one; flags that are not given become the run's."""
     names = settings_flags(**STEP_FLAGS)
-    names.update((name, name) for name in ("task_name", *COLUMNS, "labels", "max_seq_length"))
+    names.update((name, name) for name in ("task_name", *COLUMNS, "labels", "max_seq_length", "token_dropout"))
     if FLAGS["num_train_epochs"].present:
         del names["num_train_steps"]  # how many steps that is follows from the data
     return take_from_run("run_classifier", names, ["data_dir"])
+
+
+def with_dropout(config, known_run):
+    """Returns the config with the dropout of the flag, or else the default's for a new run."""
+    if FLAGS.dropout is not None:
+        return config.replace(hidden_dropout_prob=FLAGS.dropout, attention_probs_dropout_prob=FLAGS.dropout)
+    return with_default_dropout(config) if FLAGS.do_train and known_run is None else config
+
+
+def fill_in_token_dropout(config, files, known_run):
+    """Chooses which share of pieces to hide, where neither a flag nor the run says it."""
+    if FLAGS.token_dropout is None:
+        is_new = known_run is None
+        FLAGS.token_dropout = default_token_dropout(config, bool(files.text_pair_column)) if is_new else 0.0
 
 
 def fill_in_max_seq_length(task, files, tokenizer):
@@ -176,12 +207,14 @@ def main():
     known_run = find_run()
     app.require(task_name=FLAGS.task_name, data_dir=FLAGS.data_dir)
     config = AlbertConfig.from_json_file(find_model_file("albert_config_file", CONFIG_FILE, known_run))
+    config = with_dropout(config, known_run)
     strategy = training_flags.strategy_from_flags()
     check_batch_sizes(strategy)
     tokenizer = load_tokenizer(find_model_file("vocab_file", VOCABULARY_FILE, known_run))
     config.check_vocab_size(len(tokenizer.vocabulary), tokenizer.vocabulary.source)
     files = data_files()
     task = Classification(config, find_labels(files), files)
+    fill_in_token_dropout(config, files, known_run)
     fill_in_max_seq_length(task, files, tokenizer)
     config.check_max_seq_length(FLAGS.max_seq_length, "--max_seq_length")
     model_options = training_flags.model_options(strategy, config, [(FLAGS.max_seq_length, 1)])
@@ -209,7 +242,9 @@ def main():
             "task_name": FLAGS.task_name,
             FOUND_AT: {"data_dir": absolute_path(FLAGS.data_dir)},
         }
-        if not runner.train(training, train_file, dev_file, more_settings, results_data(task, files)):
+        if not runner.train(
+            training, train_file, dev_file, more_settings, results_data(task, files), FLAGS.token_dropout
+        ):
             return
     if dev_file:
         runner.evaluate(training, dev_file)

@@ -5,12 +5,17 @@ length, and where shapes may change, on CPU and GPU, a batch is cut to its longe
 one shape: there batches are of the same examples, padded to the full length, which weighs nothing.
 """
 
+import collections.abc
+
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.finetuning.task import Features
-from albert_tf.objectives.objective import BatchSpec
+from albert_tf.objectives.objective import Batch, BatchSpec
 from albert_tf.pretraining_data.input_pipeline import pad_batch
+
+# A function of a batch and of a seed of its own, int64 [2].
+Augmentation = collections.abc.Callable[[Batch, tf.Tensor], Batch]
 
 _LENGTH_STEP = 8
 # So many batches' examples are sorted by length and then dealt out. More of them pad less, but leave less to chance.
@@ -38,13 +43,20 @@ class Examples:
         return np.argsort(self._lengths, kind="stable")
 
     @tf.autograph.experimental.do_not_convert  # takes long, and nothing here needs it
-    def train_dataset(self, global_batch_size: int, seed: int, start_step: int = 0) -> tf.data.Dataset:
+    def train_dataset(
+        self,
+        global_batch_size: int,
+        seed: int,
+        start_step: int = 0,
+        augment: Augmentation | None = None,
+    ) -> tf.data.Dataset:
         """Returns endless batches; each epoch is a new permutation of all examples, sorted in parts by length.
 
         Args:
             global_batch_size: Batch size B over all replicas.
             seed: Seed of the order.
             start_step: Number of batches to leave out: where a resumed run goes on.
+            augment: Returns what to train on in place of a batch; None to train on it as it is.
 
         Returns:
             Dataset of dictionaries: the features, [B, ...], and `example_weights` float32 [B], all 1.
@@ -62,8 +74,15 @@ class Examples:
             return shuffle(batches, tf.stack([2 * number + 1, seed]))
 
         parts = tf.data.Dataset.counter().flat_map(epoch).batch(batches_together * global_batch_size, True)
-        rows = parts.enumerate().map(sort).unbatch().skip(start_step)
-        return rows.map(self._make_gather(global_batch_size)).prefetch(tf.data.AUTOTUNE)
+        rows = parts.enumerate().map(sort).unbatch().enumerate().skip(start_step)
+        gather = self._make_gather()
+
+        def make_batch(number, rows):
+            batch = gather(rows)
+            # The seed is one that no order is drawn with.
+            return batch if augment is None else augment(batch, tf.stack([-1 - number, seed]))
+
+        return rows.map(make_batch).prefetch(tf.data.AUTOTUNE)
 
     @tf.autograph.experimental.do_not_convert
     def eval_dataset(self, global_batch_size: int) -> tf.data.Dataset:
@@ -72,7 +91,7 @@ class Examples:
         Argument and result as for `train_dataset`.
         """
         rows = tf.data.Dataset.from_tensor_slices(self.order_of_evaluation).batch(global_batch_size)
-        batches = rows.map(self._make_gather(global_batch_size))
+        batches = rows.map(self._make_gather())
         return batches.map(lambda batch: pad_batch(batch, global_batch_size)).prefetch(tf.data.AUTOTUNE)
 
     def mean_length(self, global_batch_size: int) -> int:
@@ -80,7 +99,7 @@ class Examples:
         longest = np.sort(self._lengths)[global_batch_size - 1 :: global_batch_size]
         return int(_round_up(longest).mean()) if len(longest) else int(_round_up(self._lengths.max()))
 
-    def _make_gather(self, global_batch_size):
+    def _make_gather(self):
         tensors = {name: tf.constant(values) for name, values in self._features.items()}
         lengths = tf.constant(self._lengths)
 

@@ -16,6 +16,7 @@ from albert_tf.training import RunSettings
 WARMUP_PROPORTION = 0.1
 _SHARE_UNCUT = 0.995
 _LENGTH_STEP = 8
+_SMALL, _DROPOUT, _TOKEN_DROPOUT = 256, 0.1, 0.15
 
 
 def default_learning_rate(config: AlbertConfig, is_pretrained: bool) -> float:
@@ -33,6 +34,26 @@ def default_learning_rate(config: AlbertConfig, is_pretrained: bool) -> float:
 def default_num_train_epochs(num_examples: int) -> float:
     """Returns how often to pass over so many examples: 21 times over 200, 9 times over 1,000, 3 times over 10,000."""
     return float(np.clip(round(300 / math.sqrt(num_examples)), 3, 30))
+
+
+def with_default_dropout(config: AlbertConfig) -> AlbertConfig:
+    """Returns a config with the dropout to fine-tune with: at least 0.1 in small models, else what it was.
+
+    Small models are best pre-trained without; the few labels that they are fine-tuned on are soon known by heart.
+    """
+    if not _is_small(config):
+        return config
+    names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    return config.replace(**{name: max(_DROPOUT, getattr(config, name)) for name in names})
+
+
+def default_token_dropout(config: AlbertConfig, reads_pairs: bool) -> float:
+    """Returns which share of the pieces to hide: none in pairs, where one word may decide, and for large models."""
+    return _TOKEN_DROPOUT if _is_small(config) and not reads_pairs else 0.0
+
+
+def _is_small(config):
+    return config.hidden_size <= _SMALL
 
 
 def num_steps(num_train_epochs: float, num_examples: int, train_batch_size: int) -> int:

@@ -6,8 +6,9 @@ import typing
 
 import numpy as np
 
-from albert_tf.finetuning.batches import Examples
+from albert_tf.finetuning.batches import Augmentation, Examples
 from albert_tf.finetuning.task import Features, FinetuningTask
+from albert_tf.finetuning.token_dropout import TokenDropout
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.training import Phase, RunSettings, TrainingRun
@@ -69,6 +70,7 @@ def make_phase(
     train_file: EncodedFile,
     dev_file: EncodedFile | None = None,
     is_fixed: bool = False,
+    augment: Augmentation | None = None,
 ) -> Phase:
     """Returns the training on a file, with evaluation on another.
 
@@ -78,13 +80,14 @@ def make_phase(
         train_file: What to train on.
         dev_file: What to evaluate on; None for nothing.
         is_fixed: Whether all batches must be of one shape, as a TPU needs.
+        augment: Changes each training batch; see `Examples.train_dataset`.
     """
     examples, batch_size = train_file.batched(task, is_fixed), settings.train_batch_size
     length = train_file.max_seq_length if is_fixed else examples.mean_length(batch_size)
     return Phase(
         settings.num_train_steps,
         with_batch_size(task.batch_spec(length), batch_size),
-        lambda start_step, *_: examples.train_dataset(batch_size, settings.random_seed, start_step),
+        lambda start_step, *_: examples.train_dataset(batch_size, settings.random_seed, start_step, augment),
         functools.partial(_dev_dataset, task, dev_file, settings, is_fixed) if dev_file else None,
         settings.gradient_accumulation_steps,
         num_examples=len(train_file.examples),
@@ -97,6 +100,7 @@ def train(
     dev_file: EncodedFile | None = None,
     more_settings: dict | None = None,
     results_data: dict[str, dict[str, str]] | None = None,
+    token_dropout: float = 0.0,
 ) -> bool:
     """Trains, from where the run stands; returns whether it came to the end.
 
@@ -106,6 +110,7 @@ def train(
         dev_file: What to evaluate on while training; None for nothing.
         more_settings: JSON values to keep with the run's settings, and to compare with them when it is resumed.
         results_data: The identities of the files that the run is evaluated on and predicts, by file of results.
+        token_dropout: The share of the pieces of training texts to hide; the run must know its tokenizer for it.
 
     Raises:
         InputError: The folder holds another run, or training can't go on.
@@ -115,12 +120,14 @@ def train(
     data_settings = {
         "train_file": train_file.identity,
         "max_seq_length": train_file.max_seq_length,
+        "token_dropout": token_dropout,
         **task.settings(),
         **(more_settings or {}),
     }
     if dev_file is not None:
         results_data = {EVAL_RESULTS_FILE: dev_file.identity, **(results_data or {})}
-    phase = make_phase(task, run.settings, train_file, dev_file, run.has_fixed_shapes)
+    augment = TokenDropout(token_dropout, run.tokenizer.vocabulary) if token_dropout else None
+    phase = make_phase(task, run.settings, train_file, dev_file, run.has_fixed_shapes, augment)
     return run.train(phase, data_settings, results_data)
 
 

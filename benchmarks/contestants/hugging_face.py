@@ -5,7 +5,6 @@ import time
 
 import numpy as np
 
-from albert_tf.finetuning.batches import eval_dataset
 from benchmarks.contestants.setting import CALIBRATION_STEPS, WARM_STEPS, WEIGHT_DECAY
 from benchmarks.peers import hugging_face_config
 
@@ -105,7 +104,9 @@ class HuggingFace:
         settings = setting.finetuning
         self._optimize(model, losses(), settings.num_train_steps, settings.learning_rate)
         model.eval()
+        right = 0.0
         with torch.no_grad():
-            batches = eval_dataset(setting.dev_features, 64)
-            found = np.concatenate([logits_of(batch).argmax(-1).numpy() for batch in batches])
-        return float(np.mean(found[: len(setting.dev)] == setting.dev_features["label_ids"]))
+            for batch in setting.dev_batches():
+                is_right = logits_of(batch).argmax(-1).numpy() == batch["label_ids"]
+                right += float(np.sum(is_right * batch["example_weights"]))
+        return right / len(setting.dev)

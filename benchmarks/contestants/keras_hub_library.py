@@ -108,7 +108,7 @@ class KerasHub:
             names = {"token_ids": "input_ids", "segment_ids": "segment_ids", "padding_mask": "input_mask"}
             return {theirs: batch[ours] for theirs, ours in names.items()}
 
-        batches = setting.classifier_batches().map(lambda batch: (inputs_of(batch), batch["label_ids"]))
+        batches = setting.classifier_batches(setting.length).map(lambda batch: (inputs_of(batch), batch["label_ids"]))
         model.fit(batches, steps_per_epoch=settings.num_train_steps, verbose=0)
         logits = model.predict(inputs_of(setting.dev_features), batch_size=64, verbose=0)
         return float(np.mean(logits.argmax(-1) == setting.dev_features["label_ids"]))

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import Classification
-from albert_tf.finetuning.batches import train_dataset
+from albert_tf.finetuning.batches import Examples
 from albert_tf.finetuning.datasets import DATASETS, find_file
 from albert_tf.finetuning.defaults import choose_max_seq_length, finetuning_settings
 from albert_tf.finetuning.labelled_text import read_examples
@@ -58,9 +58,14 @@ class Setting:
         """Returns the held-out batches, whose masks are fixed."""
         return eval_dataset(self.shards.held_out_paths, self.shards.held_out_options, self.batch_size)
 
-    def classifier_batches(self):
-        """Returns endless batches of labelled examples."""
-        return train_dataset(self.train_features, self.finetuning.train_batch_size, self.finetuning.random_seed)
+    def classifier_batches(self, max_seq_length=None):
+        """Returns endless batches of labelled examples, all of one length or each as short as it can be."""
+        examples = Examples(self.train_features, self.task.batch_spec(max_seq_length))
+        return examples.train_dataset(self.finetuning.train_batch_size, self.finetuning.random_seed)
+
+    def dev_batches(self):
+        """Returns the examples to judge by, each once, of weight 1."""
+        return Examples(self.dev_features, self.task.batch_spec(None)).eval_dataset(64)
 
     def id_of(self, piece):
         return self.shards.tokenizer.vocabulary.id_of(piece)

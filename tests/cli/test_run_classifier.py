@@ -1,5 +1,6 @@
 """run_classifier.py from flags to scores and predictions."""
 
+import json
 import re
 import signal
 
@@ -76,6 +77,19 @@ def test_epochs_are_counted_in_steps(classify, without_training, epochs, steps):
     assert classify(do_train=True, num_train_epochs=epochs).code == 0
     (run,) = without_training
     assert run.phases[-1].end_step == steps
+
+
+@pytest.mark.slow
+def test_dropout_of_a_small_model_is_on_where_no_flag_says_otherwise(classify, without_training, contents, tmp_path):
+    assert classify(do_train=True).code == 0
+    written = json.loads(contents(tmp_path / "run")["albert_config.json"])
+    settings = json.loads(contents(tmp_path / "run")["run_settings.json"])
+    assert (written["hidden_dropout_prob"], settings["token_dropout"]) == (0.1, 0.15)
+    off = {"output_dir": tmp_path / "off", "dropout": 0.0, "token_dropout": 0.0}
+    assert classify(do_train=True, **off).code == 0
+    assert json.loads(contents(tmp_path / "off")["albert_config.json"])["attention_probs_dropout_prob"] == 0.0
+    hidden, whole = ((run.first_batch["input_ids"].numpy() == 4).sum() for run in without_training)
+    assert hidden > 0 == whole
 
 
 @pytest.mark.slow
@@ -169,6 +183,7 @@ def test_vocabulary_and_config_may_be_named(
         ({"do_train": True, "text_column": "review"}, ".*train.tsv, line 1: no column named review; "),
         ({"do_train": True, "do_lower_case": False}, "--do_lower_case=False contradicts .*tokenizer.json"),
         ({"do_train": True, "spm_model_file": "a.model"}, "--spm_model_file=a.model is not supported"),
+        ({"do_train": True, "token_dropout": 1.0}, "--token_dropout must be at least 0 and less than 1. Received: 1.0"),
         ({"do_train": True, "warmup_step": 3}, "--warmup_step=3 must be less than .* steps, 3 .--train_step."),
         ({"do_predict": True, "predict_batch_size": 3, "num_cpu_replicas": 2}, "--predict_batch_size=3 must be "),
     ],
@@ -224,7 +239,7 @@ def test_two_replicas_end_with_the_same_results(
 ):
     """In a process of its own, where the script itself must make the replicas."""
     config = write_config(tiny_config.replace(classifier_dropout_prob=0.0))
-    everything = {"albert_config_file": config, "do_train": True, "do_eval": True, "do_predict": True}
+    everything = {"albert_config_file": config, "do_train": True, "do_eval": True, "do_predict": True, "dropout": 0}
     classifier_flags = {**classifier_flags, **everything, "output_dir": tmp_path / "two", "num_cpu_replicas": 2}
     make_process("run_classifier.py", **classifier_flags).finish()
     assert classify(**everything).code == 0

@@ -86,6 +86,7 @@ def test_columns_and_labels_are_taken_from_the_run(run_script, classify, reviews
         ("learning_rate", 0.02, "its --learning_rate is 0.01, and now 0.02; "),
         ("train_step", 2, "its --train_step is 3, and now 2, but "),
         ("train_step", 9, "its --train_step is 3, and now 9, but "),
+        ("token_dropout", 0.3, "its --token_dropout is 0.15, and now 0.3; "),
         ("warmup_step", 1, "its --warmup_step is 0, and now 1; "),
         ("init_checkpoint", "nowhere", "its --init_checkpoint is /"),
     ],

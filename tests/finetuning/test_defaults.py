@@ -10,8 +10,10 @@ from albert_tf.finetuning.defaults import (
     choose_max_seq_length,
     default_learning_rate,
     default_num_train_epochs,
+    default_token_dropout,
     finetuning_settings,
     num_steps,
+    with_default_dropout,
 )
 from albert_tf.finetuning.labelled_text import LabelledText
 
@@ -24,6 +26,23 @@ def test_rate_is_the_originals_for_large_models_and_higher_for_small_ones(hidden
     config = tiny_config(100).replace(hidden_size=hidden_size)
     assert default_learning_rate(config, is_pretrained=False) == random
     assert default_learning_rate(config, is_pretrained=True) == pretrained
+
+
+def dropouts(config):
+    return config.hidden_dropout_prob, config.attention_probs_dropout_prob
+
+
+def test_small_models_are_fine_tuned_with_dropout():
+    small = tiny_config(100).replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.3)
+    assert dropouts(with_default_dropout(small)) == (0.1, 0.3)
+    assert default_token_dropout(small, reads_pairs=False) == 0.15
+    assert default_token_dropout(small, reads_pairs=True) == 0.0
+
+
+def test_dropout_of_large_models_is_the_configs():
+    large = tiny_config(100).replace(hidden_size=768, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    assert with_default_dropout(large) == large
+    assert default_token_dropout(large, reads_pairs=False) == 0.0
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6))

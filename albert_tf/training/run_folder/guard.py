@@ -33,6 +33,9 @@ _NO_FLAGS = {
 }
 _STEPS = ("num_train_steps", "train_step")
 
+# What runs did before there was such a flag.
+_WITHOUT_FLAG = {"word_embeddings": "random", "token_dropout": 0.0}
+
 
 def read_settings(folder: str) -> dict | None:
     """Returns the settings of the run in a folder, None if there is none."""
@@ -172,8 +175,8 @@ def _is_same(name, then, now):
         return is_same_checkpoint(then, now)
     if name in ("objective", "command") and None in (then, now):
         return True  # a folder of a version that didn't write it, or of a run without command
-    if name == "word_embeddings":
-        return (then or "random") == (now or "random")  # likewise
+    if name in _WITHOUT_FLAG:
+        return (then or _WITHOUT_FLAG[name]) == (now or _WITHOUT_FLAG[name])
     if name == "data" and then and now and len(then) == len(now):
         return all(map(_is_same_data, then, now))
     if name == "train_file" and then and now:
