@@ -33,6 +33,7 @@ class Classification(FinetuningTask):
         self.config, self.labels = config, tuple(labels)
         self.loss_coefficients = {"classification_loss": 1.0}
         self._files = files
+        self.may_hide_pieces = files.text_pair_column is None  # in pairs one word may decide
 
     def make_model(self, **options):
         """Returns an `AlbertForSequenceClassification`; see `Objective`."""

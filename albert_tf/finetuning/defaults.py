@@ -47,9 +47,9 @@ def with_default_dropout(config: AlbertConfig) -> AlbertConfig:
     return config.replace(**{name: max(_DROPOUT, getattr(config, name)) for name in names})
 
 
-def default_token_dropout(config: AlbertConfig, reads_pairs: bool) -> float:
-    """Returns which share of the pieces to hide: none in pairs, where one word may decide, and for large models."""
-    return _TOKEN_DROPOUT if _is_small(config) and not reads_pairs else 0.0
+def default_token_dropout(config: AlbertConfig, may_hide_pieces: bool) -> float:
+    """Returns which share of the pieces to hide: none for large models, and where the task allows none."""
+    return _TOKEN_DROPOUT if _is_small(config) and may_hide_pieces else 0.0
 
 
 def _is_small(config):

@@ -37,6 +37,11 @@ class EncodedFile:
         """The file's name and the SHA-256 of its content."""
         return file_identity(self.path)
 
+    @property
+    def num_rows(self) -> int:
+        """How many rows the features have: one an example, or one a window of its text."""
+        return len(next(iter(self.features.values())))
+
     def batched(self, task: FinetuningTask, is_fixed: bool) -> Examples:
         """Returns what makes batches of it.
 
@@ -90,7 +95,7 @@ def make_phase(
         lambda start_step, *_: examples.train_dataset(batch_size, settings.random_seed, start_step, augment),
         functools.partial(_dev_dataset, task, dev_file, settings, is_fixed) if dev_file else None,
         settings.gradient_accumulation_steps,
-        num_examples=len(train_file.examples),
+        num_examples=train_file.num_rows,
     )
 
 

@@ -22,11 +22,15 @@ class FinetuningTask(Objective):
         predictions_file: Name of the file of predictions.
         scores_predictions: Whether `score` finds what the objective's metrics don't, so that evaluation needs
             predictions.
+        may_hide_pieces: Whether a training text without a few of its pieces still has its label.
+        usual_max_seq_length: The length where nobody says one; None to choose it by the lengths of the texts.
     """
 
     title = "fine-tuning loss"
     predictions_file: str = "predictions.tsv"
     scores_predictions: bool = False
+    may_hide_pieces: bool = False
+    usual_max_seq_length: int | None = None
 
     @abc.abstractmethod
     def read(self, path: str, needs_labels: bool = True) -> list[typing.Any]:

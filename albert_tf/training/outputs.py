@@ -18,7 +18,8 @@ def compute_outputs(
 
     Args:
         strategy: Where to run.
-        function: Returns tensors [B, ...] by name; runs inside a replica.
+        function: Returns tensors [B, ...] by name; runs inside a replica. Where batches are of several lengths, what is
+            shorter is filled up with 0.
         dataset: Global batches with `example_weights`, 0 for examples that only fill up the last batch.
     """
 
@@ -39,6 +40,16 @@ def compute_outputs(
             is_counted = gather(weights) > 0
             for name, values in outputs.items():
                 collected[name].append(gather(values)[is_counted])
-        return {name: np.concatenate(rows) for name, rows in collected.items()}
+        return {name: _concatenate(rows) for name, rows in collected.items()}
 
     return read_batches(distribute_batches(strategy, dataset), compute_all)
+
+
+def _concatenate(batches):
+    """Returns arrays [B, ...] as one, each filled up with 0 to the longest along every other axis."""
+    shape = np.max([batch.shape[1:] for batch in batches], axis=0, initial=0).astype(int)
+    padded = [
+        np.pad(batch, [(0, 0), *((0, longest - size) for longest, size in zip(shape, batch.shape[1:]))])
+        for batch in batches
+    ]
+    return np.concatenate(padded)

@@ -35,14 +35,14 @@ def dropouts(config):
 def test_small_models_are_fine_tuned_with_dropout():
     small = tiny_config(100).replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.3)
     assert dropouts(with_default_dropout(small)) == (0.1, 0.3)
-    assert default_token_dropout(small, reads_pairs=False) == 0.15
-    assert default_token_dropout(small, reads_pairs=True) == 0.0
+    assert default_token_dropout(small, may_hide_pieces=True) == 0.15
+    assert default_token_dropout(small, may_hide_pieces=False) == 0.0
 
 
 def test_dropout_of_large_models_is_the_configs():
     large = tiny_config(100).replace(hidden_size=768, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     assert with_default_dropout(large) == large
-    assert default_token_dropout(large, reads_pairs=False) == 0.0
+    assert default_token_dropout(large, may_hide_pieces=True) == 0.0
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6))

@@ -1,0 +1,241 @@
+"""What all commands that fine-tune share: their flags, and the way from flags to a trained model and its results."""
+
+import collections.abc
+import dataclasses
+
+import tensorflow as tf
+from absl import flags
+
+from albert_tf.checkpoint_files import find_beside_checkpoint
+from albert_tf.cli import app, training_flags
+from albert_tf.cli.original_flags import define_original_flags
+from albert_tf.cli.run_flags import settings_flags, take_from_run
+from albert_tf.cli.tokenizer_flags import define_tokenizer_flags, load_tokenizer
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.finetuning import FinetuningTask, runner
+from albert_tf.finetuning.defaults import (
+    WARMUP_PROPORTION,
+    choose_max_seq_length,
+    default_learning_rate,
+    default_num_train_epochs,
+    default_token_dropout,
+    num_steps,
+    with_default_dropout,
+)
+from albert_tf.modeling.pretrained import CONFIG_FILE
+from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
+from albert_tf.training import TrainingRun
+from albert_tf.training.devices.batches import per_replica_batch_size
+from albert_tf.training.run_folder.guard import FOUND_AT, check_model
+from albert_tf.training.run_folder.identity import absolute_path, file_identity
+from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
+
+FLAGS = flags.FLAGS
+
+flags.disclaim_key_flags()
+
+# Settings whose flag is called otherwise.
+STEP_FLAGS = {"num_train_steps": "train_step", "num_warmup_steps": "warmup_step"}
+TRAIN, DEV, TEST = "train", "dev", "test"
+
+
+@dataclasses.dataclass(frozen=True)
+class FinetuningCommand:
+    """What tells one command that fine-tunes from another.
+
+    Attributes:
+        name: The script's name.
+        setting_flags: Flags that decide what a run computes; they are kept with it and taken from it.
+        place_flags: Flags that say where data lie.
+        find_path: Returns the path of the file for `TRAIN`, `DEV` or `TEST`; raises InputError where there is none.
+        make_task: Returns the task that the flags ask for, of a model with this config.
+    """
+
+    name: str
+    setting_flags: tuple[str, ...]
+    place_flags: tuple[str, ...]
+    find_path: collections.abc.Callable[[str], str]
+    make_task: collections.abc.Callable[[AlbertConfig], FinetuningTask]
+
+    def run(self, define_flags: collections.abc.Callable[[], None]) -> None:
+        """Runs the command.
+
+        Args:
+            define_flags: Defines its flags, those of `define_finetuning_flags` among them.
+        """
+        app.run(self._main, define_flags, STEP_FLAGS)
+
+    def _main(self):
+        app.require(output_dir=FLAGS.output_dir)
+        if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
+            raise InputError("nothing to do: pass --do_train, --do_eval or --do_predict")
+        known_run = self._find_run()
+        config = AlbertConfig.from_json_file(_find_model_file("albert_config_file", CONFIG_FILE, known_run))
+        config = _with_dropout(config, known_run)
+        strategy = training_flags.strategy_from_flags()
+        _check_batch_sizes(strategy)
+        tokenizer = load_tokenizer(_find_model_file("vocab_file", VOCABULARY_FILE, known_run))
+        config.check_vocab_size(len(tokenizer.vocabulary), tokenizer.vocabulary.source)
+        task = self.make_task(config)
+        if FLAGS.token_dropout is None:
+            FLAGS.token_dropout = default_token_dropout(config, task.may_hide_pieces) if known_run is None else 0.0
+        if FLAGS.max_seq_length is None:
+            FLAGS.max_seq_length = self._choose_max_seq_length(task, tokenizer)
+        config.check_max_seq_length(FLAGS.max_seq_length, "--max_seq_length")
+        model_options = training_flags.model_options(strategy, config, [(FLAGS.max_seq_length, 1)])
+
+        def load(part, needs_labels=True):
+            return runner.load_file(task, self.find_path(part), tokenizer, FLAGS.max_seq_length, needs_labels)
+
+        train_file = load(TRAIN) if FLAGS.do_train else None
+        dev_file = load(DEV) if FLAGS.do_eval else None
+        test_file = load(TEST, needs_labels=False) if FLAGS.do_predict else None
+
+        settings = _make_settings(config, train_file)
+        tf.keras.utils.set_random_seed(FLAGS.random_seed)
+        with strategy.scope():
+            model = task.make_model(**model_options)
+        run = TrainingRun(FLAGS.output_dir, task, model, settings, tokenizer)
+        if train_file is None:
+            if known_run:
+                check_model(known_run.folder, known_run.settings, config, tokenizer, known_run.flag)
+            run.restore()
+        elif not self._train(run, train_file, dev_file):
+            return
+        if dev_file:
+            runner.evaluate(run, dev_file)
+        if test_file:
+            runner.predict(run, test_file, FLAGS.predict_batch_size)
+
+    def _find_run(self):
+        """Returns the run that --output_dir holds, None for a new one; flags that are not given become the run's."""
+        names = settings_flags(**STEP_FLAGS)
+        names.update((name, name) for name in (*self.setting_flags, "max_seq_length", "token_dropout"))
+        if FLAGS["num_train_epochs"].present:
+            del names["num_train_steps"]  # how many steps that is follows from the data
+        return take_from_run(self.name, names, list(self.place_flags))
+
+    def _choose_max_seq_length(self, task, tokenizer):
+        """Returns the length where neither a flag nor the run says it, and prints it."""
+        longest = task.config.max_position_embeddings
+        if not FLAGS.do_train:
+            return longest
+        if task.usual_max_seq_length is not None:
+            return min(longest, task.usual_max_seq_length)
+        length = choose_max_seq_length(task, task.read(self.find_path(TRAIN)), tokenizer)
+        print(f"--max_seq_length={length}, by the lengths of the training texts", flush=True)
+        return length
+
+    def _train(self, run, train_file, dev_file):
+        places = {name: FLAGS[name].value for name in self.place_flags}
+        more_settings = {
+            "command": self.name,
+            **{name: FLAGS[name].value for name in self.setting_flags if name not in run.objective.settings()},
+            FOUND_AT: {name: absolute_path(place) for name, place in places.items() if place},
+        }
+        data = self._results_data(run.objective)
+        return runner.train(run, train_file, dev_file, more_settings, data, FLAGS.token_dropout)
+
+    def _results_data(self, task):
+        """Returns what tells the data of each file of results, as far as they are there."""
+        data = {}
+        for result, part in ((EVAL_RESULTS_FILE, DEV), (task.predictions_file, TEST)):
+            try:
+                data[result] = file_identity(self.find_path(part))
+            except InputError:
+                continue
+        return data
+
+
+def define_finetuning_flags(max_seq_length_help: str) -> None:
+    """Defines the flags that all these commands have.
+
+    Args:
+        max_seq_length_help: What --max_seq_length is where nobody says it.
+    """
+    flags.DEFINE_string("output_dir", None, "Folder for checkpoints, logs and results; a run found there is resumed.")
+    flags.DEFINE_string("init_checkpoint", None, "Pre-trained checkpoint, or its folder; random weights if left out.")
+    flags.DEFINE_string("albert_config_file", None, "JSON file of the model; by default that beside --init_checkpoint.")
+    flags.DEFINE_string("vocab_file", None, "Vocabulary; by default the one beside --init_checkpoint.")
+    define_tokenizer_flags()
+    flags.DEFINE_bool("do_train", False, "Train.")
+    flags.DEFINE_bool("do_eval", False, "Evaluate on the dev file; writes eval_results.json.")
+    flags.DEFINE_bool("do_predict", False, "Predict the test file; writes the predictions.")
+    flags.DEFINE_integer("max_seq_length", None, f"Longest input in pieces; {max_seq_length_help}", lower_bound=8)
+    flags.DEFINE_integer("train_step", None, "Number of training steps, instead of --num_train_epochs.", lower_bound=1)
+    flags.DEFINE_float(
+        "num_train_epochs",
+        None,
+        "Passes over the training file; by default the fewer the larger it is.",
+        0.0,
+    )
+    flags.DEFINE_integer("warmup_step", None, "Steps in which the learning rate rises; by default 10% of all.", 0)
+    flags.DEFINE_float(
+        "dropout",
+        None,
+        "Dropout of hidden states and attention; by default the config's, in small models at least 0.1.",
+        0.0,
+        1.0,
+    )
+    flags.DEFINE_float(
+        "token_dropout",
+        None,
+        "Share of the pieces of training texts to hide, others each time; by default 0.15 where small models classify "
+        "single texts, else 0.",
+        0.0,
+        1.0,
+    )
+    flags.DEFINE_integer("predict_batch_size", 64, "Batch size of prediction, all replicas.", lower_bound=1)
+    training_flags.define_training_flags(
+        train_batch_size=32,
+        eval_batch_size=64,
+        optimizer="adamw",
+        learning_rate=None,
+        save_checkpoints_steps=1000,
+        bias_correction=True,
+        evaluates_often=False,
+    )
+    training_flags.define_distribution_flags()
+    define_original_flags("albert_hub_module_handle", "export_dir", "threshold_to_export")
+
+
+def _find_model_file(flag, name, run):
+    """Returns a flag's value, or the file of that name in the folder of the run or beside --init_checkpoint."""
+    found = FLAGS[flag].value or (run and run.find(name))
+    found = found or find_beside_checkpoint(FLAGS.init_checkpoint, name)
+    found = found or find_beside_checkpoint(FLAGS.output_dir, name)
+    if not found:
+        raise InputError(
+            f"--{flag} is missing, and there is no {name} beside --init_checkpoint={FLAGS.init_checkpoint}"
+        )
+    return found
+
+
+def _with_dropout(config, known_run):
+    """Returns the config with the dropout of the flag, or else the default's for a new run."""
+    if FLAGS.dropout is not None:
+        return config.replace(hidden_dropout_prob=FLAGS.dropout, attention_probs_dropout_prob=FLAGS.dropout)
+    return with_default_dropout(config) if FLAGS.do_train and known_run is None else config
+
+
+def _make_settings(config, train_file):
+    """Returns the settings of the run; what neither a flag nor the run says follows from model and training file."""
+    if FLAGS.learning_rate is None:
+        FLAGS.learning_rate = default_learning_rate(config, FLAGS.init_checkpoint is not None)
+    num_train_steps, steps_flag = FLAGS.train_step or 1, "train_step"
+    if train_file is not None and (FLAGS.num_train_epochs is not None or FLAGS.train_step is None):
+        count, steps_flag = train_file.num_rows, "num_train_epochs"
+        epochs = default_num_train_epochs(count) if FLAGS.num_train_epochs is None else FLAGS.num_train_epochs
+        num_train_steps = num_steps(epochs, count, FLAGS.train_batch_size)
+    if FLAGS.warmup_step is None:
+        FLAGS.warmup_step = int(WARMUP_PROPORTION * num_train_steps)
+    return training_flags.settings_from_flags(num_train_steps, "warmup_step", steps_flag)
+
+
+def _check_batch_sizes(strategy):
+    """Checks that batches can be divided among the replicas."""
+    for flag in ("eval_batch_size", "predict_batch_size"):
+        per_replica_batch_size(strategy, FLAGS[flag].value, flag)
+    if FLAGS.do_train:
+        per_replica_batch_size(strategy, FLAGS.train_batch_size, "train_batch_size", FLAGS.gradient_accumulation_steps)
