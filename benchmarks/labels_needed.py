@@ -26,7 +26,12 @@ from albert_tf.config import AlbertConfig
 from albert_tf.files import read_json, write_json
 from albert_tf.finetuning import Classification, runner
 from albert_tf.finetuning.datasets import DATASETS, find_file
-from albert_tf.finetuning.defaults import choose_max_seq_length, finetuning_settings
+from albert_tf.finetuning.defaults import (
+    choose_max_seq_length,
+    default_token_dropout,
+    finetuning_settings,
+    with_default_dropout,
+)
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.labels import labels_of
 from albert_tf.tokenization import KoreanWordPieceTokenizer
@@ -74,6 +79,7 @@ class Contestants:
     def _fine_tune(self, folder, is_pretrained, examples, seed):
         config = AlbertConfig.from_json_file(os.path.join(folder, "albert_config.json"))
         tokenizer = KoreanWordPieceTokenizer.load(folder)
+        config = with_default_dropout(config, len(examples))
         task = Classification(config, self._labels, self._files)
         length = choose_max_seq_length(task, examples, tokenizer)
         features = task.encode(examples, tokenizer, length)
@@ -89,7 +95,7 @@ class Contestants:
             model = task.make_model()
         with tempfile.TemporaryDirectory() as temporary:
             run = TrainingRun(temporary, task, model, settings, tokenizer)
-            runner.train(run, train_file)
+            runner.train(run, train_file, token_dropout=default_token_dropout(config, task.may_hide_pieces))
             return runner.evaluate(run, dev_file)["accuracy"]
 
 

@@ -72,7 +72,6 @@ class FinetuningCommand:
             raise InputError("nothing to do: pass --do_train, --do_eval or --do_predict")
         known_run = self._find_run()
         config = AlbertConfig.from_json_file(_find_model_file("albert_config_file", CONFIG_FILE, known_run))
-        config = _with_dropout(config, known_run)
         strategy = training_flags.strategy_from_flags()
         _check_batch_sizes(strategy)
         tokenizer = load_tokenizer(_find_model_file("vocab_file", VOCABULARY_FILE, known_run))
@@ -92,6 +91,7 @@ class FinetuningCommand:
         dev_file = load(DEV) if FLAGS.do_eval else None
         test_file = load(TEST, needs_labels=False) if FLAGS.do_predict else None
 
+        task.config = _with_dropout(config, train_file, known_run)
         settings = _make_settings(config, train_file)
         tf.keras.utils.set_random_seed(FLAGS.random_seed)
         with strategy.scope():
@@ -99,7 +99,7 @@ class FinetuningCommand:
         run = TrainingRun(FLAGS.output_dir, task, model, settings, tokenizer)
         if train_file is None:
             if known_run:
-                check_model(known_run.folder, known_run.settings, config, tokenizer, known_run.flag)
+                check_model(known_run.folder, known_run.settings, task.config, tokenizer, known_run.flag)
             run.restore()
         elif not self._train(run, train_file, dev_file):
             return
@@ -174,7 +174,8 @@ def define_finetuning_flags(max_seq_length_help: str) -> None:
     flags.DEFINE_float(
         "dropout",
         None,
-        "Dropout of hidden states and attention; by default the config's, in small models at least 0.1.",
+        "Dropout of hidden states and attention; by default the config's, in small models at least 0.1, or 0.2 for few "
+        "examples.",
         0.0,
         1.0,
     )
@@ -212,11 +213,12 @@ def _find_model_file(flag, name, run):
     return found
 
 
-def _with_dropout(config, known_run):
+def _with_dropout(config, train_file, known_run):
     """Returns the config with the dropout of the flag, or else the default's for a new run."""
     if FLAGS.dropout is not None:
         return config.replace(hidden_dropout_prob=FLAGS.dropout, attention_probs_dropout_prob=FLAGS.dropout)
-    return with_default_dropout(config) if FLAGS.do_train and known_run is None else config
+    is_new = train_file is not None and known_run is None
+    return with_default_dropout(config, train_file.num_rows) if is_new else config
 
 
 def _make_settings(config, train_file):

@@ -9,10 +9,13 @@ from absl import flags
 
 from albert_tf.cli.finetuning_command import DEV, TEST, TRAIN, FinetuningCommand, define_finetuning_flags
 from albert_tf.cli.original_flags import define_original_flags
-from albert_tf.finetuning import Classification
+from albert_tf.errors import InputError
+from albert_tf.finetuning import Classification, Regression
 from albert_tf.finetuning.datasets import DATASETS, find_file
 from albert_tf.finetuning.labelled_text import read_examples
-from albert_tf.finetuning.labels import check_labels, labels_of
+from albert_tf.finetuning.labels import balanced_class_weights, check_labels, labels_of
+from albert_tf.finetuning.metrics import LABEL_METRICS, METRICS, SCORE_METRICS
+from albert_tf.finetuning.tables import ON_BAD_ROW
 
 FLAGS = flags.FLAGS
 
@@ -21,12 +24,29 @@ flags.disclaim_key_flags()
 
 def define_flags():
     """Defines the flags of this command."""
-    flags.DEFINE_enum("task_name", None, sorted(DATASETS), "tsv: train.tsv, dev.tsv, test.tsv; nsmc: ratings_*.txt.")
-    flags.DEFINE_string("data_dir", None, "Folder of the task's tab-separated files, each with a header line.")
+    flags.DEFINE_enum(
+        "task_name",
+        None,
+        sorted(DATASETS),
+        "A public data set with its files as they are published; or tsv, csv, jsonl or parquet: train, dev and test "
+        "with this ending.",
+        case_sensitive=False,
+    )
+    flags.DEFINE_string("data_dir", None, "Folder of the task's files.")
     flags.DEFINE_string("text_column", None, "Column of the text; by default document.")
     flags.DEFINE_string("text_pair_column", None, "Column of a second text.")
     flags.DEFINE_string("label_column", None, "Column of the label; by default label.")
     flags.DEFINE_list("labels", None, "The labels, in order; by default the task's, or those of the training file.")
+    flags.DEFINE_bool("regression", None, "Learn numbers, not labels; by default as the data set is.")
+    flags.DEFINE_list(
+        "metrics", None, f"Measures, the first of which chooses the best checkpoint: {', '.join(METRICS)}."
+    )
+    flags.DEFINE_list(
+        "class_weights", None, "How much an example of each label counts in training, or balanced; 1 each if left out."
+    )
+    flags.DEFINE_enum(
+        "on_bad_row", None, ON_BAD_ROW, "Rows that can't be used: stop, or leave them out and count them."
+    )
     define_finetuning_flags("what is longer is cut. By default what leaves 99.5% of the training texts whole.")
     define_original_flags("cached_dir")
 
@@ -35,12 +55,22 @@ COLUMNS = ("text_column", "text_pair_column", "label_column")
 
 
 def data_files():
-    """Returns the data set's files with what the flags say about their columns."""
-    given = {name: FLAGS[name].value for name in (*COLUMNS, "labels") if FLAGS[name].value}
+    """Returns the data set's files with what the flags say about them."""
+    names = (*COLUMNS, "labels", "metrics", "on_bad_row")
+    given = {name: FLAGS[name].value for name in names if FLAGS[name].value}
     if "labels" in given:
         given["labels"] = tuple(given["labels"])
         check_labels(given["labels"], "--labels")
-    return dataclasses.replace(DATASETS[FLAGS.task_name], **given)
+    files = DATASETS[FLAGS.task_name]
+    if FLAGS.regression is not None and FLAGS.regression != files.is_regression:
+        metrics = ("pearson", "spearman") if FLAGS.regression else ("accuracy",)
+        files = dataclasses.replace(files, is_regression=FLAGS.regression, metrics=metrics)
+    known = tuple(SCORE_METRICS if files.is_regression else LABEL_METRICS)
+    for metric in given.get("metrics", ()):
+        if metric not in known:
+            raise InputError(f"--metrics={metric} is none of {', '.join(known)}, which this task can be measured by")
+    given["metrics"] = tuple(given.get("metrics", files.metrics))
+    return dataclasses.replace(files, **given)
 
 
 def find_path(part):
@@ -54,14 +84,46 @@ def make_task(config):
     """Returns the task; its labels are the flag's, the run's or the data set's, or else those of the training file."""
     app.require(task_name=FLAGS.task_name, data_dir=FLAGS.data_dir)
     files = data_files()
-    labels = files.labels
-    if not labels:
+    if files.is_regression:
+        return Regression(config, files)
+    train_examples = None
+    if not files.labels or (FLAGS.do_train and FLAGS.class_weights == ["balanced"]):
         path = find_path(TRAIN)
-        labels = labels_of(path, read_examples(path, files, needs_label=True))
-    return Classification(config, labels, files)
+        train_examples = read_examples(path, files, needs_label=True)
+    labels = files.labels or labels_of(path, train_examples)
+    return Classification(config, labels, files, class_weights(labels, train_examples))
 
 
-COMMAND = FinetuningCommand("run_classifier", ("task_name", *COLUMNS, "labels"), ("data_dir",), find_path, make_task)
+def class_weights(labels, train_examples):
+    """Returns the weight of each label in the loss, None where all are 1.
+
+    Raises:
+        InputError: They are not so many numbers above 0.
+    """
+    given = FLAGS.class_weights
+    if not given or not FLAGS.do_train:
+        return None
+    if given == ["balanced"]:
+        return balanced_class_weights(labels, train_examples)
+    try:
+        weights = tuple(map(float, given))
+    except ValueError:
+        weights = ()
+    if len(weights) != len(labels) or min(weights) <= 0:
+        raise InputError(
+            f"--class_weights={','.join(map(str, given))} must be balanced, or a number above 0 for each of the "
+            f"{len(labels)} labels {', '.join(labels)}"
+        )
+    return weights
+
+
+COMMAND = FinetuningCommand(
+    "run_classifier",
+    ("task_name", *COLUMNS, "labels", "regression", "metrics", "class_weights"),
+    ("data_dir",),
+    find_path,
+    make_task,
+)
 
 
 def run():

@@ -4,13 +4,14 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.files import write_text
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
 from albert_tf.finetuning.labelled_text import check_known_labels, encode_examples, read_examples
 from albert_tf.finetuning.labels import label_report
+from albert_tf.finetuning.metrics import LABEL_METRICS
+from albert_tf.finetuning.tables import write_rows
 from albert_tf.finetuning.task import FinetuningTask
 from albert_tf.modeling import AlbertForSequenceClassification
-from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
+from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
 from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
 
@@ -23,14 +24,23 @@ class Classification(FinetuningTask):
     Args:
         config: Hyper-parameters.
         labels: The labels in the order of their ids.
-        files: What the columns of the files mean.
+        files: What the columns of the files mean, and how the task is measured.
+        class_weights: How much an example of each label counts in training; None for 1 each.
     """
 
     metric_names = ("accuracy",)
-    selection_metric = "accuracy"
 
-    def __init__(self, config: AlbertConfig, labels: tuple[str, ...] = ("0", "1"), files: DataFiles = DATASETS["tsv"]):
+    def __init__(
+        self,
+        config: AlbertConfig,
+        labels: tuple[str, ...] = ("0", "1"),
+        files: DataFiles = DATASETS["tsv"],
+        class_weights: tuple[float, ...] | None = None,
+    ):
         self.config, self.labels = config, tuple(labels)
+        self.selection_metric = files.metrics[0]
+        self.scores_predictions = set(files.metrics) != {"accuracy"}
+        self._class_weights = class_weights
         self.loss_coefficients = {"classification_loss": 1.0}
         self._files = files
         self.may_hide_pieces = files.text_pair_column is None  # in pairs one word may decide
@@ -48,25 +58,30 @@ class Classification(FinetuningTask):
         }
 
     def loss_weights(self, batch):
-        """Returns the number of examples; see `Objective`."""
-        return {"classification_loss": tf.reduce_sum(batch["example_weights"])}
+        """Returns the number of examples, each weighted by its label; see `Objective`."""
+        return {"classification_loss": tf.reduce_sum(self._weights(batch))}
 
     def compute(self, batch, training, dropout_seed, model):
         """Returns loss and accuracy; see `Objective`."""
         logits = model(batch, training=training, dropout_seed=dropout_seed)["logits"]
         loss, accuracy = weighted_cross_entropy(logits, batch["label_ids"], batch["example_weights"])
+        if training and self._class_weights is not None:
+            loss, _ = weighted_cross_entropy(logits, batch["label_ids"], self._weights(batch))
         return {"classification_loss": loss, "accuracy": accuracy}
 
+    def _weights(self, batch):
+        """Returns what each example counts in the loss, float32 [B]."""
+        if self._class_weights is None:
+            return batch["example_weights"]
+        return batch["example_weights"] * tf.gather(tf.constant(self._class_weights), batch["label_ids"])
+
     def flops(self, batch_spec):
-        """Returns the operations of a step, with labels H of the head and H^2 of a pooler; see `Objective`."""
-        hidden_size, length = self.config.hidden_size, batch_spec["input_ids"].shape[1]
-        reads_all = self.config.classifier_pooling == "mean"
-        products = encoder_products(self.config, length, length if reads_all else 1)
-        head = len(self.labels) * hidden_size + (0 if reads_all else hidden_size**2)
-        return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * (products + head)
+        """Returns the operations of a step; see `Objective`."""
+        products = classifier_products(self.config, batch_spec["input_ids"].shape[1], len(self.labels))
+        return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * products
 
     def read(self, path, needs_labels=True):
-        """Returns the lines of a tab-separated file as `LabelledText`s; see `FinetuningTask`."""
+        """Returns the rows of a file as `LabelledText`s; see `FinetuningTask`."""
         examples = read_examples(path, self._files, needs_labels)
         check_known_labels(path, examples, self.labels, needs_labels)
         return examples
@@ -97,7 +112,12 @@ class Classification(FinetuningTask):
             texts = [example.text, example.text_pair] if has_pair else [example.text]
             probabilities = (f"{value:.4f}" for value in prediction["probabilities"].values())
             lines.append([*texts, example.label or "", prediction["label"], *probabilities])
-        write_text(path, "".join("\t".join(line) + "\n" for line in lines))
+        write_rows(path, lines)
+
+    def score(self, examples, predictions):
+        """Returns the measures of the data set, by name; see `FinetuningTask`."""
+        truth, found = [example.label for example in examples], [prediction["label"] for prediction in predictions]
+        return {name: LABEL_METRICS[name](truth, found, self.labels) for name in self._files.metrics}
 
     def describe(self, path, examples):
         """Returns how often each label occurs, and warns of what looks mistyped; see `label_report`."""

@@ -1,4 +1,4 @@
-"""Data sets for fine-tuning: the names of their files, columns and labels."""
+"""Data sets for fine-tuning: the names of their files, columns and labels, and what they are measured by."""
 
 import dataclasses
 import os
@@ -10,7 +10,7 @@ from albert_tf.errors import InputError
 
 @dataclasses.dataclass(frozen=True)
 class DataFiles:
-    """The files of a data set and the meaning of their columns.
+    """The files of a data set, the meaning of their columns, and the measures that its authors chose.
 
     Attributes:
         train: Names that the training file may have.
@@ -20,6 +20,10 @@ class DataFiles:
         text_pair_column: Column of the second text, None if there is none.
         label_column: Column of the label.
         labels: The labels in the order of their ids; None for those of the training file, sorted.
+        metrics: Names of `finetuning.metrics.METRICS`; the first decides which checkpoint is best.
+        is_regression: Whether labels are numbers to come close to.
+        columns: The names of the columns, where files have no header.
+        on_bad_row: What to do with a row that can't be used; one of `tables.ON_BAD_ROW`.
     """
 
     train: tuple[str, ...] = ("train.tsv",)
@@ -29,17 +33,125 @@ class DataFiles:
     text_pair_column: str | None = None
     label_column: str = "label"
     labels: tuple[str, ...] | None = None
+    metrics: tuple[str, ...] = ("accuracy",)
+    is_regression: bool = False
+    columns: tuple[str, ...] | None = None
+    on_bad_row: str = "fail"
 
 
-# To add a data set whose files look like this, add a line.
+def _of_format(extension):
+    """Returns a data set of one's own: train, dev and test with this ending."""
+    return DataFiles((f"train.{extension}",), (f"dev.{extension}",), (f"test.{extension}", f"dev.{extension}"))
+
+
+def _klue(name, **more):
+    """Returns a data set of KLUE (Park et al. 2021, section 3), whose test files have no labels."""
+    train, dev = (tuple(f"klue-{name}{version}_{part}.json" for version in ("-v1.1", "-v1", "")) for part in _PARTS)
+    train, dev = ((*names, *(file.removeprefix("klue-") for file in names)) for names in (train, dev))
+    return DataFiles(train, dev, dev, **more)
+
+
+_PARTS = ("train", "dev")
+_NLI = ("entailment", "neutral", "contradiction")
+_SENTENCES = {"text_column": "sentence1", "text_pair_column": "sentence2"}
+_TOPICS = ("IT과학", "경제", "사회", "생활문화", "세계", "스포츠", "정치")
+
+# To add a data set whose files look like these, add a line.
 DATASETS = {
-    "tsv": DataFiles(),
+    "tsv": _of_format("tsv"),
+    "csv": _of_format("csv"),
+    "jsonl": _of_format("jsonl"),
+    "parquet": _of_format("parquet"),
+    # Korean
     "nsmc": DataFiles(
         train=("ratings_train.txt",),
         dev=("ratings_dev.txt", "ratings_test.txt"),
         test=("ratings_test.txt", "ratings_dev.txt"),
         labels=("0", "1"),
     ),
+    "kornli": DataFiles(
+        train=("multinli.train.ko.tsv", "snli_1.0_train.ko.tsv", "train.tsv"),
+        dev=("xnli.dev.ko.tsv", "dev.tsv"),
+        test=("xnli.test.ko.tsv", "test.tsv", "xnli.dev.ko.tsv", "dev.tsv"),
+        label_column="gold_label",
+        labels=_NLI,
+        **_SENTENCES,
+    ),
+    "korsts": DataFiles(
+        train=("sts-train.tsv",),
+        dev=("sts-dev.tsv",),
+        test=("sts-test.tsv", "sts-dev.tsv"),
+        label_column="score",
+        metrics=("spearman", "pearson"),
+        is_regression=True,
+        **_SENTENCES,
+    ),
+    "question_pair": DataFiles(
+        train=("train.tsv", "kor_pair_train.csv"),
+        dev=("dev.tsv", "test.tsv", "kor_Pair_test.csv"),
+        test=("test.tsv", "kor_Pair_test.csv", "dev.tsv"),
+        text_column="question1",
+        text_pair_column="question2",
+        label_column="is_duplicate",
+        labels=("0", "1"),
+    ),
+    "pawsx_ko": DataFiles(
+        train=("translated_train.tsv", "train.tsv"),
+        dev=("dev_2k.tsv", "dev.tsv"),
+        test=("test_2k.tsv", "test.tsv", "dev_2k.tsv", "dev.tsv"),
+        labels=("0", "1"),
+        **_SENTENCES,
+    ),
+    "klue_ynat": _klue("ynat", text_column="title", labels=_TOPICS, metrics=("macro_f1", "accuracy")),
+    "klue_nli": _klue(
+        "nli", text_column="premise", text_pair_column="hypothesis", label_column="gold_label", labels=_NLI
+    ),
+    "klue_sts": _klue(
+        "sts", label_column="labels.real-label", metrics=("pearson", "f1_at_3"), is_regression=True, **_SENTENCES
+    ),
+    "korean_hate_speech": DataFiles(
+        text_column="comments",
+        label_column="hate",
+        labels=("hate", "none", "offensive"),
+        metrics=("macro_f1", "accuracy"),
+    ),
+    # GLUE (Wang et al. 2019, table 1)
+    "cola": DataFiles(
+        text_column="sentence",
+        columns=("source", "label", "mark", "sentence"),
+        labels=("0", "1"),
+        metrics=("matthews", "accuracy"),
+        test=("dev.tsv",),  # test.tsv has a header and other columns
+    ),
+    "sst-2": DataFiles(text_column="sentence", labels=("0", "1")),
+    "mrpc": DataFiles(
+        text_column="#1 String",
+        text_pair_column="#2 String",
+        label_column="Quality",
+        labels=("0", "1"),
+        metrics=("f1", "accuracy"),
+    ),
+    "sts-b": DataFiles(
+        label_column="score", metrics=("pearson", "spearman"), is_regression=True, on_bad_row="skip", **_SENTENCES
+    ),
+    "qqp": DataFiles(
+        text_column="question1",
+        text_pair_column="question2",
+        label_column="is_duplicate",
+        labels=("0", "1"),
+        metrics=("f1", "accuracy"),
+        on_bad_row="skip",  # some lines of the published file are broken
+    ),
+    "mnli": DataFiles(
+        dev=("dev_matched.tsv",),
+        test=("test_matched.tsv", "dev_matched.tsv"),
+        label_column="gold_label",
+        labels=_NLI,
+        **_SENTENCES,
+    ),
+    "qnli": DataFiles(text_column="question", text_pair_column="sentence", labels=("entailment", "not_entailment")),
+    "rte": DataFiles(labels=("entailment", "not_entailment"), **_SENTENCES),
+    "wnli": DataFiles(labels=("0", "1"), **_SENTENCES),
 }
 
 

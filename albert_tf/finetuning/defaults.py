@@ -16,7 +16,8 @@ from albert_tf.training import RunSettings
 WARMUP_PROPORTION = 0.1
 _SHARE_UNCUT = 0.995
 _LENGTH_STEP = 8
-_SMALL, _DROPOUT, _TOKEN_DROPOUT = 256, 0.1, 0.15
+_SMALL, _MANY = 256, 5000  # a hidden size, a number of examples
+_DROPOUT_AFTER_FEW, _DROPOUT_AFTER_MANY, _TOKEN_DROPOUT = 0.2, 0.1, 0.15
 
 
 def default_learning_rate(config: AlbertConfig, is_pretrained: bool) -> float:
@@ -32,19 +33,20 @@ def default_learning_rate(config: AlbertConfig, is_pretrained: bool) -> float:
 
 
 def default_num_train_epochs(num_examples: int) -> float:
-    """Returns how often to pass over so many examples: 21 times over 200, 9 times over 1,000, 3 times over 10,000."""
-    return float(np.clip(round(300 / math.sqrt(num_examples)), 3, 30))
+    """Returns how often to pass over so many examples: 35 times over 200, 16 times over 1,000, 4 times over 20,000."""
+    return float(np.clip(round(500 / math.sqrt(num_examples)), 3, 60))
 
 
-def with_default_dropout(config: AlbertConfig) -> AlbertConfig:
-    """Returns a config with the dropout to fine-tune with: at least 0.1 in small models, else what it was.
+def with_default_dropout(config: AlbertConfig, num_examples: int) -> AlbertConfig:
+    """Returns a config with the dropout to fine-tune with: in small models at least 0.2, or 0.1 after many examples.
 
     Small models are best pre-trained without; the few labels that they are fine-tuned on are soon known by heart.
     """
     if not _is_small(config):
         return config
+    dropout = _DROPOUT_AFTER_FEW if num_examples < _MANY else _DROPOUT_AFTER_MANY
     names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
-    return config.replace(**{name: max(_DROPOUT, getattr(config, name)) for name in names})
+    return config.replace(**{name: max(dropout, getattr(config, name)) for name in names})
 
 
 def default_token_dropout(config: AlbertConfig, may_hide_pieces: bool) -> float:

@@ -1,12 +1,12 @@
-"""Labelled texts, or pairs of them, from tab-separated files with a header line."""
+"""Labelled texts, or pairs of them."""
 
 import dataclasses
 
 import numpy as np
 
 from albert_tf.errors import InputError
-from albert_tf.files import read_text
 from albert_tf.finetuning.datasets import DataFiles
+from albert_tf.finetuning.tables import BadRows, read_rows
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.model_inputs import pack_segments
 
@@ -16,13 +16,13 @@ UNKNOWN_LABELS = ("", "-", "?")
 
 @dataclasses.dataclass(frozen=True)
 class LabelledText:
-    """One line of a file.
+    """One row of a file.
 
     Attributes:
         text: The text.
         text_pair: The second text, or None.
         label: The label as it is written, or None where the file has no label column.
-        line: Line number in the file, for messages.
+        line: Number of the row's line in the file, for messages.
     """
 
     text: str
@@ -32,37 +32,38 @@ class LabelledText:
 
 
 def read_examples(path: str, files: DataFiles, needs_label: bool) -> list[LabelledText]:
-    """Reads every line of a file.
+    """Reads every row of a file.
 
     Args:
         path: The file.
-        files: What its columns mean.
+        files: What its columns mean, and what to do with a row that can't be used.
         needs_label: Whether the label column must be there.
 
     Raises:
-        InputError: A column is missing, a line has too few or too many, or there is no line.
+        InputError: A column is missing, a row can't be used and is not to be left out, or there is no row.
     """
-    lines = read_text(path, "the labelled data").removesuffix("\n").split("\n")
-    header = lines[0].rstrip("\r").split("\t")
-    if len(header) > 1:  # where the text is all there is, an empty line may be one
-        while len(lines) > 1 and not lines[-1].rstrip("\r"):
-            lines.pop()
-    needed = [files.text_column]
-    needed += [files.text_pair_column] if files.text_pair_column else []
-    needed += [files.label_column] if needs_label else []
-    for column in needed:
-        if column not in header:
-            raise InputError(f"{path}, line 1: no column named {column}; the header has {', '.join(header)}")
+    bad_rows = BadRows(files.on_bad_row)
+    columns = [files.text_column]
+    columns += [files.text_pair_column] if files.text_pair_column else []
+    columns += [files.label_column] if needs_label else []
+    rows = read_rows(path, files.columns, bad_rows)
+    for column in columns:
+        if column not in rows[0].values:
+            found = ", ".join(map(str, rows[0].values))
+            raise InputError(f"{path}, line 1: no column named {column}; the header has {found}")
     examples = []
-    for number, line in enumerate(lines[1:], start=2):
-        values = line.rstrip("\r").split("\t")
-        if len(values) != len(header):
-            raise InputError(f"{path}, line {number}: {len(values)} columns, but the header has {len(header)}")
-        row = dict(zip(header, values))
-        pair = row[files.text_pair_column] if files.text_pair_column else None
-        examples.append(LabelledText(row[files.text_column], pair, row.get(files.label_column), number))
+    for row in rows:
+        missing = [column for column in columns if row.values.get(column) is None]
+        if missing:
+            bad_rows.refuse(f"{path}, line {row.number}: nothing under {missing[0]}")
+            continue
+        pair = str(row.values[files.text_pair_column]) if files.text_pair_column else None
+        label = row.values.get(files.label_column)
+        text = str(row.values[files.text_column])
+        examples.append(LabelledText(text, pair, None if label is None else str(label), row.number))
+    bad_rows.warn()
     if not examples:
-        raise InputError(f"{path} has no lines below its header")
+        raise InputError(f"{path} has no row that can be used")
     return examples
 
 

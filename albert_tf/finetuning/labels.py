@@ -46,6 +46,16 @@ def labels_of(path: str, examples: list[LabelledText]) -> tuple[str, ...]:
     return labels
 
 
+def balanced_class_weights(labels: tuple[str, ...], examples: list[LabelledText]) -> tuple[float, ...]:
+    """Returns weights with which all labels count alike in the loss, on average 1 an example.
+
+    A label without examples has weight 1.
+    """
+    counts = collections.Counter(example.label for example in examples)
+    present = sum(counts[label] > 0 for label in labels)
+    return tuple(len(examples) / (present * counts[label]) if counts[label] else 1.0 for label in labels)
+
+
 def label_report(path: str, examples: list[LabelledText], labels: tuple[str, ...]) -> list[str]:
     """Returns what to know of a training file's labels before training, one line each.
 

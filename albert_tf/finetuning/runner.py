@@ -94,6 +94,9 @@ def make_phase(
         with_batch_size(task.batch_spec(length), batch_size),
         lambda start_step, *_: examples.train_dataset(batch_size, settings.random_seed, start_step, augment),
         functools.partial(_dev_dataset, task, dev_file, settings, is_fixed) if dev_file else None,
+        functools.partial(_scores, task, dev_file, settings, is_fixed)
+        if dev_file and task.scores_predictions
+        else None,
         settings.gradient_accumulation_steps,
         num_examples=train_file.num_rows,
     )
@@ -139,10 +142,10 @@ def train(
 def evaluate(run: TrainingRun, dev_file: EncodedFile) -> dict[str, float]:
     """Evaluates the model that was trained or restored last, and returns what it wrote into eval_results.json."""
     task = run.objective
+    dataset = _dev_dataset(task, dev_file, run.settings, run.has_fixed_shapes)
     scores = {}
     if task.scores_predictions:
-        scores = task.score(dev_file.examples, _predictions(run, dev_file, run.settings.eval_batch_size))
-    dataset = _dev_dataset(task, dev_file, run.settings, run.has_fixed_shapes)
+        scores = _scores(task, dev_file, run.settings, run.has_fixed_shapes, run.compute_outputs)
     return run.evaluate(dataset, dev_file.identity, num_examples=len(dev_file.examples), **scores)
 
 
@@ -155,7 +158,7 @@ def predict(run: TrainingRun, test_file: EncodedFile, batch_size: int) -> list[t
         batch_size: Over all replicas.
     """
     task = run.objective
-    predictions = _predictions(run, test_file, batch_size)
+    predictions = _predictions(task, test_file, batch_size, run.has_fixed_shapes, run.compute_outputs)
     run.write_results(
         task.predictions_file,
         test_file.identity,
@@ -169,9 +172,13 @@ def _dev_dataset(task, dev_file, settings, is_fixed):
     return dev_file.batched(task, is_fixed).eval_dataset(settings.eval_batch_size)
 
 
-def _predictions(run, file, batch_size):
-    task = run.objective
-    batched = file.batched(task, run.has_fixed_shapes)
-    outputs = run.compute_outputs(task.outputs, batched.eval_dataset(batch_size))
+def _scores(task, dev_file, settings, is_fixed, compute_outputs):
+    predictions = _predictions(task, dev_file, settings.eval_batch_size, is_fixed, compute_outputs)
+    return task.score(dev_file.examples, predictions)
+
+
+def _predictions(task, file, batch_size, is_fixed, compute_outputs):
+    batched = file.batched(task, is_fixed)
+    outputs = compute_outputs(task.outputs, batched.eval_dataset(batch_size))
     rows = np.argsort(batched.order_of_evaluation)
     return task.predict(file.examples, file.features, {name: values[rows] for name, values in outputs.items()})

@@ -25,3 +25,10 @@ def encoder_products(config: AlbertConfig, max_seq_length: int, positions_read: 
     mapping = 0 if config.embedding_size == hidden else config.embedding_size * hidden
     every_position = mapping + (blocks - 1) * rest_of_a_position + blocks * keys_and_values
     return max_seq_length * every_position + positions_read * rest_of_a_position
+
+
+def classifier_products(config: AlbertConfig, max_seq_length: int, num_outputs: int) -> int:
+    """Returns the multiplications of a classifier for one example: the encoder's, a pooler's H^2, and the head's."""
+    reads_all = config.classifier_pooling == "mean"
+    head = num_outputs * config.hidden_size + (0 if reads_all else config.hidden_size**2)
+    return encoder_products(config, max_seq_length, max_seq_length if reads_all else 1) + head

@@ -2,11 +2,13 @@
 
 import collections.abc
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.objectives import Objective
 from albert_tf.training.devices.batches import distribute_batches, read_batches
 from albert_tf.training.metrics import MetricSums
+from albert_tf.training.outputs import make_output_function
 from albert_tf.training.train_step import make_eval_function, total_loss
 
 # A device may be told of a batch long before it computes it; after so many the host reads a result, and so waits.
@@ -31,6 +33,7 @@ class Evaluator:
         max_eval_steps: int | None = None,
     ):
         self._strategy, self._objective, self._max_eval_steps = strategy, objective, max_eval_steps
+        self._models, self._output_functions = models, {}
         with strategy.scope():
             self._sums = MetricSums((*objective.loss_coefficients, *objective.metric_names))
         self._eval_step = make_eval_function(strategy, objective, models, self._sums)
@@ -60,6 +63,21 @@ class Evaluator:
         if not read_batches(distribute_batches(self._strategy, dataset), evaluate_all):
             return None
         return with_total_loss(self._objective, self._sums.result())
+
+    def compute_outputs(
+        self, function: collections.abc.Callable[..., dict[str, tf.Tensor]], dataset: tf.data.Dataset
+    ) -> dict[str, np.ndarray]:
+        """Returns what a function of a batch and the models computes for every example, in order.
+
+        Args:
+            function: Takes a batch and the models by name; returns tensors [B, ...] by name. Runs inside a replica.
+            dataset: Global batches with `example_weights`, 0 for what fills up the last one.
+        """
+        if function not in self._output_functions:
+            self._output_functions[function] = make_output_function(
+                self._strategy, lambda batch: function(batch, **self._models)
+            )
+        return self._output_functions[function](dataset)
 
 
 def with_total_loss(objective: Objective, averages: dict[str, float]) -> dict[str, float]:

@@ -9,18 +9,18 @@ from albert_tf.objectives.objective import Batch
 from albert_tf.training.devices.batches import distribute_batches, read_batches
 
 
-def compute_outputs(
-    strategy: tf.distribute.Strategy,
-    function: collections.abc.Callable[[Batch], dict[str, tf.Tensor]],
-    dataset: tf.data.Dataset,
-) -> dict[str, np.ndarray]:
-    """Returns arrays [N, ...] by name: what a function of a batch returns for every example, in order.
+def make_output_function(
+    strategy: tf.distribute.Strategy, function: collections.abc.Callable[[Batch], dict[str, tf.Tensor]]
+) -> collections.abc.Callable[[tf.data.Dataset], dict[str, np.ndarray]]:
+    """Returns a function of global batches that returns what another makes of every example, arrays [N, ...] by name.
+
+    It is traced once, however often it is called. The batches hold `example_weights`, 0 for examples that only fill up
+    the last batch; all others are in order.
 
     Args:
         strategy: Where to run.
         function: Returns tensors [B, ...] by name; runs inside a replica. Where batches are of several lengths, what is
             shorter is filled up with 0.
-        dataset: Global batches with `example_weights`, 0 for examples that only fill up the last batch.
     """
 
     def replica_step(batch):
@@ -42,7 +42,7 @@ def compute_outputs(
                 collected[name].append(gather(values)[is_counted])
         return {name: _concatenate(rows) for name, rows in collected.items()}
 
-    return read_batches(distribute_batches(strategy, dataset), compute_all)
+    return lambda dataset: read_batches(distribute_batches(strategy, dataset), compute_all)
 
 
 def _concatenate(batches):

@@ -11,13 +11,11 @@ from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import Objective
-from albert_tf.objectives.objective import Batch
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.training.devices.batches import per_replica_batch_size
 from albert_tf.training.devices.strategy import strategy_of
 from albert_tf.training.devices.workers import Agreement, is_chief
 from albert_tf.training.evaluation import Evaluator
-from albert_tf.training.outputs import compute_outputs
 from albert_tf.training.phase import Phase
 from albert_tf.training.progress import Progress
 from albert_tf.training.run_folder.checkpoints import Checkpointer, model_state
@@ -219,11 +217,7 @@ class TrainingRun:
             function: Takes a batch and the models by name; returns tensors [B, ...] by name. Runs inside a replica.
             dataset: Global batches with `example_weights`, 0 for what fills up the last one.
         """
-
-        def compute(batch: Batch) -> dict[str, tf.Tensor]:
-            return function(batch, **self._models)
-
-        return compute_outputs(self._strategy, compute, dataset)
+        return self._evaluator.compute_outputs(function, dataset)
 
     def write_results(
         self,

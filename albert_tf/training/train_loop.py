@@ -247,9 +247,13 @@ class _Loop:
         """Evaluates on held-out data; returns whether it came to the end."""
         # Several workers must not part ways in the middle.
         may_stop = not has_several_workers(self._strategy)
-        dataset = self._phase_before(step)[1].make_eval_dataset()
+        phase = self._phase_before(step)[1]
         with self._state.optimizer.averaged_weights():
-            results = self._evaluator.evaluate(dataset, lambda: may_stop and self._stop_request.is_made)
+            results = self._evaluator.evaluate(
+                phase.make_eval_dataset(), lambda: may_stop and self._stop_request.is_made
+            )
+            if results is not None and phase.score_held_out is not None:
+                results = {**phase.score_held_out(self._evaluator.compute_outputs), **results}
         self._check_lease()
         if results is None:
             return False

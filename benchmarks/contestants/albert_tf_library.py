@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from albert_tf.finetuning import runner
 from albert_tf.finetuning.datasets import DATASETS, find_file
-from albert_tf.finetuning.defaults import finetuning_settings
+from albert_tf.finetuning.defaults import default_token_dropout, finetuning_settings
 from albert_tf.pretraining.phases import make_objective, make_phase
 from albert_tf.training import RunSettings, TrainingRun
 from albert_tf.training.devices.strategy import make_strategy
@@ -78,5 +78,6 @@ class AlbertTf:
         ]
         with tempfile.TemporaryDirectory() as folder:
             run = TrainingRun(folder, setting.task, model, settings, setting.shards.tokenizer)
-            runner.train(run, files[0])
+            token_dropout = default_token_dropout(setting.config, setting.task.may_hide_pieces)
+            runner.train(run, files[0], token_dropout=token_dropout)
             return runner.evaluate(run, files[1])["accuracy"]

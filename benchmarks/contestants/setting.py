@@ -9,7 +9,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import Classification
 from albert_tf.finetuning.batches import Examples
 from albert_tf.finetuning.datasets import DATASETS, find_file
-from albert_tf.finetuning.defaults import choose_max_seq_length, finetuning_settings
+from albert_tf.finetuning.defaults import choose_max_seq_length, finetuning_settings, with_default_dropout
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, parse
 from albert_tf.pretraining_data.shards import find_shards
@@ -40,7 +40,8 @@ class Setting:
         )
         order = np.random.default_rng(self.flags.random_seed).permutation(len(train))
         self.train = [train[index] for index in order[: self.flags.num_labels]]
-        self.task = Classification(self.config, files.labels, files)
+        config = with_default_dropout(self.config, len(self.train))
+        self.task = Classification(config, files.labels, files)
         self.length = choose_max_seq_length(self.task, self.train, self.shards.tokenizer)
         self.train_features, self.dev_features = (
             self.task.encode(examples, self.shards.tokenizer, self.length) for examples in (self.train, self.dev)

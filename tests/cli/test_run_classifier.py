@@ -84,12 +84,37 @@ def test_dropout_of_a_small_model_is_on_where_no_flag_says_otherwise(classify, w
     assert classify(do_train=True).code == 0
     written = json.loads(contents(tmp_path / "run")["albert_config.json"])
     settings = json.loads(contents(tmp_path / "run")["run_settings.json"])
-    assert (written["hidden_dropout_prob"], settings["token_dropout"]) == (0.1, 0.15)
+    assert (written["hidden_dropout_prob"], settings["token_dropout"]) == (0.2, 0.15)
     off = {"output_dir": tmp_path / "off", "dropout": 0.0, "token_dropout": 0.0}
     assert classify(do_train=True, **off).code == 0
     assert json.loads(contents(tmp_path / "off")["albert_config.json"])["attention_probs_dropout_prob"] == 0.0
     hidden, whole = ((run.first_batch["input_ids"].numpy() == 4).sum() for run in without_training)
     assert hidden > 0 == whole
+
+
+@pytest.mark.slow
+def test_pairs_get_a_number(classify, reviews, tmp_path):
+    rows = [f"비가 온다\t비가 {word}\t{score}\n" for word, score in (("온다", 5), ("왔다", 3.5), ("없다", 1))]
+    for name in ("train", "dev"):
+        (reviews / f"sts-{name}.tsv").write_text("".join(["sentence1\tsentence2\tscore\n", *(2 * rows)]))
+    result = classify(task_name="korsts", do_train=True, do_eval=True, do_predict=True, eval_every_steps=1)
+    assert result.code == 0 and "6 examples in " in result.output
+    results = read_results(tmp_path / "run")
+    assert {"spearman", "pearson", "squared_error", "global_step"} <= results.keys()
+    best = json.loads((tmp_path / "run" / "best_checkpoint.json").read_text())
+    assert best["metric"] == "spearman" and best["value"] == pytest.approx(results["spearman"])
+    predicted = [float(row["prediction"]) for row in read_rows(tmp_path / "run" / "predictions.tsv")]
+    errors = np.array([5, 3.5, 1] * 2) - predicted
+    assert results["squared_error"] == pytest.approx((errors**2).mean(), rel=1e-3)
+
+
+@pytest.mark.slow
+def test_labels_may_be_measured_otherwise_and_weighted(classify, reviews, tmp_path, contents):
+    result = classify(do_train=True, do_eval=True, metrics="macro_f1,matthews", class_weights="balanced")
+    assert result.code == 0
+    assert {"macro_f1", "matthews", "accuracy"} <= read_results(tmp_path / "run").keys()
+    settings = json.loads(contents(tmp_path / "run")["run_settings.json"])
+    assert settings["metrics"] == ["macro_f1", "matthews"] and settings["class_weights"] == ["balanced"]
 
 
 @pytest.mark.slow
@@ -183,6 +208,9 @@ def test_vocabulary_and_config_may_be_named(
         ({"do_train": True, "text_column": "review"}, ".*train.tsv, line 1: no column named review; "),
         ({"do_train": True, "do_lower_case": False}, "--do_lower_case=False contradicts .*tokenizer.json"),
         ({"do_train": True, "spm_model_file": "a.model"}, "--spm_model_file=a.model is not supported"),
+        ({"do_train": True, "metrics": "pearson"}, "--metrics=pearson is none of accuracy, f1, macro_f1, matthews, "),
+        ({"do_train": True, "class_weights": "1,0"}, "--class_weights=1,0 must be balanced, or a number above 0 for "),
+        ({"do_train": True, "regression": True, "text_column": "label", "label_column": "document"}, ".* not a number"),
         ({"do_train": True, "token_dropout": 1.0}, "--token_dropout must be at least 0 and less than 1. Received: 1.0"),
         ({"do_train": True, "warmup_step": 3}, "--warmup_step=3 must be less than .* steps, 3 .--train_step."),
         ({"do_predict": True, "predict_batch_size": 3, "num_cpu_replicas": 2}, "--predict_batch_size=3 must be "),
@@ -230,7 +258,7 @@ def test_help_explains_every_flag(run_script):
     explanations = dict(section.split(":", 1) for section in sections)
     assert {"task_name", "do_predict", "learning_rate", "use_tpu", "wordpiece_scheme"} <= explanations.keys()
     for name, explanation in explanations.items():
-        assert re.match(r"\s+(<.*>:\s+)?\w+", explanation), name
+        assert re.match(r"\s+(<.*?>:\s+)?\w+", explanation, re.DOTALL), name
 
 
 @pytest.mark.slow

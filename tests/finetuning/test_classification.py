@@ -10,9 +10,10 @@ from tiny_config import tiny_config
 from albert_tf.finetuning import Classification
 from albert_tf.finetuning.batches import Examples
 from albert_tf.finetuning.labelled_text import LabelledText
+from albert_tf.finetuning.labels import balanced_class_weights
 from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.evaluation import Evaluator
-from albert_tf.training.outputs import compute_outputs
+from albert_tf.training.outputs import make_output_function
 
 CONFIG = tiny_config(max_position_embeddings=LENGTH, initializer_range=0.5)  # so that labels differ in probability
 TASK = Classification(CONFIG, ("a", "b", "c"))
@@ -36,7 +37,8 @@ def test_predictions_are_probabilities_in_order(num_replicas, batch_size):
     examples = Examples(features, TASK.batch_spec(None))
     strategy = make_strategy(num_cpu_replicas=num_replicas)
     model = make_model(strategy)
-    outputs = compute_outputs(strategy, lambda batch: TASK.outputs(batch, model), examples.eval_dataset(batch_size))
+    compute = make_output_function(strategy, lambda batch: TASK.outputs(batch, model))
+    outputs = compute(examples.eval_dataset(batch_size))
     probabilities = outputs["probabilities"][np.argsort(examples.order_of_evaluation)]
     # A block rounds 20 values and the terms of six products, 100 in all; for both, the largest of 39 probabilities is 3
     # deviations off, and 16 * 0.5**2, which the variance of the last products' terms adds up to, enlarge the error.
@@ -54,6 +56,33 @@ def test_evaluation_is_the_mean_over_all_examples(num_replicas):
     loss = -np.log(probabilities[np.arange(13), labels]).mean()
     accuracy = (probabilities.argmax(axis=-1) == labels).mean()
     assert results == pytest.approx({"loss": loss, "classification_loss": loss, "accuracy": accuracy}, rel=1e-5)
+
+
+def test_class_weights_count_in_training_alone():
+    features = make_features(12)
+    batch = {**features, "example_weights": np.ones(12, np.float32)}
+    weights = (0.5, 1.0, 3.0)
+    names = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob")
+    config = CONFIG.replace(**dict.fromkeys(names, 0.0))
+    task = Classification(config, ("a", "b", "c"), class_weights=weights)
+    tf.keras.utils.set_random_seed(0)
+    model = task.make_model()
+    labels = features["label_ids"]
+    losses = -np.log(task.outputs(features, model)["probabilities"].numpy()[np.arange(12), labels])
+    of_labels = np.array(weights)[labels]
+    total, weight = task.compute(batch, True, tf.constant([1, 2]), model)["classification_loss"]
+    assert float(weight) == float(task.loss_weights(batch)["classification_loss"]) == pytest.approx(of_labels.sum())
+    np.testing.assert_allclose(total, (losses * of_labels).sum(), rtol=1e-4)
+    held_out, count = task.compute(batch, False, None, model)["classification_loss"]
+    assert float(count) == 12
+    np.testing.assert_allclose(held_out, losses.sum(), rtol=1e-4)
+
+
+def test_balanced_weights_let_all_labels_count_alike():
+    examples = [LabelledText("a", None, label, 1) for label in "aaab"]
+    weights = balanced_class_weights(("a", "b", "c"), examples)
+    assert weights == pytest.approx((4 / 6, 4 / 2, 1.0))
+    assert 3 * weights[0] == pytest.approx(weights[1])
 
 
 def test_prediction_names_the_most_probable_label():

@@ -101,7 +101,8 @@ def test_wrong_number_of_columns_names_file_and_line(write, line):
     with pytest.raises(InputError) as error:
         read_examples(path, DATASETS["tsv"], needs_label=True)
     columns = len(line.split("\t"))
-    assert one_sentence(error) == f"{path}, line 3: {columns} columns, but the header has 2"
+    refused = f"{path}, line 3: {columns} columns, but the header has 2"
+    assert one_sentence(error) == f"{refused}; correct the row, or pass --on_bad_row=skip to leave such rows out"
 
 
 @pytest.mark.parametrize("files", [DATASETS["tsv"], PAIRS])

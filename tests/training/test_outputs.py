@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.training.devices.strategy import make_strategy
-from albert_tf.training.outputs import compute_outputs
+from albert_tf.training.outputs import make_output_function
 
 
 def batches():
@@ -27,7 +27,7 @@ def test_shorter_batches_are_filled_up(num_replicas):
     def double_and_add_up(batch):
         return {"double": 2 * batch["values"], "sum": tf.reduce_sum(batch["values"], axis=1)}
 
-    outputs = compute_outputs(make_strategy(num_cpu_replicas=num_replicas), double_and_add_up, dataset)
+    outputs = make_output_function(make_strategy(num_cpu_replicas=num_replicas), double_and_add_up)(dataset)
     expected = [[2, 4, 6, 0, 0], [8, 10, 12, 0, 0], [14, 16, 18, 20, 22]]
     np.testing.assert_array_equal(outputs["double"], expected)
     np.testing.assert_array_equal(outputs["sum"], [6, 15, 45])

@@ -1,0 +1,72 @@
+"""The measures of public data sets, from scikit-learn and SciPy."""
+
+import collections.abc
+
+import numpy as np
+
+# Where KLUE-STS draws the line between sentences that mean the same and others (Park et al. 2021, section 3.2).
+_SAME_FROM = 3.0
+
+
+def accuracy(truth: list[str], found: list[str]) -> float:
+    """Returns the share of labels that are right."""
+    return float(np.mean([one == other for one, other in zip(truth, found)]))
+
+
+def f1(truth: list[str], found: list[str], labels: tuple[str, ...]) -> float:
+    """Returns the harmonic mean of precision and recall of the last label, 0 where it is neither there nor found."""
+    from sklearn.metrics import f1_score  # takes a second
+
+    return float(f1_score(truth, found, labels=[labels[-1]], average="macro", zero_division=0))
+
+
+def macro_f1(truth: list[str], found: list[str], labels: tuple[str, ...]) -> float:
+    """Returns the mean of the F1 of every label."""
+    from sklearn.metrics import f1_score
+
+    return float(f1_score(truth, found, labels=list(labels), average="macro", zero_division=0))
+
+
+def matthews(truth: list[str], found: list[str]) -> float:
+    """Returns Matthews's correlation of labels, 0 where one of the two is always the same."""
+    from sklearn.metrics import matthews_corrcoef
+
+    return float(matthews_corrcoef(truth, found))
+
+
+def pearson(truth: np.ndarray, found: np.ndarray) -> float:
+    """Returns the correlation of scores, 0 where one of the two is constant."""
+    from scipy.stats import pearsonr
+
+    return _correlation(pearsonr, truth, found)
+
+
+def spearman(truth: np.ndarray, found: np.ndarray) -> float:
+    """Returns the correlation of the scores' ranks, 0 where one of the two is constant."""
+    from scipy.stats import spearmanr
+
+    return _correlation(spearmanr, truth, found)
+
+
+def f1_at_3(truth: np.ndarray, found: np.ndarray) -> float:
+    """Returns the F1 of telling pairs with a score of 3.0 and above from the others."""
+    same_truth, same_found = (np.where(scores >= _SAME_FROM, "1", "0").tolist() for scores in (truth, found))
+    return f1(same_truth, same_found, ("0", "1"))
+
+
+def _correlation(function, truth, found):
+    if np.ptp(truth) == 0 or np.ptp(found) == 0:
+        return 0.0
+    return float(function(truth, found).statistic)
+
+
+# Of labels: functions of the true and the found ones, and some of all labels in order.
+LABEL_METRICS: dict[str, collections.abc.Callable[..., float]] = {
+    "accuracy": lambda truth, found, labels: accuracy(truth, found),
+    "f1": f1,
+    "macro_f1": macro_f1,
+    "matthews": lambda truth, found, labels: matthews(truth, found),
+}
+# Of scores: functions of two arrays.
+SCORE_METRICS = {"pearson": pearson, "spearman": spearman, "f1_at_3": f1_at_3}
+METRICS = (*LABEL_METRICS, *SCORE_METRICS)
