@@ -38,6 +38,7 @@ setup(
         "vocab": ["tokenizers>=0.20,<0.24", "kiwipiepy>=0.24,<0.25"],
         "parquet": ["pyarrow>=15,<27"],
         "plot": ["matplotlib>=3.8"],
+        "metrics": ["scikit-learn>=1.5"],
         "beam": ["apache-beam>=2.77,<3"],
         "keras2": ["tf-keras>=2.19,<2.22"],
         # Not enough by itself: tensorflow has to stay away from tensorflow-tpu, see docs/tpu.md.
@@ -45,6 +46,6 @@ setup(
         "flash": ["jax>=0.6.2,<0.11"],
         "tpu-compile": ["jax==0.10.2", "libtpu==0.0.51"],
         "test": ["pytest>=8", "pytest-xdist>=3", "hypothesis>=6.100", "ruff>=0.12"],
-        "bench": ["torch>=2.4", "transformers>=5", "keras-hub>=0.20", "scikit-learn>=1.5"],
+        "bench": ["torch>=2.4", "transformers>=5", "keras-hub>=0.20"],
     },
 )

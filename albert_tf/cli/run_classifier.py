@@ -11,10 +11,10 @@ from albert_tf.cli.finetuning_command import DEV, TEST, TRAIN, FinetuningCommand
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.errors import InputError
 from albert_tf.finetuning import Classification, Regression
-from albert_tf.finetuning.datasets import DATASETS, find_file
+from albert_tf.finetuning.datasets import COLUMNS, DATASETS, find_file
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.labels import balanced_class_weights, check_labels, labels_of
-from albert_tf.finetuning.metrics import LABEL_METRICS, METRICS, SCORE_METRICS
+from albert_tf.finetuning.metrics import LABEL_METRICS, METRICS, SCORE_METRICS, check_metrics
 from albert_tf.finetuning.tables import ON_BAD_ROW
 
 FLAGS = flags.FLAGS
@@ -51,9 +51,6 @@ def define_flags():
     define_original_flags("cached_dir")
 
 
-COLUMNS = ("text_column", "text_pair_column", "label_column")
-
-
 def data_files():
     """Returns the data set's files with what the flags say about them."""
     names = (*COLUMNS, "labels", "metrics", "on_bad_row")
@@ -65,11 +62,8 @@ def data_files():
     if FLAGS.regression is not None and FLAGS.regression != files.is_regression:
         metrics = ("pearson", "spearman") if FLAGS.regression else ("accuracy",)
         files = dataclasses.replace(files, is_regression=FLAGS.regression, metrics=metrics)
-    known = tuple(SCORE_METRICS if files.is_regression else LABEL_METRICS)
-    for metric in given.get("metrics", ()):
-        if metric not in known:
-            raise InputError(f"--metrics={metric} is none of {', '.join(known)}, which this task can be measured by")
     given["metrics"] = tuple(given.get("metrics", files.metrics))
+    check_metrics(given["metrics"], SCORE_METRICS if files.is_regression else LABEL_METRICS)
     return dataclasses.replace(files, **given)
 
 

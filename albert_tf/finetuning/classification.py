@@ -4,8 +4,8 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning.datasets import DATASETS, DataFiles
-from albert_tf.finetuning.labelled_text import check_known_labels, encode_examples, read_examples
+from albert_tf.finetuning.datasets import COLUMNS, DATASETS, DataFiles, files_of
+from albert_tf.finetuning.labelled_text import check_known_labels, encode_examples, read_examples, unlabelled_examples
 from albert_tf.finetuning.labels import label_report
 from albert_tf.finetuning.metrics import LABEL_METRICS
 from albert_tf.finetuning.tables import write_rows
@@ -123,7 +123,15 @@ class Classification(FinetuningTask):
         """Returns how often each label occurs, and warns of what looks mistyped; see `label_report`."""
         return label_report(path, examples, self.labels)
 
+    def examples_of(self, inputs):
+        """Returns texts, or pairs of them, as `LabelledText`s; see `FinetuningTask`."""
+        return unlabelled_examples(inputs, self._files.text_pair_column is not None)
+
+    @classmethod
+    def from_settings(cls, config, settings):
+        """Returns the task of a run; see `FinetuningTask`."""
+        return cls(config, tuple(settings["labels"]), files_of(settings))
+
     def settings(self):
         """Returns labels and columns; see `FinetuningTask`."""
-        columns = ("text_column", "text_pair_column", "label_column")
-        return {**{name: getattr(self._files, name) for name in columns}, "labels": list(self.labels)}
+        return {**{name: getattr(self._files, name) for name in COLUMNS}, "labels": list(self.labels)}

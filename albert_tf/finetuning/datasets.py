@@ -7,6 +7,9 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 
+# What a run keeps of its data set.
+COLUMNS = ("text_column", "text_pair_column", "label_column")
+
 
 @dataclasses.dataclass(frozen=True)
 class DataFiles:
@@ -153,6 +156,11 @@ DATASETS = {
     "rte": DataFiles(labels=("entailment", "not_entailment"), **_SENTENCES),
     "wnli": DataFiles(labels=("0", "1"), **_SENTENCES),
 }
+
+
+def files_of(settings: dict) -> DataFiles:
+    """Returns what the columns of a run's files mean, from its settings."""
+    return DataFiles(**{name: settings.get(name) for name in COLUMNS})
 
 
 def find_file(data_dir: str, names: tuple[str, ...]) -> str:

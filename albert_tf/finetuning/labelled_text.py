@@ -1,5 +1,6 @@
 """Labelled texts, or pairs of them."""
 
+import collections.abc
 import dataclasses
 
 import numpy as np
@@ -64,6 +65,25 @@ def read_examples(path: str, files: DataFiles, needs_label: bool) -> list[Labell
     bad_rows.warn()
     if not examples:
         raise InputError(f"{path} has no row that can be used")
+    return examples
+
+
+def unlabelled_examples(inputs: collections.abc.Sequence, reads_pairs: bool) -> list[LabelledText]:
+    """Returns texts, or pairs of them, as examples without labels.
+
+    Raises:
+        InputError: One is not a string, or not two of them where pairs are read.
+    """
+    if isinstance(inputs, str):
+        raise InputError(f"predict takes a list, also of one input. Received: {inputs[:60]!r}")
+    examples = []
+    for number, value in enumerate(inputs):
+        texts = [value] if isinstance(value, str) else value
+        wanted = "two strings, as this task reads pairs" if reads_pairs else "a string"
+        is_right = isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts)
+        if not is_right or len(texts) != 1 + reads_pairs:
+            raise InputError(f"input {number} must be {wanted}. Received: {str(value)[:60]!r}")
+        examples.append(LabelledText(texts[0], texts[1] if reads_pairs else None, None, number))
     return examples
 
 

@@ -1,11 +1,31 @@
 """The measures of public data sets, from scikit-learn and SciPy."""
 
 import collections.abc
+import importlib.util
 
 import numpy as np
 
+from albert_tf.errors import InputError
+
 # Where KLUE-STS draws the line between sentences that mean the same and others (Park et al. 2021, section 3.2).
 _SAME_FROM = 3.0
+
+
+def check_metrics(names: tuple[str, ...], known: collections.abc.Collection[str]) -> None:
+    """Checks, before anything is trained, that a task can be measured.
+
+    Args:
+        names: Of metrics.
+        known: Those that suit the task.
+
+    Raises:
+        InputError: One is unknown, or the library that computes it is not installed.
+    """
+    for name in names:
+        if name not in known:
+            raise InputError(f"--metrics={name} is none of {', '.join(known)}, which this task can be measured by")
+        if name != "accuracy" and importlib.util.find_spec("sklearn") is None:
+            raise InputError(f"{name}, which this task is measured by, needs scikit-learn; pip install scikit-learn")
 
 
 def accuracy(truth: list[str], found: list[str]) -> float:

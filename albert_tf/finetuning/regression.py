@@ -5,8 +5,8 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.finetuning.datasets import DATASETS, DataFiles
-from albert_tf.finetuning.labelled_text import UNKNOWN_LABELS, encode_examples, read_examples
+from albert_tf.finetuning.datasets import COLUMNS, DATASETS, DataFiles, files_of
+from albert_tf.finetuning.labelled_text import UNKNOWN_LABELS, encode_examples, read_examples, unlabelled_examples
 from albert_tf.finetuning.metrics import SCORE_METRICS
 from albert_tf.finetuning.tables import write_rows
 from albert_tf.finetuning.task import FinetuningTask
@@ -102,9 +102,18 @@ class Regression(FinetuningTask):
         mean = sum(values) / len(values)
         return [f"{len(examples):,} examples in {path}: from {min(values):g} to {max(values):g}, on average {mean:.2f}"]
 
+    def examples_of(self, inputs):
+        """Returns texts, or pairs of them, as `LabelledText`s; see `FinetuningTask`."""
+        return unlabelled_examples(inputs, self._files.text_pair_column is not None)
+
+    @classmethod
+    def from_settings(cls, config, settings):
+        """Returns the task of a run; see `FinetuningTask`."""
+        return cls(config, files_of(settings))
+
     def settings(self):
         """Returns the columns; see `FinetuningTask`."""
-        return {name: getattr(self._files, name) for name in ("text_column", "text_pair_column", "label_column")}
+        return {name: getattr(self._files, name) for name in COLUMNS}
 
 
 def _number(text):

@@ -1,5 +1,6 @@
 """Trains, evaluates and predicts: the same for every fine-tuning task."""
 
+import collections.abc
 import dataclasses
 import functools
 import typing
@@ -158,7 +159,7 @@ def predict(run: TrainingRun, test_file: EncodedFile, batch_size: int) -> list[t
         batch_size: Over all replicas.
     """
     task = run.objective
-    predictions = _predictions(task, test_file, batch_size, run.has_fixed_shapes, run.compute_outputs)
+    predictions = compute_predictions(task, test_file, batch_size, run.compute_outputs, run.has_fixed_shapes)
     run.write_results(
         task.predictions_file,
         test_file.identity,
@@ -168,17 +169,32 @@ def predict(run: TrainingRun, test_file: EncodedFile, batch_size: int) -> list[t
     return predictions
 
 
+def compute_predictions(
+    task: FinetuningTask,
+    file: EncodedFile,
+    batch_size: int,
+    compute_outputs: collections.abc.Callable,
+    is_fixed: bool = False,
+) -> list[typing.Any]:
+    """Returns a prediction for each example of a file.
+
+    Args:
+        task: What predicts.
+        file: What to predict.
+        batch_size: Over all replicas.
+        compute_outputs: Given `task.outputs` and batches, returns what `Evaluator.compute_outputs` does.
+        is_fixed: Whether all batches must be of one shape, as a TPU needs.
+    """
+    batched = file.batched(task, is_fixed)
+    outputs = compute_outputs(task.outputs, batched.eval_dataset(batch_size))
+    rows = np.argsort(batched.order_of_evaluation)
+    return task.predict(file.examples, file.features, {name: values[rows] for name, values in outputs.items()})
+
+
 def _dev_dataset(task, dev_file, settings, is_fixed):
     return dev_file.batched(task, is_fixed).eval_dataset(settings.eval_batch_size)
 
 
 def _scores(task, dev_file, settings, is_fixed, compute_outputs):
-    predictions = _predictions(task, dev_file, settings.eval_batch_size, is_fixed, compute_outputs)
+    predictions = compute_predictions(task, dev_file, settings.eval_batch_size, compute_outputs, is_fixed)
     return task.score(dev_file.examples, predictions)
-
-
-def _predictions(task, file, batch_size, is_fixed, compute_outputs):
-    batched = file.batched(task, is_fixed)
-    outputs = compute_outputs(task.outputs, batched.eval_dataset(batch_size))
-    rows = np.argsort(batched.order_of_evaluation)
-    return task.predict(file.examples, file.features, {name: values[rows] for name, values in outputs.items()})

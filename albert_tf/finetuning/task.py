@@ -1,11 +1,14 @@
 """The seam between a fine-tuning task and the runner that trains, evaluates and uses a model for it."""
 
 import abc
+import collections.abc
 import typing
 
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
 from albert_tf.objectives import Objective
 from albert_tf.objectives.objective import Batch
 from albert_tf.tokenization import KoreanWordPieceTokenizer
@@ -80,6 +83,24 @@ class FinetuningTask(Objective):
     def describe(self, path: str, examples: list[typing.Any]) -> list[str]:
         """Returns what to know of a training file before training starts, one line each."""
         return [f"{len(examples):,} examples in {path}"]
+
+    def examples_of(self, inputs: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:
+        """Returns examples without answers, made of what a user asks about in Python: texts, or tuples of them.
+
+        Raises:
+            InputError: An input is of another kind.
+        """
+        raise InputError(f"{type(self).__name__} can't be asked about texts that are in no file")
+
+    @classmethod
+    def from_settings(cls, config: AlbertConfig, settings: dict[str, typing.Any]) -> "FinetuningTask":
+        """Returns the task of a run.
+
+        Args:
+            config: Hyper-parameters.
+            settings: The run's, with what `settings` returned.
+        """
+        return cls(config)
 
     def settings(self) -> dict[str, typing.Any]:
         """Returns what tells this task from others, JSON values by name; a run is resumed with the same ones."""

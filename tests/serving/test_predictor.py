@@ -1,0 +1,82 @@
+"""A fine-tuned folder as a Python object: the run's own predictions, and inputs that it can't read."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_config import tiny_config
+
+import albert_tf
+from albert_tf.errors import InputError
+from albert_tf.finetuning import Classification, Regression, runner
+from albert_tf.finetuning.datasets import DataFiles
+from albert_tf.training import RunSettings, TrainingRun
+
+TEXTS = ["좋다", "정말 재미있고 배우들의 연기도 훌륭한 영화였다", "나쁘다", "", "그저 그렇다"]
+PAIRS = DataFiles(text_pair_column="other", metrics=("pearson",), is_regression=True)
+SETTINGS = RunSettings(num_train_steps=2, train_batch_size=2, learning_rate=0.01, optimizer="adamw", eval_batch_size=2)
+
+
+def finetune(folder, task, lines, tokenizer):
+    """Trains a task for two steps on a file of these lines, and returns what the run itself predicts."""
+    (folder / "train.tsv").write_text("".join("\t".join(line) + "\n" for line in lines))
+    tf.keras.utils.set_random_seed(1)
+    run = TrainingRun(folder / "run", task, task.make_model(), SETTINGS, tokenizer)
+    file = runner.load_file(task, str(folder / "train.tsv"), tokenizer, 24)
+    assert runner.train(run, file)
+    return runner.predict(run, file, 2)
+
+
+@pytest.fixture
+def config(sample_tokenizer):
+    return tiny_config(len(sample_tokenizer), initializer_range=0.5)
+
+
+@pytest.mark.slow
+def test_labels_are_those_that_the_run_predicts(tmp_path, config, sample_tokenizer):
+    lines = [["document", "label"], *([text, "ab"[number % 2]] for number, text in enumerate(TEXTS))]
+    expected = finetune(tmp_path, Classification(config, ("b", "a")), lines, sample_tokenizer)
+    predictor = albert_tf.load(tmp_path / "run")
+    found = predictor.predict(TEXTS, batch_size=2)
+    assert [prediction["label"] for prediction in found] == [prediction["label"] for prediction in expected]
+    assert [list(prediction["probabilities"]) for prediction in found] == [["b", "a"]] * len(TEXTS)
+    for prediction, other in zip(found, expected):
+        np.testing.assert_allclose(
+            list(prediction["probabilities"].values()), list(other["probabilities"].values()), rtol=1e-5
+        )
+    assert predictor.predict([]) == []
+    for inputs, message in (
+        ("좋다", "predict takes a list, also of one input. Received: '좋다'"),
+        ([("좋다", "나쁘다")], "input 0 must be a string. Received: "),
+        (["좋다", None], "input 1 must be a string. Received: 'None'"),
+    ):
+        with pytest.raises(InputError) as error:
+            predictor.predict(inputs)
+        assert str(error.value).startswith(message)
+
+
+@pytest.mark.slow
+def test_pairs_get_the_numbers_that_the_run_predicts(tmp_path, config, sample_tokenizer):
+    pairs = list(zip(TEXTS, reversed(TEXTS)))
+    lines = [["document", "other", "label"], *([*pair, str(number)] for number, pair in enumerate(pairs))]
+    expected = finetune(tmp_path, Regression(config, PAIRS), lines, sample_tokenizer)
+    predictor = albert_tf.load(str(tmp_path / "run"))
+    scores = [prediction["score"] for prediction in predictor.predict(pairs)]
+    np.testing.assert_allclose(scores, [prediction["score"] for prediction in expected], rtol=1e-5)
+    with pytest.raises(InputError, match="input 0 must be two strings, as this task reads pairs"):
+        predictor.predict(["좋다"])
+
+
+def test_folder_without_a_finetuned_model_is_refused(tmp_path):
+    with pytest.raises(InputError, match="holds no run, not a fine-tuned model with its run_settings"):
+        albert_tf.load(tmp_path)
+    (tmp_path / "run_settings.json").write_text('{"command": "run_pretraining", "objective": "AlbertPretraining"}')
+    with pytest.raises(InputError, match="holds a run of run_pretraining, not a fine-tuned model"):
+        albert_tf.load(tmp_path)
+
+
+def test_importing_the_package_imports_no_tensorflow():
+    program = "import sys, albert_tf; albert_tf.load; assert 'tensorflow' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
