@@ -2,9 +2,11 @@
 
 import collections.abc
 import dataclasses
+import os
 
 import tensorflow as tf
 from absl import flags
+from absl.testing import flagsaver
 
 from albert_tf.checkpoint_files import find_beside_checkpoint
 from albert_tf.cli import app, training_flags
@@ -13,6 +15,7 @@ from albert_tf.cli.run_flags import settings_flags, take_from_run
 from albert_tf.cli.tokenizer_flags import define_tokenizer_flags, load_tokenizer
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.files import write_json
 from albert_tf.finetuning import FinetuningTask, runner
 from albert_tf.finetuning.defaults import (
     WARMUP_PROPORTION,
@@ -23,6 +26,7 @@ from albert_tf.finetuning.defaults import (
     num_steps,
     with_default_dropout,
 )
+from albert_tf.finetuning.trials import Trial, describe, summarize
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
 from albert_tf.training import TrainingRun
@@ -38,6 +42,7 @@ flags.disclaim_key_flags()
 # Settings whose flag is called otherwise.
 STEP_FLAGS = {"num_train_steps": "train_step", "num_warmup_steps": "warmup_step"}
 TRAIN, DEV, TEST = "train", "dev", "test"
+TRIALS_FILE = "trials.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +75,32 @@ class FinetuningCommand:
         app.require(output_dir=FLAGS.output_dir)
         if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
             raise InputError("nothing to do: pass --do_train, --do_eval or --do_predict")
+        trials = _trials()
+        if trials is None:
+            self._run_once()
+        else:
+            self._run_all(trials)
+
+    def _run_all(self, trials):
+        """Runs one trial after the other, each in a folder of its own, and writes what they come to."""
+        if not (FLAGS.do_train and FLAGS.do_eval):
+            raise InputError("--num_trials and --learning_rates need --do_train and --do_eval, to compare the trials")
+        finished = []
+        for rate, seed in trials:
+            name = f"seed_{seed}" if rate is None else f"rate_{rate:g}_seed_{seed}"
+            folder = os.path.join(FLAGS.output_dir, name)
+            print(f"\ntrial {len(finished) + 1} of {len(trials)}: {folder}", flush=True)
+            with flagsaver.flagsaver(output_dir=folder, random_seed=seed, learning_rate=rate):
+                metric, results = self._run_once()
+                if results is None:
+                    return  # stopped; the same command goes on
+                finished.append(Trial(FLAGS.learning_rate, seed, folder, results))
+        write_json(os.path.join(FLAGS.output_dir, TRIALS_FILE), {"trials": [vars(trial) for trial in finished]})
+        write_json(os.path.join(FLAGS.output_dir, EVAL_RESULTS_FILE), summarize(finished, metric))
+        print("", *describe(finished, metric), sep="\n", flush=True)
+
+    def _run_once(self):
+        """Does what the flags say; returns the metric that decides and the results, None if there are none."""
         known_run = self._find_run()
         config = AlbertConfig.from_json_file(_find_model_file("albert_config_file", CONFIG_FILE, known_run))
         strategy = training_flags.strategy_from_flags()
@@ -102,11 +133,11 @@ class FinetuningCommand:
                 check_model(known_run.folder, known_run.settings, task.config, tokenizer, known_run.flag)
             run.restore()
         elif not self._train(run, train_file, dev_file):
-            return
-        if dev_file:
-            runner.evaluate(run, dev_file)
+            return task.selection_metric, None
+        results = runner.evaluate(run, dev_file) if dev_file else None
         if test_file:
             runner.predict(run, test_file, FLAGS.predict_batch_size)
+        return task.selection_metric, results
 
     def _find_run(self):
         """Returns the run that --output_dir holds, None for a new one; flags that are not given become the run's."""
@@ -197,8 +228,30 @@ def define_finetuning_flags(max_seq_length_help: str) -> None:
         bias_correction=True,
         evaluates_often=False,
     )
+    flags.DEFINE_integer(
+        "num_trials", 1, "Trainings with other seeds, each in a folder of its own; the medians are written.", 1
+    )
+    flags.DEFINE_list("learning_rates", [], "Learning rates to try, each --num_trials times; the dev file chooses.")
     training_flags.define_distribution_flags()
     define_original_flags("albert_hub_module_handle", "export_dir", "threshold_to_export")
+
+
+def _trials():
+    """Returns the (learning rate or None, seed) of each trial that the flags ask for, None for a single run.
+
+    Raises:
+        InputError: A rate is no number above 0.
+    """
+    if FLAGS.num_trials == 1 and not FLAGS.learning_rates:
+        return None
+    try:
+        rates = [float(rate) for rate in FLAGS.learning_rates] or [FLAGS.learning_rate]
+    except ValueError:
+        rates = [0.0]
+    if any(rate is not None and not 0 < rate < 1 for rate in rates):
+        raise InputError(f"--learning_rates={','.join(FLAGS.learning_rates)} must be numbers, such as 1e-4,3e-4")
+    seeds = range(FLAGS.random_seed, FLAGS.random_seed + FLAGS.num_trials)
+    return [(rate, seed) for rate in rates for seed in seeds]
 
 
 def _find_model_file(flag, name, run):

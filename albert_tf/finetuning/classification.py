@@ -1,5 +1,7 @@
 """Fine-tuning to give a text, or a pair of texts, one of several labels (original run_classifier.py)."""
 
+import functools
+
 import numpy as np
 import tensorflow as tf
 
@@ -8,6 +10,7 @@ from albert_tf.finetuning.datasets import COLUMNS, DATASETS, DataFiles, files_of
 from albert_tf.finetuning.labelled_text import check_known_labels, encode_examples, read_examples, unlabelled_examples
 from albert_tf.finetuning.labels import label_report
 from albert_tf.finetuning.metrics import LABEL_METRICS
+from albert_tf.finetuning.mistakes import CONFUSION_FILE, ERRORS_FILE, plot_confusion_matrix, write_errors
 from albert_tf.finetuning.tables import write_rows
 from albert_tf.finetuning.task import FinetuningTask
 from albert_tf.modeling import AlbertForSequenceClassification
@@ -118,6 +121,11 @@ class Classification(FinetuningTask):
         """Returns the measures of the data set, by name; see `FinetuningTask`."""
         truth, found = [example.label for example in examples], [prediction["label"] for prediction in predictions]
         return {name: LABEL_METRICS[name](truth, found, self.labels) for name in self._files.metrics}
+
+    def reports(self):
+        """Returns the list of mistakes and the plot of which labels are taken for which; see `FinetuningTask`."""
+        plot = functools.partial(plot_confusion_matrix, labels=self.labels)
+        return {ERRORS_FILE: write_errors, CONFUSION_FILE: plot}
 
     def describe(self, path, examples):
         """Returns how often each label occurs, and warns of what looks mistyped; see `label_report`."""

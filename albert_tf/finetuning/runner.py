@@ -141,13 +141,24 @@ def train(
 
 
 def evaluate(run: TrainingRun, dev_file: EncodedFile) -> dict[str, float]:
-    """Evaluates the model that was trained or restored last, and returns what it wrote into eval_results.json."""
+    """Evaluates the model that was trained or restored last; returns what it wrote into eval_results.json.
+
+    What else the task has to tell goes into the files of `FinetuningTask.reports`.
+    """
     task = run.objective
     dataset = _dev_dataset(task, dev_file, run.settings, run.has_fixed_shapes)
-    scores = {}
-    if task.scores_predictions:
-        scores = _scores(task, dev_file, run.settings, run.has_fixed_shapes, run.compute_outputs)
-    return run.evaluate(dataset, dev_file.identity, num_examples=len(dev_file.examples), **scores)
+    scores, reports = {}, task.reports()
+    if task.scores_predictions or reports:
+        predictions = compute_predictions(
+            task, dev_file, run.settings.eval_batch_size, run.compute_outputs, run.has_fixed_shapes
+        )
+        scores = task.score(dev_file.examples, predictions) if task.scores_predictions else {}
+    results = run.evaluate(dataset, dev_file.identity, num_examples=len(dev_file.examples), **scores)
+    for name, write in reports.items():
+        run.write_results(
+            name, dev_file.identity, "a report", lambda path, write=write: write(path, dev_file.examples, predictions)
+        )
+    return results
 
 
 def predict(run: TrainingRun, test_file: EncodedFile, batch_size: int) -> list[typing.Any]:

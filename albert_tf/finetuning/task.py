@@ -80,6 +80,10 @@ class FinetuningTask(Objective):
         """Returns how good predictions are, by the names of the measures; called if `scores_predictions`."""
         return {}
 
+    def reports(self) -> dict[str, collections.abc.Callable[[str, list[typing.Any], list[typing.Any]], None]]:
+        """Returns what to write after an evaluation: by file, a function of (path, examples, predictions)."""
+        return {}
+
     def describe(self, path: str, examples: list[typing.Any]) -> list[str]:
         """Returns what to know of a training file before training starts, one line each."""
         return [f"{len(examples):,} examples in {path}"]

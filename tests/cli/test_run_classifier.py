@@ -118,6 +118,23 @@ def test_labels_may_be_measured_otherwise_and_weighted(classify, reviews, tmp_pa
 
 
 @pytest.mark.slow
+def test_trials_are_compared_on_the_dev_file(classify, tmp_path):
+    flags_of_trials = {"num_trials": 2, "learning_rates": "1e-3,1e-2", "random_seed": 5}
+    result = classify(do_train=True, do_eval=True, **flags_of_trials)
+    assert result.code == 0, result.errors
+    run = tmp_path / "run"
+    names = {"rate_0.001_seed_5", "rate_0.001_seed_6", "rate_0.01_seed_5", "rate_0.01_seed_6"}
+    assert {path.name for path in run.iterdir()} == names | {"trials.json", "eval_results.json"}
+    results, trials = read_results(run), json.loads((run / "trials.json").read_text())["trials"]
+    of_rate = [trial["results"]["accuracy"] for trial in trials if trial["learning_rate"] == results["learning_rate"]]
+    assert results["num_trials"] == len(of_rate) == 2 and results["accuracy"] == pytest.approx(sum(of_rate) / 2)
+    assert f"chosen on the dev file: --learning_rate={results['learning_rate']:g}; " in result.output
+    for name in names:
+        assert (run / name / "errors.tsv").exists()
+        assert json.loads((run / name / "run_settings.json").read_text())["random_seed"] == int(name[-1])
+
+
+@pytest.mark.slow
 def test_pairs_of_texts_with_named_labels(classify, reviews, tmp_path, without_training):
     (reviews / "train.tsv").write_text(
         "a\tb\tgold\n비가 온다\t날이 흐리다\tentailment\n비가 온다\t맑다\tcontradiction\n"
@@ -208,6 +225,8 @@ def test_vocabulary_and_config_may_be_named(
         ({"do_train": True, "text_column": "review"}, ".*train.tsv, line 1: no column named review; "),
         ({"do_train": True, "do_lower_case": False}, "--do_lower_case=False contradicts .*tokenizer.json"),
         ({"do_train": True, "spm_model_file": "a.model"}, "--spm_model_file=a.model is not supported"),
+        ({"do_train": True, "num_trials": 2}, "--num_trials and --learning_rates need --do_train and --do_eval, "),
+        ({"do_train": True, "learning_rates": "fast"}, "--learning_rates=fast must be numbers, such as 1e-4,3e-4"),
         ({"do_train": True, "metrics": "pearson"}, "--metrics=pearson is none of accuracy, f1, macro_f1, matthews, "),
         ({"do_train": True, "class_weights": "1,0"}, "--class_weights=1,0 must be balanced, or a number above 0 for "),
         ({"do_train": True, "regression": True, "text_column": "label", "label_column": "document"}, ".* not a number"),

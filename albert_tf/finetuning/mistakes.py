@@ -1,0 +1,74 @@
+"""What a classifier gets wrong: the most confident mistakes as text, and which labels it takes for which as a plot."""
+
+import numpy as np
+
+from albert_tf.files import replacing
+from albert_tf.finetuning.labelled_text import LabelledText
+from albert_tf.finetuning.tables import write_rows
+
+ERRORS_FILE, CONFUSION_FILE = "errors.tsv", "confusion_matrix.png"
+_HANGUL_FONTS = ("NanumGothic", "Noto Sans CJK KR", "Noto Sans KR", "Malgun Gothic", "AppleGothic", "UnDotum")
+
+
+def write_errors(path: str, examples: list[LabelledText], predictions: list[dict]) -> None:
+    """Writes a line for each text that is labelled wrongly, the surest mistake first.
+
+    Args:
+        path: The file.
+        examples: With their labels.
+        predictions: "label" and "probabilities" of each.
+    """
+    wrong = [pair for pair in zip(examples, predictions) if pair[0].label != pair[1]["label"]]
+    wrong.sort(key=lambda pair: -pair[1]["probabilities"][pair[1]["label"]])
+    has_pair = examples[0].text_pair is not None
+    rows = [["line", "label", "prediction", "probability", "text", *(["text_pair"] if has_pair else [])]]
+    for example, prediction in wrong:
+        found = prediction["label"]
+        texts = [example.text, example.text_pair] if has_pair else [example.text]
+        rows.append([str(example.line), example.label, found, f"{prediction['probabilities'][found]:.4f}", *texts])
+    write_rows(path, rows)
+
+
+def confusion_matrix(truth: list[str], found: list[str], labels: tuple[str, ...]) -> np.ndarray:
+    """Returns how many examples of each label (row) were given each label (column), int [labels, labels]."""
+    rows = {label: index for index, label in enumerate(labels)}
+    counts = np.zeros([len(labels)] * 2, int)
+    np.add.at(counts, ([rows[label] for label in truth], [rows[label] for label in found]), 1)
+    return counts
+
+
+def plot_confusion_matrix(path: str, examples: list[LabelledText], predictions: list[dict], labels) -> None:
+    """Draws the confusion matrix as a PNG, each row in shares of its label; does nothing without matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return
+    truth, found = [example.label for example in examples], [prediction["label"] for prediction in predictions]
+    counts = confusion_matrix(truth, found, labels)
+    shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
+    size = 2.5 + 0.55 * len(labels)
+    figure = Figure(figsize=(size + 1, size), layout="constrained")
+    axes = figure.subplots()
+    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    names, font = _drawable(labels)
+    axes.set_xticks(range(len(labels)), names, rotation=45, ha="right", fontfamily=font)
+    axes.set_yticks(range(len(labels)), names, fontfamily=font)
+    axes.set(xlabel="prediction", ylabel="label")
+    if len(labels) <= 20:
+        for (row, column), count in np.ndenumerate(counts):
+            color = "white" if shares[row, column] > 0.5 else "black"
+            axes.text(column, row, f"{count:,}", ha="center", va="center", color=color, fontsize="small")
+    figure.colorbar(image, label="share of the label's examples")
+    with replacing(path) as file:
+        figure.savefig(file, format="png", dpi=120)
+
+
+def _drawable(labels):
+    """Returns names of labels and the font to draw them with: numbers where no font has their letters."""
+    if all(label.isascii() for label in labels):
+        return labels, None
+    from matplotlib.font_manager import fontManager
+
+    installed = {font.name for font in fontManager.ttflist}
+    font = next((name for name in _HANGUL_FONTS if name in installed), None)
+    return (labels, font) if font else ([f"label {number}" for number in range(len(labels))], None)

@@ -1,0 +1,35 @@
+"""What a classifier gets wrong: the surest mistakes first, and the counts behind the plot."""
+
+import numpy as np
+import pytest
+
+from albert_tf.finetuning.labelled_text import LabelledText
+from albert_tf.finetuning.mistakes import confusion_matrix, plot_confusion_matrix, write_errors
+
+
+def prediction(label, probability):
+    return {"label": label, "probabilities": {label: probability}}
+
+
+def test_surest_mistakes_come_first(tmp_path):
+    examples = [LabelledText(text, None, label, line) for line, (text, label) in enumerate(("a0", "b1", "c1", "d0"), 2)]
+    predictions = [prediction("1", 0.6), prediction("1", 0.99), prediction("0", 0.9), prediction("0", 0.7)]
+    write_errors(str(tmp_path / "errors.tsv"), examples, predictions)
+    assert (tmp_path / "errors.tsv").read_text().splitlines() == [
+        "line\tlabel\tprediction\tprobability\ttext",
+        "4\t1\t0\t0.9000\tc",
+        "2\t0\t1\t0.6000\ta",
+    ]
+
+
+def test_confusion_matrix_has_a_row_for_each_true_label():
+    counts = confusion_matrix(list("aabbc"), list("abbbb"), ("a", "b", "c"))
+    np.testing.assert_array_equal(counts, [[1, 1, 0], [0, 2, 0], [0, 1, 0]])
+
+
+@pytest.mark.parametrize("labels", [("0", "1"), ("부정", "긍정")])
+def test_confusion_matrix_is_drawn(tmp_path, labels):
+    pytest.importorskip("matplotlib")
+    examples = [LabelledText("a", None, label, 2) for label in labels]
+    plot_confusion_matrix(str(tmp_path / "a.png"), examples, [prediction(labels[0], 0.9)] * 2, labels)
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
