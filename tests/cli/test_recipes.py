@@ -53,3 +53,35 @@ def test_recipe_can_be_run(path, values_of):
     if values["phase2_start_step"]:
         assert values["phase2_start_step"] < values["num_train_steps"]
     assert values["use_tpu"] == ("TPU" in re.search(r"^# Hardware: (.*)$", path.read_text(), re.MULTILINE)[1])
+
+
+# Lan et al. (2020), table 14: learning rate, batch size, dropout of ALBERT, steps, warm-up.
+PUBLISHED = {
+    "cola": (1e-5, 16, 0.0, 5336, 320),
+    "sts-b": (2e-5, 16, 0.0, 3598, 214),
+    "sst-2": (1e-5, 32, 0.0, 20935, 1256),
+    "mnli": (3e-5, 128, 0.0, 10000, 1000),
+    "qnli": (1e-5, 32, 0.0, 33112, 1986),
+    "qqp": (5e-5, 128, 0.1, 14000, 1000),
+    "rte": (3e-5, 32, 0.1, 800, 200),
+    "mrpc": (2e-5, 32, 0.0, 800, 200),
+    "wnli": (2e-5, 16, 0.1, 2000, 250),
+}
+
+
+@pytest.mark.parametrize("task", PUBLISHED)
+def test_recipe_of_a_classifier_is_the_published_one(task, run_script, monkeypatch):
+    path = ROOT / "configs" / "recipes" / "finetuning" / f"{task}.cfg"
+    found = {}
+
+    def main_without_work(main, define_flags, names):
+        define_flags()
+        flags.FLAGS([str(ROOT / "run_classifier.py"), f"--flagfile={path}"])
+        found.update(flags.FLAGS.flag_values_dict())
+
+    monkeypatch.setattr("albert_tf.cli.app.run", main_without_work)
+    assert run_script("run_classifier.py").code == 0
+    names = ("learning_rate", "train_batch_size", "dropout", "train_step", "warmup_step")
+    assert tuple(found[name] for name in names) == PUBLISHED[task]
+    assert (found["task_name"], found["max_seq_length"], found["do_train"]) == (task, 512, True)
+
