@@ -127,7 +127,7 @@ class Classification(FinetuningTask):
         plot = functools.partial(plot_confusion_matrix, labels=self.labels)
         return {ERRORS_FILE: write_errors, CONFUSION_FILE: plot}
 
-    def describe(self, path, examples):
+    def describe(self, path, examples, features):
         """Returns how often each label occurs, and warns of what looks mistyped; see `label_report`."""
         return label_report(path, examples, self.labels)
 

@@ -96,7 +96,7 @@ class Regression(FinetuningTask):
         found = np.array([prediction["score"] for prediction in predictions])
         return {name: SCORE_METRICS[name](truth, found) for name in self._files.metrics}
 
-    def describe(self, path, examples):
+    def describe(self, path, examples, features):
         """Returns the range of the numbers; see `FinetuningTask`."""
         values = [_number(example.label) for example in examples]
         mean = sum(values) / len(values)

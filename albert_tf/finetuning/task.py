@@ -84,8 +84,14 @@ class FinetuningTask(Objective):
         """Returns what to write after an evaluation: by file, a function of (path, examples, predictions)."""
         return {}
 
-    def describe(self, path: str, examples: list[typing.Any]) -> list[str]:
-        """Returns what to know of a training file before training starts, one line each."""
+    def describe(self, path: str, examples: list[typing.Any], features: Features) -> list[str]:
+        """Returns what to know of a training file before training starts, one line each.
+
+        Args:
+            path: The file.
+            examples: What `read` returned.
+            features: What `encode` made of them.
+        """
         return [f"{len(examples):,} examples in {path}"]
 
     def examples_of(self, inputs: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:

@@ -33,7 +33,7 @@ def test_numbers_are_read_encoded_and_described(tmp_path, sample_tokenizer):
     path.write_text("document\tscore\n좋다\t4.5\n나쁘다\t-1\n")
     examples = TASK.read(str(path))
     np.testing.assert_array_equal(TASK.encode(examples, sample_tokenizer, 8)["label_values"], [4.5, -1.0])
-    assert TASK.describe(str(path), examples) == [f"2 examples in {path}: from -1 to 4.5, on average 1.75"]
+    assert TASK.describe(str(path), examples, {}) == [f"2 examples in {path}: from -1 to 4.5, on average 1.75"]
 
 
 @pytest.mark.parametrize("label", ["", "셋", "nan", "inf"])

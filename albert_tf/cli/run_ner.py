@@ -1,0 +1,76 @@
+"""The command `run_ner.py`."""
+
+from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
+
+# isort: split
+from absl import flags
+
+from albert_tf.cli.finetuning_command import DEV, TEST, TRAIN, FinetuningCommand, define_finetuning_flags
+from albert_tf.errors import InputError
+from albert_tf.finetuning import Entities
+from albert_tf.finetuning.datasets import find_file
+from albert_tf.finetuning.entities.metrics import METRICS
+from albert_tf.finetuning.entities.tagged_text import DATASETS, read_tagged
+from albert_tf.finetuning.tables import ON_BAD_ROW
+
+FLAGS = flags.FLAGS
+
+flags.disclaim_key_flags()
+
+
+def define_flags():
+    """Defines the flags of this command."""
+    flags.DEFINE_enum(
+        "task_name",
+        None,
+        sorted(DATASETS),
+        "naver_ner: a sentence a line, a tab, a tag for each word; klue_ner: a character and its tag a line; conll: a "
+        "word and its tag a line.",
+    )
+    flags.DEFINE_string("data_dir", None, "Folder of the task's files.")
+    flags.DEFINE_list("types", None, "The types of entities, in order; by default those of the training file.")
+    flags.DEFINE_list(
+        "metrics", None, f"Measures, the first of which chooses the best checkpoint: {', '.join(METRICS)}."
+    )
+    flags.DEFINE_enum("on_bad_row", "fail", ON_BAD_ROW, "Lines that can't be used: stop, or leave their sentences out.")
+    define_finetuning_flags("what is longer is read in parts. By default what leaves 99.5% of the sentences whole.")
+
+
+def find_path(part):
+    """Returns the path of the training file, the file for evaluation, or the one to predict."""
+    app.require(task_name=FLAGS.task_name, data_dir=FLAGS.data_dir)
+    files = DATASETS[FLAGS.task_name]
+    return find_file(FLAGS.data_dir, {TRAIN: files.train, DEV: files.dev, TEST: files.test}[part])
+
+
+def make_task(config):
+    """Returns the task; its types are the flag's or the run's, or else those of the training file."""
+    app.require(task_name=FLAGS.task_name, data_dir=FLAGS.data_dir)
+    files = DATASETS[FLAGS.task_name]
+    metrics = tuple(FLAGS.metrics or files.metrics)
+    for metric in metrics:
+        if metric not in METRICS:
+            raise InputError(f"--metrics={metric} is none of {', '.join(METRICS)}")
+    types = tuple(FLAGS.types or types_of(find_path(TRAIN), files.form))
+    return Entities(config, types, files.form, metrics, FLAGS.on_bad_row)
+
+
+def types_of(path, form):
+    """Returns the types of entities in a training file, sorted.
+
+    Raises:
+        InputError: There are none.
+    """
+    texts = read_tagged(path, form, needs_tags=True, on_bad_row=FLAGS.on_bad_row)
+    types = sorted({tag.partition("-")[2] for text in texts for tag in text.tags} - {""})
+    if not types:
+        raise InputError(f"{path} has no entity; every tag in it is O")
+    return types
+
+
+COMMAND = FinetuningCommand("run_ner", ("task_name", "types", "metrics"), ("data_dir",), find_path, make_task)
+
+
+def run():
+    """Runs the command."""
+    COMMAND.run(define_flags)

@@ -1,0 +1,120 @@
+"""From tagged words or characters to the pieces that a model reads, and back.
+
+A unit is read from the piece that holds its first character. Where one piece holds several characters, as pieces of
+Korean often do, the first of them gives the piece its tag, and gets the piece's; the others go on with it.
+"""
+
+import numpy as np
+
+from albert_tf.finetuning.entities.tagged_text import TaggedText
+from albert_tf.finetuning.entities.tags import OUTSIDE, go_on_with
+from albert_tf.finetuning.task import Features
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
+
+# The label of a position that is not tagged.
+IGNORED = -1
+
+
+def pieces_of_units(units: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Returns the piece that holds the first character of each unit, -1 where none does: int [U].
+
+    Args:
+        units: int [U, 2], ascending spans in characters.
+        offsets: int [P, 2], the spans of the pieces.
+    """
+    if not len(offsets):
+        return np.full(len(units), -1)
+    pieces = np.searchsorted(offsets[:, 1], units[:, 0], side="right")
+    inside = np.minimum(pieces, len(offsets) - 1)
+    holds = (pieces < len(offsets)) & (offsets[inside, 0] <= units[:, 0])
+    return np.where(holds, inside, -1)
+
+
+def encode_tagged(
+    texts: list[TaggedText], labels: tuple[str, ...], tokenizer: KoreanWordPieceTokenizer, max_seq_length: int
+) -> Features:
+    """Encodes texts as `[CLS] text [SEP]`; what is too long is cut into several windows, between two pieces.
+
+    Args:
+        texts: The texts.
+        labels: All tags, in the order of their ids.
+        tokenizer: Its vocabulary must hold the special tokens.
+        max_seq_length: Length S.
+
+    Returns:
+        Arrays of N windows:
+            `input_ids`, `input_mask`, `segment_ids` int32 [N, S].
+            `label_ids` int32 [N, S]: the tag where a unit is read for the first time, 0 if it is unknown; elsewhere
+                `IGNORED`.
+            `text_indices` int32 [N], ascending.
+            `units` object [N]: int [U, 2], a unit that is read in this window, and its position.
+
+    Raises:
+        InputError: A special token is missing.
+    """
+    vocabulary = tokenizer.vocabulary
+    vocabulary.require(PAD, CLS, SEP)
+    cls, sep, pad = (vocabulary.id_of(token) for token in (CLS, SEP, PAD))
+    ids_of_labels = {label: number for number, label in enumerate(labels)}
+    room = max_seq_length - 2
+    rows, label_rows, indices, units_of_rows = [], [], [], []
+    for index, (text, encoding) in enumerate(zip(texts, tokenizer.encode_batch([text.text for text in texts]))):
+        ids = encoding.ids[1:-1]
+        offsets = np.array(encoding.offsets[1:-1], int).reshape([-1, 2])
+        pieces = pieces_of_units(np.array(text.units, int).reshape([-1, 2]), offsets)
+        for begin in range(0, max(1, len(ids)), room):
+            units = np.flatnonzero((pieces >= begin) & (pieces < begin + room))
+            positions = pieces[units] - begin + 1
+            labels_of_row = np.full(max_seq_length, IGNORED, np.int32)
+            for unit, position in zip(units[::-1], positions[::-1]):  # the first unit of a piece stays
+                labels_of_row[position] = ids_of_labels.get(text.tags[unit], 0) if text.tags else 0
+            rows.append([cls, *ids[begin : begin + room], sep])
+            label_rows.append(labels_of_row)
+            indices.append(index)
+            units_of_rows.append(np.stack([units, positions], axis=1))
+    lengths = np.array([len(row) for row in rows])[:, None]
+    input_mask = (np.arange(max_seq_length) < lengths).astype(np.int32)
+    units = np.empty(len(rows), object)
+    units[:] = units_of_rows
+    return {
+        "input_ids": np.array([row + [pad] * (max_seq_length - len(row)) for row in rows], np.int32),
+        "input_mask": input_mask,
+        "segment_ids": np.zeros_like(input_mask),
+        "label_ids": np.array(label_rows),
+        "text_indices": np.array(indices, np.int32),
+        "units": units,
+    }
+
+
+def tags_of_units(texts: list[TaggedText], features: Features, tags_of_positions: list[np.ndarray]) -> list[list[str]]:
+    """Returns the tag of each unit of each text.
+
+    A unit that no piece holds, such as one of control characters alone, is outside of all entities.
+
+    Args:
+        texts: The texts.
+        features: What `encode_tagged` made of them.
+        tags_of_positions: The tags of each window's positions.
+    """
+    found = [[OUTSIDE] * len(text.units) for text in texts]
+    for index, units, tags in zip(features["text_indices"], features["units"], tags_of_positions):
+        previous = None
+        for unit, position in units:
+            tag = found[index][unit - 1] if position == previous else tags[position]
+            found[index][unit] = go_on_with(tag) if position == previous else tag
+            previous = position
+    return found
+
+
+def count_split_pieces(texts: list[TaggedText], features: Features) -> int:
+    """Returns how many pieces hold characters whose tags one tag can't give, so that borders are lost."""
+    count = 0
+    for index, units in zip(features["text_indices"], features["units"]):
+        tags, previous, is_counted = texts[index].tags, None, False
+        for unit, position in units:
+            if position != previous:
+                previous, is_counted = position, False
+            elif not is_counted and tags[unit] != go_on_with(tags[unit - 1]):
+                count, is_counted = count + 1, True
+    return count

@@ -1,0 +1,89 @@
+"""How well entities are found, by seqeval's and KLUE's definitions.
+
+seqeval itself is published as source alone, whose build fails on many machines; tests hold its numbers.
+"""
+
+import collections
+
+from albert_tf.finetuning.entities.tags import OUTSIDE, entities_of, strict_entities_of
+
+Sequences = list[list[str]]
+
+
+def entity_counts(truth: Sequences, found: Sequences, entities=entities_of) -> dict[str, tuple[int, int, int]]:
+    """Returns (found and right, found, true) entities by type.
+
+    Args:
+        truth: Tags of each sentence.
+        found: Tags of each sentence, as many.
+        entities: What makes entities of tags.
+    """
+    counts = collections.defaultdict(lambda: [0, 0, 0])
+    for true_tags, found_tags in zip(truth, found):
+        true_entities, found_entities = set(entities(list(true_tags))), set(entities(list(found_tags)))
+        for entity in true_entities & found_entities:
+            counts[entity.type][0] += 1
+        for entity in found_entities:
+            counts[entity.type][1] += 1
+        for entity in true_entities:
+            counts[entity.type][2] += 1
+    return {kind: tuple(values) for kind, values in sorted(counts.items())}
+
+
+def _ratio(count, total):
+    return count / total if total else 0.0
+
+
+def _f1(right, found, true):
+    return _ratio(2 * right, found + true)
+
+
+def _totals(truth, found):
+    counts = entity_counts(truth, found).values()
+    return tuple(sum(column) for column in zip(*counts)) if counts else (0, 0, 0)
+
+
+def entity_f1(truth: Sequences, found: Sequences) -> float:
+    """Returns the F1 of entities, right where type and borders are (conlleval; seqeval's default)."""
+    return _f1(*_totals(truth, found))
+
+
+def entity_precision(truth: Sequences, found: Sequences) -> float:
+    """Returns the share of the entities found that are right."""
+    right, count, _ = _totals(truth, found)
+    return _ratio(right, count)
+
+
+def entity_recall(truth: Sequences, found: Sequences) -> float:
+    """Returns the share of the true entities that are found."""
+    right, _, count = _totals(truth, found)
+    return _ratio(right, count)
+
+
+def entity_macro_f1(truth: Sequences, found: Sequences) -> float:
+    """Returns the mean over the types of the F1 of entities (KLUE-NER: strict IOB2)."""
+    counts = entity_counts(truth, found, strict_entities_of)
+    return _ratio(sum(_f1(*values) for values in counts.values()), len(counts))
+
+
+def character_macro_f1(truth: Sequences, found: Sequences) -> float:
+    """Returns the mean over the tags, O among them, of the F1 of characters (KLUE-NER).
+
+    As in KLUE's own evaluation, [CLS] and [SEP] of each sentence count as right O. Tags that are neither true nor found
+    anywhere are left out.
+    """
+    true_tags = [tag for tags in truth for tag in (OUTSIDE, *tags, OUTSIDE)]
+    found_tags = [tag for tags in found for tag in (OUTSIDE, *tags, OUTSIDE)]
+    true_counts, found_counts = collections.Counter(true_tags), collections.Counter(found_tags)
+    right = collections.Counter(one for one, other in zip(true_tags, found_tags) if one == other)
+    tags = true_counts.keys() | found_counts.keys()
+    return sum(_f1(right[tag], found_counts[tag], true_counts[tag]) for tag in tags) / len(tags)
+
+
+METRICS = {
+    "entity_f1": entity_f1,
+    "entity_precision": entity_precision,
+    "entity_recall": entity_recall,
+    "entity_macro_f1": entity_macro_f1,
+    "character_macro_f1": character_macro_f1,
+}

@@ -1,0 +1,57 @@
+"""Tags of words or characters: B- begins an entity, I- goes on with it, O is outside of all (IOB2)."""
+
+import typing
+
+OUTSIDE = "O"
+_OUTSIDE = (OUTSIDE, "-", "_", "")
+
+
+class Entity(typing.NamedTuple):
+    """A run of units with one type.
+
+    Attributes:
+        begin: The first unit.
+        end: The unit behind the last one.
+        type: What it is.
+    """
+
+    begin: int
+    end: int
+    type: str
+
+
+def normalize_tag(tag: str) -> str:
+    """Returns a tag as `B-TYPE`, `I-TYPE` or `O`, also of `TYPE-B` (Naver) and `-`.
+
+    Raises:
+        ValueError: It is none of these.
+    """
+    if tag in _OUTSIDE:
+        return OUTSIDE
+    for prefix, separator, kind in (tag.partition("-"), tag.rpartition("-")[::-1]):
+        if separator and kind and prefix in ("B", "I"):
+            return f"{prefix}-{kind}"
+    raise ValueError(tag)
+
+
+def entities_of(tags: list[str]) -> list[Entity]:
+    """Returns the entities of a sequence; as conlleval does, an I- that goes on with nothing begins one."""
+    found, begin, kind = [], 0, None
+    for unit, tag in enumerate([*tags, OUTSIDE]):
+        prefix, _, now = tag.partition("-")
+        if kind is not None and (tag == OUTSIDE or prefix == "B" or now != kind):
+            found.append(Entity(begin, unit, kind))
+            kind = None
+        if tag != OUTSIDE and kind is None:
+            begin, kind = unit, now
+    return found
+
+
+def strict_entities_of(tags: list[str]) -> list[Entity]:
+    """Returns the entities that begin with a B-, as seqeval does in strict mode with IOB2."""
+    return [entity for entity in entities_of(tags) if tags[entity.begin].startswith("B-")]
+
+
+def go_on_with(tag: str) -> str:
+    """Returns the tag of a unit that one piece shares with the unit before it, whose tag is given."""
+    return tag if tag == OUTSIDE else f"I-{tag.partition('-')[2]}"

@@ -1,0 +1,165 @@
+"""Fine-tuning to find named entities."""
+
+import json
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.files import write_text
+from albert_tf.finetuning.entities.alignment import IGNORED, count_split_pieces, encode_tagged, tags_of_units
+from albert_tf.finetuning.entities.metrics import METRICS
+from albert_tf.finetuning.entities.tagged_text import TaggedText, read_tagged, units_of
+from albert_tf.finetuning.entities.tags import OUTSIDE, entities_of
+from albert_tf.finetuning.task import FinetuningTask
+from albert_tf.modeling import AlbertForTokenClassification
+from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
+from albert_tf.objectives.losses import weighted_cross_entropy
+from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
+
+# KLUE-NER's (Park et al. 2021, section 3.4).
+_KLUE_TYPES = ("DT", "LC", "OG", "PS", "QT", "TI")
+
+
+def labels_for(types: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns all tags of some types of entities: O, and B- and I- of each."""
+    return (OUTSIDE, *(f"{prefix}-{kind}" for kind in types for prefix in "BI"))
+
+
+class Entities(FinetuningTask):
+    """Cross-entropy over the tags, where a word or character is read. Examples are `TaggedText`s.
+
+    A prediction is a dictionary: "entities", each with its "type", its "text" and where that stands, "begin" and "end"
+    in characters; and "tags", one for each word, or for each character other than spaces.
+
+    Args:
+        config: Hyper-parameters.
+        types: The types of entities.
+        form: How files are written; see `read_tagged`.
+        metrics: What to measure, names of `METRICS`; the first decides which checkpoint is best.
+        on_bad_row: Whether to stop at a line that can't be used ("fail"), or to leave its sentence out ("skip").
+    """
+
+    metric_names = ("tag_accuracy",)
+    predictions_file = "predictions.jsonl"
+    scores_predictions = True
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        types: tuple[str, ...] = _KLUE_TYPES,
+        form: str = "characters",
+        metrics: tuple[str, ...] = ("entity_f1",),
+        on_bad_row: str = "fail",
+    ):
+        self.config, self.labels = config, labels_for(types)
+        self.loss_coefficients = {"tag_loss": 1.0}
+        self.selection_metric = metrics[0]
+        self._types, self._form, self._metrics, self._on_bad_row = tuple(types), form, metrics, on_bad_row
+
+    def make_model(self, **options):
+        """Returns an `AlbertForTokenClassification`; see `Objective`."""
+        return AlbertForTokenClassification(self.config, len(self.labels), **options)
+
+    def batch_spec(self, max_seq_length):
+        """Returns the encoder's inputs and `label_ids` int32 [None, S]; see `Objective`."""
+        return {
+            **encoder_batch_spec(max_seq_length),
+            "label_ids": tf.TensorSpec([None, max_seq_length], tf.int32),
+            "example_weights": tf.TensorSpec([None], tf.float32),
+        }
+
+    def loss_weights(self, batch):
+        """Returns the number of positions that are tagged; see `Objective`."""
+        return {"tag_loss": tf.reduce_sum(_weights(batch))}
+
+    def compute(self, batch, training, dropout_seed, model):
+        """Returns the loss and the accuracy of the tags; see `Objective`."""
+        logits = model(batch, training=training, dropout_seed=dropout_seed)["logits"]
+        loss, accuracy = weighted_cross_entropy(logits, tf.maximum(batch["label_ids"], 0), _weights(batch))
+        return {"tag_loss": loss, "tag_accuracy": accuracy}
+
+    def flops(self, batch_spec):
+        """Returns the operations of a step: the encoder's, and S labels H of the head; see `Objective`."""
+        length = batch_spec["input_ids"].shape[1]
+        products = encoder_products(self.config, length, length) + length * len(self.labels) * self.config.hidden_size
+        return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * products
+
+    def read(self, path, needs_labels=True):
+        """Returns the sentences of a file as `TaggedText`s; see `FinetuningTask`."""
+        texts = read_tagged(path, self._form, needs_labels, self._on_bad_row)
+        for text in texts:
+            unknown = set(text.tags or ()) - set(self.labels)
+            if unknown:
+                raise InputError(
+                    f"{path}, line {text.line}: the tag {min(unknown)} is of none of the types "
+                    f"{', '.join(self._types)}; correct the line, or name all types with --types"
+                )
+        return texts
+
+    def encode(self, examples, tokenizer, max_seq_length):
+        """Returns the features of `encode_tagged`; see `FinetuningTask`."""
+        return encode_tagged(examples, self.labels, tokenizer, max_seq_length)
+
+    def outputs(self, batch, model):
+        """Returns `found_ids` int32 [B, S], the most probable tags; see `FinetuningTask`."""
+        return {"found_ids": tf.argmax(model(batch, training=False)["logits"], axis=-1, output_type=tf.int32)}
+
+    def predict(self, examples, features, outputs):
+        """Returns the entities of each text; see `FinetuningTask`."""
+        names = np.array(self.labels, object)
+        tags_of_texts = tags_of_units(examples, features, [names[row] for row in outputs["found_ids"]])
+        return [{"entities": _spans(text, tags), "tags": tags} for text, tags in zip(examples, tags_of_texts)]
+
+    def write_predictions(self, path, examples, predictions):
+        """Writes a JSON object a line: the text, its entities and its tags."""
+        rows = ({"text": text.text, **prediction} for text, prediction in zip(examples, predictions))
+        write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+    def score(self, examples, predictions):
+        """Returns the measures of the data set, by name; see `FinetuningTask`."""
+        truth, found = [list(text.tags) for text in examples], [prediction["tags"] for prediction in predictions]
+        return {name: METRICS[name](truth, found) for name in self._metrics}
+
+    def describe(self, path, examples, features):
+        """Returns how many entities there are, and how many borders the vocabulary can't tell; see `FinetuningTask`."""
+        count = sum(len(entities_of(list(text.tags))) for text in examples)
+        lines = [f"{len(examples):,} sentences in {path}, with {count:,} entities of {len(self._types)} types"]
+        windows = len(features["text_indices"])
+        if windows > len(examples):
+            lines.append(f"long sentences are read in parts: {windows:,} in all")
+        split = count_split_pieces(examples, features)
+        if split:
+            lines.append(f"{split:,} pieces of the vocabulary hold the border of an entity, which can't be found there")
+        return lines
+
+    def examples_of(self, inputs):
+        """Returns texts as `TaggedText`s without tags; see `FinetuningTask`."""
+        if isinstance(inputs, str) or not all(isinstance(text, str) for text in inputs):
+            raise InputError("predict takes a list of strings")
+        are_words = self._form != "characters"
+        return [TaggedText(text, units_of(text, are_words), None, number) for number, text in enumerate(inputs)]
+
+    @classmethod
+    def from_settings(cls, config, settings):
+        """Returns the task of a run; see `FinetuningTask`."""
+        return cls(config, tuple(settings["types"]), settings["form"])
+
+    def settings(self):
+        """Returns types and form; see `FinetuningTask`."""
+        return {"types": list(self._types), "form": self._form}
+
+
+def _weights(batch):
+    """Returns 1 where a tag is known, of examples that count: float32 [B, S]."""
+    return batch["example_weights"][:, None] * tf.cast(batch["label_ids"] != IGNORED, tf.float32)
+
+
+def _spans(text, tags):
+    """Returns the entities that tags make of a text."""
+    spans = []
+    for entity in entities_of(tags):
+        begin, end = text.units[entity.begin][0], text.units[entity.end - 1][1]
+        spans.append({"type": entity.type, "begin": begin, "end": end, "text": text.text[begin:end]})
+    return spans

@@ -1,0 +1,86 @@
+"""Reading tagged text: the three forms, what is malformed, and what is left out."""
+
+import re
+
+import pytest
+
+from albert_tf.errors import InputError
+from albert_tf.finetuning.entities.tagged_text import DATASETS, TaggedText, read_tagged
+
+WORDS = "서울에 간 김철수씨 .\tLOC-B O PER-B O\n-\tO\n"
+CHARACTERS = "## 주석\n## klue-ner-0\t<김:PS>이 감\n김\tB-PS\n이\tO\n \tO\n감\tO\n\n#\tO\n1\tB-QT\n\n"
+CONLL = "-DOCSTART- -X- O\n\nEU NNP B-ORG\nrejects VBZ O\n\nPeter\tI-PER\n"
+
+
+def write(tmp_path, text):
+    (tmp_path / "train.tsv").write_text(text)
+    return str(tmp_path / "train.tsv")
+
+
+def test_words_of_a_line(tmp_path):
+    assert read_tagged(write(tmp_path, WORDS), "words", needs_tags=True) == [
+        TaggedText("서울에 간 김철수씨 .", ((0, 3), (4, 5), (6, 10), (11, 12)), ("B-LOC", "O", "B-PER", "O"), 1),
+        TaggedText("-", ((0, 1),), ("O",), 2),
+    ]
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_characters_with_their_spaces(tmp_path, line_end):
+    (tmp_path / "train.tsv").write_bytes(CHARACTERS.replace("\n", line_end).encode())
+    assert read_tagged(str(tmp_path / "train.tsv"), "characters", needs_tags=True) == [
+        TaggedText("김이 감", ((0, 1), (1, 2), (3, 4)), ("B-PS", "O", "O"), 3),
+        TaggedText("#1", ((0, 1), (1, 2)), ("O", "B-QT"), 8),
+    ]
+
+
+def test_a_word_and_its_columns_a_line(tmp_path):
+    assert read_tagged(write(tmp_path, CONLL), "conll", needs_tags=True) == [
+        TaggedText("EU rejects", ((0, 2), (3, 10)), ("B-ORG", "O"), 3),
+        TaggedText("Peter", ((0, 5),), ("I-PER",), 6),
+    ]
+
+
+@pytest.mark.parametrize(("form", "text"), [("words", "간 김철수\n"), ("characters", "김\n \n감\n"), ("conll", "EU\n")])
+def test_text_to_predict_needs_no_tags(tmp_path, form, text):
+    path = write(tmp_path, text)
+    (found,) = read_tagged(path, form, needs_tags=False)
+    assert found.tags is None
+    with pytest.raises(InputError, match=f"{re.escape(path)}, line 1: no tags"):
+        read_tagged(path, form, needs_tags=True)
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "message"),
+    [
+        ("words", "간 다\tO\n", "line 1: 2 words, but 1 tags"),
+        ("words", "간\tO\n다\tPER\n", "line 2: 'PER' is no tag such as B-PER"),
+        ("characters", "간\tO\n다라\tO\n", "line 2: not one character, a tab and its tag"),
+        ("characters", "간\tO\n다\n", "line 2: not one character"),
+        ("conll", "EU B-ORG\nrejects\n", "line 2: not a word and its tag"),
+    ],
+)
+def test_malformed_line_is_named_or_its_sentence_left_out(tmp_path, capsys, form, text, message):
+    path = write(tmp_path, text)
+    with pytest.raises(InputError, match=f"{re.escape(path)}, {message}.*--on_bad_row=skip"):
+        read_tagged(path, form, needs_tags=True)
+    good = {"words": "집\tO\n", "characters": "\n집\tO\n", "conll": "\n집 O\n"}[form]
+    found = read_tagged(write(tmp_path, text + good), form, needs_tags=True, on_bad_row="skip")
+    assert found[-1].text == "집" and "warning: 1 rows left out; the first: " in capsys.readouterr().out
+
+
+def test_file_without_sentences_is_refused(tmp_path):
+    with pytest.raises(InputError, match="has no sentence that can be used"):
+        read_tagged(write(tmp_path, "\n\n"), "words", needs_tags=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "count"),
+    [
+        ("naver_ner/train.tsv", "naver_ner", 6500),
+        ("naver_ner/dev.tsv", "naver_ner", 1000),
+        ("klue/klue-ner-v1.1_dev.tsv", "klue_ner", 5000),
+    ],
+)
+def test_published_files_are_read_whole(shared_data, path, name, count):
+    texts = read_tagged(str(shared_data / path), DATASETS[name].form, needs_tags=True)
+    assert len(texts) == count and all(len(text.units) == len(text.tags) for text in texts)
