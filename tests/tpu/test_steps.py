@@ -7,11 +7,12 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.finetuning import TASKS
 from albert_tf.modeling.kernels import tied_cross_entropy
 from albert_tf.objectives import AlbertPretraining
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.tpu.compile_step import UnsupportedOperationError, compile_program, lower
-from albert_tf.tpu.steps import PLANNED, lower_step
+from albert_tf.tpu.steps import PLANNED, lower_prediction, lower_step
 
 pytest.importorskip("jax")
 pytest.importorskip("libtpu")
@@ -75,9 +76,22 @@ def test_muon_compiles_with_a_moment_less_and_fifteen_products_more_for_each_mat
     assert muon.flops - adam.flops == pytest.approx(5 * 2 * products, rel=0.05)
 
 
-@pytest.mark.parametrize("task", ["classify", "halves", "squad"])
-def test_other_objectives_compile(task):
-    assert compiled(SMALL.replace(num_hidden_layers=2), task, 8, 128).temporary_bytes > 0
+@pytest.mark.parametrize("name", sorted(PLANNED))
+def test_everything_that_can_be_trained_compiles(name):
+    assert compiled(SMALL.replace(num_hidden_layers=2), name, 8, 128).temporary_bytes > 0
+
+
+@pytest.mark.parametrize("name", sorted(TASKS))
+def test_predictions_compile_for_the_oldest_tpu(name):
+    program = lower_prediction(TASKS[name](SMALL), 8, 128)
+    assert compile_program(program, "v2:2x2").output_bytes > 0
+
+
+@pytest.mark.parametrize("name", sorted(TASKS))
+@pytest.mark.parametrize("topology", ["v2:2x2", "v6e:2x2"])
+def test_fine_tuning_compiles_for_the_oldest_and_the_newest_tpu(name, topology):
+    step = compiled(SMALL, name, 8, 128, topology=topology, attention="plain", runs_pallas_kernels=False)
+    assert step.temporary_bytes > 0
 
 
 def test_replicas_add_their_gradients_up():
