@@ -84,4 +84,3 @@ def test_recipe_of_a_classifier_is_the_published_one(task, run_script, monkeypat
     names = ("learning_rate", "train_batch_size", "dropout", "train_step", "warmup_step")
     assert tuple(found[name] for name in names) == PUBLISHED[task]
     assert (found["task_name"], found["max_seq_length"], found["do_train"]) == (task, 512, True)
-
