@@ -13,10 +13,14 @@ flags.disclaim_key_flags()
 # Name to default.
 _WITHOUT_EFFECT = {
     "cached_dir": None,
+    "eval_file": None,
     "input_file_mode": "r",
     "master": None,
+    "num_keep_checkpoint": 5,
     "num_tpu_cores": 8,
+    "predict_file": None,
     "threshold_to_export": float("nan"),
+    "train_file": None,
 }
 # Name to default, and why there is nothing else.
 _DEFAULT_ONLY = {

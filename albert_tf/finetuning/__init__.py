@@ -1,11 +1,17 @@
-"""What a pre-trained model can be fine-tuned for: one file a task, and its line in `TASKS`."""
+"""What a pre-trained model can be fine-tuned for: one file or folder a task, and its line in `TASKS`."""
 
 from albert_tf.finetuning.classification import Classification
 from albert_tf.finetuning.entities import Entities
+from albert_tf.finetuning.multiple_choice import MultipleChoice
 from albert_tf.finetuning.regression import Regression
 from albert_tf.finetuning.task import FinetuningTask
 
 # By the names that the TPU planner takes. Each can be made from the model's config alone.
-TASKS: dict[str, type[FinetuningTask]] = {"classify": Classification, "score": Regression, "tag": Entities}
+TASKS: dict[str, type[FinetuningTask]] = {
+    "classify": Classification,
+    "score": Regression,
+    "race": MultipleChoice,
+    "tag": Entities,
+}
 
-__all__ = ["TASKS", "Classification", "Entities", "FinetuningTask", "Regression"]
+__all__ = ["TASKS", "Classification", "Entities", "FinetuningTask", "MultipleChoice", "Regression"]

@@ -66,21 +66,26 @@ PUBLISHED = {
     "rte": (3e-5, 32, 0.1, 800, 200),
     "mrpc": (2e-5, 32, 0.0, 800, 200),
     "wnli": (2e-5, 16, 0.1, 2000, 250),
+    "race": (2e-5, 32, 0.1, 12000, 1000),
 }
+# Where it is not run_classifier.py.
+SCRIPTS = {"race": "run_race.py"}
 
 
 @pytest.mark.parametrize("task", PUBLISHED)
-def test_recipe_of_a_classifier_is_the_published_one(task, run_script, monkeypatch):
+def test_recipe_of_a_task_is_the_published_one(task, run_script, monkeypatch):
     path = ROOT / "configs" / "recipes" / "finetuning" / f"{task}.cfg"
+    script = SCRIPTS.get(task, "run_classifier.py")
     found = {}
 
     def main_without_work(main, define_flags, names):
         define_flags()
-        flags.FLAGS([str(ROOT / "run_classifier.py"), f"--flagfile={path}"])
+        flags.FLAGS([str(ROOT / script), f"--flagfile={path}"])
         found.update(flags.FLAGS.flag_values_dict())
 
     monkeypatch.setattr("albert_tf.cli.app.run", main_without_work)
-    assert run_script("run_classifier.py").code == 0
+    assert run_script(script).code == 0
+    assert f"#   python {script} --flagfile=configs/recipes/finetuning/{task}.cfg " in path.read_text()
     names = ("learning_rate", "train_batch_size", "dropout", "train_step", "warmup_step")
     assert tuple(found[name] for name in names) == PUBLISHED[task]
     assert (found["task_name"], found["max_seq_length"], found["do_train"]) == (task, 512, True)

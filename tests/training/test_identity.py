@@ -44,6 +44,21 @@ def test_file_is_told_by_name_and_bytes(tmp_path):
         file_identity(str(tmp_path / "b.tsv"))
 
 
+def test_folder_is_told_by_the_names_and_bytes_of_its_files(tmp_path):
+    folder = tmp_path / "train"
+    for name in ("middle/2.txt", "middle/10.txt", "high/1.txt"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    names = ("high/1.txt", "middle/10.txt", "middle/2.txt")
+    listing = "".join(f"{hashlib.sha256(name.encode()).hexdigest()}  {name}\n" for name in names)
+    expected = {"name": "train", "sha256": hashlib.sha256(listing.encode()).hexdigest()}
+    assert file_identity(str(folder)) == expected
+    (folder / "middle" / ".DS_Store").write_text("hidden")
+    assert file_identity(str(shutil.copytree(folder, tmp_path / "elsewhere" / "train"))) == expected
+    (folder / "high" / "1.txt").rename(folder / "high" / "2.txt")
+    assert file_identity(str(folder)) != expected
+
+
 def write_records(path, records):
     with tf.io.TFRecordWriter(str(path)) as writer:
         for record in records:

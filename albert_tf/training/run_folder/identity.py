@@ -21,12 +21,15 @@ def absolute_path(path: str) -> str:
 
 
 def file_identity(path: str) -> dict[str, str]:
-    """Returns a file's name and the SHA-256 of its bytes.
+    """Returns a file's name and the SHA-256 of its bytes; of a folder, that of the names and digests of its files.
+
+    Hidden files don't count.
 
     Raises:
         InputError: It can't be read.
     """
-    return {"name": os.path.basename(path), "sha256": _sha256(path)}
+    digest = _folder_sha256(path) if tf.io.gfile.isdir(path) else _sha256(path)
+    return {"name": os.path.basename(path), "sha256": digest}
 
 
 def shard_identity(path: str) -> str:
@@ -75,6 +78,27 @@ def is_same_checkpoint(earlier: dict | None, now: dict | None) -> bool:
     if earlier["index_sha256"] and now["index_sha256"]:
         return earlier["index_sha256"] == now["index_sha256"]
     return now["path"] in (earlier["path"], os.path.dirname(earlier["path"]))
+
+
+def _folder_sha256(folder):
+    """Returns the SHA-256 of what sha256sum would print of the files below a folder, sorted by name."""
+    digest = hashlib.sha256()
+    for name in sorted(_names_below(folder)):
+        digest.update(f"{_sha256(os.path.join(folder, name))}  {name}\n".encode())
+    return digest.hexdigest()
+
+
+def _names_below(folder, prefix=""):
+    """Yields the names of all files below a folder, but for hidden ones."""
+    for name in tf.io.gfile.listdir(os.path.join(folder, prefix)):
+        name = name.rstrip("/")  # so Cloud Storage spells a folder
+        if name.startswith("."):
+            continue
+        path = os.path.join(prefix, name)
+        if tf.io.gfile.isdir(os.path.join(folder, path)):
+            yield from _names_below(folder, path)
+        else:
+            yield path
 
 
 def _sha256(path):

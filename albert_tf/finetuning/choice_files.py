@@ -1,0 +1,196 @@
+"""Multiple-choice questions: folders of RACE, and JSON lines."""
+
+import dataclasses
+import json
+import os
+import string
+import typing
+
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.files import read_text
+from albert_tf.finetuning.labelled_text import UNKNOWN_LABELS
+
+# RACE's folders in train/, dev/ and test/.
+LEVELS = ("middle", "high")
+# How the options of a question are called, in order.
+LETTERS = string.ascii_uppercase
+# All articles of a folder in one file, one a line, as the original wants them.
+_ALL_ARTICLES = "all.txt"
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """A question about a passage, with its options.
+
+    Attributes:
+        passage: The text that it is about.
+        question: The question, or a sentence with "_" where an option goes.
+        options: What to choose from.
+        answer: Index of the right option, None if nobody knows it.
+        name: What predictions call it: its id, or the number of its line.
+        level: One of `LEVELS`, None outside RACE.
+    """
+
+    passage: str
+    question: str
+    options: tuple[str, ...]
+    answer: int | None
+    name: str
+    level: str | None = None
+
+
+def read_questions(
+    path: str, levels: tuple[str, ...] = (), num_choices: int | None = None, needs_answers: bool = True
+) -> list[Question]:
+    """Returns the questions of a file or folder, in order.
+
+    Args:
+        path: A file of JSON lines, or one of RACE's folders train, dev and test.
+        levels: Which of RACE's levels to read; none for JSON lines.
+        num_choices: How many options each question must have; None for as many as the first has.
+        needs_answers: Whether each question must have its answer.
+
+    Raises:
+        InputError: The file or folder can't be read, or a question can't be used; the message names file and question.
+    """
+    records = _race_records(path, levels) if levels else _line_records(path)
+    questions = []
+    for source, values in records:
+        question = _make_question(source, values)
+        if needs_answers and question.answer is None:
+            raise InputError(f"{source}: no answer; add it, or leave the question out")
+        num_choices = num_choices or len(question.options)
+        if len(question.options) != num_choices:
+            raise InputError(
+                f"{source}: {len(question.options)} options, but the model chooses from {num_choices}; give every "
+                "question as many options"
+            )
+        questions.append(question)
+    if not questions:
+        raise InputError(f"{path} has no questions")
+    return questions
+
+
+def asked_questions(inputs: typing.Any, num_choices: int) -> list[Question]:
+    """Returns (passage, question, options) as questions without answers.
+
+    Raises:
+        InputError: An input is anything else, or has another number of options.
+    """
+    if isinstance(inputs, str):
+        raise InputError(f"predict takes a list, also of one input. Received: {inputs[:60]!r}")
+    questions = []
+    for number, value in enumerate(inputs):
+        if not isinstance(value, list | tuple) or len(value) != 3 or not _are_options(value[2], num_choices):
+            raise InputError(
+                f"input {number} must be a passage, a question and a list of {num_choices} options. "
+                f"Received: {str(value)[:60]!r}"
+            )
+        passage, question, options = value
+        source = f"input {number}"
+        values = {"passage": passage, "question": question, "options": list(options), "name": str(number)}
+        questions.append(_make_question(source, values))
+    return questions
+
+
+def _line_records(path):
+    """Yields (source, values) of each line of a file of JSON lines."""
+    for number, line in _lines(path):
+        source = f"{path}, line {number}"
+        values = _parse_object(source, line)
+        yield source, {**values, "name": str(values.get("id", number)), "level": None}
+
+
+def _race_records(path, levels):
+    """Yields (source, values) of each question of one of RACE's folders."""
+    folders = [(level, os.path.join(path, level)) for level in levels]
+    folders = [(level, folder) for level, folder in folders if tf.io.gfile.isdir(folder)]
+    if not folders:
+        raise InputError(f"{path} has no folder {' or '.join(levels)}; unpack RACE there as it is published")
+    for level, folder in folders:
+        for source, article in _articles(folder):
+            yield from _records_of_article(source, article, level)
+
+
+def _articles(folder):
+    """Yields (source, article) of each article in a folder."""
+    all_articles = os.path.join(folder, _ALL_ARTICLES)
+    if tf.io.gfile.exists(all_articles):
+        for number, line in _lines(all_articles):
+            source = f"{all_articles}, line {number}"
+            yield source, _parse_object(source, line)
+        return
+    for name in sorted(tf.io.gfile.listdir(folder)):
+        if name.endswith(".txt") and not name.startswith("."):
+            path = os.path.join(folder, name)
+            yield path, _parse_object(path, read_text(path, "the article"))
+
+
+def _records_of_article(source, article, level):
+    questions, options = (_list_of(source, article, name) for name in ("questions", "options"))
+    answers = _list_of(source, article, "answers") if article.get("answers") else [None] * len(questions)
+    if not len(questions) == len(options) == len(answers):
+        raise InputError(
+            f"{source}: {len(questions)} questions, {len(options)} lists of options and {len(answers)} answers; "
+            "give every question one of each"
+        )
+    name = article.get("id", os.path.basename(source))
+    for number, (question, choices, answer) in enumerate(zip(questions, options, answers), start=1):
+        values = {"passage": article.get("article"), "question": question, "options": choices, "answer": answer}
+        yield f"{source}, question {number}", {**values, "name": f"{name}:{number}", "level": level}
+
+
+def _list_of(source, article, name):
+    if not isinstance(article.get(name), list):
+        raise InputError(f"{source}: no list of {name}; correct the file")
+    return article[name]
+
+
+def _lines(path):
+    """Returns (number, line) of the lines of a file that aren't empty."""
+    lines = enumerate(read_text(path, "the questions").split("\n"), start=1)
+    return [(number, line) for number, line in lines if line.strip()]
+
+
+def _parse_object(source, text):
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{source}: not JSON ({error}); correct it") from error
+    if not isinstance(values, dict):
+        raise InputError(f"{source}: not a JSON object; correct it")
+    return values
+
+
+def _make_question(source, values):
+    """Returns a question from the values of its attributes; `answer` may be a letter or an index."""
+    for name in ("passage", "question"):
+        if not isinstance(values.get(name), str):
+            raise InputError(f"{source}: no text of the {name}; add it, or leave the question out")
+    options = values.get("options")
+    if not _are_options(options):
+        raise InputError(f"{source}: options must be a list of 2 to {len(LETTERS)} texts. Received: {options!r}")
+    answer = _answer_index(source, values.get("answer"), len(options))
+    return Question(values["passage"], values["question"], tuple(options), answer, values["name"], values.get("level"))
+
+
+def _are_options(options, count=None):
+    is_list = isinstance(options, list | tuple) and all(isinstance(option, str) for option in options)
+    return is_list and 2 <= len(options) <= len(LETTERS) and len(options) == (count or len(options))
+
+
+def _answer_index(source, answer, num_options):
+    """Returns the index that a letter or an index stands for, None for what stands for no answer."""
+    if answer is None or answer in UNKNOWN_LABELS:
+        return None
+    letters = LETTERS[:num_options]
+    if isinstance(answer, str) and len(answer) == 1 and answer in letters:
+        return letters.index(answer)
+    if isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer < num_options:
+        return answer
+    raise InputError(
+        f"{source}: the answer must be a letter from A to {letters[-1]} or an index from 0 to {num_options - 1}. "
+        f"Received: {answer!r}"
+    )

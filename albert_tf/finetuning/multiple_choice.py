@@ -1,0 +1,199 @@
+"""Fine-tuning to choose the right one of several options (original run_race.py)."""
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.finetuning.choice_files import LETTERS, asked_questions, read_questions
+from albert_tf.finetuning.tables import write_rows
+from albert_tf.finetuning.task import FinetuningTask
+from albert_tf.modeling import AlbertForMultipleChoice
+from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
+from albert_tf.objectives.losses import weighted_cross_entropy
+from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
+from albert_tf.tokenization.model_inputs import pack_segments
+
+MAX_QA_LENGTH = 128
+_BLANK = "_"
+_SPECIAL_TOKENS = 3
+# So many questions are encoded at once: what is computed on the way takes several times the room of the result.
+_QUESTIONS_AT_ONCE = 512
+
+
+class MultipleChoice(FinetuningTask):
+    """Cross-entropy over the options of a question, each scored by itself. Examples are `Question`s.
+
+    A prediction is a dictionary of the "label" (the letter of an option), the "option" and the "probabilities" of all
+    options by letter.
+
+    Args:
+        config: Hyper-parameters.
+        num_choices: How many options each question has.
+        max_qa_length: Most pieces of question and option.
+        levels: Which of RACE's levels are read; none for JSON lines.
+    """
+
+    metric_names = ("accuracy",)
+    selection_metric = "accuracy"
+    usual_max_seq_length = 512
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        num_choices: int = 4,
+        max_qa_length: int = MAX_QA_LENGTH,
+        levels: tuple[str, ...] = (),
+    ):
+        self.config = config
+        self.loss_coefficients = {"multiple_choice_loss": 1.0}
+        self.scores_predictions = len(levels) > 1
+        self._num_choices, self._max_qa_length, self._levels = num_choices, max_qa_length, tuple(levels)
+
+    def make_model(self, **options):
+        """Returns an `AlbertForMultipleChoice`; see `Objective`."""
+        return AlbertForMultipleChoice(self.config, **options)
+
+    def batch_spec(self, max_seq_length):
+        """Returns the encoder's inputs [None, choices, S] and `label_ids`; see `Objective`."""
+        shape = [None, self._num_choices, max_seq_length]
+        return {
+            **{name: tf.TensorSpec(shape, spec.dtype) for name, spec in encoder_batch_spec(max_seq_length).items()},
+            "label_ids": tf.TensorSpec([None], tf.int32),
+            "example_weights": tf.TensorSpec([None], tf.float32),
+        }
+
+    def loss_weights(self, batch):
+        """Returns the number of questions; see `Objective`."""
+        return {"multiple_choice_loss": tf.reduce_sum(batch["example_weights"])}
+
+    def compute(self, batch, training, dropout_seed, model):
+        """Returns loss and accuracy; see `Objective`."""
+        logits = model(batch, training=training, dropout_seed=dropout_seed)["logits"]
+        loss, accuracy = weighted_cross_entropy(logits, batch["label_ids"], batch["example_weights"])
+        return {"multiple_choice_loss": loss, "accuracy": accuracy}
+
+    def flops(self, batch_spec):
+        """Returns the operations of a step; see `Objective`."""
+        _, num_choices, max_seq_length = batch_spec["input_ids"].shape
+        products = num_choices * classifier_products(self.config, max_seq_length, 1)
+        return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * products
+
+    def read(self, path, needs_labels=True):
+        """Returns the `Question`s of a file of JSON lines, or of a folder of RACE; see `FinetuningTask`."""
+        return read_questions(path, self._levels, self._num_choices, needs_labels)
+
+    def encode(self, examples, tokenizer, max_seq_length):
+        """Returns int32 [N, choices, S] inputs and `label_ids` [N], 0 without answer; see `encode_questions`."""
+        label_ids = np.array([question.answer or 0 for question in examples], np.int32)
+        return {
+            **encode_questions(tokenizer, examples, max_seq_length, self._max_qa_length),
+            "label_ids": label_ids,
+        }
+
+    def outputs(self, batch, model):
+        """Returns `probabilities` float32 [B, choices]; see `FinetuningTask`."""
+        return {"probabilities": tf.nn.softmax(model(batch, training=False)["logits"])}
+
+    def predict(self, examples, features, outputs):
+        """Returns the most probable option of each question, and all probabilities; see `FinetuningTask`."""
+        return [
+            {
+                "label": LETTERS[row.argmax()],
+                "option": question.options[row.argmax()],
+                "probabilities": dict(zip(LETTERS, map(float, row))),
+            }
+            for question, row in zip(examples, outputs["probabilities"])
+        ]
+
+    def write_predictions(self, path, examples, predictions):
+        """Writes a line for each question: id, text, answer (empty if none), prediction, probability of each option."""
+        probabilities = [f"p({letter})" for letter in LETTERS[: self._num_choices]]
+        lines = [["id", "question", "label", "prediction", *probabilities]]
+        for question, prediction in zip(examples, predictions):
+            values = (f"{value:.4f}" for value in prediction["probabilities"].values())
+            lines.append([question.name, question.question, _letter(question.answer), prediction["label"], *values])
+        write_rows(path, lines)
+
+    def score(self, examples, predictions):
+        """Returns the accuracy of each of RACE's levels; see `FinetuningTask`."""
+        scores = {}
+        for level in self._levels:
+            are_right = [
+                prediction["label"] == _letter(question.answer)
+                for question, prediction in zip(examples, predictions)
+                if question.level == level
+            ]
+            if are_right:
+                scores[f"{level}_accuracy"] = sum(are_right) / len(are_right)
+        return scores
+
+    def describe(self, path, examples, features):
+        """Returns how many questions there are, and how many of each level; see `FinetuningTask`."""
+        counts = [f"{sum(question.level == level for question in examples):,} {level}" for level in self._levels]
+        of_levels = f" ({', '.join(counts)})" if counts else ""
+        return [f"{len(examples):,} questions with {self._num_choices} options each in {path}{of_levels}"]
+
+    def examples_of(self, inputs):
+        """Returns (passage, question, options) as `Question`s; see `FinetuningTask`."""
+        return asked_questions(inputs, self._num_choices)
+
+    @classmethod
+    def from_settings(cls, config, settings):
+        """Returns the task of a run; see `FinetuningTask`."""
+        return cls(config, settings["num_choices"], settings["max_qa_length"], tuple(settings["levels"]))
+
+    def settings(self):
+        """Returns the number of options, the length of question and option, and the levels; see `FinetuningTask`."""
+        return {
+            "num_choices": self._num_choices,
+            "max_qa_length": self._max_qa_length,
+            "levels": list(self._levels),
+        }
+
+
+def question_with_option(question: str, option: str) -> str:
+    """Returns the question with the option in place of its "_"; where it has none, the option after it."""
+    return question.replace(_BLANK, option) if _BLANK in question else f"{question} {option}"
+
+
+def encode_questions(tokenizer, questions, max_seq_length, max_qa_length=MAX_QA_LENGTH) -> dict[str, np.ndarray]:
+    """Encodes each option as `[CLS] passage [SEP] question with option [SEP]`.
+
+    Of question and option the last pieces are kept, at most `max_qa_length` and at most half of those that fit; the
+    end of the passage is cut off.
+
+    Args:
+        tokenizer: A `KoreanWordPieceTokenizer` whose vocabulary holds the special tokens.
+        questions: N `Question`s with C options each.
+        max_seq_length: Length S.
+        max_qa_length: Most pieces of question and option.
+
+    Returns:
+        int32 [N, C, S] `input_ids`, `input_mask`, `segment_ids`.
+
+    Raises:
+        InputError: A special token is missing.
+    """
+    shape = [len(questions), len(questions[0].options), max_seq_length]
+    features = {name: np.zeros(shape, np.int32) for name in encoder_batch_spec(max_seq_length)}
+    max_qa_length = min(max_qa_length, (max_seq_length - _SPECIAL_TOKENS) // 2)
+    for start in range(0, len(questions), _QUESTIONS_AT_ONCE):
+        part = questions[start : start + _QUESTIONS_AT_ONCE]
+        encoded = _encode_part(tokenizer, part, max_seq_length, max_qa_length)
+        for name, values in encoded.items():
+            features[name][start : start + len(part)] = tf.reshape(values, [len(part), *shape[1:]])
+    return features
+
+
+def _encode_part(tokenizer, questions, max_seq_length, max_qa_length):
+    """Returns int32 [N C, S] inputs; see `encode_questions`. A passage of several questions is encoded once."""
+    rows_of = {}
+    rows = [rows_of.setdefault(question.passage, len(rows_of)) for question in questions for _ in question.options]
+    passages = tf.gather(tokenizer.encode_ids(list(rows_of)), rows)
+    texts = [question_with_option(question.question, option) for question in questions for option in question.options]
+    ends = tokenizer.encode_ids(texts)[:, -max_qa_length:]
+    return pack_segments([passages, ends], tokenizer.vocabulary, max_seq_length)
+
+
+def _letter(answer):
+    return "" if answer is None else LETTERS[answer]
