@@ -22,6 +22,7 @@ setup(
             "albert-create-pretraining-data=albert_tf.cli.create_pretraining_data:run",
             "albert-run-pretraining=albert_tf.cli.run_pretraining:run",
             "albert-run-classifier=albert_tf.cli.run_classifier:run",
+            "albert-run-squad=albert_tf.cli.run_squad:run",
             "albert-plan-tpu=albert_tf.cli.plan_tpu:run",
             "albert-publish-model=albert_tf.cli.publish_model:run",
         ]

@@ -99,7 +99,7 @@ class Classification(FinetuningTask):
             lines.append([*texts, example.label or "", prediction["label"], *probabilities])
         write_text(path, "".join("\t".join(line) + "\n" for line in lines))
 
-    def describe(self, path, examples):
+    def describe(self, path, examples, features):
         """Returns how often each label occurs, and warns of what looks mistyped; see `label_report`."""
         return label_report(path, examples, self.labels)
 

@@ -121,7 +121,7 @@ def train(
         InputError: The folder holds another run, or training can't go on.
     """
     task = run.objective
-    run.log("\n".join(task.describe(train_file.path, train_file.examples)))
+    run.log("\n".join(task.describe(train_file.path, train_file.examples, train_file.features)))
     data_settings = {
         "train_file": train_file.identity,
         "max_seq_length": train_file.max_seq_length,

@@ -77,8 +77,14 @@ class FinetuningTask(Objective):
         """Returns how good predictions are, by the names of the measures; called if `scores_predictions`."""
         return {}
 
-    def describe(self, path: str, examples: list[typing.Any]) -> list[str]:
-        """Returns what to know of a training file before training starts, one line each."""
+    def describe(self, path: str, examples: list[typing.Any], features: Features) -> list[str]:
+        """Returns what to know of a training file before training starts, one line each.
+
+        Args:
+            path: The file.
+            examples: What `read` returned.
+            features: What `encode` made of them.
+        """
         return [f"{len(examples):,} examples in {path}"]
 
     def settings(self) -> dict[str, typing.Any]:

@@ -6,6 +6,6 @@ from albert_tf.objectives.matching_halves import MatchingHalves
 from albert_tf.objectives.objective import Objective
 
 # By the names that the TPU planner takes. Each can be made from the model's config alone.
-OBJECTIVES: dict[str, type[Objective]] = {"pretrain": AlbertPretraining, "halves": MatchingHalves, "squad": AnswerSpan}
+OBJECTIVES: dict[str, type[Objective]] = {"pretrain": AlbertPretraining, "halves": MatchingHalves}
 
 __all__ = ["OBJECTIVES", "AlbertPretraining", "AnswerSpan", "MatchingHalves", "Objective"]
