@@ -6,7 +6,7 @@ import typing
 
 import numpy as np
 
-from albert_tf.finetuning.question_answering.windows import has_most_context
+from albert_tf.finetuning.question_answering.windows import spans_with_most_context
 from albert_tf.finetuning.task import Features
 
 
@@ -58,48 +58,46 @@ class Candidate:
     score: float
 
 
-def best_spans(start_scores: np.ndarray, end_scores: np.ndarray, may_start: np.ndarray, options: SpanOptions) -> Spans:
-    """Returns the best spans of a window by the sum of two scores; of each of the best first pieces every last one.
+def best_spans(start_scores: np.ndarray, end_scores: np.ndarray, is_allowed: np.ndarray, n_best_size: int) -> Spans:
+    """Returns the best spans of a window by the sum of two scores.
 
     Args:
         start_scores: [L], for each piece of the text in the window how well it begins the answer.
         end_scores: [L], how well it ends it.
-        may_start: bool [L], which pieces are looked at as first ones.
-        options: At most `n_best_size` first pieces and `n_best_size` spans, of at most `max_answer_length` pieces.
+        is_allowed: bool [L, A], whether the span of pieces i to i + j can be chosen.
+        n_best_size: How many to return at most.
     """
-    allowed = np.flatnonzero(may_start)
-    starts = allowed[np.argsort(-start_scores[allowed], kind="stable")[: options.n_best_size]]
-    firsts = np.repeat(starts, options.max_answer_length)
-    lasts = firsts + np.tile(np.arange(options.max_answer_length), len(starts))
-    is_inside = lasts < len(end_scores)
-    firsts, lasts = firsts[is_inside], lasts[is_inside]
+    firsts, lengths = np.nonzero(is_allowed)
+    lasts = firsts + lengths
     scores = start_scores[firsts] + end_scores[lasts]
-    best = np.argsort(-scores, kind="stable")[: options.n_best_size]
-    return Spans(firsts[best], lasts[best], scores[best])
+    if len(scores) > n_best_size:
+        best = np.argpartition(-scores, n_best_size)[:n_best_size]
+        firsts, lasts, scores = firsts[best], lasts[best], scores[best]
+    return Spans(firsts, lasts, scores)
 
 
 def best_candidates(
     contexts: list[str],
     features: Features,
     find_spans: collections.abc.Callable[[int, np.ndarray], Spans],
-    n_best_size: int,
+    options: SpanOptions,
 ) -> list[list[Candidate]]:
     """Returns the best spans of each question's text over all of its windows, the best first, each text once.
 
     Args:
         contexts: The texts of Q questions.
         features: What `encode_questions` made of them, N windows.
-        find_spans: Given a window's row and, bool [L], which of its pieces have more context there than in other
-            windows and so may begin an answer, returns the spans of the window.
-        n_best_size: How many to return of each question, or fewer where there are no more.
+        find_spans: Given a window's row and, bool [L, A], which of its spans can be chosen there, returns its best.
+        options: How long spans may be, and how many to return of each question, or fewer where there are no more.
     """
     results = []
-    for index, rows in enumerate(rows_of_questions(features, len(contexts))):
-        lengths = np.array([len(features["context_offsets"][row]) for row in rows])
+    for context, rows in zip(contexts, rows_of_questions(features, len(contexts))):
+        begins, offsets = features["context_begins"][rows], features["context_offsets"][rows]
+        lengths = np.array([len(spans) for spans in offsets])
         candidates = []
-        for row, may_start in zip(rows, has_most_context(features["context_begins"][rows], lengths)):
-            candidates += _candidates(contexts[index], features["context_offsets"][row], find_spans(row, may_start))
-        results.append(_without_repeats(candidates, n_best_size))
+        for row, is_allowed in zip(rows, spans_with_most_context(begins, lengths, options.max_answer_length)):
+            candidates += _candidates(context, features["context_offsets"][row], find_spans(row, is_allowed))
+        results.append(_without_repeats(candidates, options.n_best_size))
     return results
 
 

@@ -69,7 +69,7 @@ class QuestionTask(FinetuningTask):
         return encode_questions(examples, tokenizer, max_seq_length, self._window_options)
 
     @abc.abstractmethod
-    def _find_spans(self, features, outputs, row, may_start):
+    def _find_spans(self, features, outputs, row, is_allowed):
         """Returns the `Spans` of a window; arguments as for `predict`, and of `find_spans` in `best_candidates`."""
 
     @abc.abstractmethod
@@ -84,7 +84,7 @@ class QuestionTask(FinetuningTask):
         """Returns the best span of each question's text, or none; see `FinetuningTask`."""
         find_spans = functools.partial(self._find_spans, features, outputs)
         contexts = [question.context for question in examples]
-        candidates = best_candidates(contexts, features, find_spans, self._span_options.n_best_size)
+        candidates = best_candidates(contexts, features, find_spans, self._span_options)
         rows, null_scores = rows_of_questions(features, len(examples)), self._null_scores(outputs)
         # A window without the answer says so; one window that holds it is enough.
         return [
@@ -199,12 +199,11 @@ class QuestionAnswering(QuestionTask, AnswerSpan):
         logits = model(batch, training=False)
         return {name: logits[name] for name in ("start_logits", "end_logits")}
 
-    def _find_spans(self, features, outputs, row, may_start):
+    def _find_spans(self, features, outputs, row, is_allowed):
         first = features["context_positions"][row]
-        text = slice(first, first + len(may_start))
-        return best_spans(
-            outputs["start_logits"][row, text], outputs["end_logits"][row, text], may_start, self._span_options
-        )
+        text = slice(first, first + len(is_allowed))
+        start_logits, end_logits = outputs["start_logits"][row, text], outputs["end_logits"][row, text]
+        return best_spans(start_logits, end_logits, is_allowed, self._span_options.n_best_size)
 
     def _null_scores(self, outputs):
         return outputs["start_logits"][:, 0] + outputs["end_logits"][:, 0]

@@ -123,25 +123,31 @@ def encode_questions(
     return features
 
 
-def has_most_context(begins: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
-    """Returns for each window of a text which of its pieces have more of the text around them there than elsewhere.
+def spans_with_most_context(begins: np.ndarray, lengths: np.ndarray, max_answer_length: int) -> list[np.ndarray]:
+    """Returns for each window of a text which spans of its pieces have more of it around them there than elsewhere.
 
-    Each piece is counted in one window: the one where the shorter side of its surroundings is longest.
+    Every span that lies in some window is counted in one: that where the shorter side of its surroundings is longest.
+    (The original judges by the first piece alone, and so misses answers that reach out of the window it then takes.)
 
     Args:
         begins: int [W], where the windows begin in the text.
-        lengths: int [W], how many pieces of it they hold.
+        lengths: int [W], how many pieces L of it they hold.
+        max_answer_length: The longest span A.
 
     Returns:
-        W arrays, bool [length of the window].
+        W arrays, bool [L, A]: whether the span of pieces i to i + j, counted in the window, is one.
     """
     ends = begins + lengths
-    places = np.arange(ends.max())
-    before, behind = places - begins[:, None], ends[:, None] - 1 - places
-    # Of equal ones the longer window, as in the original.
-    context = np.where((before >= 0) & (behind >= 0), np.minimum(before, behind) + 0.01 * lengths[:, None], -1)
-    best = context.argmax(axis=0)
-    return [best[begin:end] == row for row, (begin, end) in enumerate(zip(begins, ends))]
+    results = []
+    for row, (begin, end) in enumerate(zip(begins, ends)):
+        firsts = np.arange(begin, end)[:, None]
+        lasts = firsts + np.arange(max_answer_length)
+        before, behind = firsts - begins[:, None, None], ends[:, None, None] - 1 - lasts
+        # Of equal ones the longer window, as in the original.
+        context = np.minimum(before, behind) + 0.01 * lengths[:, None, None]
+        context = np.where((before >= 0) & (behind >= 0), context, -1)
+        results.append((context.argmax(axis=0) == row) & (lasts < end))
+    return results
 
 
 def _encode_contexts(questions, tokenizer):
