@@ -7,7 +7,7 @@ from absl import flags
 
 from albert_tf.cli.finetuning_command import TRAIN, FinetuningCommand, define_finetuning_flags
 from albert_tf.cli.original_flags import define_original_flags
-from albert_tf.finetuning.question_answering import QuestionAnswering
+from albert_tf.finetuning.question_answering import ConditionalQuestionAnswering, QuestionAnswering
 from albert_tf.finetuning.question_answering.metrics import METRICS, choose_metrics
 from albert_tf.finetuning.question_answering.spans import SpanOptions
 from albert_tf.finetuning.question_answering.squad import read_questions
@@ -18,6 +18,7 @@ FLAGS = flags.FLAGS
 flags.disclaim_key_flags()
 
 _AUTO = "auto"
+_HEADS = {"independent": QuestionAnswering, "conditional": ConditionalQuestionAnswering}
 
 
 def define_flags():
@@ -36,6 +37,18 @@ def define_flags():
     flags.DEFINE_integer("max_answer_length", 30, "Longest answer in pieces.", lower_bound=1)
     flags.DEFINE_integer("n_best_size", 20, "How many answers to write for each question.", lower_bound=1)
     flags.DEFINE_bool("version_2_with_negative", False, "Questions may have no answer, as in SQuAD 2.0 and KLUE-MRC.")
+    flags.DEFINE_enum(
+        "head",
+        None,
+        list(_HEADS),
+        "How to find both ends of an answer: independent, each by itself, as the original's run_squad_v1; conditional, "
+        "the end given the beginning, and whether there is an answer, as run_squad_v2. By default conditional with "
+        "--version_2_with_negative, else independent.",
+    )
+    flags.DEFINE_integer(
+        "start_n_top", 5, "With --head=conditional, how many beginnings are looked at in a window.", lower_bound=1
+    )
+    flags.DEFINE_integer("end_n_top", 5, "And how many ends for each beginning.", lower_bound=1)
     flags.DEFINE_float(
         "null_score_diff_threshold", 0.0, "No answer is given where its null odds are above; see best_*_thresh."
     )
@@ -66,11 +79,13 @@ def find_path(part):
 
 
 def make_task(config):
-    """Returns the task that the flags ask for."""
-    return QuestionAnswering(
+    """Returns the task that the flags ask for; a head that neither a flag nor the run names follows from the data."""
+    if FLAGS.head is None:
+        FLAGS.head = "conditional" if FLAGS.version_2_with_negative else "independent"
+    return _HEADS[FLAGS.head](
         config,
         WindowOptions(FLAGS.doc_stride, FLAGS.max_query_length),
-        SpanOptions(FLAGS.n_best_size, FLAGS.max_answer_length),
+        SpanOptions(FLAGS.n_best_size, FLAGS.max_answer_length, FLAGS.start_n_top, FLAGS.end_n_top),
         FLAGS.version_2_with_negative,
         FLAGS.null_score_diff_threshold,
         _choose_metrics() if FLAGS.do_eval else None,
@@ -87,7 +102,7 @@ def _choose_metrics():
     return chosen
 
 
-SETTING_FLAGS = ("doc_stride", "max_query_length", "version_2_with_negative")
+SETTING_FLAGS = ("doc_stride", "max_query_length", "version_2_with_negative", "head")
 COMMAND = FinetuningCommand("run_squad", SETTING_FLAGS, ("train_file", "predict_file"), find_path, make_task)
 
 

@@ -43,7 +43,10 @@ class AnswerSpan(Objective):
 
     def compute(self, batch, training, dropout_seed, model):
         """Returns the loss and the accuracy of both positions; see `Objective`."""
-        logits = model(batch, training=training, dropout_seed=dropout_seed)
+        return self.compute_spans(batch, model(batch, training=training, dropout_seed=dropout_seed))
+
+    def compute_spans(self, batch, logits):
+        """Returns the loss and the accuracy of both positions from the model's `start_logits` and `end_logits`."""
         weights = known_weights(batch)
         (start_loss, total), start_accuracy = weighted_cross_entropy(
             logits["start_logits"], tf.maximum(batch["start_positions"], 0), weights

@@ -115,16 +115,20 @@ def test_stopped_run_goes_on_to_the_same_result(squad, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_questions_may_have_no_answer(squad, run_script, tmp_path):
+@pytest.mark.parametrize("head", [None, "independent"])
+def test_questions_may_have_no_answer(squad, run_script, tmp_path, head):
     run = tmp_path / "run"
     for name, cities in (("train", CITIES), ("dev", CITIES[:3])):
         content = json.loads(write_questions(tmp_path / f"{name}.json", cities).read_text())
         content["data"][0]["paragraphs"][1]["qas"][0].update(is_impossible=True, answers=[])
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    result = squad(do_train=True, do_eval=True, do_predict=True, version_2_with_negative=True, metrics="klue")
+    result = squad(
+        do_train=True, do_eval=True, do_predict=True, version_2_with_negative=True, metrics="klue", head=head
+    )
     assert (result.code, result.errors) == (0, "")
     assert "\n1 of the questions have no answer\n" in result.output
     results = read_results(run)
+    assert ("answerability_loss" in results) == (head is None), "the default is the conditional head"
     assert (results["HasAns_total"], results["NoAns_total"]) == (2, 1)
     assert results["rouge_w"] <= results["best_rouge_w"]
     odds = read_json(run, "null_odds.json")

@@ -75,7 +75,7 @@ def test_muon_compiles_with_a_moment_less_and_fifteen_products_more_for_each_mat
     assert muon.flops - adam.flops == pytest.approx(5 * 2 * products, rel=0.05)
 
 
-@pytest.mark.parametrize("task", ["classify", "halves", "squad"])
+@pytest.mark.parametrize("task", ["classify", "halves", "squad", "squad_v2"])
 def test_other_objectives_compile(task):
     assert compiled(SMALL.replace(num_hidden_layers=2), task, 8, 128).temporary_bytes > 0
 

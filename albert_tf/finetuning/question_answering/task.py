@@ -10,11 +10,18 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.finetuning.question_answering.metrics import METRICS, best_threshold, choose_metrics
-from albert_tf.finetuning.question_answering.spans import SpanOptions, best_candidates, best_spans, rows_of_questions
+from albert_tf.finetuning.question_answering.spans import (
+    SpanOptions,
+    Spans,
+    best_candidates,
+    best_spans,
+    rows_of_questions,
+)
 from albert_tf.finetuning.question_answering.squad import read_questions
 from albert_tf.finetuning.question_answering.windows import WindowOptions, encode_questions
 from albert_tf.finetuning.task import FinetuningTask
-from albert_tf.objectives import AnswerSpan
+from albert_tf.modeling.conditional_answers import IMPOSSIBLE
+from albert_tf.objectives import AnswerSpan, ConditionalAnswerSpan
 
 
 class QuestionTask(FinetuningTask):
@@ -210,6 +217,36 @@ class QuestionAnswering(QuestionTask, AnswerSpan):
 
     def _null_odds(self, null_score, best_score):
         return null_score - best_score
+
+
+class ConditionalQuestionAnswering(QuestionTask, ConditionalAnswerSpan):
+    """The last piece of the answer given the first, and whether there is one; see `ConditionalAnswerSpan`.
+
+    "null_odds" are the logit that there is no answer, of the window that is surest of one. (Original run_squad_v2.py.)
+    """
+
+    def outputs(self, batch, model):
+        """Returns what `AlbertForConditionalQuestionAnswering.search` finds; see `FinetuningTask`."""
+        options = self._span_options
+        return model.search(batch, options.start_n_top, options.end_n_top, options.max_answer_length)
+
+    def _find_spans(self, features, outputs, row, is_allowed):
+        first = features["context_positions"][row]
+        ends = outputs["end_positions"][row] - first
+        starts = np.broadcast_to(outputs["start_positions"][row][:, None] - first, ends.shape)
+        scores = outputs["start_log_probs"][row][:, None] + outputs["end_log_probs"][row]
+        # Where there are too few spans, and where outputs were filled up, are positions outside the text.
+        lengths = ends - starts
+        is_span = (starts >= 0) & (lengths >= 0) & (lengths < is_allowed.shape[1]) & (ends < len(is_allowed))
+        starts, lengths, scores = starts[is_span], lengths[is_span], scores[is_span]
+        is_span = is_allowed[starts, lengths] & (scores > IMPOSSIBLE / 2)
+        return Spans(starts[is_span], (starts + lengths)[is_span], scores[is_span])
+
+    def _null_scores(self, outputs):
+        return outputs["null_logits"]
+
+    def _null_odds(self, null_score, best_score):
+        return null_score
 
 
 def _percent(values):
