@@ -193,4 +193,6 @@ def _masked(logits, is_possible):
 
 def _top(log_probs, is_possible, count):
     """Returns the highest values and their positions, at most as many as there are positions."""
-    return tf.math.top_k(_masked(log_probs, is_possible), tf.minimum(count, tf.shape(log_probs)[-1]))
+    length = log_probs.shape[-1]  # on a TPU it is known, and the count must be as well
+    count = tf.minimum(count, tf.shape(log_probs)[-1]) if length is None else min(count, length)
+    return tf.math.top_k(_masked(log_probs, is_possible), count)
