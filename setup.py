@@ -24,6 +24,7 @@ setup(
             "albert-run-classifier=albert_tf.cli.run_classifier:run",
             "albert-run-ner=albert_tf.cli.run_ner:run",
             "albert-run-race=albert_tf.cli.run_race:run",
+            "albert-run-squad=albert_tf.cli.run_squad:run",
             "albert-plan-tpu=albert_tf.cli.plan_tpu:run",
             "albert-publish-model=albert_tf.cli.publish_model:run",
         ]

@@ -18,18 +18,24 @@ _WITHOUT_EFFECT = {
     "master": None,
     "num_keep_checkpoint": 5,
     "num_tpu_cores": 8,
+    "predict_feature_file": None,
+    "predict_feature_left_file": None,
     "predict_file": None,
     "threshold_to_export": float("nan"),
+    "train_feature_file": None,
     "train_file": None,
+    "use_einsum": True,
 }
 # Name to default, and why there is nothing else.
 _DEFAULT_ONLY = {
     "albert_hub_module_handle": (None, "a TensorFlow Hub module can't be loaded; use --init_checkpoint"),
+    "dropout_prob": (0.1, "the dropout of the head is classifier_dropout_prob in --albert_config_file"),
     "export_dir": (None, "a trained model can't be exported by this command"),
     "init_from_group0": (False, "weights can't be copied from one group to the others"),
     "masked_lm_budget": (0, "every masked piece is predicted"),
     "spm_model_file": (None, "a SentencePiece model can't be used; build a vocabulary with build_vocab.py"),
     "start_warmup_step": (0, "the warm-up begins with the first step"),
+    "warmup_proportion": (0.1, "the number of steps of the warm-up is --warmup_step"),
 }
 _DEFINE = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer, float: flags.DEFINE_float}
 

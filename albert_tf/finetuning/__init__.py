@@ -3,6 +3,7 @@
 from albert_tf.finetuning.classification import Classification
 from albert_tf.finetuning.entities import Entities
 from albert_tf.finetuning.multiple_choice import MultipleChoice
+from albert_tf.finetuning.question_answering import ConditionalQuestionAnswering, QuestionAnswering
 from albert_tf.finetuning.regression import Regression
 from albert_tf.finetuning.task import FinetuningTask
 
@@ -10,8 +11,19 @@ from albert_tf.finetuning.task import FinetuningTask
 TASKS: dict[str, type[FinetuningTask]] = {
     "classify": Classification,
     "score": Regression,
+    "squad": QuestionAnswering,
+    "squad_v2": ConditionalQuestionAnswering,
     "race": MultipleChoice,
     "tag": Entities,
 }
 
-__all__ = ["TASKS", "Classification", "Entities", "FinetuningTask", "MultipleChoice", "Regression"]
+__all__ = [
+    "TASKS",
+    "Classification",
+    "ConditionalQuestionAnswering",
+    "Entities",
+    "FinetuningTask",
+    "MultipleChoice",
+    "QuestionAnswering",
+    "Regression",
+]

@@ -12,6 +12,8 @@ from albert_tf.objectives.objective import Objective, batch_sizes, encoder_batch
 class AnswerSpan(Objective):
     """The mean of the cross-entropies of an answer's first and last position.
 
+    Where these positions are unknown, -1, an example weighs nothing.
+
     Args:
         config: Hyper-parameters.
     """
@@ -36,17 +38,22 @@ class AnswerSpan(Objective):
         }
 
     def loss_weights(self, batch):
-        """Returns the number of examples; see `Objective`."""
-        return {"span_loss": tf.reduce_sum(batch["example_weights"])}
+        """Returns the number of examples whose answer is known; see `Objective`."""
+        return {"span_loss": tf.reduce_sum(known_weights(batch))}
 
     def compute(self, batch, training, dropout_seed, model):
         """Returns the loss and the accuracy of both positions; see `Objective`."""
-        logits = model(batch, training=training, dropout_seed=dropout_seed)
-        weights = batch["example_weights"]
+        return self.compute_spans(batch, model(batch, training=training, dropout_seed=dropout_seed))
+
+    def compute_spans(self, batch, logits):
+        """Returns the loss and the accuracy of both positions from the model's `start_logits` and `end_logits`."""
+        weights = known_weights(batch)
         (start_loss, total), start_accuracy = weighted_cross_entropy(
-            logits["start_logits"], batch["start_positions"], weights
+            logits["start_logits"], tf.maximum(batch["start_positions"], 0), weights
         )
-        (end_loss, _), end_accuracy = weighted_cross_entropy(logits["end_logits"], batch["end_positions"], weights)
+        (end_loss, _), end_accuracy = weighted_cross_entropy(
+            logits["end_logits"], tf.maximum(batch["end_positions"], 0), weights
+        )
         return {
             "span_loss": (0.5 * (start_loss + end_loss), total),
             "start_accuracy": start_accuracy,
@@ -59,3 +66,8 @@ class AnswerSpan(Objective):
         products = encoder_products(self.config, max_seq_length, max_seq_length)
         head = max_seq_length * 2 * self.config.hidden_size
         return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * (products + head)
+
+
+def known_weights(batch):
+    """Returns the weights of the examples, float32 [B], 0 where the answer's position is unknown."""
+    return batch["example_weights"] * tf.cast(batch["start_positions"] >= 0, tf.float32)

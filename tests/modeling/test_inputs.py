@@ -9,6 +9,7 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.modeling import (
     AlbertEncoder,
+    AlbertForConditionalQuestionAnswering,
     AlbertForMultipleChoice,
     AlbertForPreTraining,
     AlbertForQuestionAnswering,
@@ -22,6 +23,7 @@ MODELS = {
     "sequence classification": lambda config: AlbertForSequenceClassification(config, 3),
     "token classification": lambda config: AlbertForTokenClassification(config, 3),
     "question answering": AlbertForQuestionAnswering,
+    "conditional question answering": AlbertForConditionalQuestionAnswering,
     "multiple choice": AlbertForMultipleChoice,
 }
 ALIASES = {"input_mask": "attention_mask", "segment_ids": "token_type_ids"}

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from albert_tf.modeling import (
     AlbertEncoder,
+    AlbertForConditionalQuestionAnswering,
     AlbertForMultipleChoice,
     AlbertForPreTraining,
     AlbertForQuestionAnswering,
@@ -32,6 +33,11 @@ MODELS = {
     ),
     "token classification": (AlbertForTokenClassification, {"num_labels": 3}, ["logits"]),
     "question answering": (AlbertForQuestionAnswering, {"remat": "attention"}, ["start_logits", "end_logits"]),
+    "conditional question answering": (
+        AlbertForConditionalQuestionAnswering,
+        {},
+        ["start_logits", "end_logits", "null_logits"],
+    ),
     "multiple choice": (AlbertForMultipleChoice, {}, ["logits"]),
 }
 

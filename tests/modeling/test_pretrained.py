@@ -10,6 +10,7 @@ from albert_tf.checkpoint_files import write_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.modeling import (
     AlbertEncoder,
+    AlbertForConditionalQuestionAnswering,
     AlbertForMultipleChoice,
     AlbertForPreTraining,
     AlbertForQuestionAnswering,
@@ -46,6 +47,7 @@ def pretrained(tiny_config, randomized, tmp_path):
         (AlbertForSequenceClassification, {"num_labels": 3}, "head"),
         (AlbertForTokenClassification, {"num_labels": 3, "remat": "block"}, "head"),
         (AlbertForQuestionAnswering, {"dtype": "mixed_bfloat16"}, "head"),
+        (AlbertForConditionalQuestionAnswering, {}, "head"),
         (AlbertForMultipleChoice, {"attention": "plain"}, "head"),
     ],
 )

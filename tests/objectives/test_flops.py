@@ -7,7 +7,7 @@ import pytest
 
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import Classification
-from albert_tf.objectives import AlbertPretraining, AnswerSpan, MatchingHalves
+from albert_tf.objectives import AlbertPretraining, AnswerSpan, ConditionalAnswerSpan, MatchingHalves
 from albert_tf.objectives.objective import with_batch_size
 
 BASE = AlbertConfig(
@@ -87,6 +87,13 @@ def test_classification_by_the_mean_reads_every_position_and_has_no_pooler():
 def test_answer_span_takes_those_of_encoder_and_two_scores_a_position():
     forward = base_encoder(S, S) + product(S, 768, 2)
     assert flops_of_an_example(AnswerSpan(BASE), S) == FORWARD_AND_BACKWARD * forward
+
+
+def test_conditional_answer_span_takes_a_layer_for_every_position_and_one_for_no_answer():
+    end = product(S, 768, 768) + product(1, 768, 768) + product(S, 768, 1)  # of each position, of the first one
+    null = product(1, S, 768) + product(1, 2 * 768, 768) + product(1, 768, 1)
+    forward = base_encoder(S, S) + product(S, 768, 1) + end + null
+    assert flops_of_an_example(ConditionalAnswerSpan(BASE), S) == FORWARD_AND_BACKWARD * forward
 
 
 def test_encoder_as_wide_as_its_embeddings_has_no_mapping():

@@ -1,0 +1,111 @@
+"""The command `run_squad.py`."""
+
+from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
+
+# isort: split
+from absl import flags
+
+from albert_tf.cli.finetuning_command import TRAIN, FinetuningCommand, define_finetuning_flags
+from albert_tf.cli.original_flags import define_original_flags
+from albert_tf.finetuning.question_answering import ConditionalQuestionAnswering, QuestionAnswering
+from albert_tf.finetuning.question_answering.metrics import METRICS, choose_metrics
+from albert_tf.finetuning.question_answering.spans import SpanOptions
+from albert_tf.finetuning.question_answering.squad import read_questions
+from albert_tf.finetuning.question_answering.windows import WindowOptions
+
+FLAGS = flags.FLAGS
+
+flags.disclaim_key_flags()
+
+_AUTO = "auto"
+_HEADS = {"independent": QuestionAnswering, "conditional": ConditionalQuestionAnswering}
+
+
+def define_flags():
+    """Defines the flags of this command."""
+    flags.DEFINE_string("train_file", None, "JSON file to train on, in the form of SQuAD, KorQuAD 1.0 or KLUE-MRC.")
+    flags.DEFINE_string("predict_file", None, "JSON file to evaluate on and to predict.")
+    flags.DEFINE_integer(
+        "doc_stride",
+        128,
+        "Of a text too long for one window, every how many pieces a new one begins; at most half of the room for it.",
+        lower_bound=1,
+    )
+    flags.DEFINE_integer(
+        "max_query_length", 64, "Longest question in pieces; at most half of --max_seq_length.", lower_bound=1
+    )
+    flags.DEFINE_integer("max_answer_length", 30, "Longest answer in pieces.", lower_bound=1)
+    flags.DEFINE_integer("n_best_size", 20, "How many answers to write for each question.", lower_bound=1)
+    flags.DEFINE_bool("version_2_with_negative", False, "Questions may have no answer, as in SQuAD 2.0 and KLUE-MRC.")
+    flags.DEFINE_enum(
+        "head",
+        None,
+        list(_HEADS),
+        "How to find both ends of an answer: independent, each by itself, as the original's run_squad_v1; conditional, "
+        "the end given the beginning, and whether there is an answer, as run_squad_v2. By default conditional with "
+        "--version_2_with_negative, else independent.",
+    )
+    flags.DEFINE_integer(
+        "start_n_top", 5, "With --head=conditional, how many beginnings are looked at in a window.", lower_bound=1
+    )
+    flags.DEFINE_integer("end_n_top", 5, "And how many ends for each beginning.", lower_bound=1)
+    flags.DEFINE_float(
+        "null_score_diff_threshold", 0.0, "No answer is given where its null odds are above; see best_*_thresh."
+    )
+    flags.DEFINE_enum(
+        "metrics",
+        _AUTO,
+        [_AUTO, *METRICS],
+        "Whose evaluation to follow; auto: KorQuAD's if the questions are mostly Hangul, else SQuAD's.",
+    )
+    define_finetuning_flags("what is longer is read in several windows. By default 384, or as long as the model reads.")
+    define_original_flags(
+        "dropout_prob",
+        "predict_feature_file",
+        "predict_feature_left_file",
+        "train_feature_file",
+        "use_einsum",
+        "warmup_proportion",
+    )
+
+
+def find_path(part):
+    """Returns the path of the training file, or else of the one to evaluate on and to predict."""
+    if part == TRAIN:
+        app.require(train_file=FLAGS.train_file)
+        return FLAGS.train_file
+    app.require(predict_file=FLAGS.predict_file)
+    return FLAGS.predict_file
+
+
+def make_task(config):
+    """Returns the task that the flags ask for; a head that neither a flag nor the run names follows from the data."""
+    if FLAGS.head is None:
+        FLAGS.head = "conditional" if FLAGS.version_2_with_negative else "independent"
+    return _HEADS[FLAGS.head](
+        config,
+        WindowOptions(FLAGS.doc_stride, FLAGS.max_query_length),
+        SpanOptions(FLAGS.n_best_size, FLAGS.max_answer_length, FLAGS.start_n_top, FLAGS.end_n_top),
+        FLAGS.version_2_with_negative,
+        FLAGS.null_score_diff_threshold,
+        _choose_metrics() if FLAGS.do_eval else None,
+    )
+
+
+def _choose_metrics():
+    """Returns the metrics to evaluate with, and prints them where no flag says them."""
+    if FLAGS.metrics != _AUTO:
+        return FLAGS.metrics
+    app.require(predict_file=FLAGS.predict_file)
+    chosen = choose_metrics([each.question for each in read_questions(FLAGS.predict_file)])
+    print(f"--metrics={chosen}, by the language of the questions", flush=True)
+    return chosen
+
+
+SETTING_FLAGS = ("doc_stride", "max_query_length", "version_2_with_negative", "head")
+COMMAND = FinetuningCommand("run_squad", SETTING_FLAGS, ("train_file", "predict_file"), find_path, make_task)
+
+
+def run():
+    """Runs the command."""
+    COMMAND.run(define_flags)

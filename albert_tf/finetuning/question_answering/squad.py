@@ -1,0 +1,123 @@
+"""Questions about texts from JSON files in the form of SQuAD 1.1 and 2.0, KorQuAD 1.0 and KLUE-MRC."""
+
+import dataclasses
+import typing
+
+from albert_tf.errors import InputError
+from albert_tf.files import read_json
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """An answer, as a file gives it.
+
+    Attributes:
+        text: What it says.
+        begin: Where it begins in the context, in characters.
+    """
+
+    text: str
+    begin: int
+
+    @property
+    def end(self) -> int:
+        """Where it ends; this character is not part of it."""
+        return self.begin + len(self.text)
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """A question about a text.
+
+    Attributes:
+        id: What names it in the files of predictions.
+        question: The question.
+        context: The text that holds the answer.
+        answers: What people answered; empty where nobody can answer, or where the file doesn't tell.
+        is_impossible: Whether the context holds no answer.
+        title: What the context is from; empty if unknown.
+    """
+
+    id: str
+    question: str
+    context: str
+    answers: tuple[Answer, ...] = ()
+    is_impossible: bool = False
+    title: str = ""
+
+    @property
+    def has_misplaced_answer(self) -> bool:
+        """Whether its first answer, which a model is trained on, is not at the place that the file names."""
+        if not self.answers:
+            return False
+        first = self.answers[0]
+        return first.begin < 0 or not first.text or self.context[first.begin : first.end] != first.text
+
+
+def read_questions(path: str, needs_answers: bool = True) -> list[Question]:
+    """Reads every question of a file.
+
+    Args:
+        path: The file.
+        needs_answers: Whether each question must have an answer or be marked as impossible to answer.
+
+    Raises:
+        InputError: The file is no JSON, a part of it is missing or of another kind, two questions have one id, or there
+            is no question. The message names the question, or the place in the file.
+    """
+    questions, places = [], {}
+    content = read_json(path, "the questions")
+    for number, article in enumerate(_take(content, "data", list, path)):
+        place = f"{path}, data[{number}]"
+        title = article.get("title", "") if isinstance(article, dict) else ""
+        for index, paragraph in enumerate(_take(article, "paragraphs", list, place)):
+            paragraph_place = f"{place}.paragraphs[{index}]"
+            context = _take(paragraph, "context", str, paragraph_place)
+            for each, entry in enumerate(_take(paragraph, "qas", list, paragraph_place)):
+                entry_place = f"{paragraph_place}.qas[{each}]"
+                question = _read_question(entry, context, title, path, entry_place, needs_answers)
+                if question.id in places:
+                    raise InputError(
+                        f"{entry_place}: {places[question.id]} has the id {question.id} too; give each its own"
+                    )
+                places[question.id] = entry_place.removeprefix(f"{path}, ")
+                questions.append(question)
+    if not questions:
+        raise InputError(f"{path} holds no question")
+    return questions
+
+
+def _read_question(entry, context, title, path, place, needs_answers):
+    name = "guid" if isinstance(entry, dict) and "id" not in entry and "guid" in entry else "id"  # as KLUE has it
+    question_id = _take(entry, name, str, place)
+    place = f"{path}, question {question_id}"
+    text = _take(entry, "question", str, place)
+    is_impossible = _take({"is_impossible": False, **entry}, "is_impossible", bool, place)
+    answers = _read_answers(entry, place) if not is_impossible and entry.get("answers") is not None else ()
+    if needs_answers and not answers and not is_impossible:
+        raise InputError(f"{place} has no answers; add them, or mark it as is_impossible")
+    return Question(question_id, text, context, answers, is_impossible, title if isinstance(title, str) else "")
+
+
+def _read_answers(entry, place):
+    answers = _take(entry, "answers", list, place)
+    return tuple(
+        Answer(_take(answer, "text", str, place), _take(answer, "answer_start", int, place)) for answer in answers
+    )
+
+
+_KINDS = {list: "a list", str: "a string", int: "a whole number", bool: "true or false"}
+
+
+def _take(values: typing.Any, name: str, kind: type, place: str) -> typing.Any:
+    """Returns a value of a JSON object.
+
+    Raises:
+        InputError: There is none, or it is not of the kind.
+    """
+    if not isinstance(values, dict) or name not in values:
+        raise InputError(f'{place}: "{name}" is missing; the file must be in the form of SQuAD')
+    value = values[name]
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise InputError(f'{place}: "{name}" must be {_KINDS[kind]}. Received: {value!r:.80}')
+    return value

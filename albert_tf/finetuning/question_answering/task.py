@@ -1,0 +1,270 @@
+"""Fine-tuning to find the answer to a question in a text (original run_squad_v1.py)."""
+
+import abc
+import functools
+import os
+
+import numpy as np
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.files import write_json
+from albert_tf.finetuning.question_answering.metrics import METRICS, best_threshold, choose_metrics
+from albert_tf.finetuning.question_answering.spans import (
+    SpanOptions,
+    Spans,
+    best_candidates,
+    best_spans,
+    rows_of_questions,
+)
+from albert_tf.finetuning.question_answering.squad import Question, read_questions
+from albert_tf.finetuning.question_answering.windows import WindowOptions, encode_questions
+from albert_tf.finetuning.task import FinetuningTask
+from albert_tf.modeling.conditional_answers import IMPOSSIBLE
+from albert_tf.objectives import AnswerSpan, ConditionalAnswerSpan
+
+
+class QuestionTask(FinetuningTask):
+    """What question answering is with every head. Examples are `Question`s.
+
+    A prediction is a dictionary: "id"; "text", the answer, empty for none; "begin" and "end", where it stands in the
+    context, in characters, None for none; "nbest", the best spans and what speaks for them; and, if questions may have
+    no answer, "null_odds", how much speaks for none: above the threshold none is given.
+
+    Args:
+        config: Hyper-parameters.
+        window_options: How texts are cut.
+        span_options: Which spans can be an answer.
+        may_be_unanswerable: Whether a question may have no answer in its text, as in SQuAD 2.0 and KLUE-MRC.
+        null_threshold: See above.
+        metrics: Of `METRICS`, the rules that `score` follows; None to choose them by the language of the questions.
+    """
+
+    predictions_file = "predictions.json"
+    scores_predictions = True
+    usual_max_seq_length = 384
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        window_options: WindowOptions | None = None,
+        span_options: SpanOptions | None = None,
+        may_be_unanswerable: bool = False,
+        null_threshold: float = 0.0,
+        metrics: str | None = None,
+    ):
+        super().__init__(config)
+        self._window_options = window_options or WindowOptions()
+        self._span_options = span_options or SpanOptions()
+        self._may_be_unanswerable = may_be_unanswerable
+        self._null_threshold = null_threshold
+        self._metrics = metrics
+
+    def read(self, path, needs_labels=True):
+        """Returns the `Question`s of a file; see `FinetuningTask`."""
+        questions = read_questions(path, needs_labels)
+        impossible = [question for question in questions if question.is_impossible]
+        if impossible and needs_labels and not self._may_be_unanswerable:
+            raise InputError(
+                f"{path}: {len(impossible):,} questions have no answer, the first of them {impossible[0].id}; pass "
+                "--version_2_with_negative, or leave them out"
+            )
+        return questions
+
+    def encode(self, examples, tokenizer, max_seq_length):
+        """Returns the windows of `encode_questions`; see `FinetuningTask`."""
+        return encode_questions(examples, tokenizer, max_seq_length, self._window_options)
+
+    @abc.abstractmethod
+    def _find_spans(self, features, outputs, row, is_allowed):
+        """Returns the `Spans` of a window; arguments as for `predict`, and of `find_spans` in `best_candidates`."""
+
+    @abc.abstractmethod
+    def _null_scores(self, outputs):
+        """Returns how much speaks for no answer in each window, [N]."""
+
+    @abc.abstractmethod
+    def _null_odds(self, null_score, best_score):
+        """Returns how much more speaks for no answer than for the best span, 0 where both are as good."""
+
+    def predict(self, examples, features, outputs):
+        """Returns the best span of each question's text, or none; see `FinetuningTask`."""
+        find_spans = functools.partial(self._find_spans, features, outputs)
+        contexts = [question.context for question in examples]
+        candidates = best_candidates(contexts, features, find_spans, self._span_options)
+        rows, null_scores = rows_of_questions(features, len(examples)), self._null_scores(outputs)
+        # A window without the answer says so; one window that holds it is enough.
+        return [
+            self._choose(question, best, float(null_scores[of_question].min()))
+            for question, best, of_question in zip(examples, candidates, rows)
+        ]
+
+    def _choose(self, question, candidates, null_score):
+        """Returns the prediction for a question from its candidates, the best first."""
+        scores = np.array([candidate.score for candidate in candidates])
+        probabilities = np.exp(scores - scores.max(initial=-np.inf))
+        nbest = [
+            {
+                "text": candidate.text,
+                "begin": candidate.begin,
+                "end": candidate.end,
+                "score": candidate.score,
+                "probability": float(probability),
+            }
+            for candidate, probability in zip(candidates, probabilities / probabilities.sum())
+        ]
+        prediction = {"id": question.id, "text": "", "begin": None, "end": None, "nbest": nbest}
+        if self._may_be_unanswerable:
+            prediction["null_odds"] = self._null_odds(null_score, nbest[0]["score"]) if nbest else 0.0
+        if nbest and prediction.get("null_odds", -np.inf) <= self._null_threshold:
+            prediction.update({name: nbest[0][name] for name in ("text", "begin", "end")})
+        return prediction
+
+    def score(self, examples, predictions):
+        """Returns exact match and F1, or ROUGE-W, in percent; see `METRICS`.
+
+        If questions may have no answer, those of answerable and unanswerable questions are there, too, and the best
+        that any threshold would give, under the names that SQuAD's script has for them.
+        """
+        metrics = METRICS[self._metrics or choose_metrics([question.question for question in examples])]
+        answers = [[answer.text for answer in question.answers] for question in examples]
+
+        def compare(texts):
+            return np.array(
+                [metrics.compare(text, given, self._may_be_unanswerable) for text, given in zip(texts, answers)]
+            )
+
+        names = ("exact", metrics.overlap_name)
+        values = compare([prediction["text"] for prediction in predictions])
+        scores = dict(zip(("exact_match", metrics.overlap_name), _percent(values)))
+        if not self._may_be_unanswerable:
+            return scores
+        has_answer = np.array([not question.is_impossible for question in examples])
+        for prefix, chosen in (("HasAns", has_answer), ("NoAns", ~has_answer)):
+            if chosen.any():
+                scores.update({f"{prefix}_{name}": value for name, value in zip(names, _percent(values[chosen]))})
+            scores[f"{prefix}_total"] = int(chosen.sum())
+        if_answered = compare(
+            [prediction["nbest"][0]["text"] if prediction["nbest"] else "" for prediction in predictions]
+        )
+        null_odds = np.array([prediction["null_odds"] for prediction in predictions])
+        for name, column in zip(names, if_answered.T):
+            scores[f"best_{name}"], scores[f"best_{name}_thresh"] = best_threshold(column, has_answer, null_odds)
+        return scores
+
+    def write_predictions(self, path, examples, predictions):
+        """Writes the answers by question, and beside them nbest_predictions.json and, if there are any, null_odds.json.
+
+        The answers are in the form that official evaluation scripts read. They come last: where they are, all are.
+        """
+        folder, name = os.path.split(path)
+        contents = {"nbest_predictions": "nbest", "null_odds": "null_odds", "predictions": "text"}
+        for beginning, key in contents.items():
+            values = {prediction["id"]: prediction[key] for prediction in predictions if key in prediction}
+            if values:
+                write_json(os.path.join(folder, name.replace("predictions", beginning, 1)), values)
+
+    def describe(self, path, examples, features):
+        """Returns how many questions, texts and windows there are, and which answers can't be learnt exactly."""
+        num_texts, num_windows = len({question.context for question in examples}), len(features["input_ids"])
+        length = features["input_ids"].shape[1]
+        lines = [
+            f"{len(examples):,} questions about {num_texts:,} texts in {path}: {num_windows:,} windows of up to "
+            f"{length} pieces"
+        ]
+        impossible = sum(question.is_impossible for question in examples)
+        if impossible:
+            lines.append(f"{impossible:,} of the questions have no answer")
+        inside = len(set(features["question_indices"][~features["is_on_borders"]].tolist()))
+        if inside:
+            lines.append(f"{inside:,} answers begin or end within a piece: what is learnt for them is a little longer")
+        unknown = np.unique(features["question_indices"][features["start_positions"] < 0])
+        if len(unknown):
+            lines.append(
+                f"warning: {len(unknown):,} answers are not at their answer_start, the first of them that of question "
+                f"{examples[unknown[0]].id}; these questions are not trained on"
+            )
+        return lines
+
+    def examples_of(self, inputs):
+        """Returns (question, context) pairs as `Question`s; see `FinetuningTask`."""
+        for number, value in enumerate(inputs):
+            is_pair = isinstance(value, list | tuple) and len(value) == 2
+            if not is_pair or not all(isinstance(text, str) for text in value):
+                raise InputError(
+                    f"input {number} must be a question and the text that answers it. Received: {str(value)[:60]!r}"
+                )
+        return [Question(str(number), question, context) for number, (question, context) in enumerate(inputs)]
+
+    @classmethod
+    def from_settings(cls, config, settings):
+        """Returns the task of a run; see `FinetuningTask`."""
+        window_options = WindowOptions(settings["doc_stride"], settings["max_query_length"])
+        return cls(config, window_options, may_be_unanswerable=settings["version_2_with_negative"])
+
+    def settings(self):
+        """Returns how texts are cut and which questions are taken; see `FinetuningTask`."""
+        return {
+            "doc_stride": self._window_options.doc_stride,
+            "max_query_length": self._window_options.max_query_length,
+            "version_2_with_negative": self._may_be_unanswerable,
+        }
+
+
+class QuestionAnswering(QuestionTask, AnswerSpan):
+    """The first and the last piece of the answer, each by itself; see `QuestionTask` and `AnswerSpan`.
+
+    No answer is the span from [CLS] to [CLS], and "null_odds" are its logits less those of the best span.
+    """
+
+    def outputs(self, batch, model):
+        """Returns `start_logits` and `end_logits` float32 [B, S]; see `FinetuningTask`."""
+        logits = model(batch, training=False)
+        return {name: logits[name] for name in ("start_logits", "end_logits")}
+
+    def _find_spans(self, features, outputs, row, is_allowed):
+        first = features["context_positions"][row]
+        text = slice(first, first + len(is_allowed))
+        start_logits, end_logits = outputs["start_logits"][row, text], outputs["end_logits"][row, text]
+        return best_spans(start_logits, end_logits, is_allowed, self._span_options.n_best_size)
+
+    def _null_scores(self, outputs):
+        return outputs["start_logits"][:, 0] + outputs["end_logits"][:, 0]
+
+    def _null_odds(self, null_score, best_score):
+        return null_score - best_score
+
+
+class ConditionalQuestionAnswering(QuestionTask, ConditionalAnswerSpan):
+    """The last piece of the answer given the first, and whether there is one; see `ConditionalAnswerSpan`.
+
+    "null_odds" are the logit that there is no answer, of the window that is surest of one. (Original run_squad_v2.py.)
+    """
+
+    def outputs(self, batch, model):
+        """Returns what `AlbertForConditionalQuestionAnswering.search` finds; see `FinetuningTask`."""
+        options = self._span_options
+        return model.search(batch, options.start_n_top, options.end_n_top, options.max_answer_length)
+
+    def _find_spans(self, features, outputs, row, is_allowed):
+        first = features["context_positions"][row]
+        ends = outputs["end_positions"][row] - first
+        starts = np.broadcast_to(outputs["start_positions"][row][:, None] - first, ends.shape)
+        scores = outputs["start_log_probs"][row][:, None] + outputs["end_log_probs"][row]
+        # Where there are too few spans, and where outputs were filled up, are positions outside the text.
+        lengths = ends - starts
+        is_span = (starts >= 0) & (lengths >= 0) & (lengths < is_allowed.shape[1]) & (ends < len(is_allowed))
+        starts, lengths, scores = starts[is_span], lengths[is_span], scores[is_span]
+        is_span = is_allowed[starts, lengths] & (scores > IMPOSSIBLE / 2)
+        return Spans(starts[is_span], (starts + lengths)[is_span], scores[is_span])
+
+    def _null_scores(self, outputs):
+        return outputs["null_logits"]
+
+    def _null_odds(self, null_score, best_score):
+        return null_score
+
+
+def _percent(values):
+    """Returns the means of [Q, 2] in percent, two numbers."""
+    return (100.0 * values.mean(axis=0)).tolist()

@@ -1,0 +1,189 @@
+"""Questions and their texts as windows that a model can read: `[CLS] question [SEP] part of the text [SEP]`.
+
+A text that is too long for one window is read in several, which overlap: a new one begins every `doc_stride` pieces.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from albert_tf.errors import InputError
+from albert_tf.finetuning.question_answering.squad import Question
+from albert_tf.finetuning.task import Features
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
+
+# [CLS], and a [SEP] behind the question and behind the text.
+_NUM_SPECIAL = 3
+# The position of an answer that is not known: such a window has no part in the loss.
+UNKNOWN = -1
+
+
+@dataclasses.dataclass(frozen=True)
+class WindowOptions:
+    """How texts are cut.
+
+    Attributes:
+        doc_stride: Every how many pieces a window begins; at most half of the pieces of a text that have room in it, so
+            that what stands at the border of one window stands well inside another.
+        max_query_length: How many pieces of a question are read; at most half of the room for question and text.
+    """
+
+    doc_stride: int = 128
+    max_query_length: int = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class _Context:
+    """A text as pieces.
+
+    Attributes:
+        ids: int32 [pieces].
+        offsets: int32 [pieces, 2], the span of each in the text, in characters.
+    """
+
+    ids: np.ndarray
+    offsets: np.ndarray
+
+    def pieces_of(self, begin: int, end: int) -> tuple[int, int] | None:
+        """Returns the first and the last piece (both inclusive) that hold a character of a span; None if none does."""
+        first = int(np.searchsorted(self.offsets[:, 1], begin, side="right"))
+        last = int(np.searchsorted(self.offsets[:, 0], end, side="left")) - 1
+        return (first, last) if first <= last else None
+
+
+def encode_questions(
+    questions: list[Question], tokenizer: KoreanWordPieceTokenizer, max_seq_length: int, options: WindowOptions
+) -> Features:
+    """Encodes questions as windows, those of one question one after the other, at least one of each.
+
+    Args:
+        questions: Q questions.
+        tokenizer: Its vocabulary must hold the special tokens.
+        max_seq_length: Length S.
+        options: How to cut.
+
+    Returns:
+        Arrays of N windows:
+            `input_ids`, `input_mask`, `segment_ids` int32 [N, S].
+            `start_positions`, `end_positions` int32 [N]: the positions of the pieces with the first and the last
+                character of the first answer; 0, that of [CLS], where the window doesn't hold all of it; `UNKNOWN`
+                where the question has no answer that is known and in its place.
+            `question_indices` int32 [N], ascending.
+            `context_positions` int32 [N]: the position of the window's first piece of the text.
+            `context_begins` int32 [N]: which piece of the text that is.
+            `context_offsets` object [N]: int32 [pieces, 2], where the window's pieces of the text begin and end in the
+                text, in characters; the windows of a text share memory.
+            `is_on_borders` bool [N]: whether the question's answer begins and ends where pieces do.
+
+    Raises:
+        InputError: A special token is missing, or S leaves no room for question and text.
+    """
+    vocabulary = tokenizer.vocabulary
+    vocabulary.require(PAD, CLS, SEP)
+    if max_seq_length < _NUM_SPECIAL + 2:
+        raise InputError(f"max_seq_length must be at least {_NUM_SPECIAL + 2}. Received: {max_seq_length}")
+    cls, sep, pad = (vocabulary.id_of(token) for token in (CLS, SEP, PAD))
+    max_query_length = min(options.max_query_length, (max_seq_length - _NUM_SPECIAL) // 2)
+    queries = tokenizer.encode_ids([question.question for question in questions])[:, :max_query_length].to_list()
+    contexts = _encode_contexts(questions, tokenizer)
+
+    windows = []
+    for index, (question, query) in enumerate(zip(questions, queries)):
+        num_pieces, room = len(contexts[question.context].ids), max_seq_length - _NUM_SPECIAL - len(query)
+        windows.extend((index, begin, end) for begin, end in _cut(num_pieces, room, options.doc_stride))
+    columns = np.array(windows, np.int32)
+    count = len(windows)
+    features = {
+        "input_ids": np.full([count, max_seq_length], pad, np.int32),
+        "input_mask": np.zeros([count, max_seq_length], np.int32),
+        "segment_ids": np.zeros([count, max_seq_length], np.int32),
+        "start_positions": np.zeros(count, np.int32),
+        "end_positions": np.zeros(count, np.int32),
+        "question_indices": columns[:, 0],
+        "context_positions": np.array([2 + len(queries[index]) for index in columns[:, 0]], np.int32),
+        "context_begins": columns[:, 1],
+        "context_offsets": np.empty(count, object),
+        "is_on_borders": np.zeros(count, bool),
+    }
+    answers = [_find_answer(question, contexts[question.context]) for question in questions]
+    for row, (index, begin, end) in enumerate(windows):
+        context, position = contexts[questions[index].context], features["context_positions"][row]
+        length = position + end - begin + 1
+        ids = [cls, *queries[index], sep, *context.ids[begin:end], sep]
+        features["input_ids"][row, :length] = ids
+        features["input_mask"][row, :length] = 1
+        features["segment_ids"][row, position:length] = 1
+        features["context_offsets"][row] = context.offsets[begin:end]
+        pieces, features["is_on_borders"][row] = answers[index]
+        if pieces is None:
+            features["start_positions"][row] = features["end_positions"][row] = UNKNOWN
+        elif begin <= pieces[0] and pieces[1] < end:
+            features["start_positions"][row], features["end_positions"][row] = position - begin + np.array(pieces)
+    return features
+
+
+def spans_with_most_context(begins: np.ndarray, lengths: np.ndarray, max_answer_length: int) -> list[np.ndarray]:
+    """Returns for each window of a text which spans of its pieces have more of it around them there than elsewhere.
+
+    Every span that lies in some window is counted in one: that where the shorter side of its surroundings is longest.
+    (The original judges by the first piece alone, and so misses answers that reach out of the window it then takes.)
+
+    Args:
+        begins: int [W], where the windows begin in the text.
+        lengths: int [W], how many pieces L of it they hold.
+        max_answer_length: The longest span A.
+
+    Returns:
+        W arrays, bool [L, A]: whether the span of pieces i to i + j, counted in the window, is one.
+    """
+    ends = begins + lengths
+    results = []
+    for row, (begin, end) in enumerate(zip(begins, ends)):
+        firsts = np.arange(begin, end)[:, None]
+        lasts = firsts + np.arange(max_answer_length)
+        before, behind = firsts - begins[:, None, None], ends[:, None, None] - 1 - lasts
+        # Of equal ones the longer window, as in the original.
+        context = np.minimum(before, behind) + 0.01 * lengths[:, None, None]
+        context = np.where((before >= 0) & (behind >= 0), context, -1)
+        results.append((context.argmax(axis=0) == row) & (lasts < end))
+    return results
+
+
+def _encode_contexts(questions, tokenizer):
+    """Returns the `_Context` of each text; many questions are about the same."""
+    texts = list(dict.fromkeys(question.context for question in questions))
+    return {
+        text: _Context(
+            np.array(encoding.ids[1:-1], np.int32), np.array(encoding.offsets[1:-1], np.int32).reshape([-1, 2])
+        )
+        for text, encoding in zip(texts, tokenizer.encode_batch(texts))
+    }
+
+
+def _cut(num_pieces, room, doc_stride):
+    """Yields where the windows of a text begin and end."""
+    stride = min(doc_stride, max(1, room // 2))
+    begin = 0
+    while True:
+        yield begin, min(begin + room, num_pieces)
+        if begin + room >= num_pieces:
+            return
+        begin += stride
+
+
+def _find_answer(question, context):
+    """Returns the pieces that hold the first answer, and whether it ends where they do.
+
+    The pieces are None where the answer is unknown, and out of every window where there is none.
+    """
+    if question.is_impossible:
+        return (-1, -1), True
+    if not question.answers or question.has_misplaced_answer:
+        return None, True
+    answer = question.answers[0]
+    pieces = context.pieces_of(answer.begin, answer.end)
+    if pieces is None:
+        return None, True
+    first, last = pieces
+    return pieces, (context.offsets[first, 0], context.offsets[last, 1]) == (answer.begin, answer.end)

@@ -1,0 +1,198 @@
+"""Where an answer begins, where it ends given its beginning, and whether there is one (original run_squad_v2.py)."""
+
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling.base import AlbertModel
+from albert_tf.modeling.encoder import AlbertEncoder
+from albert_tf.modeling.inputs import encoder_inputs, known_inputs
+from albert_tf.modeling.kernels.dropout import dropout, resolve_dropout_seed, split_dropout_seed
+from albert_tf.modeling.kernels.linear import linear
+from albert_tf.modeling.kernels.output_positions import select_positions
+from albert_tf.modeling.layers import AlbertLayer, LayerNorm, Linear
+
+# The logit of a position where no answer can begin or end.
+IMPOSSIBLE = -1e30
+
+
+@tf.keras.utils.register_keras_serializable("albert_tf")
+class ConditionalAnswerHead(AlbertLayer):
+    """Scores first positions, last positions for a given first one, and that there is no answer.
+
+    Args:
+        config: Hyper-parameters; its `classifier_dropout_prob` is that of the last of the three.
+    """
+
+    def __init__(self, config: AlbertConfig, **kwargs):
+        super().__init__(**kwargs)
+        self._config = config
+        size, deviation, policy = config.hidden_size, config.initializer_range, kwargs.get("dtype")
+        self.start = Linear(size, 1, deviation, dtype=policy)
+        self.end_transform = Linear(2 * size, size, deviation, dtype=policy)
+        self.end_layer_norm = LayerNorm(size, config.layer_norm_eps, dtype=policy)
+        self.end = Linear(size, 1, deviation, dtype=policy)
+        self.null_transform = Linear(2 * size, size, deviation, dtype=policy)
+        self.null_kernel = self.add_parameter("null_kernel", [size, 1], deviation)
+
+    def call(self, states, start_positions, may_answer, dropout_seed=None):
+        """Returns the logits of first positions, of last ones, and of no answer, as the three methods below do.
+
+        Args:
+            states: [B, S, H].
+            start_positions: int [B, K], the first positions that last ones are scored for; None for the best one.
+            may_answer: bool [B, S], where an answer can begin and end.
+            dropout_seed: int32 [2] or None.
+
+        Returns:
+            float32 [B, S], [B, K, S] and [B].
+        """
+        start_logits = self.start_logits(states, may_answer)
+        if start_positions is None:
+            start_positions = tf.argmax(start_logits, axis=-1, output_type=tf.int32)[:, None]
+        end_logits = self.end_logits(states, start_positions, may_answer)
+        return start_logits, end_logits, self.null_logits(states, start_logits, dropout_seed)
+
+    def start_logits(self, states, may_answer):
+        """Returns float32 [B, S], how well each position begins the answer; arguments as for `call`."""
+        return _masked(self.start(states)[..., 0], may_answer)
+
+    def end_logits(self, states, start_positions, may_answer):
+        """Returns float32 [B, K, S], how well each position ends an answer that begins at each of K; as for `call`."""
+        kernel, bias = (tf.convert_to_tensor(value) for value in (self.end_transform.kernel, self.end_transform.bias))
+        size = states.shape[-1]
+        # The product with (state of the position, state of the first position), without holding each pair of them.
+        of_positions = linear(states, kernel[:size], bias, self.compute_dtype)
+        first_states = select_positions(states, start_positions)
+        of_starts = linear(first_states, kernel[size:], tf.zeros_like(bias), self.compute_dtype)
+        hidden = self.end_layer_norm(tf.tanh(of_positions[:, None] + of_starts[:, :, None]))
+        return _masked(self.end(hidden)[..., 0], may_answer[:, None])
+
+    def null_logits(self, states, start_logits, dropout_seed=None):
+        """Returns float32 [B], how much speaks for no answer.
+
+        Args:
+            states: [B, S, H].
+            start_logits: float32 [B, S], which weigh the states.
+            dropout_seed: int32 [2] or None.
+        """
+        weights = tf.cast(tf.nn.softmax(start_logits), states.dtype)
+        begin = tf.squeeze(tf.matmul(weights[:, None], states), axis=1)
+        hidden = tf.tanh(self.null_transform(tf.concat([begin, states[:, 0]], axis=-1)))
+        hidden = dropout(hidden, self._config.classifier_dropout_prob, dropout_seed)
+        kernel = tf.cast(tf.convert_to_tensor(self.null_kernel), hidden.dtype)
+        return tf.cast(tf.matmul(hidden, kernel)[:, 0], tf.float32)
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), "config": self._config.to_dict()}
+
+
+@tf.keras.utils.register_keras_serializable("albert_tf")
+class AlbertForConditionalQuestionAnswering(AlbertModel):
+    """Where in the second text an answer begins and ends, or that there is none; the first text is the question.
+
+    Args:
+        config: Hyper-parameters.
+        remat: As for `AlbertEncoder`.
+        attention: As for `AlbertEncoder`.
+        **kwargs: Of `tf.keras.Model`, as for `AlbertEncoder`.
+    """
+
+    def __init__(self, config: AlbertConfig, remat: str = "none", attention: str = "auto", **kwargs):
+        super().__init__(config, remat, attention, **kwargs)
+        policy = kwargs.get("dtype")
+        self.encoder = AlbertEncoder(config, remat, attention, dtype=policy)
+        self.head = ConditionalAnswerHead(config, dtype=policy)
+
+    def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
+        """Scores positions for one first position: the given one, or else the one that scores best.
+
+        Args:
+            inputs: The encoder's, and `start_positions` int [B] in training.
+            training: Whether dropout is on.
+            dropout_seed: int32 [2], or None.
+            output_hidden_states: As for `AlbertEncoder`.
+            output_attentions: As for `AlbertEncoder`.
+
+        Returns:
+            `start_logits` and `end_logits` float32 [B, S], about -1e30 outside [CLS] and the second text, and
+            `null_logits` float32 [B], those that there is no answer.
+        """
+        encoder_seed, head_seed = split_dropout_seed(resolve_dropout_seed(training, dropout_seed), 2)
+        outputs = self.encoder(
+            known_inputs(inputs),
+            training=training,
+            dropout_seed=encoder_seed,
+            output_hidden_states=output_hidden_states,
+            output_attentions=output_attentions,
+        )
+        start_positions = inputs.get("start_positions")
+        start_logits, end_logits, null_logits = self.head(
+            outputs["sequence_output"],
+            None if start_positions is None else start_positions[:, None],
+            answer_positions(inputs),
+            dropout_seed=head_seed,
+        )
+        others = {name: outputs[name] for name in ("hidden_states", "attentions") if name in outputs}
+        return {
+            "start_logits": start_logits,
+            "end_logits": tf.squeeze(end_logits, axis=1),
+            "null_logits": null_logits,
+            **others,
+        }
+
+    def search(self, inputs, start_n_top: int, end_n_top: int, max_answer_length: int):
+        """Returns the most probable spans of the second text: of some first positions some last ones each.
+
+        Args:
+            inputs: The encoder's.
+            start_n_top: Number of first positions K, fewer where a text has fewer positions.
+            end_n_top: Number of last positions M of each.
+            max_answer_length: Longest span, in positions.
+
+        Returns:
+            `start_positions` int32 and `start_log_probs` float32 [B, K], `end_positions` int32 and `end_log_probs`
+            float32 [B, K, M], and `null_logits` float32 [B]. Where there are too few spans, log-probabilities are
+            about -1e30.
+        """
+        states, may_answer = self.encoder(known_inputs(inputs))["sequence_output"], answer_positions(inputs)
+        start_logits = self.head.start_logits(states, may_answer)
+        positions = tf.range(tf.shape(start_logits)[1])
+        is_text = may_answer & (positions > 0)
+        start_log_probs, starts = _top(tf.nn.log_softmax(start_logits), is_text, start_n_top)
+        end_logits = self.head.end_logits(states, starts, may_answer)
+        distance = positions - starts[..., None]
+        is_reached = is_text[:, None] & (distance >= 0) & (distance < max_answer_length)
+        end_log_probs, ends = _top(tf.nn.log_softmax(end_logits), is_reached, end_n_top)
+        return {
+            "start_positions": starts,
+            "start_log_probs": start_log_probs,
+            "end_positions": ends,
+            "end_log_probs": end_log_probs,
+            "null_logits": self.head.null_logits(states, start_logits),
+        }
+
+
+def answer_positions(inputs) -> tf.Tensor:
+    """Returns which positions an answer can begin and end at, bool [B, S]: [CLS] and the second text but for its [SEP].
+
+    Args:
+        inputs: The encoder's.
+    """
+    found = encoder_inputs(inputs)
+    mask = found["input_mask"]
+    mask = (tf.linalg.diag_part(mask) if mask.shape.rank == 3 else mask) > 0
+    is_second = mask & (found["segment_ids"] > 0)
+    has_next = tf.concat([mask[:, 1:], tf.zeros_like(mask[:, :1])], axis=1)
+    return tf.concat([tf.ones_like(mask[:, :1]), (is_second & has_next)[:, 1:]], axis=1)
+
+
+def _masked(logits, is_possible):
+    return tf.where(is_possible, tf.cast(logits, tf.float32), IMPOSSIBLE)
+
+
+def _top(log_probs, is_possible, count):
+    """Returns the highest values and their positions, at most as many as there are positions."""
+    length = log_probs.shape[-1]  # on a TPU it is known, and the count must be as well
+    count = tf.minimum(count, tf.shape(log_probs)[-1]) if length is None else min(count, length)
+    return tf.math.top_k(_masked(log_probs, is_possible), count)

@@ -1,0 +1,201 @@
+"""run_squad.py from flags to answers and scores."""
+
+import json
+import os
+import re
+import signal
+
+import pytest
+from runs import assert_same_run, read_results
+
+import albert_tf
+from albert_tf.finetuning import runner
+
+CITIES = ["서울", "부산", "대구", "인천", "광주", "대전"]
+
+
+def write_questions(path, cities, **fields):
+    """Writes a file with a question about each city, in a text that takes two windows of 32 pieces or more."""
+    paragraphs = []
+    for number, city in enumerate(cities):
+        context = f"비가 오는 날이었다. 그는 아침에 일찍 집을 나섰다. 기차를 타고 {city}에 갔다. 친구와 밥을 먹었다."
+        answers = [{"text": city, "answer_start": context.index(city)}]
+        question = {"id": f"{path.stem}-{number}", "question": "그는 어디에 갔는가?", "answers": answers, **fields}
+        paragraphs.append({"context": context, "qas": [question]})
+    path.write_text(json.dumps({"version": "KorQuAD_v1.0", "data": [{"title": "여행", "paragraphs": paragraphs}]}))
+    return path
+
+
+@pytest.fixture
+def squad_flags(checkpoint, tmp_path):
+    """Flags of a run of four steps."""
+    return {
+        "train_file": write_questions(tmp_path / "train.json", CITIES),
+        "predict_file": write_questions(tmp_path / "dev.json", CITIES[:3]),
+        "init_checkpoint": checkpoint,
+        "output_dir": tmp_path / "run",
+        "max_seq_length": 32,
+        "train_step": 4,
+        "train_batch_size": 4,
+        "eval_batch_size": 4,
+        "predict_batch_size": 2,
+        "learning_rate": 0.01,
+        "n_best_size": 3,
+    }
+
+
+@pytest.fixture
+def squad(run_script, squad_flags):
+    """Runs the script; flags may be added, replaced or, with None, left out."""
+
+    def run(**changes):
+        given = {name: value for name, value in {**squad_flags, **changes}.items() if value is not None}
+        return run_script("run_squad.py", **given)
+
+    return run
+
+
+def read_json(folder, name):
+    return json.loads((folder / name).read_text())
+
+
+@pytest.mark.slow
+def test_model_is_trained_evaluated_and_used(squad, squad_flags, run_script, contents, tmp_path):
+    run = tmp_path / "run"
+    result = squad(do_train=True, do_eval=True, do_predict=True)
+    assert (result.code, result.errors) == (0, "")
+    assert "\n--metrics=korquad, by the language of the questions\n" in result.output
+    told = re.search(
+        r"^6 questions about 6 texts in .*train.json: (\d+) windows of up to 32 pieces$", result.output, re.M
+    )
+    assert int(told[1]) >= 12
+    results = read_results(run)
+    assert results["num_examples"] == 3 and results["global_step"] == 4
+    assert 0 <= results["exact_match"] <= results["f1"] <= 100
+    answers, nbest = read_json(run, "predictions.json"), read_json(run, "nbest_predictions.json")
+    assert list(answers) == list(nbest) == ["dev-0", "dev-1", "dev-2"]
+    context = json.loads(squad_flags["predict_file"].read_text())["data"][0]["paragraphs"][0]["context"]
+    assert answers["dev-0"] in context
+    assert [len(each) for each in nbest.values()] == [3] * 3
+    assert all(answers[name] == each[0]["text"] for name, each in nbest.items())
+    assert not (run / "null_odds.json").exists()
+
+    # What a finished folder holds is enough to go on with.
+    before = contents(run)
+    for name in ("eval_results.json", "predictions.json", "nbest_predictions.json"):
+        (run / name).unlink()
+    assert run_script("run_squad.py", output_dir=run, do_eval=True, do_predict=True, n_best_size=3).code == 0
+    assert contents(run)["predictions.json"] == before["predictions.json"]
+    assert read_results(run) == pytest.approx(results, rel=1e-5)
+    other = write_questions(tmp_path / "other.json", CITIES[3:], answers=None)
+    result = run_script("run_squad.py", output_dir=run, do_predict=True, predict_file=other)
+    (written,) = re.findall(r"wrote 3 predictions to .*/(predictions-other-\w+\.json); ", result.output)
+    assert (
+        list(read_json(run, f"nbest_{written}")) == list(read_json(run, written)) == ["other-0", "other-1", "other-2"]
+    )
+    assert contents(run)["predictions.json"] == before["predictions.json"]
+
+    # And in Python.
+    document = read_json(tmp_path, "dev.json")["data"][0]["paragraphs"]
+    asked = [(paragraph["qas"][0]["question"], paragraph["context"]) for paragraph in document]
+    found = [prediction["text"] for prediction in albert_tf.load(run).predict(asked)]
+    assert found == list(read_json(run, "predictions.json").values())
+
+
+@pytest.mark.slow
+def test_stopped_run_goes_on_to_the_same_result(squad, tmp_path, monkeypatch):
+    flag_values = {"do_train": True, "do_eval": True, "eval_every_steps": 2}
+    assert squad(output_dir=tmp_path / "whole", **flag_values).code == 0
+    make_dev_dataset = runner._dev_dataset
+
+    def stop_and_make(*arguments):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return make_dev_dataset(*arguments)
+
+    with monkeypatch.context() as stopping:
+        stopping.setattr(runner, "_dev_dataset", stop_and_make)
+        stopped = squad(**flag_values)
+    assert "stopped by SIGTERM; saved at step 2; " in stopped.output
+    assert not (tmp_path / "run" / "eval_results.json").exists()
+    assert squad(**flag_values).code == 0
+    assert_same_run(tmp_path / "run", tmp_path / "whole", 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("head", [None, "independent"])
+def test_questions_may_have_no_answer(squad, run_script, tmp_path, head):
+    run = tmp_path / "run"
+    for name, cities in (("train", CITIES), ("dev", CITIES[:3])):
+        content = json.loads(write_questions(tmp_path / f"{name}.json", cities).read_text())
+        content["data"][0]["paragraphs"][1]["qas"][0].update(is_impossible=True, answers=[])
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    result = squad(
+        do_train=True, do_eval=True, do_predict=True, version_2_with_negative=True, metrics="klue", head=head
+    )
+    assert (result.code, result.errors) == (0, "")
+    assert "\n1 of the questions have no answer\n" in result.output
+    results = read_results(run)
+    assert ("answerability_loss" in results) == (head is None), "the default is the conditional head"
+    assert (results["HasAns_total"], results["NoAns_total"]) == (2, 1)
+    assert results["rouge_w"] <= results["best_rouge_w"]
+    odds = read_json(run, "null_odds.json")
+    assert list(odds) == ["dev-0", "dev-1", "dev-2"]
+    # The run knows that questions may have no answer; the threshold is free.
+    for threshold, has_answers in ((-1e6, False), (1e6, True)):
+        again = {"output_dir": run, "do_predict": True, "null_score_diff_threshold": threshold}
+        assert run_script("run_squad.py", **again).code == 0
+        assert all(bool(text) == has_answers for text in read_json(run, "predictions.json").values())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, "nothing to do: pass --do_train, --do_eval or --do_predict"),
+        ({"do_train": True, "train_file": None}, "--train_file is missing; see --help"),
+        ({"do_predict": True, "predict_file": None}, "--predict_file is missing; see --help"),
+        ({"do_eval": True, "predict_file": None}, "--predict_file is missing; see --help"),
+        ({"do_train": True, "train_file": "nowhere.json"}, "can't read the questions nowhere.json: no such file"),
+        ({"do_train": True, "doc_stride": 0}, "--doc_stride=0: .*; see --help"),
+        ({"do_train": True, "metrics": "bleu"}, "--metrics=bleu: value should be one of <auto|squad|korquad|klue>"),
+        ({"do_train": True, "warmup_proportion": 0.2}, "--warmup_proportion=0.2 is not supported: .* --warmup_step"),
+        ({"do_train": True, "max_seq_length": 129}, "--max_seq_length=129 is more than .* 128"),
+    ],
+)
+def test_mistake_costs_one_sentence(squad, assert_refused, tmp_path, changes, message):
+    assert re.match(message.replace("|", r"\|"), assert_refused(lambda: squad(**changes), tmp_path / "run"))
+    assert not (tmp_path / "run").exists(), "the folder is still free for the corrected command"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"answers": []}, r".*/dev.json, question dev-0 has no answers; add them, or mark it as is_impossible"),
+        ({"is_impossible": True}, ".*/dev.json: 3 questions have no answer, the first of them dev-0; pass --version_2"),
+        ({"question": 7}, r'.*/dev.json, question dev-0: "question" must be a string. Received: 7'),
+    ],
+)
+def test_mistake_in_the_dev_file_is_found_before_training(squad, assert_refused, tmp_path, fields, message):
+    write_questions(tmp_path / "dev.json", CITIES[:3], **fields)
+    assert re.match(message, assert_refused(lambda: squad(do_train=True, do_eval=True), tmp_path / "run"))
+
+
+@pytest.mark.slow
+def test_other_cutting_than_the_run_has_is_refused(squad, squad_flags, assert_refused, without_training, tmp_path):
+    assert squad(do_train=True, doc_stride=7).code == 0
+    message = assert_refused(lambda: squad(do_train=True, doc_stride=8), tmp_path / "run")
+    assert "--doc_stride" in message
+
+
+def test_length_is_that_of_squad_or_what_the_model_reads(squad, without_training, tmp_path):
+    assert squad(do_train=True, max_seq_length=None).code == 0
+    assert json.loads((tmp_path / "run" / "run_settings.json").read_text())["max_seq_length"] == 128
+
+
+def test_help_explains_every_flag(run_script):
+    shown = run_script("run_squad.py", help=True).output
+    sections = re.split(r"^  --(?:\[no\])?", shown, flags=re.MULTILINE)[1:]
+    explanations = dict(section.split(":", 1) for section in sections)
+    original = {"train_file", "predict_file", "doc_stride", "max_query_length", "n_best_size", "max_answer_length"}
+    assert original | {"version_2_with_negative", "null_score_diff_threshold"} <= explanations.keys()
+    for name, explanation in explanations.items():
+        assert re.match(r"\s+(<.*>:\s+)?\w+", explanation), name
