@@ -136,6 +136,7 @@ def test_json_lines_say_how_many_options_there_are(race, run_script, lines_folde
     assert "middle_accuracy" not in read_results(run)
     settings = json.loads((run / "run_settings.json").read_text())
     assert (settings["num_choices"], settings["max_qa_length"], settings["task_name"]) == (3, 9, "jsonl")
+    assert json.loads((run / "albert_config.json").read_text())["hidden_dropout_prob"] == 0.0  # classifiers get more
     before = read_rows(run / "predictions.tsv")
     assert [row["label"] for row in before] == [""] * 5
     assert list(before[0])[-3:] == ["p(A)", "p(B)", "p(C)"]
