@@ -122,7 +122,7 @@ class FinetuningCommand:
         dev_file = load(DEV) if FLAGS.do_eval else None
         test_file = load(TEST, needs_labels=False) if FLAGS.do_predict else None
 
-        task.config = _with_dropout(config, train_file, known_run)
+        task.config = _with_dropout(config, task.adds_dropout, train_file, known_run)
         settings = _make_settings(config, train_file)
         tf.keras.utils.set_random_seed(FLAGS.random_seed)
         with strategy.scope():
@@ -266,12 +266,12 @@ def _find_model_file(flag, name, run):
     return found
 
 
-def _with_dropout(config, train_file, known_run):
-    """Returns the config with the dropout of the flag, or else the default's for a new run."""
+def _with_dropout(config, adds_dropout, train_file, known_run):
+    """Returns the config with the dropout of the flag, or else, for a new run, the default's if the task adds any."""
     if FLAGS.dropout is not None:
         return config.replace(hidden_dropout_prob=FLAGS.dropout, attention_probs_dropout_prob=FLAGS.dropout)
     is_new = train_file is not None and known_run is None
-    return with_default_dropout(config, train_file.num_rows) if is_new else config
+    return with_default_dropout(config, train_file.num_rows) if is_new and adds_dropout else config
 
 
 def _make_settings(config, train_file):

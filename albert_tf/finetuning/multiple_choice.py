@@ -35,6 +35,7 @@ class MultipleChoice(FinetuningTask):
 
     metric_names = ("accuracy",)
     selection_metric = "accuracy"
+    adds_dropout = False  # each option has masks of its own, and what they differ by hides what the options differ by
     usual_max_seq_length = 512
 
     def __init__(

@@ -26,6 +26,8 @@ class FinetuningTask(Objective):
         scores_predictions: Whether `score` finds what the objective's metrics don't, so that evaluation needs
             predictions.
         may_hide_pieces: Whether a training text without a few of its pieces still has its label.
+        adds_dropout: Whether small models are trained with more dropout than their config has, where nobody says how
+            much.
         usual_max_seq_length: The length where nobody says one; None to choose it by the lengths of the texts.
     """
 
@@ -33,6 +35,7 @@ class FinetuningTask(Objective):
     predictions_file: str = "predictions.tsv"
     scores_predictions: bool = False
     may_hide_pieces: bool = False
+    adds_dropout: bool = True
     usual_max_seq_length: int | None = None
 
     @abc.abstractmethod

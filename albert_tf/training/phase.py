@@ -47,6 +47,12 @@ class Phase:
         """Pieces in a global batch, padding included; 0 where batches are not of pieces."""
         return batch_sizes(self.batch_spec).tokens
 
+    @property
+    def sequence_length(self) -> int:
+        """Pieces of each sequence, of which an example may have several; 0 where batches are not of pieces."""
+        ids = self.batch_spec.get("input_ids")
+        return ids.shape[-1] if ids is not None else 0
+
     def make_host_dataset(self, start_step: int, host_index: int = 0, num_hosts: int = 1) -> tf.data.Dataset:
         """Returns what `make_dataset` makes, once it is known to fit.
 

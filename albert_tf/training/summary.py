@@ -38,7 +38,7 @@ def describe_run(state: TrainState, phases: list[Phase]) -> str:
         batch, steps, examples = phase.examples, phase.end_step - begin, phase.num_examples
         parts = phase.gradient_accumulation_steps
         micro = "" if parts == 1 else f" in {parts} parts of {batch // replicas // parts:,}"
-        pieces = f", sequences of {phase.tokens // batch:,} pieces" if phase.tokens else ""
+        pieces = f", sequences of {phase.sequence_length:,} pieces" if phase.sequence_length else ""
         epochs = "" if not examples else f", {steps * batch / examples:,.2f} epochs over {examples:,} examples"
         lines.append(
             f"{going_on}steps {begin:,} to {phase.end_step:,}: batch {batch:,} = {replicas} x {batch // replicas:,}"

@@ -1,6 +1,7 @@
 """run_race.py from flags to scores and predictions."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -85,6 +86,8 @@ def test_race_is_trained_evaluated_and_predicted(race, run_script, race_folder, 
     result = race(do_train=True, do_eval=True, do_predict=True, eval_every_steps=2)
     assert (result.code, result.errors) == (0, "")
     assert f"12 questions with 4 options each in {race_folder}/train (8 middle, 4 high)\n" in result.output
+    told = re.search(r"^steps 0 to 3: batch 4 = 1 x 4, sequences of (\d+) pieces, ", result.output, re.MULTILINE)
+    assert 8 <= int(told[1]) <= 40
     assert f"wrote 6 predictions to {run}/predictions.tsv\n" in result.output
     results = read_results(run)
     assert results["num_examples"] == 10
@@ -136,6 +139,7 @@ def test_json_lines_say_how_many_options_there_are(race, run_script, lines_folde
     assert "middle_accuracy" not in read_results(run)
     settings = json.loads((run / "run_settings.json").read_text())
     assert (settings["num_choices"], settings["max_qa_length"], settings["task_name"]) == (3, 9, "jsonl")
+    assert json.loads((run / "albert_config.json").read_text())["hidden_dropout_prob"] == 0.0  # classifiers get more
     before = read_rows(run / "predictions.tsv")
     assert [row["label"] for row in before] == [""] * 5
     assert list(before[0])[-3:] == ["p(A)", "p(B)", "p(C)"]
