@@ -90,16 +90,17 @@ def make_phase(
     """
     examples, batch_size = train_file.batched(task, is_fixed), settings.train_batch_size
     length = train_file.max_seq_length if is_fixed else examples.mean_length(batch_size)
+    score_held_out = None
+    if dev_file and task.scores_predictions:
+        score_held_out = functools.partial(_scores, task, dev_file, settings, is_fixed)
     return Phase(
         settings.num_train_steps,
         with_batch_size(task.batch_spec(length), batch_size),
         lambda start_step, *_: examples.train_dataset(batch_size, settings.random_seed, start_step, augment),
         functools.partial(_dev_dataset, task, dev_file, settings, is_fixed) if dev_file else None,
-        functools.partial(_scores, task, dev_file, settings, is_fixed)
-        if dev_file and task.scores_predictions
-        else None,
         settings.gradient_accumulation_steps,
         num_examples=train_file.num_rows,
+        score_held_out=score_held_out,
     )
 
 

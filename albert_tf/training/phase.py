@@ -20,22 +20,22 @@ class Phase:
         make_dataset: Given the number of steps of this phase already done, a host's index and the number of hosts,
             returns that host's part of each batch.
         make_eval_dataset: Returns the held-out batches; None to evaluate nothing.
-        score_held_out: Returns measures of the held-out data that no sum over batches gives, given
-            `Evaluator.compute_outputs`; None for none.
         gradient_accumulation_steps: How many micro-batches a replica's batch is cut into.
         hosts_read_apart: Whether each of several hosts makes its own part of a batch. If not, each makes all batches
             and keeps its part, so that the batches do not depend on the number of hosts.
         num_examples: How many examples the data hold; None where that is unknown.
+        score_held_out: Returns measures of the held-out data that no sum over batches gives, given
+            `Evaluator.compute_outputs`; None for none.
     """
 
     end_step: int
     batch_spec: BatchSpec
     make_dataset: collections.abc.Callable[[int, int, int], tf.data.Dataset]
     make_eval_dataset: collections.abc.Callable[[], tf.data.Dataset] | None = None
-    score_held_out: collections.abc.Callable[[collections.abc.Callable], dict[str, float]] | None = None
     gradient_accumulation_steps: int = 1
     hosts_read_apart: bool = False
     num_examples: int | None = None
+    score_held_out: collections.abc.Callable[[collections.abc.Callable], dict[str, float]] | None = None
 
     @property
     def examples(self) -> int:
