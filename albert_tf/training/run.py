@@ -211,12 +211,7 @@ class TrainingRun:
     def compute_outputs(
         self, function: collections.abc.Callable[..., dict[str, tf.Tensor]], dataset: tf.data.Dataset
     ) -> dict[str, np.ndarray]:
-        """Returns what a function of a batch and the run's models computes for every example, in order.
-
-        Args:
-            function: Takes a batch and the models by name; returns tensors [B, ...] by name. Runs inside a replica.
-            dataset: Global batches with `example_weights`, 0 for what fills up the last one.
-        """
+        """Returns what a function of a batch and the run's models computes; see `Evaluator.compute_outputs`."""
         return self._evaluator.compute_outputs(function, dataset)
 
     def write_results(
