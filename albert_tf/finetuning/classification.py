@@ -1,6 +1,7 @@
 """Fine-tuning to give a text, or a pair of texts, one of several labels (original run_classifier.py)."""
 
 import functools
+import importlib.util
 
 import numpy as np
 import tensorflow as tf
@@ -124,8 +125,12 @@ class Classification(FinetuningTask):
 
     def reports(self):
         """Returns the list of mistakes and the plot of which labels are taken for which; see `FinetuningTask`."""
-        plot = functools.partial(plot_confusion_matrix, labels=self.labels)
-        return {ERRORS_FILE: write_errors, CONFUSION_FILE: plot}
+        if importlib.util.find_spec("matplotlib") is None:
+            return {ERRORS_FILE: write_errors}
+        return {
+            ERRORS_FILE: write_errors,
+            CONFUSION_FILE: functools.partial(plot_confusion_matrix, labels=self.labels),
+        }
 
     def describe(self, path, examples, features):
         """Returns how often each label occurs, and warns of what looks mistyped; see `label_report`."""

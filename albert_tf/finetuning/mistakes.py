@@ -38,11 +38,9 @@ def confusion_matrix(truth: list[str], found: list[str], labels: tuple[str, ...]
 
 
 def plot_confusion_matrix(path: str, examples: list[LabelledText], predictions: list[dict], labels) -> None:
-    """Draws the confusion matrix as a PNG, each row in shares of its label; does nothing without matplotlib."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return
+    """Draws the confusion matrix as a PNG, each row in shares of its label; needs matplotlib."""
+    from matplotlib.figure import Figure  # optional
+
     truth, found = [example.label for example in examples], [prediction["label"] for prediction in predictions]
     counts = confusion_matrix(truth, found, labels)
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))

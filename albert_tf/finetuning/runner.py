@@ -3,6 +3,7 @@
 import collections.abc
 import dataclasses
 import functools
+import os
 import typing
 
 import numpy as np
@@ -156,8 +157,9 @@ def evaluate(run: TrainingRun, dev_file: EncodedFile) -> dict[str, float]:
         scores = task.score(dev_file.examples, predictions) if task.scores_predictions else {}
     results = run.evaluate(dataset, dev_file.identity, num_examples=len(dev_file.examples), **scores)
     for name, write in reports.items():
+        what = f"the {os.path.splitext(name)[0].replace('_', ' ')}"
         run.write_results(
-            name, dev_file.identity, "a report", lambda path, write=write: write(path, dev_file.examples, predictions)
+            name, dev_file.identity, what, lambda path, write=write: write(path, dev_file.examples, predictions)
         )
     return results
 
