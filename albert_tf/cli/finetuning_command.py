@@ -123,7 +123,7 @@ class FinetuningCommand:
         test_file = load(TEST, needs_labels=False) if FLAGS.do_predict else None
 
         task.config = _with_dropout(config, task.adds_dropout, train_file, known_run)
-        settings = _make_settings(config, train_file)
+        settings = _make_settings(task, train_file)
         tf.keras.utils.set_random_seed(FLAGS.random_seed)
         with strategy.scope():
             model = task.make_model(**model_options)
@@ -274,10 +274,11 @@ def _with_dropout(config, adds_dropout, train_file, known_run):
     return with_default_dropout(config, train_file.num_rows) if is_new and adds_dropout else config
 
 
-def _make_settings(config, train_file):
+def _make_settings(task, train_file):
     """Returns the settings of the run; what neither a flag nor the run says follows from model and training file."""
     if FLAGS.learning_rate is None:
-        FLAGS.learning_rate = default_learning_rate(config, FLAGS.init_checkpoint is not None)
+        is_pretrained = FLAGS.init_checkpoint is not None
+        FLAGS.learning_rate = default_learning_rate(task.config, is_pretrained, task.highest_learning_rate)
     num_train_steps, steps_flag = FLAGS.train_step or 1, "train_step"
     if train_file is not None and (FLAGS.num_train_epochs is not None or FLAGS.train_step is None):
         count, steps_flag = train_file.num_rows, "num_train_epochs"

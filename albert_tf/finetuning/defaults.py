@@ -20,15 +20,16 @@ _SMALL, _MANY = 256, 5000  # a hidden size, a number of examples
 _DROPOUT_AFTER_FEW, _DROPOUT_AFTER_MANY, _TOKEN_DROPOUT = 0.2, 0.1, 0.15
 
 
-def default_learning_rate(config: AlbertConfig, is_pretrained: bool) -> float:
+def default_learning_rate(config: AlbertConfig, is_pretrained: bool, highest: float | None = None) -> float:
     """Returns a peak learning rate: the original's 5e-5 at hidden size 768 and above; the smaller the model the higher.
 
     Args:
         config: The model's hyper-parameters.
         is_pretrained: Whether it begins from a checkpoint. Then it is at most 1.5e-4, so that what was learnt is kept,
             and otherwise at most 5e-4.
+        highest: The task's own limit in place of these.
     """
-    highest = 1.5e-4 if is_pretrained else 5e-4
+    highest = highest or (1.5e-4 if is_pretrained else 5e-4)
     return float(f"{np.clip(5e-5 * (768 / config.hidden_size) ** 2.1, 5e-5, highest):.1e}")
 
 

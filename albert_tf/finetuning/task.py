@@ -28,6 +28,7 @@ class FinetuningTask(Objective):
         may_hide_pieces: Whether a training text without a few of its pieces still has its label.
         adds_dropout: Whether small models are trained with more dropout than their config has, where nobody says how
             much.
+        highest_learning_rate: The peak rate of small models where nobody says one; None for that of classifiers.
         usual_max_seq_length: The length where nobody says one; None to choose it by the lengths of the texts.
     """
 
@@ -36,6 +37,7 @@ class FinetuningTask(Objective):
     scores_predictions: bool = False
     may_hide_pieces: bool = False
     adds_dropout: bool = True
+    highest_learning_rate: float | None = None
     usual_max_seq_length: int | None = None
 
     @abc.abstractmethod

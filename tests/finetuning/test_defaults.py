@@ -28,6 +28,12 @@ def test_rate_is_the_originals_for_large_models_and_higher_for_small_ones(hidden
     assert default_learning_rate(config, is_pretrained=True) == pretrained
 
 
+@pytest.mark.parametrize(("hidden_size", "rate"), [(128, 1e-3), (256, 5e-4), (768, 5e-5)])
+def test_task_may_raise_the_rate_of_small_models(hidden_size, rate):
+    config = tiny_config(100).replace(hidden_size=hidden_size)
+    assert default_learning_rate(config, is_pretrained=True, highest=1e-3) == rate
+
+
 def dropouts(config):
     return config.hidden_dropout_prob, config.attention_probs_dropout_prob
 

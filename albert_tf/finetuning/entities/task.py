@@ -44,6 +44,7 @@ class Entities(FinetuningTask):
     metric_names = ("tag_accuracy",)
     predictions_file = "predictions.jsonl"
     scores_predictions = True
+    highest_learning_rate = 1e-3  # measured: see docs/entities.md
 
     def __init__(
         self,
