@@ -17,11 +17,15 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 
 CONFIG_FILE = "albert_config.json"
-_HEAD_BIAS = f"{MODEL_PREFIX}head/dense/bias"
+_HEAD = "head/"
+_HEAD_BIAS = f"{MODEL_PREFIX}{_HEAD}dense/bias"
 
 
 def load_weights(
-    init_checkpoint: str, variables: dict[str, tf.Variable], source: str = "--init_checkpoint"
+    init_checkpoint: str,
+    variables: dict[str, tf.Variable],
+    source: str = "--init_checkpoint",
+    skips_other_heads: bool = False,
 ) -> tuple[list[str], list[str], list[str]]:
     """Assigns those variables that a checkpoint of ours also has.
 
@@ -31,10 +35,11 @@ def load_weights(
         init_checkpoint: A checkpoint's path without extension, or a folder; see `resolve_checkpoint`.
         variables: Variables to assign, by name.
         source: What asks for it; errors begin with it.
+        skips_other_heads: Whether a head of another shape, which was trained for another task, is left out.
 
     Returns:
         The names that were loaded, those that were not in the checkpoint, and those in the checkpoint that this model
-        does not have.
+        does not have. What is left out of a head is among both of the latter.
 
     Raises:
         InputError: There is no such checkpoint, it can't be read, it has none of the variables, or a shape differs.
@@ -44,6 +49,12 @@ def load_weights(
     shapes = reader.shapes
     in_checkpoint = {name.removeprefix(MODEL_PREFIX) for name in only_model(shapes)}
     names = {name: best_source(name, shapes) for name in variables if name in in_checkpoint}
+    if skips_other_heads:
+        names = {
+            name: full_name
+            for name, full_name in names.items()
+            if not name.startswith(_HEAD) or shapes[full_name] == variables[name].shape.as_list()
+        }
     for name, full_name in names.items():
         if shapes[full_name] != variables[name].shape.as_list():
             raise InputError(

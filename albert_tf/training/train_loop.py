@@ -253,7 +253,7 @@ class _Loop:
                 phase.make_eval_dataset(), lambda: may_stop and self._stop_request.is_made
             )
             if results is not None and phase.score_held_out is not None:
-                results = {**phase.score_held_out(self._evaluator.compute_outputs), **results}
+                results = {**results, **phase.score_held_out(self._evaluator.compute_outputs)}
         self._check_lease()
         if results is None:
             return False

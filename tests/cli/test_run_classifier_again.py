@@ -203,7 +203,9 @@ def test_results_of_other_data_go_elsewhere(classify_only, reviews, finished, co
     assert (result.code, result.errors) == (0, "")
     after = contents(finished)
     assert {name: after[name] for name in before} == before, "nothing of the run has changed"
-    results, predictions = sorted(after.keys() - before.keys())
+    plot, errors, results, predictions = sorted(after.keys() - before.keys())
+    assert re.fullmatch(r"confusion_matrix-dev-[0-9a-f]{8}\.png", plot)
+    assert re.fullmatch(r"errors-dev-[0-9a-f]{8}\.tsv", errors)
     assert re.fullmatch(r"eval_results-dev-[0-9a-f]{8}\.json", results)
     assert re.fullmatch(r"predictions-test-[0-9a-f]{8}\.tsv", predictions)
     assert f"wrote 1 predictions to {finished}/{predictions}; predictions.tsv is of other data than test.tsv\n" in (
@@ -259,3 +261,12 @@ def test_best_checkpoint_lies_in_its_folder(classify_only, finished, assert_refu
     assert message == (
         f"--eval_checkpoint=best: {finished}/best_checkpoint.json names {name}, which is not in its folder"
     )
+
+
+@pytest.mark.slow
+def test_classifier_of_other_labels_begins_with_a_head_of_its_own(classify, finished, reviews, tmp_path):
+    text = (reviews / "train.tsv").read_text()
+    (reviews / "train.tsv").write_text(text + "99\t그저 그렇다\t2\n")
+    result = classify(do_train=True, init_checkpoint=finished, output_dir=tmp_path / "other")
+    assert result.code == 0, result.errors
+    assert "; there for another task, and so random: head/dense/kernel, head/dense/bias\n" in result.output

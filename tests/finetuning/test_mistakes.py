@@ -29,7 +29,6 @@ def test_confusion_matrix_has_a_row_for_each_true_label():
 
 @pytest.mark.parametrize("labels", [("0", "1"), ("부정", "긍정")])
 def test_confusion_matrix_is_drawn(tmp_path, labels):
-    pytest.importorskip("matplotlib")
     examples = [LabelledText("a", None, label, 2) for label in labels]
     plot_confusion_matrix(str(tmp_path / "a.png"), examples, [prediction(labels[0], 0.9)] * 2, labels)
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")

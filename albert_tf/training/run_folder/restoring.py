@@ -41,16 +41,21 @@ def load_init_checkpoint(
     Raises:
         InputError: The checkpoint can't be used, or something is missing.
     """
-    loaded, missing, unused = load_weights(init_checkpoint, variables)
+    loaded, missing, unused = load_weights(init_checkpoint, variables, skips_other_heads=complete_for is None)
     if complete_for is not None and missing:
         raise InputError(
             f"--output_dir={complete_for} holds no run, and --init_checkpoint={init_checkpoint} lacks {missing[0]}, "
             "which can't be used untrained; check --output_dir, or pass --do_train"
         )
-    return (
-        f"--init_checkpoint: loaded {len(loaded)} variables; not in it, and so random: "
-        f"{', '.join(missing) or 'none'}; in it, but not in this model: {', '.join(unused) or 'none'}"
-    )
+    of_other_task = [name for name in missing if name in unused]
+    parts = {
+        "not in it, and so random": [name for name in missing if name not in of_other_task],
+        "in it, but not in this model": [name for name in unused if name not in of_other_task],
+    }
+    if of_other_task:
+        parts["there for another task, and so random"] = of_other_task
+    told = "; ".join(f"{what}: {', '.join(names) or 'none'}" for what, names in parts.items())
+    return f"--init_checkpoint: loaded {len(loaded)} variables; {told}"
 
 
 def check_tokenizer(tokenizer: KoreanWordPieceTokenizer | None, checkpoint: str | None) -> None:

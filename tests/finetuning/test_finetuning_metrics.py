@@ -8,8 +8,6 @@ import pytest
 from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.metrics import LABEL_METRICS, SCORE_METRICS
 
-sklearn = pytest.importorskip("sklearn")
-
 TRUTH = ["a", "a", "a", "b", "b", "c"]
 FOUND = ["a", "a", "b", "b", "c", "c"]
 
