@@ -158,7 +158,7 @@ class AlbertForConditionalQuestionAnswering(AlbertModel):
         states, may_answer = self.encoder(known_inputs(inputs))["sequence_output"], answer_positions(inputs)
         start_logits = self.head.start_logits(states, may_answer)
         positions = tf.range(tf.shape(start_logits)[1])
-        is_text = may_answer & (positions > 0)
+        is_text = tf.concat([tf.zeros_like(may_answer[:, :1]), may_answer[:, 1:]], axis=1)
         start_log_probs, starts = _top(tf.nn.log_softmax(start_logits), is_text, start_n_top)
         end_logits = self.head.end_logits(states, starts, may_answer)
         distance = positions - starts[..., None]

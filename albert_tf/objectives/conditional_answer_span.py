@@ -38,9 +38,9 @@ class ConditionalAnswerSpan(AnswerSpan):
         logits = model(batch, training=training, dropout_seed=dropout_seed)
         results = self.compute_spans(batch, logits)
         weights, total = known_weights(batch), results["span_loss"][1]
-        has_none = tf.cast(batch["start_positions"] == 0, tf.float32)
+        has_none = tf.cast(tf.equal(batch["start_positions"], 0), tf.float32)
         losses = tf.nn.sigmoid_cross_entropy_with_logits(has_none, logits["null_logits"])
-        is_right = tf.cast((logits["null_logits"] > 0) == (has_none > 0), tf.float32)
+        is_right = tf.cast(tf.equal(logits["null_logits"] > 0, has_none > 0), tf.float32)
         return {
             **results,
             "answerability_loss": (tf.reduce_sum(losses * weights), total),
