@@ -8,7 +8,7 @@ from albert_tf.errors import InputError
 from albert_tf.files import read_json
 
 SHARING_CHOICES = ("all", "attention", "ffn", "none")
-POOLING_CHOICES = ("first", "mean")
+POOLING_CHOICES = ("first", "mean", "aligned")
 POSITION_INITIALIZER_CHOICES = ("normal", "sinusoidal")
 ATTENTION_INITIALIZER_CHOICES = ("normal", "neighbors")
 HIDDEN_ACT_CHOICES = ("gelu", "gelu_new", "relu", "tanh", "linear")
@@ -46,8 +46,9 @@ class AlbertConfig:
         attention_initializer: What attention is learnt from: "normal", as the other weights, or "neighbors", heads that
             look at the pieces before and after; see `NeighborAttention`. Needs "sinusoidal".
         classifier_pooling: What the label of a whole text is read off: "first", the state of [CLS] by way of the
-            pooler, as in the original, or "mean", the average of all states, for models whose pre-training taught
-            [CLS] nothing because it had no pairs of segments.
+            pooler, as in the original; "mean", the average of all states, for models whose pre-training taught
+            [CLS] nothing because it had no pairs of segments; or for pairs of texts "aligned", which compares each
+            piece with what is most like it in the other text (see `AlignedPairHead`).
 
     Raises:
         InputError: A value is out of range or two values do not go together.

@@ -122,7 +122,7 @@ class FinetuningCommand:
         dev_file = load(DEV) if FLAGS.do_eval else None
         test_file = load(TEST, needs_labels=False) if FLAGS.do_predict else None
 
-        task.config = _with_dropout(config, task.adds_dropout, train_file, known_run)
+        task.config = _with_dropout(task.config, task.adds_dropout, train_file, known_run)
         settings = _make_settings(task, train_file)
         tf.keras.utils.set_random_seed(FLAGS.random_seed)
         with strategy.scope():
@@ -217,6 +217,9 @@ def define_finetuning_flags(max_seq_length_help: str) -> None:
         "single texts, else 0.",
         0.0,
         1.0,
+    )
+    flags.DEFINE_float(
+        "head_learning_rate", None, "Peak learning rate of the head alone; by default that of the encoder.", 0.0
     )
     flags.DEFINE_integer("predict_batch_size", 64, "Batch size of prediction, all replicas.", lower_bound=1)
     training_flags.define_training_flags(

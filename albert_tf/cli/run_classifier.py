@@ -9,9 +9,11 @@ from absl import flags
 
 from albert_tf.cli.finetuning_command import DEV, TEST, TRAIN, FinetuningCommand, define_finetuning_flags
 from albert_tf.cli.original_flags import define_original_flags
+from albert_tf.config import POOLING_CHOICES
 from albert_tf.errors import InputError
 from albert_tf.finetuning import Classification, Regression
 from albert_tf.finetuning.datasets import COLUMNS, DATASETS, find_file
+from albert_tf.finetuning.defaults import default_pooling
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.labels import balanced_class_weights, check_labels, labels_of
 from albert_tf.finetuning.metrics import LABEL_METRICS, METRICS, SCORE_METRICS, check_metrics
@@ -43,6 +45,13 @@ def define_flags():
     )
     flags.DEFINE_list(
         "class_weights", None, "How much an example of each label counts in training, or balanced; 1 each if left out."
+    )
+    flags.DEFINE_enum(
+        "pooling",
+        None,
+        POOLING_CHOICES,
+        "What the label is read off: first, the state of [CLS]; mean, that of all pieces; aligned, pieces of a pair "
+        "compared with their like in the other text. By default the model's own, in small models aligned for pairs.",
     )
     flags.DEFINE_enum(
         "on_bad_row", None, ON_BAD_ROW, "Rows that can't be used: stop, or leave them out and count them."
@@ -78,6 +87,9 @@ def make_task(config):
     """Returns the task; its labels are the flag's, the run's or the data set's, or else those of the training file."""
     app.require(task_name=FLAGS.task_name, data_dir=FLAGS.data_dir)
     files = data_files()
+    if FLAGS.pooling is None:
+        FLAGS.pooling = default_pooling(config, files.text_pair_column is not None)
+    config = config.replace(classifier_pooling=FLAGS.pooling)
     if files.is_regression:
         return Regression(config, files)
     train_examples = None
@@ -113,7 +125,7 @@ def class_weights(labels, train_examples):
 
 COMMAND = FinetuningCommand(
     "run_classifier",
-    ("task_name", *COLUMNS, "labels", "regression", "metrics", "class_weights"),
+    ("task_name", *COLUMNS, "labels", "regression", "metrics", "class_weights", "pooling"),
     ("data_dir",),
     find_path,
     make_task,

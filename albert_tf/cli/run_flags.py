@@ -88,8 +88,7 @@ def settings_flags(**names: str) -> dict[str, str]:
         **names: Flags that are called otherwise than their setting.
     """
     flags_of_settings = {name: names.get(name, name) for name in (*result_settings(), "use_bfloat16")}
-    del flags_of_settings["reference_batch_size"]  # no flag, but the default of one
-    return flags_of_settings
+    return {name: flag for name, flag in flags_of_settings.items() if flag in FLAGS}
 
 
 def _find_run(command):

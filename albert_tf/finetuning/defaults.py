@@ -26,11 +26,24 @@ def default_learning_rate(config: AlbertConfig, is_pretrained: bool, highest: fl
     Args:
         config: The model's hyper-parameters.
         is_pretrained: Whether it begins from a checkpoint. Then it is at most 1.5e-4, so that what was learnt is kept,
-            and otherwise at most 5e-4.
+            and otherwise, or where the head that aligns pairs has much to learn, at most 5e-4.
         highest: The task's own limit in place of these.
     """
-    highest = highest or (1.5e-4 if is_pretrained else 5e-4)
+    keeps_much = is_pretrained and config.classifier_pooling != "aligned"
+    highest = highest or (1.5e-4 if keeps_much else 5e-4)
     return float(f"{np.clip(5e-5 * (768 / config.hidden_size) ** 2.1, 5e-5, highest):.1e}")
+
+
+def default_pooling(config: AlbertConfig, reads_pairs: bool) -> str:
+    """Returns what the label is read off: of pairs small models are helped to compare, and single texts need no help.
+
+    Args:
+        config: The model's hyper-parameters, as it was pre-trained or as it was fine-tuned for something else.
+        reads_pairs: Whether the task's examples are pairs of texts.
+    """
+    if reads_pairs and _is_small(config):
+        return "aligned"
+    return "mean" if config.classifier_pooling == "aligned" and not reads_pairs else config.classifier_pooling
 
 
 def default_num_train_epochs(num_examples: int) -> float:

@@ -43,10 +43,7 @@ class AlbertEmbeddings(AlbertLayer):
         Returns:
             `compute_dtype` [B, S, E].
         """
-        if inputs_embeds is None:
-            word = tf.gather(tf.convert_to_tensor(self.word_embeddings), input_ids)
-        else:
-            word = tf.cast(inputs_embeds, tf.float32)
+        word = self.words(input_ids, inputs_embeds)
         # A product with one-hot rows: on a TPU the gradient of a gather from such a small table is slow.
         segments = tf.one_hot(segment_ids, self._config.type_vocab_size)
         token_type = tf.tensordot(segments, tf.convert_to_tensor(self.token_type_embeddings), 1)
@@ -57,6 +54,12 @@ class AlbertEmbeddings(AlbertLayer):
             position = tf.gather(position_table, position_ids)
         embeddings = self.layer_norm(word + token_type + position)
         return dropout(embeddings, self._config.hidden_dropout_prob, dropout_seed)
+
+    def words(self, input_ids, inputs_embeds=None):
+        """Returns the word embeddings alone, float32 [B, S, E]; arguments as for `call`."""
+        if inputs_embeds is None:
+            return tf.gather(tf.convert_to_tensor(self.word_embeddings), input_ids)
+        return tf.cast(inputs_embeds, tf.float32)
 
     def get_config(self):
         """Returns the constructor's arguments."""

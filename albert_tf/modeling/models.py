@@ -6,10 +6,11 @@ Every `call` also takes `output_hidden_states` and `output_attentions`, which ad
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.modeling.aligned_pairs import AlignedPairHead
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.encoder import AlbertEncoder
 from albert_tf.modeling.heads import MaskedLMHead, OutputHead, mean_state
-from albert_tf.modeling.inputs import known_inputs
+from albert_tf.modeling.inputs import encoder_inputs, known_inputs
 from albert_tf.modeling.kernels.dropout import resolve_dropout_seed, split_dropout_seed
 from albert_tf.modeling.kernels.output_positions import first_position, with_first_position
 from albert_tf.modeling.pretrained import read_num_labels
@@ -92,20 +93,24 @@ class AlbertForPreTraining(AlbertModel):
 
 
 class _AlbertWithOutputHead(AlbertModel):
-    """The encoder and one `OutputHead`, for fine-tuning."""
+    """The encoder and one head, for fine-tuning."""
+
+    # Whether the head reads every piece, or the text as a whole in the way that `classifier_pooling` says.
+    _reads_pieces = False
 
     def __init__(self, config: AlbertConfig, output_size: int, remat: str = "none", attention: str = "auto", **kwargs):
         super().__init__(config, remat, attention, **kwargs)
         policy = kwargs.get("dtype")
         self.encoder = AlbertEncoder(config, remat, attention, dtype=policy)
-        self.head = OutputHead(config, output_size, config.classifier_dropout_prob, dtype=policy)
+        self._pooling = None if self._reads_pieces else config.classifier_pooling
+        make_head = AlignedPairHead if self._pooling == "aligned" else OutputHead
+        self.head = make_head(config, output_size, config.classifier_dropout_prob, dtype=policy)
 
-    def _encode(self, inputs, output_name, training, dropout_seed, **wanted):
-        """Returns {"logits": float32 [..., output_size]} of one of the encoder's outputs, and what else is wanted."""
+    def _encode(self, inputs, training, dropout_seed, **wanted):
+        """Returns {"logits": float32 [..., output_size]}, and what else is wanted."""
         encoder_seed, head_seed = split_dropout_seed(resolve_dropout_seed(training, dropout_seed), 2)
         inputs = known_inputs(inputs)
-        reads_mean = output_name == "pooled_output" and self.config.classifier_pooling == "mean"
-        reads_first = output_name == "pooled_output" and not reads_mean and not any(wanted.values())
+        reads_first = self._pooling == "first" and not any(wanted.values())
         outputs = self.encoder(
             inputs,
             training=training,
@@ -114,11 +119,19 @@ class _AlbertWithOutputHead(AlbertModel):
             **wanted,
         )
         others = {name: outputs[name] for name in ("hidden_states", "attentions") if name in outputs}
-        if reads_mean:
-            states = mean_state(outputs["sequence_output"], inputs.get("input_mask"))
-        else:
-            states = outputs[output_name]
-        return {"logits": self.head(states, dropout_seed=head_seed), **others}
+        return {"logits": self._logits(inputs, outputs, head_seed), **others}
+
+    def _logits(self, inputs, outputs, dropout_seed):
+        states = outputs["sequence_output"]
+        if self._pooling == "aligned":
+            found = encoder_inputs(inputs)
+            embeddings = self.encoder.embeddings.words(found.get("input_ids"), found.get("inputs_embeds"))
+            return self.head(states, embeddings, found["input_mask"], found["segment_ids"], dropout_seed=dropout_seed)
+        if self._pooling == "mean":
+            states = mean_state(states, inputs.get("input_mask"))
+        elif self._pooling == "first":
+            states = outputs["pooled_output"]
+        return self.head(states, dropout_seed=dropout_seed)
 
 
 class _AlbertWithLabels(_AlbertWithOutputHead):
@@ -150,7 +163,7 @@ class AlbertForSequenceClassification(_AlbertWithLabels):
     def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
         """Returns {"logits": float32 [B, num_labels]}."""
         wanted = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
-        return self._encode(inputs, "pooled_output", training, dropout_seed, **wanted)
+        return self._encode(inputs, training, dropout_seed, **wanted)
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
@@ -163,10 +176,12 @@ class AlbertForTokenClassification(_AlbertWithLabels):
         **kwargs: As for `AlbertEncoder`.
     """
 
+    _reads_pieces = True
+
     def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
         """Returns {"logits": float32 [B, S, num_labels]}."""
         wanted = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
-        return self._encode(inputs, "sequence_output", training, dropout_seed, **wanted)
+        return self._encode(inputs, training, dropout_seed, **wanted)
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
@@ -178,13 +193,15 @@ class AlbertForQuestionAnswering(_AlbertWithOutputHead):
         **kwargs: As for `AlbertEncoder`.
     """
 
+    _reads_pieces = True
+
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, 2, **kwargs)
 
     def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
         """Returns {"start_logits": float32 [B, S], "end_logits": float32 [B, S]}."""
         wanted = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
-        outputs = self._encode(inputs, "sequence_output", training, dropout_seed, **wanted)
+        outputs = self._encode(inputs, training, dropout_seed, **wanted)
         logits = outputs.pop("logits")
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1], **outputs}
 
@@ -214,11 +231,7 @@ class AlbertForMultipleChoice(_AlbertWithOutputHead):
         num_choices = first.shape[1] or tf.shape(first)[1]
         wanted = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
         outputs = self._encode(
-            {name: _merge_first_axes(values) for name, values in inputs.items()},
-            "pooled_output",
-            training,
-            dropout_seed,
-            **wanted,
+            {name: _merge_first_axes(values) for name, values in inputs.items()}, training, dropout_seed, **wanted
         )
         return {**outputs, "logits": tf.reshape(outputs["logits"], [-1, num_choices])}
 

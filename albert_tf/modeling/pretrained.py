@@ -17,8 +17,9 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 
 CONFIG_FILE = "albert_config.json"
-_HEAD = "head/"
-_HEAD_BIAS = f"{MODEL_PREFIX}{_HEAD}dense/bias"
+# What the names of the variables begin with that a task adds to the encoder.
+HEAD = "head/"
+_HEAD_BIAS = f"{MODEL_PREFIX}{HEAD}dense/bias"
 
 
 def load_weights(
@@ -53,7 +54,7 @@ def load_weights(
         names = {
             name: full_name
             for name, full_name in names.items()
-            if not name.startswith(_HEAD) or shapes[full_name] == variables[name].shape.as_list()
+            if not name.startswith(HEAD) or shapes[full_name] == variables[name].shape.as_list()
         }
     for name, full_name in names.items():
         if shapes[full_name] != variables[name].shape.as_list():

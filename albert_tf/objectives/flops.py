@@ -28,7 +28,17 @@ def encoder_products(config: AlbertConfig, max_seq_length: int, positions_read: 
 
 
 def classifier_products(config: AlbertConfig, max_seq_length: int, num_outputs: int) -> int:
-    """Returns the multiplications of a classifier for one example: the encoder's, a pooler's H^2, and the head's."""
-    reads_all = config.classifier_pooling == "mean"
-    head = num_outputs * config.hidden_size + (0 if reads_all else config.hidden_size**2)
-    return encoder_products(config, max_seq_length, max_seq_length if reads_all else 1) + head
+    """Returns the multiplications of a classifier for one example: the encoder's, and the head's.
+
+    Of the first state the latter are a pooler's H^2 and H for each output, of the average H for each output, and of
+    aligned pairs S^2 (2 E + H) + S H (4 H + 2 E) and 2 H for each output.
+    """
+    hidden, length = config.hidden_size, max_seq_length
+    if config.classifier_pooling == "first":
+        return encoder_products(config, length, 1) + hidden**2 + num_outputs * hidden
+    head = num_outputs * hidden
+    if config.classifier_pooling == "aligned":
+        embedding = config.embedding_size
+        aligning, comparing = length**2 * (2 * embedding + hidden), length * hidden * (4 * hidden + 2 * embedding)
+        head = aligning + comparing + 2 * num_outputs * hidden
+    return encoder_products(config, length, length) + head

@@ -61,6 +61,7 @@ class AdamW(tf.Module):
         ema_decay: Keep an exponential moving average of the weights with this decay, see `averaged_weights`; 0 for
             none.
         compute_dtype: Of products of matrices, which `Muon` alone has.
+        rate_factors: What the learning rate is multiplied by for some variables, by name; for the others it is 1.
 
     Attributes:
         trained_variables: The variables, by name.
@@ -86,6 +87,7 @@ class AdamW(tf.Module):
         bias_correction: bool = False,
         ema_decay: float = 0.0,
         compute_dtype: str = "float32",
+        rate_factors: dict[str, float] | None = None,
     ):
         super().__init__()
         if not weight_decay >= 0.0:
@@ -100,6 +102,7 @@ class AdamW(tf.Module):
         self.trained_variables = dict(variables)
         self._settings = Settings(weight_decay, beta_1, beta_2, epsilon, bias_correction)
         self._clip_norm, self._ema_decay, self._compute_dtype = clip_norm, ema_decay, compute_dtype
+        self._rate_factors = dict(rate_factors or {})
         self.first_moments = {name: _zeros(variable, f"{name}/adam_m") for name, variable in variables.items()}
         self.second_moments = {
             name: _zeros(variable, f"{name}/adam_v")
@@ -157,7 +160,7 @@ class AdamW(tf.Module):
             trust_ratio, *_ = strategy.extended.update(
                 self.trained_variables[name],
                 functools.partial(self._update, name),
-                args=(gradient, *moments, scalars),
+                args=(gradient, *moments, self._scalars_of(name, scalars)),
                 group=False,
             )
             if self._adapts(name):
@@ -172,6 +175,12 @@ class AdamW(tf.Module):
         for counter, update, arguments in (skipped, last):
             strategy.extended.update(counter, update, args=arguments)
         return trust_ratios
+
+    def _scalars_of(self, name, scalars):
+        """Returns the scalars with the learning rate of one variable."""
+        if name not in self._rate_factors:
+            return scalars
+        return scalars._replace(learning_rate=scalars.learning_rate * self._rate_factors[name])
 
     def _update(self, name, variable, gradient, first_moment, second_moment, average, scalars):
         """Updates one variable and what belongs to it; returns its trust ratio."""

@@ -7,6 +7,7 @@ import typing
 import tensorflow as tf
 
 from albert_tf.errors import InputError
+from albert_tf.modeling.pretrained import HEAD
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
 
 _AT_LEAST_ONE = (
@@ -39,6 +40,7 @@ class RunSettings:
         train_batch_size: Examples in one update, over all replicas.
         learning_rate: Peak learning rate.
         num_warmup_steps: Steps in which the learning rate rises.
+        head_learning_rate: Peak learning rate of the head that a task adds; None for that of the encoder.
         gradient_accumulation_steps: Parts of a replica's batch, computed one after the other to save memory.
         optimizer: "lamb", "adamw" or "muon".
         scale_learning_rate: "none", or "sqrt": `learning_rate` belongs to a batch of `reference_batch_size`, and is
@@ -86,6 +88,7 @@ class RunSettings:
     freeze: tuple[str, ...] = _changes_result(())
     init_checkpoint: str | None = _changes_result(None)
     random_seed: int = _changes_result(12345)
+    head_learning_rate: float | None = _changes_result(None)
     eval_batch_size: int = _free(64)
     max_eval_steps: int | None = _free(None)
     eval_every_steps: int | None = _free(None)
@@ -103,6 +106,8 @@ class RunSettings:
         for name in _AT_LEAST_ONE:
             if getattr(self, name) < 1:
                 raise InputError(f"--{name} must be at least 1. Received: {getattr(self, name)}")
+        if self.head_learning_rate is not None and not self.head_learning_rate > 0:
+            raise InputError(f"--head_learning_rate must be greater than 0. Received: {self.head_learning_rate}")
         if self.early_stopping < 0:
             raise InputError(f"--early_stopping must not be negative. Received: {self.early_stopping}")
         if self.scale_learning_rate not in ("none", "sqrt"):
@@ -146,7 +151,13 @@ class RunSettings:
             bias_correction=self.bias_correction,
             ema_decay=self.ema_decay,
             compute_dtype=compute_dtype,
+            rate_factors=self._rate_factors(variables),
         )
+
+    def _rate_factors(self, variables):
+        if self.head_learning_rate is None:
+            return {}
+        return {name: self.head_learning_rate / self.learning_rate for name in variables if name.startswith(HEAD)}
 
 
 def result_settings() -> tuple[str, ...]:

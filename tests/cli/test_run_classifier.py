@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 from runs import read_results, read_rows
 
+import albert_tf
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.labelled_text import LabelledText, encode_examples
 from albert_tf.modeling import AlbertForSequenceClassification
@@ -106,6 +107,16 @@ def test_pairs_get_a_number(classify, reviews, tmp_path):
     predicted = [float(row["prediction"]) for row in read_rows(tmp_path / "run" / "predictions.tsv")]
     errors = np.array([5, 3.5, 1] * 2) - predicted
     assert results["squared_error"] == pytest.approx((errors**2).mean(), rel=1e-3)
+    assert json.loads((tmp_path / "run" / "albert_config.json").read_text())["classifier_pooling"] == "aligned"
+    asked = albert_tf.load(tmp_path / "run").predict([("비가 온다", "비가 온다")])
+    assert asked[0]["score"] == pytest.approx(predicted[0], abs=1e-3)
+
+
+@pytest.mark.slow
+def test_head_may_learn_at_a_rate_of_its_own(classify, without_training):
+    assert classify(do_train=True, learning_rate=1e-4, head_learning_rate=1e-2, pooling="first").code == 0
+    (run,) = without_training
+    assert (run.settings.learning_rate, run.settings.head_learning_rate) == (1e-4, 1e-2)
 
 
 @pytest.mark.slow
@@ -226,6 +237,7 @@ def test_vocabulary_and_config_may_be_named(
         ({"do_train": True, "do_lower_case": False}, "--do_lower_case=False contradicts .*tokenizer.json"),
         ({"do_train": True, "spm_model_file": "a.model"}, "--spm_model_file=a.model is not supported"),
         ({"do_train": True, "num_trials": 2}, "--num_trials and --learning_rates need --do_train and --do_eval, "),
+        ({"do_train": True, "head_learning_rate": 0.0}, "--head_learning_rate must be greater than 0. Received: 0.0"),
         ({"do_train": True, "learning_rates": "fast"}, "--learning_rates=fast must be numbers, such as 1e-4,3e-4"),
         ({"do_train": True, "metrics": "pearson"}, "--metrics=pearson is none of accuracy, f1, macro_f1, matthews, "),
         ({"do_train": True, "class_weights": "1,0"}, "--class_weights=1,0 must be balanced, or a number above 0 for "),

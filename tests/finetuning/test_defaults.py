@@ -10,6 +10,7 @@ from albert_tf.finetuning.defaults import (
     choose_max_seq_length,
     default_learning_rate,
     default_num_train_epochs,
+    default_pooling,
     default_token_dropout,
     finetuning_settings,
     num_steps,
@@ -32,6 +33,27 @@ def test_rate_is_the_originals_for_large_models_and_higher_for_small_ones(hidden
 def test_task_may_raise_the_rate_of_small_models(hidden_size, rate):
     config = tiny_config(100).replace(hidden_size=hidden_size)
     assert default_learning_rate(config, is_pretrained=True, highest=1e-3) == rate
+
+
+@pytest.mark.parametrize(
+    ("hidden_size", "pooling", "reads_pairs", "expected"),
+    [
+        (128, "mean", True, "aligned"),
+        (768, "first", True, "first"),
+        (128, "mean", False, "mean"),
+        (128, "first", False, "first"),
+        (128, "aligned", False, "mean"),
+        (768, "aligned", True, "aligned"),
+    ],
+)
+def test_small_models_align_pairs(hidden_size, pooling, reads_pairs, expected):
+    config = tiny_config(100).replace(hidden_size=hidden_size, classifier_pooling=pooling)
+    assert default_pooling(config, reads_pairs) == expected
+
+
+def test_head_that_aligns_pairs_is_learnt_at_the_rate_of_random_weights():
+    config = tiny_config(100).replace(classifier_pooling="aligned")
+    assert default_learning_rate(config, is_pretrained=True) == 5e-4
 
 
 def dropouts(config):

@@ -101,6 +101,17 @@ def test_all_but_biases_and_layer_norms_decay(optimizer_class, decay):
         np.testing.assert_allclose(values, kept, rtol=1e-6, err_msg=name)
 
 
+def test_variables_may_have_a_rate_of_their_own():
+    weights = make_weights()
+    gradients = {name: np.ones(shape) for name, shape in SHAPES.items()}
+    usual = apply_once(AdamW, weights, gradients)
+    (faster, *others) = weights
+    found = apply_once(AdamW, weights, gradients, rate_factors={faster: 3.0})
+    np.testing.assert_allclose(found[faster] - weights[faster], 3 * (usual[faster] - weights[faster]), rtol=1e-4)
+    for name in others:
+        np.testing.assert_array_equal(found[name], usual[name])
+
+
 @pytest.mark.parametrize("optimizer_class", [AdamW, Lamb])
 def test_variable_without_gradient_stays_as_it_is(optimizer_class):
     weights = make_weights()

@@ -53,8 +53,9 @@ def test_base_step_stays_as_small_as_it_is():
     assert step.flops < 1.1e12
 
 
-def test_classifier_that_reads_the_mean_compiles_and_counts_right():
-    config = SMALL.replace(num_hidden_layers=2, classifier_pooling="mean", position_initializer="sinusoidal")
+@pytest.mark.parametrize("pooling", ["mean", "aligned"])
+def test_classifier_that_reads_all_states_compiles_and_counts_right(pooling):
+    config = SMALL.replace(num_hidden_layers=2, classifier_pooling=pooling, position_initializer="sinusoidal")
     step = compiled(config, "classify", 8, 128, attention="plain")
     counted = PLANNED["classify"](config).flops(with_batch_size(PLANNED["classify"](config).batch_spec(128), 8))
     assert counted <= step.flops < 1.2 * counted

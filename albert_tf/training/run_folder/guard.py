@@ -34,7 +34,7 @@ _NO_FLAGS = {
 _STEPS = ("num_train_steps", "train_step")
 
 # What runs did before there was such a flag.
-_WITHOUT_FLAG = {"word_embeddings": "random", "token_dropout": 0.0}
+_WITHOUT_FLAG = {"word_embeddings": "random", "token_dropout": 0.0, "head_learning_rate": None}
 
 
 def read_settings(folder: str) -> dict | None:
