@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "pretraining": BASE | {"pretraining_data", "objectives", "training"},
     "finetuning": BASE | {"tokenization", "pretraining_data", "modeling", "objectives", "training"},
     "interchange": BASE | {"checkpoint_files", "tokenization", "modeling", "training"},
-    "serving": BASE | {"tokenization", "modeling", "training", "finetuning"},
+    "serving": BASE | {"checkpoint_files", "tokenization", "modeling", "training", "finetuning"},
     "tpu": BASE | {"modeling", "optimization", "objectives", "training", "finetuning"},
 }
 MAY_IMPORT["cli"] = set(MAY_IMPORT)

@@ -138,12 +138,17 @@ class Classification(FinetuningTask):
 
     def examples_of(self, inputs):
         """Returns texts, or pairs of them, as `LabelledText`s; see `FinetuningTask`."""
-        return unlabelled_examples(inputs, self._files.text_pair_column is not None)
+        return unlabelled_examples(inputs, self.reads_pairs)
 
     @classmethod
     def from_settings(cls, config, settings):
         """Returns the task of a run; see `FinetuningTask`."""
         return cls(config, tuple(settings["labels"]), files_of(settings))
+
+    @property
+    def reads_pairs(self) -> bool:
+        """Whether examples are pairs of texts."""
+        return self._files.text_pair_column is not None
 
     def settings(self):
         """Returns labels and columns; see `FinetuningTask`."""

@@ -6,15 +6,11 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
-from albert_tf.finetuning import TASKS, runner
+from albert_tf.finetuning import runner
 from albert_tf.modeling.layers import named_variables
-from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, load_weights
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.serving.loading import load_finetuned
 from albert_tf.training.devices.strategy import strategy_of
 from albert_tf.training.outputs import make_output_function
-from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
 
 
 class Predictor:
@@ -39,26 +35,10 @@ class Predictor:
     """
 
     def __init__(self, folder: str | os.PathLike):
-        folder = os.fspath(folder)
-        settings = read_settings(folder)
-        kinds = {kind.__name__: kind for kind in TASKS.values()}
-        if settings is None or settings.get("objective") not in kinds:
-            found = "no run" if settings is None else f"a run of {settings.get('command', 'another kind')}"
-            raise InputError(
-                f"{folder} holds {found}, not a fine-tuned model with its {SETTINGS_FILE}; name the --output_dir of "
-                "run_classifier.py or of another command that fine-tunes"
-            )
-        config = AlbertConfig.from_json_file(os.path.join(folder, CONFIG_FILE))
-        self.tokenizer = KoreanWordPieceTokenizer.load(folder)
-        self.max_seq_length = settings["max_seq_length"]
-        self.task = kinds[settings["objective"]].from_settings(config, settings)
-        self._model = self.task.make_model()
-        variables = named_variables(self._model)
-        checkpoint = find_checkpoint(folder, "albert_tf.load")
-        _, missing, _ = load_weights(checkpoint, variables, "albert_tf.load")
-        if missing:
-            raise InputError(f"albert_tf.load: {checkpoint} lacks {missing[0]}; it is not of this task")
-        strategy = strategy_of(variables)
+        loaded = load_finetuned(folder, "albert_tf.load")
+        self.task, self.tokenizer, self.max_seq_length = loaded.task, loaded.tokenizer, loaded.max_seq_length
+        self._model = loaded.model
+        strategy = strategy_of(named_variables(self._model))
         self._is_fixed = isinstance(strategy, tf.distribute.TPUStrategy)
         self._compute = make_output_function(strategy, lambda batch: self.task.outputs(batch, self._model))
 

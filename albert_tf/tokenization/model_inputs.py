@@ -66,13 +66,16 @@ class InputEncoder(tf.Module):
         self._tokenizer.save(folder)
 
 
-def pack_segments(segments: list[tf.RaggedTensor], vocabulary: Vocabulary, max_seq_length: int) -> dict[str, tf.Tensor]:
+def pack_segments(
+    segments: list[tf.RaggedTensor], vocabulary: Vocabulary, max_seq_length: int, pads_to_longest: bool = False
+) -> dict[str, tf.Tensor]:
     """Puts special tokens around the ids of texts, cuts the end of the longer text off, and pads.
 
     Args:
         segments: One or two ragged int32 tensors [N, (pieces)].
         vocabulary: It must hold the special tokens.
         max_seq_length: Length S.
+        pads_to_longest: Whether S is but the longest that texts may be, and they are padded to the longest of them.
 
     Returns:
         int32 [N, S] `input_ids`, `input_mask`, `segment_ids`.
@@ -88,8 +91,9 @@ def pack_segments(segments: list[tf.RaggedTensor], vocabulary: Vocabulary, max_s
         for segment, length in zip(segments, lengths)
     ]
     ids, segment_ids = tf_text.combine_segments(segments, cls, sep)
-    input_ids, input_mask = tf_text.pad_model_inputs(ids, max_seq_length, pad)
-    segment_ids, _ = tf_text.pad_model_inputs(segment_ids, max_seq_length)
+    padded_length = tf.cast(ids.bounding_shape(axis=1), tf.int32) if pads_to_longest else max_seq_length
+    input_ids, input_mask = tf_text.pad_model_inputs(ids, padded_length, pad)
+    segment_ids, _ = tf_text.pad_model_inputs(segment_ids, padded_length)
     features = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
     return {name: tf.cast(values, tf.int32) for name, values in features.items()}
 

@@ -1,0 +1,35 @@
+"""The command `export_model.py`."""
+
+from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
+
+# isort: split
+import os
+
+from absl import flags
+
+from albert_tf.files import read_json
+from albert_tf.serving.exporting import CARD_FILE, EXTRA_FOLDER, export_model
+
+FLAGS = flags.FLAGS
+
+flags.disclaim_key_flags()
+
+
+def define_flags():
+    """Defines the flags of this command."""
+    flags.DEFINE_string("model_dir", None, "Folder of a fine-tuned or pre-trained model.")
+    flags.DEFINE_string("output_dir", None, "Folder to write; each export is a new version below it: 1, 2 and so on.")
+
+
+def main():
+    app.require(model_dir=FLAGS.model_dir, output_dir=FLAGS.output_dir)
+    path = export_model(FLAGS.model_dir, FLAGS.output_dir)
+    size = sum(os.path.getsize(os.path.join(folder, file)) for folder, _, files in os.walk(path) for file in files)
+    print(f"wrote {path}: {size / 1e6:.1f} MB")
+    for name, signature in read_json(os.path.join(path, EXTRA_FOLDER, CARD_FILE), "the card")["signatures"].items():
+        print(f"  {name}({', '.join(signature['inputs'])}) returns {', '.join(signature['outputs'])}")
+
+
+def run():
+    """Runs the command."""
+    app.run(main, define_flags)

@@ -1,0 +1,103 @@
+"""Finding what a folder holds, and loading it: model, tokenizer, and what it was trained for."""
+
+import dataclasses
+import os
+import typing
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.files import read_json
+from albert_tf.finetuning import TASKS, FinetuningTask
+from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.modeling.base import AlbertModel
+from albert_tf.modeling.layers import named_variables
+from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, load_weights, read_config
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
+from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainedModel:
+    """A model with all that is needed to ask it.
+
+    Attributes:
+        model: With the weights of the folder's best checkpoint.
+        tokenizer: What texts are encoded with.
+        max_seq_length: Longest input in pieces.
+        task: What it was fine-tuned for; None for a pre-trained model.
+        checkpoint: The path of the weights, without extension.
+        results: What was measured on held-out data, by name; empty where nothing was.
+    """
+
+    model: AlbertModel
+    tokenizer: KoreanWordPieceTokenizer
+    max_seq_length: int
+    task: FinetuningTask | None
+    checkpoint: str
+    results: dict[str, typing.Any]
+
+    @property
+    def config(self) -> AlbertConfig:
+        """The model's hyper-parameters."""
+        return self.model.config
+
+
+def load_finetuned(folder: str | os.PathLike, source: str) -> TrainedModel:
+    """Loads what a command that fine-tunes has written.
+
+    Args:
+        folder: Its --output_dir; of its checkpoints the best is taken.
+        source: What asks for it; errors begin with it.
+
+    Raises:
+        InputError: The folder holds no fine-tuned model.
+    """
+    folder = os.fspath(folder)
+    settings = read_settings(folder)
+    kinds = {kind.__name__: kind for kind in TASKS.values()}
+    if settings is None or settings.get("objective") not in kinds:
+        found = "no run" if settings is None else f"a run of {settings.get('command', 'another kind')}"
+        raise InputError(
+            f"{folder} holds {found}, not a fine-tuned model with its {SETTINGS_FILE}; name the --output_dir of "
+            "run_classifier.py or of another command that fine-tunes"
+        )
+    config = AlbertConfig.from_json_file(os.path.join(folder, CONFIG_FILE))
+    task = kinds[settings["objective"]].from_settings(config, settings)
+    checkpoint = find_checkpoint(folder, source)
+    model = _with_weights(task.make_model(), checkpoint, source)
+    tokenizer = KoreanWordPieceTokenizer.load(folder)
+    return TrainedModel(model, tokenizer, settings["max_seq_length"], task, checkpoint, _results(folder))
+
+
+def load_trained(folder: str | os.PathLike, source: str) -> TrainedModel:
+    """Loads what any command that trains has written, or a published model.
+
+    Args:
+        folder: As for `load_finetuned`, or the folder of a pre-trained model.
+        source: What asks for it; errors begin with it.
+
+    Raises:
+        InputError: The folder holds no model.
+    """
+    folder = os.fspath(folder)
+    settings = read_settings(folder) or {}
+    if settings.get("objective") in {kind.__name__ for kind in TASKS.values()}:
+        return load_finetuned(folder, source)
+    checkpoint = find_checkpoint(folder, source)
+    config = read_config(checkpoint, source)
+    model = _with_weights(AlbertForPreTraining(config), checkpoint, source)
+    tokenizer = KoreanWordPieceTokenizer.load(folder)
+    return TrainedModel(model, tokenizer, config.max_position_embeddings, None, checkpoint, _results(folder))
+
+
+def _with_weights(model, checkpoint, source):
+    _, missing, _ = load_weights(checkpoint, named_variables(model), source)
+    if missing:
+        raise InputError(f"{source}: {checkpoint} lacks {missing[0]}; it is not of this task")
+    return model
+
+
+def _results(folder):
+    path = os.path.join(folder, EVAL_RESULTS_FILE)
+    return read_json(path, "the results") if os.path.exists(path) else {}

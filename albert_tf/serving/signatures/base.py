@@ -1,0 +1,44 @@
+"""The seam between an export and what a kind of model can be asked."""
+
+import abc
+import collections.abc
+import inspect
+
+import tensorflow as tf
+
+from albert_tf.serving.loading import TrainedModel
+from albert_tf.serving.signatures.text_inputs import TextInputs
+
+Outputs = dict[str, tf.Tensor]
+DEFAULT = "serving_default"
+
+
+class Signatures(tf.Module, abc.ABC):
+    """The functions that an export has, and the model that they share.
+
+    Inputs are string tensors [N] under the names of the functions' arguments; the tokenizer is part of the graph.
+    Every output has a row for each of the N texts, as TensorFlow Serving's row format needs it; what differs in number
+    is filled up. Lengths and batch sizes are free: a batch is padded to its longest text.
+
+    Args:
+        trained: What to ask.
+    """
+
+    def __init__(self, trained: TrainedModel):
+        super().__init__()
+        self._model, self._task, self._tokenizer = trained.model, trained.task, trained.tokenizer
+        self._max_seq_length = trained.max_seq_length
+        self._inputs = TextInputs(trained.tokenizer, trained.max_seq_length)
+
+    @abc.abstractmethod
+    def functions(self) -> dict[str, collections.abc.Callable[..., Outputs]]:
+        """Returns the functions by the names of the signatures; `DEFAULT` is among them."""
+
+    def trace(self) -> dict[str, collections.abc.Callable[..., Outputs]]:
+        """Returns what to save: the functions as graphs, for any number of strings."""
+        return {name: _traced(function) for name, function in self.functions().items()}
+
+
+def _traced(function):
+    specs = [tf.TensorSpec([None], tf.string, name) for name in inspect.signature(function).parameters]
+    return tf.function(function, autograph=False).get_concrete_function(*specs)

@@ -1,0 +1,57 @@
+"""What a pre-trained model knows of texts: embeddings of them and of their pieces, and guesses for what is missing."""
+
+import tensorflow as tf
+
+from albert_tf.modeling.heads import mean_state
+from albert_tf.serving.signatures.base import DEFAULT, Signatures
+
+NUM_GUESSES = 10
+
+
+class PretrainedSignatures(Signatures):
+    """Of a model that was pre-trained and not fine-tuned; each takes `text` string [N].
+
+    `serving_default` returns `mean` and `pooled` float32 [N, H], the average of the states of a text's pieces, [CLS]
+    and [SEP] among them, and what pre-training made of that of [CLS].
+
+    `pieces` returns, for S pieces of the longest text, `pieces` string [N, S], "" behind the last one of a text;
+    `begins` and `ends` int32 [N, S], which characters of the text each stands for, 0 and 0 for [CLS] and [SEP]; and
+    their `embeddings` float32 [N, S, H].
+
+    `fill_mask` reads texts with "[MASK]" for each piece that is missing. It returns, for M masks of the text with most
+    of them, `guesses` string [N, M, 10], the most probable pieces, and their `probabilities` float32 [N, M, 10], "" and
+    0 where a text has fewer masks.
+    """
+
+    def functions(self):
+        """Returns the three functions; see `Signatures`."""
+        return {DEFAULT: self._embed, "fill_mask": self._fill_mask}
+
+    def _embed(self, text):
+        batch = self._inputs.encode(text)
+        outputs = self._model.encoder(batch)
+        mean = mean_state(outputs["sequence_output"], batch["input_mask"])
+        return {"mean": mean, "pooled": outputs["pooled_output"]}
+
+    def _embed_pieces(self, text):
+        batch, begins, ends = self._inputs.encode_with_offsets(text)
+        return {
+            "pieces": self._pieces(batch["input_ids"], batch["input_mask"]),
+            "begins": begins,
+            "ends": ends,
+            "embeddings": self._model.encoder(batch)["sequence_output"],
+        }
+
+    def _fill_mask(self, text):
+        batch, positions = self._inputs.encode_masked(text)
+        logits = self._model({**batch, "masked_lm_positions": positions.to_tensor()})["masked_lm_logits"]
+        probabilities, ids = tf.math.top_k(tf.nn.softmax(logits), min(NUM_GUESSES, logits.shape[-1]))
+        is_mask = tf.sequence_mask(positions.row_lengths())[..., None]
+        return {
+            "guesses": self._pieces(ids, tf.cast(is_mask, tf.int32)),
+            "probabilities": tf.where(is_mask, probabilities, 0.0),
+        }
+
+    def _pieces(self, ids, is_there):
+        pieces = tf.gather(tf.constant(self._tokenizer.vocabulary.pieces), ids)
+        return tf.where(is_there > 0, pieces, "")
