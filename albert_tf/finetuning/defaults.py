@@ -16,7 +16,7 @@ from albert_tf.training import RunSettings
 WARMUP_PROPORTION = 0.1
 _SHARE_UNCUT = 0.995
 _LENGTH_STEP = 8
-_SMALL, _MANY = 256, 5000  # a hidden size, a number of examples
+_SMALL, _MANY, _MANY_PAIRS = 256, 5000, 20_000  # a hidden size, numbers of examples
 _DROPOUT_AFTER_FEW, _DROPOUT_AFTER_MANY, _TOKEN_DROPOUT = 0.2, 0.1, 0.15
 
 
@@ -54,11 +54,13 @@ def default_num_train_epochs(num_examples: int) -> float:
 def with_default_dropout(config: AlbertConfig, num_examples: int) -> AlbertConfig:
     """Returns a config with the dropout to fine-tune with: in small models at least 0.2, or 0.1 after many examples.
 
-    Small models are best pre-trained without; the few labels that they are fine-tuned on are soon known by heart.
+    Small models are best pre-trained without; the few labels that they are fine-tuned on are soon known by heart. Pairs
+    that are aligned are known by heart sooner, and many examples of them are more.
     """
     if not _is_small(config):
         return config
-    dropout = _DROPOUT_AFTER_FEW if num_examples < _MANY else _DROPOUT_AFTER_MANY
+    many = _MANY_PAIRS if config.classifier_pooling == "aligned" else _MANY
+    dropout = _DROPOUT_AFTER_FEW if num_examples < many else _DROPOUT_AFTER_MANY
     names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
     return config.replace(**{name: max(dropout, getattr(config, name)) for name in names})
 

@@ -23,7 +23,8 @@ class AlignedPairHead(AlbertLayer):
     Of a piece's state h and word embedding w, and of the averages h' and w' of the other text's, weighed by how alike
     the words are, a layer compares [h, h', |h - h'|, h * h', |w - w'|, w * w'] (the first four: Chen et al. 2017,
     "Enhanced LSTM for natural language inference", formulas 14 and 15). Word embeddings are scaled to length sqrt(E).
-    The averages over either text are what the logits are read off.
+    The averages over either text, in which pieces weigh as much as a further layer finds, are what the logits are read
+    off.
 
     Args:
         config: Hyper-parameters.
@@ -38,6 +39,7 @@ class AlignedPairHead(AlbertLayer):
         self.dropout_prob = dropout_prob
         size, deviation, policy = config.hidden_size, config.initializer_range, kwargs.get("dtype")
         self.compare = Linear(4 * size + 2 * config.embedding_size, size, deviation, dtype=policy)
+        self.weigh = Linear(size, 1, deviation, dtype=policy)
         self.dense = Linear(2 * size, output_size, deviation, dtype=policy)
 
     def call(self, states, word_embeddings, input_mask, segment_ids, dropout_seed=None):
@@ -69,8 +71,9 @@ class AlignedPairHead(AlbertLayer):
             words * aligned_words,
         ]
         compared = self.compare(dropout(tf.concat(parts, axis=-1), self.dropout_prob, compare_seed))
-        compared = tf.cast(tf.nn.gelu(compared, approximate=True), tf.float32)
-        both = tf.concat([_mean(compared, is_first), _mean(compared, is_second)], axis=-1)
+        compared = tf.nn.gelu(compared, approximate=True)
+        logits, compared = (tf.cast(values, tf.float32) for values in (self.weigh(compared)[..., 0], compared))
+        both = tf.concat([_average(compared, logits, text) for text in (is_first, is_second)], axis=-1)
         return tf.cast(self.dense(dropout(both, self.dropout_prob, dense_seed)), tf.float32)
 
     def get_config(self):
@@ -102,6 +105,7 @@ def _averages(weights, values, dtype):
     return tf.matmul(tf.cast(weights, dtype), tf.cast(values, dtype))
 
 
-def _mean(values, is_counted):
-    weights = tf.cast(is_counted, tf.float32)[..., None]
-    return tf.math.divide_no_nan(tf.reduce_sum(values * weights, axis=1), tf.reduce_sum(weights, axis=1))
+def _average(values, logits, is_counted):
+    """Returns the average [B, H] of [B, S, H], weighed by the softmax of [B, S] over what counts; 0 if nothing does."""
+    weights = tf.where(is_counted, tf.nn.softmax(tf.where(is_counted, logits, _NOWHERE)), 0.0)
+    return tf.squeeze(tf.matmul(weights[:, None], values), axis=1)

@@ -31,7 +31,7 @@ def classifier_products(config: AlbertConfig, max_seq_length: int, num_outputs: 
     """Returns the multiplications of a classifier for one example: the encoder's, and the head's.
 
     Of the first state the latter are a pooler's H^2 and H for each output, of the average H for each output, and of
-    aligned pairs S^2 (2 E + H) + S H (4 H + 2 E) and 2 H for each output.
+    aligned pairs S^2 (2 E + H) + S H (4 H + 2 E + 3) and 2 H for each output.
     """
     hidden, length = config.hidden_size, max_seq_length
     if config.classifier_pooling == "first":
@@ -39,6 +39,6 @@ def classifier_products(config: AlbertConfig, max_seq_length: int, num_outputs: 
     head = num_outputs * hidden
     if config.classifier_pooling == "aligned":
         embedding = config.embedding_size
-        aligning, comparing = length**2 * (2 * embedding + hidden), length * hidden * (4 * hidden + 2 * embedding)
+        aligning, comparing = length**2 * (2 * embedding + hidden), length * hidden * (4 * hidden + 2 * embedding + 3)
         head = aligning + comparing + 2 * num_outputs * hidden
     return encoder_products(config, length, length) + head

@@ -36,7 +36,7 @@ def reference_logits(model, batch):
     """Returns the logits by the papers' formulas, in float64, one example and one piece at a time."""
     weights = {name: variable.numpy().astype(np.float64) for name, variable in named_variables(model).items()}
     states = model.encoder(batch)["sequence_output"].numpy().astype(np.float64)
-    logits = []
+    found = []
     for ids, mask, segments, hidden in zip(*(batch[name].numpy() for name in batch), states):
         words = weights["encoder/embeddings/word_embeddings"][ids]
         words = words / np.linalg.norm(words, axis=-1, keepdims=True) * np.sqrt(words.shape[-1])
@@ -54,9 +54,10 @@ def reference_logits(model, batch):
                 of_states = [state, aligned, np.abs(state - aligned), state * aligned]
                 parts = np.concatenate([*of_states, np.abs(word - aligned_word), word * aligned_word])
                 compared.append(gelu(parts @ weights["head/compare/kernel"] + weights["head/compare/bias"]))
-            averages.append(np.mean(compared, axis=0) if len(text) else np.zeros(hidden.shape[-1]))
-        logits.append(np.concatenate(averages) @ weights["head/dense/kernel"] + weights["head/dense/bias"])
-    return np.array(logits)
+            logits = np.array(compared) @ weights["head/weigh/kernel"][:, 0] if compared else np.zeros(0)
+            averages.append(np.exp(logits) / np.exp(logits).sum() @ compared if compared else 0 * hidden[0])
+        found.append(np.concatenate(averages) @ weights["head/dense/kernel"] + weights["head/dense/bias"])
+    return np.array(found)
 
 
 def test_logits_equal_the_papers_formulas(model, pairs):

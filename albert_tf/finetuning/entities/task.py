@@ -57,7 +57,7 @@ class Entities(FinetuningTask):
         self.config, self.labels = config, labels_for(types)
         self.loss_coefficients = {"tag_loss": 1.0}
         self.selection_metric = metrics[0]
-        self._types, self._form, self._metrics, self._on_bad_row = tuple(types), form, metrics, on_bad_row
+        self.types, self._form, self._metrics, self._on_bad_row = tuple(types), form, metrics, on_bad_row
 
     def make_model(self, **options):
         """Returns an `AlbertForTokenClassification`; see `Objective`."""
@@ -95,7 +95,7 @@ class Entities(FinetuningTask):
             if unknown:
                 raise InputError(
                     f"{path}, line {text.line}: the tag {min(unknown)} is of none of the types "
-                    f"{', '.join(self._types)}; correct the line, or name all types with --types"
+                    f"{', '.join(self.types)}; correct the line, or name all types with --types"
                 )
         return texts
 
@@ -126,7 +126,7 @@ class Entities(FinetuningTask):
     def describe(self, path, examples, features):
         """Returns how many entities there are, and how many borders the vocabulary can't tell; see `FinetuningTask`."""
         count = sum(len(entities_of(list(text.tags))) for text in examples)
-        lines = [f"{len(examples):,} sentences in {path}, with {count:,} entities of {len(self._types)} types"]
+        lines = [f"{len(examples):,} sentences in {path}, with {count:,} entities of {len(self.types)} types"]
         windows = len(features["text_indices"])
         if windows > len(examples):
             lines.append(f"long sentences are read in parts: {windows:,} in all")
@@ -139,17 +139,21 @@ class Entities(FinetuningTask):
         """Returns texts as `TaggedText`s without tags; see `FinetuningTask`."""
         if isinstance(inputs, str) or not all(isinstance(text, str) for text in inputs):
             raise InputError("predict takes a list of strings")
-        are_words = self._form != "characters"
-        return [TaggedText(text, units_of(text, are_words), None, number) for number, text in enumerate(inputs)]
+        return [TaggedText(text, units_of(text, self.reads_words), None, number) for number, text in enumerate(inputs)]
 
     @classmethod
     def from_settings(cls, config, settings):
         """Returns the task of a run; see `FinetuningTask`."""
         return cls(config, tuple(settings["types"]), settings["form"])
 
+    @property
+    def reads_words(self) -> bool:
+        """Whether words are tagged, and not characters."""
+        return self._form != "characters"
+
     def settings(self):
         """Returns types and form; see `FinetuningTask`."""
-        return {"types": list(self._types), "form": self._form}
+        return {"types": list(self.types), "form": self._form}
 
 
 def _weights(batch):

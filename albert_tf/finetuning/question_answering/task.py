@@ -54,17 +54,17 @@ class QuestionTask(FinetuningTask):
         metrics: str | None = None,
     ):
         super().__init__(config)
-        self._window_options = window_options or WindowOptions()
-        self._span_options = span_options or SpanOptions()
-        self._may_be_unanswerable = may_be_unanswerable
-        self._null_threshold = null_threshold
+        self.window_options = window_options or WindowOptions()
+        self.span_options = span_options or SpanOptions()
+        self.may_be_unanswerable = may_be_unanswerable
+        self.null_threshold = null_threshold
         self._metrics = metrics
 
     def read(self, path, needs_labels=True):
         """Returns the `Question`s of a file; see `FinetuningTask`."""
         questions = read_questions(path, needs_labels)
         impossible = [question for question in questions if question.is_impossible]
-        if impossible and needs_labels and not self._may_be_unanswerable:
+        if impossible and needs_labels and not self.may_be_unanswerable:
             raise InputError(
                 f"{path}: {len(impossible):,} questions have no answer, the first of them {impossible[0].id}; pass "
                 "--version_2_with_negative, or leave them out"
@@ -73,7 +73,7 @@ class QuestionTask(FinetuningTask):
 
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns the windows of `encode_questions`; see `FinetuningTask`."""
-        return encode_questions(examples, tokenizer, max_seq_length, self._window_options)
+        return encode_questions(examples, tokenizer, max_seq_length, self.window_options)
 
     @abc.abstractmethod
     def _find_spans(self, features, outputs, row, is_allowed):
@@ -84,14 +84,14 @@ class QuestionTask(FinetuningTask):
         """Returns how much speaks for no answer in each window, [N]."""
 
     @abc.abstractmethod
-    def _null_odds(self, null_score, best_score):
+    def null_odds(self, null_score, best_score):
         """Returns how much more speaks for no answer than for the best span, 0 where both are as good."""
 
     def predict(self, examples, features, outputs):
         """Returns the best span of each question's text, or none; see `FinetuningTask`."""
         find_spans = functools.partial(self._find_spans, features, outputs)
         contexts = [question.context for question in examples]
-        candidates = best_candidates(contexts, features, find_spans, self._span_options)
+        candidates = best_candidates(contexts, features, find_spans, self.span_options)
         rows, null_scores = rows_of_questions(features, len(examples)), self._null_scores(outputs)
         # A window without the answer says so; one window that holds it is enough.
         return [
@@ -114,9 +114,9 @@ class QuestionTask(FinetuningTask):
             for candidate, probability in zip(candidates, probabilities / probabilities.sum())
         ]
         prediction = {"id": question.id, "text": "", "begin": None, "end": None, "nbest": nbest}
-        if self._may_be_unanswerable:
-            prediction["null_odds"] = self._null_odds(null_score, nbest[0]["score"]) if nbest else 0.0
-        if nbest and prediction.get("null_odds", -np.inf) <= self._null_threshold:
+        if self.may_be_unanswerable:
+            prediction["null_odds"] = self.null_odds(null_score, nbest[0]["score"]) if nbest else 0.0
+        if nbest and prediction.get("null_odds", -np.inf) <= self.null_threshold:
             prediction.update({name: nbest[0][name] for name in ("text", "begin", "end")})
         return prediction
 
@@ -131,13 +131,13 @@ class QuestionTask(FinetuningTask):
 
         def compare(texts):
             return np.array(
-                [metrics.compare(text, given, self._may_be_unanswerable) for text, given in zip(texts, answers)]
+                [metrics.compare(text, given, self.may_be_unanswerable) for text, given in zip(texts, answers)]
             )
 
         names = ("exact", metrics.overlap_name)
         values = compare([prediction["text"] for prediction in predictions])
         scores = dict(zip(("exact_match", metrics.overlap_name), _percent(values)))
-        if not self._may_be_unanswerable:
+        if not self.may_be_unanswerable:
             return scores
         has_answer = np.array([not question.is_impossible for question in examples])
         for prefix, chosen in (("HasAns", has_answer), ("NoAns", ~has_answer)):
@@ -205,9 +205,9 @@ class QuestionTask(FinetuningTask):
     def settings(self):
         """Returns how texts are cut and which questions are taken; see `FinetuningTask`."""
         return {
-            "doc_stride": self._window_options.doc_stride,
-            "max_query_length": self._window_options.max_query_length,
-            "version_2_with_negative": self._may_be_unanswerable,
+            "doc_stride": self.window_options.doc_stride,
+            "max_query_length": self.window_options.max_query_length,
+            "version_2_with_negative": self.may_be_unanswerable,
         }
 
 
@@ -226,12 +226,12 @@ class QuestionAnswering(QuestionTask, AnswerSpan):
         first = features["context_positions"][row]
         text = slice(first, first + len(is_allowed))
         start_logits, end_logits = outputs["start_logits"][row, text], outputs["end_logits"][row, text]
-        return best_spans(start_logits, end_logits, is_allowed, self._span_options.n_best_size)
+        return best_spans(start_logits, end_logits, is_allowed, self.span_options.n_best_size)
 
     def _null_scores(self, outputs):
         return outputs["start_logits"][:, 0] + outputs["end_logits"][:, 0]
 
-    def _null_odds(self, null_score, best_score):
+    def null_odds(self, null_score, best_score):
         return null_score - best_score
 
 
@@ -243,7 +243,7 @@ class ConditionalQuestionAnswering(QuestionTask, ConditionalAnswerSpan):
 
     def outputs(self, batch, model):
         """Returns what `AlbertForConditionalQuestionAnswering.search` finds; see `FinetuningTask`."""
-        options = self._span_options
+        options = self.span_options
         return model.search(batch, options.start_n_top, options.end_n_top, options.max_answer_length)
 
     def _find_spans(self, features, outputs, row, is_allowed):
@@ -261,7 +261,7 @@ class ConditionalQuestionAnswering(QuestionTask, ConditionalAnswerSpan):
     def _null_scores(self, outputs):
         return outputs["null_logits"]
 
-    def _null_odds(self, null_score, best_score):
+    def null_odds(self, null_score, best_score):
         return null_score
 
 

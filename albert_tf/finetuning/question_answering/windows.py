@@ -14,7 +14,7 @@ from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 # [CLS], and a [SEP] behind the question and behind the text.
-_NUM_SPECIAL = 3
+NUM_SPECIAL = 3
 # The position of an answer that is not known: such a window has no part in the loss.
 UNKNOWN = -1
 
@@ -81,16 +81,16 @@ def encode_questions(
     """
     vocabulary = tokenizer.vocabulary
     vocabulary.require(PAD, CLS, SEP)
-    if max_seq_length < _NUM_SPECIAL + 2:
-        raise InputError(f"max_seq_length must be at least {_NUM_SPECIAL + 2}. Received: {max_seq_length}")
+    if max_seq_length < NUM_SPECIAL + 2:
+        raise InputError(f"max_seq_length must be at least {NUM_SPECIAL + 2}. Received: {max_seq_length}")
     cls, sep, pad = (vocabulary.id_of(token) for token in (CLS, SEP, PAD))
-    max_query_length = min(options.max_query_length, (max_seq_length - _NUM_SPECIAL) // 2)
+    max_query_length = min(options.max_query_length, (max_seq_length - NUM_SPECIAL) // 2)
     queries = tokenizer.encode_ids([question.question for question in questions])[:, :max_query_length].to_list()
     contexts = _encode_contexts(questions, tokenizer)
 
     windows = []
     for index, (question, query) in enumerate(zip(questions, queries)):
-        num_pieces, room = len(contexts[question.context].ids), max_seq_length - _NUM_SPECIAL - len(query)
+        num_pieces, room = len(contexts[question.context].ids), max_seq_length - NUM_SPECIAL - len(query)
         windows.extend((index, begin, end) for begin, end in _cut(num_pieces, room, options.doc_stride))
     columns = np.array(windows, np.int32)
     count = len(windows)

@@ -1,9 +1,17 @@
 """What exported models can be asked: one file a kind of question, and its line in `SIGNATURES`."""
 
 from albert_tf.errors import InputError
-from albert_tf.finetuning import Classification, Regression
+from albert_tf.finetuning import (
+    Classification,
+    ConditionalQuestionAnswering,
+    Entities,
+    QuestionAnswering,
+    Regression,
+)
 from albert_tf.serving.loading import TrainedModel
+from albert_tf.serving.signatures.answers import AnswerSignatures
 from albert_tf.serving.signatures.base import DEFAULT, Signatures
+from albert_tf.serving.signatures.entities import EntitySignatures
 from albert_tf.serving.signatures.labels import LabelSignatures, ScoreSignatures
 from albert_tf.serving.signatures.pretrained import PretrainedSignatures
 
@@ -11,6 +19,9 @@ from albert_tf.serving.signatures.pretrained import PretrainedSignatures
 SIGNATURES: dict[type, type[Signatures]] = {
     Classification: LabelSignatures,
     Regression: ScoreSignatures,
+    QuestionAnswering: AnswerSignatures,
+    ConditionalQuestionAnswering: AnswerSignatures,
+    Entities: EntitySignatures,
 }
 
 

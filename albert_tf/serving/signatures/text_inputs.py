@@ -24,7 +24,7 @@ class TextInputs:
         Args:
             *texts: One or two string tensors [N].
         """
-        return self._pack([self._tokenizer.encode_ids(text) for text in texts])
+        return self.pack(*(self._tokenizer.encode_ids(text) for text in texts))
 
     def encode_masked(self, text: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.RaggedTensor]:
         """Encodes texts in which each "[MASK]" stands for a piece that is not known.
@@ -43,10 +43,11 @@ class TextInputs:
         # Every part but the first comes after a mask.
         masks = tf.fill([tf.size(parts.flat_values), 1], vocabulary.id_of(MASK))
         with_masks = tf.concat([tf.RaggedTensor.from_tensor(masks), ids.values], axis=1)
-        batch = self._pack([ids.with_values(with_masks).merge_dims(1, 2)[:, 1:]])
+        batch = self.pack(ids.with_values(with_masks).merge_dims(1, 2)[:, 1:])
         is_mask = tf.equal(batch["input_ids"], vocabulary.id_of(MASK))
         positions = tf.tile(tf.range(tf.shape(is_mask)[1])[None], [tf.shape(is_mask)[0], 1])
         return batch, tf.ragged.boolean_mask(positions, is_mask)
 
-    def _pack(self, segments):
+    def pack(self, *segments: tf.RaggedTensor) -> dict[str, tf.Tensor]:
+        """Returns the encoder's inputs, int32 [N, S] each, of the ids of one or two texts, int32 [N, (pieces)]."""
         return pack_segments(segments, self._tokenizer.vocabulary, self._max_seq_length, pads_to_longest=True)

@@ -1,0 +1,180 @@
+"""Answers to questions with their places in the text, inside a graph; the same as `QuestionTask.predict` gives."""
+
+import typing
+
+import tensorflow as tf
+
+from albert_tf.finetuning import QuestionAnswering
+from albert_tf.finetuning.question_answering.windows import NUM_SPECIAL
+from albert_tf.modeling.conditional_answers import IMPOSSIBLE
+from albert_tf.serving.signatures.base import DEFAULT, Signatures
+from albert_tf.serving.signatures.ragged import code_points, count_up, slices, substrings
+from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
+
+
+class _Windows(typing.NamedTuple):
+    """Parts of texts, those of one text one after the other, each int32 [W].
+
+    Attributes:
+        rows: Which text each is of.
+        begins: Its first piece in the text.
+        ends: The piece behind its last one.
+        positions: Where its first piece stands in the input.
+    """
+
+    rows: tf.Tensor
+    begins: tf.Tensor
+    ends: tf.Tensor
+    positions: tf.Tensor
+
+
+class AnswerSignatures(Signatures):
+    """Of `QuestionAnswering` and `ConditionalQuestionAnswering`: `question` and `context` string [N].
+
+    Returns `answer` string [N], `begin` and `end` int32 [N], from which character to before which of the context it
+    stands, "" and -1 for no answer, and `score` float32 [N], the higher the surer. Where questions may have no answer,
+    also `null_odds` float32 [N], how much speaks for none.
+    """
+
+    def functions(self):
+        """Returns the one function; see `Signatures`."""
+        return {DEFAULT: self._answer}
+
+    def _answer(self, question, context):
+        ids, *offsets = self._tokenizer.encode_with_offsets(context)
+        batch, windows = self._cut(self._tokenizer.encode_ids(question), ids)
+        outputs = self._task.outputs(batch, self._model)
+        firsts, lasts, scores, null_scores = self._spans(windows, outputs)
+        firsts, lasts = (tf.where(scores > IMPOSSIBLE / 2, places, 0) for places in (firsts, lasts))
+
+        # Of each window the best span, and of those of a text the best.
+        span_begins, span_ends = self._characters_of(windows.rows, firsts, lasts, offsets)
+        scores = tf.where(span_begins < span_ends, scores, IMPOSSIBLE)  # a mark may be a piece without characters
+        best_of_window = tf.argmax(scores, axis=1, output_type=tf.int32)
+        score, begin, end = (
+            tf.gather(values, best_of_window, batch_dims=1) for values in (scores, span_begins, span_ends)
+        )
+        window = _first_best(score, windows.rows)
+        score, begin, end = (tf.gather(values, window) for values in (score, begin, end))
+        return self._choose(context, score, begin, end, tf.math.segment_min(null_scores, windows.rows))
+
+    def _choose(self, context, score, begin, end, null_score):
+        has_answer = score > IMPOSSIBLE / 2
+        more = {}
+        if self._task.may_be_unanswerable:
+            null_odds = tf.where(has_answer, self._task.null_odds(null_score, score), 0.0)
+            has_answer &= null_odds <= self._task.null_threshold
+            more = {"null_odds": null_odds}
+        rows = tf.range(tf.size(context))
+        answer = substrings(code_points(context), rows, *(tf.where(has_answer, place, 0) for place in (begin, end)))
+        places = {name: tf.where(has_answer, place, -1) for name, place in (("begin", begin), ("end", end))}
+        return {"answer": answer, **places, "score": score, **more}
+
+    def _cut(self, queries, ids):
+        """Returns the encoder's inputs of all windows, and the `_Windows`; see `encode_questions`."""
+        options, vocabulary = self._task.window_options, self._tokenizer.vocabulary
+        room = self._max_seq_length - NUM_SPECIAL
+        queries = queries[:, : min(options.max_query_length, room // 2)]
+        rooms = room - tf.cast(queries.row_lengths(), tf.int32)
+        strides = tf.minimum(options.doc_stride, tf.maximum(1, rooms // 2))
+        lengths = tf.cast(ids.row_lengths(), tf.int32)
+        rows, numbers = count_up(1 + tf.maximum(0, -(-(lengths - rooms) // strides)))
+        begins = numbers * tf.gather(strides, rows)
+        ends = tf.minimum(begins + tf.gather(rooms, rows), tf.gather(lengths, rows))
+        queries = tf.gather(queries, rows)
+        windows = _Windows(rows, begins, ends, 2 + tf.cast(queries.row_lengths(), tf.int32))
+
+        cls, sep = (tf.fill([tf.size(rows), 1], vocabulary.id_of(token)) for token in (CLS, SEP))
+        inputs = tf.concat([cls, queries, sep, slices(ids, rows, begins, ends), sep], axis=1)
+        lengths = tf.cast(inputs.row_lengths(), tf.int32)
+        input_ids = inputs.to_tensor(vocabulary.id_of(PAD))
+        input_mask = tf.sequence_mask(lengths, tf.shape(input_ids)[1], tf.int32)
+        segment_ids = input_mask - tf.sequence_mask(windows.positions, tf.shape(input_ids)[1], tf.int32)
+        return {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}, windows
+
+    def _spans(self, windows, outputs):
+        """Returns spans of each window, first and last piece in the text and score [W, C], and what speaks for none."""
+        if isinstance(self._task, QuestionAnswering):
+            spans = _all_spans(windows, outputs, self._task.span_options.max_answer_length)
+            null_scores = outputs["start_logits"][:, 0] + outputs["end_logits"][:, 0]
+        else:
+            spans, null_scores = _spans_found(windows, outputs), outputs["null_logits"]
+        firsts, lasts, scores = spans
+        has_most_context = _has_most_context(windows, firsts, lasts)
+        return firsts, lasts, tf.where(has_most_context, scores, IMPOSSIBLE), null_scores
+
+    @staticmethod
+    def _characters_of(rows, firsts, lasts, offsets):
+        """Returns the first characters of spans and those behind them, int32 [W, C] each."""
+        begins, ends = offsets
+        starts = tf.gather(tf.cast(begins.row_starts(), tf.int32), rows)[:, None]
+        # Where a text has no pieces, there is nothing to find, and the score says so.
+        begins, ends = (tf.concat([tf.cast(values.values, tf.int32), [0]], axis=0) for values in (begins, ends))
+        return tf.gather(begins, starts + firsts), tf.gather(ends, starts + lasts)
+
+
+def _all_spans(windows, outputs, max_answer_length):
+    """Returns all spans of each window with the sum of their logits; what lies outside of the text is impossible."""
+    start_logits, end_logits = outputs["start_logits"], outputs["end_logits"]
+    num_windows, length = tf.shape(start_logits)[0], tf.shape(start_logits)[1]
+    positions = tf.range(length)[:, None] + tf.range(max_answer_length)
+    end_logits = tf.pad(end_logits, [[0, 0], [0, max_answer_length]], constant_values=IMPOSSIBLE)
+    scores = start_logits[:, :, None] + tf.gather(end_logits, positions, axis=1)
+    offset = (windows.begins - windows.positions)[:, None, None]
+    lasts = offset + positions
+    firsts = tf.broadcast_to(lasts[:, :, :1], tf.shape(lasts))
+    return tuple(tf.reshape(values, [num_windows, length * max_answer_length]) for values in (firsts, lasts, scores))
+
+
+def _spans_found(windows, outputs):
+    """Returns the spans that the conditional head has found, with the sums of their log-probabilities."""
+    offset = (windows.begins - windows.positions)[:, None]
+    lasts = outputs["end_positions"]
+    firsts = tf.broadcast_to(outputs["start_positions"][:, :, None], tf.shape(lasts))
+    scores = outputs["start_log_probs"][:, :, None] + outputs["end_log_probs"]
+    flat = tf.stack([tf.shape(lasts)[0], -1])
+    return offset + tf.reshape(firsts, flat), offset + tf.reshape(lasts, flat), tf.reshape(scores, flat)
+
+
+def _has_most_context(windows, firsts, lasts):
+    """Returns which spans lie in their window, and have more around them there than in the other windows of the text.
+
+    See `spans_with_most_context`. Only windows nearby can hold the span, too.
+    """
+    begins, ends, rows = windows.begins, windows.ends, windows.rows
+    numbers = tf.range(tf.size(rows))
+
+    def context(begins, ends):
+        """Returns a hundred times how many pieces are around the spans, and, to decide, how many the window has."""
+        begins, ends = begins[:, None], ends[:, None]
+        before, behind = firsts - begins, ends - 1 - lasts
+        return tf.where((before >= 0) & (behind >= 0), 100 * tf.minimum(before, behind) + ends - begins, -1)
+
+    own = context(begins, ends)
+
+    def beats(shift):
+        """Returns which spans have more context than in the window so many before; behind, as much is enough."""
+        other = context(tf.roll(begins, shift, 0), tf.roll(ends, shift, 0))
+        is_other = tf.equal(tf.roll(rows, shift, 0), rows) & tf.equal(tf.roll(numbers, shift, 0), numbers - shift)
+        return tf.where(is_other[:, None], (own > other) | ((shift < 0) & tf.equal(own, other)), True)
+
+    _, is_best = tf.while_loop(
+        lambda distance, _: distance <= _num_overlapping(windows),
+        lambda distance, is_best: (distance + 1, is_best & beats(distance) & beats(-distance)),
+        (1, own >= 0),
+    )
+    return is_best
+
+
+def _num_overlapping(windows):
+    """Returns with how many windows behind it a window overlaps at most."""
+    strides = windows.begins[1:] - windows.begins[:-1]
+    lengths = (windows.ends - windows.begins)[:-1]
+    return tf.reduce_max(tf.where(strides > 0, -(-lengths // tf.maximum(strides, 1)), 0))
+
+
+def _first_best(scores, rows):
+    """Returns the first of the windows of each text that have its highest score, int32 [N]."""
+    best = tf.gather(tf.math.segment_max(scores, rows), rows)
+    numbers = tf.range(tf.size(rows))
+    return tf.math.segment_min(tf.where(scores >= best, numbers, tf.int32.max), rows)

@@ -1,0 +1,126 @@
+"""Named entities with their places in the text, inside a graph; the same as `Entities.predict` finds."""
+
+import typing
+
+import tensorflow as tf
+
+from albert_tf.finetuning.entities.tags import OUTSIDE
+from albert_tf.serving.signatures.base import DEFAULT, Signatures
+from albert_tf.serving.signatures.ragged import (
+    code_points,
+    count_up,
+    differs_from_before,
+    is_space,
+    slices,
+    substrings,
+)
+
+_NO_TYPE = -1
+
+
+class _Units(typing.NamedTuple):
+    """The words or characters of N texts that are tagged, text after text, each int32 [U].
+
+    Attributes:
+        rows: Which text each is of.
+        begins: Its first character in the text.
+        ends: The character behind its last one.
+    """
+
+    rows: tf.Tensor
+    begins: tf.Tensor
+    ends: tf.Tensor
+
+
+class EntitySignatures(Signatures):
+    """Of `Entities`: `text` string [N].
+
+    Returns, for E entities of the text with most of them, `types` and `texts` string [N, E], and `begins` and `ends`
+    int32 [N, E], from which character to before which of the text; "" and -1 behind the last entity of a text.
+    """
+
+    def functions(self):
+        """Returns the one function; see `Signatures`."""
+        return {DEFAULT: self._find}
+
+    def _find(self, text):
+        ids, *offsets = self._tokenizer.encode_with_offsets(text)
+        characters = code_points(text)
+        units = _units_of(characters, self._task.reads_words)
+        types, are_begins = self._read_tags(_held_by(units, *offsets, characters), self._tags_of_pieces(ids))
+
+        is_inside = types > _NO_TYPE
+        is_first = is_inside & (are_begins | differs_from_before(units.rows) | differs_from_before(types))
+        rows, begins = (tf.boolean_mask(values, is_first) for values in (units.rows, units.begins))
+        # All units of an entity have its number.
+        numbers = tf.boolean_mask(tf.cumsum(tf.cast(is_first, tf.int32)) - 1, is_inside)
+        ends = tf.math.segment_max(tf.boolean_mask(units.ends, is_inside), numbers)
+        names = tf.gather(tf.constant(self._task.types), tf.boolean_mask(types, is_first))
+        found = {"types": names, "texts": substrings(characters, rows, begins, ends), "begins": begins, "ends": ends}
+        num_texts = tf.cast(tf.size(text), tf.int64)
+        return {
+            name: tf.RaggedTensor.from_value_rowids(values, tf.cast(rows, tf.int64), num_texts).to_tensor(
+                "" if values.dtype == tf.string else -1
+            )
+            for name, values in found.items()
+        }
+
+    def _tags_of_pieces(self, ids):
+        """Returns the most probable tag of each piece of all texts, int32 [P]; long texts are read in several parts."""
+        room = self._max_seq_length - 2
+        lengths = tf.cast(ids.row_lengths(), tf.int32)
+        rows, parts = count_up(tf.maximum(1, -(-lengths // room)))
+        begins = parts * room
+        ends = tf.minimum(begins + room, tf.gather(lengths, rows))
+        found = self._task.outputs(self._inputs.pack(slices(ids, rows, begins, ends)), self._model)["found_ids"]
+        return tf.RaggedTensor.from_tensor(found[:, 1:], ends - begins).values
+
+    def _read_tags(self, pieces, tags_of_pieces):
+        """Returns the type of each unit, int32 [U], -1 outside of entities, and whether it begins one, bool [U].
+
+        Args:
+            pieces: int32 [U], the piece that each is read from, P for none.
+            tags_of_pieces: int32 [P].
+        """
+        labels = self._task.labels
+        tags = tf.gather(tf.concat([tags_of_pieces, [labels.index(OUTSIDE)]], axis=0), pieces)
+        kinds = [label.partition("-")[2] for label in labels]
+        types = tf.constant([self._task.types.index(kind) if kind else _NO_TYPE for kind in kinds])
+        are_begins = tf.constant([label.startswith("B-") for label in labels])
+        # Of the units that one piece holds the first has its tag, and the others go on with it.
+        return tf.gather(types, tags), tf.gather(are_begins, tags) & differs_from_before(pieces)
+
+
+def _units_of(characters, are_words):
+    """Returns the units of texts; see `units_of` in `finetuning.entities.tagged_text`."""
+    rows, positions = count_up(tf.cast(characters.row_lengths(), tf.int32))
+    is_part = ~is_space(characters.values)
+    if not are_words:
+        rows, begins = tf.boolean_mask(rows, is_part), tf.boolean_mask(positions, is_part)
+        return _Units(rows, begins, begins + 1)
+    is_border = differs_from_before(rows) | differs_from_before(is_part)
+    words = tf.boolean_mask(tf.cumsum(tf.cast(is_border & is_part, tf.int32)) - 1, is_part)
+    rows, positions = tf.boolean_mask(rows, is_part), tf.boolean_mask(positions, is_part)
+    begins, ends = tf.math.segment_min(positions, words), tf.math.segment_max(positions, words) + 1
+    return _Units(tf.math.segment_min(rows, words), begins, ends)
+
+
+def _held_by(units, piece_begins, piece_ends, characters):
+    """Returns the piece that holds the first character of each unit, P for none: int32 [U].
+
+    Args:
+        units: U units of N texts.
+        piece_begins: int [N, (pieces)], where each of the P pieces begins in its text.
+        piece_ends: Likewise.
+        characters: int32 [N, (characters)].
+    """
+    # Counted through all texts, so that one search does for all.
+    starts = tf.cast(characters.row_starts(), tf.int32)
+    before_pieces = tf.gather(starts, piece_begins.value_rowids())
+    begins, ends = (tf.cast(values.values, tf.int32) + before_pieces for values in (piece_begins, piece_ends))
+    places = tf.gather(starts, units.rows) + units.begins
+    pieces = tf.searchsorted(ends, places, side="right")
+    num_pieces = tf.size(ends)
+    # None is after the last one, and so holds nothing.
+    begins = tf.concat([begins, [tf.int32.max]], axis=0)
+    return tf.where(tf.gather(begins, pieces) <= places, pieces, num_pieces)

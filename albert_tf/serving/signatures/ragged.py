@@ -1,0 +1,50 @@
+"""Parts of texts, as characters or as pieces, inside a graph."""
+
+import re
+
+import tensorflow as tf
+
+# All that Python's \s takes for a space; there is none above.
+_SPACES = [code_point for code_point in range(0x3001) if re.match(r"\s", chr(code_point))]
+
+
+def slices(values: tf.RaggedTensor, rows: tf.Tensor, begins: tf.Tensor, ends: tf.Tensor) -> tf.RaggedTensor:
+    """Returns parts of rows, [M, (values)].
+
+    Args:
+        values: [N, (values)].
+        rows: int [M], the row of each part.
+        begins: int [M], where it begins in its row.
+        ends: int [M], where it ends, not below `begins`.
+    """
+    starts = tf.gather(tf.cast(values.row_starts(), tf.int32), rows)
+    positions = tf.ragged.range(starts + begins, starts + ends)
+    return positions.with_values(tf.gather(values.values, positions.values))
+
+
+def count_up(counts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns for each of `counts` int32 [N] its index as often as it says, and 0, 1, ... beside: int32 [M] each."""
+    numbers = tf.ragged.range(counts)
+    return tf.cast(numbers.value_rowids(), tf.int32), numbers.values
+
+
+def code_points(texts: tf.Tensor) -> tf.RaggedTensor:
+    """Returns the characters of texts string [N], int32 [N, (characters)]; what is no UTF-8 is U+FFFD."""
+    return tf.strings.unicode_decode(texts, "UTF-8")
+
+
+def substrings(characters: tf.RaggedTensor, rows: tf.Tensor, begins: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
+    """Returns parts of texts, string [M]; arguments as for `slices` of int32 characters [N, (characters)]."""
+    return tf.strings.unicode_encode(slices(characters, rows, begins, ends), "UTF-8")
+
+
+def is_space(characters: tf.Tensor) -> tf.Tensor:
+    """Returns which characters are spaces, bool of the shape of int32 `characters`."""
+    spaces = tf.constant(_SPACES)
+    places = tf.minimum(tf.searchsorted(spaces, characters), len(_SPACES) - 1)
+    return tf.equal(tf.gather(spaces, places), characters)
+
+
+def differs_from_before(values: tf.Tensor) -> tf.Tensor:
+    """Returns where a value of [M] is not that before it, bool [M]; the first one never is."""
+    return tf.concat([tf.ones_like(values[:1], tf.bool), values[1:] != values[:-1]], axis=0)
