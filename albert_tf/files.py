@@ -65,6 +65,8 @@ def read_json(path: str | os.PathLike, purpose: str) -> dict:
         values = json.loads(read_text(path, purpose))
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {error.lineno}: not valid JSON ({error.msg})") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or a thousand brackets
+        raise InputError(f"{path}: not a JSON object that can be read") from error
     if not isinstance(values, dict):
         raise InputError(f"{path} must hold one JSON object. Received: {type(values).__name__}")
     return values

@@ -163,6 +163,8 @@ class AlbertForTokenClassification(_AlbertWithLabels):
         **kwargs: As for `AlbertEncoder`.
     """
 
+    reads_pooler = False
+
     def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
         """Returns {"logits": float32 [B, S, num_labels]}."""
         wanted = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
@@ -177,6 +179,8 @@ class AlbertForQuestionAnswering(_AlbertWithOutputHead):
         config: Hyper-parameters.
         **kwargs: As for `AlbertEncoder`.
     """
+
+    reads_pooler = False
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, 2, **kwargs)

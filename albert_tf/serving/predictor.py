@@ -56,6 +56,8 @@ class Predictor:
         variables = named_variables(self._model)
         checkpoint = find_checkpoint(folder, "albert_tf.load")
         _, missing, _ = load_weights(checkpoint, variables, "albert_tf.load")
+        if not self._model.reads_pooler:  # models of other libraries have none where none is read
+            missing = [name for name in missing if not name.startswith("encoder/pooler/")]
         if missing:
             raise InputError(f"albert_tf.load: {checkpoint} lacks {missing[0]}; it is not of this task")
         strategy = strategy_of(variables)
