@@ -61,8 +61,9 @@ def read_json(path: str | os.PathLike, purpose: str) -> dict:
     Raises:
         InputError: The file can't be read or holds anything but one JSON object.
     """
+    text = read_text(path, purpose)
     try:
-        values = json.loads(read_text(path, purpose))
+        values = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {error.lineno}: not valid JSON ({error.msg})") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, or a thousand brackets

@@ -4,7 +4,7 @@ import os
 import types
 
 from albert_tf.errors import InputError
-from albert_tf.interchange import google_tf1, huggingface, ours
+from albert_tf.interchange import google_tf1, huggingface, keras_hub, ours
 from albert_tf.interchange.new_folder import check_is_new, new_folder
 from albert_tf.interchange.portable_model import ReadOptions
 
@@ -13,6 +13,7 @@ FORMATS: dict[str, types.ModuleType] = {
     "albert_tf": ours,
     "google": google_tf1,
     "huggingface": huggingface,
+    "keras_hub": keras_hub,
 }
 
 

@@ -40,9 +40,10 @@ class Weight:
         Raises:
             InputError: They are no numbers.
         """
+        values = self.load()
         try:
-            return self.load().astype(np.float32, copy=False)
-        except (AttributeError, TypeError, ValueError) as error:
+            return np.asarray(values).astype(np.float32, copy=False)
+        except (TypeError, ValueError) as error:
             raise InputError(
                 f"a variable of shape {list(self.shape)} holds no numbers; it can't be converted"
             ) from error

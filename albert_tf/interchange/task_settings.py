@@ -33,8 +33,10 @@ def known_settings(settings: dict[str, typing.Any], config) -> tuple[str | None,
         kept = {key: settings[key] for key in ("objective", "max_seq_length", *task.settings())}
         if type(kept["max_seq_length"]) is not int or kept["max_seq_length"] < 1:
             raise ValueError("max_seq_length")
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"the settings of a run of {name} lack or misstate {error}; put them right") from error
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"the settings of the run, of {name}, lack or misstate {error}; put them right") from error
     return name, kept, getattr(task, "labels", None)
 
 

@@ -77,7 +77,8 @@ class Naming:
     """What a format calls our layers.
 
     Attributes:
-        layers: Our layer to the format's. {n} is the number of a block, {group} and {inner} its group and place in it.
+        layers: Our layer to the format's. {n} is the number of a block, {number} the same as Keras writes it, {group}
+            and {inner} its group and place in it.
         heads: The same for the head of each task that the format has.
         spellings: For each kind of `LAYERS` how its variables are written, in the order of ours.
         always_projects: Whether embeddings are projected to the hidden size even if they have it already.
@@ -146,7 +147,7 @@ def entries(naming: Naming, config: AlbertConfig, task: str | None = None, outpu
         count = num_blocks(config)["feed_forward" in layer] if "{n}" in layer else 1
         for number in range(count):
             group, inner = divmod(number, config.inner_group_num)
-            places = {"n": number, "group": group, "inner": inner}
+            places = {"n": number, "group": group, "inner": inner, "number": f"_{number}" if number else ""}
             for end, spelling in zip(_ENDS.get(kind, _LINEAR_ENDS), naming.spellings[kind]):
                 name = f"{names[layer].format(**places)}{spelling.end}".lstrip("/")
                 our_shape = shape if end not in ("/bias",) else shape[-1:]

@@ -46,7 +46,7 @@ def test_exact_gelu_is_the_normal_distribution(dtype):
     cdf = np.array([0.5 * (1 + math.erf(value / math.sqrt(2))) for value in x])
     density = np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
     assert outputs.dtype == gradient.dtype == dtype
-    # erf of libraries is off by 5 roundings, and of what lies next to 1 nothing is left when 1 is added to its negative.
+    # erf of libraries is off by 5 roundings, which is all that is left where it is added to its opposite.
     share = UNIT_ROUNDOFF[dtype.name] + 8 * UNIT_ROUNDOFF["float32"]
     cdf_error = 8 * UNIT_ROUNDOFF["float32"]
     assert_within(outputs, x * cdf, share * np.abs(x * cdf) + np.abs(x) * cdf_error + 1e-30)
