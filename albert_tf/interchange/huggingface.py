@@ -75,8 +75,16 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     model = PortableModel(config, weights, task, labels, notes=[*notes, *tokenizer.notes])
     model.tokenizer, model.sentencepiece_file = tokenizer.tokenizer, tokenizer.sentencepiece_file
     if head and isinstance(values.get(_OWN_SETTINGS), dict):
-        model.task, model.settings, model.labels = known_settings(values[_OWN_SETTINGS], config)
+        _take_own_settings(model, values[_OWN_SETTINGS], outputs, config_file)
     return model
+
+
+def _take_own_settings(model, settings, outputs, source):
+    """Gives a model what we wrote into its config for ourselves."""
+    task, kept, labels = known_settings(settings, model.config)
+    if CLASSES.get(task) != CLASSES.get(model.task) or (labels is not None and len(labels) != outputs):
+        raise InputError(f"{source}: {_OWN_SETTINGS} is not of this head; remove it")
+    model.task, model.settings, model.labels = task, kept, labels
 
 
 def _read_config(values, family, source):

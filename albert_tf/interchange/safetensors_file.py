@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
+from albert_tf.files import parse_json
 from albert_tf.interchange.portable_model import Weight
 
 _DTYPES = {
@@ -74,22 +75,19 @@ def _header_size(beginning, size, path):
 
 
 def _parse(content, path):
+    """Returns the header as a dictionary."""
+
+    def refuse_doubled(pairs):
+        values = dict(pairs)
+        if len(values) < len(pairs):
+            raise InputError(f"{path} is damaged: its header names something twice; fetch it again")
+        return values
+
     try:
-        header = json.loads(content.decode("utf-8"), object_pairs_hook=functools.partial(_refuse_doubled, path=path))
-    except InputError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is damaged: its header is not JSON; fetch it again") from error
-    if not isinstance(header, dict):
-        raise InputError(f"{path} is damaged: its header is no JSON object; fetch it again")
-    return header
-
-
-def _refuse_doubled(pairs, path):
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        raise InputError(f"{path} is damaged: its header names something twice; fetch it again")
-    return values
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is damaged: its header is not UTF-8; fetch it again") from error
+    return parse_json(text, f"the header of {path}", refuse_doubled)
 
 
 def _place(name, value, path):
