@@ -25,8 +25,8 @@ _READING_ERRORS = (tf.errors.OpError, ValueError, IndexError, RuntimeError)
 
 _GLOB_CHARACTERS = set("*?[]\\")
 
-# Variables are written in parts that hold at least so many bytes, so that no more than a part is ever in memory.
-_PART_BYTES = 128 * 2**20
+# Variables are written in parts that hold at least so many bytes, so that little more than a part is ever in memory.
+_PART_BYTES = 64 * 2**20
 
 
 class DamagedCheckpointError(InputError):
@@ -193,7 +193,7 @@ def write_variables(path: str, values: collections.abc.Mapping[str, np.ndarray])
 
 def _write_in_parts(path, named_values):
     """Writes checkpoints of a part of the variables each, and makes them one."""
-    tf.io.gfile.makedirs(os.path.dirname(path) or ".")
+    tf.io.gfile.makedirs(f"{path}_temp")
     parts, pending, num_bytes = [], {}, 0
 
     def write_pending():
@@ -204,19 +204,27 @@ def _write_in_parts(path, named_values):
             shape_and_slices=[""] * len(pending),
             tensors=list(pending.values()),
         )
+        pending.clear()
 
     with tf.device("CPU:0"):
-        tf.io.gfile.makedirs(f"{path}_temp")
         for name, value in named_values:
-            pending[name] = tf.constant(value)
+            pending[name] = _as_tensor(value)
             num_bytes += value.nbytes
             del value
             if num_bytes >= _PART_BYTES:
                 write_pending()
-                pending, num_bytes = {}, 0
+                num_bytes = 0
         if pending:
             write_pending()
         tf.raw_ops.MergeV2Checkpoints(checkpoint_prefixes=parts, destination_prefix=path, delete_old_dirs=True)
+
+
+def _as_tensor(value):
+    """Returns an array as a tensor; without a copy where that can be done, for `tf.constant` makes two."""
+    flags = value.flags if isinstance(value, np.ndarray) else None
+    if flags is not None and value.dtype == np.float32 and value.size and flags.c_contiguous and flags.writeable:
+        return tf.experimental.dlpack.from_dlpack(value.__dlpack__())
+    return tf.constant(value)
 
 
 def write_state_file(folder: str, newest: str) -> None:

@@ -21,6 +21,9 @@ _PARTS_THAT_MAY_LACK = (_POOLER, "masked_lm_head/", "sentence_order_head/")
 _MOST_LAYERS = 1000
 _LARGEST_SIZE = 2**31
 
+# How much of a matrix is read at once to be transposed.
+_PART_BYTES = 16 * 2**20
+
 
 @dataclasses.dataclass(frozen=True)
 class Weight:
@@ -29,10 +32,12 @@ class Weight:
     Attributes:
         shape: Its shape.
         load: Returns its values; called once for each use.
+        load_rows: Returns its values from one row to another, where they can be read in parts.
     """
 
     shape: tuple[int, ...]
     load: collections.abc.Callable[[], np.ndarray]
+    load_rows: collections.abc.Callable[[int, int], np.ndarray] | None = None
 
     def read(self) -> np.ndarray:
         """Returns its values as float32.
@@ -47,6 +52,22 @@ class Weight:
             raise InputError(
                 f"a variable of shape {list(self.shape)} holds no numbers; it can't be converted"
             ) from error
+
+
+def transposed(weight: Weight) -> Weight:
+    """Returns a matrix with rows and columns exchanged, of which no second copy is made where it is read in parts."""
+    num_columns, num_rows = weight.shape
+
+    def load():
+        if weight.load_rows is None:
+            return weight.read().T
+        values = np.empty((num_rows, num_columns), np.float32)
+        step = max(1, _PART_BYTES // (4 * num_rows))
+        for first in range(0, num_columns, step):
+            values[:, first : first + step] = weight.load_rows(first, min(first + step, num_columns)).T
+        return values
+
+    return Weight((num_rows, num_columns), load)
 
 
 class Values(collections.abc.Mapping):
@@ -181,7 +202,7 @@ def take_weights(
                 f"{source}: {entry.name} has shape {list(weight.shape)}, and by the config beside it it should have "
                 f"{list(entry.their_shape)}; put the config there that the weights were made with"
             )
-        weights[name] = Weight(entry.shape, lambda weight=weight, entry=entry: to_ours(weight.read(), entry))
+        weights[name] = to_ours(weight, entry)
     notes = _check_missing(missing, weights, wanted, source)
     used = {wanted[name].name for name in weights}
     left = {name: weight for name, weight in found.items() if name not in used}
@@ -250,21 +271,20 @@ def give_weights(naming: Naming, model: PortableModel) -> tuple[dict[str, Weight
     given = {}
     for name, entry in wanted.items():
         if name in weights:
-            weight = weights.pop(name)
-            given[entry.name] = Weight(
-                entry.their_shape, lambda weight=weight, entry=entry: to_theirs(weight.read(), entry)
-            )
+            given[entry.name] = to_theirs(weights.pop(name), entry)
     parts = list(dict.fromkeys(name.split("/")[0] for name in weights))
     return given, [f"left, because the format has no place for it: {part}" for part in parts]
 
 
-def to_ours(values: np.ndarray, entry: Entry) -> np.ndarray:
-    """Returns values of a format in our shape; not copied."""
-    values = values.reshape(entry.shape) if entry.spelling.splits_heads is not None else values
-    return values.T if entry.spelling.is_transposed else values
+def to_ours(weight: Weight, entry: Entry) -> Weight:
+    """Returns a variable of a format in our shape."""
+    return transposed(weight) if entry.spelling.is_transposed else _reshaped(weight, entry.shape)
 
 
-def to_theirs(values: np.ndarray, entry: Entry) -> np.ndarray:
-    """Returns our values in the shape of a format; not copied."""
-    values = values.T if entry.spelling.is_transposed else values
-    return values.reshape(entry.their_shape) if entry.spelling.splits_heads is not None else values
+def to_theirs(weight: Weight, entry: Entry) -> Weight:
+    """Returns a variable of ours in the shape of a format."""
+    return transposed(weight) if entry.spelling.is_transposed else _reshaped(weight, entry.their_shape)
+
+
+def _reshaped(weight, shape):
+    return weight if weight.shape == shape else Weight(shape, lambda: weight.read().reshape(shape))

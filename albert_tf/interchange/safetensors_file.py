@@ -56,10 +56,7 @@ def read_safetensors(path: str) -> dict[str, Weight]:
     header = _parse(content, path)
     places = {name: _place(name, value, path) for name, value in header.items() if name != _METADATA}
     _check_places(places, size - begin, path)
-    return {
-        name: Weight(shape, functools.partial(_read, path, begin + first, dtype, shape))
-        for name, (dtype, shape, first, _) in places.items()
-    }
+    return {name: _weight(path, begin + first, dtype, shape) for name, (dtype, shape, first, _) in places.items()}
 
 
 def _header_size(beginning, size, path):
@@ -122,13 +119,28 @@ def _check_places(places, size, path):
         raise InputError(f"{path} is damaged: it has {size} bytes of data, and its header names {end}; fetch it again")
 
 
-def _read(path, begin, dtype, shape):
+def _weight(path, begin, dtype, shape):
+    """Returns a tensor of a file, which is read as a whole or row by row."""
+    row = math.prod(shape[1:])
+    load_rows = functools.partial(_load_rows, path, begin, dtype, shape[1:], row) if shape else None
+    return Weight(shape, functools.partial(_load, path, begin, dtype, shape), load_rows)
+
+
+def _load_rows(path, begin, dtype, row_shape, row, first, last):
+    return _load(path, begin + first * row * dtype.itemsize, dtype, (last - first, *row_shape))
+
+
+def _load(path, begin, dtype, shape):
+    count = math.prod(shape)
     try:
-        with tf.io.gfile.GFile(path, "rb") as file:
-            file.seek(begin)
-            content = file.read(math.prod(shape) * dtype.itemsize)
-        return np.frombuffer(content, dtype).reshape(shape)
-    except (tf.errors.OpError, ValueError) as error:
+        if "://" not in path:
+            values = np.fromfile(path, dtype, count, offset=begin)
+        else:
+            with tf.io.gfile.GFile(path, "rb") as file:
+                file.seek(begin)
+                values = np.frombuffer(file.read(count * dtype.itemsize), dtype)
+        return values.reshape(shape)
+    except (OSError, tf.errors.OpError, ValueError) as error:
         raise InputError(f"can't read {path} to its end; fetch it again") from error
 
 
