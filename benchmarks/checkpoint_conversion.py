@@ -9,12 +9,12 @@ imports the command.
 import argparse
 import itertools
 import os
-import re
 import subprocess
 import sys
 import tempfile
 import time
 
+_SCRIPT = "convert_checkpoint.py"
 _CHAIN = ("google", "albert_tf", "huggingface", "albert_tf", "keras_hub", "albert_tf", "google")
 
 
@@ -39,44 +39,36 @@ def write_google(config_file: str, folder: str) -> int:
     return 4 * model.num_parameters
 
 
-def convert(source: str, target: str, input_path: str, output_dir: str) -> None:
-    """Converts, and prints the largest resident size of this process in bytes, and seconds."""
-    from albert_tf.interchange.conversion import convert_checkpoint
-
+def peak_of(command: list[str]) -> tuple[int, float]:
+    """Runs a command; returns its largest resident size in bytes, and seconds."""
     begin = time.perf_counter()
-    if target:
-        convert_checkpoint(source, target, input_path, output_dir)
-    seconds = time.perf_counter() - begin
-    with open("/proc/self/status", encoding="ascii") as file:  # getrusage would count what the parent process took
-        peak = 1024 * int(re.search(r"VmHWM:\s+(\d+) kB", file.read())[1])
-    print(peak, seconds)
-
-
-def in_a_process(*arguments: str) -> tuple[int, float]:
-    """Returns what `convert` prints."""
-    command = [sys.executable, "-m", "benchmarks.checkpoint_conversion", "--convert", *arguments]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    size, seconds = output.splitlines()[-1].split()
-    return int(size), float(seconds)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"failed: {' '.join(command)}")
+    return 1024 * usage.ru_maxrss, time.perf_counter() - begin
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", default="configs/albert_xxlarge_v2.json")
-    parser.add_argument("--convert", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--write", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.convert:
-        convert(*arguments.convert)
+    if arguments.write:
+        print(write_google(arguments.config, arguments.write))
         return
-    base, _ = in_a_process("", "", "", "")
+    base, _ = peak_of([sys.executable, _SCRIPT, "--help"])
     print(f"without any model: {base / 1e6:,.0f} MB")
     with tempfile.TemporaryDirectory() as place:
         folder = os.path.join(place, "0")
-        size = write_google(arguments.config, folder)
+        # A process of its own, because the sizes of processes begin with that of the one that starts them.
+        write = [sys.executable, "-m", __spec__.name, "--config", arguments.config, "--write", folder]
+        size = int(subprocess.run(write, check=True, capture_output=True, text=True).stdout.split()[-1])
         print(f"{arguments.config}: {size / 1e6:,.0f} MB of weights")
         for number, (source, target) in enumerate(itertools.pairwise(_CHAIN), start=1):
             written = os.path.join(place, str(number))
-            peak, seconds = in_a_process(source, target, folder, written)
+            flags = {"from": source, "to": target, "input_path": folder, "output_dir": written}
+            peak, seconds = peak_of([sys.executable, _SCRIPT, *(f"--{name}={value}" for name, value in flags.items())])
             print(
                 f"{source} to {target}: at most {peak / 1e6:,.0f} MB in all, {peak / size:.2f} times the weights; "
                 f"{(peak - base) / 1e6:,.0f} MB for the model; {seconds:.1f} s",
