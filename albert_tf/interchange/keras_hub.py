@@ -82,6 +82,14 @@ _DEFAULTS = {
     "max_sequence_length": 512,
     "num_segments": 2,
 }
+# Fields of ours that a backbone's config has no place for; the file of metadata keeps them.
+_OWN_FIELDS = (
+    *foreign_config.OWN_FIELDS,
+    "attention_probs_dropout_prob",
+    "classifier_dropout_prob",
+    "initializer_range",
+)
+_OWN_KEY = "albert_tf_config"
 _H5_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError)
 
 
@@ -96,7 +104,7 @@ def read(path: str, options: ReadOptions) -> PortableModel:
         InputError: The folder lacks a file, or what it holds is no AlbertBackbone, contradicts itself or is damaged.
     """
     config_file, weights_file = os.path.join(path, CONFIG_FILE), os.path.join(path, WEIGHTS_FILE)
-    config = _read_config(read_json(config_file, "the config of the preset"), config_file)
+    config = _read_config(read_json(config_file, "the config of the preset"), _own_fields(path), config_file)
     if "://" in path or not tf.io.gfile.exists(weights_file):
         raise InputError(
             f"--input_path: there is no {WEIGHTS_FILE} in {path}; name a preset in a folder of this machine"
@@ -114,7 +122,14 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     )
 
 
-def _read_config(values, source):
+def _own_fields(folder):
+    """Returns the fields that we wrote there for ourselves, none in a preset of others."""
+    path = os.path.join(folder, METADATA_FILE)
+    values = read_json(path, "the metadata of the preset").get(_OWN_KEY) if tf.io.gfile.exists(path) else None
+    return {name: values[name] for name in _OWN_FIELDS if name in values} if isinstance(values, dict) else {}
+
+
+def _read_config(values, own, source):
     if values.get("class_name") != "AlbertBackbone" or not isinstance(values.get("config"), dict):
         raise InputError(f"{source}: {str(values.get('class_name'))[:40]} can't be converted; an AlbertBackbone can")
     given = {**_DEFAULTS, **values["config"]}
@@ -122,7 +137,7 @@ def _read_config(values, source):
     if lacking:
         raise InputError(f"{source} has no {lacking[0]}; fetch it again")
     fields = {ours: given[theirs] for ours, theirs in _FIELDS.items()}
-    fields["attention_probs_dropout_prob"] = fields["hidden_dropout_prob"]
+    fields = {**fields, "attention_probs_dropout_prob": fields["hidden_dropout_prob"], **own}
     try:
         config = AlbertConfig.from_dict(fields)
     except InputError as error:
@@ -195,16 +210,15 @@ def write(model: PortableModel, folder: str) -> list[str]:
     weights, notes = give_weights(NAMING, model)
     if config.attention_probs_dropout_prob != config.hidden_dropout_prob:
         notes.append(
-            f"attention_probs_dropout_prob={config.attention_probs_dropout_prob} is not kept: there is one dropout, "
-            f"{config.hidden_dropout_prob}"
+            f"KerasHub has one dropout, {config.hidden_dropout_prob}: attention_probs_dropout_prob="
+            f"{config.attention_probs_dropout_prob} is known to albert_tf alone"
         )
     _write_weights(os.path.join(folder, WEIGHTS_FILE), weights)
     write_json(os.path.join(folder, CONFIG_FILE), _config_values(config))
     count = sum(math.prod(weight.shape) for weight in weights.values())
-    write_json(
-        os.path.join(folder, METADATA_FILE),
-        {"keras_version": importlib.metadata.version("keras"), "parameter_count": count},
-    )
+    metadata = {"keras_version": importlib.metadata.version("keras"), "parameter_count": count}
+    own = {name: getattr(config, name) for name in _OWN_FIELDS}
+    write_json(os.path.join(folder, METADATA_FILE), {**metadata, _OWN_KEY: own})
     if model.tokenizer is not None:
         write_beside_others(model.tokenizer, folder)
         notes.append("KerasHub has no such tokenizer: vocab.txt and albert_tf_tokenizer.json are for albert_tf")

@@ -161,6 +161,14 @@ def test_our_heads_compute_the_same_there_and_come_back_bit_by_bit(transformers,
     assert_same_variables(tmp_path / "back", ours)
 
 
+def test_fields_that_they_do_not_know_come_back(tmp_path):
+    config = tiny_config(position_initializer="sinusoidal", classifier_pooling="mean", layer_norm_eps=1e-6)
+    folder, _ = write_ours(tmp_path / "ours", config)
+    to_theirs(folder, tmp_path / "theirs")
+    to_ours(tmp_path / "theirs", tmp_path / "back")
+    assert config_in(tmp_path / "back") == config
+
+
 def test_heads_come_back_without_their_library(tmp_path):
     for task in ("classify", "tag", "squad", "race", None):
         folder, ours = write_ours(tmp_path / f"ours {task}", CONFIGS["albert"], task)

@@ -212,7 +212,17 @@ def test_what_the_backbone_does_not_compute_is_refused(tmp_path, changes, messag
         to_theirs(folder, tmp_path / "theirs")
 
 
-def test_two_dropouts_become_one_in_a_sentence(tmp_path):
-    folder, _ = write_ours(tmp_path / "ours", tiny_config(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.2))
+def test_fields_that_they_do_not_know_come_back(tmp_path):
+    config = tiny_config(
+        position_initializer="sinusoidal",
+        classifier_pooling="mean",
+        classifier_dropout_prob=0.3,
+        initializer_range=0.05,
+        hidden_dropout_prob=0.1,
+        attention_probs_dropout_prob=0.2,
+    )
+    folder, _ = write_ours(tmp_path / "ours", config)
     sentences = to_theirs(folder, tmp_path / "theirs")
-    assert "attention_probs_dropout_prob=0.2 is not kept: there is one dropout, 0.1" in sentences
+    assert "KerasHub has one dropout, 0.1: attention_probs_dropout_prob=0.2 is known to albert_tf alone" in sentences
+    to_ours(tmp_path / "theirs", tmp_path / "back")
+    assert config_in(tmp_path / "back") == config
