@@ -27,6 +27,7 @@ setup(
             "albert-run-squad=albert_tf.cli.run_squad:run",
             "albert-plan-tpu=albert_tf.cli.plan_tpu:run",
             "albert-publish-model=albert_tf.cli.publish_model:run",
+            "albert-convert-checkpoint=albert_tf.cli.convert_checkpoint:run",
         ]
     },
     python_requires=">=3.10,<3.14",
@@ -42,13 +43,15 @@ setup(
         "parquet": ["pyarrow>=15,<27"],
         "plot": ["matplotlib>=3.8"],
         "metrics": ["scikit-learn>=1.5"],
+        # To write tokenizers for transformers; weights need no library.
+        "huggingface": ["tokenizers>=0.20,<0.24"],
         "beam": ["apache-beam>=2.77,<3"],
         "keras2": ["tf-keras>=2.19,<2.22"],
         # Not enough by itself: tensorflow has to stay away from tensorflow-tpu, see docs/tpu.md.
         "tpu": ["tensorflow-tpu>=2.19,<2.21", "libtpu>=0.0.14,<0.0.21"],
         "flash": ["jax>=0.6.2,<0.11"],
         "tpu-compile": ["jax==0.10.2", "libtpu==0.0.51"],
-        "test": ["pytest>=8", "pytest-xdist>=3", "hypothesis>=6.100", "ruff>=0.12"],
+        "test": ["safetensors>=0.4", "pytest>=8", "pytest-xdist>=3", "hypothesis>=6.100", "ruff>=0.12"],
         "bench": ["torch>=2.4", "transformers>=5", "keras-hub>=0.20"],
     },
 )

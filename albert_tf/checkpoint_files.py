@@ -1,5 +1,7 @@
 """Checkpoints as files: finding, reading, deleting them, and the files that name the newest and the best."""
 
+import collections.abc
+import itertools
 import os
 import re
 import tempfile
@@ -23,6 +25,9 @@ _READING_ERRORS = (tf.errors.OpError, ValueError, IndexError, RuntimeError)
 
 _GLOB_CHARACTERS = set("*?[]\\")
 
+# Variables are written in parts that hold at least so many bytes, so that little more than a part is ever in memory.
+_PART_BYTES = 64 * 2**20
+
 
 class DamagedCheckpointError(InputError):
     """A checkpoint can't be read to its end."""
@@ -33,6 +38,7 @@ class CheckpointReader:
 
     Args:
         path: Its path, without extension.
+        suffix: What the names of variables end with and what is left off; nothing in checkpoints of TensorFlow 1.
 
     Attributes:
         shapes: The shape of each variable, by name.
@@ -41,8 +47,9 @@ class CheckpointReader:
         DamagedCheckpointError: It can't be opened.
     """
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, suffix: str = _VALUE_SUFFIX):
         self._path = path
+        self._suffix = suffix
         self._alias = _Alias(path)  # as long as the reader, which opens the data when they are asked for
         try:
             # tf.train.load_checkpoint takes the path for a folder where a file system knows folders by prefix only.
@@ -50,9 +57,9 @@ class CheckpointReader:
         except _READING_ERRORS as error:
             raise DamagedCheckpointError(f"{path} is damaged: {first_line(error)}") from error
         self.shapes = {
-            key.removesuffix(_VALUE_SUFFIX): shape
+            key.removesuffix(suffix): shape
             for key, shape in self._reader.get_variable_to_shape_map().items()
-            if key.endswith(_VALUE_SUFFIX)
+            if key.endswith(suffix)
         }
 
     def read(self, names) -> dict[str, np.ndarray]:
@@ -65,7 +72,7 @@ class CheckpointReader:
             # The description of the objects comes last in the file, so that a file that was cut is noticed in any case.
             if self._reader.has_tensor(_OBJECT_GRAPH):
                 self._reader.get_tensor(_OBJECT_GRAPH)
-            return {name: self._reader.get_tensor(f"{name}{_VALUE_SUFFIX}") for name in names}
+            return {name: self._reader.get_tensor(f"{name}{self._suffix}") for name in names}
         except _READING_ERRORS as error:
             raise DamagedCheckpointError(f"{self._path} is damaged: {first_line(error)}") from error
 
@@ -161,6 +168,63 @@ def write_checkpoint(path: str, values: dict[str, np.ndarray]) -> None:
     with tf.device("CPU:0"):
         variables = {name: tf.Variable(value) for name, value in values.items()}
         tf.train.Checkpoint(**_nest(variables)).write(path)
+
+
+def write_large_checkpoint(path: str, values: collections.abc.Mapping[str, np.ndarray]) -> None:
+    """Writes the same as `write_checkpoint`, of a large model into several files, without holding all of it at once.
+
+    Args:
+        path: Its path, without extension.
+        values: By name; each is asked for once, and let go of before the next part of the checkpoint is written.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        # TensorFlow describes the objects by their names alone, and so numbers in place of the values will do.
+        example = os.path.join(folder, "example")
+        write_checkpoint(example, dict.fromkeys(values, 0.0))
+        description = tf.train.load_checkpoint(example).get_tensor(_OBJECT_GRAPH)
+    named = ((f"{name}{_VALUE_SUFFIX}", values[name]) for name in values)
+    _write_in_parts(path, itertools.chain(named, [(_OBJECT_GRAPH, np.array(description, object))]))
+
+
+def write_variables(path: str, values: collections.abc.Mapping[str, np.ndarray]) -> None:
+    """Writes a checkpoint as TensorFlow 1 did, names and values alone; arguments as for `write_large_checkpoint`."""
+    _write_in_parts(path, ((name, values[name]) for name in values))
+
+
+def _write_in_parts(path, named_values):
+    """Writes checkpoints of a part of the variables each, and makes them one."""
+    tf.io.gfile.makedirs(f"{path}_temp")
+    parts, pending, num_bytes = [], {}, 0
+
+    def write_pending():
+        parts.append(f"{path}_temp/part-{len(parts)}")
+        tf.raw_ops.SaveV2(
+            prefix=parts[-1],
+            tensor_names=list(pending),
+            shape_and_slices=[""] * len(pending),
+            tensors=list(pending.values()),
+        )
+        pending.clear()
+
+    with tf.device("CPU:0"):
+        for name, value in named_values:
+            pending[name] = _as_tensor(value)
+            num_bytes += value.nbytes
+            del value
+            if num_bytes >= _PART_BYTES:
+                write_pending()
+                num_bytes = 0
+        if pending:
+            write_pending()
+        tf.raw_ops.MergeV2Checkpoints(checkpoint_prefixes=parts, destination_prefix=path, delete_old_dirs=True)
+
+
+def _as_tensor(value):
+    """Returns an array as a tensor; without a copy where that can be done, for `tf.constant` makes two."""
+    flags = value.flags if isinstance(value, np.ndarray) else None
+    if flags is not None and value.dtype == np.float32 and value.size and flags.c_contiguous and flags.writeable:
+        return tf.experimental.dlpack.from_dlpack(value.__dlpack__())
+    return tf.constant(value)
 
 
 def write_state_file(folder: str, newest: str) -> None:

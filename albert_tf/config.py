@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import sys
 import typing
 
 from albert_tf.errors import InputError
@@ -11,7 +12,7 @@ SHARING_CHOICES = ("all", "attention", "ffn", "none")
 POOLING_CHOICES = ("first", "mean", "aligned")
 POSITION_INITIALIZER_CHOICES = ("normal", "sinusoidal")
 ATTENTION_INITIALIZER_CHOICES = ("normal", "neighbors")
-HIDDEN_ACT_CHOICES = ("gelu", "gelu_new", "relu", "tanh", "linear")
+HIDDEN_ACT_CHOICES = ("gelu", "gelu_new", "gelu_erf", "relu", "tanh", "linear")
 
 # Keys that the original's released JSON files carry and its code never uses (original modeling.py).
 UNUSED_ORIGINAL_KEYS = frozenset(
@@ -32,7 +33,8 @@ class AlbertConfig:
         inner_group_num: Number of distinct blocks applied one after the other inside a layer.
         num_attention_heads: Attention heads; must divide `hidden_size`.
         intermediate_size: Width of the feed-forward layer, I.
-        hidden_act: "gelu" and "gelu_new" (both the tanh approximation, as in the original), "relu", "tanh", "linear".
+        hidden_act: "gelu" and "gelu_new" (both the tanh approximation, as in the original), "gelu_erf" (GELU itself, as
+            PyTorch's models have it), "relu", "tanh", "linear".
         hidden_dropout_prob: Dropout after embeddings and after each sub-layer.
         attention_probs_dropout_prob: Dropout on attention probabilities.
         classifier_dropout_prob: Dropout before a fine-tuning head (0.1 in every run of the paper, Table 14).
@@ -118,6 +120,8 @@ class AlbertConfig:
             raise InputError(f"{name} must be a whole number of at least 1. Received: {value!r}")
         if expected is float and (not isinstance(value, (int, float)) or isinstance(value, bool)):
             raise InputError(f"{name} must be a number. Received: {value!r}")
+        if expected is float and abs(value) > sys.float_info.max:  # JSON's whole numbers have no largest one
+            raise InputError(f"{name} must be a number that fits into 64 bits")
         if expected is str and not isinstance(value, str):
             raise InputError(f"{name} must be a string. Received: {value!r}")
 

@@ -12,6 +12,9 @@ from albert_tf.errors import InputError
 
 _GLOB_CHARACTERS = "*?["
 
+# How JSON spells the halves of what UTF-16 writes as two; one half alone is no character.
+_HALF_CHARACTER = "\\ud"
+
 
 def read_text(path: str | os.PathLike, purpose: str) -> str:
     """Returns the text of a UTF-8 file.
@@ -61,12 +64,32 @@ def read_json(path: str | os.PathLike, purpose: str) -> dict:
     Raises:
         InputError: The file can't be read or holds anything but one JSON object.
     """
+    return parse_json(read_text(path, purpose), os.fspath(path))
+
+
+def parse_json(text: str, source: str, object_pairs_hook: collections.abc.Callable | None = None) -> dict:
+    """Returns the JSON object that a text is.
+
+    Args:
+        text: The text.
+        source: Where it comes from; named in errors.
+        object_pairs_hook: As for `json.loads`.
+
+    Raises:
+        InputError: It is none, or holds what no text can be made of again.
+    """
     try:
-        values = json.loads(read_text(path, purpose))
+        values = json.loads(text, object_pairs_hook=object_pairs_hook)
+        if _HALF_CHARACTER in text.lower():
+            json.dumps(values, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {error.lineno}: not valid JSON ({error.msg})") from error
+        raise InputError(f"{source}, line {error.lineno}: not valid JSON ({error.msg})") from error
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of brackets, no Unicode
+        raise InputError(f"{source}: not a JSON object that can be read") from error
     if not isinstance(values, dict):
-        raise InputError(f"{path} must hold one JSON object. Received: {type(values).__name__}")
+        raise InputError(f"{source} must hold one JSON object. Received: {type(values).__name__}")
     return values
 
 

@@ -148,7 +148,9 @@ def test_bad_value_is_named_with_what_was_received(changes, received):
 
 def test_choices_are_listed():
     assert "all, attention, ffn, none" in error_of(AlbertConfig.from_dict, tiny_keys(sharing="some"))
-    assert "gelu, gelu_new, relu, tanh, linear" in error_of(AlbertConfig.from_dict, tiny_keys(hidden_act="silu"))
+    assert "gelu, gelu_new, gelu_erf, relu, tanh, linear" in error_of(
+        AlbertConfig.from_dict, tiny_keys(hidden_act="silu")
+    )
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ MAY_IMPORT = {
     "training": BASE | {"checkpoint_files", "progress_line", "tokenization", "modeling", "optimization", "objectives"},
     "pretraining": BASE | {"pretraining_data", "objectives", "training"},
     "finetuning": BASE | {"tokenization", "pretraining_data", "modeling", "objectives", "training"},
-    "interchange": BASE | {"checkpoint_files", "tokenization", "modeling", "training"},
+    # Other libraries' models know what their head is for, and so must we.
+    "interchange": BASE | {"checkpoint_files", "tokenization", "modeling", "training", "finetuning"},
     "serving": BASE | {"checkpoint_files", "tokenization", "modeling", "training", "finetuning"},
     "tpu": BASE | {"modeling", "optimization", "objectives", "training", "finetuning"},
 }

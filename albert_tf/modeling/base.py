@@ -25,6 +25,7 @@ class AlbertModel(tf.keras.Model):
     """
 
     _ids_rank = 2  # the number of dimensions of input_ids
+    reads_pooler = True  # whether outputs depend on the encoder's pooler
     _checkpoint_prefix = ""  # what checkpoints put before the names of `named_variables`
 
     def __init__(self, config: AlbertConfig, remat: str = "none", attention: str = "auto", **kwargs):

@@ -98,6 +98,8 @@ class AlbertForConditionalQuestionAnswering(AlbertModel):
         **kwargs: Of `tf.keras.Model`, as for `AlbertEncoder`.
     """
 
+    reads_pooler = False
+
     def __init__(self, config: AlbertConfig, remat: str = "none", attention: str = "auto", **kwargs):
         super().__init__(config, remat, attention, **kwargs)
         policy = kwargs.get("dtype")

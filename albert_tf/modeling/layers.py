@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling.kernels.gelu import gelu
+from albert_tf.modeling.kernels.gelu import gelu, gelu_erf
 from albert_tf.modeling.kernels.layer_norm import layer_norm
 from albert_tf.modeling.kernels.linear import linear
 from albert_tf.modeling.kernels.shared_weights import weights_of
@@ -20,6 +20,8 @@ ACTIVATIONS = {
     # The original's "gelu" is the tanh approximation, which Hugging Face calls "gelu_new" (original modeling.py).
     "gelu": gelu,
     "gelu_new": gelu,
+    # What Hugging Face calls "gelu".
+    "gelu_erf": gelu_erf,
     "relu": tf.nn.relu,
     "tanh": tf.nn.tanh,
     "linear": tf.identity,

@@ -95,14 +95,13 @@ class AlbertForPreTraining(AlbertModel):
 class _AlbertWithOutputHead(AlbertModel):
     """The encoder and one head, for fine-tuning."""
 
-    # Whether the head reads every piece, or the text as a whole in the way that `classifier_pooling` says.
-    _reads_pieces = False
-
     def __init__(self, config: AlbertConfig, output_size: int, remat: str = "none", attention: str = "auto", **kwargs):
         super().__init__(config, remat, attention, **kwargs)
         policy = kwargs.get("dtype")
         self.encoder = AlbertEncoder(config, remat, attention, dtype=policy)
-        self._pooling = None if self._reads_pieces else config.classifier_pooling
+        # Of a text as a whole the config says how it is read, and a head for each piece needs no saying.
+        self._pooling = config.classifier_pooling if self.reads_pooler else None
+        self.reads_pooler = self._pooling == "first"
         make_head = AlignedPairHead if self._pooling == "aligned" else OutputHead
         self.head = make_head(config, output_size, config.classifier_dropout_prob, dtype=policy)
 
@@ -176,7 +175,7 @@ class AlbertForTokenClassification(_AlbertWithLabels):
         **kwargs: As for `AlbertEncoder`.
     """
 
-    _reads_pieces = True
+    reads_pooler = False
 
     def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
         """Returns {"logits": float32 [B, S, num_labels]}."""
@@ -193,7 +192,7 @@ class AlbertForQuestionAnswering(_AlbertWithOutputHead):
         **kwargs: As for `AlbertEncoder`.
     """
 
-    _reads_pieces = True
+    reads_pooler = False
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, 2, **kwargs)

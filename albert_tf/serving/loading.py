@@ -93,6 +93,8 @@ def load_trained(folder: str | os.PathLike, source: str) -> TrainedModel:
 
 def _with_weights(model, checkpoint, source):
     _, missing, _ = load_weights(checkpoint, named_variables(model), source)
+    if not model.reads_pooler:  # models of other libraries have none where none is read
+        missing = [name for name in missing if not name.startswith("encoder/pooler/")]
     if missing:
         raise InputError(f"{source}: {checkpoint} lacks {missing[0]}; it is not of this task")
     return model

@@ -214,14 +214,18 @@ class KoreanWordPieceTokenizer(PieceLookup):
     save_pretrained = save
 
     @classmethod
-    def load(cls, folder: str | os.PathLike) -> "KoreanWordPieceTokenizer":
+    def load(cls, folder: str | os.PathLike, settings_file: str = TOKENIZER_FILE) -> "KoreanWordPieceTokenizer":
         """Reads what `save` wrote.
+
+        Args:
+            folder: Where.
+            settings_file: What tokenizer.json is called there.
 
         Raises:
             InputError: A file is missing, a setting or its value is unknown, or vocab.txt is not the vocabulary that
                 the settings were saved with, or looks like one of another scheme.
         """
-        path = os.path.join(folder, TOKENIZER_FILE)
+        path = os.path.join(folder, settings_file)
         settings = read_json(path, "the tokenizer settings")
         vocabulary = Vocabulary.from_file(os.path.join(folder, VOCABULARY_FILE))
         if "vocab_sha256" not in settings:

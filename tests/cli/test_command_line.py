@@ -61,7 +61,7 @@ def test_flagfile_may_begin_with_a_byte_order_mark(refused, tmp_path, begin):
 def test_every_console_command_is_there():
     text = (ROOT / "setup.py").read_text(encoding="utf-8")
     commands = re.findall(r'"(albert-[\w-]+)=([\w.]+):(\w+)"', text)
-    assert len(commands) == 9
+    assert len(commands) == 10
     for name, module, function in commands:
         script = name.removeprefix("albert-").replace("-", "_")
         assert (ROOT / f"{script}.py").is_file(), "the script of the same name"

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from rounding import UNIT_ROUNDOFF, assert_within
 
-from albert_tf.modeling.kernels.gelu import gelu
+from albert_tf.modeling.kernels.gelu import gelu, gelu_erf
 from albert_tf.modeling.layers import LayerNorm, named_variables
 
 
@@ -36,6 +36,24 @@ def test_gelu_is_the_formula(dtype):
     assert_within(outputs, expected, share * np.abs(expected) + np.abs(x) * tanh_error + 1e-30)
     expected = 1 + tanh + x * (1 - tanh**2) * slope
     assert_within(gradient, expected, share * (np.abs(expected) + 1) + (1 + 2 * np.abs(x) * slope) * tanh_error)
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
+def test_exact_gelu_is_the_normal_distribution(dtype):
+    inputs = tf.cast(tf.concat([tf.linspace(-8.0, 8.0, 1001), [-1e4, -50.0, 0.0, 50.0, 1e4]], 0), dtype)
+    outputs, gradient = value_and_gradients(gelu_erf, inputs, tf.fill(inputs.shape, tf.cast(2.0, dtype)))
+    x = inputs.numpy().astype(np.float64)
+    cdf = np.array([0.5 * (1 + math.erf(value / math.sqrt(2))) for value in x])
+    density = np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
+    assert outputs.dtype == gradient.dtype == dtype
+    # erf of libraries is off by 5 roundings, which is all that is left where it is added to its opposite.
+    share = UNIT_ROUNDOFF[dtype.name] + 8 * UNIT_ROUNDOFF["float32"]
+    cdf_error = 8 * UNIT_ROUNDOFF["float32"]
+    assert_within(outputs, x * cdf, share * np.abs(x * cdf) + np.abs(x) * cdf_error + 1e-30)
+    expected = 2 * (cdf + x * density)
+    # The exponent is as large as 32, and its rounding makes an error of the density so many times as large.
+    density_error = 2 * np.abs(x) * density * (8 + x * x) * UNIT_ROUNDOFF["float32"]
+    assert_within(gradient, expected, share * (np.abs(expected) + 1) + 4 * cdf_error + density_error)
 
 
 # How often a term is rounded at most: in two means over 16 values, which are float32, or in a sum of 6 rows and before.

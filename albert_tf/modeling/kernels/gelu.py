@@ -1,4 +1,4 @@
-"""GELU in its tanh approximation (Hendrycks & Gimpel 2016, section 2), with a gradient that keeps only the input.
+"""GELU (Hendrycks & Gimpel 2016, section 2) and its tanh approximation, with gradients that keep only the input.
 
 One loop over memory forward and one backward: 2.6 ms a block of base on a CPU in bfloat16, where TensorFlow's separate
 operations took 10.7 ms.
@@ -38,3 +38,26 @@ def _backward(inputs, upstream):
 
 def _inner_tanh(values):
     return tf.tanh(values * (_SCALE + _SCALE * _CUBIC * values * values))
+
+
+@tf.custom_gradient
+def gelu_erf(inputs: tf.Tensor) -> tf.Tensor:
+    """Returns x P(X <= x), X normal, of every element, computed in float32."""
+    return _forward_erf(inputs), lambda upstream: _backward_erf(inputs, upstream)
+
+
+@fused
+def _forward_erf(inputs):
+    values = tf.cast(inputs, tf.float32)
+    return tf.cast(values * _normal_cdf(values), inputs.dtype)
+
+
+@fused
+def _backward_erf(inputs, upstream):
+    values = tf.cast(inputs, tf.float32)
+    density = math.sqrt(0.5 / math.pi) * tf.exp(-0.5 * values * values)
+    return tf.cast(tf.cast(upstream, tf.float32) * (_normal_cdf(values) + values * density), inputs.dtype)
+
+
+def _normal_cdf(values):
+    return 0.5 * (1.0 + tf.math.erf(values * math.sqrt(0.5)))

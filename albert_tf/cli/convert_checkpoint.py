@@ -1,0 +1,46 @@
+"""The command `convert_checkpoint.py`."""
+
+from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
+
+# isort: split
+from absl import flags
+
+from albert_tf.finetuning import TASKS
+from albert_tf.interchange.conversion import FORMATS, convert_checkpoint
+from albert_tf.interchange.portable_model import ReadOptions
+
+FLAGS = flags.FLAGS
+
+flags.disclaim_key_flags()
+
+
+def define_flags():
+    """Defines the flags of this command."""
+    flags.DEFINE_enum("from", None, list(FORMATS), "What is read.")
+    flags.DEFINE_enum("to", None, list(FORMATS), "What is written; --init_checkpoint of every command takes albert_tf.")
+    flags.DEFINE_string("input_path", None, "Folder to read, or of albert_tf and google a checkpoint.")
+    flags.DEFINE_string("output_dir", None, "Folder to write; must not be there, or be empty.")
+    flags.DEFINE_string("vocab_file", None, "WordPiece vocabulary, if not the one beside the checkpoint.")
+    flags.DEFINE_bool(
+        "do_lower_case", None, "Lower-case letters; by default as the tokenizer's files say, or else yes."
+    )
+    flags.DEFINE_bool(
+        "strip_accents",
+        None,
+        "Drop accents; by default as the tokenizer's files say, or else as letters are lower-cased.",
+    )
+    flags.DEFINE_enum("task", None, list(TASKS), "What a fine-tuned head is for, where the checkpoint doesn't say.")
+    flags.DEFINE_string("albert_config_file", None, "Config of Google's checkpoint, if it does not lie beside it.")
+
+
+def main():
+    app.require(**{name: FLAGS[name].value for name in ("from", "to", "input_path", "output_dir")})
+    names = ("vocab_file", "do_lower_case", "strip_accents", "task", "albert_config_file")
+    options = ReadOptions(**{name: FLAGS[name].value for name in names})
+    for sentence in convert_checkpoint(FLAGS["from"].value, FLAGS.to, FLAGS.input_path, FLAGS.output_dir, options):
+        print(sentence)
+
+
+def run():
+    """Runs the command."""
+    app.run(main, define_flags)

@@ -1,0 +1,52 @@
+"""From one format of checkpoints to another."""
+
+import os
+import types
+
+from albert_tf.errors import InputError
+from albert_tf.interchange import google_tf1, huggingface, keras_hub, ours
+from albert_tf.interchange.new_folder import check_is_new, new_folder
+from albert_tf.interchange.portable_model import ReadOptions
+
+# Each reads a path into a `PortableModel` and writes one into a folder.
+FORMATS: dict[str, types.ModuleType] = {
+    "albert_tf": ours,
+    "google": google_tf1,
+    "huggingface": huggingface,
+    "keras_hub": keras_hub,
+}
+
+
+def convert_checkpoint(
+    source: str, target: str, input_path: str, output_dir: str, options: ReadOptions | None = None
+) -> list[str]:
+    """Writes a model of one format in another. The files come into the folder together, at the end.
+
+    Args:
+        source: The format that is read, a key of `FORMATS`.
+        target: The one that is written.
+        input_path: The folder or checkpoint to read.
+        output_dir: The folder to write; must not be there, or be empty.
+        options: What the files don't say.
+
+    Returns:
+        Sentences on what was read, what was left and why, and what was written.
+
+    Raises:
+        InputError: What is read is damaged, contradicts itself or is none of our models, the other format can't say
+            what it says, or the folder holds something.
+    """
+    for name, value in (("from", source), ("to", target)):
+        if value not in FORMATS:
+            raise InputError(f"--{name} must be one of {', '.join(FORMATS)}. Received: {value}")
+    check_is_new(output_dir)
+    model = FORMATS[source].read(input_path, options or ReadOptions())
+    with new_folder(output_dir) as folder:
+        notes = FORMATS[target].write(model, folder)
+        num_bytes = sum(entry.stat().st_size for entry in os.scandir(folder))
+    return [
+        f"read {input_path}: {len(model.weights)} variables, {model.num_parameters:,} parameters",
+        *model.notes,
+        *notes,
+        f"wrote {output_dir}: {num_bytes / 1e6:.1f} MB",
+    ]

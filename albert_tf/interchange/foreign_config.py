@@ -1,0 +1,91 @@
+"""What the configs of other people's models have in common: how they differ from ours, and what they can't say."""
+
+import typing
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.interchange.portable_model import PortableModel
+
+# Keys of published configs that name something that we don't compute, and the values that ask for nothing of it.
+_ONLY_VALUES = {
+    "down_scale_factor": (1,),
+    "net_structure_type": (0,),
+    "gap_size": (0,),
+    "num_memory_blocks": (0,),
+    "layers_to_keep": ([],),
+    "ln_type": ("postln",),
+    "directionality": ("bidi",),
+    "pooler_type": ("first_token_transform",),
+    "position_embedding_type": ("absolute",),
+    "is_decoder": (False,),
+    "add_cross_attention": (False,),
+    "pruned_heads": ({},),
+}
+# Fields of ours that other libraries have no name for. They read over them, and we find them again.
+OWN_FIELDS = ("position_initializer", "attention_initializer", "classifier_pooling")
+
+
+def check_computed(values: dict[str, typing.Any], source: str) -> dict[str, typing.Any]:
+    """Checks that a config asks for nothing that our models don't compute.
+
+    Args:
+        values: The config.
+        source: Its file; named in errors.
+
+    Returns:
+        The config without what was checked.
+
+    Raises:
+        InputError: It does.
+    """
+    for name, known in _ONLY_VALUES.items():
+        if values.get(name, known[0]) not in (*known, None):
+            raise InputError(
+                f"{source}: {name}={str(values[name])[:40]} is not what models of albert_tf compute, which is {name}="
+                f"{known[0]}; this model can't be converted"
+            )
+    return {name: value for name, value in values.items() if name not in _ONLY_VALUES}
+
+
+def own_fields(config: AlbertConfig) -> dict[str, typing.Any]:
+    """Returns the fields that other libraries have no name for, where they differ from their defaults."""
+    defaults = AlbertConfig(vocab_size=1)
+    return {name: getattr(config, name) for name in OWN_FIELDS if getattr(config, name) != getattr(defaults, name)}
+
+
+def is_bert(config: AlbertConfig) -> bool:
+    """Whether a model is a BERT: each layer has weights of its own, and embeddings are as wide as the layers."""
+    return config.sharing == "none" and config.embedding_size == config.hidden_size and config.inner_group_num == 1
+
+
+def with_groups(config: AlbertConfig, target: str) -> AlbertConfig:
+    """Returns the config of the same model with what layers share said in groups alone, as ALBERT's formats do.
+
+    Raises:
+        InputError: It can't be said so.
+    """
+    if config.sharing == "none":
+        return config.replace(sharing="all", num_hidden_groups=config.num_hidden_layers)
+    if config.sharing != "all":
+        raise InputError(
+            f"--to={target} can't say sharing={config.sharing}, layers that share one of their two parts alone; only "
+            "models of sharing=all or none can be converted"
+        )
+    return config
+
+
+def check_pooling(model: PortableModel, target: str) -> None:
+    """Checks that the head reads what heads of other libraries read.
+
+    Raises:
+        InputError: It does not.
+    """
+    if (
+        model.has_head
+        and model.task in ("classify", "score", "race", None)
+        and model.config.classifier_pooling != "first"
+    ):
+        raise InputError(
+            f"--to={target} can't say classifier_pooling={model.config.classifier_pooling}: its models read a text's "
+            "label off [CLS]; fine-tune with classifier_pooling=first to convert the head"
+        )

@@ -1,0 +1,260 @@
+"""Checkpoints of google-research/albert and google-research/bert, as TensorFlow 1 writes them."""
+
+import os
+import re
+
+import tensorflow as tf
+
+from albert_tf.checkpoint_files import CheckpointReader, write_variables
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.files import read_json, write_json
+from albert_tf.interchange import foreign_config
+from albert_tf.interchange.portable_model import (
+    PortableModel,
+    ReadOptions,
+    Values,
+    checkpoint_weights,
+    give_weights,
+    take_weights,
+)
+from albert_tf.interchange.tokenizer_files import copy_sentencepiece, find_tokenizer
+from albert_tf.interchange.variables import Naming, Spelling, plain_spellings
+
+ALBERT_CONFIG, BERT_CONFIG = "albert_config.json", "bert_config.json"
+_CHECKPOINT = "model.ckpt-best"
+
+_COMMON = {
+    "encoder/embeddings/word_embeddings": "bert/embeddings/word_embeddings",
+    "encoder/embeddings/token_type_embeddings": "bert/embeddings/token_type_embeddings",
+    "encoder/embeddings/position_embeddings": "bert/embeddings/position_embeddings",
+    "encoder/embeddings/layer_norm": "bert/embeddings/LayerNorm",
+    "encoder/pooler": "bert/pooler/dense",
+    "masked_lm_head/transform": "cls/predictions/transform/dense",
+    "masked_lm_head/layer_norm": "cls/predictions/transform/LayerNorm",
+    "masked_lm_head/output_bias": "cls/predictions/output_bias",
+    "sentence_order_head/dense": "cls/seq_relationship",
+}
+_GROUP = "bert/encoder/transformer/group_{group}/inner_group_{inner}"
+_ALBERT = {
+    **_COMMON,
+    "encoder/embedding_hidden_mapping_in": "bert/encoder/embedding_hidden_mapping_in",
+    "encoder/attention_layers/{n}/query": f"{_GROUP}/attention_1/self/query",
+    "encoder/attention_layers/{n}/key": f"{_GROUP}/attention_1/self/key",
+    "encoder/attention_layers/{n}/value": f"{_GROUP}/attention_1/self/value",
+    "encoder/attention_layers/{n}/output_dense": f"{_GROUP}/attention_1/output/dense",
+    "encoder/attention_layers/{n}/layer_norm": f"{_GROUP}/LayerNorm",
+    "encoder/feed_forward_layers/{n}/intermediate": f"{_GROUP}/ffn_1/intermediate/dense",
+    "encoder/feed_forward_layers/{n}/output_dense": f"{_GROUP}/ffn_1/intermediate/output/dense",
+    "encoder/feed_forward_layers/{n}/layer_norm": f"{_GROUP}/LayerNorm_1",
+}
+_LAYER = "bert/encoder/layer_{n}"
+_BERT = {
+    **_COMMON,
+    "encoder/attention_layers/{n}/query": f"{_LAYER}/attention/self/query",
+    "encoder/attention_layers/{n}/key": f"{_LAYER}/attention/self/key",
+    "encoder/attention_layers/{n}/value": f"{_LAYER}/attention/self/value",
+    "encoder/attention_layers/{n}/output_dense": f"{_LAYER}/attention/output/dense",
+    "encoder/attention_layers/{n}/layer_norm": f"{_LAYER}/attention/output/LayerNorm",
+    "encoder/feed_forward_layers/{n}/intermediate": f"{_LAYER}/intermediate/dense",
+    "encoder/feed_forward_layers/{n}/output_dense": f"{_LAYER}/output/dense",
+    "encoder/feed_forward_layers/{n}/layer_norm": f"{_LAYER}/output/LayerNorm",
+}
+_HEADS = {
+    **{task: {"head/dense": ""} for task in ("classify", "score", "race")},
+    "squad": {"head/dense": "cls/squad"},
+    "squad_v2": {
+        "head/start": "start_logits/dense",
+        "head/end_transform": "end_logits/dense_0",
+        "head/end_layer_norm": "end_logits/LayerNorm",
+        "head/end": "end_logits/dense_1",
+        "head/null_transform": "answer_class/dense_0",
+        "head/null_kernel": "answer_class/dense_1/kernel",
+    },
+}
+_SPELLINGS = plain_spellings(output=(Spelling("/output_weights", is_transposed=True), Spelling("/output_bias")))
+ALBERT, BERT = Naming(_ALBERT, _HEADS, _SPELLINGS), Naming(_BERT, _HEADS, _SPELLINGS)
+
+# What the configs of BERT leave out.
+_BERT_DEFAULTS = {
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "type_vocab_size": 16,
+}
+_ORIGINAL_FIELDS = (
+    "vocab_size",
+    "embedding_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_hidden_groups",
+    "inner_group_num",
+    "num_attention_heads",
+    "intermediate_size",
+    "hidden_act",
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "max_position_embeddings",
+    "type_vocab_size",
+    "initializer_range",
+)
+_ALBERT_ONLY = ("embedding_size", "num_hidden_groups", "inner_group_num")
+
+_SLOT = re.compile(r"/(adam_m|adam_v|Adam|Adam_1|lamb_m|lamb_v)$")
+_COUNTERS = ("global_step", "beta1_power", "beta2_power")
+_HUB_PREFIX = "module/"
+
+
+def read(path: str, options: ReadOptions) -> PortableModel:
+    """Reads a checkpoint, with or without optimizer, of TF-Hub, pre-trained or fine-tuned.
+
+    Args:
+        path: Its folder, or its path without extension.
+        options: What the flags say.
+
+    Raises:
+        InputError: There is no checkpoint or no config, they don't go together, or the model is none of ours.
+    """
+    checkpoint = _find_checkpoint(path)
+    variables = checkpoint_weights(CheckpointReader(checkpoint, suffix=""))
+    prefix = _HUB_PREFIX if any(name.startswith(_HUB_PREFIX) for name in variables) else ""
+    found = {name.removeprefix(prefix): weight for name, weight in variables.items()}
+    reads_bert = any(name.startswith("bert/encoder/layer_") for name in found)
+    config = _read_config(options.albert_config_file or _find_config(checkpoint), reads_bert)
+    slots = [name for name in found if _SLOT.search(name)]
+    counters = [name for name in found if name in _COUNTERS]
+    rest = {name: weight for name, weight in found.items() if name not in {*slots, *counters}}
+    task, outputs = _find_task(rest, options.task)
+    weights, left, notes = take_weights(
+        BERT if reads_bert else ALBERT,
+        config,
+        rest,
+        checkpoint,
+        # The variables of a head tell their shapes even where they don't tell the task.
+        task or ("classify" if outputs else None),
+        outputs,
+        "bert/encoder/",
+    )
+    if slots or counters:
+        kinds = sorted({_SLOT.search(name)[1] for name in slots})
+        what = [f"{len(slots)} of the optimizer ({', '.join(kinds)})"] if slots else []
+        notes.append(f"left, because only training needs them: {', '.join([*what, *counters])}")
+    notes += [f"left, because it is no part of the model: {prefix}{name}" for name in left]
+    tokenizer = find_tokenizer(os.path.dirname(checkpoint), options, config.vocab_size)
+    return PortableModel(
+        config,
+        weights,
+        task if any(name.startswith("head/") for name in weights) else None,
+        tokenizer=tokenizer.tokenizer,
+        sentencepiece_file=tokenizer.sentencepiece_file,
+        notes=[*notes, *tokenizer.notes],
+    )
+
+
+def _find_checkpoint(path):
+    """Returns the path, without extension, of the one checkpoint that is meant."""
+    if tf.io.gfile.exists(f"{path}.index"):
+        return path
+    if tf.io.gfile.isdir(os.path.join(path, "variables")):  # of a TF-Hub module
+        path = os.path.join(path, "variables")
+    names = tf.io.gfile.listdir(path) if tf.io.gfile.isdir(path) else []
+    found = sorted(name.removesuffix(".index") for name in names if name.endswith(".index"))
+    newest = tf.train.latest_checkpoint(path) if len(found) > 1 else None
+    if newest is not None and os.path.basename(newest) in found:
+        return os.path.join(path, os.path.basename(newest))
+    if _CHECKPOINT in found or len(found) == 1:
+        return os.path.join(path, _CHECKPOINT if _CHECKPOINT in found else found[0])
+    if found:
+        raise InputError(f"--input_path={path} holds {len(found)} checkpoints; name one, such as {path}/{found[-1]}")
+    raise InputError(f"--input_path: no checkpoint of TensorFlow, a file that ends in .index, at {path}")
+
+
+def _find_config(checkpoint):
+    """Returns the path of the config: beside the checkpoint, or of a TF-Hub module in its assets."""
+    folder = os.path.dirname(checkpoint)
+    for place in (folder, os.path.join(folder, os.pardir, "assets")):
+        for name in (ALBERT_CONFIG, BERT_CONFIG):
+            if tf.io.gfile.exists(os.path.join(place, name)):
+                return os.path.join(place, name)
+    raise InputError(
+        f"--input_path: there is no {ALBERT_CONFIG} in {folder or '.'}; put the one there that the checkpoint was made "
+        "with, or name it in --albert_config_file"
+    )
+
+
+def _read_config(path, reads_bert):
+    values = foreign_config.check_computed(read_json(path, "the model config"), path)
+    if reads_bert:
+        values = {name: value for name, value in values.items() if not name.startswith("pooler_")}
+        values = {**_BERT_DEFAULTS, **values}
+        values = {**values, "embedding_size": values["hidden_size"], "sharing": "none"}
+    try:
+        return AlbertConfig.from_dict(values)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _find_task(found, given):
+    """Returns the task of the head, None if there is none or it isn't clear, and the number of its outputs."""
+    if "start_logits/dense/kernel" in found:
+        return "squad_v2", 0
+    if "cls/squad/output_weights" in found:
+        return "squad", 2
+    if "output_weights" not in found:
+        return None, 0
+    outputs = (*found["output_weights"].shape, 0)[0]
+    if given in ("squad", "squad_v2"):
+        raise InputError(f"--task={given}: the checkpoint has the head of a classifier")
+    return given or ("classify" if outputs > 1 else None), outputs
+
+
+def write(model: PortableModel, folder: str) -> list[str]:
+    """Writes a checkpoint and config that the original's code reads, with the tokenizer.
+
+    Args:
+        model: What to write.
+        folder: Where; empty.
+
+    Returns:
+        Sentences on what was left.
+
+    Raises:
+        InputError: The original does not compute this model.
+    """
+    config = model.config
+    foreign_config.check_pooling(model, "google")
+    if config.hidden_act == "gelu_erf":
+        raise InputError(
+            "--to=google can't say hidden_act=gelu_erf, as its code knows the tanh approximation alone; if results "
+            'that differ a little will do, set "hidden_act" to "gelu" in the config of --input_path'
+        )
+    if config.layer_norm_eps != AlbertConfig(vocab_size=1).layer_norm_eps:
+        raise InputError(f"--to=google can't say layer_norm_eps={config.layer_norm_eps}: its code has 1e-12")
+    if foreign_config.is_bert(config):
+        naming, name = BERT, BERT_CONFIG
+    else:
+        naming, name, config = ALBERT, ALBERT_CONFIG, foreign_config.with_groups(config, "google")
+    notes = []
+    if model.has_head and model.task is None:
+        raise InputError("--input_path does not say what its head is for; name that with --task")
+    weights, left = give_weights(naming, model)
+    write_variables(os.path.join(folder, _CHECKPOINT), Values(weights))
+    write_json(os.path.join(folder, name), _config_values(config, naming is BERT))
+    if model.tokenizer is not None:
+        model.tokenizer.save(folder)
+    copy_sentencepiece(model.sentencepiece_file, folder)
+    return [*notes, *left]
+
+
+def _config_values(config, writes_bert):
+    """Returns the original's keys, and ours that it reads over, where they differ from its values."""
+    values = {name: getattr(config, name) for name in _ORIGINAL_FIELDS if not (writes_bert and name in _ALBERT_ONLY)}
+    if config.hidden_act == "gelu_new":
+        values["hidden_act"] = "gelu"
+    if config.classifier_dropout_prob != AlbertConfig(vocab_size=1).classifier_dropout_prob:
+        values["classifier_dropout_prob"] = config.classifier_dropout_prob
+    unused = {} if writes_bert else {"down_scale_factor": 1, "net_structure_type": 0, "gap_size": 0}
+    return {**values, **unused, **foreign_config.own_fields(config)}

@@ -1,0 +1,268 @@
+"""Folders of Hugging Face's transformers: config.json, safetensors, and the tokenizer's files.
+
+Weights are read from safetensors alone. pytorch_model.bin is a pickle, which can run any code when it is opened.
+"""
+
+import os
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.files import name_in_folder, read_json, write_json
+from albert_tf.interchange import foreign_config
+from albert_tf.interchange.huggingface_names import ACTIVATIONS, CLASSES, FAMILIES, THEIR_ACTIVATIONS
+from albert_tf.interchange.portable_model import (
+    PortableModel,
+    ReadOptions,
+    give_weights,
+    take_weights,
+)
+from albert_tf.interchange.safetensors_file import read_safetensors, write_safetensors
+from albert_tf.interchange.task_settings import known_settings
+from albert_tf.interchange.tokenizer_files import copy_sentencepiece, find_tokenizer, ids_of, write_for_transformers
+from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
+
+CONFIG_FILE, WEIGHTS_FILE, INDEX_FILE = "config.json", "model.safetensors", "model.safetensors.index.json"
+_PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.bin")
+_BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
+# Where a folder that we wrote keeps what albert_tf.load needs.
+_OWN_SETTINGS = "albert_tf_settings"
+
+
+def read(path: str, options: ReadOptions) -> PortableModel:
+    """Reads a folder that `save_pretrained` wrote, or that was downloaded as a whole.
+
+    Args:
+        path: The folder.
+        options: What the flags say.
+
+    Raises:
+        InputError: The folder lacks the config or safetensors, these don't go together or are damaged, or the model is
+            none of ours.
+    """
+    config_file = os.path.join(path, CONFIG_FILE)
+    values = read_json(config_file, "the model config")
+    family = FAMILIES.get(values.get("model_type")) if isinstance(values.get("model_type"), str) else None
+    if family is None:
+        raise InputError(
+            f"{config_file}: model_type={str(values.get('model_type'))[:40]} can't be converted; albert and bert can"
+        )
+    config = _read_config(values, family, config_file)
+    found, source = _read_weights(path)
+    found = _with_usual_names(found, family)
+    buffers = [name for name in found if name.endswith(_BUFFERS)]
+    found = {name: weight for name, weight in found.items() if name not in buffers}
+    found = _without_tied(found, family, source)
+    task, labels, notes = _find_task(values, found, options.task)
+    head = next((found[name] for name in ("classifier.weight", "qa_outputs.weight") if name in found), None)
+    outputs = (*head.shape, 0)[0] if head else 0
+    weights, left, lacking = take_weights(
+        family.naming,
+        config,
+        found,
+        source,
+        task or ("classify" if head else None),
+        outputs,
+        f"{family.prefix}encoder.",
+    )
+    notes = [*lacking, *notes]
+    if buffers:
+        notes.append(f"left, because it follows from the config: {', '.join(buffers)}")
+    notes += [f"left, because it is no part of the model: {name}" for name in left]
+    tokenizer = find_tokenizer(path, options, config.vocab_size)
+    model = PortableModel(config, weights, task, labels, notes=[*notes, *tokenizer.notes])
+    model.tokenizer, model.sentencepiece_file = tokenizer.tokenizer, tokenizer.sentencepiece_file
+    if head and isinstance(values.get(_OWN_SETTINGS), dict):
+        _take_own_settings(model, values[_OWN_SETTINGS], outputs, config_file)
+    return model
+
+
+def _take_own_settings(model, settings, outputs, source):
+    """Gives a model what we wrote into its config for ourselves."""
+    task, kept, labels = known_settings(settings, model.config)
+    if CLASSES.get(task) != CLASSES.get(model.task) or (labels is not None and len(labels) != outputs):
+        raise InputError(f"{source}: {_OWN_SETTINGS} is not of this head; remove it")
+    model.task, model.settings, model.labels = task, kept, labels
+
+
+def _read_config(values, family, source):
+    values = foreign_config.check_computed(values, source)
+    activation = values.get("hidden_act", family.defaults["hidden_act"])
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
+        raise InputError(
+            f"{source}: hidden_act={str(activation)[:40]} can't be converted; {', '.join(ACTIVATIONS)} can"
+        )
+    names = {*family.defaults, *foreign_config.OWN_FIELDS}
+    fields = {**family.defaults, **{name: value for name, value in values.items() if name in names}}
+    fields["hidden_act"] = ACTIVATIONS[activation]
+    if family is FAMILIES["bert"]:
+        fields.update(embedding_size=fields["hidden_size"], sharing="none")
+        dropout = values.get("classifier_dropout")
+        fields["classifier_dropout_prob"] = fields["hidden_dropout_prob"] if dropout is None else dropout
+    try:
+        return AlbertConfig.from_dict(fields)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from error
+
+
+def _read_weights(folder):
+    """Returns all tensors of a folder, of one file or of several, and the file that names them."""
+    single, index = os.path.join(folder, WEIGHTS_FILE), os.path.join(folder, INDEX_FILE)
+    if tf.io.gfile.exists(single):
+        return read_safetensors(single), single
+    if tf.io.gfile.exists(index):
+        return _read_shards(folder, index), index
+    pickle = next((name for name in _PICKLES if tf.io.gfile.exists(os.path.join(folder, name))), None)
+    if pickle:
+        raise InputError(
+            f"{os.path.join(folder, pickle)} is a pickle, which can run any code when it is opened and is never read; "
+            "convert it where you trust it, with model.save_pretrained(folder, safe_serialization=True) of transformers"
+        )
+    raise InputError(f"--input_path: there is no {WEIGHTS_FILE} in {folder}; name a folder that save_pretrained wrote")
+
+
+def _read_shards(folder, index):
+    places = read_json(index, "the index of the weights").get("weight_map")
+    if not isinstance(places, dict) or not places:
+        raise InputError(f"{index} has no weight_map that says where the weights are; fetch it again")
+    shards = {}
+    for file in places.values():
+        path = name_in_folder(folder, file, index)
+        if not file.endswith(".safetensors"):
+            raise InputError(f"{index} names {file[:80]!r}, which is no safetensors file; put the name right")
+        if file not in shards:
+            shards[file] = read_safetensors(path)
+    for name, file in places.items():
+        if name not in shards[file]:
+            raise InputError(f"{index} says that {name[:80]!r} is in {file}, which does not hold it; fetch both again")
+    return {name: shards[file][name] for name, file in places.items()}
+
+
+def _with_usual_names(found, family):
+    """Returns weights by the names of today's models with heads: some began without prefix, or named as in TF 1."""
+    has_prefix = any(name.startswith(family.prefix) for name in found)
+    renamed = {}
+    for name, weight in found.items():
+        if not has_prefix and name.startswith(("embeddings.", "encoder.", "pooler.")):
+            name = f"{family.prefix}{name}"
+        name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+        renamed[name] = weight
+    return renamed
+
+
+def _without_tied(found, family, source):
+    """Returns weights without those of the masked language model that are there twice."""
+    table = found.get(f"{family.prefix}embeddings.word_embeddings.weight")
+    bias_name = family.naming.layers["masked_lm_head/output_bias"]
+    rest = dict(found)
+    decoder, bias = (rest.pop(f"{family.decoder}{end}", None) for end in ("weight", "bias"))
+    if bias is not None:
+        rest.setdefault(bias_name, bias)
+    for one, other in ((decoder, table), (bias, rest.get(bias_name))):
+        if one is None or other is None or one is other:
+            continue
+        if one.shape != other.shape or not np.array_equal(one.read(), other.read()):
+            raise InputError(
+                f"{source}: {family.decoder}weight or bias is not the embedding table or the bias, which are one in "
+                "models of ours; this model can't be converted"
+            )
+    return rest
+
+
+def _find_task(values, found, given):
+    """Returns the task of the head, None if there is none or it isn't clear, its labels, and sentences on it."""
+    if "qa_outputs.weight" in found:
+        return "squad", None, []
+    if "classifier.weight" not in found:
+        return None, None, []
+    outputs = (*found["classifier.weight"].shape, 0)[0]
+    architectures = values.get("architectures")
+    name = architectures[0] if isinstance(architectures, list) and architectures else ""
+    task = given
+    for kind, ending in CLASSES.items():
+        if task is None and isinstance(name, str) and name.endswith(ending) and kind != "score":
+            task = "score" if kind == "classify" and outputs == 1 else kind
+    if task not in ("classify", "tag"):
+        return task, None, []
+    if values.get("problem_type") == "multi_label_classification":
+        return None, None, ["the head gives any number of labels, which no task of albert_tf does"]
+    return task, _labels(values.get("id2label"), outputs), []
+
+
+def _labels(id2label, outputs):
+    """Returns the labels in the order of their ids; those that transformers gives where there are none."""
+    names = id2label if isinstance(id2label, dict) else {}
+    labels = [names.get(str(number)) for number in range(min(outputs, len(names)))]
+    if len(labels) != outputs or not all(isinstance(label, str) for label in labels):
+        return tuple(f"LABEL_{number}" for number in range(outputs))
+    return tuple(labels)
+
+
+def write(model: PortableModel, folder: str) -> list[str]:
+    """Writes a folder that `from_pretrained` of transformers reads: config.json, model.safetensors, the tokenizer.
+
+    Args:
+        model: What to write.
+        folder: Where; empty.
+
+    Returns:
+        Sentences on what was left.
+
+    Raises:
+        InputError: The library does not compute this model, or a library to write its files with is not there.
+    """
+    foreign_config.check_pooling(model, "huggingface")
+    if model.has_head and model.task is None:
+        raise InputError("--input_path does not say what its head is for; name that with --task")
+    family, config = FAMILIES["bert"], model.config
+    if not foreign_config.is_bert(config):
+        family, config = FAMILIES["albert"], foreign_config.with_groups(config, "huggingface")
+    weights, notes = give_weights(family.naming, model)
+    class_name = _class_name(model)
+    if class_name == "Model":
+        weights = {name.removeprefix(family.prefix): weight for name, weight in weights.items()}
+    write_safetensors(os.path.join(folder, WEIGHTS_FILE), weights)
+    write_json(os.path.join(folder, CONFIG_FILE), _config_values(model, config, family, class_name))
+    if model.tokenizer is not None:
+        notes += write_for_transformers(model.tokenizer, folder, config.max_position_embeddings)
+    copy_sentencepiece(model.sentencepiece_file, folder)
+    return [*notes, f"transformers knows it as {family.class_prefix}{class_name}"]
+
+
+def _class_name(model):
+    if model.task in CLASSES and model.has_head:
+        return CLASSES[model.task]
+    if model.has("sentence_order_head"):
+        return "ForPreTraining"
+    return "ForMaskedLM" if model.has("masked_lm_head") else "Model"
+
+
+def _config_values(model, config, family, class_name):
+    names = [*family.defaults, *(() if family is FAMILIES["bert"] else ("classifier_dropout_prob",))]
+    values = {
+        "architectures": [f"{family.class_prefix}{class_name}"],
+        "model_type": family.prefix.rstrip("."),
+        **{name: getattr(config, name) for name in names},
+        "hidden_act": THEIR_ACTIVATIONS.get(config.hidden_act, config.hidden_act),
+        "pad_token_id": 0,
+        "bos_token_id": None,
+        "eos_token_id": None,
+        **ids_of(model.tokenizer, {"pad_token_id": PAD, "bos_token_id": CLS, "eos_token_id": SEP}),
+        "tie_word_embeddings": True,
+        "dtype": "float32",
+        **foreign_config.own_fields(config),
+    }
+    if family is FAMILIES["bert"]:
+        values["classifier_dropout"] = config.classifier_dropout_prob
+    if class_name in (CLASSES["classify"], CLASSES["tag"]):
+        labels = model.labels or tuple(f"LABEL_{number}" for number in range(model.num_outputs))
+        values["id2label"] = {str(number): label for number, label in enumerate(labels)}
+        values["label2id"] = {label: number for number, label in enumerate(labels)}
+    if class_name == CLASSES["classify"]:
+        problem = "regression" if model.task == "score" else "single_label_classification"
+        values["problem_type"] = problem
+    if model.settings:
+        values[_OWN_SETTINGS] = model.settings
+    return values

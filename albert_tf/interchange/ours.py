@@ -1,0 +1,96 @@
+"""Our own folders as a format: a checkpoint, albert_config.json, the tokenizer, and of a fine-tuned model its task."""
+
+import os
+
+from albert_tf.checkpoint_files import (
+    AVERAGES_PREFIX,
+    CHECKPOINT_NAME,
+    MODEL_PREFIX,
+    CheckpointReader,
+    best_source,
+    checkpoint_folder,
+    only_model,
+    write_large_checkpoint,
+)
+from albert_tf.errors import InputError
+from albert_tf.files import write_json
+from albert_tf.interchange.portable_model import (
+    PortableModel,
+    ReadOptions,
+    Values,
+    checkpoint_weights,
+    give_weights,
+    take_weights,
+)
+from albert_tf.interchange.task_settings import known_settings, settings_of
+from albert_tf.interchange.tokenizer_files import copy_sentencepiece, find_tokenizer
+from albert_tf.interchange.variables import OURS
+from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, read_config
+from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
+
+
+def read(path: str, options: ReadOptions) -> PortableModel:
+    """Reads a run's folder, of which the best checkpoint is taken, a published model, or a checkpoint.
+
+    Args:
+        path: The folder, or the checkpoint's path without extension.
+        options: What the flags say.
+
+    Raises:
+        InputError: There is no checkpoint or no config, or they don't go together.
+    """
+    checkpoint = find_checkpoint(path, "--input_path")
+    folder = checkpoint_folder(checkpoint)
+    config = read_config(checkpoint, "--input_path")
+    variables = checkpoint_weights(CheckpointReader(checkpoint))
+    names = [name.removeprefix(MODEL_PREFIX) for name in only_model(variables)]
+    found = {name: variables[best_source(name, variables)] for name in names}
+    if not found:
+        raise InputError(f"--input_path: {checkpoint} holds no model, which means that albert_tf did not write it")
+    task, settings, labels = known_settings(read_settings(folder) or {}, config)
+    has_head = any(name.startswith("head/") for name in found)
+    bias = found.get("head/dense/bias")
+    task = task or options.task or (None if bias else "squad_v2")
+    outputs = (*bias.shape, 0)[0] if bias else 0
+    # All heads but one have the same variables, so that these can be taken even where nobody knows the task.
+    head = (task or "classify") if has_head else None
+    weights, left, notes = take_weights(OURS, config, found, checkpoint, head, outputs, "encoder/")
+    notes += [f"left, because it is no part of the model: {name}" for name in left]
+    others = [name for name in variables if not name.startswith((MODEL_PREFIX, AVERAGES_PREFIX))]
+    if others:
+        notes.append(f"left, because only training needs them: {len(others)} variables, the optimizer's among them")
+    tokenizer = find_tokenizer(folder, options, config.vocab_size)
+    model = PortableModel(config, weights, tokenizer=tokenizer.tokenizer, notes=[*notes, *tokenizer.notes])
+    model.sentencepiece_file = tokenizer.sentencepiece_file
+    if has_head:
+        model.task, model.settings, model.labels = task, settings, labels
+    return model
+
+
+def write(model: PortableModel, folder: str) -> list[str]:
+    """Writes a folder that `--init_checkpoint` of every command takes, and `albert_tf.load` if its task is known.
+
+    Args:
+        model: What to write.
+        folder: Where; empty.
+
+    Returns:
+        Sentences on what the folder lacks.
+    """
+    weights, notes = give_weights(OURS, model)
+    values = Values({f"{MODEL_PREFIX}{name}": weight for name, weight in weights.items()})
+    write_large_checkpoint(os.path.join(folder, f"{CHECKPOINT_NAME}-0"), values)
+    write_json(os.path.join(folder, CONFIG_FILE), model.config.to_dict())
+    if model.tokenizer is not None:
+        model.tokenizer.save(folder)
+    copy_sentencepiece(model.sentencepiece_file, folder)
+    if model.has_head:
+        settings, reason = settings_of(model)
+        if settings is not None and model.tokenizer is None:
+            settings, reason = None, "albert_tf.load needs a tokenizer besides"
+        if settings is None:
+            notes.append(f"the head is kept for --init_checkpoint, but not for albert_tf.load: {reason}")
+        else:
+            write_json(os.path.join(folder, SETTINGS_FILE), settings)
+            notes.append(f"albert_tf.load answers from it; {SETTINGS_FILE} says how")
+    return notes

@@ -1,0 +1,290 @@
+"""A model on its way from one format to another, and what reading and writing a format have in common."""
+
+import collections.abc
+import dataclasses
+import math
+
+import numpy as np
+
+from albert_tf.checkpoint_files import CheckpointReader
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.interchange.variables import Entry, Naming, entries, num_blocks, projects
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+
+PROJECTION = "encoder/embedding_hidden_mapping_in/"
+_POOLER = "encoder/pooler/"
+# A format may lack one of these as a whole, but not a part of it.
+_PARTS_THAT_MAY_LACK = (_POOLER, "masked_lm_head/", "sentence_order_head/")
+
+# More is a mistake in the file: the deepest models of the kind have 48 layers.
+_MOST_LAYERS = 1000
+_LARGEST_SIZE = 2**31
+
+# How much of a matrix is read at once to be transposed.
+_PART_BYTES = 16 * 2**20
+
+
+@dataclasses.dataclass(frozen=True)
+class Weight:
+    """A variable that is read when it is needed, so that a conversion holds one at a time.
+
+    Attributes:
+        shape: Its shape.
+        load: Returns its values; called once for each use.
+        load_rows: Returns its values from one row to another, where they can be read in parts.
+    """
+
+    shape: tuple[int, ...]
+    load: collections.abc.Callable[[], np.ndarray]
+    load_rows: collections.abc.Callable[[int, int], np.ndarray] | None = None
+
+    def read(self) -> np.ndarray:
+        """Returns its values as float32.
+
+        Raises:
+            InputError: They are no numbers.
+        """
+        values = self.load()
+        try:
+            return np.asarray(values).astype(np.float32, copy=False)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"a variable of shape {list(self.shape)} holds no numbers; it can't be converted"
+            ) from error
+
+
+def transposed(weight: Weight) -> Weight:
+    """Returns a matrix with rows and columns exchanged, of which no second copy is made where it is read in parts."""
+    num_columns, num_rows = weight.shape
+
+    def load():
+        if weight.load_rows is None:
+            return weight.read().T
+        values = np.empty((num_rows, num_columns), np.float32)
+        step = max(1, _PART_BYTES // (4 * num_rows))
+        for first in range(0, num_columns, step):
+            values[:, first : first + step] = weight.load_rows(first, min(first + step, num_columns)).T
+        return values
+
+    return Weight((num_rows, num_columns), load)
+
+
+class Values(collections.abc.Mapping):
+    """Weights as a mapping of names to values, each read when it is asked for.
+
+    Args:
+        weights: By name.
+    """
+
+    def __init__(self, weights: dict[str, Weight]):
+        self._weights = weights
+
+    def __getitem__(self, name):
+        return self._weights[name].read()
+
+    def __iter__(self):
+        return iter(self._weights)
+
+    def __len__(self):
+        return len(self._weights)
+
+
+def checkpoint_weights(reader: CheckpointReader) -> dict[str, Weight]:
+    """Returns the variables of a checkpoint of TensorFlow by name."""
+
+    def weight(name):
+        return Weight(tuple(reader.shapes[name]), lambda: reader.read([name])[name])
+
+    return {name: weight(name) for name in reader.shapes}
+
+
+@dataclasses.dataclass(frozen=True)
+class ReadOptions:
+    """What the flags say that the files of a format may not say.
+
+    Attributes:
+        vocab_file: A vocabulary to take instead of what lies beside the checkpoint.
+        do_lower_case: Whether letters are lower-cased; None for what the files say, or else that they are.
+        strip_accents: Whether accents are dropped; None for what the files say, or else as letters are lower-cased.
+        task: What the head is for, a key of `finetuning.TASKS`, where the files don't say.
+        albert_config_file: The config, where it does not lie beside the checkpoint.
+    """
+
+    vocab_file: str | None = None
+    do_lower_case: bool | None = None
+    strip_accents: bool | None = None
+    task: str | None = None
+    albert_config_file: str | None = None
+
+
+@dataclasses.dataclass
+class PortableModel:
+    """What all formats have in common.
+
+    Attributes:
+        config: Hyper-parameters.
+        weights: The variables by our names, those of the head included.
+        task: What the head is for, a key of `finetuning.TASKS`; None if there is no head or nobody knows.
+        labels: The labels of the head in the order of their ids; None if unknown.
+        settings: What else is known of the run that trained the head, by the names of run_settings.json.
+        tokenizer: What goes with the model; None if unknown.
+        sentencepiece_file: A SentencePiece model that goes with it; None if there is none.
+        notes: What was left behind or is missing, and why, a sentence each.
+    """
+
+    config: AlbertConfig
+    weights: dict[str, Weight]
+    task: str | None = None
+    labels: tuple[str, ...] | None = None
+    settings: dict = dataclasses.field(default_factory=dict)
+    tokenizer: KoreanWordPieceTokenizer | None = None
+    sentencepiece_file: str | None = None
+    notes: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def num_parameters(self) -> int:
+        """How many numbers the variables hold."""
+        return sum(math.prod(weight.shape) for weight in self.weights.values())
+
+    @property
+    def has_head(self) -> bool:
+        """Whether there is the head of a fine-tuned model."""
+        return any(name.startswith("head/") for name in self.weights)
+
+    @property
+    def num_outputs(self) -> int:
+        """The number of outputs of the head; 0 if it has no such layer."""
+        bias = self.weights.get("head/dense/bias")
+        return bias.shape[0] if bias else 0
+
+    def has(self, part: str) -> bool:
+        """Whether there are the variables of a part, such as "masked_lm_head"."""
+        return any(name.startswith(f"{part}/") for name in self.weights)
+
+
+def take_weights(
+    naming: Naming,
+    config: AlbertConfig,
+    found: dict[str, Weight],
+    source: str,
+    task: str | None = None,
+    outputs: int = 0,
+    encoder_prefix: str = "",
+) -> tuple[dict[str, Weight], dict[str, Weight], list[str]]:
+    """Takes the variables of a model out of those of a file.
+
+    Args:
+        naming: What the format calls them.
+        config: Hyper-parameters.
+        found: All variables of the file, by its names.
+        source: The file; named in errors.
+        task: What the head is for, or None.
+        outputs: Number of outputs of the head.
+        encoder_prefix: Names that begin so belong to the encoder: one that the model lacks is a mistake.
+
+    Returns:
+        The model's variables by our names, those that are left by the file's names, and sentences on what is missing.
+
+    Raises:
+        InputError: A variable is missing, has another shape than the config says, or the encoder has one too many.
+    """
+    check_plausible(config, len(found), source)
+    wanted = entries(naming, config, task, outputs)
+    weights, missing = {}, []
+    for name, entry in wanted.items():
+        if entry.name not in found:
+            missing.append(name)
+            continue
+        weight = found[entry.name]
+        if tuple(weight.shape) != entry.their_shape:
+            raise InputError(
+                f"{source}: {entry.name} has shape {list(weight.shape)}, and by the config beside it it should have "
+                f"{list(entry.their_shape)}; put the config there that the weights were made with"
+            )
+        weights[name] = to_ours(weight, entry)
+    notes = _check_missing(missing, weights, wanted, source)
+    used = {wanted[name].name for name in weights}
+    left = {name: weight for name, weight in found.items() if name not in used}
+    extra = [name for name in left if encoder_prefix and name.startswith(encoder_prefix)]
+    if extra:
+        raise InputError(
+            f"{source}: {extra[0]} is no part of the encoder that the config beside it describes; put the config there "
+            "that the weights were made with"
+        )
+    if not projects(config) and naming.always_projects:
+        weights = _without_projection(weights, source)
+    return weights, left, notes
+
+
+def check_plausible(config: AlbertConfig, num_variables: int, source: str) -> None:
+    """Checks that a file may hold the model that a config describes, before anything of that size is made.
+
+    Raises:
+        InputError: It can't.
+    """
+    sizes = {name: value for name, value in config.to_dict().items() if isinstance(value, int)}
+    for name, value in sizes.items():
+        if value > _LARGEST_SIZE:
+            raise InputError(f"{source}: {name} in the config beside it is more than any model has; put it right")
+    if config.num_hidden_layers * config.inner_group_num > _MOST_LAYERS:
+        raise InputError(
+            f"{source}: {config.num_hidden_layers} layers of {config.inner_group_num} blocks are more than any model "
+            "has; put num_hidden_layers right in the config beside it"
+        )
+    if max(num_blocks(config)) > num_variables:
+        raise InputError(
+            f"{source}: its {num_variables} variables can't be the {max(num_blocks(config))} blocks that the config "
+            "beside it describes; put the config there that the weights were made with"
+        )
+
+
+def _check_missing(missing, weights, wanted, source):
+    """Returns sentences on the parts that are missing as a whole; anything less is an error."""
+    for name in missing:
+        part = next((part for part in _PARTS_THAT_MAY_LACK if name.startswith(part)), None)
+        if part is None or any(loaded.startswith(part) for loaded in weights):
+            raise InputError(f"{source}: the variable {wanted[name].name} is missing; the file is not whole")
+    parts = [part.strip("/") for part in _PARTS_THAT_MAY_LACK if any(name.startswith(part) for name in missing)]
+    return [f"not in it, and so begun anew where it is needed: {', '.join(parts)}"] if parts else []
+
+
+def _without_projection(weights, source):
+    """Returns weights without a projection that changes nothing, which our model doesn't have."""
+    kernel, bias = (weights[f"{PROJECTION}{end}"].read() for end in ("kernel", "bias"))
+    if not np.array_equal(kernel, np.eye(len(kernel), dtype=np.float32)) or bias.any():
+        raise InputError(
+            f"{source}: embedding_hidden_mapping_in changes embeddings that have the hidden size already, and models "
+            "of ours have no such layer where embedding_size equals hidden_size; this model can't be converted"
+        )
+    return {name: weight for name, weight in weights.items() if not name.startswith(PROJECTION)}
+
+
+def give_weights(naming: Naming, model: PortableModel) -> tuple[dict[str, Weight], list[str]]:
+    """Returns a model's variables by the names of a format, and sentences on those that it has no place for."""
+    wanted = entries(naming, model.config, model.task, model.num_outputs)
+    weights = dict(model.weights)
+    if not projects(model.config) and naming.always_projects:
+        size = model.config.hidden_size
+        weights[f"{PROJECTION}kernel"] = Weight((size, size), lambda: np.eye(size, dtype=np.float32))
+        weights[f"{PROJECTION}bias"] = Weight((size,), lambda: np.zeros(size, np.float32))
+    given = {}
+    for name, entry in wanted.items():
+        if name in weights:
+            given[entry.name] = to_theirs(weights.pop(name), entry)
+    parts = list(dict.fromkeys(name.split("/")[0] for name in weights))
+    return given, [f"left, because the format has no place for it: {part}" for part in parts]
+
+
+def to_ours(weight: Weight, entry: Entry) -> Weight:
+    """Returns a variable of a format in our shape."""
+    return transposed(weight) if entry.spelling.is_transposed else _reshaped(weight, entry.shape)
+
+
+def to_theirs(weight: Weight, entry: Entry) -> Weight:
+    """Returns a variable of ours in the shape of a format."""
+    return transposed(weight) if entry.spelling.is_transposed else _reshaped(weight, entry.their_shape)
+
+
+def _reshaped(weight, shape):
+    return weight if weight.shape == shape else Weight(shape, lambda: weight.read().reshape(shape))

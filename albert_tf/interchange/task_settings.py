@@ -1,0 +1,68 @@
+"""What a fine-tuned model's head is for, as our fine-tuning tasks: from what is known of it to run_settings.json."""
+
+import typing
+
+from albert_tf.errors import InputError
+from albert_tf.finetuning import TASKS, Classification, Entities, FinetuningTask
+from albert_tf.finetuning.entities.task import labels_for
+from albert_tf.finetuning.labels import check_labels
+from albert_tf.interchange.portable_model import PortableModel
+
+# Which longest input a task gets that chooses it by its training texts.
+_MAX_SEQ_LENGTH = 128
+
+
+def known_settings(settings: dict[str, typing.Any], config) -> tuple[str | None, dict[str, typing.Any], tuple | None]:
+    """Takes out of a run's settings what is worth keeping in another format.
+
+    Args:
+        settings: Of run_settings.json; those of a run that fine-tunes nothing have no task.
+        config: Of the model.
+
+    Returns:
+        The task, its settings and its labels, None where there are none.
+
+    Raises:
+        InputError: The settings are not what the task writes.
+    """
+    name = next((name for name, kind in TASKS.items() if kind.__name__ == settings.get("objective")), None)
+    if name is None:
+        return None, {}, None
+    try:
+        task = TASKS[name].from_settings(config, settings)
+        kept = {key: settings[key] for key in ("objective", "max_seq_length", *task.settings())}
+        if type(kept["max_seq_length"]) is not int or kept["max_seq_length"] < 1:
+            raise ValueError("max_seq_length")
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"the settings of the run, of {name}, lack or misstate {error}; put them right") from error
+    return name, kept, getattr(task, "labels", None)
+
+
+def settings_of(model: PortableModel) -> tuple[dict[str, typing.Any] | None, str]:
+    """Returns what run_settings.json should say for `albert_tf.load`, or None and the reason."""
+    if model.settings:
+        return model.settings, ""
+    if model.task is None:
+        return None, "nothing says what it is for; name that with --task"
+    try:
+        task = _make_task(model)
+    except InputError as error:
+        return None, str(error)
+    longest = min(task.usual_max_seq_length or _MAX_SEQ_LENGTH, model.config.max_position_embeddings)
+    return {"objective": type(task).__name__, "max_seq_length": longest, **task.settings()}, ""
+
+
+def _make_task(model: PortableModel) -> FinetuningTask:
+    if model.task == "classify":
+        labels = model.labels or tuple(map(str, range(model.num_outputs)))
+        check_labels(labels, "its labels")
+        return Classification(model.config, labels)
+    if model.task == "tag":
+        labels = model.labels or ()
+        types = tuple(label.removeprefix("B-") for label in labels if label.startswith("B-"))
+        if not types or labels != labels_for(types):
+            raise InputError("its labels are not O, and B- and I- of each type in turn, which run_ner.py reads")
+        return Entities(model.config, types)
+    return TASKS[model.task](model.config)

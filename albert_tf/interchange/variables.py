@@ -1,0 +1,181 @@
+"""The variables of our models, and the tables that say what other people's checkpoints call them.
+
+`LAYERS` lists every layer once, with its kind and sizes. A format is a `Naming`: what it calls each layer, and how it
+spells the variables of each kind. Names and shapes of both sides follow from the two and a config, in either direction.
+"""
+
+import dataclasses
+import types
+import typing
+
+from albert_tf.config import AlbertConfig
+
+# Layer to its kind and its sizes: fields of the config, or numbers. {n} stands for the number of a block.
+LAYERS: dict[str, tuple[str, tuple[str | int, ...]]] = {
+    "encoder/embeddings/word_embeddings": ("table", ("vocab_size", "embedding_size")),
+    "encoder/embeddings/token_type_embeddings": ("table", ("type_vocab_size", "embedding_size")),
+    "encoder/embeddings/position_embeddings": ("table", ("max_position_embeddings", "embedding_size")),
+    "encoder/embeddings/layer_norm": ("norm", ("embedding_size",)),
+    "encoder/embedding_hidden_mapping_in": ("linear", ("embedding_size", "hidden_size")),
+    "encoder/attention_layers/{n}/query": ("heads", ("hidden_size", "hidden_size")),
+    "encoder/attention_layers/{n}/key": ("heads", ("hidden_size", "hidden_size")),
+    "encoder/attention_layers/{n}/value": ("heads", ("hidden_size", "hidden_size")),
+    "encoder/attention_layers/{n}/output_dense": ("joined_heads", ("hidden_size", "hidden_size")),
+    "encoder/attention_layers/{n}/layer_norm": ("norm", ("hidden_size",)),
+    "encoder/feed_forward_layers/{n}/intermediate": ("linear", ("hidden_size", "intermediate_size")),
+    "encoder/feed_forward_layers/{n}/output_dense": ("linear", ("intermediate_size", "hidden_size")),
+    "encoder/feed_forward_layers/{n}/layer_norm": ("norm", ("hidden_size",)),
+    "encoder/pooler": ("linear", ("hidden_size", "hidden_size")),
+    "masked_lm_head/transform": ("linear", ("hidden_size", "embedding_size")),
+    "masked_lm_head/layer_norm": ("norm", ("embedding_size",)),
+    "masked_lm_head/output_bias": ("vector", ("vocab_size",)),
+    "sentence_order_head/dense": ("output", ("hidden_size", 2)),
+}
+
+# The heads of fine-tuned models by task, a key of `finetuning.TASKS`. "outputs" is the number of their outputs.
+_ONE_OUTPUT_LAYER = {"head/dense": ("output", ("hidden_size", "outputs"))}
+HEADS: dict[str, dict[str, tuple[str, tuple[str | int, ...]]]] = {
+    "classify": _ONE_OUTPUT_LAYER,
+    "score": _ONE_OUTPUT_LAYER,
+    "race": _ONE_OUTPUT_LAYER,
+    "tag": _ONE_OUTPUT_LAYER,
+    "squad": _ONE_OUTPUT_LAYER,
+    "squad_v2": {
+        "head/start": ("linear", ("hidden_size", 1)),
+        "head/end_transform": ("linear", ("twice_hidden_size", "hidden_size")),
+        "head/end_layer_norm": ("norm", ("hidden_size",)),
+        "head/end": ("linear", ("hidden_size", 1)),
+        "head/null_transform": ("linear", ("twice_hidden_size", "hidden_size")),
+        "head/null_kernel": ("vector", ("hidden_size", 1)),
+    },
+}
+# How many outputs a task's head has, where that is not the number of labels.
+NUM_OUTPUTS = {"score": 1, "race": 1, "squad": 2}
+
+# The variables of a kind, by the ends of our names.
+_ENDS = {"table": ("",), "vector": ("",), "norm": ("/gamma", "/beta")}
+_LINEAR_ENDS = ("/kernel", "/bias")
+
+
+@dataclasses.dataclass(frozen=True)
+class Spelling:
+    """How a format writes one of the variables of a layer.
+
+    Attributes:
+        end: What follows the layer's name.
+        is_transposed: Whether it has the rows of ours as columns.
+        splits_heads: Which axis of ours is two axes, heads and their size; None for no axis.
+    """
+
+    end: str
+    is_transposed: bool = False
+    splits_heads: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Naming:
+    """What a format calls our layers.
+
+    Attributes:
+        layers: Our layer to the format's. {n} is the number of a block, {number} the same as Keras writes it, {group}
+            and {inner} its group and place in it.
+        heads: The same for the head of each task that the format has.
+        spellings: For each kind of `LAYERS` how its variables are written, in the order of ours.
+        always_projects: Whether embeddings are projected to the hidden size even if they have it already.
+    """
+
+    layers: typing.Mapping[str, str]
+    heads: typing.Mapping[str, typing.Mapping[str, str]]
+    spellings: typing.Mapping[str, tuple[Spelling, ...]]
+    always_projects: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One variable in a format.
+
+    Attributes:
+        name: What it is called there.
+        shape: Our shape.
+        spelling: How it is written there.
+        num_heads: Of the attention.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    spelling: Spelling
+    num_heads: int
+
+    @property
+    def their_shape(self) -> tuple[int, ...]:
+        """The shape that it has there."""
+        shape = self.shape[::-1] if self.spelling.is_transposed else self.shape
+        axis = self.spelling.splits_heads
+        if axis is None:
+            return shape
+        return (*shape[:axis], self.num_heads, shape[axis] // self.num_heads, *shape[axis + 1 :])
+
+
+def num_blocks(config: AlbertConfig) -> tuple[int, int]:
+    """Returns how many attention and how many feed-forward sub-layers have weights of their own."""
+    attention = config.num_hidden_groups if config.sharing in ("all", "attention") else config.num_hidden_layers
+    feed_forward = config.num_hidden_groups if config.sharing in ("all", "ffn") else config.num_hidden_layers
+    return attention * config.inner_group_num, feed_forward * config.inner_group_num
+
+
+def variable_shapes(config: AlbertConfig, task: str | None = None, outputs: int = 0) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes of the variables of a pre-training model, and of a task's head, by our names.
+
+    Args:
+        config: Hyper-parameters. A number of blocks that no checkpoint has must have been refused before.
+        task: A key of `HEADS`, or None for no head.
+        outputs: Number of outputs of the head, where it is not the task's.
+    """
+    return {entry.name: entry.shape for entry in entries(OURS, config, task, outputs).values()}
+
+
+def entries(naming: Naming, config: AlbertConfig, task: str | None = None, outputs: int = 0) -> dict[str, Entry]:
+    """Returns by our names what a format calls the variables of a model; arguments as for `variable_shapes`."""
+    sizes = {**config.to_dict(), "outputs": NUM_OUTPUTS.get(task, outputs), "twice_hidden_size": 2 * config.hidden_size}
+    layers = {**LAYERS, **(HEADS[task] if task else {})}
+    names = {**naming.layers, **(naming.heads.get(task, {}) if task else {})}
+    found = {}
+    for layer, (kind, dimensions) in layers.items():
+        if layer not in names or (layer == _PROJECTION and not projects(config) and not naming.always_projects):
+            continue
+        shape = tuple(sizes[size] if isinstance(size, str) else size for size in dimensions)
+        count = num_blocks(config)["feed_forward" in layer] if "{n}" in layer else 1
+        for number in range(count):
+            group, inner = divmod(number, config.inner_group_num)
+            places = {"n": number, "group": group, "inner": inner, "number": f"_{number}" if number else ""}
+            for end, spelling in zip(_ENDS.get(kind, _LINEAR_ENDS), naming.spellings[kind]):
+                name = f"{names[layer].format(**places)}{spelling.end}".lstrip("/")
+                our_shape = shape if end not in ("/bias",) else shape[-1:]
+                found[f"{layer.format(**places)}{end}"] = Entry(name, our_shape, spelling, config.num_attention_heads)
+    return found
+
+
+_PROJECTION = "encoder/embedding_hidden_mapping_in"
+
+
+def projects(config: AlbertConfig) -> bool:
+    """Whether our model projects embeddings to the hidden size."""
+    return config.embedding_size != config.hidden_size
+
+
+def plain_spellings(**kinds: tuple[Spelling, ...]) -> typing.Mapping[str, tuple[Spelling, ...]]:
+    """Returns the spellings of all kinds: those given, and where none is, our own."""
+    ours = {
+        **{kind: tuple(map(Spelling, ends)) for kind, ends in _ENDS.items()},
+        "linear": tuple(map(Spelling, _LINEAR_ENDS)),
+    }
+    found = {**ours, **kinds}
+    # What is not said of products with a special form is what is said of all.
+    return types.MappingProxyType(dict.fromkeys(("heads", "joined_heads", "output"), found["linear"]) | found)
+
+
+OURS = Naming(
+    {layer: layer for layer in LAYERS},
+    {task: {layer: layer for layer in layers} for task, layers in HEADS.items()},
+    plain_spellings(),
+)

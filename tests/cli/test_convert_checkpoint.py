@@ -1,0 +1,114 @@
+"""convert_checkpoint.py, and what takes the folders that it writes."""
+
+import json
+import os
+
+import pytest
+from runs import read_results
+
+
+@pytest.fixture
+def published(run_script, checkpoint, tmp_path):
+    """A folder of ours with tokenizer."""
+    assert run_script("publish_model.py", init_checkpoint=checkpoint, output_dir=tmp_path / "published").code == 0
+    return tmp_path / "published"
+
+
+@pytest.fixture
+def convert(run_script, tmp_path):
+    """Converts a folder into one that is named after its format; returns the folder and what was printed."""
+
+    def run(source, target, input_path, **more):
+        folder = tmp_path / target / input_path.name
+        flags = {"from": source, "to": target, "input_path": input_path, "output_dir": folder, **more}
+        result = run_script("convert_checkpoint.py", **flags)
+        assert (result.code, result.errors) == (0, "")
+        return folder, result.output
+
+    return run
+
+
+def test_what_was_read_and_written_is_said(convert, published):
+    folder, output = convert("albert_tf", "google", published)
+    first, *_, last = output.splitlines()
+    assert first.startswith(f"read {published}: 32 variables, ")
+    assert last.startswith(f"wrote {folder}: 0.")
+    assert sorted(os.listdir(folder)) == [
+        "albert_config.json",
+        "model.ckpt-best.data-00000-of-00001",
+        "model.ckpt-best.index",
+        "tokenizer.json",
+        "vocab.txt",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({}, "--from is missing; see --help"),
+        ({"from": "google"}, "--to is missing; see --help"),
+        ({"from": "google", "to": "albert_tf"}, "--input_path is missing; see --help"),
+        ({"from": "bert"}, "--from=bert: value should be one of <albert_tf|google|huggingface|keras_hub>; see --help"),
+        (
+            {"from": "google", "to": "albert_tf", "input_path": "nowhere", "output_dir": "somewhere"},
+            "--input_path: no checkpoint of TensorFlow, a file that ends in .index, at nowhere",
+        ),
+        (
+            {"from": "huggingface", "to": "albert_tf", "input_path": "nowhere", "output_dir": "somewhere"},
+            "can't read the model config nowhere/config.json: no such file",
+        ),
+    ],
+)
+def test_mistake_costs_one_sentence(run_script, monkeypatch, tmp_path, flags, message):
+    monkeypatch.chdir(tmp_path)
+    result = run_script("convert_checkpoint.py", **flags)
+    assert (result.code, result.errors) == (1, f"error: {message}\n")
+    assert os.listdir(tmp_path) == []
+
+
+def test_folder_that_holds_something_is_left_alone(run_script, published, tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    flags = {"from": "albert_tf", "to": "google", "input_path": published, "output_dir": tmp_path / "full"}
+    result = run_script("convert_checkpoint.py", **flags)
+    assert result.code == 1
+    assert result.errors == f"error: --output_dir={tmp_path}/full holds something already; choose another folder\n"
+    assert os.listdir(tmp_path / "full") == ["mine.txt"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["google", "huggingface", "keras_hub"])
+def test_pre_training_goes_on_from_what_came_back(convert, pretrain, published, tmp_path, target):
+    folder, _ = convert("albert_tf", target, published)
+    back, _ = convert(target, "albert_tf", folder)
+    result = pretrain(init_checkpoint=back, albert_config_file=None)
+    assert (result.code, result.errors) == (0, "")
+    missing = "masked_lm_head/transform/kernel" if target == "keras_hub" else "none"
+    assert f"not in it, and so random: {missing}" in result.output
+    assert "in it, but not in this model: none" in result.output
+    assert read_results(tmp_path / "run")["global_step"] in (2, 4)
+
+
+@pytest.mark.slow
+def test_classifier_goes_to_hugging_face_and_answers_when_it_is_back(convert, run_script, published, reviews, tmp_path):
+    result = run_script(
+        "run_classifier.py",
+        task_name="tsv",
+        data_dir=reviews,
+        init_checkpoint=published,
+        output_dir=tmp_path / "run",
+        do_train=True,
+        max_seq_length=32,
+        train_step=2,
+        train_batch_size=4,
+    )
+    assert (result.code, result.errors) == (0, "")
+    folder, output = convert("albert_tf", "huggingface", tmp_path / "run")
+    assert "transformers knows it as AlbertForSequenceClassification\n" in output
+    assert json.loads((folder / "config.json").read_text())["id2label"] == {"0": "0", "1": "1"}
+    back, output = convert("huggingface", "albert_tf", folder)
+    assert "albert_tf.load answers from it" in output
+    import albert_tf
+
+    texts = ["정말 재미있다", "시간이 아깝다"]
+    assert albert_tf.load(back).predict(texts) == albert_tf.load(tmp_path / "run").predict(texts)
