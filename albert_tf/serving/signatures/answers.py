@@ -45,7 +45,11 @@ class AnswerSignatures(Signatures):
         batch, windows = self._cut(self._tokenizer.encode_ids(question), ids)
         outputs = self._task.outputs(batch, self._model)
         firsts, lasts, scores, null_scores = self._spans(windows, outputs)
-        firsts, lasts = (tf.where(scores > IMPOSSIBLE / 2, places, 0) for places in (firsts, lasts))
+        # One more, so that there is one to choose also where there is none.
+        scores = tf.pad(scores, [[0, 0], [0, 1]], constant_values=IMPOSSIBLE)
+        firsts, lasts = (
+            tf.where(scores > IMPOSSIBLE / 2, tf.pad(places, [[0, 0], [0, 1]]), 0) for places in (firsts, lasts)
+        )
 
         # Of each window the best span, and of those of a text the best.
         span_begins, span_ends = self._characters_of(windows.rows, firsts, lasts, offsets)

@@ -25,7 +25,7 @@ class PretrainedSignatures(Signatures):
 
     def functions(self):
         """Returns the three functions; see `Signatures`."""
-        return {DEFAULT: self._embed, "fill_mask": self._fill_mask}
+        return {DEFAULT: self._embed, "pieces": self._embed_pieces, "fill_mask": self._fill_mask}
 
     def _embed(self, text):
         batch = self._inputs.encode(text)
@@ -34,7 +34,10 @@ class PretrainedSignatures(Signatures):
         return {"mean": mean, "pooled": outputs["pooled_output"]}
 
     def _embed_pieces(self, text):
-        batch, begins, ends = self._inputs.encode_with_offsets(text)
+        ids, *offsets = self._tokenizer.encode_with_offsets(text)
+        batch = self._inputs.pack(ids)
+        length = tf.shape(batch["input_ids"])[1]
+        begins, ends = (_beside_special_tokens(values, length) for values in offsets)
         return {
             "pieces": self._pieces(batch["input_ids"], batch["input_mask"]),
             "begins": begins,
@@ -55,3 +58,9 @@ class PretrainedSignatures(Signatures):
     def _pieces(self, ids, is_there):
         pieces = tf.gather(tf.constant(self._tokenizer.vocabulary.pieces), ids)
         return tf.where(is_there > 0, pieces, "")
+
+
+def _beside_special_tokens(values, length):
+    """Returns [N, (pieces)] as int32 [N, length], 0 for [CLS], [SEP] and padding, what was cut off left out."""
+    values = tf.cast(values[:, : length - 2], tf.int32).to_tensor()
+    return tf.pad(values, [[0, 0], [1, length - 1 - tf.shape(values)[1]]])
