@@ -149,7 +149,7 @@ def normalize_with_offsets(text: str, options: NormalizationOptions) -> tuple[st
         characters = _strip_accents(characters, options.keep_emoji)
     characters = _compose(characters)
     if options.squeeze_repeats:
-        characters = _squeeze(characters, _is_squeezed, MOST_REPEATS)
+        characters = _squeeze(characters, is_squeezed, MOST_REPEATS)
     characters = _strip(_squeeze(characters, " ".__eq__, 1))
     return "".join(character for character, _ in characters), [span for _, span in characters]
 
@@ -228,16 +228,17 @@ def _is_boundary(run, character):
     return joined == unicodedata.normalize("NFC", run) + unicodedata.normalize("NFC", character)
 
 
-def _is_squeezed(character):
+def is_squeezed(character: str) -> bool:
+    """Whether a character that is repeated too often is squeezed, where that is asked for."""
     return unicodedata.category(character)[0] in "PS" or _HANGUL_CHARACTER.match(character) is not None
 
 
-def _squeeze(characters, is_squeezed, most):
+def _squeeze(characters, may_squeeze, most):
     """Leaves at most so many of each run of a character; the last that is left gets the spans of the rest."""
     squeezed, length = [], 0
     for character, span in characters:
         length = length + 1 if squeezed and squeezed[-1][0] == character else 1
-        if length > most and is_squeezed(character):
+        if length > most and may_squeeze(character):
             squeezed[-1] = (character, (squeezed[-1][1][0], span[1]))
         else:
             squeezed.append((character, span))

@@ -14,7 +14,7 @@ from albert_tf.tokenization import emoji
 from albert_tf.tokenization.normalization import NormalizationOptions, clean_character, normalize_with_offsets
 from albert_tf.tokenization.words import END_OF_WORD
 
-_NOT_LOOKED_UP, _LEAVES_NOTHING, _STAYS, _DEPENDS_ON_CONTEXT = range(4)
+_NOT_LOOKED_UP, _LEAVES_NOTHING, STAYS, DEPENDS_ON_CONTEXT = range(4)
 _NUM_CODE_POINTS = 0x110000
 
 
@@ -76,8 +76,8 @@ class OriginalPositions:
         lengths = np.array([len(text) for text in texts], np.int64)
         rows = np.repeat(np.arange(len(texts)), lengths)
         kinds = self._kinds_of(code_points)
-        stays = kinds == _STAYS
-        depends = np.bincount(rows, kinds == _DEPENDS_ON_CONTEXT, minlength=len(texts)) > 0
+        stays = kinds == STAYS
+        depends = np.bincount(rows, kinds == DEPENDS_ON_CONTEXT, minlength=len(texts)) > 0
         # Where repeats were squeezed, fewer characters are left than stay one by one.
         depends |= np.bincount(rows, stays, minlength=len(texts)) != num_characters
 
@@ -100,18 +100,26 @@ class OriginalPositions:
         kinds = self._kinds[code_points]
         if not kinds.all():
             for code_point in np.unique(code_points[kinds == _NOT_LOOKED_UP]):
-                self._kinds[code_point] = self._kind_of(chr(code_point))
+                self._kinds[code_point] = self.kind_of(chr(code_point))
             kinds = self._kinds[code_points]
         return kinds
 
-    def _kind_of(self, character):
+    def kind_of(self, character: str) -> int:
+        """Returns what becomes of a character: `STAYS` if it alone makes one, `DEPENDS_ON_CONTEXT`, or nothing."""
+        if _is_plain(character):
+            return STAYS
         if self._options.keep_emoji and emoji.may_join(character):
-            return _DEPENDS_ON_CONTEXT
+            return DEPENDS_ON_CONTEXT
         if clean_character(character) in ("", " "):
             return _LEAVES_NOTHING
         alone, _ = normalize_with_offsets(character, self._options)
         is_alone = len(alone) == 1 and not any(map(_may_combine, (character, alone)))
-        return _STAYS if is_alone else _DEPENDS_ON_CONTEXT
+        return STAYS if is_alone else DEPENDS_ON_CONTEXT
+
+
+def _is_plain(character):
+    """Whether a character is one of the many that no step changes: Hangul syllables and Chinese characters."""
+    return "가" <= character <= "힣" or "\u4e00" <= character <= "\u9fff"
 
 
 def _may_combine(character):

@@ -14,6 +14,7 @@ from albert_tf.files import read_json, write_json
 from albert_tf.tokenization import words
 from albert_tf.tokenization.batch_encoding import BatchOptions, make_inputs
 from albert_tf.tokenization.encoding import Encoding, OffsetEncoder, check_pairs
+from albert_tf.tokenization.graph_offsets import GraphOffsets
 from albert_tf.tokenization.normalization import NormalizationOptions
 from albert_tf.tokenization.offsets import OriginalPositions
 from albert_tf.tokenization.piece_lookup import PieceLookup
@@ -73,6 +74,7 @@ class KoreanWordPieceTokenizer(PieceLookup):
                 raise InputError(f"{name} must be true or false. Received: {value!r}")
         self._encoder = TensorEncoder(vocabulary, self.normalization, wordpiece_scheme, split_punctuation, split_digits)
         positions = OriginalPositions(self.normalization, wordpiece_scheme)
+        self._graph_offsets = None  # made when it is asked for
         self._offset_encoder = OffsetEncoder(vocabulary, self._encoder, positions)
         self._starts_word = np.array([not piece.startswith(CONTINUATION_PREFIX) for piece in vocabulary.pieces])
 
@@ -166,6 +168,22 @@ class KoreanWordPieceTokenizer(PieceLookup):
             Ragged int32 tensor [N, (pieces)].
         """
         return self._encoder.encode_ids(texts)
+
+    def encode_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Encodes many texts at once, no special tokens added, and tells where pieces stand, with TensorFlow ops alone.
+
+        Args:
+            texts: string tensor [N].
+
+        Returns:
+            Ids, and the begins and ends of `encode_batch`'s offsets, each a ragged int32 tensor [N, (pieces)].
+        """
+        if self._graph_offsets is None:
+            self._graph_offsets = GraphOffsets(self.normalization, self.wordpiece_scheme)
+        text_words, ids, byte_begins, byte_ends = self._encoder.cut_words(texts)
+        begins, ends = self._graph_offsets.of_pieces(texts, text_words, byte_begins, byte_ends)
+        splits = tf.gather(ids.row_splits, text_words.row_splits)
+        return tuple(tf.RaggedTensor.from_row_splits(values, splits) for values in (ids.flat_values, begins, ends))
 
     def encode_words(self, texts: list[str] | tf.Tensor) -> tf.RaggedTensor:
         """Encodes many texts at once and keeps the pieces of each word together.
