@@ -149,7 +149,7 @@ def test_any_string_is_answered_as_by_the_task(config, sample_tokenizer, kind):
     asked = trained(task, sample_tokenizer)
     ask = answers_of(asked)
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=40, deadline=None)
     @given(st.lists(STRINGS, min_size=1, max_size=8))
     def check(texts):
         if is_tagger:

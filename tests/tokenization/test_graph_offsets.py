@@ -101,7 +101,7 @@ def test_any_text_has_the_offsets_of_python(vocabularies, on):
 @pytest.mark.parametrize("scheme", ["continuation", "end_of_word"])
 @pytest.mark.parametrize("on", [(), ("lower_case", "keep_emoji", "split_punctuation"), SWITCHES[:2], SWITCHES])
 def test_thousands_of_texts_have_the_offsets_of_python(vocabularies, scheme, on):
-    check_many(make_tokenizer(vocabularies, scheme, on), 300)
+    check_many(make_tokenizer(vocabularies, scheme, on), 60)
 
 
 @pytest.mark.slow
