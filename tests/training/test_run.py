@@ -50,6 +50,7 @@ OTHER_VALUES = {
     "freeze": ("pooler",),
     "init_checkpoint": "elsewhere",
     "random_seed": 1,
+    "head_learning_rate": 1e-3,
     "eval_batch_size": 8,
     "max_eval_steps": 1,
     "eval_every_steps": 2,
