@@ -220,8 +220,9 @@ def _dropped(characters, is_kept):
 def _matches(characters, pattern):
     """Returns which characters are part of a match of a pattern, bool [M]."""
     num_texts = 1 + tf.reduce_max(tf.concat([[-1], characters.rows], axis=0))
+    # Splitting ends at NUL; another character of one byte, of no pattern, stands in for it.
     codes = tf.RaggedTensor.from_value_rowids(
-        characters.codes, tf.cast(characters.rows, tf.int64), tf.cast(num_texts, tf.int64)
+        tf.maximum(characters.codes, 1), tf.cast(characters.rows, tf.int64), tf.cast(num_texts, tf.int64)
     )
     parts, begins, _ = tf_text.regex_split_with_offsets(tf.strings.unicode_encode(codes, "UTF-8"), pattern, pattern)
     sizes = 1 + sum(tf.cast(codes.values >= least, tf.int64) for least in (0x80, 0x800, 0x10000))
