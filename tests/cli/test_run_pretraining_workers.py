@@ -43,7 +43,7 @@ def start_workers(make_process):
 def finish(processes):
     """Returns what each of the processes prints from now on, once both have ended."""
     printed = [process.communicate(timeout=600)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], printed
+    assert [process.returncode for process in processes] == [0, 0], "\n---\n".join(printed)
     return printed
 
 
