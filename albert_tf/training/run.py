@@ -134,10 +134,13 @@ class TrainingRun:
         result = train(state, phases, self.settings, checkpointer, self._evaluator, self._progress, check_lease)
         self._step.assign(state.global_step)
         self._held_out = result.held_out
-        if result.is_finished and (self._checkpoint_to_use() != checkpointer.latest or self.settings.ema_decay):
-            # What is evaluated and used from now on is not what was trained last.
-            self._restore_together()
-            if self._checkpoint_to_use() != checkpointer.latest:
+        if result.is_finished:
+            # The first worker decides: another may look at the folder before its last results are there.
+            is_other = self._agreement.of_chief(int(self.is_chief and self._checkpoint_to_use() != checkpointer.latest))
+            if is_other or self.settings.ema_decay:
+                # What is evaluated and used from now on is not what was trained last.
+                self._restore_together()
+            if is_other:
                 self._held_out = None
         return result.is_finished
 
