@@ -27,6 +27,7 @@ setup(
             "albert-run-squad=albert_tf.cli.run_squad:run",
             "albert-plan-tpu=albert_tf.cli.plan_tpu:run",
             "albert-publish-model=albert_tf.cli.publish_model:run",
+            "albert-predict=albert_tf.cli.predict:run",
             "albert-export-model=albert_tf.cli.export_model:run",
             "albert-convert-checkpoint=albert_tf.cli.convert_checkpoint:run",
         ]
