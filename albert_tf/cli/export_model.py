@@ -7,8 +7,8 @@ import os
 
 from absl import flags
 
-from albert_tf.files import read_json
-from albert_tf.serving.exporting import CARD_FILE, EXTRA_FOLDER, export_model
+from albert_tf.serving.exported import read_card
+from albert_tf.serving.exporting import export_model
 
 FLAGS = flags.FLAGS
 
@@ -26,7 +26,7 @@ def main():
     path = export_model(FLAGS.model_dir, FLAGS.output_dir)
     size = sum(os.path.getsize(os.path.join(folder, file)) for folder, _, files in os.walk(path) for file in files)
     print(f"wrote {path}: {size / 1e6:.1f} MB")
-    for name, signature in read_json(os.path.join(path, EXTRA_FOLDER, CARD_FILE), "the card")["signatures"].items():
+    for name, signature in read_card(path)["signatures"].items():
         print(f"  {name}({', '.join(signature['inputs'])}) returns {', '.join(signature['outputs'])}")
 
 

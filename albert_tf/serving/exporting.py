@@ -8,12 +8,9 @@ import tensorflow as tf
 import albert_tf
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
+from albert_tf.serving.exported import CARD_FILE, EXTRA_FOLDER
 from albert_tf.serving.loading import TrainedModel, load_trained
 from albert_tf.serving.signatures import make_signatures
-
-# What TensorFlow Serving leaves alone beside a SavedModel.
-EXTRA_FOLDER = "assets.extra"
-CARD_FILE = "model_card.json"
 
 
 def export_model(model_dir: str | os.PathLike, output_dir: str | os.PathLike) -> str:

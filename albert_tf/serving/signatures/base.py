@@ -10,7 +10,6 @@ from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.signatures.text_inputs import TextInputs
 
 Outputs = dict[str, tf.Tensor]
-DEFAULT = "serving_default"
 
 
 class Signatures(tf.Module, abc.ABC):

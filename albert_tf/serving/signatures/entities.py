@@ -5,7 +5,8 @@ import typing
 import tensorflow as tf
 
 from albert_tf.finetuning.entities.tags import OUTSIDE
-from albert_tf.serving.signatures.base import DEFAULT, Signatures
+from albert_tf.serving.exported import DEFAULT
+from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.ragged import (
     code_points,
     count_up,

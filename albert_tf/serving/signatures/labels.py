@@ -2,7 +2,8 @@
 
 import tensorflow as tf
 
-from albert_tf.serving.signatures.base import DEFAULT, Signatures
+from albert_tf.serving.exported import DEFAULT
+from albert_tf.serving.signatures.base import Signatures
 
 
 class LabelSignatures(Signatures):

@@ -3,7 +3,8 @@
 import tensorflow as tf
 
 from albert_tf.modeling.heads import mean_state
-from albert_tf.serving.signatures.base import DEFAULT, Signatures
+from albert_tf.serving.exported import DEFAULT
+from albert_tf.serving.signatures.base import Signatures
 
 NUM_GUESSES = 10
 
