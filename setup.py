@@ -28,6 +28,7 @@ setup(
             "albert-plan-tpu=albert_tf.cli.plan_tpu:run",
             "albert-publish-model=albert_tf.cli.publish_model:run",
             "albert-predict=albert_tf.cli.predict:run",
+            "albert-serve=albert_tf.cli.serve:run",
             "albert-export-model=albert_tf.cli.export_model:run",
             "albert-convert-checkpoint=albert_tf.cli.convert_checkpoint:run",
         ]
@@ -47,6 +48,8 @@ setup(
         "metrics": ["scikit-learn>=1.5"],
         # To write tokenizers for transformers; weights need no library.
         "huggingface": ["tokenizers>=0.20,<0.24"],
+        # protobuf as KServe wants it goes together with tensorflow 2.21 and later.
+        "serve": ["kserve>=0.21,<0.22"],
         "beam": ["apache-beam>=2.77,<3"],
         "keras2": ["tf-keras>=2.19,<2.22"],
         # Not enough by itself: tensorflow has to stay away from tensorflow-tpu, see docs/tpu.md.

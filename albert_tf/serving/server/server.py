@@ -3,7 +3,9 @@
 import asyncio
 import dataclasses
 import logging
+import os
 import signal
+import socket
 import warnings
 
 import kserve
@@ -73,6 +75,7 @@ def serve(model: ExportedModel, name: str, options: ServerOptions) -> None:
     Raises:
         InputError: The address is taken.
     """
+    _check_address(options)
     for logger in ("kserve", "kserve.trace", "uvicorn", "uvicorn.access"):
         logging.getLogger(logger).setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", "ORJSONResponse is deprecated")  # KServe's affair
@@ -83,13 +86,20 @@ def serve(model: ExportedModel, name: str, options: ServerOptions) -> None:
         signal.signal(number, lambda *_: None)
     server = _Server(model, name, options)
     print(f"serving {name}, version {model.version}: http://{options.host}:{options.port}/v1/models/{name}", flush=True)
-    try:
-        asyncio.run(server.start())
-    except SystemExit as error:  # so uvicorn ends where it can't listen
-        raise InputError(
-            f"can't listen on --host={options.host} --port={options.port}; is another server there? Choose another port"
-        ) from error
+    asyncio.run(server.start())
     print("stopped; all requests that had arrived were answered", flush=True)
+
+
+def _check_address(options):
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    try:
+        socket.create_server((options.host, options.port), family=family).close()
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        raise InputError(
+            f"can't listen on --host={options.host} --port={options.port} ({reason}); is another server there? Choose "
+            "another port"
+        ) from error
 
 
 class _Server(RESTServer):
