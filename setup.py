@@ -29,6 +29,7 @@ setup(
             "albert-publish-model=albert_tf.cli.publish_model:run",
             "albert-predict=albert_tf.cli.predict:run",
             "albert-serve=albert_tf.cli.serve:run",
+            "albert-playground=albert_tf.cli.playground:run",
             "albert-export-model=albert_tf.cli.export_model:run",
             "albert-convert-checkpoint=albert_tf.cli.convert_checkpoint:run",
         ]
@@ -50,6 +51,7 @@ setup(
         "huggingface": ["tokenizers>=0.20,<0.24"],
         # protobuf as KServe wants it goes together with tensorflow 2.21 and later.
         "serve": ["kserve>=0.21,<0.22"],
+        "playground": ["gradio>=6,<7"],
         "beam": ["apache-beam>=2.77,<3"],
         "keras2": ["tf-keras>=2.19,<2.22"],
         # Not enough by itself: tensorflow has to stay away from tensorflow-tpu, see docs/tpu.md.
