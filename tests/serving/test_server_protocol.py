@@ -144,6 +144,9 @@ def test_filler_is_left_out_so_that_answers_do_not_depend_on_their_neighbours():
     ]
     guesses = np.array([[[b"a", b"b"], [b"", b""]]], object)
     assert rows_of({"guesses": guesses, "p": np.zeros([1, 2, 2])}) == [{"guesses": [["a", "b"]], "p": [[0.0, 0.0]]}]
+    nothing = {"guesses": np.zeros([2, 0, 10], object), "p": np.zeros([2, 0, 10])}
+    assert rows_of(nothing) == [{"guesses": [], "p": []}] * 2
+    assert rows_of({"types": np.zeros([1, 0], object)}) == [{"types": []}]
     assert rows_of({"mean": np.ones([2, 1]), "pooled": np.ones([2, 1])})[1] == {"mean": [1.0], "pooled": [1.0]}
 
 

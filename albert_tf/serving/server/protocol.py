@@ -72,7 +72,7 @@ def rows_of(outputs: dict[str, np.ndarray]) -> list[dict[str, typing.Any]]:
     out, so that no answer depends on what else was computed with it.
     """
     strings = {name: values for name, values in outputs.items() if values.dtype == object and values.ndim > 1}
-    is_there = [(values != b"").reshape([*values.shape[:2], -1]).any(axis=-1) for values in strings.values()]
+    is_there = [(values != b"").any(axis=tuple(range(2, values.ndim))) for values in strings.values()]
     sizes = [_last(np.any(places, axis=0)) for places in zip(*is_there)]
     # What has as many columns as the strings have filler in the same places.
     width = next((values.shape[1] for values in strings.values()), None)
