@@ -52,6 +52,8 @@ setup(
         # protobuf as KServe wants it goes together with tensorflow 2.21 and later.
         "serve": ["kserve>=0.21,<0.22"],
         "playground": ["gradio>=6,<7"],
+        "litert": ["ai-edge-litert>=2"],  # to run what --format=litert writes
+        "onnx": ["tf2onnx>=1.17", "onnx>=1.19", "onnxruntime>=1.23"],
         "beam": ["apache-beam>=2.77,<3"],
         "keras2": ["tf-keras>=2.19,<2.22"],
         # Not enough by itself: tensorflow has to stay away from tensorflow-tpu, see docs/tpu.md.

@@ -7,8 +7,9 @@ import os
 
 from absl import flags
 
+from albert_tf.serving.compression import WEIGHT_TYPES
 from albert_tf.serving.exported import read_card
-from albert_tf.serving.exporting import export_model
+from albert_tf.serving.exporting import FORMATS, export_model
 
 FLAGS = flags.FLAGS
 
@@ -19,11 +20,18 @@ def define_flags():
     """Defines the flags of this command."""
     flags.DEFINE_string("model_dir", None, "Folder of a fine-tuned or pre-trained model.")
     flags.DEFINE_string("output_dir", None, "Folder to write; each export is a new version below it: 1, 2 and so on.")
+    flags.DEFINE_enum(
+        "format",
+        "saved_model",
+        FORMATS,
+        "saved_model takes strings, for TensorFlow and TensorFlow Serving; litert and onnx take ids.",
+    )
+    flags.DEFINE_enum("weights", "float32", WEIGHT_TYPES, "How large weights are stored, to make the export smaller.")
 
 
 def main():
     app.require(model_dir=FLAGS.model_dir, output_dir=FLAGS.output_dir)
-    path = export_model(FLAGS.model_dir, FLAGS.output_dir)
+    path = export_model(FLAGS.model_dir, FLAGS.output_dir, FLAGS.weights, FLAGS.format)
     size = sum(os.path.getsize(os.path.join(folder, file)) for folder, _, files in os.walk(path) for file in files)
     print(f"wrote {path}: {size / 1e6:.1f} MB")
     for name, signature in read_card(path)["signatures"].items():

@@ -62,7 +62,9 @@ class ExportedModel:
 
 def read_card(folder: str) -> dict[str, typing.Any]:
     """Returns what the folder of a version says of its model."""
-    return read_json(os.path.join(folder, EXTRA_FOLDER, CARD_FILE), "the model card")
+    path = os.path.join(folder, EXTRA_FOLDER, CARD_FILE)
+    # Beside what is no SavedModel it lies in the folder itself.
+    return read_json(path if tf.io.gfile.exists(path) else os.path.join(folder, CARD_FILE), "the model card")
 
 
 def newest_version(folder: str) -> str:
