@@ -91,7 +91,10 @@ def alignment(words: tf.Tensor, is_first: tf.Tensor, is_second: tf.Tensor) -> tf
         is_second: bool [B, S], those of the other.
     """
     cosines = tf.matmul(words, words, transpose_b=True) / words.shape[-1]
-    is_other = (is_first[:, :, None] & is_second[:, None, :]) | (is_second[:, :, None] & is_first[:, None, :])
+    # LiteRT can't do [:, :, None].
+    first_rows, second_rows = tf.expand_dims(is_first, 2), tf.expand_dims(is_second, 2)
+    first_columns, second_columns = tf.expand_dims(is_first, 1), tf.expand_dims(is_second, 1)
+    is_other = (first_rows & second_columns) | (second_rows & first_columns)
     weights = tf.nn.softmax(tf.where(is_other, SHARPNESS * cosines, _NOWHERE))
     return tf.where(is_other, weights, 0.0)  # without a second text all would be alike, and stand for nothing
 
@@ -108,4 +111,4 @@ def _averages(weights, values, dtype):
 def _average(values, logits, is_counted):
     """Returns the average [B, H] of [B, S, H], weighed by the softmax of [B, S] over what counts; 0 if nothing does."""
     weights = tf.where(is_counted, tf.nn.softmax(tf.where(is_counted, logits, _NOWHERE)), 0.0)
-    return tf.squeeze(tf.matmul(weights[:, None], values), axis=1)
+    return tf.squeeze(tf.matmul(tf.expand_dims(weights, 1), values), axis=1)

@@ -107,6 +107,6 @@ def mean_state(sequence_output: tf.Tensor, input_mask: tf.Tensor | None) -> tf.T
     if input_mask is None:
         return tf.cast(tf.reduce_mean(states, axis=1), sequence_output.dtype)
     mask = tf.linalg.diag_part(input_mask) if input_mask.shape.rank == 3 else input_mask
-    weights = tf.cast(mask, tf.float32)[..., None]
+    weights = tf.expand_dims(tf.cast(mask, tf.float32), -1)  # LiteRT can't do [..., None]
     mean = tf.math.divide_no_nan(tf.reduce_sum(states * weights, axis=1), tf.reduce_sum(weights, axis=1))
     return tf.cast(mean, sequence_output.dtype)

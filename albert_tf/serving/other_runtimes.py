@@ -6,11 +6,15 @@ Neither knows TensorFlow Text, so texts are encoded outside: the tokenizer's fil
 import collections.abc
 import contextlib
 import io
+import os
+import sys
+import tempfile
 import typing
 
 import tensorflow as tf
+from absl import logging
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, first_line
 from albert_tf.serving.loading import TrainedModel
 
 LITERT_FILE, ONNX_FILE = "model.tflite", "model.onnx"
@@ -54,8 +58,12 @@ def to_litert(function: typing.Any, weight_type: str) -> bytes:
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
     if weight_type == "float16":
         converter.target_spec.supported_types = [tf.float16]
-    with _quiet():
-        return converter.convert()
+    try:
+        with _quiet():
+            return converter.convert()
+    except Exception as error:  # of a class that is no part of TensorFlow's interface
+        reason = next((line for line in str(error).splitlines() if "tf." in line), first_line(error)).strip()
+        raise InputError(f"LiteRT can't hold this model ({reason[:100]}); use --format=onnx or saved_model") from error
 
 
 def to_onnx(function: typing.Any) -> bytes:
@@ -82,6 +90,16 @@ def to_onnx(function: typing.Any) -> bytes:
 
 @contextlib.contextmanager
 def _quiet() -> collections.abc.Iterator[None]:
-    """Holds back what the converters print of their own progress."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        yield
+    """Holds back what the converters say of their own progress, here and in C++."""
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity(logging.ERROR)
+    sys.stderr.flush()
+    standard_error = os.dup(2)
+    with tempfile.TemporaryFile() as held_back, contextlib.redirect_stdout(io.StringIO()):
+        os.dup2(held_back.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(standard_error, 2)
+            os.close(standard_error)
+            logging.set_verbosity(verbosity)

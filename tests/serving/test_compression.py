@@ -1,5 +1,6 @@
 """Exports with fewer bytes, and for other runtimes: smaller, and nearly or exactly the same numbers."""
 
+import dataclasses
 import os
 
 import numpy as np
@@ -90,12 +91,22 @@ def ids_of(tokenizer, texts):
     return {name: np.asarray(encoded[name], np.int32) for name in ("input_ids", "input_mask", "segment_ids")}
 
 
+def pooled(pooling, config):
+    return Classification(dataclasses.replace(config, classifier_pooling=pooling), ("a", "b"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("make_task", "weight_type", "tolerance"),
     [
         (QuestionAnswering, "float32", 1e-4),
         (None, "float32", 1e-4),
+        (lambda config: Classification(dataclasses.replace(config, classifier_pooling="mean"), "ab"), "float32", 1e-4),
+        (
+            lambda config: Classification(dataclasses.replace(config, classifier_pooling="aligned"), "ab"),
+            "float32",
+            1e-4,
+        ),
         (lambda config: Classification(config, ("a", "b")), "float16", 0.02),
         (lambda config: Classification(config, ("a", "b")), "int8", 0.5),
     ],
