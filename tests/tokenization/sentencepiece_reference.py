@@ -21,7 +21,7 @@ class ReferenceTokenizer:
         ids, spans = [], []
         for piece, first, behind in self._pieces("".join(character for character, _ in characters)):
             ids.append(self._engine.piece_to_id(piece))
-            spans.append(_span(piece, first, behind, characters, len(text)))
+            spans.append(_span(piece, first, behind, characters, not spans))
         return ids, spans
 
     def _normalize(self, text):
@@ -57,7 +57,7 @@ class ReferenceTokenizer:
             begin = behind - len(piece.replace(MARK, ""))
             for part in [*parts, ","]:
                 end = begin + len(part.replace(MARK, ""))
-                yield part, begin, end
+                yield part, first if part == MARK else begin, end
                 begin = end
 
 
@@ -82,17 +82,20 @@ def _without_accents(characters):
     return stripped
 
 
-def _span(piece, first, behind, characters, length):
-    kept = [place for place in range(first, behind) if _is_part(characters[place][0])]
-    if kept:
-        return characters[kept[0]][1][0], characters[kept[-1]][1][1]
-    following = [span for character, span in characters[first:] if _is_part(character)]
+def _span(piece, first, behind, characters, is_first):
+    for is_kept in (_is_part, _is_no_space):
+        kept = [place for place in range(first, behind) if is_kept(characters[place][0])]
+        if kept:
+            return characters[kept[0]][1][0], characters[kept[-1]][1][1]
     last = characters[-1][1][1]
-    if piece == MARK:
-        return (following[0][0],) * 2 if following else (last, last)
-    return following[0] if following else (last, last)
+    if piece == MARK and (is_first or first < behind):
+        return (next((begin for character, (begin, _) in characters[first:] if _is_no_space(character)), last),) * 2
+    return next((span for character, span in characters[first:] if _is_part(character)), (last, last))
+
+
+def _is_no_space(character):
+    return not (character in f"{MARK}\t\n\v\f\r\x85" or unicodedata.category(character)[0] == "Z")
 
 
 def _is_part(character):
-    category = unicodedata.category(character)
-    return not (character in f"{MARK}\ufffd\t\n\v\f\r\x85" or category[0] == "Z" or category in ("Cc", "Cf", "Cs"))
+    return _is_no_space(character) and character != "\ufffd" and unicodedata.category(character) not in ("Cc", "Cf")

@@ -112,7 +112,7 @@ def test_thousands_of_lines_are_encoded_as_by_the_original(models, sample_lines,
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["english", "korean"])
 @given(text=ANY_TEXT, on=st.tuples(*[st.booleans()] * 4))
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_any_text_is_encoded_as_by_the_original(models, name, text, on):
     switches = dict(zip(SWITCHES, on))
     key = (name, on)
@@ -137,6 +137,7 @@ def test_spans_hold_the_pieces(english):
 
 
 @given(text=ANY_TEXT)
+@settings(max_examples=50)
 def test_spans_ascend_and_have_no_spaces_at_their_ends(english, text):
     offsets = english.encode(text).offsets[1:-1]
     for values in zip(*offsets):
@@ -165,9 +166,19 @@ def hugging_face():
     return make
 
 
-# In transformers special tokens in a text are special; a model's normaliser can't join jamo; a tie between two ways
-# to cut a row of hyphens falls differently; and accents are all of category M, not those that combine.
-_DIFFERS_THERE = re.compile(r"\[(CLS|SEP|MASK)\]|[가-힣]|-{20}|\ufe0f")
+def assert_as_transformers(ours, theirs, lines):
+    num_ties = 0
+    for line, encoding in zip(lines, ours.encode_batch(lines)):
+        ids = theirs(line)["input_ids"]
+        if ids != encoding.ids:
+            assert is_tie(ours, encoding.ids, ids), line
+            num_ties += 1
+    assert num_ties < 0.02 * len(lines)
+
+
+# In transformers special tokens in a text are special, a model's normaliser can't join jamo, and accents are all of
+# category M, not those that combine.
+_DIFFERS_THERE = re.compile(r"\[(CLS|SEP|MASK)\]|[가-힣]|\ufe0f")
 
 
 def test_english_lines_have_the_ids_of_transformers(hugging_face, english_model):
@@ -178,15 +189,13 @@ def test_english_lines_have_the_ids_of_transformers(hugging_face, english_model)
     lines = [line for line in sentencepiece_training.english_lines() if not _DIFFERS_THERE.search(line)]
     lines += ["``He said,'' Ünïcödé ½ ＡＢＣ", "a\tb  c ", "don't `x'"]
     assert len(lines) > 1500
-    for line, encoding in zip(lines, ours.encode_batch(lines)):
-        assert theirs(line)["input_ids"] == encoding.ids, line
+    assert_as_transformers(ours, theirs, lines)
 
 
 def test_korean_lines_have_the_ids_of_transformers(hugging_face, korean_model, sample_lines):
     theirs = hugging_face(korean_model, do_lower_case=False, keep_accents=True)
     ours = SentencePieceTokenizer(SentencePieceModel.from_bytes(korean_model), **KOREAN)
-    for line, encoding in zip(sample_lines, ours.encode_batch(sample_lines)):
-        assert theirs(line)["input_ids"] == encoding.ids, line
+    assert_as_transformers(ours, theirs, sample_lines)
 
 
 def test_number_is_spelled_alike_before_a_comma(english):
@@ -253,7 +262,7 @@ def test_special_tokens_are_found_by_name(sample_lines):
         "control_symbols": "<mask>,[SEP],[CLS]",
     }
     tokenizer = SentencePieceTokenizer(
-        SentencePieceModel.from_bytes(sentencepiece_training.train_model(sample_lines, 1000, **options))
+        SentencePieceModel.from_bytes(sentencepiece_training.train_model(sample_lines, 2000, **options))
     )
     engine_pieces = tokenizer.vocabulary.pieces
     for token, name in (("[PAD]", "[PAD]"), ("[UNK]", "[UNK]"), ("[CLS]", "[CLS]"), ("[MASK]", "<mask>")):
@@ -266,7 +275,7 @@ def test_special_tokens_are_found_by_name(sample_lines):
 
 def test_no_text_turns_into_a_special_token(sample_lines):
     options = {"control_symbols": "", "user_defined_symbols": "[CLS],[SEP],[MASK],[unused0],!"}
-    content = sentencepiece_training.train_model(sample_lines, 1000, **options)
+    content = sentencepiece_training.train_model(sample_lines, 2000, **options)
     tokenizer = SentencePieceTokenizer(SentencePieceModel.from_bytes(content), lower_case=False)
     assert "[MASK]" in ReferenceTokenizer(content, lower_case=False)._engine.encode("가 [MASK]", out_type=str)
     assert not {"[MASK]", "[unused0]"} & set(tokenizer.tokenize("가 [MASK] [unused0] [CLS]!"))
@@ -346,6 +355,6 @@ def test_damaged_model_is_refused_with_a_sentence_or_encodes(english_model, data
 @pytest.mark.parametrize("missing, names", [("[CLS]", r"\[CLS\] or <cls>"), ("[MASK]", r"\[MASK\] or <mask>")])
 def test_model_without_a_special_piece_is_refused(sample_lines, missing, names):
     symbols = ",".join({"[CLS]", "[SEP]", "[MASK]"} - {missing})
-    content = sentencepiece_training.train_model(sample_lines, 1000, control_symbols=symbols)
+    content = sentencepiece_training.train_model(sample_lines, 2000, control_symbols=symbols)
     with pytest.raises(InputError, match=f"x.model has no piece {names}, which ALBERT needs; use a model"):
         SentencePieceTokenizer(SentencePieceModel.from_bytes(content, "x.model"))

@@ -5,10 +5,12 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.tokenization.characters import Characters
+from albert_tf.tokenization.characters import Characters, differs
 from albert_tf.tokenization.code_point_tables import KindOfCharacter
 from albert_tf.tokenization.normalization import clean_character
 from albert_tf.tokenization.sentencepiece.model import SPACE_MARK
+
+_SPACE, _REMOVED, _PART = range(3)
 
 
 class Spans(typing.NamedTuple):
@@ -45,7 +47,7 @@ def spans_of(byte_begins: tf.RaggedTensor, byte_ends: tf.RaggedTensor, character
 
 
 def trimmed(spans: Spans, characters: Characters, is_space: tf.Tensor) -> Spans:
-    """Returns spans without spaces and what is removed at either end.
+    """Returns spans without spaces, and what is removed from texts, at either end.
 
     Args:
         spans: Of P pieces; the engine gives a piece all spaces before it, and only the last piece of several that stand
@@ -53,16 +55,27 @@ def trimmed(spans: Spans, characters: Characters, is_space: tf.Tensor) -> Spans:
         characters: The normalised texts.
         is_space: bool [P], whether a piece is nothing but a space.
     """
-    places = tf.cast(tf.where(_is_part()(characters.codes) > 0)[:, 0], tf.int32)
-    # One more behind all texts, so that there is always something to look up.
-    nexts = tf.concat([places, [tf.size(characters.codes)]], axis=0)
+    kinds = _kinds()(characters.codes)
     text_ends = tf.searchsorted(characters.rows, spans.rows, side="right")
-    first = tf.gather(nexts, tf.searchsorted(places, spans.firsts))
-    first = tf.minimum(first, text_ends)
-    last = tf.gather(tf.concat([[-1], places], axis=0), tf.searchsorted(places, spans.behinds))
-    is_empty = is_space & (last < first)
-    behind = tf.where(is_empty, first, tf.minimum(tf.maximum(last, first) + 1, text_ends))
+    first, behind = _without(spans, tf.equal(kinds, _PART), text_ends)
+    other_first, other_behind = _without(spans, kinds > _SPACE, text_ends)
+    # A piece may stand for nothing but what is usually removed.
+    has_others = (first >= behind) & (other_first < other_behind)
+    first, behind = tf.where(has_others, other_first, first), tf.where(has_others, other_behind, behind)
+    # Only the space before a text, and spaces that are there, stand for no character.
+    is_empty = is_space & (first >= behind) & ((spans.firsts < spans.behinds) | differs(spans.rows))
+    first = tf.where(is_empty, other_first, first)
+    behind = tf.where(is_empty, first, tf.maximum(behind, tf.minimum(first + 1, text_ends)))
     return Spans(first, behind, spans.rows)
+
+
+def _without(spans, is_kept, text_ends):
+    """Returns the first character to keep from where a span begins, and the place behind its last one, int32 [P]."""
+    places = tf.cast(tf.where(is_kept)[:, 0], tf.int32)
+    nexts = tf.concat([places, [tf.size(is_kept)]], axis=0)
+    first = tf.minimum(tf.gather(nexts, tf.searchsorted(places, spans.firsts)), text_ends)
+    behinds = tf.concat([[0], places + 1], axis=0)
+    return first, tf.gather(behinds, tf.searchsorted(places, spans.behinds))
 
 
 def in_texts(spans: Spans, characters: Characters) -> tuple[tf.Tensor, tf.Tensor]:
@@ -77,7 +90,11 @@ def in_texts(spans: Spans, characters: Characters) -> tuple[tf.Tensor, tf.Tensor
     return begin, tf.where(spans.firsts < spans.behinds, tf.gather(ends, last), begin)
 
 
+def _kind_of(character):
+    """Returns what a character is to a span: only a part may stand at its ends."""
+    return {" ": _SPACE, SPACE_MARK: _SPACE, "": _REMOVED}.get(clean_character(character), _PART)
+
+
 @functools.cache
-def _is_part():
-    """Which characters a span may begin or end with."""
-    return KindOfCharacter(lambda character: int(clean_character(character) not in ("", " ", SPACE_MARK)))
+def _kinds():
+    return KindOfCharacter(_kind_of)
