@@ -12,7 +12,7 @@ from albert_tf.checkpoint_files import find_beside_checkpoint
 from albert_tf.cli import app, training_flags
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.cli.run_flags import settings_flags, take_from_run
-from albert_tf.cli.tokenizer_flags import define_tokenizer_flags, load_tokenizer
+from albert_tf.cli.tokenizer_flags import define_sentencepiece_flags, define_tokenizer_flags, load_any_tokenizer
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
@@ -28,6 +28,7 @@ from albert_tf.finetuning.defaults import (
 )
 from albert_tf.finetuning.trials import Trial, describe, summarize
 from albert_tf.modeling.pretrained import CONFIG_FILE
+from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices.batches import per_replica_batch_size
@@ -105,7 +106,7 @@ class FinetuningCommand:
         config = AlbertConfig.from_json_file(_find_model_file("albert_config_file", CONFIG_FILE, known_run))
         strategy = training_flags.strategy_from_flags()
         _check_batch_sizes(strategy)
-        tokenizer = load_tokenizer(_find_model_file("vocab_file", VOCABULARY_FILE, known_run))
+        tokenizer = _load_tokenizer(known_run)
         config.check_vocab_size(len(tokenizer.vocabulary), tokenizer.vocabulary.source)
         task = self.make_task(config)
         if FLAGS.token_dropout is None:
@@ -190,6 +191,7 @@ def define_finetuning_flags(max_seq_length_help: str) -> None:
     flags.DEFINE_string("albert_config_file", None, "JSON file of the model; by default that beside --init_checkpoint.")
     flags.DEFINE_string("vocab_file", None, "Vocabulary; by default the one beside --init_checkpoint.")
     define_tokenizer_flags()
+    define_sentencepiece_flags()
     flags.DEFINE_bool("do_train", False, "Train.")
     flags.DEFINE_bool("do_eval", False, "Evaluate on the dev file; writes eval_results.json.")
     flags.DEFINE_bool("do_predict", False, "Predict the test file; writes the predictions.")
@@ -259,14 +261,29 @@ def _trials():
 
 def _find_model_file(flag, name, run):
     """Returns a flag's value, or the file of that name in the folder of the run or beside --init_checkpoint."""
-    found = FLAGS[flag].value or (run and run.find(name))
-    found = found or find_beside_checkpoint(FLAGS.init_checkpoint, name)
-    found = found or find_beside_checkpoint(FLAGS.output_dir, name)
+    found = FLAGS[flag].value or _find_beside_model(name, run)
     if not found:
         raise InputError(
             f"--{flag} is missing, and there is no {name} beside --init_checkpoint={FLAGS.init_checkpoint}"
         )
     return found
+
+
+def _find_beside_model(name, run):
+    """Returns the file of that name in the folder of the run or beside --init_checkpoint, None if there is none."""
+    found = run and run.find(name)
+    found = found or find_beside_checkpoint(FLAGS.init_checkpoint, name)
+    return found or find_beside_checkpoint(FLAGS.output_dir, name)
+
+
+def _load_tokenizer(run):
+    """Returns the tokenizer that the flags name, or the one of the run or of --init_checkpoint."""
+    model_file = FLAGS.spm_model_file
+    if not model_file and not FLAGS.vocab_file and not _find_beside_model(VOCABULARY_FILE, run):
+        model_file = _find_beside_model(MODEL_FILE, run)
+    if model_file:
+        return load_any_tokenizer(FLAGS.vocab_file, model_file)
+    return load_any_tokenizer(_find_model_file("vocab_file", VOCABULARY_FILE, run), None)
 
 
 def _with_dropout(config, adds_dropout, train_file, known_run):

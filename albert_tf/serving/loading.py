@@ -12,7 +12,7 @@ from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, load_weights, read_config
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 
@@ -31,7 +31,7 @@ class TrainedModel:
     """
 
     model: AlbertModel
-    tokenizer: KoreanWordPieceTokenizer
+    tokenizer: Tokenizer
     max_seq_length: int
     task: FinetuningTask | None
     checkpoint: str
@@ -66,7 +66,7 @@ def load_finetuned(folder: str | os.PathLike, source: str) -> TrainedModel:
     task = kinds[settings["objective"]].from_settings(config, settings)
     checkpoint = find_checkpoint(folder, source)
     model = _with_weights(task.make_model(), checkpoint, source)
-    tokenizer = KoreanWordPieceTokenizer.load(folder)
+    tokenizer = load_tokenizer(folder)
     return TrainedModel(model, tokenizer, settings["max_seq_length"], task, checkpoint, _results(folder))
 
 
@@ -87,7 +87,7 @@ def load_trained(folder: str | os.PathLike, source: str) -> TrainedModel:
     checkpoint = find_checkpoint(folder, source)
     config = read_config(checkpoint, source)
     model = _with_weights(AlbertForPreTraining(config), checkpoint, source)
-    tokenizer = KoreanWordPieceTokenizer.load(folder)
+    tokenizer = load_tokenizer(folder)
     return TrainedModel(model, tokenizer, config.max_position_embeddings, None, checkpoint, _results(folder))
 
 

@@ -21,7 +21,7 @@ class Encoding:
         tokens: The pieces.
         ids: Their ids.
         offsets: For each piece the half-open span (begin, end) of characters in the text it came from, as given,
-            before normalisation; (0, 0) for [CLS] and [SEP].
+            before normalisation; (0, 0) for [CLS] and [SEP], and an empty span for a space or mark by itself.
         segment_ids: 0 for the first text with its [CLS] and [SEP], 1 for the second with its [SEP].
     """
 
@@ -67,10 +67,15 @@ class Encoding:
                 f"first and last must be positions of pieces in order, from 0 to {len(self.tokens) - 1}. "
                 f"Received: {first}, {last}"
             )
-        # No piece of a text ends at 0.
-        if any(self.offsets[position] == (0, 0) for position in range(first, last + 1)):
+        if any(map(self._is_special, range(first, last + 1))):
             raise InputError(f"pieces {first} to {last} hold [CLS] or [SEP], which stand for no part of a text")
         return self.offsets[first][0], self.offsets[last][1]
+
+    def _is_special(self, position):
+        """Whether a piece is [CLS] or [SEP]: at the border of a segment, and of no part of its text."""
+        next_segments = self.segment_ids[position + 1 : position + 2]
+        is_at_border = position == 0 or next_segments != [self.segment_ids[position]]
+        return is_at_border and self.offsets[position] == (0, 0)
 
 
 class OffsetEncoder:

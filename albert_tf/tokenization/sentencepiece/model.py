@@ -1,8 +1,9 @@
 """Files of SentencePiece models: their pieces, and the special ones among them.
 
-A model is a protocol buffer (sentencepiece_model.proto): field 1 is a piece, with its text, score and type as fields 1,
-2 and 3, and field 3 the normaliser. Reading these few fields here spares a library; tensorflow_text, which encodes with
-the model, tells neither types nor scores.
+A model is a protocol buffer (sentencepiece_model.proto). Field 1 is a piece, with its text, score and type as fields 1,
+2 and 3; field 2 is how the model was trained, with its kind as field 3; field 3 is the normaliser, with its name and
+its table as fields 1 and 2. Reading these few here spares a library; tensorflow_text, which encodes with the model,
+tells neither types nor scores.
 """
 
 import collections.abc
@@ -19,7 +20,10 @@ from albert_tf.files import read_bytes, write_bytes
 SPACE_MARK = "▁"
 
 # Types of pieces.
-NORMAL, UNKNOWN, CONTROL = 1, 2, 3
+NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
+
+_PIECE, _TRAINER, _NORMALIZER = 1, 2, 3
+_UNIGRAM = 1
 
 _VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5
 _MOST_VARINT_BYTES = 10
@@ -47,12 +51,16 @@ class SentencePieceModel:
         content: The bytes of the file.
         pieces: The pieces in the order of their ids.
         normalizer: The precompiled table of its normaliser; empty if it changes nothing.
+        composes: Whether its normaliser puts characters together (NFKC).
+        is_unigram: Whether it is of unigrams, each with a probability, as ALBERT's are.
         source: Where it comes from; named in errors.
     """
 
     content: bytes
     pieces: tuple[Piece, ...]
     normalizer: bytes
+    composes: bool
+    is_unigram: bool
     source: str
 
     @classmethod
@@ -72,14 +80,19 @@ class SentencePieceModel:
             InputError: It is no such model.
         """
         try:
-            pieces = tuple(_read_piece(value) for number, value, _ in _fields(content) if number == 1)
-            normalizers = [value for number, value, _ in _fields(content) if number == 3]
-            table = b"".join(value for spec in normalizers for number, value, _ in _fields(spec) if number == 2)
+            fields = list(_fields(content))
+            pieces = tuple(_read_piece(value) for number, value, _ in fields if number == _PIECE)
+            trainer, normalizer = (
+                {number: value for part, spec, _ in fields if part == kind for number, value, _ in _fields(spec)}
+                for kind in (_TRAINER, _NORMALIZER)
+            )
+            composes = b"nfkc" in normalizer.get(1, b"")
+            table, is_unigram = normalizer.get(2, b""), trainer.get(3, _UNIGRAM) == _UNIGRAM
         except (ValueError, TypeError, IndexError, struct.error) as error:
             raise _no_model(source) from error
         if sum(piece.type == UNKNOWN for piece in pieces) != 1:
             raise _no_model(source)
-        return cls(content, pieces, table, source)
+        return cls(content, pieces, table, composes, is_unigram, source)
 
     def to_file(self, path: str | os.PathLike) -> None:
         """Writes the file as it was read."""
@@ -98,11 +111,11 @@ class SentencePieceModel:
         """
         parts, pieces = [], iter(self.pieces)
         for number, value, raw in _fields(self.content):
-            if number == 1:
+            if number == _PIECE:
                 piece = next(pieces)
                 if piece.type not in (UNKNOWN, CONTROL) and is_control(piece.text):
                     kept = b"".join(field for name, _, field in _fields(value) if name != 3)
-                    raw = _message(1, kept + bytes([3 << 3 | _VARINT, CONTROL]))
+                    raw = _message(_PIECE, kept + bytes([3 << 3 | _VARINT, CONTROL]))
             parts.append(raw)
         return b"".join(parts)
 

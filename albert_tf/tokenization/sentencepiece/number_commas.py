@@ -29,7 +29,7 @@ class NumberCommas:
 
     def __init__(self, vocabulary: SentencePieceVocabulary, engine: tf_text.SentencepieceTokenizer):
         parts = [[(piece_id, 0, _ALL)] for piece_id in range(len(vocabulary))]
-        pieces = [piece for piece in vocabulary.pieces if _ends_in_number_comma(piece)]
+        pieces = [piece for piece in vocabulary.pieces if ends_in_number_comma(piece)]
         stems = [piece[:-1].replace(SPACE_MARK, "") for piece in pieces]
         encoded = engine.tokenize(tf.constant(stems, tf.string, shape=[len(stems)])).to_list()
         for piece, stem, ids in zip(pieces, stems, encoded):
@@ -81,7 +81,8 @@ class NumberCommas:
         return places, sources, tf.gather(ends, splits)
 
 
-def _ends_in_number_comma(piece):
+def ends_in_number_comma(piece: str) -> bool:
+    """Whether a piece ends in a digit and a comma."""
     return len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit()
 
 
