@@ -9,6 +9,7 @@ from absl import flags
 
 from albert_tf.files import read_json
 from albert_tf.serving.exporting import CARD_FILE, EXTRA_FOLDER, export_model
+from albert_tf.tokenization import SentencePieceTokenizer
 
 FLAGS = flags.FLAGS
 
@@ -19,11 +20,19 @@ def define_flags():
     """Defines the flags of this command."""
     flags.DEFINE_string("model_dir", None, "Folder of a fine-tuned or pre-trained model.")
     flags.DEFINE_string("output_dir", None, "Folder to write; each export is a new version below it: 1, 2 and so on.")
+    flags.DEFINE_string("spm_model_file", None, "SentencePiece model, where --model_dir has no tokenizer.")
+    flags.DEFINE_bool("do_lower_case", True, "With --spm_model_file: lower-case letters.")
+
+
+def tokenizer_from_flags():
+    if not FLAGS.spm_model_file:
+        return None
+    return SentencePieceTokenizer.from_model_file(FLAGS.spm_model_file, lower_case=FLAGS.do_lower_case)
 
 
 def main():
     app.require(model_dir=FLAGS.model_dir, output_dir=FLAGS.output_dir)
-    path = export_model(FLAGS.model_dir, FLAGS.output_dir)
+    path = export_model(FLAGS.model_dir, FLAGS.output_dir, tokenizer_from_flags())
     size = sum(os.path.getsize(os.path.join(folder, file)) for folder, _, files in os.walk(path) for file in files)
     print(f"wrote {path}: {size / 1e6:.1f} MB")
     for name, signature in read_json(os.path.join(path, EXTRA_FOLDER, CARD_FILE), "the card")["signatures"].items():

@@ -10,13 +10,16 @@ from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.serving.loading import TrainedModel, load_trained
 from albert_tf.serving.signatures import make_signatures
+from albert_tf.tokenization import Tokenizer
 
 # What TensorFlow Serving leaves alone beside a SavedModel.
 EXTRA_FOLDER = "assets.extra"
 CARD_FILE = "model_card.json"
 
 
-def export_model(model_dir: str | os.PathLike, output_dir: str | os.PathLike) -> str:
+def export_model(
+    model_dir: str | os.PathLike, output_dir: str | os.PathLike, tokenizer: Tokenizer | None = None
+) -> str:
     """Writes the model of a folder below a new version number; returns where.
 
     A server that watches the folder finds the new version once it is complete.
@@ -24,11 +27,12 @@ def export_model(model_dir: str | os.PathLike, output_dir: str | os.PathLike) ->
     Args:
         model_dir: What a command that trains has written, or a published model.
         output_dir: The folder of all versions: 1, 2 and so on.
+        tokenizer: For a model without one; None for the folder's.
 
     Raises:
         InputError: There is no model that can be exported.
     """
-    trained = load_trained(model_dir, "--model_dir")
+    trained = load_trained(model_dir, "--model_dir", tokenizer)
     signatures = make_signatures(trained)
     functions = signatures.trace()
     version = _next_version(output_dir)
