@@ -44,10 +44,8 @@ HARD = [
 
 
 @pytest.fixture(scope="module")
-def english_model() -> bytes:
-    """A model as the English ALBERTs have it, of lower-cased text."""
-    lines = [line.lower() for line in sentencepiece_training.english_lines()]
-    return sentencepiece_training.train_model(lines, 3000, normalization_rule_name="nmt_nfkc")
+def english_model(english_model_file) -> bytes:
+    return english_model_file.read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +60,9 @@ def models(english_model, korean_model) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def english(english_model) -> SentencePieceTokenizer:
-    return SentencePieceTokenizer(SentencePieceModel.from_bytes(english_model), **ENGLISH)
+def english(english_tokenizer) -> SentencePieceTokenizer:
+    assert ENGLISH.items() <= english_tokenizer.to_dict().items()
+    return english_tokenizer
 
 
 def without_surrogates(text):
