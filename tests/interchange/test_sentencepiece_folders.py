@@ -58,7 +58,6 @@ def test_googles_folder_is_used_as_the_original_uses_it(released, tmp_path, engl
     assert load_tokenizer(tmp_path / "ours").identity == english_tokenizer.identity
     assert sorted(path.name for path in (tmp_path / "ours").iterdir() if "ckpt" not in path.name) == [
         "albert_config.json",
-        "checkpoint",
         "spiece.model",
         "tokenizer.json",
     ]
@@ -145,8 +144,8 @@ def test_own_settings_are_not_contradicted(tmp_path, english_tokenizer):
         sentences = convert("albert_tf", target, folder, tmp_path / target)
         convert(target, "albert_tf", tmp_path / target, tmp_path / f"back from {target}")
         assert load_tokenizer(tmp_path / f"back from {target}").identity == english_tokenizer.identity
-        with pytest.raises(InputError, match="--split_number_commas=False contradicts the tokenizer in"):
-            convert(target, "albert_tf", tmp_path / target, tmp_path / "no", split_number_commas=False)
+        told = convert(target, "albert_tf", tmp_path / target, tmp_path / f"no {target}", split_number_commas=False)
+        assert any("--split_number_commas=False contradicts the tokenizer in" in sentence for sentence in told)
     assert any("spiece.model and albert_tf_tokenizer.json are for albert_tf" in sentence for sentence in sentences)
 
 
@@ -165,7 +164,7 @@ def test_tokenizer_for_transformers_gives_the_same_ids(tmp_path, english_tokeniz
     same = [theirs(line)["input_ids"] == encoding.ids for line, encoding in zip(lines, tokenizer.encode_batch(lines))]
     assert sum(same) > 0.99 * len(lines)
     for text in TEXTS:
-        assert theirs(text, text)["input_ids"] == tokenizer.encode(text, text).ids
+        assert theirs(text, "the")["input_ids"] == tokenizer.encode(text, "the").ids
     assert theirs.decode(theirs("the model, 16")["input_ids"], skip_special_tokens=True) == "the model, 16"
 
 
@@ -182,12 +181,13 @@ def test_model_of_another_kind_is_not_written_for_transformers(tmp_path, sample_
 
 def test_classifier_of_hugging_face_answers_from_text(tmp_path, english_tokenizer):
     config = tiny_config(len(english_tokenizer))
-    task = Classification(config, labels=("bad", "good"))
-    folder, _ = write_ours(tmp_path / "ours", config, task, english_tokenizer, task.settings())
+    task = Classification(config, labels=("bad", "good", "so"))
+    settings = {**task.settings(), "objective": "Classification", "max_seq_length": 32}
+    folder, _ = write_ours(tmp_path / "ours", config, "classify", english_tokenizer, settings)
     convert("albert_tf", "huggingface", folder, tmp_path / "theirs")
     for name in ("tokenizer.json", "tokenizer_config.json", "albert_tf_tokenizer.json"):
         (tmp_path / "theirs" / name).unlink()
     convert("huggingface", "albert_tf", tmp_path / "theirs", tmp_path / "back")
     texts = ["a good model", "not so good, in 2010,"]
     expected, found = (albert_tf.load(place).predict(texts) for place in (folder, tmp_path / "back"))
-    assert found == expected and {each["label"] for each in found} <= {"bad", "good"}
+    assert found == expected and {each["label"] for each in found} <= {"bad", "good", "so"}
