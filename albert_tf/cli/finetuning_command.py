@@ -28,8 +28,10 @@ from albert_tf.finetuning.defaults import (
 )
 from albert_tf.finetuning.trials import Trial, describe, summarize
 from albert_tf.modeling.pretrained import CONFIG_FILE
+from albert_tf.tokenization import SentencePieceTokenizer
+from albert_tf.tokenization.loading import kind_of_tokenizer
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
-from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
+from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices.batches import per_replica_batch_size
 from albert_tf.training.run_folder.guard import FOUND_AT, check_model
@@ -278,12 +280,14 @@ def _find_beside_model(name, run):
 
 def _load_tokenizer(run):
     """Returns the tokenizer that the flags name, or the one of the run or of --init_checkpoint."""
-    model_file = FLAGS.spm_model_file
-    if not model_file and not FLAGS.vocab_file and not _find_beside_model(VOCABULARY_FILE, run):
-        model_file = _find_beside_model(MODEL_FILE, run)
-    if model_file:
-        return load_any_tokenizer(FLAGS.vocab_file, model_file)
-    return load_any_tokenizer(_find_model_file("vocab_file", VOCABULARY_FILE, run), None)
+    vocab_file, model_file = FLAGS.vocab_file, FLAGS.spm_model_file
+    if not vocab_file and not model_file:
+        settings_file = _find_beside_model(TOKENIZER_FILE, run)
+        if settings_file and kind_of_tokenizer(settings_file) is SentencePieceTokenizer:
+            model_file = os.path.join(os.path.dirname(settings_file), MODEL_FILE)
+        else:
+            vocab_file = _find_model_file("vocab_file", VOCABULARY_FILE, run)
+    return load_any_tokenizer(vocab_file, model_file)
 
 
 def _with_dropout(config, adds_dropout, train_file, known_run):

@@ -98,8 +98,10 @@ def load_any_tokenizer(vocab_file: str | None, spm_model_file: str | None) -> To
             or means nothing for SentencePiece.
     """
     if not spm_model_file:
-        if vocab_file.endswith(".model"):
-            raise InputError(f"--vocab_file={vocab_file} is the name of a SentencePiece model; use --spm_model_file")
+        if vocab_file.endswith((".model", ".vocab")):
+            raise InputError(
+                f"--vocab_file={vocab_file} is the name of a file of SentencePiece; name its .model in --spm_model_file"
+            )
         return load_tokenizer(vocab_file)
     for flag in _TOKENIZER_SETTINGS.keys() - _SENTENCEPIECE_SETTINGS.keys():
         if FLAGS[flag].present:

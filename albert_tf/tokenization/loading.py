@@ -18,6 +18,14 @@ def load_tokenizer(folder: str | os.PathLike, settings_file: str = TOKENIZER_FIL
     Raises:
         InputError: A file is missing, or what is in it can't be used.
     """
-    settings = read_json(os.path.join(folder, settings_file), "the tokenizer settings")
-    kind = SentencePieceTokenizer if settings.get(KIND) == SENTENCEPIECE else KoreanWordPieceTokenizer
-    return kind.load(folder, settings_file)
+    return kind_of_tokenizer(os.path.join(folder, settings_file)).load(folder, settings_file)
+
+
+def kind_of_tokenizer(path: str | os.PathLike) -> type[Tokenizer]:
+    """Returns the class of the tokenizer that a tokenizer.json is of.
+
+    Raises:
+        InputError: The file can't be read.
+    """
+    settings = read_json(path, "the tokenizer settings")
+    return SentencePieceTokenizer if settings.get(KIND) == SENTENCEPIECE else KoreanWordPieceTokenizer

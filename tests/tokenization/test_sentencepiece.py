@@ -1,5 +1,6 @@
 """SentencePieceTokenizer gives the ids of the original and of Hugging Face, and spans in the text as given."""
 
+import gc
 import itertools
 import json
 import re
@@ -227,6 +228,18 @@ def test_graph_encodes_as_python_does(models, name, tmp_path):
         for row, encoding in enumerate(tokenizer.encode_batch(texts)):
             assert found["ids"][row] == found["alone"][row] == encoding.ids[1:-1]
             assert list(zip(found["begins"][row], found["ends"][row])) == encoding.offsets[1:-1]
+
+
+def test_model_stays_when_tensorflow_forgets_its_kernels(english, english_model):
+    other = SentencePieceTokenizer(SentencePieceModel.from_bytes(english_model))
+    lines = sentencepiece_training.english_lines()[:300]
+    expected = english.encode_batch(lines), other.encode_batch(HARD)
+    tf.random.set_seed(1)
+    assert (english.encode_batch(lines), other.encode_batch(HARD)) == expected
+    tf.keras.backend.clear_session()
+    del other
+    gc.collect()
+    assert english.encode_batch(lines) == expected[0]
 
 
 def test_what_is_no_utf_8_is_one_unknown_character(english):

@@ -1,9 +1,8 @@
 """Strings to ids of a SentencePiece model, and where its pieces stand, with TensorFlow ops alone."""
 
 import tensorflow as tf
-import tensorflow_text as tf_text
 
-from albert_tf.errors import InputError, first_line
+from albert_tf.tokenization.sentencepiece.engine import Engine
 from albert_tf.tokenization.sentencepiece.model import SPACE_MARK, SentencePieceModel
 from albert_tf.tokenization.sentencepiece.normalization import (
     SentencePieceNormalizer,
@@ -38,7 +37,7 @@ class SentencePieceEncoder:
         options: SentencePieceOptions,
         split_number_commas: bool,
     ):
-        self.engine = _make_engine(model, vocabulary)
+        self.engine = Engine(model.with_control_pieces(vocabulary.is_reserved), model.source)
         self._normalizer = SentencePieceNormalizer(options)
         self._mark_id = vocabulary.id_of(SPACE_MARK) if SPACE_MARK in vocabulary else -1
         self._number_commas = NumberCommas(vocabulary, self.engine) if split_number_commas else None
@@ -63,12 +62,3 @@ class SentencePieceEncoder:
         return tuple(
             tf.RaggedTensor.from_row_splits(column, splits) for column in (values, *in_texts(spans, characters))
         )
-
-
-def _make_engine(model, vocabulary):
-    try:
-        engine = tf_text.SentencepieceTokenizer(model.with_control_pieces(vocabulary.is_reserved), tf.int32)
-        engine.tokenize(["a"])
-        return engine
-    except tf.errors.OpError as error:
-        raise InputError(f"{model.source}: SentencePiece can't use this model: {first_line(error)}") from error

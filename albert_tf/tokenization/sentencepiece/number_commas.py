@@ -8,8 +8,8 @@ import itertools
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text as tf_text
 
+from albert_tf.tokenization.sentencepiece.engine import Engine
 from albert_tf.tokenization.sentencepiece.model import SPACE_MARK
 from albert_tf.tokenization.sentencepiece.spans import Spans
 from albert_tf.tokenization.sentencepiece.vocabulary import SentencePieceVocabulary
@@ -27,7 +27,7 @@ class NumberCommas:
         engine: Encodes with the model.
     """
 
-    def __init__(self, vocabulary: SentencePieceVocabulary, engine: tf_text.SentencepieceTokenizer):
+    def __init__(self, vocabulary: SentencePieceVocabulary, engine: Engine):
         parts = [[(piece_id, 0, _ALL)] for piece_id in range(len(vocabulary))]
         pieces = [piece for piece in vocabulary.pieces if ends_in_number_comma(piece)]
         stems = [piece[:-1].replace(SPACE_MARK, "") for piece in pieces]
