@@ -3,8 +3,6 @@
 import io
 import pathlib
 
-import sentencepiece
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # The README of google-research/albert: 30,000 pieces of unigrams, no begin or end of sentence.
@@ -22,6 +20,8 @@ AS_ALBERT = {
 
 def train_model(lines: list[str], vocab_size: int, **options) -> bytes:
     """Returns the content of a .model file."""
+    import sentencepiece
+
     content = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines),

@@ -222,6 +222,16 @@ def test_data_says_words_and_starts_them_at_spaces(create, english_tokenizer, ru
     assert inspected.code == 0 and "▁" in inspected.output
 
 
+@pytest.mark.slow
+def test_several_workers_build_the_same_data(create, tmp_path):
+    assert create().code == 0
+    paths = sorted((tmp_path / "data").iterdir())
+    before = {path.name: path.read_bytes() for path in paths}
+    assert create(num_workers=2, output_file=tmp_path / "other" / "train.tfrecord").code == 0
+    assert before == {path.name: path.read_bytes() for path in (tmp_path / "other").iterdir()}
+    assert {"spiece.model", "tokenizer.json", "train.tfrecord"} <= before.keys()
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -22,6 +22,7 @@ from albert_tf.tokenization import (
     Vocabulary,
     load_tokenizer,
 )
+from albert_tf.tokenization.model_inputs import InputEncoder
 
 SWITCHES = ("lower_case", "strip_accents", "normalize_quotes", "split_number_commas")
 ENGLISH = {"lower_case": True, "strip_accents": True, "normalize_quotes": False, "split_number_commas": True}
@@ -146,6 +147,15 @@ def test_spans_ascend_and_have_no_spaces_at_their_ends(english, text):
         assert 0 <= begin <= end <= len(text) and text[begin:end] == text[begin:end].strip()
 
 
+def test_first_space_by_itself_is_no_special_token(english):
+    encoding = english.encode("\u9f98 model")  # nothing that the model knows
+    assert encoding.tokens[1:3] == ["▁", "<unk>"] and encoding.offsets[1:3] == [(0, 0), (0, 1)]
+    assert encoding.span_of_pieces(1, 2) == (0, 1) and encoding.pieces_of_span(0, 1) == (2, 2)
+    for first, last in ((0, 2), (1, len(encoding.tokens) - 1)):
+        with pytest.raises(InputError, match=r"hold \[CLS\] or \[SEP\]"):
+            encoding.span_of_pieces(first, last)
+
+
 def test_spans_of_texts_with_lone_surrogates(english):
     text = "\ud800the \udfffmodel\ud800 \ud800"
     encoding = english.encode(text)
@@ -228,6 +238,16 @@ def test_graph_encodes_as_python_does(models, name, tmp_path):
         for row, encoding in enumerate(tokenizer.encode_batch(texts)):
             assert found["ids"][row] == found["alone"][row] == encoding.ids[1:-1]
             assert list(zip(found["begins"][row], found["ends"][row])) == encoding.offsets[1:-1]
+
+
+def test_encoder_of_inputs_is_exported_with_the_model(english, tmp_path):
+    InputEncoder(english, 12).export(tmp_path / "encoder")
+    texts, pairs = ["The model, in 2010, and so on and so on", ""], ["a", "the training"]
+    found = tf.saved_model.load(str(tmp_path / "encoder"))(tf.constant(texts), tf.constant(pairs))
+    expected = english(texts, pairs, padding="max_length", truncation=True, max_length=12, return_tensors="np")
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values)
+    assert load_tokenizer(tmp_path / "encoder").identity == english.identity
 
 
 def test_model_stays_when_tensorflow_forgets_its_kernels(english, english_model):
