@@ -8,11 +8,11 @@ import tensorflow as tf
 from absl import flags
 from absl.testing import flagsaver
 
-from albert_tf.checkpoint_files import find_beside_checkpoint
 from albert_tf.cli import app, training_flags
 from albert_tf.cli.original_flags import define_original_flags
+from albert_tf.cli.model_files import find_model_file, load_model_tokenizer
 from albert_tf.cli.run_flags import settings_flags, take_from_run
-from albert_tf.cli.tokenizer_flags import define_sentencepiece_flags, define_tokenizer_flags, load_any_tokenizer
+from albert_tf.cli.tokenizer_flags import define_sentencepiece_flags, define_tokenizer_flags
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
@@ -28,10 +28,6 @@ from albert_tf.finetuning.defaults import (
 )
 from albert_tf.finetuning.trials import Trial, describe, summarize
 from albert_tf.modeling.pretrained import CONFIG_FILE
-from albert_tf.tokenization import SentencePieceTokenizer
-from albert_tf.tokenization.loading import kind_of_tokenizer
-from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
-from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices.batches import per_replica_batch_size
 from albert_tf.training.run_folder.guard import FOUND_AT, check_model
@@ -105,10 +101,10 @@ class FinetuningCommand:
     def _run_once(self):
         """Does what the flags say; returns the metric that decides and the results, None if there are none."""
         known_run = self._find_run()
-        config = AlbertConfig.from_json_file(_find_model_file("albert_config_file", CONFIG_FILE, known_run))
+        config = AlbertConfig.from_json_file(find_model_file("albert_config_file", CONFIG_FILE, known_run))
         strategy = training_flags.strategy_from_flags()
         _check_batch_sizes(strategy)
-        tokenizer = _load_tokenizer(known_run)
+        tokenizer = load_model_tokenizer(known_run)
         config.check_vocab_size(len(tokenizer.vocabulary), tokenizer.vocabulary.source)
         task = self.make_task(config)
         if FLAGS.token_dropout is None:
@@ -259,35 +255,6 @@ def _trials():
         raise InputError(f"--learning_rates={','.join(FLAGS.learning_rates)} must be numbers, such as 1e-4,3e-4")
     seeds = range(FLAGS.random_seed, FLAGS.random_seed + FLAGS.num_trials)
     return [(rate, seed) for rate in rates for seed in seeds]
-
-
-def _find_model_file(flag, name, run):
-    """Returns a flag's value, or the file of that name in the folder of the run or beside --init_checkpoint."""
-    found = FLAGS[flag].value or _find_beside_model(name, run)
-    if not found:
-        raise InputError(
-            f"--{flag} is missing, and there is no {name} beside --init_checkpoint={FLAGS.init_checkpoint}"
-        )
-    return found
-
-
-def _find_beside_model(name, run):
-    """Returns the file of that name in the folder of the run or beside --init_checkpoint, None if there is none."""
-    found = run and run.find(name)
-    found = found or find_beside_checkpoint(FLAGS.init_checkpoint, name)
-    return found or find_beside_checkpoint(FLAGS.output_dir, name)
-
-
-def _load_tokenizer(run):
-    """Returns the tokenizer that the flags name, or the one of the run or of --init_checkpoint."""
-    vocab_file, model_file = FLAGS.vocab_file, FLAGS.spm_model_file
-    if not vocab_file and not model_file:
-        settings_file = _find_beside_model(TOKENIZER_FILE, run)
-        if settings_file and kind_of_tokenizer(settings_file) is SentencePieceTokenizer:
-            model_file = os.path.join(os.path.dirname(settings_file), MODEL_FILE)
-        else:
-            vocab_file = _find_model_file("vocab_file", VOCABULARY_FILE, run)
-    return load_any_tokenizer(vocab_file, model_file)
 
 
 def _with_dropout(config, adds_dropout, train_file, known_run):

@@ -63,6 +63,21 @@ def test_googles_folder_is_used_as_the_original_uses_it(released, tmp_path, engl
     ]
 
 
+def test_model_is_found_where_other_formats_keep_it(released, tmp_path, english_tokenizer):
+    hub, theirs = tmp_path / "hub", released("google", "30k-clean.model")
+    for name in ("variables", "assets"):
+        (hub / name).mkdir(parents=True)
+    for path in theirs.iterdir():
+        path.rename(hub / ("variables" if "ckpt" in path.name else "assets") / path.name)
+    convert("google", "albert_tf", hub, tmp_path / "from hub")
+    assert load_tokenizer(tmp_path / "from hub").identity == english_tokenizer.identity
+    preset = released("keras_hub", "spm")
+    (preset / "assets" / "tokenizer").mkdir(parents=True)
+    (preset / "spm").rename(preset / "assets" / "tokenizer" / "vocabulary.spm")
+    convert("keras_hub", "albert_tf", preset, tmp_path / "from keras_hub")
+    assert load_tokenizer(tmp_path / "from keras_hub").identity == english_tokenizer.identity
+
+
 ALL_ON = {"lower_case": True, "strip_accents": True, "normalize_quotes": True, "split_number_commas": True}
 ALL_OFF = dict.fromkeys(ALL_ON, False)
 
