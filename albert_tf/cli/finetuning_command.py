@@ -9,8 +9,8 @@ from absl import flags
 from absl.testing import flagsaver
 
 from albert_tf.cli import app, training_flags
-from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.cli.model_files import find_model_file, load_model_tokenizer
+from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.cli.run_flags import settings_flags, take_from_run
 from albert_tf.cli.tokenizer_flags import define_sentencepiece_flags, define_tokenizer_flags
 from albert_tf.config import AlbertConfig

@@ -44,10 +44,14 @@ def load_model_tokenizer(run: KnownRun | None) -> Tokenizer:
         InputError: There is none, or it can't be used.
     """
     vocab_file, model_file = FLAGS.vocab_file, FLAGS.spm_model_file
-    if not vocab_file and not model_file:
-        settings_file = _find_beside_model(TOKENIZER_FILE, run)
-        if settings_file and kind_of_tokenizer(settings_file) is SentencePieceTokenizer:
-            model_file = os.path.join(os.path.dirname(settings_file), MODEL_FILE)
-        else:
-            vocab_file = find_model_file("vocab_file", VOCABULARY_FILE, run)
-    return load_any_tokenizer(vocab_file, model_file)
+    if vocab_file or model_file:
+        return load_any_tokenizer(vocab_file, model_file)
+    settings_file = _find_beside_model(TOKENIZER_FILE, run)
+    if settings_file and kind_of_tokenizer(settings_file) is SentencePieceTokenizer:
+        return load_any_tokenizer(None, os.path.join(os.path.dirname(settings_file), MODEL_FILE))
+    # Earlier versions have left a model without settings beside what they converted.
+    if not settings_file and not _find_beside_model(VOCABULARY_FILE, run):
+        model_file = _find_beside_model(MODEL_FILE, run)
+    if model_file:
+        return load_any_tokenizer(None, model_file)
+    return load_any_tokenizer(find_model_file("vocab_file", VOCABULARY_FILE, run), None)

@@ -187,6 +187,17 @@ def test_options_are_chosen(run_as_user, english_checkpoint, tmp_path):
     assert read_results(tmp_path / "run")["num_examples"] == 3
 
 
+@pytest.mark.usefixtures("without_training")
+def test_model_without_settings_beside_a_checkpoint_is_used_as_flags_say(run_as_user, english_checkpoint, tmp_path):
+    (english_checkpoint / "tokenizer.json").unlink()
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.tsv").write_text("document\tlabel\n" + "".join(f"{a}\t{b}\n" for a, b in REVIEWS * 4))
+    flags = {"task_name": "tsv", "data_dir": tmp_path, "init_checkpoint": english_checkpoint, "do_train": True}
+    run_as_user("run_classifier.py", output_dir=tmp_path / "run", strip_accents=False, **flags)
+    settings = load_tokenizer(tmp_path / "run").to_dict()
+    assert settings["lower_case"] and settings["split_number_commas"] and not settings["strip_accents"]
+
+
 @pytest.mark.slow
 def test_shards_of_the_original_are_trained_on_without_a_tokenizer(
     create, run_as_user, run_script, english_config, english_model_file, write_config, tmp_path
