@@ -27,6 +27,9 @@ setup(
             "albert-run-squad=albert_tf.cli.run_squad:run",
             "albert-plan-tpu=albert_tf.cli.plan_tpu:run",
             "albert-publish-model=albert_tf.cli.publish_model:run",
+            "albert-predict=albert_tf.cli.predict:run",
+            "albert-serve=albert_tf.cli.serve:run",
+            "albert-playground=albert_tf.cli.playground:run",
             "albert-export-model=albert_tf.cli.export_model:run",
             "albert-convert-checkpoint=albert_tf.cli.convert_checkpoint:run",
         ]
@@ -46,6 +49,11 @@ setup(
         "metrics": ["scikit-learn>=1.5"],
         # To write tokenizers for transformers; weights need no library.
         "huggingface": ["tokenizers>=0.20,<0.24"],
+        # protobuf as KServe wants it goes together with tensorflow 2.21 and later.
+        "serve": ["kserve>=0.21,<0.22"],
+        "playground": ["gradio>=6,<7"],
+        "litert": ["ai-edge-litert>=2"],  # to run what --format=litert writes
+        "onnx": ["tf2onnx>=1.17", "onnx>=1.19", "onnxruntime>=1.23"],
         "beam": ["apache-beam>=2.77,<3"],
         "keras2": ["tf-keras>=2.19,<2.22"],
         # Not enough by itself: tensorflow has to stay away from tensorflow-tpu, see docs/tpu.md.

@@ -29,7 +29,8 @@ MAY_IMPORT = {
     "finetuning": BASE | {"tokenization", "pretraining_data", "modeling", "objectives", "training"},
     # Other libraries' models know what their head is for, and so must we.
     "interchange": BASE | {"checkpoint_files", "tokenization", "modeling", "training", "finetuning"},
-    "serving": BASE | {"checkpoint_files", "tokenization", "modeling", "training", "finetuning"},
+    "serving": BASE
+    | {"checkpoint_files", "progress_line", "corpus", "tokenization", "modeling", "training", "finetuning"},
     "tpu": BASE | {"modeling", "optimization", "objectives", "training", "finetuning"},
 }
 MAY_IMPORT["cli"] = set(MAY_IMPORT)

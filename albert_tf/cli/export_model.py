@@ -7,8 +7,9 @@ import os
 
 from absl import flags
 
-from albert_tf.files import read_json
-from albert_tf.serving.exporting import CARD_FILE, EXTRA_FOLDER, export_model
+from albert_tf.serving.compression import WEIGHT_TYPES
+from albert_tf.serving.exported import read_card
+from albert_tf.serving.exporting import FORMATS, export_model
 from albert_tf.tokenization import SentencePieceTokenizer
 
 FLAGS = flags.FLAGS
@@ -20,6 +21,13 @@ def define_flags():
     """Defines the flags of this command."""
     flags.DEFINE_string("model_dir", None, "Folder of a fine-tuned or pre-trained model.")
     flags.DEFINE_string("output_dir", None, "Folder to write; each export is a new version below it: 1, 2 and so on.")
+    flags.DEFINE_enum(
+        "format",
+        "saved_model",
+        FORMATS,
+        "saved_model takes strings, for TensorFlow and TensorFlow Serving; litert and onnx take ids.",
+    )
+    flags.DEFINE_enum("weights", "float32", WEIGHT_TYPES, "How large weights are stored, to make the export smaller.")
     flags.DEFINE_string("spm_model_file", None, "SentencePiece model, where --model_dir has no tokenizer.")
     flags.DEFINE_bool("do_lower_case", True, "With --spm_model_file: lower-case letters.")
 
@@ -32,10 +40,10 @@ def tokenizer_from_flags():
 
 def main():
     app.require(model_dir=FLAGS.model_dir, output_dir=FLAGS.output_dir)
-    path = export_model(FLAGS.model_dir, FLAGS.output_dir, tokenizer_from_flags())
+    path = export_model(FLAGS.model_dir, FLAGS.output_dir, FLAGS.weights, FLAGS.format, tokenizer_from_flags())
     size = sum(os.path.getsize(os.path.join(folder, file)) for folder, _, files in os.walk(path) for file in files)
     print(f"wrote {path}: {size / 1e6:.1f} MB")
-    for name, signature in read_json(os.path.join(path, EXTRA_FOLDER, CARD_FILE), "the card")["signatures"].items():
+    for name, signature in read_card(path)["signatures"].items():
         print(f"  {name}({', '.join(signature['inputs'])}) returns {', '.join(signature['outputs'])}")
 
 

@@ -150,6 +150,11 @@ class Classification(FinetuningTask):
         """Whether examples are pairs of texts."""
         return self._files.text_pair_column is not None
 
+    @property
+    def input_fields(self) -> tuple[str, ...]:
+        """A text, or two; see `FinetuningTask`."""
+        return ("text", "text_pair") if self.reads_pairs else ("text",)
+
     def settings(self):
         """Returns labels and columns; see `FinetuningTask`."""
         return {**{name: getattr(self._files, name) for name in COLUMNS}, "labels": list(self.labels)}

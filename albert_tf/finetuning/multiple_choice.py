@@ -6,7 +6,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.choice_files import LETTERS, asked_questions, read_questions
 from albert_tf.finetuning.tables import write_rows
-from albert_tf.finetuning.task import FinetuningTask
+from albert_tf.finetuning.task import OPTIONS, FinetuningTask
 from albert_tf.modeling import AlbertForMultipleChoice
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
 from albert_tf.objectives.losses import weighted_cross_entropy
@@ -37,6 +37,7 @@ class MultipleChoice(FinetuningTask):
     selection_metric = "accuracy"
     adds_dropout = False  # each option has masks of its own, and what they differ by hides what the options differ by
     usual_max_seq_length = 512
+    input_fields = ("passage", "question", OPTIONS)
 
     def __init__(
         self,

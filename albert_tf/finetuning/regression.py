@@ -116,6 +116,11 @@ class Regression(FinetuningTask):
         """Whether examples are pairs of texts."""
         return self._files.text_pair_column is not None
 
+    @property
+    def input_fields(self) -> tuple[str, ...]:
+        """A text, or two; see `FinetuningTask`."""
+        return ("text", "text_pair") if self.reads_pairs else ("text",)
+
     def settings(self):
         """Returns the columns; see `FinetuningTask`."""
         return {name: getattr(self._files, name) for name in COLUMNS}

@@ -15,6 +15,9 @@ from albert_tf.tokenization import Tokenizer
 
 Features = dict[str, np.ndarray]
 
+# Of `input_fields`: a list of texts to choose from, and not one text.
+OPTIONS = "options"
+
 
 class FinetuningTask(Objective):
     """An objective that also reads examples, encodes them, turns a model's outputs into predictions, and scores them.
@@ -30,6 +33,7 @@ class FinetuningTask(Objective):
             much.
         highest_learning_rate: The peak rate of small models where nobody says one; None for that of classifiers.
         usual_max_seq_length: The length where nobody says one; None to choose it by the lengths of the texts.
+        input_fields: What one of the inputs of `examples_of` is made of, in order.
     """
 
     title = "fine-tuning loss"
@@ -39,6 +43,7 @@ class FinetuningTask(Objective):
     adds_dropout: bool = True
     highest_learning_rate: float | None = None
     usual_max_seq_length: int | None = None
+    input_fields: tuple[str, ...] = ("text",)
 
     @abc.abstractmethod
     def read(self, path: str, needs_labels: bool = True) -> list[typing.Any]:

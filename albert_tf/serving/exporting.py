@@ -8,17 +8,22 @@ import tensorflow as tf
 import albert_tf
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
+from albert_tf.serving.compression import pack_weights
+from albert_tf.serving.exported import CARD_FILE, DEFAULT, EXTRA_FOLDER
 from albert_tf.serving.loading import TrainedModel, load_trained
+from albert_tf.serving.other_runtimes import LITERT_FILE, ONNX_FILE, to_litert, to_onnx, trace_for_ids
 from albert_tf.serving.signatures import make_signatures
 from albert_tf.tokenization import Tokenizer
 
-# What TensorFlow Serving leaves alone beside a SavedModel.
-EXTRA_FOLDER = "assets.extra"
-CARD_FILE = "model_card.json"
+FORMATS = ("saved_model", "litert", "onnx")
 
 
 def export_model(
-    model_dir: str | os.PathLike, output_dir: str | os.PathLike, tokenizer: Tokenizer | None = None
+    model_dir: str | os.PathLike,
+    output_dir: str | os.PathLike,
+    weight_type: str = "float32",
+    model_format: str = "saved_model",
+    tokenizer: Tokenizer | None = None,
 ) -> str:
     """Writes the model of a folder below a new version number; returns where.
 
@@ -27,25 +32,50 @@ def export_model(
     Args:
         model_dir: What a command that trains has written, or a published model.
         output_dir: The folder of all versions: 1, 2 and so on.
+        weight_type: How the large weights are stored, one of `WEIGHT_TYPES`.
+        model_format: One of `FORMATS`: a SavedModel that takes strings, or what `other_runtimes` writes.
         tokenizer: For a model without one; None for the folder's.
 
     Raises:
         InputError: There is no model that can be exported.
     """
+    if model_format == "onnx" and weight_type != "float32":
+        raise InputError(f"--format=onnx goes with --weights=float32 alone, not {weight_type}")
     trained = load_trained(model_dir, "--model_dir", tokenizer)
-    signatures = make_signatures(trained)
-    functions = signatures.trace()
     version = _next_version(output_dir)
     with tempfile.TemporaryDirectory() as temporary:
-        tf.saved_model.save(signatures, temporary, functions)
-        extra = os.path.join(temporary, EXTRA_FOLDER)
-        os.makedirs(extra)
-        trained.tokenizer.save(extra)
-        write_json(os.path.join(extra, CARD_FILE), model_card(trained, functions))
+        if model_format == "saved_model":
+            functions = _save_model(temporary, trained, weight_type)
+            beside = os.path.join(temporary, EXTRA_FOLDER)
+            os.makedirs(beside)
+        else:
+            functions = {DEFAULT: _convert(temporary, trained, weight_type, model_format)}
+            beside = temporary
+        trained.tokenizer.save(beside)
+        write_json(os.path.join(beside, CARD_FILE), model_card(trained, functions, weight_type))
         return _move_in(temporary, os.path.join(output_dir, str(version)))
 
 
-def model_card(trained: TrainedModel, functions: dict) -> dict:
+def _save_model(folder, trained, weight_type):
+    signatures = saved = make_signatures(trained)
+    if weight_type != "float32":
+        saved = tf.Module()
+        saved.weights = pack_weights(trained.model, weight_type)
+        saved.resources = trained.tokenizer.resources
+    functions = signatures.trace()
+    tf.saved_model.save(saved, folder, functions)
+    return functions
+
+
+def _convert(folder, trained, weight_type, model_format):
+    function = trace_for_ids(trained)
+    is_litert = model_format == "litert"
+    with open(os.path.join(folder, LITERT_FILE if is_litert else ONNX_FILE), "wb") as file:
+        file.write(to_litert(function, weight_type) if is_litert else to_onnx(function))
+    return function
+
+
+def model_card(trained: TrainedModel, functions: dict, weight_type: str) -> dict:
     """Returns what whoever serves or asks a model should know of it, JSON values."""
     task = trained.task
     return {
@@ -55,6 +85,7 @@ def model_card(trained: TrainedModel, functions: dict) -> dict:
         "signatures": {name: _describe(function) for name, function in functions.items()},
         "max_seq_length": trained.max_seq_length,
         "tokenizer": trained.tokenizer.identity,
+        "weights": weight_type,
         "checkpoint": os.path.basename(trained.checkpoint),
         "config": trained.config.to_dict(),
         "metrics": trained.results,
@@ -62,9 +93,10 @@ def model_card(trained: TrainedModel, functions: dict) -> dict:
 
 
 def _describe(function):
-    inputs, outputs = function.structured_input_signature[0], function.structured_outputs
+    by_position, by_name = function.structured_input_signature
+    outputs = function.structured_outputs
     return {
-        "inputs": [spec.name for spec in inputs],
+        "inputs": [spec.name for spec in (*by_position, *by_name.values())],
         "outputs": {name: [spec.dtype.name, spec.shape.as_list()] for name, spec in sorted(outputs.items())},
     }
 

@@ -11,6 +11,7 @@ from albert_tf.modeling.layers import named_variables
 from albert_tf.serving.loading import load_finetuned
 from albert_tf.training.devices.strategy import strategy_of
 from albert_tf.training.outputs import make_output_function
+from albert_tf.training.run_folder.identity import checkpoint_identity
 
 
 class Predictor:
@@ -29,6 +30,7 @@ class Predictor:
         task: What it was fine-tuned for.
         tokenizer: What texts are encoded with.
         max_seq_length: Longest input in pieces; what is longer is cut, or read in windows, as in training.
+        identity: Tells the weights from others.
 
     Raises:
         InputError: The folder holds no fine-tuned model.
@@ -37,6 +39,7 @@ class Predictor:
     def __init__(self, folder: str | os.PathLike):
         loaded = load_finetuned(folder, "albert_tf.load")
         self.task, self.tokenizer, self.max_seq_length = loaded.task, loaded.tokenizer, loaded.max_seq_length
+        self.identity = checkpoint_identity(loaded.checkpoint)["index_sha256"]
         self._model = loaded.model
         strategy = strategy_of(named_variables(self._model))
         self._is_fixed = isinstance(strategy, tf.distribute.TPUStrategy)

@@ -43,6 +43,7 @@ class QuestionTask(FinetuningTask):
     predictions_file = "predictions.json"
     scores_predictions = True
     usual_max_seq_length = 384
+    input_fields = ("question", "context")
 
     def __init__(
         self,

@@ -8,9 +8,10 @@ from albert_tf.finetuning import (
     QuestionAnswering,
     Regression,
 )
+from albert_tf.serving.exported import DEFAULT
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.signatures.answers import AnswerSignatures
-from albert_tf.serving.signatures.base import DEFAULT, Signatures
+from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.entities import EntitySignatures
 from albert_tf.serving.signatures.labels import LabelSignatures, ScoreSignatures
 from albert_tf.serving.signatures.pretrained import PretrainedSignatures

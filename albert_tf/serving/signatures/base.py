@@ -7,10 +7,10 @@ import inspect
 import tensorflow as tf
 
 from albert_tf.serving.loading import TrainedModel
+from albert_tf.serving.signatures.by_length import compute_by_length
 from albert_tf.serving.signatures.text_inputs import TextInputs
 
 Outputs = dict[str, tf.Tensor]
-DEFAULT = "serving_default"
 
 
 class Signatures(tf.Module, abc.ABC):
@@ -18,7 +18,7 @@ class Signatures(tf.Module, abc.ABC):
 
     Inputs are string tensors [N] under the names of the functions' arguments; the tokenizer is part of the graph.
     Every output has a row for each of the N texts, as TensorFlow Serving's row format needs it; what differs in number
-    is filled up. Lengths and batch sizes are free: a batch is padded to its longest text.
+    is filled up. Lengths and batch sizes are free; texts of about one length are computed together.
 
     Args:
         trained: What to ask.
@@ -34,6 +34,10 @@ class Signatures(tf.Module, abc.ABC):
     @abc.abstractmethod
     def functions(self) -> dict[str, collections.abc.Callable[..., Outputs]]:
         """Returns the functions by the names of the signatures; `DEFAULT` is among them."""
+
+    def _task_outputs(self, batch):
+        """Returns the outputs of the task for a batch of the encoder's inputs."""
+        return compute_by_length(lambda group: self._task.outputs(group, self._model), batch)
 
     def trace(self) -> dict[str, collections.abc.Callable[..., Outputs]]:
         """Returns what to save: the functions as graphs, for any number of strings."""

@@ -5,7 +5,8 @@ import typing
 import tensorflow as tf
 
 from albert_tf.finetuning.entities.tags import OUTSIDE
-from albert_tf.serving.signatures.base import DEFAULT, Signatures
+from albert_tf.serving.exported import DEFAULT
+from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.ragged import (
     code_points,
     count_up,
@@ -72,7 +73,7 @@ class EntitySignatures(Signatures):
         rows, parts = count_up(tf.maximum(1, -(-lengths // room)))
         begins = parts * room
         ends = tf.minimum(begins + room, tf.gather(lengths, rows))
-        found = self._task.outputs(self._inputs.pack(slices(ids, rows, begins, ends)), self._model)["found_ids"]
+        found = self._task_outputs(self._inputs.pack(slices(ids, rows, begins, ends)))["found_ids"]
         return tf.RaggedTensor.from_tensor(found[:, 1:], ends - begins).values
 
     def _read_tags(self, pieces, tags_of_pieces):

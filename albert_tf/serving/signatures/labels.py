@@ -2,7 +2,8 @@
 
 import tensorflow as tf
 
-from albert_tf.serving.signatures.base import DEFAULT, Signatures
+from albert_tf.serving.exported import DEFAULT
+from albert_tf.serving.signatures.base import Signatures
 
 
 class LabelSignatures(Signatures):
@@ -23,7 +24,7 @@ class LabelSignatures(Signatures):
         return self._answer(self._inputs.encode(text, text_pair))
 
     def _answer(self, batch):
-        probabilities = self._task.outputs(batch, self._model)["probabilities"]
+        probabilities = self._task_outputs(batch)["probabilities"]
         labels = tf.constant(self._task.labels)
         return {
             "label": tf.gather(labels, tf.argmax(probabilities, axis=-1)),
@@ -37,4 +38,4 @@ class ScoreSignatures(LabelSignatures):
     """Of `Regression`: inputs as for `LabelSignatures`; returns `score` float32 [N]."""
 
     def _answer(self, batch):
-        return {"score": self._task.outputs(batch, self._model)["scores"]}
+        return {"score": self._task_outputs(batch)["scores"]}

@@ -3,7 +3,9 @@
 import tensorflow as tf
 
 from albert_tf.modeling.heads import mean_state
-from albert_tf.serving.signatures.base import DEFAULT, Signatures
+from albert_tf.serving.exported import DEFAULT
+from albert_tf.serving.signatures.base import Signatures
+from albert_tf.serving.signatures.by_length import compute_by_length
 
 NUM_GUESSES = 10
 
@@ -28,7 +30,9 @@ class PretrainedSignatures(Signatures):
         return {DEFAULT: self._embed, "pieces": self._embed_pieces, "fill_mask": self._fill_mask}
 
     def _embed(self, text):
-        batch = self._inputs.encode(text)
+        return compute_by_length(self._embed_group, self._inputs.encode(text))
+
+    def _embed_group(self, batch):
         outputs = self._model.encoder(batch)
         mean = mean_state(outputs["sequence_output"], batch["input_mask"])
         return {"mean": mean, "pooled": outputs["pooled_output"]}
@@ -42,8 +46,11 @@ class PretrainedSignatures(Signatures):
             "pieces": self._pieces(batch["input_ids"], batch["input_mask"]),
             "begins": begins,
             "ends": ends,
-            "embeddings": self._model.encoder(batch)["sequence_output"],
+            "embeddings": compute_by_length(self._states_of_group, batch)["states"],
         }
+
+    def _states_of_group(self, batch):
+        return {"states": self._model.encoder(batch)["sequence_output"]}
 
     def _fill_mask(self, text):
         batch, positions = self._inputs.encode_masked(text)

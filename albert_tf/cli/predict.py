@@ -1,0 +1,58 @@
+"""The command `predict.py`."""
+
+from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
+
+# isort: split
+import os
+import time
+
+from absl import flags
+
+from albert_tf.errors import InputError
+from albert_tf.files import check_can_write, match_files
+from albert_tf.finetuning.tables import ON_BAD_ROW
+from albert_tf.serving.batch_prediction import BatchOptions, predict_file
+from albert_tf.serving.predictor import Predictor
+
+FLAGS = flags.FLAGS
+
+flags.disclaim_key_flags()
+
+
+def define_flags():
+    """Defines the flags of this command."""
+    flags.DEFINE_string("model_dir", None, "Folder of a fine-tuned model.")
+    flags.DEFINE_string(
+        "input_file",
+        None,
+        "What to predict, an input a line: .jsonl objects, or text with tabs where an input is several texts; .gz too.",
+    )
+    flags.DEFINE_string("output_file", None, "JSON lines to write, one for each line of the input, in its order.")
+    flags.DEFINE_list("input_fields", None, "Fields of .jsonl objects; by default those that the model's task names.")
+    flags.DEFINE_integer("predict_batch_size", 64, "Texts that are computed at once.", lower_bound=1)
+    flags.DEFINE_enum("on_bad_row", "fail", ON_BAD_ROW, "Lines that can't be read: stop, or write why and go on.")
+    flags.DEFINE_bool("overwrite", False, "Replace the --output_file, and what other predictions have left behind.")
+
+
+def main():
+    app.require(model_dir=FLAGS.model_dir, input_file=FLAGS.input_file, output_file=FLAGS.output_file)
+    files = match_files([FLAGS.input_file], "input_file")
+    if len(files) > 1:
+        raise InputError(f"--input_file={FLAGS.input_file} names {len(files)} files; predict one after the other")
+    app.refuse_to_overwrite([FLAGS.output_file], FLAGS.overwrite)
+    check_can_write(os.path.dirname(FLAGS.output_file), "output_file")
+    predictor = Predictor(FLAGS.model_dir)
+    options = BatchOptions(FLAGS.predict_batch_size, FLAGS.input_fields, FLAGS.on_bad_row == "skip")
+    began_at = time.monotonic()
+    counts = predict_file(predictor, files[0], FLAGS.output_file, options, FLAGS.overwrite)
+    num_lines, num_bad_lines, num_lines_before = counts
+    seconds = max(time.monotonic() - began_at, 1e-9)
+    before = f", {num_lines_before:,} of them by an earlier run" if num_lines_before else ""
+    bad = f", {num_bad_lines:,} of them an error in place of an answer" if num_bad_lines else ""
+    rate = (num_lines - num_lines_before) / seconds
+    print(f"wrote {FLAGS.output_file}: {num_lines:,} lines{before}{bad}; {rate:,.0f} texts/s")
+
+
+def run():
+    """Runs the command."""
+    app.run(main, define_flags)

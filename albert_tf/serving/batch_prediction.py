@@ -1,0 +1,214 @@
+"""Predictions for files of any length, in bounded memory; a run that was killed goes on where it stood.
+
+The file is read in parts of a few batches. The answers of each go into a file of their own below `OUTPUT.parts/`, which
+is put together at the end. `progress.json` there says how far that is, for which model, and the SHA-256 of the lines
+that were read: a run goes on only where all of it is the same.
+"""
+
+import collections.abc
+import dataclasses
+import hashlib
+import json
+import os
+import time
+
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.files import read_json, replacing, write_json
+from albert_tf.progress_line import ProgressLine, format_seconds
+from albert_tf.serving.input_lines import Line, LineParser, read_lines
+from albert_tf.serving.predictor import Predictor
+
+PARTS_ENDING = ".parts"
+PROGRESS_FILE = "progress.json"
+
+# Texts of one length are computed together, so that little is padding; more of them would take more memory.
+_BATCHES_PER_PART = 16
+_BYTES_PER_PART = 1 << 22
+_BYTES_PER_COPY = 1 << 22
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchOptions:
+    """How a file is predicted.
+
+    Attributes:
+        batch_size: Texts that are computed at once.
+        input_fields: As `LineParser.fields`.
+        skips_bad_lines: Whether a line that can't be read gets an {"error": ...} in place of an answer; else it is the
+            end.
+    """
+
+    batch_size: int = 64
+    input_fields: list[str] | None = None
+    skips_bad_lines: bool = False
+
+
+@dataclasses.dataclass
+class _Progress:
+    """How far a run is: of so many parts and lines the answers are written; the digest is of the lines."""
+
+    num_parts: int = 0
+    num_lines: int = 0
+    num_bad_lines: int = 0
+    digest: "hashlib._Hash" = dataclasses.field(default_factory=hashlib.sha256)
+
+    def read(self, line):
+        """Counts a line whose answer is written."""
+        self.num_lines += 1
+        self.digest.update(line.content)
+        self.digest.update(b"\n")
+
+    def add(self, part, answers):
+        """Counts a part whose answers are written."""
+        for line in part:
+            self.read(line)
+        self.num_parts += 1
+        self.num_bad_lines += sum("error" in answer for answer in answers)
+
+    def to_dict(self):
+        """Returns it as JSON values."""
+        counts = {name: getattr(self, name) for name in ("num_parts", "num_lines", "num_bad_lines")}
+        return {**counts, "sha256": self.digest.hexdigest()}
+
+
+def predict_file(
+    predictor: Predictor, input_file: str, output_file: str, options: BatchOptions, overwrite: bool = False
+) -> tuple[int, int, int]:
+    """Writes what a model answers to each line of a file: JSON lines, as many as the file has, in its order.
+
+    Args:
+        predictor: The model.
+        input_file: As for `LineParser`.
+        output_file: Appears when all is done.
+        options: How.
+        overwrite: Whether to begin anew where parts of other predictions lie.
+
+    Returns:
+        How many lines there are, how many of them could not be read, and how many an earlier run had done.
+
+    Raises:
+        InputError: A line can't be read, or the parts there are of other predictions.
+    """
+    parser = LineParser(predictor.task, input_file, options.input_fields)
+    folder = f"{output_file}{PARTS_ENDING}"
+    settings = {
+        "model_dir": predictor.identity,
+        "predict_batch_size": options.batch_size,
+        "input_fields": options.input_fields,
+        "on_bad_row": "skip" if options.skips_bad_lines else "fail",
+    }
+    lines = read_lines(input_file)
+    progress = _take_up(folder, settings, lines, overwrite)
+    if progress is None:
+        tf.io.gfile.rmtree(folder)
+        lines, progress = read_lines(input_file), _Progress()
+    num_lines_before = progress.num_lines
+    tf.io.gfile.makedirs(folder)
+    report = _Report(input_file)
+    for part in _parts(lines, options.batch_size * _BATCHES_PER_PART):
+        answers = _answers(predictor, parser, part, options)
+        _write_part(_part_file(folder, progress.num_parts), answers)
+        progress.add(part, answers)
+        write_json(os.path.join(folder, PROGRESS_FILE), {**settings, **progress.to_dict()})
+        report.update(progress.num_lines, part[-1].position)
+    report.finish()
+    _join(output_file, [_part_file(folder, number) for number in range(progress.num_parts)])
+    tf.io.gfile.rmtree(folder)
+    return progress.num_lines, progress.num_bad_lines, num_lines_before
+
+
+def _take_up(folder, settings, lines, overwrite):
+    """Returns how far a run is and reads so many lines; None to begin anew, if something is there and `overwrite`."""
+    path = os.path.join(folder, PROGRESS_FILE)
+    if not tf.io.gfile.exists(path):
+        return _Progress()
+    found = read_json(path, "the progress")
+    differing = next((name for name, value in settings.items() if found.get(name) != value), None)
+    progress = _Progress()
+    if differing is None:
+        while progress.num_lines < found["num_lines"] and (line := next(lines, None)):
+            progress.read(line)
+        if progress.digest.hexdigest() == found["sha256"]:
+            progress.num_parts, progress.num_bad_lines = found["num_parts"], found["num_bad_lines"]
+            return progress
+        differing = "input_file"
+    if overwrite:
+        return None
+    raise InputError(
+        f"{folder} holds the beginning of predictions with another --{differing}; go on with what it was, or "
+        "pass --overwrite to begin anew"
+    )
+
+
+def _parts(lines: collections.abc.Iterator[Line], max_lines: int) -> collections.abc.Iterator[list[Line]]:
+    """Yields some lines at a time, fewer where they are long."""
+    part, num_bytes = [], 0
+    for line in lines:
+        part.append(line)
+        num_bytes += len(line.content)
+        if len(part) == max_lines or num_bytes > _BYTES_PER_PART:
+            yield part
+            part, num_bytes = [], 0
+    if part:
+        yield part
+
+
+def _answers(predictor, parser, part, options):
+    """Returns an answer to each line, or why there is none."""
+    answers, asked = [], []
+    for line in part:
+        try:
+            question = parser.parse(line)
+        except InputError as error:
+            if not options.skips_bad_lines:
+                raise InputError(f"{error}; or pass --on_bad_row=skip; what is done is kept") from error
+            answers.append({"error": str(error)})
+        else:
+            asked.append(question)
+            answers.append(None)
+    predictions = iter(predictor.predict([question.value for question in asked], options.batch_size))
+    more = iter([question.more for question in asked])
+    return [answer or {**next(more), **next(predictions)} for answer in answers]
+
+
+def _part_file(folder, number):
+    return os.path.join(folder, f"{number:08}.jsonl")
+
+
+def _write_part(path, answers):
+    with replacing(path) as file:
+        file.write("".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers).encode("utf-8"))
+
+
+def _join(output_file, paths):
+    with replacing(output_file) as output:
+        for path in paths:
+            with tf.io.gfile.GFile(path, "rb") as file:
+                while content := file.read(_BYTES_PER_COPY):
+                    output.write(content)
+
+
+class _Report:
+    """Tells how far the predictions are; the first part, with what is compiled for it, is left out of the rate."""
+
+    def __init__(self, input_file):
+        self._line, self._size = ProgressLine(), tf.io.gfile.stat(input_file).length
+        self._first = None
+
+    def update(self, num_lines, position):
+        """Tells it, if the last time is long enough ago."""
+        now = time.monotonic()
+        if self._first is None:
+            self._first = now, num_lines, position
+        seconds, lines, bytes_read = (value - first for value, first in zip((now, num_lines, position), self._first))
+        if not self._line.is_due:
+            return
+        rate = f" | {lines / seconds:,.0f} texts/s" if lines else ""
+        eta = f" ETA {format_seconds(seconds * (self._size - position) / bytes_read)}" if bytes_read else ""
+        self._line.show(f"{num_lines:,} texts {position / self._size:.0%}{rate}{eta}")
+
+    def finish(self):
+        """Leaves the last line where it is."""
+        self._line.finish()

@@ -1,0 +1,86 @@
+"""An exported model in Python: raw strings in, arrays out. Needs nothing of the package's models."""
+
+import collections.abc
+import os
+import typing
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  (the graph has its operations)
+
+from albert_tf.errors import InputError, first_line
+from albert_tf.files import read_json
+
+# What TensorFlow Serving leaves alone beside a SavedModel.
+EXTRA_FOLDER = "assets.extra"
+CARD_FILE = "model_card.json"
+DEFAULT = "serving_default"
+
+
+class ExportedModel:
+    """What `export_model.py` has written.
+
+    Args:
+        folder: Its --output_dir, of which the newest version is taken, or the folder of a version.
+
+    Attributes:
+        folder: Of the version.
+        version: Its number; 1 where the folder is called otherwise.
+        card: What `assets.extra/model_card.json` says of it.
+
+    Raises:
+        InputError: The folder holds no export.
+    """
+
+    def __init__(self, folder: str | os.PathLike):
+        self.folder = newest_version(os.fspath(folder))
+        name = os.path.basename(os.path.normpath(self.folder))
+        self.version = int(name) if name.isdecimal() else 1
+        self.card = read_card(self.folder)
+        try:
+            self._loaded = tf.saved_model.load(self.folder)  # kept, for its signatures hold no reference to it
+        except (OSError, ValueError, tf.errors.OpError) as error:
+            raise InputError(f"{self.folder} can't be loaded ({first_line(error)}); export the model anew") from error
+
+    @property
+    def signatures(self) -> dict[str, dict[str, typing.Any]]:
+        """The names of each signature's "inputs", and the "outputs" with dtype and shape."""
+        return self.card["signatures"]
+
+    def answer(
+        self, signature: str, inputs: collections.abc.Mapping[str, collections.abc.Sequence[str | bytes]]
+    ) -> dict[str, np.ndarray]:
+        """Returns the outputs of a signature, arrays with one row for each text.
+
+        Args:
+            signature: One of `signatures`.
+            inputs: N texts under the name of each input.
+        """
+        strings = {name: tf.constant(texts, tf.string, [len(texts)]) for name, texts in inputs.items()}
+        return {name: value.numpy() for name, value in self._loaded.signatures[signature](**strings).items()}
+
+
+def read_card(folder: str) -> dict[str, typing.Any]:
+    """Returns what the folder of a version says of its model."""
+    path = os.path.join(folder, EXTRA_FOLDER, CARD_FILE)
+    # Beside what is no SavedModel it lies in the folder itself.
+    return read_json(path if tf.io.gfile.exists(path) else os.path.join(folder, CARD_FILE), "the model card")
+
+
+def newest_version(folder: str) -> str:
+    """Returns the folder of the newest version of an export, or the folder itself if it is one.
+
+    Raises:
+        InputError: There is none.
+    """
+    card = os.path.join(EXTRA_FOLDER, CARD_FILE)
+    if tf.io.gfile.exists(os.path.join(folder, card)):
+        return folder
+    names = tf.io.gfile.listdir(folder) if tf.io.gfile.isdir(folder) else []
+    versions = sorted((name.rstrip("/") for name in names if name.rstrip("/").isdecimal()), key=int)
+    versions = [name for name in versions if tf.io.gfile.exists(os.path.join(folder, name, card))]
+    if not versions:
+        raise InputError(
+            f"{folder} holds no exported model; write one: python export_model.py --model_dir=... --output_dir={folder}"
+        )
+    return os.path.join(folder, versions[-1])

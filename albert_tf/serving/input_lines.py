@@ -1,0 +1,154 @@
+"""What to predict, out of a file of any length: an input a line, as text or as JSON."""
+
+import collections.abc
+import gzip
+import json
+import re
+import typing
+import zlib
+
+import tensorflow as tf
+
+from albert_tf.corpus.blocks import split_at_line_ends
+from albert_tf.errors import InputError, first_line
+from albert_tf.finetuning import FinetuningTask
+from albert_tf.finetuning.task import OPTIONS
+
+MAX_BYTES_PER_LINE = 1 << 26
+
+_JSON_LINES_ENDINGS = (".jsonl", ".ndjson", ".json")
+_BYTES_PER_BLOCK = 1 << 18
+# JSON can express half a surrogate pair, which is no character.
+_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class Line(typing.NamedTuple):
+    """A line of a file.
+
+    Attributes:
+        number: Its number, from 1.
+        content: Its bytes, without the line feed.
+        position: How many bytes of the file, as it is stored, were read by then.
+    """
+
+    number: int
+    content: bytes
+    position: int
+
+
+class Asked(typing.NamedTuple):
+    """What a line asks.
+
+    Attributes:
+        value: What `FinetuningTask.examples_of` takes.
+        more: What of the line goes into the answer: the "id" of an object, if it has one.
+    """
+
+    value: typing.Any
+    more: dict[str, typing.Any]
+
+
+def read_lines(path: str) -> collections.abc.Iterator[Line]:
+    """Yields the lines of a file, a gzip file if its name ends in .gz; a byte order mark is left out.
+
+    Raises:
+        InputError: It can't be read, or a line is longer than `MAX_BYTES_PER_LINE`.
+    """
+    try:
+        with tf.io.gfile.GFile(path, "rb") as file:
+            stream = gzip.GzipFile(fileobj=file, mode="rb") if path.endswith(".gz") else file
+            number = 1
+            for content, begins_line, ends_line in split_at_line_ends(_blocks(stream), MAX_BYTES_PER_LINE):
+                if not (begins_line and ends_line):
+                    raise InputError(
+                        f"{path}, line {number}: longer than {MAX_BYTES_PER_LINE >> 20} MB; is each input on a line "
+                        "of its own?"
+                    )
+                for line in bytes(content).split(b"\n"):
+                    yield Line(number, line, file.tell())
+                    number += 1
+    except tf.errors.OpError as error:
+        raise InputError(f"can't read {path}: {first_line(error)}") from error
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"can't read {path}: not a whole gzip file ({error})") from error
+
+
+class LineParser:
+    """Reads what lines ask.
+
+    Lines of .jsonl files (.jsonl.gz likewise) are objects, or strings where an input is one text. Of any other file
+    each line is a text; where an input is several texts, there are tabs between them.
+
+    Args:
+        task: What is to be asked.
+        path: The file; its name tells the form, and errors begin with it.
+        fields: Of objects, in the order in which the task reads them; None for those of `task.input_fields`.
+
+    Raises:
+        InputError: There must be as many fields as the task reads.
+    """
+
+    def __init__(self, task: FinetuningTask, path: str, fields: list[str] | None = None):
+        self._task, self._path = task, path
+        self._fields = tuple(fields or task.input_fields)
+        if len(self._fields) != len(task.input_fields):
+            raise InputError(
+                f"--input_fields={','.join(self._fields)}: this model reads {len(task.input_fields)}, "
+                f"{' and '.join(task.input_fields)}; name the field of each"
+            )
+        self._is_json = path.removesuffix(".gz").endswith(_JSON_LINES_ENDINGS)
+
+    def parse(self, line: Line) -> Asked:
+        """Returns what a line asks.
+
+        Raises:
+            InputError: Nothing that the task reads; the message names file and line.
+        """
+        try:
+            text = line.content.decode("utf-8").removesuffix("\r")
+            asked = self._parse_json(text) if self._is_json else Asked(self._parse_text(text), {})
+            if _LONE_SURROGATES.search(json.dumps(asked, ensure_ascii=False)):
+                raise InputError("half a surrogate pair, which is no character; mend the line")
+            self._task.examples_of([asked.value])
+        except UnicodeDecodeError as error:
+            raise InputError(f"{self._path}, line {line.number}: not valid UTF-8; convert the file") from error
+        except InputError as error:
+            message = str(error).removeprefix("input 0 ")
+            raise InputError(f"{self._path}, line {line.number}: {message}") from error
+        return asked
+
+    def _parse_text(self, text):
+        if len(self._fields) == 1:
+            return text
+        values = text.split("\t")
+        num_texts = len(self._fields)
+        if self._task.input_fields[-1] == OPTIONS and len(values) >= num_texts:
+            values = [*values[: num_texts - 1], values[num_texts - 1 :]]
+        if len(values) != num_texts:
+            raise InputError(
+                f"{len(values)} texts with tabs between them, but the model reads {num_texts}: "
+                f"{', '.join(self._fields)}; mend the line, or use a .jsonl file"
+            )
+        return tuple(values)
+
+    def _parse_json(self, text):
+        try:
+            values = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"not valid JSON ({error}); mend the line") from error
+        if isinstance(values, str) and len(self._fields) == 1:
+            return Asked(values, {})
+        if not isinstance(values, dict):
+            raise InputError(f"must be a JSON object. Received: {text[:60]}")
+        missing = [field for field in self._fields if field not in values]
+        if missing:
+            raise InputError(f'no "{missing[0]}"; add it, or name the fields by --input_fields')
+        found = tuple(values[field] for field in self._fields)
+        return Asked(found if len(found) > 1 else found[0], {name: values[name] for name in ("id",) if name in values})
+
+
+def _blocks(stream):
+    is_first = True
+    while block := stream.read(_BYTES_PER_BLOCK):
+        yield block.removeprefix(b"\xef\xbb\xbf") if is_first else block
+        is_first = False

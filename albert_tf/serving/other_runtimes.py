@@ -1,0 +1,87 @@
+"""Models for runtimes without TensorFlow: LiteRT, on phones and small machines, and ONNX. Ids in, arrays out.
+
+Neither knows TensorFlow Text, so texts are encoded outside: the tokenizer's files lie beside the model.
+"""
+
+import collections.abc
+import contextlib
+import io
+import typing
+
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.serving.loading import TrainedModel
+
+LITERT_FILE, ONNX_FILE = "model.tflite", "model.onnx"
+INPUT_NAMES = ("input_ids", "input_mask", "segment_ids")
+
+_ONNX_OPSET = 18
+
+
+def trace_for_ids(trained: TrainedModel) -> typing.Any:
+    """Returns the concrete function of a model for `INPUT_NAMES`, int32 [B, S] each; B and S are free.
+
+    Its outputs, by name, are those of the task; for a pre-trained model `sequence_output` and `pooled_output`.
+
+    Raises:
+        InputError: The task's batches are of another shape.
+    """
+    task, model = trained.task, trained.model
+    if task is not None and any(len(task.batch_spec(None)[name].shape) != 2 for name in INPUT_NAMES):
+        raise InputError(f"a model fine-tuned for {type(task).__name__} can't be exported to other runtimes")
+
+    def compute(**batch):
+        if task is not None:
+            return task.outputs(batch, model)
+        outputs = model.encoder(batch)
+        return {name: outputs[name] for name in ("pooled_output", "sequence_output")}
+
+    specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in INPUT_NAMES}
+    return tf.function(compute, autograph=False).get_concrete_function(**specs)
+
+
+def to_litert(function: typing.Any, weight_type: str) -> bytes:
+    """Returns a LiteRT model; its outputs are in the order of their names.
+
+    Args:
+        function: Of `trace_for_ids`.
+        weight_type: One of `WEIGHT_TYPES`; with int8 products of matrices are computed in 8 bits, where that pays.
+    """
+    # Given the model as well, the converter of TensorFlow 2.21 leaves Keras's variables out.
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([function])
+    if weight_type != "float32":
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if weight_type == "float16":
+        converter.target_spec.supported_types = [tf.float16]
+    with _quiet():
+        return converter.convert()
+
+
+def to_onnx(function: typing.Any) -> bytes:
+    """Returns an ONNX model in float32.
+
+    Args:
+        function: Of `trace_for_ids`.
+
+    Raises:
+        InputError: tf2onnx is missing.
+    """
+    try:
+        import tf2onnx
+    except ImportError as error:
+        raise InputError("--format=onnx needs tf2onnx; pip install 'albert_tf[onnx]'") from error
+    specs = [tf.TensorSpec([None, None], tf.int32, name) for name in INPUT_NAMES]
+    by_position = tf.function(
+        lambda *values: function(**dict(zip(INPUT_NAMES, values))), input_signature=specs, autograph=False
+    )
+    with _quiet():
+        model, _ = tf2onnx.convert.from_function(by_position, input_signature=specs, opset=_ONNX_OPSET)
+    return model.SerializeToString()
+
+
+@contextlib.contextmanager
+def _quiet() -> collections.abc.Iterator[None]:
+    """Holds back what the converters print of their own progress."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield

@@ -1,0 +1,94 @@
+"""The page: what is typed, and what the model makes of it."""
+
+import gradio as gr
+
+from albert_tf.serving.playground import views
+from albert_tf.serving.playground.model import FILL_MASK, PlaygroundModel
+from albert_tf.serving.playground.wording import EXAMPLES, MASK_EXAMPLES, WORDS, language_of
+
+_MAX_CHARACTERS = 5000
+# More would fit on no screen.
+_MAX_PIECES_OF_HEAT_MAP = 40
+
+I18N = gr.I18n(**WORDS)
+
+
+def build_page(model: PlaygroundModel, name: str) -> gr.Blocks:
+    """Returns the page of a model.
+
+    Args:
+        model: Whom to ask.
+        name: What the page calls it.
+    """
+    with gr.Blocks(analytics_enabled=False, title=name) as page:
+        gr.Markdown(f"# {name}")
+        texts = [gr.Textbox(label=I18N(each), lines=2 + 3 * (each == "context")) for each in model.inputs]
+        button = gr.Button(I18N("ask"), variant="primary", elem_id="ask")
+        asked = [button.click, *(text.submit for text in texts)]
+        examples = MASK_EXAMPLES if model.guesses_masks else EXAMPLES[tuple(model.inputs)]
+        names = [example[0] for example in examples]
+        gr.Examples(examples, texts, label="예시 · Examples", example_labels=names)
+        with gr.Tab(I18N("masks" if model.guesses_masks else "answer")):
+            answer = gr.HTML(elem_id="answer")
+        with gr.Tab(I18N("pieces")):
+            pieces = gr.HTML(elem_id="pieces")
+        if model.shows_attention:
+            with gr.Tab(I18N("attention")):
+                _add_attention(model, texts[-1], asked)
+
+        def show(request: gr.Request, *values):
+            return _show(model, values, WORDS[language_of(request.headers.get("accept-language"))])
+
+        for event in asked:
+            event(show, texts, [answer, pieces], api_name=False)
+    return page
+
+
+def _add_attention(model, text, asked):
+    with gr.Row():
+        layer = gr.Slider(1, model.num_layers, model.num_layers, step=1, label=I18N("layer"))
+        head = gr.Slider(1, model.num_heads, 1, step=1, label=I18N("head"))
+    found = gr.HTML(elem_id="attention")
+
+    def look(value, layer, head):
+        (value,), _ = _cut([value])
+        attention = model.attention(value, _MAX_PIECES_OF_HEAT_MAP)
+        return views.heat_map(attention.pieces, attention.probabilities[int(layer) - 1, int(head) - 1])
+
+    for event in (*asked, layer.change, head.change):
+        event(look, [text, layer, head], [found], api_name=False)
+
+
+def _show(model, texts, words):
+    texts, is_cut = _cut(texts)
+    note = views.note(words["is_cut"].format(count=_MAX_CHARACTERS)) if is_cut else ""
+    return note + _answer(model, texts, words), views.bordered(texts[-1], model.pieces(texts[-1]))
+
+
+def _answer(model, texts, words):
+    """Returns what the model says of its input, by what it was trained for."""
+    if model.guesses_masks:
+        return _guesses(model, texts[0], words)
+    found = model.ask(*texts)
+    if "probabilities" in found:
+        return views.bars(dict(zip(found["labels"], found["probabilities"])))
+    if "types" in found:
+        spans = list(zip(found["begins"], found["ends"], found["types"]))
+        return views.marked(texts[0], spans) if spans else views.note(words["no_entity"])
+    if "answer" in found:
+        if found["begin"] < 0:
+            return views.note(words["no_answer"])
+        return views.marked(texts[-1], [(found["begin"], found["end"], "")])
+    return views.number(found["score"])
+
+
+def _guesses(model, text, words):
+    found = model.ask(text, signature=FILL_MASK)
+    masks = [dict(zip(*mask)) for mask in zip(found["guesses"], found["probabilities"])]
+    return views.guesses(masks) if masks else views.note(words["no_mask"])
+
+
+def _cut(texts):
+    """Returns the texts, none longer than is read, and whether one was."""
+    texts = [text or "" for text in texts]
+    return [text[:_MAX_CHARACTERS] for text in texts], any(len(text) > _MAX_CHARACTERS for text in texts)

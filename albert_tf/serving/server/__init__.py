@@ -1,0 +1,1 @@
+"""A server of exported models that speaks TensorFlow Serving's REST protocol."""

@@ -1,0 +1,120 @@
+"""Texts of several requests computed together, so that many clients cost little more than one."""
+
+import asyncio
+import collections
+import collections.abc
+import concurrent.futures
+import typing
+
+# Given a signature and texts by input, returns a value for each text; runs in a thread.
+Compute = collections.abc.Callable[[str, dict[str, list[bytes]]], list[typing.Any]]
+
+
+class BusyError(Exception):
+    """More texts wait than may."""
+
+
+class _Waiting(typing.NamedTuple):
+    """Part of a request that waits for its turn: texts by input, and where the values go."""
+
+    signature: str
+    texts: dict[str, list[bytes]]
+    values: asyncio.Future
+
+    @property
+    def count(self):
+        return _count(self.texts)
+
+
+class Batcher:
+    """Computes one batch after the other: all texts that came while the last one was computed, up to a number of them.
+
+    So a lone request never waits for others, and the more wait the larger batches become.
+
+    Args:
+        compute: What is computed of a batch.
+        max_batch_size: Most texts in a batch.
+        max_waiting: Most texts that wait.
+        on_batch: Told the size of each batch.
+    """
+
+    def __init__(
+        self,
+        compute: Compute,
+        max_batch_size: int,
+        max_waiting: int,
+        on_batch: collections.abc.Callable[[int], None] = lambda size: None,
+    ):
+        self._compute, self._max_batch_size, self._max_waiting = compute, max_batch_size, max_waiting
+        self._on_batch = on_batch
+        self._waiting = collections.deque()
+        self._num_waiting = 0
+        self._thread = concurrent.futures.ThreadPoolExecutor(1, "compute")
+        self._task = None
+
+    async def ask(self, signature: str, texts: dict[str, list[bytes]]) -> list[typing.Any]:
+        """Returns a value for each text.
+
+        Raises:
+            BusyError: Too many wait already.
+        """
+        count = _count(texts)
+        if self._num_waiting + count > self._max_waiting and self._num_waiting:
+            raise BusyError(f"{self._num_waiting:,} texts are waiting already; try again in a moment")
+        parts = []
+        for begin in range(0, count, self._max_batch_size):
+            part = {name: column[begin : begin + self._max_batch_size] for name, column in texts.items()}
+            parts.append(_Waiting(signature, part, asyncio.get_running_loop().create_future()))
+        self._waiting += parts
+        self._num_waiting += count
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._compute_all())
+        values = await asyncio.gather(*(part.values for part in parts))
+        return [value for part in values for value in part]
+
+    async def _compute_all(self):
+        """Computes until nothing waits."""
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            batch = self._next_batch()
+            if not batch:
+                continue
+            texts = {name: [text for part in batch for text in part.texts[name]] for name in batch[0].texts}
+            self._on_batch(_count(texts))
+            try:
+                values = await loop.run_in_executor(self._thread, self._compute, batch[0].signature, texts)
+            except Exception as error:
+                for part in batch:
+                    _settle(part.values, error=error)
+                continue
+            begin = 0
+            for part in batch:
+                _settle(part.values, values[begin : begin + part.count])
+                begin += part.count
+
+    def _next_batch(self):
+        """Takes what is computed next: of one signature, in the order of coming, without requests that are given up."""
+        batch, size = [], 0
+        while self._waiting:
+            part = self._waiting[0]
+            if not part.values.cancelled():
+                if batch and (part.signature != batch[0].signature or size + part.count > self._max_batch_size):
+                    break
+                batch.append(part)
+                size += part.count
+            self._waiting.popleft()
+            self._num_waiting -= part.count
+        return batch
+
+
+def _settle(future, values=None, error=None):
+    if future.cancelled():
+        return
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(values)
+
+
+def _count(texts):
+    return len(next(iter(texts.values())))

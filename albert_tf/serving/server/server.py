@@ -1,0 +1,184 @@
+"""The server: KServe's, around an exported model, with TensorFlow Serving's routes."""
+
+import asyncio
+import dataclasses
+import logging
+import os
+import signal
+import socket
+import warnings
+
+import kserve
+import kserve.model_server
+import prometheus_client
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+from kserve.protocol.rest.server import RESTServer
+
+from albert_tf.errors import InputError
+from albert_tf.serving.exported import ExportedModel
+from albert_tf.serving.server.batching import Batcher, BusyError
+from albert_tf.serving.server.limits import RequestLimits
+from albert_tf.serving.server.protocol import (
+    BadRequestError,
+    format_answer,
+    metadata,
+    parse_request,
+    rows_of,
+    status,
+)
+
+# Asked before the first client does, so that nobody waits for what TensorFlow prepares at the first calls.
+_WARM_UP_TEXTS = ("", "한글 " * 20)
+
+
+_BATCH_SIZES = prometheus_client.Histogram(
+    "batch_size_texts", "Texts computed at once.", buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256)
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerOptions:
+    """How a server runs.
+
+    Attributes:
+        host: Where it listens.
+        port: Likewise.
+        max_batch_size: Most texts that are computed at once.
+        max_texts: Most texts of a request.
+        max_waiting: Most texts that wait; who comes then is answered 503.
+        max_characters: Longest text.
+        max_bytes: Largest request.
+        request_timeout_seconds: How long a request may take to arrive.
+        grace_seconds: How long requests may take that are being answered when the server is told to stop.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8501
+    max_batch_size: int = 32
+    max_texts: int = 1024
+    max_waiting: int = 4096
+    max_characters: int = 100_000
+    max_bytes: int = 8 << 20
+    request_timeout_seconds: float = 30
+    grace_seconds: int = 30
+
+
+def serve(model: ExportedModel, name: str, options: ServerOptions) -> None:
+    """Answers requests until SIGTERM or Ctrl-C, and then those that have arrived.
+
+    Args:
+        model: Whom to ask.
+        name: What requests call it.
+        options: How.
+
+    Raises:
+        InputError: The address is taken.
+    """
+    _check_address(options)
+    for logger in ("kserve", "kserve.trace", "uvicorn", "uvicorn.access"):
+        logging.getLogger(logger).setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", "ORJSONResponse is deprecated")  # KServe's affair
+    for signature, about in model.signatures.items():
+        model.answer(signature, dict.fromkeys(about["inputs"], _WARM_UP_TEXTS))
+    # uvicorn has handlers of its own while it serves, and at its end repeats the signal to those before.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    server = _Server(model, name, options)
+    print(f"serving {name}, version {model.version}: http://{options.host}:{options.port}/v1/models/{name}", flush=True)
+    asyncio.run(server.start())
+    print("stopped; all requests that had arrived were answered", flush=True)
+
+
+def _check_address(options):
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    try:
+        socket.create_server((options.host, options.port), family=family).close()
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        raise InputError(
+            f"can't listen on --host={options.host} --port={options.port} ({reason}); is another server there? Choose "
+            "another port"
+        ) from error
+
+
+class _Server(RESTServer):
+    """KServe's server of one model, with the routes and limits that are ours."""
+
+    def __init__(self, model, name, options):
+        self._model, self._name, self._options = model, name, options
+        kserve_server = kserve.ModelServer(
+            options.port, enable_grpc=False, enable_latency_logging=False, registered_models=_OneModel()
+        )
+        kserve_server.register_model(_Served(model, name, options))
+        super().__init__(
+            "kserve.model_server:app",
+            kserve_server.dataplane,
+            kserve_server.model_repository_extension,
+            options.port,
+            grace_period=options.grace_seconds,
+        )
+        self.config.host = options.host
+
+    def create_application(self):
+        """Adds to KServe's routes and handlers; ours come first, and so are found first."""
+        application = kserve.model_server.app
+        routes = APIRouter(prefix=f"/v1/models/{self._name}")
+        for path in ("", f"/versions/{self._model.version}"):
+            routes.add_api_route(path, self._status, methods=["GET"])
+            routes.add_api_route(f"{path}/metadata", self._metadata, methods=["GET"])
+        application.include_router(routes)
+        super().create_application()
+        application.add_exception_handler(BadRequestError, _answer_error(400))
+        application.add_exception_handler(kserve.errors.InvalidInput, _answer_error(400))
+        application.add_exception_handler(kserve.errors.ModelNotFound, self._answer_unknown_model)
+        application.add_exception_handler(BusyError, _answer_error(503))
+        application.add_middleware(
+            RequestLimits, max_bytes=self._options.max_bytes, timeout_seconds=self._options.request_timeout_seconds
+        )
+
+    async def _status(self):
+        return {"name": self._name, "ready": True, **status(self._model)}
+
+    async def _answer_unknown_model(self, *_):
+        return JSONResponse({"error": f"there is no model of that name; there is {self._name}"}, 404)
+
+    async def _metadata(self):
+        return metadata(self._name, self._model)
+
+
+class _Served(kserve.Model):
+    """An exported model, as KServe asks it."""
+
+    def __init__(self, model, name, options):
+        super().__init__(name)
+        self._model, self._options = model, options
+        self._batcher = Batcher(
+            lambda signature, texts: rows_of(model.answer(signature, texts)),
+            options.max_batch_size,
+            options.max_waiting,
+            _BATCH_SIZES.observe,
+        )
+        self.ready = True
+
+    async def predict(self, payload, headers=None):
+        """Answers the JSON of a request, or its bytes where it does not call itself JSON."""
+        if isinstance(payload, kserve.InferRequest):
+            raise BadRequestError(f"the model takes requests of version 1: POST /v1/models/{self.name}:predict")
+        question = parse_request(payload, self._model, self._options.max_texts, self._options.max_characters)
+        return format_answer(question, await self._batcher.ask(question.signature, question.texts))
+
+
+class _OneModel(kserve.ModelRepository):
+    """Models that no client can unload."""
+
+    def unload(self, name):
+        """Refuses."""
+        raise BadRequestError(f"{name} stays loaded while the server runs")
+
+
+def _answer_error(code):
+    async def answer(_, error):
+        return JSONResponse({"error": str(error)}, code)
+
+    return answer

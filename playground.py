@@ -1,0 +1,9 @@
+"""Opens a page to try a model on texts of your own: labels, answers, entities, guesses, pieces and attention.
+
+python playground.py --model_dir=models/albert_ko_small
+"""
+
+from albert_tf.cli.playground import run
+
+if __name__ == "__main__":
+    run()

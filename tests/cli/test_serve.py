@@ -1,0 +1,194 @@
+"""serve.py as clients meet it: a process of its own, asked over HTTP."""
+
+import concurrent.futures
+import http.client
+import json
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.finetuning import Classification
+from albert_tf.serving import exporting
+from albert_tf.serving.exported import ExportedModel
+from albert_tf.serving.loading import TrainedModel
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+TEXTS = ["좋다", "", "정말 재미있는 영화 " * 20, "\x00 ㅋㅋ 👩‍🚀"]
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory, tiny_config, sample_tokenizer):
+    """The folder of an exported classifier with random weights."""
+    tf.keras.utils.set_random_seed(1)
+    task = Classification(tiny_config, ("나쁨", "좋음"))
+    trained = TrainedModel(task.make_model(), sample_tokenizer, 64, task, "model.ckpt-1", {})
+    folder = tmp_path_factory.mktemp("export") / "films"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exporting, "load_trained", lambda *_: trained)
+        exporting.export_model("", str(folder))
+    return folder
+
+
+class Server:
+    """A running server."""
+
+    def __init__(self, folder, **flags):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        values = {"model_dir": folder, "port": self.port, "request_timeout": 2, **flags}
+        command = [sys.executable, str(ROOT / "serve.py"), *(f"--{name}={value}" for name, value in values.items())]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.first_line = self.process.stdout.readline()
+
+    def ask(self, path, body=None, headers=None):
+        """Returns status and JSON of an answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        body = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        connection.request("GET" if body is None else "POST", path, body, headers or {})
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        return answer.status, json.loads(content) if content.startswith((b"{", b"[")) else content.decode()
+
+    def predict(self, **values):
+        return self.ask("/v1/models/films:predict", values)
+
+    def stop(self):
+        """Returns the exit code, and what else was printed."""
+        self.process.send_signal(signal.SIGTERM)
+        rest, _ = self.process.communicate(timeout=60)
+        return self.process.returncode, rest
+
+
+@pytest.fixture(scope="module")
+def server(export):
+    pytest.importorskip("kserve", reason="needs kserve: pip install 'albert_tf[serve]'")
+    running = Server(export, max_request_bytes=100_000, max_characters=10_000)
+    for _ in range(300):
+        try:
+            running.ask("/")
+            break
+        except OSError:
+            time.sleep(0.1)
+    yield running
+    running.process.kill()
+    running.process.wait()
+
+
+def expected_rows(export, texts):
+    outputs = ExportedModel(export).answer("serving_default", {"text": texts})
+    return [(label.decode(), probability) for label, probability in zip(outputs["label"], outputs["probability"])]
+
+
+@pytest.mark.slow
+def test_answers_are_those_of_the_export(server, export):
+    assert server.first_line == f"serving films, version 1: http://127.0.0.1:{server.port}/v1/models/films\n"
+    status, found = server.predict(instances=TEXTS)
+    assert status == 200
+    for row, (label, probability) in zip(found["predictions"], expected_rows(export, TEXTS), strict=True):
+        assert row["label"] == label and row["probability"] == pytest.approx(probability, abs=1e-5)
+        assert row["labels"] == ["나쁨", "좋음"]
+    status, columns = server.predict(inputs={"text": TEXTS})
+    assert (status, columns["outputs"]["label"]) == (200, [row["label"] for row in found["predictions"]])
+
+
+@pytest.mark.slow
+def test_it_tells_what_it_serves_and_how_it_is(server):
+    assert server.ask("/v1/models/films")[1]["model_version_status"][0]["state"] == "AVAILABLE"
+    assert server.ask("/v1/models/films/versions/1")[0] == 200
+    metadata = server.ask("/v1/models/films/metadata")[1]
+    assert metadata["model_card"]["labels"] == ["나쁨", "좋음"]
+    assert server.ask("/v2/health/live")[0] == server.ask("/v2/health/ready")[0] == 200
+    server.predict(instances=TEXTS)
+    assert 'batch_size_texts_bucket{le="4.0"}' in server.ask("/metrics")[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("headers", [{}, {"content-type": "application/json"}])
+def test_mistakes_are_answered_in_a_sentence(server, headers):
+    path = "/v1/models/films:predict"
+    for body, code, words in (
+        (b"{", 400, ""),
+        (b"\xff\xfe", 400, ""),
+        ({"instances": 3}, 400, "instances"),
+        ({"instances": [3]}, 400, 'instance 0 must be a string or an object with "text". Received: 3'),
+        ({"instances": ["가" * 10_001]}, 400, "text 0 has 10,001 characters, and at most 10,000 are taken"),
+        ({"instances": ["x"], "signature_name": "no"}, 400, 'there is no signature "no"; there are serving_default'),
+        (b" " * 100_001, 413, "the request is larger than 100,000 bytes; send less at once"),
+    ):
+        status, answer = server.ask(path, body, headers)
+        assert (status, list(answer)) == (code, ["error"]) and words in answer["error"]
+    status, answer = server.ask("/v1/models/others:predict", {"instances": ["x"]}, headers)
+    assert (status, answer["error"]) == (404, "there is no model of that name; there is films")
+    assert server.ask("/v2/repository/models/films/unload", b"", headers)[0] == 400
+    assert server.predict(instances=["x"])[0] == 200
+
+
+@pytest.mark.slow
+def test_slow_client_is_sent_away_and_holds_up_nobody(server):
+    with socket.create_connection(("127.0.0.1", server.port)) as slow:
+        slow.sendall(b"POST /v1/models/films:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 90\r\n\r\n{")
+        assert server.predict(instances=["x"])[0] == 200
+        slow.settimeout(30)
+        assert slow.recv(100).startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.slow
+def test_a_thousand_requests_lose_nothing(server, export):
+    texts = [f"{number} 번째 글{' 좋다' * (number % 40)}" for number in range(1000)]
+    with concurrent.futures.ThreadPoolExecutor(16) as clients:
+        answers = list(clients.map(lambda text: server.predict(instances=[text]), texts))
+    assert {status for status, _ in answers} == {200}
+    found = [answer["predictions"][0]["probability"] for _, answer in answers]
+    assert found == pytest.approx([probability for _, probability in expected_rows(export, texts)], abs=1e-5)
+
+
+@pytest.mark.slow
+def test_stopped_under_load_it_answers_all_that_had_arrived(export):
+    pytest.importorskip("kserve", reason="needs kserve: pip install 'albert_tf[serve]'")
+    running = Server(export)
+    while True:
+        try:
+            running.ask("/")
+            break
+        except OSError:
+            time.sleep(0.1)
+    # Requests that are sent as a whole, and whose answers nobody has read yet.
+    connections = [http.client.HTTPConnection("127.0.0.1", running.port, timeout=60) for _ in range(50)]
+    body = json.dumps({"instances": TEXTS * 20})
+    for connection in connections:
+        connection.request("POST", "/v1/models/films:predict", body)
+    connections[0].getresponse().read()
+    code, rest = running.stop()
+    answers = [connection.getresponse() for connection in connections[1:]]
+    assert [answer.status for answer in answers] == [200] * 49
+    assert all(len(json.loads(answer.read())["predictions"]) == 80 for answer in answers)
+    assert (code, rest) == (0, "stopped; all requests that had arrived were answered\n")
+    with pytest.raises(OSError):
+        running.ask("/")
+
+
+@pytest.mark.slow
+def test_taken_port_is_named(server, export):
+    pytest.importorskip("kserve", reason="needs kserve: pip install 'albert_tf[serve]'")
+    command = [sys.executable, str(ROOT / "serve.py"), f"--model_dir={export}", f"--port={server.port}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"error: can't listen on --host=127.0.0.1 --port={server.port} (Address already in use); is another server "
+        "there? Choose another port\n"
+    )
+
+
+def test_folder_without_an_export_is_refused(run_script, tmp_path, assert_refused):
+    message = assert_refused(lambda: run_script("serve.py", model_dir=tmp_path), tmp_path)
+    assert message.startswith(
+        (f"{tmp_path} holds no exported model; write one: python export_model.py", "serve.py needs")
+    )

@@ -1,0 +1,203 @@
+"""Files of predictions: an answer a line, the same however often the run was killed, and files that can't be read."""
+
+import gzip
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny_config import tiny_config
+
+from albert_tf.errors import InputError
+from albert_tf.finetuning import Classification, Entities, MultipleChoice, QuestionAnswering
+from albert_tf.finetuning.datasets import DataFiles
+from albert_tf.serving.batch_prediction import BatchOptions, predict_file
+from albert_tf.serving.input_lines import Line, LineParser, read_lines
+
+CONFIG = tiny_config(100)
+TEXTS = Classification(CONFIG, ("0", "1"))
+PAIRS = Classification(CONFIG, ("0", "1"), DataFiles(text_pair_column="other"))
+CHOICES = MultipleChoice(CONFIG, num_choices=3)
+OPTIONS = BatchOptions(batch_size=1)
+
+
+class Echo:
+    """Answers with what it is asked; after so many answers it dies."""
+
+    identity = "weights"
+
+    def __init__(self, task=TEXTS, dies_after=None):
+        self.task, self.dies_after, self.largest = task, dies_after, 0
+
+    def predict(self, inputs, batch_size):
+        if self.dies_after is not None:
+            self.dies_after -= len(inputs)
+            if self.dies_after < 0:
+                raise KeyboardInterrupt
+        self.largest = max(self.largest, sum(len(str(value)) for value in inputs))
+        return [{"asked": value} for value in inputs]
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a file, a gzip file if it is called so, and returns its path."""
+
+    def write_file(name, text):
+        path = tmp_path / name
+        content = text if isinstance(text, bytes) else text.encode("utf-8")
+        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        return str(path)
+
+    return write_file
+
+
+def answers(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+
+
+@pytest.mark.parametrize("ending", ["txt", "txt.gz"])
+def test_every_line_gets_an_answer_in_its_place(write, tmp_path, ending):
+    path = write(f"in.{ending}", "\ufeff좋다\n\n  나쁘다\t끝 \r\n\u2028\x0b\x00ㅋㅋ")
+    assert predict_file(Echo(), path, str(tmp_path / "out.jsonl"), OPTIONS) == (4, 0, 0)
+    found = [answer["asked"] for answer in answers(tmp_path / "out.jsonl")]
+    assert found == ["좋다", "", "  나쁘다\t끝 ", "\u2028\x0b\x00ㅋㅋ"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"in.{ending}", "out.jsonl"]
+
+
+def test_objects_keep_their_ids(write, tmp_path):
+    path = write("in.jsonl.gz", '{"text": "좋다", "id": 7}\n"나쁘다"\n{"id": "b", "text": "", "more": 1}\n')
+    predict_file(Echo(), path, str(tmp_path / "out.jsonl"), OPTIONS)
+    assert answers(tmp_path / "out.jsonl") == [
+        {"id": 7, "asked": "좋다"},
+        {"asked": "나쁘다"},
+        {"id": "b", "asked": ""},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "line", "value"),
+    [
+        (PAIRS, "a.tsv", "좋다\t나쁘다", ("좋다", "나쁘다")),
+        (PAIRS, "a.jsonl", '{"text": "가", "text_pair": "나"}', ("가", "나")),
+        (QuestionAnswering(CONFIG), "a.txt", "누가?\t내가", ("누가?", "내가")),
+        (QuestionAnswering(CONFIG), "a.jsonl", '{"context": "나", "question": "가"}', ("가", "나")),
+        (Entities(CONFIG, ("PER",)), "a.txt", "홍길동\t서울", "홍길동\t서울"),
+        (CHOICES, "a.tsv", "글\t물음\t가\t나\t다", ("글", "물음", ["가", "나", "다"])),
+        (
+            CHOICES,
+            "a.ndjson",
+            '{"passage": "글", "question": "물음", "options": ["가", "나", "다"]}',
+            ("글", "물음", ["가", "나", "다"]),
+        ),
+    ],
+)
+def test_lines_ask_what_the_task_reads(task, name, line, value):
+    assert LineParser(task, name).parse(Line(1, line.encode(), 0)).value == value
+
+
+def test_fields_may_be_called_otherwise():
+    parser = LineParser(PAIRS, "a.jsonl", ["premise", "hypothesis"])
+    assert parser.parse(Line(1, b'{"hypothesis": "b", "premise": "a"}', 0)).value == ("a", "b")
+    with pytest.raises(InputError, match="--input_fields=premise: this model reads 2, text and text_pair"):
+        LineParser(PAIRS, "a.jsonl", ["premise"])
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "line", "message"),
+    [
+        (TEXTS, "a.txt", b"\xff", "a.txt, line 3: not valid UTF-8; convert the file"),
+        (PAIRS, "a.tsv", b"a", "a.tsv, line 3: 1 texts with tabs between them, but the model reads 2: text, text_pair"),
+        (PAIRS, "a.tsv", b"a\tb\tc", "a.tsv, line 3: 3 texts with tabs between them, but the model reads 2"),
+        (CHOICES, "a.tsv", b"a\tb\tc\td", "a.tsv, line 3: must be a passage, a question and a list of 3 options"),
+        (TEXTS, "a.jsonl", b"", "a.jsonl, line 3: not valid JSON"),
+        (TEXTS, "a.jsonl", b"[" * 100_000, "a.jsonl, line 3: not valid JSON"),
+        (TEXTS, "a.jsonl", b"[1]", "a.jsonl, line 3: must be a JSON object. Received: [1]"),
+        (PAIRS, "a.jsonl", b'"text"', 'a.jsonl, line 3: must be a JSON object. Received: "text"'),
+        (TEXTS, "a.jsonl", b'{"document": "a"}', 'a.jsonl, line 3: no "text"; add it, or name the fields by --inp'),
+        (TEXTS, "a.jsonl", b'{"text": 1}', "a.jsonl, line 3: must be a string. Received: '1'"),
+        (TEXTS, "a.jsonl", rb'{"text": "\ud800"}', "a.jsonl, line 3: half a surrogate pair, which is no character"),
+    ],
+)
+def test_bad_line_is_named(task, name, line, message):
+    with pytest.raises(InputError) as error:
+        LineParser(task, name).parse(Line(3, line, 0))
+    assert str(error.value).startswith(message)
+
+
+def test_bad_lines_are_left_out_on_request_and_what_is_done_is_kept(write, tmp_path):
+    lines = [f'"{number}"' for number in range(40)]
+    lines[20] = "{"
+    path, output = write("in.jsonl", "\n".join(lines)), tmp_path / "out.jsonl"
+    with pytest.raises(InputError, match=r"in.jsonl, line 21: .* or pass --on_bad_row=skip; what is done is kept"):
+        predict_file(Echo(), path, str(output), OPTIONS)
+    assert not output.exists()
+    write("in.jsonl", "\n".join(lines).replace("{", '"20"'))
+    assert predict_file(Echo(dies_after=24), path, str(output), OPTIONS) == (40, 0, 16)
+    assert [answer["asked"] for answer in answers(output)] == [str(number) for number in range(40)]
+
+    write("in.jsonl", "\n".join(lines))
+    assert predict_file(Echo(), path, str(output), BatchOptions(1, None, True)) == (40, 1, 0)
+    assert list(answers(output)[20]) == ["error"] and answers(output)[21] == {"asked": "21"}
+
+
+@given(
+    st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r")), max_size=80),
+    st.lists(st.integers(0, 60)),
+)
+def test_killed_anywhere_it_ends_in_the_same_file(tmp_path_factory, texts, lives):
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "in.txt").write_text("".join(text + "\n" for text in texts), encoding="utf-8")
+    path, output = str(folder / "in.txt"), folder / "out.jsonl"
+    for answers_before in lives:
+        try:
+            predict_file(Echo(dies_after=answers_before), path, str(output), OPTIONS, overwrite=True)
+        except KeyboardInterrupt:
+            assert not output.exists()
+        else:
+            break
+    predict_file(Echo(), path, str(output), OPTIONS, overwrite=True)
+    content = output.read_bytes()
+    assert content == "".join(json.dumps({"asked": text}, ensure_ascii=False) + "\n" for text in texts).encode()
+    assert not (folder / "out.jsonl.parts").exists()
+
+
+@pytest.mark.parametrize("change", ["model_dir", "predict_batch_size", "on_bad_row", "input_file"])
+def test_parts_of_other_predictions_are_refused_or_thrown_away(write, tmp_path, change):
+    path, output = write("in.txt", "가\n" * 40), str(tmp_path / "out.jsonl")
+    with pytest.raises(KeyboardInterrupt):
+        predict_file(Echo(dies_after=20), path, output, OPTIONS)
+    predictor, options = Echo(), OPTIONS
+    if change == "model_dir":
+        predictor.identity = "others"
+    elif change == "predict_batch_size":
+        options = BatchOptions(2)
+    elif change == "on_bad_row":
+        options = BatchOptions(1, None, True)
+    else:
+        write("in.txt", "나\n" * 40)
+    with pytest.raises(InputError, match=f"parts holds the beginning of predictions with another --{change}; go on"):
+        predict_file(predictor, path, output, options)
+    assert predict_file(predictor, path, output, options, overwrite=True) == (40, 0, 0)
+
+
+def test_long_lines_come_in_parts_of_bounded_size(write, tmp_path):
+    text = "가나다 " * 100_000
+    path, predictor = write("in.txt", f"{text}\n" * 12), Echo()
+    predict_file(predictor, path, str(tmp_path / "out.jsonl"), BatchOptions(64))
+    assert predictor.largest <= 5 * len(text)
+    assert len(answers(tmp_path / "out.jsonl")) == 12
+
+
+def test_file_that_is_not_whole_is_refused(write, tmp_path):
+    (tmp_path / "in.txt.gz").write_bytes(gzip.compress("가\n".encode() * 1000)[:-9])
+    with pytest.raises(InputError, match=r"in.txt.gz: not a whole gzip file"):
+        list(read_lines(str(tmp_path / "in.txt.gz")))
+    with pytest.raises(InputError, match=r"can't read .*nowhere.txt"):
+        list(read_lines(str(tmp_path / "nowhere.txt")))
+
+
+def test_line_without_an_end_is_refused(write, monkeypatch):
+    monkeypatch.setattr("albert_tf.serving.input_lines.MAX_BYTES_PER_LINE", 1 << 20)
+    path = write("in.txt", b"short\n" + b"a" * (3 << 20))
+    with pytest.raises(InputError, match=r"in.txt, line 2: longer than 1 MB; is each input on a line of its own\?"):
+        list(read_lines(path))

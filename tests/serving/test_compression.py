@@ -1,0 +1,145 @@
+"""Exports with fewer bytes, and for other runtimes: smaller, and nearly or exactly the same numbers."""
+
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_config import tiny_config
+
+from albert_tf.errors import InputError
+from albert_tf.finetuning import Classification, Entities, MultipleChoice, QuestionAnswering
+from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.serving import exporting
+from albert_tf.serving.compression import PackedWeight
+from albert_tf.serving.exported import ExportedModel, read_card
+from albert_tf.serving.loading import TrainedModel
+from albert_tf.serving.other_runtimes import trace_for_ids
+
+TEXTS = ["좋다", "", "정말 재미있는 영화였다 " * 3]
+
+
+@pytest.fixture(scope="module")
+def config(sample_tokenizer):
+    return tiny_config(len(sample_tokenizer), initializer_range=0.5)
+
+
+@pytest.fixture
+def export(tmp_path, monkeypatch, sample_tokenizer):
+    """Exports a task, or a pre-trained model, and returns the folder."""
+
+    def export_as(task_or_model, **options):
+        tf.keras.utils.set_random_seed(1)
+        is_model = isinstance(task_or_model, tf.keras.Model)
+        task = None if is_model else task_or_model
+        model = task_or_model if is_model else task.make_model()
+        trained = TrainedModel(model, sample_tokenizer, 64, task, "model.ckpt-1", {})
+        monkeypatch.setattr(exporting, "load_trained", lambda *_: trained)
+        return exporting.export_model("", str(tmp_path / "export"), **options)
+
+    return export_as
+
+
+def bytes_of(folder):
+    return sum(os.path.getsize(os.path.join(place, name)) for place, _, names in os.walk(folder) for name in names)
+
+
+def test_numbers_are_rounded_as_it_says():
+    values = np.random.default_rng(0).normal(size=[40, 50]).astype(np.float32)
+    values[3] = 0
+    halved = PackedWeight("a/kernel", values, "float16")
+    np.testing.assert_array_equal(halved.unpack(), values.astype(np.float16))
+    np.testing.assert_array_equal(tf.convert_to_tensor(halved), halved.unpack())
+    for name, axis in (("b/kernel", 0), ("c/word_embeddings", 1)):
+        packed = PackedWeight(name, values, "int8")
+        steps = np.abs(values).max(axis=axis, keepdims=True) / 127
+        assert (np.abs(packed.unpack() - values) <= 0.5001 * steps).all()
+        assert packed.stored[0].dtype == tf.int8
+    np.testing.assert_array_equal(PackedWeight("d/word_embeddings", values, "int8").unpack()[3], np.zeros(50))
+
+
+def test_what_float16_can_not_hold_is_its_largest_number():
+    packed = PackedWeight("e/kernel", np.full([2, 2], 1e6, np.float32), "float16")
+    np.testing.assert_array_equal(packed.unpack(), np.full([2, 2], 65504))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weight_type", ["float16", "int8"])
+def test_smaller_export_answers_as_its_rounded_weights_do(export, config, weight_type):
+    full = export(Classification(config, ("나쁨", "좋음")))
+    folder = export(Classification(config, ("나쁨", "좋음")), weight_type=weight_type)
+    assert (read_card(full)["weights"], read_card(folder)["weights"]) == ("float32", weight_type)
+    sizes = [bytes_of(os.path.join(path, "variables")) for path in (full, folder)]
+    assert sizes[1] < {"float16": 0.65, "int8": 0.5}[weight_type] * sizes[0]
+    found, expected = (
+        ExportedModel(path).answer("serving_default", {"text": TEXTS})["probabilities"] for path in (folder, full)
+    )
+    difference = np.abs(found - expected).max()
+    assert 0 < difference < {"float16": 5e-3, "int8": 0.2}[weight_type]
+
+
+@pytest.mark.slow
+def test_all_signatures_of_a_pretrained_model_share_packed_weights(export, config):
+    full, small = (export(AlbertForPreTraining(config), weight_type=each) for each in ("float32", "float16"))
+    assert bytes_of(os.path.join(small, "variables")) < 0.65 * bytes_of(os.path.join(full, "variables"))
+    assert list(ExportedModel(small).signatures) == ["serving_default", "pieces", "fill_mask"]
+
+
+def ids_of(tokenizer, texts):
+    encoded = tokenizer(texts, padding=True, return_tensors="np")
+    return {name: np.asarray(encoded[name], np.int32) for name in ("input_ids", "input_mask", "segment_ids")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("make_task", "weight_type", "tolerance"),
+    [
+        (QuestionAnswering, "float32", 1e-4),
+        (None, "float32", 1e-4),
+        (lambda config: Classification(config, ("a", "b")), "float16", 0.02),
+        (lambda config: Classification(config, ("a", "b")), "int8", 0.5),
+    ],
+)
+def test_litert_computes_what_the_model_does(export, config, sample_tokenizer, make_task, weight_type, tolerance):
+    litert = pytest.importorskip("ai_edge_litert.interpreter", reason="needs ai-edge-litert")
+    subject = AlbertForPreTraining(config) if make_task is None else make_task(config)
+    folder = export(subject, weight_type=weight_type, model_format="litert")
+    assert sorted(os.listdir(folder)) == ["model.tflite", "model_card.json", "tokenizer.json", "vocab.txt"]
+    batch = ids_of(sample_tokenizer, TEXTS)
+    expected = trace_for_ids(exporting.load_trained())(**{name: tf.constant(batch[name]) for name in batch})
+
+    interpreter = litert.Interpreter(os.path.join(folder, "model.tflite"))
+    for detail in interpreter.get_input_details():
+        interpreter.resize_tensor_input(detail["index"], batch[detail["name"]].shape)
+    interpreter.allocate_tensors()
+    for detail in interpreter.get_input_details():
+        interpreter.set_tensor(detail["index"], batch[detail["name"]])
+    interpreter.invoke()
+    names = sorted(expected)
+    assert list(read_card(folder)["signatures"]["serving_default"]["outputs"]) == names
+    for name, detail in zip(names, interpreter.get_output_details(), strict=True):
+        found = interpreter.get_tensor(detail["index"])
+        np.testing.assert_allclose(found, expected[name], atol=tolerance * np.abs(expected[name]).max())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make_task", [lambda c: Entities(c, ("PER",)), None])
+def test_onnx_computes_what_the_model_does(export, config, sample_tokenizer, make_task):
+    pytest.importorskip("tf2onnx", reason="needs tf2onnx: pip install 'albert_tf[onnx]'")
+    runtime = pytest.importorskip("onnxruntime", reason="needs onnxruntime")
+    subject = AlbertForPreTraining(config) if make_task is None else make_task(config)
+    folder = export(subject, model_format="onnx")
+    batch = ids_of(sample_tokenizer, TEXTS)
+    expected = trace_for_ids(exporting.load_trained())(**{name: tf.constant(batch[name]) for name in batch})
+    session = runtime.InferenceSession(os.path.join(folder, "model.onnx"))
+    names = [output.name for output in session.get_outputs()]
+    assert sorted(names) == sorted(expected)
+    for name, found in zip(names, session.run(None, batch)):
+        np.testing.assert_allclose(found, expected[name], atol=1e-4)
+
+
+def test_what_can_not_be_converted_is_said(export, config):
+    with pytest.raises(InputError, match="a model fine-tuned for MultipleChoice can't be exported to other runtimes"):
+        export(MultipleChoice(config, 3), model_format="litert")
+    with pytest.raises(InputError, match="--format=onnx goes with --weights=float32 alone, not int8"):
+        export(Classification(config, ("a", "b")), model_format="onnx", weight_type="int8")

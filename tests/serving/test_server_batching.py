@@ -1,0 +1,108 @@
+"""Batches of several requests: every one gets its own values, in few batches, and none waits for ever."""
+
+import asyncio
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from albert_tf.serving.server.batching import Batcher, BusyError
+
+
+class Echo:
+    """Answers each text with itself and its signature, once it may."""
+
+    def __init__(self, error=None):
+        self.batches, self.may_go, self.error = [], threading.Event(), error
+        self.may_go.set()
+
+    def __call__(self, signature, texts):
+        self.may_go.wait(10)
+        self.batches.append((signature, list(texts["text"])))
+        if self.error and self.error in texts["text"]:
+            raise ValueError("it can't be computed")
+        return [(signature, text) for text in texts["text"]]
+
+
+def ask(batcher, *texts, signature="a"):
+    return batcher.ask(signature, {"text": list(texts)})
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.lists(st.integers(), min_size=1, max_size=9)), max_size=30))
+def test_every_request_gets_its_own_values(requests):
+    compute = Echo()
+
+    async def run():
+        batcher = Batcher(compute, 4, 1000)
+        return await asyncio.gather(*(ask(batcher, *texts, signature=name) for name, texts in requests))
+
+    assert asyncio.run(run()) == [[(name, text) for text in texts] for name, texts in requests]
+    assert all(len(texts) <= 4 for _, texts in compute.batches)
+
+
+def test_what_comes_while_a_batch_is_computed_is_the_next_batch():
+    compute, sizes = Echo(), []
+    compute.may_go.clear()
+
+    async def run():
+        batcher = Batcher(compute, 8, 1000, sizes.append)
+        first = asyncio.create_task(ask(batcher, 0))
+        await asyncio.sleep(0.05)
+        others = [asyncio.create_task(ask(batcher, number)) for number in range(1, 7)]
+        await asyncio.sleep(0.05)
+        compute.may_go.set()
+        await asyncio.gather(first, *others)
+
+    asyncio.run(run())
+    assert [texts for _, texts in compute.batches] == [[0], [1, 2, 3, 4, 5, 6]]
+    assert sizes == [1, 6]
+
+
+def test_clients_that_left_are_not_computed_and_harm_nobody():
+    compute = Echo()
+    compute.may_go.clear()
+
+    async def run():
+        batcher = Batcher(compute, 8, 1000)
+        tasks = [asyncio.create_task(ask(batcher, 0))]
+        await asyncio.sleep(0.05)
+        tasks += [asyncio.create_task(ask(batcher, number)) for number in (1, 2)]
+        await asyncio.sleep(0.05)
+        tasks[0].cancel(), tasks[1].cancel()
+        compute.may_go.set()
+        return await tasks[2], await ask(batcher, 3)
+
+    assert asyncio.run(run()) == ([("a", 2)], [("a", 3)])
+    assert [texts for _, texts in compute.batches] == [[0], [2], [3]]
+
+
+def test_failure_reaches_those_of_its_batch_only():
+    compute = Echo(error=1)
+
+    async def run():
+        batcher = Batcher(compute, 1, 1000)
+        return await asyncio.gather(*(ask(batcher, number) for number in range(3)), return_exceptions=True)
+
+    first, second, third = asyncio.run(run())
+    assert (first, third) == ([("a", 0)], [("a", 2)])
+    assert str(second) == "it can't be computed"
+
+
+def test_too_many_are_sent_away_but_never_a_lone_one():
+    compute = Echo()
+    compute.may_go.clear()
+
+    async def run():
+        batcher = Batcher(compute, 2, 3)
+        tasks = [asyncio.create_task(ask(batcher, 0))]
+        await asyncio.sleep(0.05)
+        tasks.append(asyncio.create_task(ask(batcher, 1, 2, 3)))
+        await asyncio.sleep(0.05)
+        with pytest.raises(BusyError, match="3 texts are waiting already; try again in a moment"):
+            await ask(batcher, 4)
+        compute.may_go.set()
+        await asyncio.gather(*tasks)
+        return await ask(batcher, *range(9))
+
+    assert len(asyncio.run(run())) == 9

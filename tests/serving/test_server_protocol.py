@@ -1,0 +1,161 @@
+"""Requests and answers of the server: the forms of TensorFlow Serving, and a sentence for whatever is none of them."""
+
+import base64
+import json
+import types
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from albert_tf.serving.server.protocol import (
+    BadRequestError,
+    Question,
+    format_answer,
+    metadata,
+    parse_request,
+    rows_of,
+    status,
+)
+
+ONE = {"inputs": ["text"], "outputs": {"label": ["string", [None]], "score": ["float32", [None, 2]]}}
+TWO = {"inputs": ["text", "text_pair"], "outputs": {"score": ["float32", [None]]}}
+MODEL = types.SimpleNamespace(version=3, signatures={"serving_default": ONE, "pairs": TWO}, card={"task": "none"})
+
+
+def parse(values, max_texts=4, max_characters=5):
+    body = values if isinstance(values, bytes) else json.dumps(values).encode()
+    return parse_request(body, MODEL, max_texts, max_characters)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"instances": ["가", "나"]},
+        {"instances": [{"text": "가"}, "나"]},
+        {"instances": [{"text": {"b64": base64.b64encode("가".encode()).decode()}}, "나"]},
+        {"instances": [{"b64": base64.b64encode("가".encode()).decode()}, "나"]},
+        {"inputs": ["가", "나"]},
+        {"inputs": {"text": ["가", "나"]}, "signature_name": "serving_default"},
+    ],
+)
+def test_every_form_asks_the_same(values):
+    expected = Question("serving_default", {"text": ["가".encode(), "나".encode()]}, "instances" in values)
+    assert parse(values) == expected
+    assert parse_request(values, MODEL, 4, 5) == expected
+
+
+def test_pairs_come_as_objects_or_columns():
+    texts = {"text": [b"a", b"b"], "text_pair": [b"c", b"d"]}
+    rows = [{"text": "a", "text_pair": "c"}, {"text_pair": "d", "text": "b"}]
+    assert parse({"signature_name": "pairs", "instances": rows}).texts == texts
+    columns = {"text": ["a", "b"], "text_pair": ["c", "d"]}
+    assert parse({"signature_name": "pairs", "inputs": columns}).texts == texts
+    assert parse({"signature_name": "pairs", "inputs": {"text": "a", "text_pair": "c"}}).texts["text"] == [b"a"]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (b"{", "the request is not valid JSON: "),
+        (b"\xff", "the request is not valid JSON: "),
+        (b"[" * 100_000, "the request is not valid JSON: "),
+        ([], "the request must be a JSON object. Received: []"),
+        ({}, 'the request needs either "instances", a list of rows, or "inputs", lists by name'),
+        ({"instances": ["a"], "inputs": ["a"]}, 'the request needs either "instances"'),
+        ({"instances": ["a"], "signature_name": "x"}, 'there is no signature "x"; there are serving_default, pairs'),
+        ({"instances": ["a"], "signature_name": [1]}, "there is no signature [1]; there are"),
+        ({"instances": "a"}, '"instances" must be a list. Received: "a"'),
+        ({"instances": []}, "the request holds no text"),
+        ({"instances": ["a"] * 5}, "the request holds 5 texts, and at most 4 are taken; send several"),
+        ({"instances": ["a", 1]}, 'instance 1 must be a string or an object with "text". Received: 1'),
+        ({"instances": [{"txt": "a"}]}, 'instance 0 must be a string or an object with "text". Received: {"txt": "a"}'),
+        ({"instances": [{"text": ["a"]}]}, 'text 0 must be a string. Received: ["a"]'),
+        ({"instances": ["123456"]}, "text 0 has 6 characters, and at most 5 are taken"),
+        ({"instances": [{"b64": "?"}]}, "text 0 is no UTF-8 text in base64"),
+        ({"instances": [{"b64": 1}]}, "text 0 is no UTF-8 text in base64"),
+        ({"instances": [{"b64": "/w=="}]}, "text 0 is no UTF-8 text in base64"),
+        (rb'{"instances": ["\ud800"]}', "text 0 holds half a surrogate pair, which is no character"),
+        ({"instances": ["a"], "signature_name": "pairs"}, 'instance 0 must be an object with "text" and "text_pair"'),
+        ({"inputs": {"text": ["a"]}, "signature_name": "pairs"}, '"inputs" must be an object with "text" and "text_p'),
+        (
+            {"inputs": {"text": ["a"], "text_pair": ["a", "b"]}, "signature_name": "pairs"},
+            "the lists text, text_pair must be of one length",
+        ),
+        ({"inputs": {"text": {"a": 1}}}, '"text" must be a list of strings. Received: {"a": 1}'),
+        ({"inputs": 1}, '"text" must be a list of strings. Received: 1'),
+        ({"inputs": [None]}, "text 0 must be a string. Received: null"),
+    ],
+)
+def test_what_can_not_be_answered_is_said_in_a_sentence(values, message):
+    with pytest.raises(BadRequestError) as error:
+        parse(values)
+    assert str(error.value).startswith(message)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["text", "b64", "instances", "inputs", "x"]), inner, max_size=3)
+    ),
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "instances": json_values,
+            "inputs": json_values,
+            "signature_name": st.sampled_from(["serving_default", "pairs"]) | json_values,
+        },
+    )
+)
+def test_no_request_ends_in_anything_but_texts_or_a_sentence(values):
+    try:
+        question = parse_request(values, MODEL, 4, 5)
+    except BadRequestError as error:
+        assert len(str(error)) < 200
+    else:
+        assert all(isinstance(text, bytes) for column in question.texts.values() for text in column)
+
+
+def test_rows_and_columns_are_sent_as_they_were_asked():
+    rows = rows_of({"label": np.array([b"a", "나".encode()], object), "score": np.array([[0.5, 1], [2, 3]])})
+    assert rows == [{"label": "a", "score": [0.5, 1.0]}, {"label": "나", "score": [2.0, 3.0]}]
+    assert format_answer(Question("", {}, True), rows) == {"predictions": rows}
+    columns = {"label": ["a", "나"], "score": [[0.5, 1.0], [2.0, 3.0]]}
+    assert format_answer(Question("", {}, False), rows) == {"outputs": columns}
+    assert format_answer(Question("", {}, True), [{"score": 1.0}, {"score": 2.0}]) == {"predictions": [1.0, 2.0]}
+    assert format_answer(Question("", {}, False), [{"score": 1.0}]) == {"outputs": [1.0]}
+
+
+def test_filler_is_left_out_so_that_answers_do_not_depend_on_their_neighbours():
+    outputs = {
+        "types": np.array([[b"PER", b""], [b"LOC", b"ORG"], [b"", b""]], object),
+        "begins": np.array([[0, -1], [2, 5], [-1, -1]], np.int32),
+    }
+    assert rows_of(outputs) == [
+        {"types": ["PER"], "begins": [0]},
+        {"types": ["LOC", "ORG"], "begins": [2, 5]},
+        {"types": [], "begins": []},
+    ]
+    guesses = np.array([[[b"a", b"b"], [b"", b""]]], object)
+    assert rows_of({"guesses": guesses, "p": np.zeros([1, 2, 2])}) == [{"guesses": [["a", "b"]], "p": [[0.0, 0.0]]}]
+    nothing = {"guesses": np.zeros([2, 0, 10], object), "p": np.zeros([2, 0, 10])}
+    assert rows_of(nothing) == [{"guesses": [], "p": []}] * 2
+    assert rows_of({"types": np.zeros([1, 0], object)}) == [{"types": []}]
+    assert rows_of({"mean": np.ones([2, 1]), "pooled": np.ones([2, 1])})[1] == {"mean": [1.0], "pooled": [1.0]}
+
+
+def test_model_tells_what_it_is():
+    assert status(MODEL)["model_version_status"][0]["version"] == "3"
+    assert status(MODEL)["model_version_status"][0]["state"] == "AVAILABLE"
+    found = metadata("name", MODEL)
+    assert found["model_spec"] == {"name": "name", "signature_name": "", "version": "3"}
+    signature = found["metadata"]["signature_def"]["signature_def"]["serving_default"]
+    assert signature["inputs"]["text"]["dtype"] == "DT_STRING"
+    assert [dim["size"] for dim in signature["outputs"]["score"]["tensor_shape"]["dim"]] == ["-1", "2"]
+    assert found["model_card"] == {"task": "none"}
