@@ -60,7 +60,14 @@ setup(
         "tpu": ["tensorflow-tpu>=2.19,<2.21", "libtpu>=0.0.14,<0.0.21"],
         "flash": ["jax>=0.6.2,<0.11"],
         "tpu-compile": ["jax==0.10.2", "libtpu==0.0.51"],
-        "test": ["safetensors>=0.4", "pytest>=8", "pytest-xdist>=3", "hypothesis>=6.100", "ruff>=0.12"],
+        "test": [
+            "safetensors>=0.4",
+            "sentencepiece>=0.2.3",  # what ids and spans are compared with
+            "pytest>=8",
+            "pytest-xdist>=3",
+            "hypothesis>=6.100",
+            "ruff>=0.12",
+        ],
         "bench": ["torch>=2.4", "transformers>=5", "keras-hub>=0.20"],
     },
 )

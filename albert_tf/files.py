@@ -16,6 +16,25 @@ _GLOB_CHARACTERS = "*?["
 _HALF_CHARACTER = "\\ud"
 
 
+def read_bytes(path: str | os.PathLike, purpose: str) -> bytes:
+    """Returns the content of a file.
+
+    Args:
+        path: A local path or any that `tf.io.gfile` opens, such as "gs://...".
+        purpose: What the file is for, as in "the vocabulary"; named in errors.
+
+    Raises:
+        InputError: The file can't be read.
+    """
+    path = os.fspath(path)
+    try:
+        with tf.io.gfile.GFile(path, "rb") as file:
+            return file.read()
+    except tf.errors.OpError as error:
+        reason = "no such file" if isinstance(error, tf.errors.NotFoundError) else error.message
+        raise InputError(f"can't read {purpose} {path}: {reason}") from error
+
+
 def read_text(path: str | os.PathLike, purpose: str) -> str:
     """Returns the text of a UTF-8 file.
 
@@ -27,12 +46,7 @@ def read_text(path: str | os.PathLike, purpose: str) -> str:
         InputError: The file can't be read, or a line of it is not UTF-8.
     """
     path = os.fspath(path)
-    try:
-        with tf.io.gfile.GFile(path, "rb") as file:
-            content = file.read()
-    except tf.errors.OpError as error:
-        reason = "no such file" if isinstance(error, tf.errors.NotFoundError) else error.message
-        raise InputError(f"can't read {purpose} {path}: {reason}") from error
+    content = read_bytes(path, purpose)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -54,8 +68,13 @@ def replacing(path: str | os.PathLike) -> collections.abc.Iterator[tf.io.gfile.G
 
 def write_text(path: str | os.PathLike, text: str) -> None:
     """Writes a UTF-8 file as a whole, replacing what was there."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: str | os.PathLike, content: bytes) -> None:
+    """Writes a file as a whole, replacing what was there."""
     with replacing(path) as file:
-        file.write(text.encode("utf-8"))
+        file.write(content)
 
 
 def read_json(path: str | os.PathLike, purpose: str) -> dict:

@@ -13,13 +13,14 @@ import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+import sentencepiece_training
 import tensorflow as tf
 from absl import app, flags
 from hypothesis import settings
 
 from albert_tf.compilation import fusion
 from albert_tf.corpus.reader import CorpusReader
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import KoreanWordPieceTokenizer, SentencePieceModel, SentencePieceTokenizer
 from albert_tf.tokenization.building.vocabulary_training import train_vocabulary
 from albert_tf.tokenization.building.word_counting import count_words
 
@@ -76,6 +77,24 @@ def sample_tokenizer_dir(tmp_path_factory, sample_corpus) -> str:
 def sample_tokenizer(sample_tokenizer_dir) -> KoreanWordPieceTokenizer:
     """The tokenizer in `sample_tokenizer_dir`."""
     return KoreanWordPieceTokenizer.load(sample_tokenizer_dir)
+
+
+@pytest.fixture(scope="session")
+def english_model_file(tmp_path_factory) -> pathlib.Path:
+    """A SentencePiece model as English ALBERTs have it: 30k-clean.model of 3,000 pieces, 30k-clean.vocab beside it."""
+    folder = tmp_path_factory.mktemp("sentencepiece")
+    lines = [line.lower() for line in sentencepiece_training.english_lines()]
+    content = sentencepiece_training.train_model(lines, 3000, normalization_rule_name="nmt_nfkc")
+    (folder / "30k-clean.model").write_bytes(content)
+    pieces = SentencePieceModel.from_bytes(content).pieces
+    (folder / "30k-clean.vocab").write_text("".join(f"{piece.text}\t{piece.score:g}\n" for piece in pieces), "utf-8")
+    return folder / "30k-clean.model"
+
+
+@pytest.fixture(scope="session")
+def english_tokenizer(english_model_file) -> SentencePieceTokenizer:
+    """The tokenizer of `english_model_file`, as the original uses it."""
+    return SentencePieceTokenizer.from_model_file(english_model_file)
 
 
 @pytest.fixture(scope="module")

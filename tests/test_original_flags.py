@@ -42,7 +42,6 @@ def test_flags_without_effect_are_taken(run_script, script, flag_values):
         (SQUAD, "dropout_prob", 0.2),
         (CLASSIFIER, "albert_hub_module_handle", "https://tfhub.dev/google/albert_base/1"),
         (CLASSIFIER, "export_dir", "export"),
-        (CLASSIFIER, "spm_model_file", "30k-clean.model"),
     ],
 )
 def test_flag_that_asks_for_what_can_not_be_done_is_refused(run_script, script, name, value):

@@ -3,6 +3,8 @@
 from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
+import dataclasses
+
 from absl import flags
 
 from albert_tf.finetuning import TASKS
@@ -21,6 +23,7 @@ def define_flags():
     flags.DEFINE_string("input_path", None, "Folder to read, or of albert_tf and google a checkpoint.")
     flags.DEFINE_string("output_dir", None, "Folder to write; must not be there, or be empty.")
     flags.DEFINE_string("vocab_file", None, "WordPiece vocabulary, if not the one beside the checkpoint.")
+    flags.DEFINE_string("spm_model_file", None, "SentencePiece model, if not the one beside the checkpoint.")
     flags.DEFINE_bool(
         "do_lower_case", None, "Lower-case letters; by default as the tokenizer's files say, or else yes."
     )
@@ -29,13 +32,18 @@ def define_flags():
         None,
         "Drop accents; by default as the tokenizer's files say, or else as letters are lower-cased.",
     )
+    flags.DEFINE_bool(
+        "split_number_commas",
+        None,
+        "Of SentencePiece: cut a piece that ends in a digit and a comma before that, as the original does.",
+    )
     flags.DEFINE_enum("task", None, list(TASKS), "What a fine-tuned head is for, where the checkpoint doesn't say.")
     flags.DEFINE_string("albert_config_file", None, "Config of Google's checkpoint, if it does not lie beside it.")
 
 
 def main():
     app.require(**{name: FLAGS[name].value for name in ("from", "to", "input_path", "output_dir")})
-    names = ("vocab_file", "do_lower_case", "strip_accents", "task", "albert_config_file")
+    names = [field.name for field in dataclasses.fields(ReadOptions)]
     options = ReadOptions(**{name: FLAGS[name].value for name in names})
     for sentence in convert_checkpoint(FLAGS["from"].value, FLAGS.to, FLAGS.input_path, FLAGS.output_dir, options):
         print(sentence)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from absl import flags
 
 from albert_tf.cli.original_flags import define_original_flags
-from albert_tf.cli.tokenizer_flags import define_tokenizer_flags, load_tokenizer
+from albert_tf.cli.tokenizer_flags import define_sentencepiece_flags, define_tokenizer_flags, load_any_tokenizer
 from albert_tf.corpus.reader import ON_BAD_TEXT_CHOICES, CorpusReader, find_corpus_files
 from albert_tf.corpus.sentence_splitting import SENTENCE_SPLITTERS
 from albert_tf.errors import InputError
@@ -23,6 +23,7 @@ from albert_tf.pretraining_data.inspection.show import inspect_shard
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE, WORK_FOLDER
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
 from albert_tf.pretraining_data.records import SENTENCE_PAIR_CHOICES
+from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 
 FLAGS = flags.FLAGS
@@ -44,6 +45,7 @@ def define_flags():
     flags.DEFINE_float("held_out_fraction", 0.05, "Share of documents kept for evaluation.", 0.0, 0.9)
     flags.DEFINE_string("vocab_file", None, "Vocabulary; a tokenizer.json beside it says how to use it.")
     define_tokenizer_flags()
+    define_sentencepiece_flags()
     define_original_flags("input_file_mode")
     flags.DEFINE_enum(
         "sentence_pair",
@@ -138,15 +140,18 @@ def output_paths():
         if os.path.dirname(path) != folder:
             raise InputError(f"{path} is not in the folder of {train_paths[0]}; all shards share one manifest")
     other_files = [MANIFEST_FILE]
-    if FLAGS.vocab_file != os.path.join(folder, VOCABULARY_FILE):
-        other_files += [VOCABULARY_FILE, TOKENIZER_FILE]
+    source, name = (FLAGS.spm_model_file, MODEL_FILE) if FLAGS.spm_model_file else (FLAGS.vocab_file, VOCABULARY_FILE)
+    if source != os.path.join(folder, name):
+        other_files += [name, TOKENIZER_FILE]
     return train_paths, held_out_paths, [os.path.join(folder, name) for name in other_files]
 
 
 def create():
-    app.require(input_file=FLAGS.input_file, output_file=FLAGS.output_file, vocab_file=FLAGS.vocab_file)
+    app.require(input_file=FLAGS.input_file, output_file=FLAGS.output_file)
+    if not FLAGS.spm_model_file:
+        app.require(vocab_file=FLAGS.vocab_file)
     train_paths, held_out_paths, other_paths = output_paths()
-    tokenizer = load_tokenizer(FLAGS.vocab_file)
+    tokenizer = load_any_tokenizer(FLAGS.vocab_file, FLAGS.spm_model_file)
     reader = CorpusReader(find_corpus_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.text_field)
     options = builder_options()
     is_unfinished = tf.io.gfile.exists(os.path.join(os.path.dirname(train_paths[0]), WORK_FOLDER))

@@ -10,6 +10,7 @@ from absl import flags
 from albert_tf.serving.compression import WEIGHT_TYPES
 from albert_tf.serving.exported import read_card
 from albert_tf.serving.exporting import FORMATS, export_model
+from albert_tf.tokenization import SentencePieceTokenizer
 
 FLAGS = flags.FLAGS
 
@@ -27,11 +28,19 @@ def define_flags():
         "saved_model takes strings, for TensorFlow and TensorFlow Serving; litert and onnx take ids.",
     )
     flags.DEFINE_enum("weights", "float32", WEIGHT_TYPES, "How large weights are stored, to make the export smaller.")
+    flags.DEFINE_string("spm_model_file", None, "SentencePiece model, where --model_dir has no tokenizer.")
+    flags.DEFINE_bool("do_lower_case", True, "With --spm_model_file: lower-case letters.")
+
+
+def tokenizer_from_flags():
+    if not FLAGS.spm_model_file:
+        return None
+    return SentencePieceTokenizer.from_model_file(FLAGS.spm_model_file, lower_case=FLAGS.do_lower_case)
 
 
 def main():
     app.require(model_dir=FLAGS.model_dir, output_dir=FLAGS.output_dir)
-    path = export_model(FLAGS.model_dir, FLAGS.output_dir, FLAGS.weights, FLAGS.format)
+    path = export_model(FLAGS.model_dir, FLAGS.output_dir, FLAGS.weights, FLAGS.format, tokenizer_from_flags())
     size = sum(os.path.getsize(os.path.join(folder, file)) for folder, _, files in os.walk(path) for file in files)
     print(f"wrote {path}: {size / 1e6:.1f} MB")
     for name, signature in read_card(path)["signatures"].items():

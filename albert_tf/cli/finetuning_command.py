@@ -8,11 +8,11 @@ import tensorflow as tf
 from absl import flags
 from absl.testing import flagsaver
 
-from albert_tf.checkpoint_files import find_beside_checkpoint
 from albert_tf.cli import app, training_flags
+from albert_tf.cli.model_files import find_model_file, load_model_tokenizer
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.cli.run_flags import settings_flags, take_from_run
-from albert_tf.cli.tokenizer_flags import define_tokenizer_flags, load_tokenizer
+from albert_tf.cli.tokenizer_flags import define_sentencepiece_flags, define_tokenizer_flags
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
@@ -28,7 +28,6 @@ from albert_tf.finetuning.defaults import (
 )
 from albert_tf.finetuning.trials import Trial, describe, summarize
 from albert_tf.modeling.pretrained import CONFIG_FILE
-from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices.batches import per_replica_batch_size
 from albert_tf.training.run_folder.guard import FOUND_AT, check_model
@@ -102,10 +101,10 @@ class FinetuningCommand:
     def _run_once(self):
         """Does what the flags say; returns the metric that decides and the results, None if there are none."""
         known_run = self._find_run()
-        config = AlbertConfig.from_json_file(_find_model_file("albert_config_file", CONFIG_FILE, known_run))
+        config = AlbertConfig.from_json_file(find_model_file("albert_config_file", CONFIG_FILE, known_run))
         strategy = training_flags.strategy_from_flags()
         _check_batch_sizes(strategy)
-        tokenizer = load_tokenizer(_find_model_file("vocab_file", VOCABULARY_FILE, known_run))
+        tokenizer = load_model_tokenizer(known_run)
         config.check_vocab_size(len(tokenizer.vocabulary), tokenizer.vocabulary.source)
         task = self.make_task(config)
         if FLAGS.token_dropout is None:
@@ -190,6 +189,7 @@ def define_finetuning_flags(max_seq_length_help: str) -> None:
     flags.DEFINE_string("albert_config_file", None, "JSON file of the model; by default that beside --init_checkpoint.")
     flags.DEFINE_string("vocab_file", None, "Vocabulary; by default the one beside --init_checkpoint.")
     define_tokenizer_flags()
+    define_sentencepiece_flags()
     flags.DEFINE_bool("do_train", False, "Train.")
     flags.DEFINE_bool("do_eval", False, "Evaluate on the dev file; writes eval_results.json.")
     flags.DEFINE_bool("do_predict", False, "Predict the test file; writes the predictions.")
@@ -255,18 +255,6 @@ def _trials():
         raise InputError(f"--learning_rates={','.join(FLAGS.learning_rates)} must be numbers, such as 1e-4,3e-4")
     seeds = range(FLAGS.random_seed, FLAGS.random_seed + FLAGS.num_trials)
     return [(rate, seed) for rate in rates for seed in seeds]
-
-
-def _find_model_file(flag, name, run):
-    """Returns a flag's value, or the file of that name in the folder of the run or beside --init_checkpoint."""
-    found = FLAGS[flag].value or (run and run.find(name))
-    found = found or find_beside_checkpoint(FLAGS.init_checkpoint, name)
-    found = found or find_beside_checkpoint(FLAGS.output_dir, name)
-    if not found:
-        raise InputError(
-            f"--{flag} is missing, and there is no {name} beside --init_checkpoint={FLAGS.init_checkpoint}"
-        )
-    return found
 
 
 def _with_dropout(config, adds_dropout, train_file, known_run):

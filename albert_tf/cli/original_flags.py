@@ -33,7 +33,6 @@ _DEFAULT_ONLY = {
     "export_dir": (None, "a trained model can't be exported by this command"),
     "init_from_group0": (False, "weights can't be copied from one group to the others"),
     "masked_lm_budget": (0, "every masked piece is predicted"),
-    "spm_model_file": (None, "a SentencePiece model can't be used; build a vocabulary with build_vocab.py"),
     "start_warmup_step": (0, "the warm-up begins with the first step"),
     "warmup_proportion": (0.1, "the number of steps of the warm-up is --warmup_step"),
 }

@@ -5,9 +5,10 @@ import os
 import tensorflow as tf
 from absl import flags
 
-from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.errors import InputError
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.files import read_text
+from albert_tf.tokenization import KoreanWordPieceTokenizer, SentencePieceTokenizer, Tokenizer
+from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.words import WORDPIECE_SCHEMES
 
@@ -27,6 +28,11 @@ _TOKENIZER_SETTINGS = {
     "split_digits": "split_digits",
     "wordpiece_scheme": "wordpiece_scheme",
 }
+_SENTENCEPIECE_SETTINGS = {
+    "do_lower_case": "lower_case",
+    "strip_accents": "strip_accents",
+    "split_number_commas": "split_number_commas",
+}
 
 
 def define_tokenizer_flags() -> None:
@@ -40,12 +46,23 @@ def define_tokenizer_flags() -> None:
     flags.DEFINE_bool("keep_emoji", True, "Keep emoji sequences whole, with their joiners and variation selectors.")
     flags.DEFINE_bool("split_punctuation", True, "Make every punctuation mark a word of its own.")
     flags.DEFINE_bool("split_digits", False, "Make every number a word of its own.")
-    define_original_flags("spm_model_file")
     flags.DEFINE_enum(
         "wordpiece_scheme",
         "continuation",
         WORDPIECE_SCHEMES,
         "continuation: ## inside words; end_of_word: _ after a word that a space follows.",
+    )
+
+
+def define_sentencepiece_flags() -> None:
+    """Defines the flags of SentencePiece, beside those of `define_tokenizer_flags`."""
+    flags.DEFINE_string(
+        "spm_model_file",
+        None,
+        "SentencePiece model, instead of --vocab_file; a tokenizer.json beside spiece.model says how to use it.",
+    )
+    flags.DEFINE_bool(
+        "split_number_commas", True, "With --spm_model_file: cut a piece that ends in a digit and a comma before that."
     )
 
 
@@ -65,11 +82,66 @@ def load_tokenizer(vocab_file: str) -> KoreanWordPieceTokenizer:
     if name != VOCABULARY_FILE or not tf.io.gfile.exists(settings_file):
         return KoreanWordPieceTokenizer.from_vocab_file(vocab_file, **tokenizer_settings())
     tokenizer = KoreanWordPieceTokenizer.load(folder)
+    _check_flags(tokenizer, _TOKENIZER_SETTINGS, settings_file)
+    return tokenizer
+
+
+def load_any_tokenizer(vocab_file: str | None, spm_model_file: str | None) -> Tokenizer:
+    """Builds a tokenizer from a SentencePiece model if there is one, else from a vocabulary file.
+
+    Args:
+        vocab_file: As for `load_tokenizer`; beside a model it must list that model's pieces.
+        spm_model_file: The model; its settings are those of the tokenizer.json beside spiece.model, or else the flags'.
+
+    Raises:
+        InputError: A file can't be used, the two don't go together, or a flag was given that contradicts tokenizer.json
+            or means nothing for SentencePiece.
+    """
+    if not spm_model_file:
+        if vocab_file.endswith((".model", ".vocab")):
+            raise InputError(
+                f"--vocab_file={vocab_file} is the name of a file of SentencePiece; name its .model in --spm_model_file"
+            )
+        return load_tokenizer(vocab_file)
+    for flag in _TOKENIZER_SETTINGS.keys() - _SENTENCEPIECE_SETTINGS.keys():
+        if FLAGS[flag].present:
+            raise InputError(f"--{flag} means nothing for the SentencePiece model {spm_model_file}; leave it out")
+    folder, name = os.path.split(spm_model_file)
+    settings_file = os.path.join(folder, TOKENIZER_FILE)
+    if name == MODEL_FILE and tf.io.gfile.exists(settings_file):
+        tokenizer = SentencePieceTokenizer.load(folder)
+        _check_flags(tokenizer, _SENTENCEPIECE_SETTINGS, settings_file)
+    else:
+        # Accents are kept by default for WordPiece, and dropped for SentencePiece, as the original does.
+        strips_accents = FLAGS.strip_accents or not FLAGS["strip_accents"].present
+        tokenizer = SentencePieceTokenizer.from_model_file(
+            spm_model_file,
+            lower_case=FLAGS.do_lower_case,
+            strip_accents=strips_accents,
+            split_number_commas=FLAGS.split_number_commas,
+        )
+    if vocab_file:
+        _check_pieces(vocab_file, tokenizer, spm_model_file)
+    return tokenizer
+
+
+def _check_flags(tokenizer, settings, settings_file):
+    """Checks that flags that were given say what a tokenizer.json says."""
     saved = tokenizer.to_dict()
-    for flag, setting in _TOKENIZER_SETTINGS.items():
-        if FLAGS[flag].present and FLAGS[flag].value != saved[setting]:
+    for flag, setting in settings.items():
+        if flag in FLAGS and FLAGS[flag].present and FLAGS[flag].value != saved[setting]:
             raise InputError(
                 f"--{flag}={FLAGS[flag].value} contradicts {settings_file}, which says {saved[setting]}; "
                 "leave the flag out, or build a vocabulary with it"
             )
-    return tokenizer
+
+
+def _check_pieces(vocab_file, tokenizer, spm_model_file):
+    """Checks that the .vocab file that SentencePiece writes, a piece and its score a line, is that of a model."""
+    lines = read_text(vocab_file, "the vocabulary").removesuffix("\n").split("\n")
+    pieces = [line.removesuffix("\r").partition("\t")[0] for line in lines]
+    if pieces != [piece.text for piece in tokenizer.model.pieces]:
+        raise InputError(
+            f"--vocab_file={vocab_file} does not list the pieces of --spm_model_file={spm_model_file}, which holds "
+            "them itself; leave --vocab_file out"
+        )

@@ -10,7 +10,7 @@ import numpy as np
 
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.task import FinetuningTask
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import Tokenizer
 from albert_tf.training import RunSettings
 
 WARMUP_PROPORTION = 0.1
@@ -101,7 +101,7 @@ def finetuning_settings(config: AlbertConfig, num_examples: int, **given) -> Run
     return RunSettings(**{**defaults, **given})
 
 
-def choose_max_seq_length(task: FinetuningTask, examples: list[typing.Any], tokenizer: KoreanWordPieceTokenizer) -> int:
+def choose_max_seq_length(task: FinetuningTask, examples: list[typing.Any], tokenizer: Tokenizer) -> int:
     """Returns the shortest length that leaves 99.5% of the encoded examples uncut, a multiple of 8.
 
     Args:

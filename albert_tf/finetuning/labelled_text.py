@@ -8,7 +8,7 @@ import numpy as np
 from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.finetuning.tables import BadRows, read_rows
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.model_inputs import pack_segments
 
 # What a file to predict may hold in place of a label that nobody knows yet.
@@ -110,9 +110,7 @@ def check_known_labels(
             )
 
 
-def encode_examples(
-    tokenizer: KoreanWordPieceTokenizer, examples: list[LabelledText], max_seq_length: int
-) -> dict[str, np.ndarray]:
+def encode_examples(tokenizer: Tokenizer, examples: list[LabelledText], max_seq_length: int) -> dict[str, np.ndarray]:
     """Encodes texts as `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]`; the end of the longer text is cut off.
 
     Args:

@@ -165,7 +165,7 @@ def encode_questions(tokenizer, questions, max_seq_length, max_qa_length=MAX_QA_
     end of the passage is cut off.
 
     Args:
-        tokenizer: A `KoreanWordPieceTokenizer` whose vocabulary holds the special tokens.
+        tokenizer: A `Tokenizer` whose vocabulary holds the special tokens.
         questions: N `Question`s with C options each.
         max_seq_length: Length S.
         max_qa_length: Most pieces of question and option.

@@ -12,7 +12,7 @@ from albert_tf.finetuning.batches import Augmentation, Examples
 from albert_tf.finetuning.task import Features, FinetuningTask
 from albert_tf.finetuning.token_dropout import TokenDropout
 from albert_tf.objectives.objective import with_batch_size
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import Tokenizer
 from albert_tf.training import Phase, RunSettings, TrainingRun
 from albert_tf.training.run_folder.identity import file_identity
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
@@ -57,7 +57,7 @@ class EncodedFile:
 def load_file(
     task: FinetuningTask,
     path: str,
-    tokenizer: KoreanWordPieceTokenizer,
+    tokenizer: Tokenizer,
     max_seq_length: int,
     needs_labels: bool = True,
 ) -> EncodedFile:

@@ -11,7 +11,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.objectives import Objective
 from albert_tf.objectives.objective import Batch
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import Tokenizer
 
 Features = dict[str, np.ndarray]
 
@@ -58,7 +58,7 @@ class FinetuningTask(Objective):
         """
 
     @abc.abstractmethod
-    def encode(self, examples: list[typing.Any], tokenizer: KoreanWordPieceTokenizer, max_seq_length: int) -> Features:
+    def encode(self, examples: list[typing.Any], tokenizer: Tokenizer, max_seq_length: int) -> Features:
         """Returns arrays [N, ...] by name: the features of `batch_spec` but for `example_weights`, which is added.
 
         N may be larger than the number of examples, where a long text becomes several windows. What `predict` needs

@@ -71,7 +71,7 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     if buffers:
         notes.append(f"left, because it follows from the config: {', '.join(buffers)}")
     notes += [f"left, because it is no part of the model: {name}" for name in left]
-    tokenizer = find_tokenizer(path, options, config.vocab_size)
+    tokenizer = find_tokenizer(path, options, config.vocab_size, normalize_quotes=True)
     model = PortableModel(config, weights, task, labels, notes=[*notes, *tokenizer.notes])
     model.tokenizer, model.sentencepiece_file = tokenizer.tokenizer, tokenizer.sentencepiece_file
     if head and isinstance(values.get(_OWN_SETTINGS), dict):

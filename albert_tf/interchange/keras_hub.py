@@ -23,7 +23,12 @@ from albert_tf.interchange.portable_model import (
     give_weights,
     take_weights,
 )
-from albert_tf.interchange.tokenizer_files import copy_sentencepiece, find_tokenizer, write_beside_others
+from albert_tf.interchange.tokenizer_files import (
+    OWN_SETTINGS_FILE,
+    copy_sentencepiece,
+    find_tokenizer,
+    write_beside_others,
+)
 from albert_tf.interchange.variables import Naming, Spelling, plain_spellings
 
 CONFIG_FILE, WEIGHTS_FILE, METADATA_FILE = "config.json", "model.weights.h5", "metadata.json"
@@ -221,7 +226,8 @@ def write(model: PortableModel, folder: str) -> list[str]:
     write_json(os.path.join(folder, METADATA_FILE), {**metadata, _OWN_KEY: own})
     if model.tokenizer is not None:
         write_beside_others(model.tokenizer, folder)
-        notes.append("KerasHub has no such tokenizer: vocab.txt and albert_tf_tokenizer.json are for albert_tf")
+        files = f"{model.tokenizer.vocabulary_file} and {OWN_SETTINGS_FILE}"
+        notes.append(f"KerasHub has no such tokenizer: {files} are for albert_tf")
     copy_sentencepiece(model.sentencepiece_file, folder)
     return notes
 

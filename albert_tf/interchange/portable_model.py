@@ -10,7 +10,7 @@ from albert_tf.checkpoint_files import CheckpointReader
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.interchange.variables import Entry, Naming, entries, num_blocks, projects
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import Tokenizer
 
 PROJECTION = "encoder/embedding_hidden_mapping_in/"
 _POOLER = "encoder/pooler/"
@@ -105,15 +105,19 @@ class ReadOptions:
 
     Attributes:
         vocab_file: A vocabulary to take instead of what lies beside the checkpoint.
+        spm_model_file: A SentencePiece model to take instead.
         do_lower_case: Whether letters are lower-cased; None for what the files say, or else that they are.
         strip_accents: Whether accents are dropped; None for what the files say, or else as letters are lower-cased.
+        split_number_commas: Whether a piece of SentencePiece that ends in a digit and a comma is cut; None for yes.
         task: What the head is for, a key of `finetuning.TASKS`, where the files don't say.
         albert_config_file: The config, where it does not lie beside the checkpoint.
     """
 
     vocab_file: str | None = None
+    spm_model_file: str | None = None
     do_lower_case: bool | None = None
     strip_accents: bool | None = None
+    split_number_commas: bool | None = None
     task: str | None = None
     albert_config_file: str | None = None
 
@@ -129,7 +133,7 @@ class PortableModel:
         labels: The labels of the head in the order of their ids; None if unknown.
         settings: What else is known of the run that trained the head, by the names of run_settings.json.
         tokenizer: What goes with the model; None if unknown.
-        sentencepiece_file: A SentencePiece model that goes with it; None if there is none.
+        sentencepiece_file: A SentencePiece model that lay beside it, if it is not the tokenizer's; None if none did.
         notes: What was left behind or is missing, and why, a sentence each.
     """
 
@@ -138,7 +142,7 @@ class PortableModel:
     task: str | None = None
     labels: tuple[str, ...] | None = None
     settings: dict = dataclasses.field(default_factory=dict)
-    tokenizer: KoreanWordPieceTokenizer | None = None
+    tokenizer: Tokenizer | None = None
     sentencepiece_file: str | None = None
     notes: list[str] = dataclasses.field(default_factory=list)
 

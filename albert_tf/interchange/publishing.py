@@ -17,7 +17,7 @@ from albert_tf.checkpoint_files import (
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, read_config
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
 
 WEIGHT_DTYPES = ("float16", "float32")
@@ -50,7 +50,7 @@ def publish_model(init_checkpoint: str, output_dir: str, dtype: str = "float16")
     folder = checkpoint_folder(checkpoint)
     if not tf.io.gfile.exists(os.path.join(folder, TOKENIZER_FILE)):
         raise InputError(f"--init_checkpoint: no {TOKENIZER_FILE} in {folder or '.'}; put the one there that it needs")
-    tokenizer = KoreanWordPieceTokenizer.load(folder)
+    tokenizer = load_tokenizer(folder)
 
     with tempfile.TemporaryDirectory() as temporary:
         name = os.path.basename(checkpoint)

@@ -7,18 +7,19 @@ import os
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.files import read_json, write_json
+from albert_tf.files import read_json
 from albert_tf.interchange.portable_model import ReadOptions
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.interchange.sentencepiece_files import find_sentencepiece, is_of_sentencepiece, read_sentencepiece
+from albert_tf.tokenization import KoreanWordPieceTokenizer, SentencePieceTokenizer, Tokenizer, load_tokenizer
+from albert_tf.tokenization.base import KIND
 from albert_tf.tokenization.huggingface import CONFIG_FILE, export_huggingface
+from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.vocabulary import Vocabulary
 from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, check_scheme
 
 # Our settings in folders where another file is called tokenizer.json.
 OWN_SETTINGS_FILE = "albert_tf_tokenizer.json"
-SENTENCEPIECE_FILE = "spiece.model"
-_SENTENCEPIECE_NAMES = (SENTENCEPIECE_FILE, "30k-clean.model")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,53 +28,62 @@ class FoundTokenizer:
 
     Attributes:
         tokenizer: None if there is none that we can read.
-        sentencepiece_file: None if there is none.
+        sentencepiece_file: A SentencePiece model that is not the tokenizer's; None if there is none.
         notes: Sentences on what differs.
     """
 
-    tokenizer: KoreanWordPieceTokenizer | None = None
+    tokenizer: Tokenizer | None = None
     sentencepiece_file: str | None = None
     notes: tuple[str, ...] = ()
 
 
-def find_tokenizer(folder: str, options: ReadOptions, vocab_size: int) -> FoundTokenizer:
+def find_tokenizer(
+    folder: str, options: ReadOptions, vocab_size: int, normalize_quotes: bool = False
+) -> FoundTokenizer:
     """Finds the tokenizer of a checkpoint.
 
     Args:
         folder: Of the checkpoint.
         options: What the flags say.
         vocab_size: Rows of the model's table; a vocabulary with fewer pieces is filled up with [unused] ones.
+        normalize_quotes: Whether SentencePiece's tokenizers of that format make `` and '' a quotation mark.
 
     Raises:
         InputError: What the flags name can't be used, or a vocabulary has more pieces than the model.
     """
-    paths = [os.path.join(folder, name) for name in _SENTENCEPIECE_NAMES]
-    sentencepiece_file = next(filter(tf.io.gfile.exists, paths), None)
+    sentencepiece_file = find_sentencepiece(folder)
     try:
-        found = _find_wordpiece(folder, options)
+        found = _find(folder, options, sentencepiece_file, normalize_quotes)
     except InputError as error:
-        if options.vocab_file:
+        if options.vocab_file or options.spm_model_file:
             raise
         return FoundTokenizer(None, sentencepiece_file, (f"no tokenizer: {error}",))
     if found is None:
-        what = f"{SENTENCEPIECE_FILE} is copied, but not read" if sentencepiece_file else "there is none beside it"
-        note = f"no tokenizer: {what}; add a WordPiece vocabulary with --vocab_file and --do_lower_case"
-        return FoundTokenizer(None, sentencepiece_file, (note,))
+        note = "no tokenizer: there is none beside it; name one with --vocab_file or --spm_model_file"
+        return FoundTokenizer(None, None, (note,))
     tokenizer, notes = found
     tokenizer, filled = _filled_up(tokenizer, vocab_size)
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        sentencepiece_file = None
     return FoundTokenizer(tokenizer, sentencepiece_file, (*notes, *filled))
 
 
-def _find_wordpiece(folder, options):
+def _find(folder, options, sentencepiece_file, normalize_quotes):
     """Returns the tokenizer and sentences on it, or None."""
-    has_file = {name: tf.io.gfile.exists(os.path.join(folder, name)) for name in _NAMES}
+    if options.vocab_file and options.spm_model_file:
+        raise InputError("--vocab_file and --spm_model_file name two tokenizers; leave one out")
     if options.vocab_file:
         return _of_vocabulary(Vocabulary.from_file(options.vocab_file), {}, options)
-    own = _own_tokenizer(folder, has_file)
+    if options.spm_model_file:
+        return read_sentencepiece(options.spm_model_file, {}, options, normalize_quotes)
+    own = _own_tokenizer(folder)
     if own is not None:
         _check_flags(own, options, folder)
         return own, ()
+    has_file = {name: tf.io.gfile.exists(os.path.join(folder, name)) for name in _NAMES}
     settings = read_json(os.path.join(folder, CONFIG_FILE), "the tokenizer's config") if has_file[CONFIG_FILE] else {}
+    if sentencepiece_file and is_of_sentencepiece(settings, has_file[VOCABULARY_FILE]):
+        return read_sentencepiece(sentencepiece_file, settings, options, normalize_quotes)
     vocabulary = None
     if has_file[TOKENIZER_FILE]:
         path = os.path.join(folder, TOKENIZER_FILE)
@@ -84,28 +94,30 @@ def _find_wordpiece(folder, options):
     return None if vocabulary is None else _of_vocabulary(vocabulary, settings, options)
 
 
-_NAMES = (TOKENIZER_FILE, VOCABULARY_FILE, CONFIG_FILE, OWN_SETTINGS_FILE)
+_NAMES = (TOKENIZER_FILE, VOCABULARY_FILE, CONFIG_FILE)
 
 
-def _own_tokenizer(folder, has_file):
+def _own_tokenizer(folder):
     """Returns the tokenizer whose settings we wrote, None if we wrote none."""
-    if not has_file[VOCABULARY_FILE]:
-        return None
     for name in (OWN_SETTINGS_FILE, TOKENIZER_FILE):
-        if has_file[name]:
-            settings = read_json(os.path.join(folder, name), "the tokenizer settings")
-            if "vocab_sha256" in settings:
-                return KoreanWordPieceTokenizer.load(folder, name)
+        path = os.path.join(folder, name)
+        if not tf.io.gfile.exists(path):
+            continue
+        settings = read_json(path, "the tokenizer settings")
+        file = MODEL_FILE if KIND in settings else VOCABULARY_FILE
+        if {KIND, "vocab_sha256"} & settings.keys() and tf.io.gfile.exists(os.path.join(folder, file)):
+            return load_tokenizer(folder, name)
     return None
 
 
 def _check_flags(tokenizer, options, folder):
     saved = tokenizer.to_dict()
-    for flag, name in (("do_lower_case", "lower_case"), ("strip_accents", "strip_accents")):
-        given = getattr(options, flag)
-        if given is not None and given != saved[name]:
+    flags = {"do_lower_case": "lower_case", "strip_accents": "strip_accents", "split_number_commas": None}
+    for flag, name in flags.items():
+        given, said = getattr(options, flag), saved.get(name or flag)
+        if given is not None and given != said:
             raise InputError(
-                f"--{flag}={given} contradicts the tokenizer in {folder}, which says {saved[name]}; leave the flag out"
+                f"--{flag}={given} contradicts the tokenizer in {folder}, which says {said}; leave the flag out"
             )
 
 
@@ -158,29 +170,36 @@ def _filled_up(tokenizer, vocab_size):
     """Returns a tokenizer with as many pieces as the model, and a sentence if it had fewer."""
     pieces = tokenizer.vocabulary.pieces
     if len(pieces) > vocab_size:
+        flag = "spm_model_file" if isinstance(tokenizer, SentencePieceTokenizer) else "vocab_file"
         raise InputError(
             f"{tokenizer.vocabulary.source} has {len(pieces)} pieces, and the model {vocab_size}; name the vocabulary "
-            "that it was trained with in --vocab_file"
+            f"that it was trained with in --{flag}"
         )
-    if len(pieces) == vocab_size:
+    count = vocab_size - len(pieces)
+    if not count:
         return tokenizer, ()
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        filled = tokenizer.with_unused(tokenizer.num_unused + count)
+    else:
+        filled = _with_unused(tokenizer, count)
+    return filled, (f"the vocabulary is filled up with {count} [unused] pieces, so that it is as large as the model",)
+
+
+def _with_unused(tokenizer, count):
+    pieces = tokenizer.vocabulary.pieces
     known = set(pieces)
-    names = (f"[unused{number}]" for number in range(2 * vocab_size))
-    more = [name for name in names if name not in known][: vocab_size - len(pieces)]
+    names = (f"[unused{number}]" for number in range(len(pieces) + count))
+    more = [name for name in names if name not in known][:count]
     settings = {name: value for name, value in tokenizer.to_dict().items() if name != "vocab_sha256"}
-    filled = KoreanWordPieceTokenizer(Vocabulary([*pieces, *more], tokenizer.vocabulary.source), **settings)
-    return filled, (
-        f"the vocabulary is filled up with {len(more)} [unused] pieces, so that it is as large as the model",
-    )
+    return KoreanWordPieceTokenizer(Vocabulary([*pieces, *more], tokenizer.vocabulary.source), **settings)
 
 
-def write_beside_others(tokenizer: KoreanWordPieceTokenizer, folder: str) -> None:
+def write_beside_others(tokenizer: Tokenizer, folder: str) -> None:
     """Writes a tokenizer where tokenizer.json is the name of another file."""
-    tokenizer.vocabulary.to_file(os.path.join(folder, VOCABULARY_FILE))
-    write_json(os.path.join(folder, OWN_SETTINGS_FILE), tokenizer.to_dict())
+    tokenizer.save(folder, OWN_SETTINGS_FILE)
 
 
-def write_for_transformers(tokenizer: KoreanWordPieceTokenizer, folder: str, max_seq_length: int) -> list[str]:
+def write_for_transformers(tokenizer: Tokenizer, folder: str, max_seq_length: int) -> list[str]:
     """Writes what `transformers.AutoTokenizer` reads; returns a sentence if that can't say what ours does.
 
     Raises:
@@ -194,7 +213,10 @@ def write_for_transformers(tokenizer: KoreanWordPieceTokenizer, folder: str, max
             "pip install 'albert_tf[huggingface]'"
         ) from error
     except InputError as error:
-        return [f"no tokenizer: {error}"]
+        notes = [f"no tokenizer: {error}"]
+        if isinstance(tokenizer, SentencePieceTokenizer):
+            write_beside_others(tokenizer, folder)
+        return notes
     write_beside_others(tokenizer, folder)
     return []
 
@@ -202,10 +224,10 @@ def write_for_transformers(tokenizer: KoreanWordPieceTokenizer, folder: str, max
 def copy_sentencepiece(path: str | None, folder: str) -> None:
     """Copies a SentencePiece model, if there is one."""
     if path is not None:
-        tf.io.gfile.copy(path, os.path.join(folder, SENTENCEPIECE_FILE))
+        tf.io.gfile.copy(path, os.path.join(folder, MODEL_FILE))
 
 
-def ids_of(tokenizer: KoreanWordPieceTokenizer | None, names: collections.abc.Mapping[str, str]) -> dict[str, int]:
+def ids_of(tokenizer: Tokenizer | None, names: collections.abc.Mapping[str, str]) -> dict[str, int]:
     """Returns the ids of special tokens by the names that another library has for them, as far as they are there."""
     if tokenizer is None:
         return {}

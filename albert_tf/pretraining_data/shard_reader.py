@@ -12,10 +12,9 @@ from albert_tf.pretraining_data import records
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE, masking_options, read_manifest
 from albert_tf.pretraining_data.masking import mask_batch
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import KoreanWordPieceTokenizer, load_tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.vocabulary import Vocabulary
-from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX
 
 _EXAMPLES_PER_BATCH = 256
 _ID_FEATURES = ("input_ids", "masked_lm_ids")
@@ -79,6 +78,7 @@ class ShardReader:
         self.masking_options = masking_options(self.manifest, manifest_path)
         tokenizer = _load_tokenizer(folder, self.manifest)
         self.vocabulary = tokenizer and tokenizer.vocabulary
+        self._starts_word = tokenizer and tokenizer.starts_word
         self.is_masked = self.is_static or None not in (self.vocabulary, self.masking_options)
 
         self._spec = _spec_of(self.path, self.is_static)
@@ -151,7 +151,7 @@ class ShardReader:
         if "token_boundary" in features:
             starts = features["token_boundary"] == 1
         elif self.vocabulary:
-            starts = ~np.char.startswith(np.array(self.vocabulary.pieces), CONTINUATION_PREFIX)[original_ids]
+            starts = self._starts_word[original_ids]
         else:
             starts = np.ones_like(is_special)
         return starts | is_special | np.pad(is_special[:, :-1], [(0, 0), (1, 0)])
@@ -160,12 +160,13 @@ class ShardReader:
 def _load_tokenizer(folder, manifest):
     """Returns the tokenizer in a folder, None if there is none; shards of the original may have a vocab.txt alone."""
     if tf.io.gfile.exists(os.path.join(folder, TOKENIZER_FILE)):
-        tokenizer = KoreanWordPieceTokenizer.load(folder)
+        tokenizer = load_tokenizer(folder)
     elif tf.io.gfile.exists(os.path.join(folder, VOCABULARY_FILE)):
         tokenizer = KoreanWordPieceTokenizer(Vocabulary.from_file(os.path.join(folder, VOCABULARY_FILE)))
     else:
         return None
-    if manifest.get("tokenizer", {}).get("vocab_sha256", tokenizer.vocabulary.sha256) != tokenizer.vocabulary.sha256:
+    made_with = {name: value for name, value in manifest.get("tokenizer", {}).items() if name.endswith("_sha256")}
+    if not made_with.items() <= tokenizer.to_dict().items():
         raise InputError(
             f"{tokenizer.vocabulary.source} is not the vocabulary that the shards beside it were made with; put theirs "
             "back, or run create_pretraining_data.py again"

@@ -24,7 +24,7 @@ from albert_tf.pretraining_data.manifest import (
 )
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
 
 ON_DAMAGED_SHARD_CHOICES = ("fail", "skip")
@@ -55,7 +55,7 @@ class ShardSet:
     held_out_paths: list[str]
     train_options: InputOptions
     held_out_options: InputOptions
-    tokenizer: KoreanWordPieceTokenizer | None
+    tokenizer: Tokenizer | None
     manifest: dict
     examples_per_shard: list[int] | None
     damage: dict[str, str]
@@ -128,7 +128,9 @@ def find_shards(
         if is_static:
             return InputOptions(max_seq_length, max_predictions_per_seq, True)
         if tokenizer is None:
-            raise InputError(f"{paths[0]} is not masked yet, which needs tokenizer.json and vocab.txt in its folder")
+            raise InputError(
+                f"{paths[0]} is not masked yet, which needs tokenizer.json and vocab.txt or spiece.model in its folder"
+            )
         masking = folder.masking_options(max_predictions_per_seq)
         tokens = MaskingTokens.from_vocabulary(tokenizer.vocabulary)
         return InputOptions(max_seq_length, max_predictions_per_seq, False, masking, tokens)
@@ -180,7 +182,7 @@ class _Folder:
         if not tf.io.gfile.exists(path):
             config.check_vocab_size(self.manifest.get("vocab_size", config.vocab_size), self.manifest_path)
             return None
-        tokenizer = KoreanWordPieceTokenizer.load(self.path)
+        tokenizer = load_tokenizer(self.path)
         if self.manifest.get("tokenizer", {}).get("identity", tokenizer.identity) != tokenizer.identity:
             raise InputError(
                 f"{path} is not the tokenizer that the shards were made with; put theirs back, or run "

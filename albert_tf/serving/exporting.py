@@ -13,6 +13,7 @@ from albert_tf.serving.exported import CARD_FILE, DEFAULT, EXTRA_FOLDER
 from albert_tf.serving.loading import TrainedModel, load_trained
 from albert_tf.serving.other_runtimes import LITERT_FILE, ONNX_FILE, to_litert, to_onnx, trace_for_ids
 from albert_tf.serving.signatures import make_signatures
+from albert_tf.tokenization import Tokenizer
 
 FORMATS = ("saved_model", "litert", "onnx")
 
@@ -22,6 +23,7 @@ def export_model(
     output_dir: str | os.PathLike,
     weight_type: str = "float32",
     model_format: str = "saved_model",
+    tokenizer: Tokenizer | None = None,
 ) -> str:
     """Writes the model of a folder below a new version number; returns where.
 
@@ -32,13 +34,14 @@ def export_model(
         output_dir: The folder of all versions: 1, 2 and so on.
         weight_type: How the large weights are stored, one of `WEIGHT_TYPES`.
         model_format: One of `FORMATS`: a SavedModel that takes strings, or what `other_runtimes` writes.
+        tokenizer: For a model without one; None for the folder's.
 
     Raises:
         InputError: There is no model that can be exported.
     """
     if model_format == "onnx" and weight_type != "float32":
         raise InputError(f"--format=onnx goes with --weights=float32 alone, not {weight_type}")
-    trained = load_trained(model_dir, "--model_dir")
+    trained = load_trained(model_dir, "--model_dir", tokenizer)
     version = _next_version(output_dir)
     with tempfile.TemporaryDirectory() as temporary:
         if model_format == "saved_model":
@@ -58,6 +61,7 @@ def _save_model(folder, trained, weight_type):
     if weight_type != "float32":
         saved = tf.Module()
         saved.weights = pack_weights(trained.model, weight_type)
+        saved.resources = trained.tokenizer.resources
     functions = signatures.trace()
     tf.saved_model.save(saved, folder, functions)
     return functions

@@ -4,6 +4,8 @@ import dataclasses
 import os
 import typing
 
+import tensorflow as tf
+
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
@@ -12,7 +14,8 @@ from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, load_weights, read_config
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import Tokenizer, load_tokenizer
+from albert_tf.tokenization.base import TOKENIZER_FILE
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 
@@ -31,7 +34,7 @@ class TrainedModel:
     """
 
     model: AlbertModel
-    tokenizer: KoreanWordPieceTokenizer
+    tokenizer: Tokenizer
     max_seq_length: int
     task: FinetuningTask | None
     checkpoint: str
@@ -43,15 +46,16 @@ class TrainedModel:
         return self.model.config
 
 
-def load_finetuned(folder: str | os.PathLike, source: str) -> TrainedModel:
+def load_finetuned(folder: str | os.PathLike, source: str, tokenizer: Tokenizer | None = None) -> TrainedModel:
     """Loads what a command that fine-tunes has written.
 
     Args:
         folder: Its --output_dir; of its checkpoints the best is taken.
         source: What asks for it; errors begin with it.
+        tokenizer: For a folder that holds none; None for the folder's.
 
     Raises:
-        InputError: The folder holds no fine-tuned model.
+        InputError: The folder holds no fine-tuned model, or another tokenizer than is given.
     """
     folder = os.fspath(folder)
     settings = read_settings(folder)
@@ -66,28 +70,29 @@ def load_finetuned(folder: str | os.PathLike, source: str) -> TrainedModel:
     task = kinds[settings["objective"]].from_settings(config, settings)
     checkpoint = find_checkpoint(folder, source)
     model = _with_weights(task.make_model(), checkpoint, source)
-    tokenizer = KoreanWordPieceTokenizer.load(folder)
+    tokenizer = _tokenizer_of(folder, tokenizer, config)
     return TrainedModel(model, tokenizer, settings["max_seq_length"], task, checkpoint, _results(folder))
 
 
-def load_trained(folder: str | os.PathLike, source: str) -> TrainedModel:
+def load_trained(folder: str | os.PathLike, source: str, tokenizer: Tokenizer | None = None) -> TrainedModel:
     """Loads what any command that trains has written, or a published model.
 
     Args:
         folder: As for `load_finetuned`, or the folder of a pre-trained model.
         source: What asks for it; errors begin with it.
+        tokenizer: For a folder that holds none; None for the folder's.
 
     Raises:
-        InputError: The folder holds no model.
+        InputError: The folder holds no model, or another tokenizer than is given.
     """
     folder = os.fspath(folder)
     settings = read_settings(folder) or {}
     if settings.get("objective") in {kind.__name__ for kind in TASKS.values()}:
-        return load_finetuned(folder, source)
+        return load_finetuned(folder, source, tokenizer)
     checkpoint = find_checkpoint(folder, source)
     config = read_config(checkpoint, source)
     model = _with_weights(AlbertForPreTraining(config), checkpoint, source)
-    tokenizer = KoreanWordPieceTokenizer.load(folder)
+    tokenizer = _tokenizer_of(folder, tokenizer, config)
     return TrainedModel(model, tokenizer, config.max_position_embeddings, None, checkpoint, _results(folder))
 
 
@@ -98,6 +103,20 @@ def _with_weights(model, checkpoint, source):
     if missing:
         raise InputError(f"{source}: {checkpoint} lacks {missing[0]}; it is not of this task")
     return model
+
+
+def _tokenizer_of(folder, tokenizer, config):
+    """Returns the tokenizer that is given, or else the folder's."""
+    path = os.path.join(folder, TOKENIZER_FILE)
+    if tokenizer is None:
+        return load_tokenizer(folder)
+    if tf.io.gfile.exists(path) and not tokenizer.is_saved_as(path):
+        raise InputError(
+            f"{tokenizer.vocabulary.source} is not, or is used otherwise than, the tokenizer of {path}, which the "
+            "model was trained with; leave it out"
+        )
+    config.check_vocab_size(len(tokenizer), tokenizer.vocabulary.source)
+    return tokenizer
 
 
 def _results(folder):

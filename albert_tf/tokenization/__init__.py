@@ -1,8 +1,21 @@
-"""Korean text to WordPieces, ids and character offsets, and back."""
+"""Text to pieces, ids and character offsets, and back, by WordPiece for Korean or by SentencePiece."""
 
+from albert_tf.tokenization.base import Tokenizer
 from albert_tf.tokenization.encoding import Encoding
+from albert_tf.tokenization.loading import load_tokenizer
 from albert_tf.tokenization.normalization import NormalizationOptions
+from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
+from albert_tf.tokenization.sentencepiece.tokenizer import SentencePieceTokenizer
 from albert_tf.tokenization.tokenizer import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
 
-__all__ = ["Encoding", "KoreanWordPieceTokenizer", "NormalizationOptions", "Vocabulary"]
+__all__ = [
+    "Encoding",
+    "KoreanWordPieceTokenizer",
+    "NormalizationOptions",
+    "SentencePieceModel",
+    "SentencePieceTokenizer",
+    "Tokenizer",
+    "Vocabulary",
+    "load_tokenizer",
+]

@@ -1,5 +1,6 @@
 """Encodings: pieces, ids and where each piece stands in the text; how texts are encoded, and spans mapped to pieces."""
 
+import collections.abc
 import dataclasses
 import itertools
 import operator
@@ -7,8 +8,6 @@ import operator
 import numpy as np
 
 from albert_tf.errors import InputError
-from albert_tf.tokenization.offsets import OriginalPositions
-from albert_tf.tokenization.tensor_encoder import TensorEncoder
 from albert_tf.tokenization.vocabulary import CLS, SEP, Vocabulary
 
 _TEXTS_PER_BATCH = 1024
@@ -22,7 +21,7 @@ class Encoding:
         tokens: The pieces.
         ids: Their ids.
         offsets: For each piece the half-open span (begin, end) of characters in the text it came from, as given,
-            before normalisation; (0, 0) for [CLS] and [SEP].
+            before normalisation; (0, 0) for [CLS] and [SEP], and an empty span for a space or mark by itself.
         segment_ids: 0 for the first text with its [CLS] and [SEP], 1 for the second with its [SEP].
     """
 
@@ -68,10 +67,15 @@ class Encoding:
                 f"first and last must be positions of pieces in order, from 0 to {len(self.tokens) - 1}. "
                 f"Received: {first}, {last}"
             )
-        # No piece of a text ends at 0.
-        if any(self.offsets[position] == (0, 0) for position in range(first, last + 1)):
+        if any(map(self._is_special, range(first, last + 1))):
             raise InputError(f"pieces {first} to {last} hold [CLS] or [SEP], which stand for no part of a text")
         return self.offsets[first][0], self.offsets[last][1]
+
+    def _is_special(self, position):
+        """Whether a piece is [CLS] or [SEP]: at the border of a segment, and of no part of its text."""
+        next_segments = self.segment_ids[position + 1 : position + 2]
+        is_at_border = position == 0 or next_segments != [self.segment_ids[position]]
+        return is_at_border and self.offsets[position] == (0, 0)
 
 
 class OffsetEncoder:
@@ -79,16 +83,16 @@ class OffsetEncoder:
 
     Args:
         vocabulary: The pieces.
-        encoder: Cuts texts into pieces.
-        positions: Maps pieces to positions in the texts as given.
+        locate: Given N strings, returns the ids of all their pieces, where each begins and where it ends, int [pieces]
+            each, and int [N + 1] where the pieces of each text begin and end.
     """
 
-    def __init__(self, vocabulary: Vocabulary, encoder: TensorEncoder, positions: OriginalPositions):
-        self._vocabulary, self._encoder, self._positions = vocabulary, encoder, positions
+    def __init__(self, vocabulary: Vocabulary, locate: collections.abc.Callable[[list[str]], tuple[np.ndarray, ...]]):
+        self._vocabulary, self._locate = vocabulary, locate
         self._pieces = np.array(vocabulary.pieces, object)
 
     def encode_batch(self, texts: list[str], text_pairs: list[str] | None) -> list[Encoding]:
-        """Encodes texts, or pairs of texts; see `KoreanWordPieceTokenizer.encode_batch`."""
+        """Encodes texts, or pairs of texts; see `Tokenizer.encode_batch`."""
         self._vocabulary.require(CLS, SEP)
         segments = [texts] if text_pairs is None else [texts, text_pairs]
         check_pairs(texts, text_pairs)
@@ -102,10 +106,7 @@ class OffsetEncoder:
 
     def _encode_segment(self, texts, segment_id):
         """Returns for each text of a segment its pieces, ids, spans and segment ids, special tokens included."""
-        text_words, ids, byte_begins, byte_ends = self._encoder.cut_words(texts)
-        begins, ends = self._positions.of_pieces(texts, text_words, byte_begins, byte_ends)
-        splits = ids.row_splits.numpy()[text_words.row_splits.numpy()]
-        return self._add_special_tokens(ids.flat_values.numpy(), begins, ends, splits, segment_id)
+        return self._add_special_tokens(*self._locate(texts), segment_id)
 
     def _add_special_tokens(self, ids, begins, ends, splits, segment_id):
         """Adds [SEP] to each text, and [CLS] to those of the first segment; yields the columns of each text."""

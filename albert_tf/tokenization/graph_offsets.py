@@ -5,13 +5,13 @@ graph is made.
 """
 
 import functools
-import typing
 import unicodedata
 
 import tensorflow as tf
 import tensorflow_text as tf_text
 
 from albert_tf.tokenization import emoji
+from albert_tf.tokenization.characters import Characters, characters_of, differs, dropped, replaced
 from albert_tf.tokenization.code_point_tables import KindOfCharacter, Replacement, StarterPairs
 from albert_tf.tokenization.normalization import (
     FULL_WIDTH,
@@ -26,22 +26,6 @@ from albert_tf.tokenization.words import END_OF_WORD
 
 _SPACE = ord(" ")
 _KEPT, _SPACES, _REMOVED = range(3)
-
-
-class Characters(typing.NamedTuple):
-    """Characters of several texts, one text after the other, and where they come from.
-
-    Attributes:
-        codes: int32 [M], their code points.
-        begins: int32 [M], where what they stand for begins in its text.
-        ends: int32 [M], where it ends.
-        rows: int32 [M], their text, ascending.
-    """
-
-    codes: tf.Tensor
-    begins: tf.Tensor
-    ends: tf.Tensor
-    rows: tf.Tensor
 
 
 class GraphOffsets:
@@ -103,7 +87,7 @@ class GraphOffsets:
             texts: string [N].
             num_characters: int32 [N], how many characters each has once normalised, spaces left out; M in all.
         """
-        given = _characters_of(texts)
+        given = characters_of(texts)
         kinds, num_texts = self._kinds(given.codes), tf.size(texts)
         stays = tf.equal(kinds, STAYS)
         counts = tf.math.unsorted_segment_sum(tf.cast(stays, tf.int32), given.rows, num_texts)
@@ -126,7 +110,7 @@ class GraphOffsets:
     def _replace(self, texts, depends, num_characters, begins, ends):
         """Returns the spans, of texts that depend on context found one character after the other."""
         rows = tf.cast(tf.where(depends)[:, 0], tf.int32)
-        found = self.normalize(_characters_of(tf.gather(texts, rows)))
+        found = self.normalize(characters_of(tf.gather(texts, rows)))
         # The number of its text's row for each, or of those behind all texts that of a text that depends on context.
         sources = tf.where(
             depends, tf.size(texts) + tf.cumsum(tf.cast(depends, tf.int32)) - 1, tf.range(tf.size(texts))
@@ -152,9 +136,9 @@ class GraphOffsets:
             is_wide = (codes >= FULL_WIDTH.start) & (codes < FULL_WIDTH.stop)
             characters = characters._replace(codes=tf.where(is_wide, codes - FULL_WIDTH_TO_ASCII, codes))
         if options.lower_case:
-            characters = _replaced(characters, self._lower)
+            characters = replaced(characters, self._lower)
         if options.strip_accents:
-            characters = self._strip_accents(_replaced(characters, self._decompose))
+            characters = self._strip_accents(replaced(characters, self._decompose))
         characters = self._compose(characters)
         if options.squeeze_repeats:
             characters = self._squeeze(characters)
@@ -164,12 +148,12 @@ class GraphOffsets:
         is_kept = self._is_mark(characters.codes) < 1
         if self._options.keep_emoji:
             is_kept |= _matches(characters, emoji.SELECTED_PICTURE)
-        return _dropped(characters, is_kept)
+        return dropped(characters, is_kept)
 
     def _compose(self, characters):
         """Composes each shortest run of characters that can't combine with what follows; all of it has its span."""
         codes, rows = characters.codes, characters.rows
-        is_first = _differs(rows)
+        is_first = differs(rows)
         before = tf.concat([[0], codes[:-1]], axis=0)[: tf.size(codes)]
         pair = tf.where(is_first, -1, self._compose_pair(before, codes))
         # What the character before was composed to, in its turn, may compose with this one.
@@ -189,32 +173,11 @@ class GraphOffsets:
 
     def _squeeze(self, characters):
         codes, rows = characters.codes, characters.rows
-        begins_repeat = _differs(rows) | _differs(codes)
+        begins_repeat = differs(rows) | differs(codes)
         repeats = tf.cumsum(tf.cast(begins_repeat, tf.int32)) - 1
         places = tf.range(tf.size(codes))
         count = places - tf.gather(tf.boolean_mask(places, begins_repeat), repeats)
-        return _dropped(characters, (count < MOST_REPEATS) | (self._is_squeezed(codes) < 1))
-
-
-def _characters_of(texts):
-    decoded = tf.strings.unicode_decode(texts, "UTF-8")
-    rows = tf.cast(decoded.value_rowids(), tf.int32)
-    begins = tf.range(tf.size(decoded.values)) - tf.gather(tf.cast(decoded.row_starts(), tf.int32), rows)
-    return Characters(decoded.values, begins, begins + 1, rows)
-
-
-def _replaced(characters, replacement):
-    codes, sources = replacement(characters.codes)
-    return Characters(codes, *(tf.gather(values, sources) for values in characters[1:]))
-
-
-def _dropped(characters, is_kept):
-    """Drops characters; what they stand for goes to the last one before them that is kept, if there is one."""
-    groups = tf.cumsum(tf.cast(is_kept, tf.int32)) - 1
-    kept = Characters(*(tf.boolean_mask(values, is_kept) for values in characters))
-    is_of_text = tf.equal(tf.gather(tf.concat([[-1], kept.rows], axis=0), groups + 1), characters.rows)
-    ends = tf.math.segment_max(tf.where(is_of_text, characters.ends, 0), groups + 1)
-    return kept._replace(ends=ends[1:][: tf.size(kept.ends)])
+        return dropped(characters, (count < MOST_REPEATS) | (self._is_squeezed(codes) < 1))
 
 
 def _matches(characters, pattern):
@@ -242,11 +205,6 @@ def _with_lengths(values, lengths):
     last = tf.cast(values.row_lengths(), tf.int32) - 1
     places = tf.cast(tf.gather(values.row_starts(), rows), tf.int32) + tf.minimum(wanted.values, tf.gather(last, rows))
     return tf.gather(tf.concat([values.values, [0]], axis=0), tf.maximum(places, 0))
-
-
-def _differs(values):
-    """Returns where a value of [M] is not that before it, bool [M]; the first one never is."""
-    return tf.concat([tf.ones_like(values[:1], tf.bool), values[1:] != values[:-1]], axis=0)
 
 
 @functools.cache

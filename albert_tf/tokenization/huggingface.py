@@ -1,8 +1,8 @@
-"""Handing the tokenizer over to Hugging Face: a tokenizer.json of the `tokenizers` library's own components.
+"""Handing tokenizers over to Hugging Face: a tokenizer.json of the `tokenizers` library's own components.
 
-Ids are the same, with these exceptions, which the components can't express. A word of more than 600 bytes is [UNK]
-here, one of more than 600 characters there. And where punctuation isn't split, a word that is spelled like a special
-token or starts with ## may match that piece there.
+Ids of WordPiece are the same, with these exceptions, which the components can't express. A word of more than 600 bytes
+is [UNK] here, one of more than 600 characters there. And where punctuation isn't split, a word that is spelled like a
+special token or starts with ## may match that piece there. `sentencepiece.huggingface` names those of SentencePiece.
 """
 
 import os
@@ -12,22 +12,24 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json, write_text
 from albert_tf.tokenization import emoji, normalization, words
+from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, Tokenizer
 from albert_tf.tokenization.normalization import NormalizationOptions
-from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, KoreanWordPieceTokenizer
-from albert_tf.tokenization.vocabulary import CLS, SEP, SPECIAL_TOKENS, UNK
+from albert_tf.tokenization.sentencepiece.huggingface import make_backend
+from albert_tf.tokenization.sentencepiece.tokenizer import SentencePieceTokenizer
+from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK
 from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, MAX_BYTES_PER_WORD
 
 CONFIG_FILE = "tokenizer_config.json"
 
+_TOKEN_NAMES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 
-def export_huggingface(
-    tokenizer: KoreanWordPieceTokenizer, folder: str | os.PathLike, max_seq_length: int = 512
-) -> None:
+
+def export_huggingface(tokenizer: Tokenizer, folder: str | os.PathLike, max_seq_length: int = 512) -> None:
     """Writes tokenizer.json and tokenizer_config.json, which `transformers.AutoTokenizer.from_pretrained` loads.
 
     Args:
-        tokenizer: Of the continuation scheme.
-        folder: Not the one `KoreanWordPieceTokenizer.save` wrote to: a file of both is called tokenizer.json.
+        tokenizer: Of SentencePiece, or of WordPiece in the continuation scheme.
+        folder: Not the one `Tokenizer.save` wrote to: a file of both is called tokenizer.json.
         max_seq_length: Where Hugging Face cuts texts off when it is asked to truncate.
 
     Raises:
@@ -37,16 +39,34 @@ def export_huggingface(
     _refuse_own_folder(folder)
     backend = to_tokenizers(tokenizer)
     write_text(os.path.join(folder, TOKENIZER_FILE), backend.to_str(pretty=True))
-    write_json(os.path.join(folder, CONFIG_FILE), _config(max_seq_length))
+    write_json(os.path.join(folder, CONFIG_FILE), _config(tokenizer, max_seq_length))
 
 
-def to_tokenizers(tokenizer: KoreanWordPieceTokenizer):
+def to_tokenizers(tokenizer: Tokenizer):
     """Returns a `tokenizers.Tokenizer` that gives the same ids, [CLS] and [SEP] included.
 
     Raises:
-        InputError: The scheme can't be expressed, or a special token is missing.
+        InputError: The scheme or the model can't be expressed, or a special token is missing.
     """
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
+    from tokenizers import AddedToken, processors
+
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        backend = make_backend(tokenizer)
+    else:
+        backend = _wordpiece_backend(tokenizer)
+    cls, sep = tokenizer.cls_token, tokenizer.sep_token
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"{cls} $A {sep}",
+        pair=f"{cls} $A {sep} $B:1 {sep}:1",
+        special_tokens=[(cls, tokenizer.cls_token_id), (sep, tokenizer.sep_token_id)],
+    )
+    backend.add_special_tokens([AddedToken(token, special=True) for token in _special_tokens(tokenizer)])
+    backend.encode_special_tokens = True  # no text turns into a special token
+    return backend
+
+
+def _wordpiece_backend(tokenizer):
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
     if tokenizer.wordpiece_scheme != "continuation":
         raise InputError(
@@ -69,13 +89,7 @@ def to_tokenizers(tokenizer: KoreanWordPieceTokenizer):
     backend.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(" ", "removed"), pre_tokenizers.Split(_regex(isolated), "isolated")]
     )
-    cls, sep = (CLS, vocabulary.id_of(CLS)), (SEP, vocabulary.id_of(SEP))
-    backend.post_processor = processors.TemplateProcessing(
-        single=f"{CLS} $A {SEP}", pair=f"{CLS} $A {SEP} $B:1 {SEP}:1", special_tokens=[cls, sep]
-    )
     backend.decoder = decoders.WordPiece(CONTINUATION_PREFIX, cleanup=False)
-    backend.add_special_tokens([AddedToken(token, special=True) for token in SPECIAL_TOKENS])
-    backend.encode_special_tokens = True  # no text turns into a special token
     return backend
 
 
@@ -119,10 +133,14 @@ def _regex(pattern):
     return Regex(pattern)
 
 
-def _config(max_seq_length):
+def _special_tokens(tokenizer):
+    return [getattr(tokenizer, name) for name in _TOKEN_NAMES]
+
+
+def _config(tokenizer, max_seq_length):
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        **{f"{token.strip('[]').lower()}_token": token for token in SPECIAL_TOKENS},
+        **dict(zip(_TOKEN_NAMES, _special_tokens(tokenizer))),
         "split_special_tokens": True,  # no text turns into a special token
         "clean_up_tokenization_spaces": False,
         "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
@@ -132,5 +150,5 @@ def _config(max_seq_length):
 
 def _refuse_own_folder(folder):
     path = os.path.join(folder, TOKENIZER_FILE)
-    if tf.io.gfile.exists(path) and "vocab_sha256" in read_json(path, "the tokenizer settings"):
+    if tf.io.gfile.exists(path) and {"vocab_sha256", KIND} & read_json(path, "the tokenizer settings").keys():
         raise InputError(f"{path} is the tokenizer's own file, which has the same name; choose another folder")

@@ -6,7 +6,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from albert_tf.errors import InputError
-from albert_tf.tokenization.tokenizer import KoreanWordPieceTokenizer
+from albert_tf.tokenization.base import Tokenizer
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP, Vocabulary
 
 # [CLS], and one [SEP] for each of two texts.
@@ -31,10 +31,11 @@ class InputEncoder(tf.Module):
         InputError: A special token is missing, or S has no room for them.
     """
 
-    def __init__(self, tokenizer: KoreanWordPieceTokenizer, max_seq_length: int):
+    def __init__(self, tokenizer: Tokenizer, max_seq_length: int):
         super().__init__()
         _check(tokenizer.vocabulary, max_seq_length)
         self._tokenizer = tokenizer
+        self._resources = tokenizer.resources
         self._max_seq_length = max_seq_length
 
     @tf.function(autograph=False)
@@ -53,7 +54,7 @@ class InputEncoder(tf.Module):
         return pack_segments(segments, self._tokenizer.vocabulary, self._max_seq_length)
 
     def export(self, folder: str | os.PathLike) -> None:
-        """Writes a SavedModel, with vocab.txt and tokenizer.json beside it.
+        """Writes a SavedModel, with the tokenizer beside it.
 
         Its signatures are `serving_default`, which takes `texts`, and `text_pair`, which takes `texts` and `text_pair`.
         """

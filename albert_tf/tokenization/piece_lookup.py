@@ -1,13 +1,13 @@
 """Ids to pieces and to text, and back to ids: what follows from the vocabulary alone."""
 
+import abc
 import collections.abc
 import itertools
 
 import numpy as np
 
 from albert_tf.errors import InputError
-from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK, Vocabulary, is_reserved
-from albert_tf.tokenization.wordpiece import join_pieces
+from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK, Vocabulary
 
 
 def _special_id(token):
@@ -20,20 +20,22 @@ def _special_id(token):
     return property(get, doc=f"Id of {token}; an InputError where the vocabulary lacks it.")
 
 
-class PieceLookup:
+class PieceLookup(abc.ABC):
     """Looks pieces and ids up, under the names that Hugging Face's tokenizers use.
 
     Args:
         vocabulary: The pieces.
-        wordpiece_scheme: "continuation" or "end_of_word"; decides how pieces become text.
     """
 
     pad_token, unk_token, cls_token, sep_token, mask_token = SPECIAL_TOKENS
     pad_token_id, unk_token_id, cls_token_id, sep_token_id, mask_token_id = map(_special_id, SPECIAL_TOKENS)
 
-    def __init__(self, vocabulary: Vocabulary, wordpiece_scheme: str):
+    def __init__(self, vocabulary: Vocabulary):
         self.vocabulary = vocabulary
-        self.wordpiece_scheme = wordpiece_scheme
+
+    @abc.abstractmethod
+    def _join(self, pieces):
+        """Returns the text of pieces, special tokens not among them."""
 
     def __len__(self) -> int:
         return len(self.vocabulary)
@@ -73,8 +75,9 @@ class PieceLookup:
     def decode(self, ids: collections.abc.Iterable[int], skip_special_tokens: bool = True) -> str:
         """Returns the text of ids.
 
-        In the end-of-word scheme this is the normalised text exactly, as long as nothing in it is unknown. In the
-        continuation scheme words are set apart by spaces, because the pieces don't tell what stood between them.
+        In the end-of-word scheme and of SentencePiece this is the normalised text exactly, as long as nothing in it is
+        unknown. In the continuation scheme words are set apart by spaces, because the pieces don't tell what stood
+        between them.
 
         Args:
             ids: Ids of pieces.
@@ -85,11 +88,11 @@ class PieceLookup:
         """
         pieces = self.convert_ids_to_tokens(list(ids))
         if skip_special_tokens:
-            return join_pieces([piece for piece in pieces if not _is_left_out(piece)], self.wordpiece_scheme)
+            return self._join([piece for piece in pieces if not self._is_left_out(piece)])
         parts = []
-        for is_left_out, group in itertools.groupby(pieces, _is_left_out):
+        for is_left_out, group in itertools.groupby(pieces, self._is_left_out):
             run = list(group)
-            parts += run if is_left_out else [join_pieces(run, self.wordpiece_scheme)]
+            parts += run if is_left_out else [self._join(run)]
         return " ".join(parts)
 
     def batch_decode(
@@ -98,7 +101,6 @@ class PieceLookup:
         """Returns the text of each row of ids, as `decode`."""
         return [self.decode(ids, skip_special_tokens) for ids in sequences]
 
-
-def _is_left_out(piece):
-    """Whether decoding leaves a piece out by default; [UNK] stands for text."""
-    return is_reserved(piece) and piece != UNK
+    def _is_left_out(self, piece):
+        """Whether decoding leaves a piece out by default; [UNK] stands for text."""
+        return self.vocabulary.is_reserved(piece) and piece != self.unk_token

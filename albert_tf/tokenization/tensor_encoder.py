@@ -1,18 +1,12 @@
 """Strings to words and ids with TensorFlow ops alone, eagerly or as part of a graph."""
 
-import re
-
 import tensorflow as tf
 
 from albert_tf.tokenization import normalization, words
 from albert_tf.tokenization.normalization import NormalizationOptions
+from albert_tf.tokenization.op_runner import OpRunner
 from albert_tf.tokenization.vocabulary import Vocabulary
 from albert_tf.tokenization.wordpiece import SPLIT_DIFFERENTLY, WordPiece
-
-# Lone surrogates have no UTF-8 form and stand for no character.
-_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
-
-_TEXTS_FOR_A_GRAPH = 256
 
 
 class TensorEncoder:
@@ -43,7 +37,7 @@ class TensorEncoder:
         self._wordpiece_scheme = wordpiece_scheme
         self._split_punctuation, self._split_digits = split_punctuation, split_digits
         self._wordpiece = WordPiece(vocabulary, wordpiece_scheme)
-        self._graphs = {}
+        self._run = OpRunner()
 
     def encode_ids(self, texts: list[str] | tf.Tensor) -> tf.RaggedTensor:
         """Returns ids, int32 [N, (pieces)]."""
@@ -62,17 +56,6 @@ class TensorEncoder:
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Returns words, string [N, (words)], and ids, begins and ends in bytes of their pieces, [words, (pieces)]."""
         return self._run(self._cut_words, texts)
-
-    def _run(self, function, texts):
-        """Runs a function of ops on texts; many run as a graph, which takes a while to build and then saves time."""
-        if not tf.is_tensor(texts):
-            texts = _to_tensor(texts)
-        if not tf.executing_eagerly() or len(texts) < _TEXTS_FOR_A_GRAPH:
-            return function(texts)
-        if function not in self._graphs:
-            signature = [tf.TensorSpec([None], tf.string)]
-            self._graphs[function] = tf.function(function, input_signature=signature, autograph=False)
-        return self._graphs[function](texts)
 
     def _encode_ids(self, texts):
         normalized = normalization.normalize(texts, self._options)
@@ -103,10 +86,3 @@ class TensorEncoder:
         return words.split_words(
             normalized, self._wordpiece_scheme, self._split_punctuation, self._split_digits, self._options.keep_emoji
         )
-
-
-def _to_tensor(texts):
-    try:
-        return tf.constant(texts, tf.string, shape=[len(texts)])
-    except ValueError:  # rare; searching every text for surrogates would take as long as everything else
-        return tf.constant([_LONE_SURROGATES.sub("", text) for text in texts], tf.string, shape=[len(texts)])

@@ -1,35 +1,27 @@
-"""The tokenizer that users meet: text to pieces, ids and offsets, and back; saved and loaded as a folder."""
+"""WordPiece for Korean: the tokenizer that build_vocab.py makes vocabularies for."""
 
 import dataclasses
-import hashlib
-import inspect
-import json
 import os
+import typing
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.files import read_json, write_json
+from albert_tf.files import read_json
 from albert_tf.tokenization import words
-from albert_tf.tokenization.batch_encoding import BatchOptions, make_inputs
-from albert_tf.tokenization.encoding import Encoding, OffsetEncoder, check_pairs
+from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, Tokenizer, check_switches
 from albert_tf.tokenization.graph_offsets import GraphOffsets
 from albert_tf.tokenization.normalization import NormalizationOptions
 from albert_tf.tokenization.offsets import OriginalPositions
-from albert_tf.tokenization.piece_lookup import PieceLookup
 from albert_tf.tokenization.tensor_encoder import TensorEncoder
 from albert_tf.tokenization.vocabulary import Vocabulary
-from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, check_scheme
+from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, check_scheme, join_pieces
 
-TOKENIZER_FILE = "tokenizer.json"
 VOCABULARY_FILE = "vocab.txt"
 
-# Settings that tokenizer.json did not hold at first, and what a file without them means.
-_LATER_SETTINGS = {"squeeze_repeats": False, "full_width_to_ascii": False, "keep_emoji": True, "split_digits": False}
 
-
-class KoreanWordPieceTokenizer(PieceLookup):
+class KoreanWordPieceTokenizer(Tokenizer):
     """WordPiece that keeps Hangul composed.
 
     Args:
@@ -47,6 +39,14 @@ class KoreanWordPieceTokenizer(PieceLookup):
         InputError: A setting has a value that it can't have.
     """
 
+    vocabulary_file = VOCABULARY_FILE
+    _later_settings: typing.ClassVar = {
+        "squeeze_repeats": False,
+        "full_width_to_ascii": False,
+        "keep_emoji": True,
+        "split_digits": False,
+    }
+
     def __init__(
         self,
         vocabulary: Vocabulary,
@@ -63,19 +63,17 @@ class KoreanWordPieceTokenizer(PieceLookup):
             raise InputError(
                 f"wordpiece_scheme must be one of {', '.join(words.WORDPIECE_SCHEMES)}. Received: {wordpiece_scheme}"
             )
-        super().__init__(vocabulary, wordpiece_scheme)
+        super().__init__(vocabulary)
+        self.wordpiece_scheme = wordpiece_scheme
         self.normalization = NormalizationOptions(
             lower_case, strip_accents, squeeze_repeats, full_width_to_ascii, keep_emoji
         )
         self.split_punctuation = split_punctuation
         self.split_digits = split_digits
-        for name, value in self._switches().items():
-            if not isinstance(value, bool):
-                raise InputError(f"{name} must be true or false. Received: {value!r}")
+        check_switches(self._switches())
         self._encoder = TensorEncoder(vocabulary, self.normalization, wordpiece_scheme, split_punctuation, split_digits)
-        positions = OriginalPositions(self.normalization, wordpiece_scheme)
+        self._positions = OriginalPositions(self.normalization, wordpiece_scheme)
         self._graph_offsets = None  # made when it is asked for
-        self._offset_encoder = OffsetEncoder(vocabulary, self._encoder, positions)
         self._starts_word = np.array([not piece.startswith(CONTINUATION_PREFIX) for piece in vocabulary.pieces])
 
     @classmethod
@@ -89,95 +87,12 @@ class KoreanWordPieceTokenizer(PieceLookup):
         check_scheme(tokenizer.vocabulary, tokenizer.wordpiece_scheme)
         return tokenizer
 
-    def encode(self, text: str, text_pair: str | None = None) -> Encoding:
-        """Encodes one text, or two as a pair.
-
-        Raises:
-            InputError: The vocabulary lacks [CLS] or [SEP].
-        """
-        return self.encode_batch([text], None if text_pair is None else [text_pair])[0]
-
-    def encode_batch(self, texts: list[str], text_pairs: list[str] | None = None) -> list[Encoding]:
-        """Encodes many texts, or pairs of them, much faster than one by one.
-
-        Args:
-            texts: Strings.
-            text_pairs: The second text of each pair, as many as there are texts.
-
-        Raises:
-            InputError: The vocabulary lacks [CLS] or [SEP], or the numbers of texts differ.
-        """
-        return self._offset_encoder.encode_batch(texts, text_pairs)
-
-    def __call__(
-        self,
-        text: str | list[str],
-        text_pair: str | list[str] | None = None,
-        padding: bool | str = False,
-        truncation: bool | str = False,
-        max_length: int | None = None,
-        return_tensors: str | None = None,
-    ) -> dict:
-        """Encodes texts or pairs as a model's inputs; the arguments are those of Hugging Face's tokenizers.
-
-        ```python
-        tokenizer(["나는 밥을 먹었다.", "ㅋㅋ"], padding=True, truncation=True, max_length=128, return_tensors="tf")
-        ```
-
-        Args:
-            text: One text, or a list of N.
-            text_pair: The second text of a pair, or a list of N.
-            padding: False; True or "longest": up to the longest of the list; "max_length": up to `max_length`.
-            truncation: False; True or "longest_first": down to `max_length`, of a pair the longer text first.
-            max_length: Number of pieces, special tokens included.
-            return_tensors: None for lists, "np" for NumPy arrays, "tf" for tensors.
-
-        Returns:
-            `input_ids`, `input_mask` (1 for pieces, 0 for padding) and `segment_ids` (1 for the second text and its
-            [SEP]): a list for one text, N lists for a list; with `return_tensors` int32 [N, S], N = 1 for one text.
-
-        Raises:
-            InputError: Arguments contradict each other, `max_length` has no room for the special tokens, rows of
-                different lengths can't become an array, or the vocabulary lacks a special token.
-        """
-        options = BatchOptions(padding, truncation, max_length, return_tensors)
-        is_single = isinstance(text, str)
-        segments = [
-            [segment] if is_single else segment for segment in ([text] if text_pair is None else [text, text_pair])
-        ]
-        for segment in segments:
-            if not isinstance(segment, (list, tuple)) or not all(isinstance(each, str) for each in segment):
-                raise InputError("text and text_pair must both be strings, or both be lists of strings")
-        check_pairs(segments[0], segments[-1])
-        inputs = make_inputs([self.encode_ids(texts).to_list() for texts in segments], self.vocabulary, options)
-        if is_single and return_tensors is None:
-            return {name: row for name, [row] in inputs.items()}
-        return inputs
-
-    def tokenize(self, text: str) -> list[str]:
-        """Returns the pieces of one text, no special tokens added."""
-        return [self.vocabulary.pieces[i] for i in self.encode_ids([text])[0].numpy()]
-
     def encode_ids(self, texts: list[str] | tf.Tensor) -> tf.RaggedTensor:
-        """Encodes many texts at once, no special tokens added: the fast path.
-
-        Args:
-            texts: Strings, or a string tensor [N].
-
-        Returns:
-            Ragged int32 tensor [N, (pieces)].
-        """
+        """Encodes many texts; see `Tokenizer`."""
         return self._encoder.encode_ids(texts)
 
     def encode_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Encodes many texts at once, no special tokens added, and tells where pieces stand, with TensorFlow ops alone.
-
-        Args:
-            texts: string tensor [N].
-
-        Returns:
-            Ids, and the begins and ends of `encode_batch`'s offsets, each a ragged int32 tensor [N, (pieces)].
-        """
+        """Encodes many texts and tells where pieces stand; see `Tokenizer`."""
         if self._graph_offsets is None:
             self._graph_offsets = GraphOffsets(self.normalization, self.wordpiece_scheme)
         text_words, ids, byte_begins, byte_ends = self._encoder.cut_words(texts)
@@ -197,14 +112,7 @@ class KoreanWordPieceTokenizer(PieceLookup):
         return self._encoder.encode_words(texts)
 
     def encode_with_word_starts(self, texts: list[str] | tf.Tensor) -> tuple[tf.RaggedTensor, np.ndarray]:
-        """Encodes many texts at once and tells where words start.
-
-        Args:
-            texts: Strings, or a string tensor [N].
-
-        Returns:
-            Ragged int32 tensor [N, (pieces)], and for all its pieces, one text after the other, bool [pieces].
-        """
+        """Encodes many texts and tells where words start; see `Tokenizer`."""
         if self.wordpiece_scheme == "continuation":
             ids = self.encode_ids(texts)
             return ids, self._starts_word[ids.flat_values.numpy()]
@@ -224,12 +132,10 @@ class KoreanWordPieceTokenizer(PieceLookup):
         """
         return self._encoder.split_words(texts)
 
-    def save(self, folder: str | os.PathLike) -> None:
-        """Writes vocab.txt and tokenizer.json into a folder."""
-        self.vocabulary.to_file(os.path.join(folder, VOCABULARY_FILE))
-        write_json(os.path.join(folder, TOKENIZER_FILE), self.to_dict())
-
-    save_pretrained = save
+    @property
+    def starts_word(self) -> np.ndarray:
+        """Whether a piece has no ##; see `Tokenizer`."""
+        return self._starts_word
 
     @classmethod
     def load(cls, folder: str | os.PathLike, settings_file: str = TOKENIZER_FILE) -> "KoreanWordPieceTokenizer":
@@ -245,18 +151,14 @@ class KoreanWordPieceTokenizer(PieceLookup):
         """
         path = os.path.join(folder, settings_file)
         settings = read_json(path, "the tokenizer settings")
+        if KIND in settings:
+            raise InputError(f"{path} is of another tokenizer; albert_tf.tokenization.load_tokenizer reads any")
         vocabulary = Vocabulary.from_file(os.path.join(folder, VOCABULARY_FILE))
         if "vocab_sha256" not in settings:
             raise InputError(f"{path} has no vocab_sha256, so it can't be told which vocabulary it goes with")
         if settings.pop("vocab_sha256") != vocabulary.sha256:
             raise InputError(f"{vocabulary.source} is not the vocabulary that {path} was written for")
-        unknown = settings.keys() - (inspect.signature(cls).parameters.keys() - {"vocabulary"})
-        if unknown:
-            raise InputError(f"{path}: there is no setting {', '.join(sorted(unknown))}; remove the unknown setting")
-        try:
-            tokenizer = cls(vocabulary, **settings)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from error
+        tokenizer = cls._from_settings(vocabulary, settings, path)
         check_scheme(vocabulary, tokenizer.wordpiece_scheme)
         return tokenizer
 
@@ -284,21 +186,21 @@ class KoreanWordPieceTokenizer(PieceLookup):
             "vocab_sha256": self.vocabulary.sha256,
         }
 
-    def is_saved_as(self, path: str | os.PathLike) -> bool:
-        """Whether a tokenizer.json says the same as this tokenizer.
+    def is_vocabulary_file(self, path: str | os.PathLike) -> bool:
+        """Whether a vocab.txt holds this tokenizer's pieces; see `Tokenizer`."""
+        return Vocabulary.from_file(path).sha256 == self.vocabulary.sha256
 
-        Raises:
-            InputError: The file can't be read.
-        """
-        return {**_LATER_SETTINGS, **read_json(path, "the tokenizer settings")} == self.to_dict()
+    def _save_vocabulary(self, path):
+        self.vocabulary.to_file(path)
 
-    @property
-    def identity(self) -> str:
-        """Hash that travels with data and checkpoints; two tokenizers with equal identity give equal ids."""
-        # Left out at their defaults, settings of later versions keep the identity of data made before them.
-        defaults = _LATER_SETTINGS.items()
-        settings = {name: value for name, value in self.to_dict().items() if (name, value) not in defaults}
-        return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+    def _locate(self, texts):
+        text_words, ids, byte_begins, byte_ends = self._encoder.cut_words(texts)
+        begins, ends = self._positions.of_pieces(texts, text_words, byte_begins, byte_ends)
+        splits = ids.row_splits.numpy()[text_words.row_splits.numpy()]
+        return ids.flat_values.numpy(), begins, ends, splits
+
+    def _join(self, pieces):
+        return join_pieces(pieces, self.wordpiece_scheme)
 
     def _switches(self):
         return {

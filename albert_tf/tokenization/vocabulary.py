@@ -96,7 +96,11 @@ class Vocabulary:
     @property
     def real_piece_ids(self) -> np.ndarray:
         """int32 ids of the pieces that stand for text: neither special tokens nor [unused] slots."""
-        return np.array([i for i, piece in enumerate(self.pieces) if not is_reserved(piece)], np.int32)
+        return np.array([i for i, piece in enumerate(self.pieces) if not self.is_reserved(piece)], np.int32)
+
+    def is_reserved(self, piece: str) -> bool:
+        """Whether a piece stands for no text: a special token or an [unused] slot."""
+        return is_reserved(piece)
 
 
 def is_reserved(piece: str) -> bool:

@@ -11,7 +11,7 @@ from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import Objective
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import Tokenizer
 from albert_tf.training.devices.batches import per_replica_batch_size
 from albert_tf.training.devices.strategy import strategy_of
 from albert_tf.training.devices.workers import Agreement, is_chief
@@ -59,7 +59,7 @@ class TrainingRun:
         objective: Objective,
         model: tf.keras.Model | dict[str, tf.keras.Model],
         settings: RunSettings,
-        tokenizer: KoreanWordPieceTokenizer | None = None,
+        tokenizer: Tokenizer | None = None,
     ):
         self.output_dir, self.objective, self.settings = os.fspath(output_dir), objective, settings
         self.tokenizer = tokenizer

@@ -235,7 +235,7 @@ def test_vocabulary_and_config_may_be_named(
         ({"do_train": True, "labels": "0"}, "--labels: '0' is the only label; a classifier needs two or more"),
         ({"do_train": True, "text_column": "review"}, ".*train.tsv, line 1: no column named review; "),
         ({"do_train": True, "do_lower_case": False}, "--do_lower_case=False contradicts .*tokenizer.json"),
-        ({"do_train": True, "spm_model_file": "a.model"}, "--spm_model_file=a.model is not supported"),
+        ({"do_train": True, "spm_model_file": "a.model"}, "can't read the SentencePiece model a.model: no such file"),
         ({"do_train": True, "num_trials": 2}, "--num_trials and --learning_rates need --do_train and --do_eval, "),
         ({"do_train": True, "head_learning_rate": 0.0}, "--head_learning_rate must be greater than 0. Received: 0.0"),
         ({"do_train": True, "learning_rates": "fast"}, "--learning_rates=fast must be numbers, such as 1e-4,3e-4"),

@@ -9,7 +9,7 @@ import numpy as np
 from albert_tf.finetuning.entities.tagged_text import TaggedText
 from albert_tf.finetuning.entities.tags import OUTSIDE, go_on_with
 from albert_tf.finetuning.task import Features
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 # The label of a position that is not tagged.
@@ -32,7 +32,7 @@ def pieces_of_units(units: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def encode_tagged(
-    texts: list[TaggedText], labels: tuple[str, ...], tokenizer: KoreanWordPieceTokenizer, max_seq_length: int
+    texts: list[TaggedText], labels: tuple[str, ...], tokenizer: Tokenizer, max_seq_length: int
 ) -> Features:
     """Encodes texts as `[CLS] text [SEP]`; what is too long is cut into several windows, between two pieces.
 

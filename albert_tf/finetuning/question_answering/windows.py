@@ -10,7 +10,7 @@ import numpy as np
 from albert_tf.errors import InputError
 from albert_tf.finetuning.question_answering.squad import Question
 from albert_tf.finetuning.task import Features
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 # [CLS], and a [SEP] behind the question and behind the text.
@@ -53,7 +53,7 @@ class _Context:
 
 
 def encode_questions(
-    questions: list[Question], tokenizer: KoreanWordPieceTokenizer, max_seq_length: int, options: WindowOptions
+    questions: list[Question], tokenizer: Tokenizer, max_seq_length: int, options: WindowOptions
 ) -> Features:
     """Encodes questions as windows, those of one question one after the other, at least one of each.
 

@@ -32,7 +32,7 @@ from albert_tf.pretraining_data.build.preparation import RESUME_GOES_ON, open_wo
 from albert_tf.pretraining_data.build.publishing import publish
 from albert_tf.pretraining_data.build.shard_writer import ShardWriter
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import Tokenizer, load_tokenizer
 
 # Names for runners whose full name is long. What Beam itself calls DirectRunner would first download another, Prism.
 RUNNERS = {
@@ -46,7 +46,7 @@ _ERROR_FILE = "error-"
 
 def run_on_beam(
     reader: CorpusReader,
-    tokenizer: KoreanWordPieceTokenizer,
+    tokenizer: Tokenizer,
     options: BuilderOptions,
     train_paths: list[str],
     held_out_paths: list[str],
@@ -171,7 +171,7 @@ class PipelineSteps:
 @functools.lru_cache(maxsize=2)
 def _load(make, folder, tokenizer_identity, options):  # the identity, because a later build may use the same folder
     """Returns `make(tokenizer, options)`, once per process: engines split work into many small parts."""
-    return make(KoreanWordPieceTokenizer.load(folder), options)
+    return make(load_tokenizer(folder), options)
 
 
 def _by_shard(examples, num_shards):

@@ -30,7 +30,7 @@ from albert_tf.pretraining_data.build.shard_writer import ShardWriter
 from albert_tf.pretraining_data.build.work_folder import chunk_run
 from albert_tf.pretraining_data.build.workers import WorkerPool
 from albert_tf.progress_line import ProgressLine
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import Tokenizer, load_tokenizer
 
 MASKING_CHOICES = ("dynamic", "static")
 
@@ -45,7 +45,7 @@ def shard_paths(output_file: str, num_shards: int) -> list[str]:
 
 def build(
     reader: CorpusReader,
-    tokenizer: KoreanWordPieceTokenizer,
+    tokenizer: Tokenizer,
     options: BuilderOptions,
     train_paths: list[str],
     held_out_paths: list[str],
@@ -196,7 +196,7 @@ class _Worker:
     def __init__(self, work, options, num_shards):
         self._work, self._options = work, options
         self._num_buckets = {split: spill.num_buckets(number) for split, number in num_shards.items()}
-        self._tokenizer = KoreanWordPieceTokenizer.load(work.path)
+        self._tokenizer = load_tokenizer(work.path)
 
     @functools.cached_property
     def _example_maker(self):

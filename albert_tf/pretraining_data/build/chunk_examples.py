@@ -17,7 +17,7 @@ from albert_tf.pretraining_data.build.segments import make_segments, max_num_pie
 from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS, TRAIN
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.records import has_halves, has_pairs
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.vocabulary import SEP, UNK
 
 _SENTENCES_PER_BATCH = 8192
@@ -80,7 +80,7 @@ class ExampleMaker:
         options: How to make them.
     """
 
-    def __init__(self, tokenizer: KoreanWordPieceTokenizer, options: BuilderOptions):
+    def __init__(self, tokenizer: Tokenizer, options: BuilderOptions):
         self._tokenizer, self._options = tokenizer, options
         self._split_sentences = make_sentence_splitter(options.sentence_splitter)
         self._max_num_pieces = max_num_pieces(options.sentence_pair, options.max_seq_length)

@@ -13,7 +13,7 @@ from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.shard_writer import is_static_split
 from albert_tf.pretraining_data.manifest import read_manifest, tells_labels_by_lengths
 from albert_tf.pretraining_data.records import SHORTEST_CUT_SENTENCE, has_halves, has_pairs
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import Tokenizer
 
 # Of the corpus, in the order of the manifest.
 _CORPUS_COUNTS = (
@@ -33,7 +33,7 @@ _CORPUS_COUNTS = (
 
 def make_manifest(
     reader: CorpusReader,
-    tokenizer: KoreanWordPieceTokenizer,
+    tokenizer: Tokenizer,
     options: BuilderOptions,
     counts: collections.Counter,
     shards: dict[str, list[str]],
@@ -101,7 +101,7 @@ def check_counts(
             )
 
 
-def is_made_of(path: str, reader: CorpusReader, tokenizer: KoreanWordPieceTokenizer, options: BuilderOptions) -> bool:
+def is_made_of(path: str, reader: CorpusReader, tokenizer: Tokenizer, options: BuilderOptions) -> bool:
     """Whether there is a manifest of data that this input and these options give."""
     manifest = read_manifest(path)
     return (

@@ -16,7 +16,7 @@ from albert_tf.pretraining_data.build.publishing import find_old_shards
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
 from albert_tf.pretraining_data.manifest import HELD_OUT, TRAIN
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import Tokenizer
 
 RESUME_GOES_ON = "once that is mended, --resume goes on"
 
@@ -24,7 +24,7 @@ _INTERRUPTED = "interrupted; the same command with --resume goes on"
 
 
 def prepare(
-    tokenizer: KoreanWordPieceTokenizer, options: BuilderOptions, train_paths: list[str], held_out_paths: list[str]
+    tokenizer: Tokenizer, options: BuilderOptions, train_paths: list[str], held_out_paths: list[str]
 ) -> tuple[BuilderOptions, dict[str, list[str]]]:
     """Checks, before any work, what can be checked, and returns the options and the paths of each split's shards.
 
@@ -47,7 +47,7 @@ def prepare(
 @contextlib.contextmanager
 def open_work_folder(
     reader: CorpusReader,
-    tokenizer: KoreanWordPieceTokenizer,
+    tokenizer: Tokenizer,
     options: BuilderOptions,
     shards: dict[str, list[str]],
     resume: bool,

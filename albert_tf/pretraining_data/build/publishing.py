@@ -11,7 +11,7 @@ from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.manifest_writer import make_manifest
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE, TRAIN, listed_shards, read_manifest
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import Tokenizer
 
 
 def find_old_shards(folder: str, manifest_path: str | None = None) -> dict[str, int | None]:
@@ -37,7 +37,7 @@ def find_old_shards(folder: str, manifest_path: str | None = None) -> dict[str, 
 
 def publish(
     reader: CorpusReader,
-    tokenizer: KoreanWordPieceTokenizer,
+    tokenizer: Tokenizer,
     options: BuilderOptions,
     shards: dict[str, list[str]],
     work: WorkFolder,

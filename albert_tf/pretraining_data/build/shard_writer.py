@@ -12,7 +12,7 @@ from albert_tf.pretraining_data.build.examples import Examples
 from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS
 from albert_tf.pretraining_data.masking import mask_batch
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 _EXAMPLES_PER_BATCH = 1024
@@ -27,7 +27,7 @@ class ShardWriter:
         options: How to make examples.
     """
 
-    def __init__(self, tokenizer: KoreanWordPieceTokenizer, options: BuilderOptions):
+    def __init__(self, tokenizer: Tokenizer, options: BuilderOptions):
         self._options = options
         self._special_ids = [tokenizer.vocabulary.id_of(token) for token in (PAD, CLS, SEP)]
         self._vocab_size = len(tokenizer.vocabulary)

@@ -12,7 +12,7 @@ from albert_tf.serving.exported import DEFAULT, EXTRA_FOLDER, ExportedModel, new
 from albert_tf.serving.loading import TrainedModel, load_trained
 from albert_tf.serving.server.protocol import rows_of
 from albert_tf.serving.signatures import make_signatures
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenization.vocabulary import CLS, MASK, SEP
 
 FILL_MASK = "fill_mask"
@@ -50,7 +50,7 @@ class PlaygroundModel:
             export = ExportedModel(folder)
             self.task = export.card["task"]
             self.signatures = {name: about["inputs"] for name, about in export.signatures.items()}
-            self._tokenizer = KoreanWordPieceTokenizer.load(os.path.join(export.folder, EXTRA_FOLDER))
+            self._tokenizer = load_tokenizer(os.path.join(export.folder, EXTRA_FOLDER))
             self._answer = export.answer
         else:
             self._trained = load_trained(folder, "--model_dir")

@@ -27,6 +27,7 @@ class Signatures(tf.Module, abc.ABC):
     def __init__(self, trained: TrainedModel):
         super().__init__()
         self._model, self._task, self._tokenizer = trained.model, trained.task, trained.tokenizer
+        self._resources = trained.tokenizer.resources  # what its ops refer to
         self._max_seq_length = trained.max_seq_length
         self._inputs = TextInputs(trained.tokenizer, trained.max_seq_length)
 

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.model_inputs import pack_segments
 from albert_tf.tokenization.vocabulary import MASK
 
@@ -15,7 +15,7 @@ class TextInputs:
         max_seq_length: Longest input in pieces; what is longer is cut, of pairs the longer text first.
     """
 
-    def __init__(self, tokenizer: KoreanWordPieceTokenizer, max_seq_length: int):
+    def __init__(self, tokenizer: Tokenizer, max_seq_length: int):
         self._tokenizer, self._max_seq_length = tokenizer, max_seq_length
 
     def encode(self, *texts: tf.Tensor) -> dict[str, tf.Tensor]:

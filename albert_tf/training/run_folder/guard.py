@@ -10,9 +10,8 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
 from albert_tf.modeling.pretrained import CONFIG_FILE
-from albert_tf.tokenization import KoreanWordPieceTokenizer
-from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
-from albert_tf.tokenization.vocabulary import Vocabulary
+from albert_tf.tokenization import Tokenizer
+from albert_tf.tokenization.base import TOKENIZER_FILE
 from albert_tf.training.run_folder.identity import is_same_checkpoint
 
 SETTINGS_FILE = "run_settings.json"
@@ -61,9 +60,7 @@ def refuse_earlier_version(output_dir: str, settings: dict) -> None:
         )
 
 
-def check_output_dir(
-    output_dir: str, settings: dict, config: AlbertConfig, tokenizer: KoreanWordPieceTokenizer | None
-) -> None:
+def check_output_dir(output_dir: str, settings: dict, config: AlbertConfig, tokenizer: Tokenizer | None) -> None:
     """Checks that a folder is free for a run or holds this very run; writes nothing.
 
     Args:
@@ -86,7 +83,7 @@ def check_output_dir(
         raise InputError(f"--output_dir={output_dir} holds checkpoints of another run; choose another folder")
     is_same = {CONFIG_FILE: lambda path: AlbertConfig.from_json_file(path) == config}
     if tokenizer is not None:
-        is_same[VOCABULARY_FILE] = lambda path: Vocabulary.from_file(path).sha256 == tokenizer.vocabulary.sha256
+        is_same[tokenizer.vocabulary_file] = tokenizer.is_vocabulary_file
         is_same[TOKENIZER_FILE] = tokenizer.is_saved_as
     for name, same in is_same.items():
         path = os.path.join(output_dir, name)
@@ -98,7 +95,7 @@ def check_model(
     folder: str,
     settings: dict,
     config: AlbertConfig,
-    tokenizer: KoreanWordPieceTokenizer | None,
+    tokenizer: Tokenizer | None,
     flag: str = "output_dir",
 ) -> None:
     """Checks that model and tokenizer are those of a run that is to be used.
@@ -138,9 +135,7 @@ def check_same_settings(folder: str, earlier: dict, now: dict, flag: str = "outp
             raise InputError(f"--{flag}={folder} holds another run: {_describe(name, then, given, folder)}")
 
 
-def claim_output_dir(
-    output_dir: str, settings: dict, config: AlbertConfig, tokenizer: KoreanWordPieceTokenizer | None
-) -> None:
+def claim_output_dir(output_dir: str, settings: dict, config: AlbertConfig, tokenizer: Tokenizer | None) -> None:
     """Writes the settings, model config and tokenizer of a run into its folder, unless they are there already.
 
     Call it when nothing stands in the way of training any more: from then on the folder takes no other run.

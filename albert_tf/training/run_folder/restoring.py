@@ -8,7 +8,7 @@ from albert_tf.checkpoint_files import BEST_FILE, find_beside_checkpoint, find_b
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
 from albert_tf.modeling.pretrained import load_weights
-from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
 
 
@@ -58,7 +58,7 @@ def load_init_checkpoint(
     return f"--init_checkpoint: loaded {len(loaded)} variables; {told}"
 
 
-def check_tokenizer(tokenizer: KoreanWordPieceTokenizer | None, checkpoint: str | None) -> None:
+def check_tokenizer(tokenizer: Tokenizer | None, checkpoint: str | None) -> None:
     """Checks that a tokenizer is the one that a checkpoint was trained with, as far as both are known.
 
     Raises:
@@ -68,5 +68,5 @@ def check_tokenizer(tokenizer: KoreanWordPieceTokenizer | None, checkpoint: str 
     if path and tokenizer is not None and not tokenizer.is_saved_as(path):
         raise InputError(
             f"the checkpoint beside {path} was trained with that tokenizer, which is not the one of "
-            f"{tokenizer.vocabulary.source}; use the vocab.txt and tokenizer.json beside the checkpoint"
+            f"{tokenizer.vocabulary.source}; use the tokenizer beside the checkpoint"
         )

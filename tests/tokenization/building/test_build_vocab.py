@@ -170,7 +170,6 @@ def test_refuses_to_overwrite_unless_told(build):
     [
         ({"input_file": "absent/*.txt"}, "--input_file: no file matches absent/*.txt"),
         ({"input_file": ""}, "--input_file is missing"),
-        ({"spm_model_file": "30k-clean.model"}, "--spm_model_file=30k-clean.model is not supported"),
         ({"vocab_size": 20}, "--vocab_size=20 can't hold"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",

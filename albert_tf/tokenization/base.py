@@ -1,0 +1,229 @@
+"""What every tokenizer offers: text to pieces, ids and offsets, and back; saved and loaded as a folder."""
+
+import abc
+import hashlib
+import inspect
+import json
+import os
+import typing
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.files import read_json, write_json
+from albert_tf.tokenization.batch_encoding import BatchOptions, make_inputs
+from albert_tf.tokenization.encoding import Encoding, OffsetEncoder, check_pairs
+from albert_tf.tokenization.piece_lookup import PieceLookup
+from albert_tf.tokenization.vocabulary import Vocabulary
+
+TOKENIZER_FILE = "tokenizer.json"
+
+# What tokenizer.json calls the kind of a tokenizer; files of WordPiece hold none.
+KIND = "kind"
+
+
+class Tokenizer(PieceLookup, abc.ABC):
+    """The interface of all tokenizers.
+
+    Args:
+        vocabulary: The pieces.
+
+    Attributes:
+        vocabulary_file: What the file with the pieces is called in a tokenizer's folder.
+        resources: What a `tf.Module` whose graph encodes texts must keep as an attribute, so that it is saved too.
+    """
+
+    vocabulary_file: str
+    # Settings that tokenizer.json did not hold at first, and what a file without them means.
+    _later_settings: typing.ClassVar[dict] = {}
+
+    def __init__(self, vocabulary: Vocabulary):
+        super().__init__(vocabulary)
+        self.resources: list[tf.Module] = []
+        self._offset_encoder = OffsetEncoder(vocabulary, self._locate)
+
+    def encode(self, text: str, text_pair: str | None = None) -> Encoding:
+        """Encodes one text, or two as a pair.
+
+        Raises:
+            InputError: The vocabulary lacks [CLS] or [SEP].
+        """
+        return self.encode_batch([text], None if text_pair is None else [text_pair])[0]
+
+    def encode_batch(self, texts: list[str], text_pairs: list[str] | None = None) -> list[Encoding]:
+        """Encodes many texts, or pairs of them, much faster than one by one.
+
+        Args:
+            texts: Strings.
+            text_pairs: The second text of each pair, as many as there are texts.
+
+        Raises:
+            InputError: The vocabulary lacks [CLS] or [SEP], or the numbers of texts differ.
+        """
+        return self._offset_encoder.encode_batch(texts, text_pairs)
+
+    def __call__(
+        self,
+        text: str | list[str],
+        text_pair: str | list[str] | None = None,
+        padding: bool | str = False,
+        truncation: bool | str = False,
+        max_length: int | None = None,
+        return_tensors: str | None = None,
+    ) -> dict:
+        """Encodes texts or pairs as a model's inputs; the arguments are those of Hugging Face's tokenizers.
+
+        ```python
+        tokenizer(["나는 밥을 먹었다.", "ㅋㅋ"], padding=True, truncation=True, max_length=128, return_tensors="tf")
+        ```
+
+        Args:
+            text: One text, or a list of N.
+            text_pair: The second text of a pair, or a list of N.
+            padding: False; True or "longest": up to the longest of the list; "max_length": up to `max_length`.
+            truncation: False; True or "longest_first": down to `max_length`, of a pair the longer text first.
+            max_length: Number of pieces, special tokens included.
+            return_tensors: None for lists, "np" for NumPy arrays, "tf" for tensors.
+
+        Returns:
+            `input_ids`, `input_mask` (1 for pieces, 0 for padding) and `segment_ids` (1 for the second text and its
+            [SEP]): a list for one text, N lists for a list; with `return_tensors` int32 [N, S], N = 1 for one text.
+
+        Raises:
+            InputError: Arguments contradict each other, `max_length` has no room for the special tokens, rows of
+                different lengths can't become an array, or the vocabulary lacks a special token.
+        """
+        options = BatchOptions(padding, truncation, max_length, return_tensors)
+        is_single = isinstance(text, str)
+        segments = [
+            [segment] if is_single else segment for segment in ([text] if text_pair is None else [text, text_pair])
+        ]
+        for segment in segments:
+            if not isinstance(segment, (list, tuple)) or not all(isinstance(each, str) for each in segment):
+                raise InputError("text and text_pair must both be strings, or both be lists of strings")
+        check_pairs(segments[0], segments[-1])
+        inputs = make_inputs([self.encode_ids(texts).to_list() for texts in segments], self.vocabulary, options)
+        if is_single and return_tensors is None:
+            return {name: row for name, [row] in inputs.items()}
+        return inputs
+
+    def tokenize(self, text: str) -> list[str]:
+        """Returns the pieces of one text, no special tokens added."""
+        return [self.vocabulary.pieces[i] for i in self.encode_ids([text])[0].numpy()]
+
+    @abc.abstractmethod
+    def encode_ids(self, texts: list[str] | tf.Tensor) -> tf.RaggedTensor:
+        """Encodes many texts at once, no special tokens added: the fast path.
+
+        Args:
+            texts: Strings, or a string tensor [N].
+
+        Returns:
+            Ragged int32 tensor [N, (pieces)].
+        """
+
+    @abc.abstractmethod
+    def encode_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Encodes many texts at once, no special tokens added, and tells where pieces stand, with TensorFlow ops alone.
+
+        Args:
+            texts: string tensor [N].
+
+        Returns:
+            Ids, and the begins and ends of `encode_batch`'s offsets, each a ragged int32 tensor [N, (pieces)].
+        """
+
+    @abc.abstractmethod
+    def encode_with_word_starts(self, texts: list[str] | tf.Tensor) -> tuple[tf.RaggedTensor, np.ndarray]:
+        """Encodes many texts at once and tells where words start.
+
+        Args:
+            texts: Strings, or a string tensor [N].
+
+        Returns:
+            Ragged int32 tensor [N, (pieces)], and for all its pieces, one text after the other, bool [pieces].
+        """
+
+    @property
+    @abc.abstractmethod
+    def starts_word(self) -> np.ndarray:
+        """Whether a word starts with a piece, as far as the piece alone tells: bool [vocab_size]."""
+
+    @abc.abstractmethod
+    def to_dict(self) -> dict:
+        """Returns every setting and the hash of what holds the pieces: what makes two tokenizers the same."""
+
+    @abc.abstractmethod
+    def is_vocabulary_file(self, path: str | os.PathLike) -> bool:
+        """Whether a file of the kind of `vocabulary_file` holds this tokenizer's pieces.
+
+        Raises:
+            InputError: The file can't be read.
+        """
+
+    @abc.abstractmethod
+    def _save_vocabulary(self, path):
+        """Writes the file of `vocabulary_file`'s kind."""
+
+    @abc.abstractmethod
+    def _locate(self, texts):
+        """Returns the ids of the pieces of all texts and where each begins and ends in its text, and the texts' splits.
+
+        Args:
+            texts: Strings.
+
+        Returns:
+            int [pieces] three times, and int [N + 1].
+        """
+
+    def save(self, folder: str | os.PathLike, settings_file: str = TOKENIZER_FILE) -> None:
+        """Writes `vocabulary_file` and tokenizer.json into a folder.
+
+        Args:
+            folder: Where.
+            settings_file: What to call tokenizer.json there.
+        """
+        self._save_vocabulary(os.path.join(folder, self.vocabulary_file))
+        write_json(os.path.join(folder, settings_file), self.to_dict())
+
+    save_pretrained = save
+
+    def is_saved_as(self, path: str | os.PathLike) -> bool:
+        """Whether a tokenizer.json says the same as this tokenizer.
+
+        Raises:
+            InputError: The file can't be read.
+        """
+        return {**self._later_settings, **read_json(path, "the tokenizer settings")} == self.to_dict()
+
+    @property
+    def identity(self) -> str:
+        """Hash that travels with data and checkpoints; two tokenizers with equal identity give equal ids."""
+        # Left out at their defaults, settings of later versions keep the identity of data made before them.
+        defaults = self._later_settings.items()
+        settings = {name: value for name, value in self.to_dict().items() if (name, value) not in defaults}
+        return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+    @classmethod
+    def _from_settings(cls, first_argument, settings, path):
+        """Returns a tokenizer with the settings that a file holds; its path is named in errors."""
+        _, *names = inspect.signature(cls).parameters
+        unknown = settings.keys() - set(names)
+        if unknown:
+            raise InputError(f"{path}: there is no setting {', '.join(sorted(unknown))}; remove the unknown setting")
+        try:
+            return cls(first_argument, **settings)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
+
+
+def check_switches(switches: dict) -> None:
+    """Checks that settings are true or false.
+
+    Raises:
+        InputError: One is neither.
+    """
+    for name, value in switches.items():
+        if not isinstance(value, bool):
+            raise InputError(f"{name} must be true or false. Received: {value!r}")

@@ -1,0 +1,51 @@
+"""Characters of texts and where they come from, for steps of normalisation with TensorFlow ops alone."""
+
+import typing
+
+import tensorflow as tf
+
+from albert_tf.tokenization.code_point_tables import Replacement
+
+
+class Characters(typing.NamedTuple):
+    """Characters of several texts, one text after the other, and where they come from.
+
+    Attributes:
+        codes: int32 [M], their code points.
+        begins: int32 [M], where what they stand for begins in its text.
+        ends: int32 [M], where it ends.
+        rows: int32 [M], their text, ascending.
+    """
+
+    codes: tf.Tensor
+    begins: tf.Tensor
+    ends: tf.Tensor
+    rows: tf.Tensor
+
+
+def characters_of(texts: tf.Tensor) -> Characters:
+    """Returns the characters of texts string [N]; what is no UTF-8 is read as U+FFFD."""
+    decoded = tf.strings.unicode_decode(texts, "UTF-8")
+    rows = tf.cast(decoded.value_rowids(), tf.int32)
+    begins = tf.range(tf.size(decoded.values)) - tf.gather(tf.cast(decoded.row_starts(), tf.int32), rows)
+    return Characters(decoded.values, begins, begins + 1, rows)
+
+
+def replaced(characters: Characters, replacement: Replacement) -> Characters:
+    """Returns what characters become; what one stood for, each of those stands for that take its place."""
+    codes, sources = replacement(characters.codes)
+    return Characters(codes, *(tf.gather(values, sources) for values in characters[1:]))
+
+
+def dropped(characters: Characters, is_kept: tf.Tensor) -> Characters:
+    """Drops characters; what they stand for goes to the last one before them that is kept, if there is one."""
+    groups = tf.cumsum(tf.cast(is_kept, tf.int32)) - 1
+    kept = Characters(*(tf.boolean_mask(values, is_kept) for values in characters))
+    is_of_text = tf.equal(tf.gather(tf.concat([[-1], kept.rows], axis=0), groups + 1), characters.rows)
+    ends = tf.math.segment_max(tf.where(is_of_text, characters.ends, 0), groups + 1)
+    return kept._replace(ends=ends[1:][: tf.size(kept.ends)])
+
+
+def differs(values: tf.Tensor) -> tf.Tensor:
+    """Returns where a value of [M] is not that before it, bool [M]; the first one never is."""
+    return tf.concat([tf.ones_like(values[:1], tf.bool), values[1:] != values[:-1]], axis=0)

@@ -1,0 +1,31 @@
+"""Reading a tokenizer of whatever kind."""
+
+import os
+
+from albert_tf.files import read_json
+from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, Tokenizer
+from albert_tf.tokenization.sentencepiece.tokenizer import SENTENCEPIECE, SentencePieceTokenizer
+from albert_tf.tokenization.tokenizer import KoreanWordPieceTokenizer
+
+
+def load_tokenizer(folder: str | os.PathLike, settings_file: str = TOKENIZER_FILE) -> Tokenizer:
+    """Reads what `save` of a tokenizer wrote; tokenizer.json says of which kind it is.
+
+    Args:
+        folder: Where.
+        settings_file: What tokenizer.json is called there.
+
+    Raises:
+        InputError: A file is missing, or what is in it can't be used.
+    """
+    return kind_of_tokenizer(os.path.join(folder, settings_file)).load(folder, settings_file)
+
+
+def kind_of_tokenizer(path: str | os.PathLike) -> type[Tokenizer]:
+    """Returns the class of the tokenizer that a tokenizer.json is of.
+
+    Raises:
+        InputError: The file can't be read.
+    """
+    settings = read_json(path, "the tokenizer settings")
+    return SentencePieceTokenizer if settings.get(KIND) == SENTENCEPIECE else KoreanWordPieceTokenizer

@@ -1,0 +1,1 @@
+"""SentencePiece, the tokenizer of the English ALBERTs and of some Korean ones."""

@@ -1,0 +1,175 @@
+"""What is done to text before a SentencePiece model, which has a normaliser of its own, gets it.
+
+The steps are those of the original's `preprocess_text`, and of Hugging Face's ALBERT tokenizer: every run of spaces
+becomes one, none at the ends; `` and '' become a quotation mark; characters are taken apart (NFKD) and lose their
+accents; letters are lower-cased. Hangul is taken apart too: models that were trained so put it together again (NFKC).
+
+All of it is done by tables of Python's Unicode database with TensorFlow ops, in the same way in a graph and outside.
+"""
+
+import dataclasses
+import functools
+import unicodedata
+
+import tensorflow as tf
+
+from albert_tf.tokenization.characters import Characters, characters_of, differs, dropped, replaced
+from albert_tf.tokenization.code_point_tables import KindOfCharacter, Replacement
+
+_SPACE, _QUOTATION_MARK = map(ord, ' "')
+_GRAVE, _APOSTROPHE = map(ord, "`'")
+_CAPITAL_SIGMA, _FINAL_SIGMA = map(ord, "Σς")
+_NEITHER, _CASED, _CASE_IGNORABLE = range(3)
+
+# Text that only lower-casing of ASCII changes: most English text. Matching it takes a fraction of the steps' time.
+_PLAIN = "!-~"
+_HANGUL = "가-힣ㄱ-ㅣ"
+_PAIR_OF_MARKS = ".*(``|'').*"
+
+
+@dataclasses.dataclass(frozen=True)
+class SentencePieceOptions:
+    """Switches of the normalisation, each independent of the others.
+
+    Attributes:
+        lower_case: Map letters to lower case.
+        strip_accents: Take characters apart (NFKD), and drop combining marks.
+        normalize_quotes: Make `` and '' a quotation mark.
+    """
+
+    lower_case: bool = True
+    strip_accents: bool = True
+    normalize_quotes: bool = False
+
+
+class SentencePieceNormalizer:
+    """Normalises texts with TensorFlow ops.
+
+    Args:
+        options: The switches.
+    """
+
+    def __init__(self, options: SentencePieceOptions):
+        self._options = options
+        kept = _PLAIN if options.strip_accents else _PLAIN + _HANGUL
+        self._plain_text = f"([{kept}]+( [{kept}]+)*)?"
+
+    def normalize(self, texts: tf.Tensor) -> tf.Tensor:
+        """Returns normalised texts, string [N]."""
+        is_plain = tf.strings.regex_full_match(texts, self._plain_text)
+        if self._options.normalize_quotes:
+            is_plain &= ~tf.strings.regex_full_match(texts, _PAIR_OF_MARKS)
+        rows = tf.where(~is_plain)
+        plain = tf.strings.lower(texts) if self._options.lower_case else texts
+        return tf.cond(
+            tf.size(rows) > 0,
+            lambda: tf.tensor_scatter_nd_update(plain, rows, self._normalize_any(tf.gather_nd(texts, rows))),
+            lambda: plain,
+        )
+
+    def characters(self, texts: tf.Tensor) -> Characters:
+        """Returns the characters of normalised texts, and which of the texts as given they stand for."""
+        characters = _collapse_spaces(characters_of(texts))
+        if self._options.normalize_quotes:
+            characters = _join_pairs_of_marks(characters)
+        if self._options.strip_accents:
+            characters = _strip_accents(characters)
+        if self._options.lower_case:
+            characters = replaced(_end_words_in_sigma(characters), _lower_case())
+        return characters
+
+    def _normalize_any(self, texts):
+        return texts_of(self.characters(texts), tf.size(texts))
+
+
+def texts_of(characters: Characters, num_texts: tf.Tensor) -> tf.Tensor:
+    """Returns the texts that characters make, string [N]."""
+    rows = tf.cast(characters.rows, tf.int64)
+    ragged = tf.RaggedTensor.from_value_rowids(characters.codes, rows, tf.cast(num_texts, tf.int64))
+    return tf.strings.unicode_encode(ragged, "UTF-8")
+
+
+def _collapse_spaces(characters):
+    """Leaves one space of each run of them between other characters."""
+    is_space = _spaces()(characters.codes) > 0
+    begins_text = differs(characters.rows)
+    begins_run = differs(is_space) | begins_text
+    # Of what follows the run, which is no space; a run at the end of a text has none.
+    others = tf.concat([tf.boolean_mask(characters.rows, ~is_space), [-1]], axis=0)
+    num_before = tf.cumsum(tf.cast(~is_space, tf.int32))
+    is_followed = tf.equal(tf.gather(others, num_before), characters.rows)
+    is_kept = ~is_space | (begins_run & ~begins_text & is_followed)
+    characters = characters._replace(codes=tf.where(is_space, _SPACE, characters.codes))
+    return Characters(*(tf.boolean_mask(values, is_kept) for values in characters))
+
+
+def _join_pairs_of_marks(characters):
+    """Makes each two of the same mark a quotation mark, from the first of a run on."""
+    codes = characters.codes
+    is_mark = tf.equal(codes, _GRAVE) | tf.equal(codes, _APOSTROPHE)
+    begins_run = differs(codes) | differs(characters.rows)
+    runs = tf.cumsum(tf.cast(begins_run, tf.int32)) - 1
+    places = tf.range(tf.size(codes))
+    is_even = tf.equal((places - tf.gather(tf.boolean_mask(places, begins_run), runs)) % 2, 0)
+    is_second = is_mark & ~is_even
+    is_first = is_mark & tf.concat([is_second, [False]], axis=0)[1:]
+    return dropped(characters._replace(codes=tf.where(is_first, _QUOTATION_MARK, codes)), ~is_second)
+
+
+def _strip_accents(characters):
+    _, sources = _without_accents()(characters.codes)
+    leaves_something = tf.math.unsorted_segment_sum(tf.ones_like(sources), sources, tf.size(characters.codes)) > 0
+    return replaced(dropped(characters, leaves_something), _without_accents())
+
+
+def _end_words_in_sigma(characters):
+    """Gives a capital sigma at the end of a word, which has a lower case of its own there, that form."""
+    return tf.cond(
+        tf.reduce_any(tf.equal(characters.codes, _CAPITAL_SIGMA)),
+        lambda: characters._replace(codes=_with_final_sigmas(characters)),
+        lambda: characters,
+    )
+
+
+def _with_final_sigmas(characters):
+    """Returns the codes, by the rule of Unicode: after a cased letter and before none, other marks passed over."""
+    kinds = _kinds_of_case()(characters.codes)
+    places = tf.where(tf.not_equal(kinds, _CASE_IGNORABLE))[:, 0]
+    codes, rows, kinds = (tf.gather(values, places) for values in (characters.codes, characters.rows, kinds))
+    cased_rows = tf.where(tf.equal(kinds, _CASED), rows, -1)
+    before = tf.concat([[-1], cased_rows], axis=0)[: tf.size(rows)]
+    behind = tf.concat([cased_rows, [-1]], axis=0)[1:]
+    is_final = tf.equal(codes, _CAPITAL_SIGMA) & tf.equal(before, rows) & tf.not_equal(behind, rows)
+    places = tf.boolean_mask(places, is_final)
+    finals = tf.fill([tf.size(places)], _FINAL_SIGMA)
+    return tf.tensor_scatter_nd_update(characters.codes, places[:, None], finals)
+
+
+def _kind_of_case(character):
+    if f"AΣ{character}".lower()[1] == "σ":
+        return _CASED
+    return _CASE_IGNORABLE if f"AΣ{character}a".lower()[1] == "σ" else _NEITHER
+
+
+@functools.cache
+def _spaces():
+    return KindOfCharacter(lambda character: int(character.isspace()))
+
+
+@functools.cache
+def _kinds_of_case():
+    return KindOfCharacter(_kind_of_case)
+
+
+@functools.cache
+def _lower_case():
+    return Replacement(str.lower)
+
+
+@functools.cache
+def _without_accents():
+    def decompose(character):
+        parts = unicodedata.normalize("NFKD", character)
+        return "".join(part for part in parts if not unicodedata.combining(part))
+
+    return Replacement(decompose)

@@ -1,0 +1,168 @@
+"""SentencePiece with what ALBERT does around it, under the interface of all tokenizers."""
+
+import dataclasses
+import os
+import re
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.files import read_json
+from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, Tokenizer, check_switches
+from albert_tf.tokenization.op_runner import LONE_SURROGATES, OpRunner
+from albert_tf.tokenization.sentencepiece.encoder import SentencePieceEncoder
+from albert_tf.tokenization.sentencepiece.model import SPACE_MARK, SentencePieceModel
+from albert_tf.tokenization.sentencepiece.normalization import SentencePieceOptions
+from albert_tf.tokenization.sentencepiece.vocabulary import SentencePieceVocabulary
+
+SENTENCEPIECE = "sentencepiece"
+MODEL_FILE = "spiece.model"
+
+_MODEL_HASH = "model_sha256"
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
+
+
+class SentencePieceTokenizer(Tokenizer):
+    """A SentencePiece model, and the steps before and behind it of the original and of Hugging Face's AlbertTokenizer.
+
+    Args:
+        model: The model; special tokens are found by their names in it.
+        lower_case: Map letters to lower case.
+        strip_accents: Take characters apart (NFKD), and drop accents; the model's own normaliser composes Hangul again.
+        normalize_quotes: Make `` and '' a quotation mark, which Hugging Face's tokenizer does and the original doesn't.
+        split_number_commas: Cut a piece that ends in a digit and a comma before the comma.
+        num_unused: Number of [unused] slots to add behind the model's pieces.
+
+    Raises:
+        InputError: A special token is missing, a setting has a value that it can't have, or the model can't be used.
+    """
+
+    vocabulary_file = MODEL_FILE
+
+    def __init__(
+        self,
+        model: SentencePieceModel,
+        lower_case: bool = True,
+        strip_accents: bool = True,
+        normalize_quotes: bool = False,
+        split_number_commas: bool = True,
+        num_unused: int = 0,
+    ):
+        if type(num_unused) is not int or num_unused < 0:
+            raise InputError(f"num_unused must be a number from 0 on. Received: {num_unused!r}")
+        super().__init__(SentencePieceVocabulary(model, num_unused))
+        self.pad_token, self.unk_token, self.cls_token, self.sep_token, self.mask_token = self.vocabulary.special_pieces
+        self.model = model
+        self.normalization = SentencePieceOptions(lower_case, strip_accents, normalize_quotes)
+        self.split_number_commas, self.num_unused = split_number_commas, num_unused
+        check_switches(self._switches())
+        self._encoder = SentencePieceEncoder(model, self.vocabulary, self.normalization, split_number_commas)
+        self._run = OpRunner()
+        self.resources = [self._encoder.engine]
+        self._starts_word = np.array([self._may_start_word(piece) for piece in self.vocabulary.pieces])
+        self._is_space = np.array([piece == SPACE_MARK for piece in self.vocabulary.pieces])
+
+    @classmethod
+    def from_model_file(cls, model_file: str | os.PathLike, **options) -> "SentencePieceTokenizer":
+        """Builds a tokenizer from the .model file that SentencePiece has written; options as for the class.
+
+        Raises:
+            InputError: The file is missing or is no such model, or as for the class.
+        """
+        return cls(SentencePieceModel.from_file(model_file), **options)
+
+    def encode_ids(self, texts: list[str] | tf.Tensor) -> tf.RaggedTensor:
+        """Encodes many texts; see `Tokenizer`."""
+        return self._run(self._encoder.encode_ids, texts)
+
+    def encode_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Encodes many texts and tells where pieces stand; see `Tokenizer`."""
+        return self._run(self._encoder.encode_with_offsets, texts)
+
+    def encode_with_word_starts(self, texts: list[str] | tf.Tensor) -> tuple[tf.RaggedTensor, np.ndarray]:
+        """Encodes many texts and tells where words start; see `Tokenizer`.
+
+        As in the original, a word starts with a space and with a punctuation mark; a space that is a piece of its own
+        belongs to the piece behind it.
+        """
+        ids = self.encode_ids(texts)
+        values, splits = ids.values.numpy(), ids.row_splits.numpy()
+        starts = self._starts_word[values]
+        starts[1:] &= ~self._is_space[values[:-1]]
+        starts[splits[:-1][np.diff(splits) > 0]] = True
+        return ids, starts
+
+    @property
+    def starts_word(self) -> np.ndarray:
+        """Whether a piece begins with a space or is a mark; see `Tokenizer`."""
+        return self._starts_word
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike, settings_file: str = TOKENIZER_FILE) -> "SentencePieceTokenizer":
+        """Reads what `save` wrote.
+
+        Args:
+            folder: Where.
+            settings_file: What tokenizer.json is called there.
+
+        Raises:
+            InputError: A file is missing, a setting or its value is unknown, or spiece.model is not the model that the
+                settings were saved with.
+        """
+        path = os.path.join(folder, settings_file)
+        settings = read_json(path, "the tokenizer settings")
+        if settings.pop(KIND, None) != SENTENCEPIECE:
+            raise InputError(f"{path} is of another tokenizer; albert_tf.tokenization.load_tokenizer reads any")
+        model = SentencePieceModel.from_file(os.path.join(folder, MODEL_FILE))
+        if settings.pop(_MODEL_HASH, None) != model.sha256:
+            raise InputError(f"{model.source} is not the model that {path} was written for")
+        return cls._from_settings(model, settings, path)
+
+    from_pretrained = load
+
+    def to_dict(self) -> dict:
+        """Returns every setting and the model's hash: what makes two tokenizers the same."""
+        return {
+            KIND: SENTENCEPIECE,
+            **self._switches(),
+            "num_unused": self.num_unused,
+            _MODEL_HASH: self.model.sha256,
+        }
+
+    def is_vocabulary_file(self, path: str | os.PathLike) -> bool:
+        """Whether a file is this tokenizer's model; see `Tokenizer`."""
+        return SentencePieceModel.from_file(path).sha256 == self.model.sha256
+
+    def with_unused(self, num_unused: int) -> "SentencePieceTokenizer":
+        """Returns the same tokenizer with so many [unused] slots behind the model's pieces."""
+        return type(self)(self.model, **self._switches(), num_unused=num_unused)
+
+    def _save_vocabulary(self, path):
+        self.model.to_file(path)
+
+    def _locate(self, texts):
+        ids, begins, ends = self.encode_with_offsets(texts)
+        splits, begins, ends = ids.row_splits.numpy(), np.array(begins.values), np.array(ends.values)
+        for row, text in enumerate(texts):
+            if LONE_SURROGATES.search(text):
+                part = slice(splits[row], splits[row + 1])
+                begins[part], ends[part] = _with_surrogates(text, begins[part], ends[part])
+        return ids.values.numpy(), begins, ends, splits
+
+    def _join(self, pieces):
+        return "".join(pieces).replace(SPACE_MARK, " ").strip(" ")
+
+    def _may_start_word(self, piece):
+        is_mark = _LETTER_OR_DIGIT.search(piece) is None
+        return piece.startswith(SPACE_MARK) or is_mark or self.vocabulary.is_reserved(piece)
+
+    def _switches(self):
+        return {**dataclasses.asdict(self.normalization), "split_number_commas": self.split_number_commas}
+
+
+def _with_surrogates(text, begins, ends):
+    """Returns where spans stand in a text whose lone surrogates, which the ops never see, were not counted."""
+    places = [place for place, character in enumerate(text) if not LONE_SURROGATES.match(character)]
+    places = np.array([*places, len(text)])
+    return places[begins], np.where(begins < ends, places[ends - 1] + 1, places[begins])

@@ -1,0 +1,64 @@
+"""The vocabulary of a SentencePiece model."""
+
+from albert_tf.errors import InputError
+from albert_tf.tokenization.sentencepiece.model import CONTROL, UNKNOWN, SentencePieceModel
+from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary, is_reserved
+
+# What special tokens are called besides their names here.
+_OTHER_NAMES = {PAD: ("<pad>",), CLS: ("<cls>",), SEP: ("<sep>",), MASK: ("<mask>",)}
+
+
+class SentencePieceVocabulary(Vocabulary):
+    """The pieces of a model, in which special tokens are also known by the names that they have elsewhere.
+
+    Args:
+        model: The model.
+        num_unused: Number of [unused] slots to add behind its pieces.
+
+    Raises:
+        InputError: A special token is missing, or a piece occurs twice.
+    """
+
+    def __init__(self, model: SentencePieceModel, num_unused: int = 0):
+        texts = [piece.text for piece in model.pieces]
+        known = set(texts)
+        names = {UNK: next(piece.text for piece in model.pieces if piece.type == UNKNOWN)}
+        for token, others in _OTHER_NAMES.items():
+            found = next((name for name in (token, *others) if name in known), None)
+            if found is None:
+                raise InputError(
+                    f"{model.source} has no piece {' or '.join((token, *others))}, which ALBERT needs; use a model "
+                    "that was trained with --control_symbols=[CLS],[SEP],[MASK] --pad_id=0 --unk_id=1"
+                )
+            names[token] = found
+        self._reserved = {*names.values(), *(piece.text for piece in model.pieces if piece.type == CONTROL)}
+        candidates = (f"[unused{number}]" for number in range(num_unused + len(texts)))
+        unused = [name for name, _ in zip((name for name in candidates if name not in known), range(num_unused))]
+        self._names = names
+        super().__init__([*texts, *unused], model.source)
+        self._ids.update({token: self._ids[name] for token, name in names.items()})
+
+    def require(self, *pieces: str) -> None:
+        """Checks that pieces are there, special tokens by either name."""
+        super().require(*(self._names.get(piece, piece) for piece in pieces))
+
+    def is_reserved(self, piece: str) -> bool:
+        """Whether a piece stands for no text: a special token, another control piece or an [unused] slot."""
+        return piece in self._reserved or is_reserved(piece)
+
+    @property
+    def special_pieces(self) -> list[str]:
+        """What the special tokens are called in the model, in the order of `SPECIAL_TOKENS`."""
+        return [self._names[token] for token in (PAD, UNK, CLS, SEP, MASK)]
+
+    def require_for_training(self) -> None:
+        """Checks that the piece that pads has id 0, as readers of records pad with 0.
+
+        Raises:
+            InputError: It has another.
+        """
+        if self.id_of(PAD) != 0:
+            raise InputError(
+                f"{self.source}: {self._names[PAD]} has id {self.id_of(PAD)} and must have 0, because training pads "
+                "with 0; train a model with --pad_id=0"
+            )

@@ -1,0 +1,306 @@
+"""The whole road with a SentencePiece model: data, pre-training, conversion, fine-tuning, export, predictions."""
+
+import dataclasses
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import sentencepiece_training
+import tensorflow as tf
+from runs import read_results
+
+import albert_tf
+from albert_tf.checkpoint_files import write_checkpoint
+from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.modeling.layers import named_variables
+from albert_tf.serving.playground.model import PlaygroundModel
+from albert_tf.tokenization import load_tokenizer
+
+REVIEWS = [("a good model that trains well", "1"), ("the run ends with an error", "0")]
+
+
+@pytest.fixture
+def english_config(tiny_config, english_tokenizer):
+    return dataclasses.replace(tiny_config, vocab_size=len(english_tokenizer))
+
+
+@pytest.fixture
+def run_as_user(run_script):
+    """Runs a script that is to succeed, and returns what it printed."""
+
+    def run(name, **flag_values):
+        result = run_script(name, **flag_values)
+        assert (result.code, result.errors) == (0, ""), result.errors
+        return result.output
+
+    return run
+
+
+@pytest.fixture
+def create(run_script, english_model_file, tmp_path):
+    """Builds data of the repository's documents; flags may be added, replaced or, with None, left out."""
+    lines = sentencepiece_training.english_lines()[:400]
+    documents = ["\n".join(lines[begin : begin + 8]) for begin in range(0, len(lines), 8)]
+    (tmp_path / "corpus.txt").write_text("\n\n".join(documents), "utf-8")
+    usual = {
+        "input_file": tmp_path / "corpus.txt",
+        "output_file": tmp_path / "data" / "train.tfrecord",
+        "spm_model_file": english_model_file,
+        "vocab_file": english_model_file.with_suffix(".vocab"),
+        "max_seq_length": 64,
+    }
+
+    def run(**changes):
+        given = {name: value for name, value in {**usual, **changes}.items() if value is not None}
+        return run_script("create_pretraining_data.py", **given)
+
+    return run
+
+
+def served(folder, name, **texts):
+    model = tf.saved_model.load(str(folder))
+    return model.signatures[name](**{key: tf.constant(values) for key, values in texts.items()})
+
+
+@pytest.mark.slow
+def test_model_is_pretrained_converted_finetuned_exported_and_asked(
+    create, run_as_user, english_tokenizer, english_config, english_model_file, write_config, tmp_path
+):
+    assert create().code == 0
+    data, run = tmp_path / "data", tmp_path / "run"
+    manifest = json.loads((data / "manifest.json").read_text())
+    assert manifest["tokenizer"]["identity"] == english_tokenizer.identity == load_tokenizer(data).identity
+    assert manifest["vocab_size"] == len(english_tokenizer) and 1.2 < manifest["tokens"] / manifest["words"] < 3
+    training = {"train_batch_size": 4, "eval_batch_size": 4, "num_train_steps": 3, "num_warmup_steps": 1}
+    files = {"input_file": data / "train.tfrecord", "albert_config_file": write_config(english_config)}
+    run_as_user("run_pretraining.py", **files, output_dir=run, do_eval=True, **training)
+    assert {"spiece.model", "tokenizer.json"} <= {path.name for path in run.iterdir()}
+    assert not (run / "vocab.txt").exists() and read_results(run)["masked_lm_loss"] > 0
+
+    # Out to Google's form and back, where only 30k-clean.model tells the tokenizer.
+    google, ours = tmp_path / "google", tmp_path / "ours"
+    run_as_user("convert_checkpoint.py", **{"from": "albert_tf", "to": "google"}, input_path=run, output_dir=google)
+    (google / "tokenizer.json").unlink()
+    (google / "spiece.model").rename(google / "30k-clean.model")
+    told = run_as_user(
+        "convert_checkpoint.py", **{"from": "google", "to": "albert_tf"}, input_path=google, output_dir=ours
+    )
+    assert "tokenizer: SentencePiece with lower_case=true" in told
+
+    for name in ("train", "dev", "test"):
+        (tmp_path / f"{name}.tsv").write_text("document\tlabel\n" + "".join(f"{a}\t{b}\n" for a, b in REVIEWS * 4))
+    flags = {"task_name": "tsv", "data_dir": tmp_path, "init_checkpoint": ours, "output_dir": tmp_path / "classified"}
+    flags |= {"train_step": 3, "train_batch_size": 4, "eval_batch_size": 4, "max_seq_length": 32}
+    flags |= {"spm_model_file": english_model_file, "vocab_file": english_model_file.with_suffix(".vocab")}
+    run_as_user("run_classifier.py", do_train=True, do_eval=True, do_predict=True, **flags)
+    texts = [text for text, _ in REVIEWS]
+    predictor = albert_tf.load(tmp_path / "classified")
+    expected = predictor.predict(texts)
+    assert predictor.tokenizer.identity == english_tokenizer.identity
+
+    run_as_user("publish_model.py", init_checkpoint=run, output_dir=tmp_path / "published")
+    assert load_tokenizer(tmp_path / "published").identity == english_tokenizer.identity
+    for folder in ("classified", "published"):
+        run_as_user("export_model.py", model_dir=tmp_path / folder, output_dir=tmp_path / "exports" / folder)
+    found = served(tmp_path / "exports" / "classified" / "1", "serving_default", text=texts)
+    assert found["label"].numpy().astype(str).tolist() == [each["label"] for each in expected]
+    probabilities = [max(each["probabilities"].values()) for each in expected]
+    np.testing.assert_allclose(found["probability"], probabilities, atol=1e-4)
+
+    exported = tmp_path / "exports" / "published" / "1"
+    text = "The model, in 2010, cost 16, Café."
+    pieces = served(exported, "pieces", text=[text])
+    encoding = english_tokenizer.encode(text)
+    assert [piece.decode() for piece in pieces["pieces"].numpy()[0]] == encoding.tokens
+    assert list(zip(pieces["begins"].numpy()[0], pieces["ends"].numpy()[0])) == encoding.offsets
+    guesses = served(exported, "fill_mask", text=["the [MASK] is good", "no mask"])["guesses"].numpy()
+    assert guesses.shape == (2, 1, 10) and guesses[0, 0, 0].decode() in english_tokenizer.vocabulary
+    assert load_tokenizer(exported / "assets.extra").identity == english_tokenizer.identity
+    asked = PlaygroundModel(tmp_path / "exports" / "published")
+    spans = zip(encoding.tokens, *zip(*encoding.offsets))
+    assert asked.pieces(text) == list(spans)[1:-1]
+    small = tmp_path / "exports" / "small"
+    run_as_user("export_model.py", model_dir=tmp_path / "classified", output_dir=small, weights="int8")
+    found = served(small / "1", "serving_default", text=texts)
+    np.testing.assert_allclose(found["probability"], probabilities, atol=0.05)
+
+
+@pytest.fixture
+def english_checkpoint(run_as_user, write_config, english_config, english_tokenizer, tmp_path) -> pathlib.Path:
+    """A folder of a model with random weights, its config and SentencePiece tokenizer."""
+    folder = tmp_path / "checkpoint"
+    english_tokenizer.save(folder)
+    (folder / "albert_config.json").write_text(write_config(english_config).read_text())
+    variables = named_variables(AlbertForPreTraining(english_config))
+    write_checkpoint(str(folder / "model.ckpt-0"), {f"model/{name}": each.numpy() for name, each in variables.items()})
+    return folder
+
+
+TRAINING = {"do_train": True, "do_eval": True, "do_predict": True, "train_batch_size": 2, "eval_batch_size": 2}
+
+
+@pytest.mark.slow
+def test_questions_are_answered_in_the_text_as_given(run_as_user, english_checkpoint, tmp_path):
+    context = "It was raining.  He left home in 2010, by train,  and went to Café Séoul, where he ate."
+    answers = [{"text": "Café Séoul", "answer_start": context.index("Café")}]
+    questions = [{"id": "a", "question": "Where did he go?", "answers": answers}]
+    path = tmp_path / "train.json"
+    data = [{"title": "", "paragraphs": [{"context": context, "qas": questions}]}]
+    path.write_text(json.dumps({"version": "1.1", "data": data}))
+    run, flags = tmp_path / "run", {"train_file": path, "predict_file": path, "init_checkpoint": english_checkpoint}
+    run_as_user(
+        "run_squad.py", output_dir=run, train_step=60, learning_rate=0.01, max_seq_length=128, **flags, **TRAINING
+    )
+    results = read_results(run)
+    assert results["exact_match"] == 100 and results["num_examples"] == 1
+    assert json.loads((run / "predictions.json").read_text()) == {"a": "Café Séoul"}
+    [answer] = albert_tf.load(run).predict([("Where did he go?", context)])
+    assert answer["text"] == "Café Séoul" == context[answer["begin"] : answer["end"]]
+    run_as_user("export_model.py", model_dir=run, output_dir=tmp_path / "exports")
+    found = served(tmp_path / "exports" / "1", "serving_default", question=["Where did he go?"], context=[context])
+    assert (int(found["begin"][0]), int(found["end"][0])) == (answer["begin"], answer["end"])
+    assert found["answer"].numpy()[0].decode() == "Café Séoul"
+
+
+@pytest.mark.slow
+def test_entities_are_found_in_the_text_as_given(run_as_user, english_checkpoint, tmp_path):
+    rows = "Kim went to Séoul, in 2010\tPER-B O O LOC-B O DAT-B\nLee saw Busan\tPER-B O LOC-B\n"
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.tsv").write_text(rows, "utf-8")
+    (tmp_path / "test.tsv").write_text("Lee went to Séoul,\n", "utf-8")
+    run, flags = (
+        tmp_path / "run",
+        {"task_name": "naver_ner", "data_dir": tmp_path, "init_checkpoint": english_checkpoint},
+    )
+    run_as_user("run_ner.py", output_dir=run, train_step=60, learning_rate=0.01, **flags, **TRAINING)
+    assert read_results(run)["entity_f1"] == 1
+    text = "Kim went to Séoul, in 2010"
+    [found] = albert_tf.load(run).predict([text])
+    expected = [("PER", "Kim"), ("LOC", "Séoul,"), ("DAT", "2010")]
+    assert [(entity["type"], entity["text"]) for entity in found["entities"]] == expected
+    run_as_user("export_model.py", model_dir=run, output_dir=tmp_path / "exports")
+    served_entities = served(tmp_path / "exports" / "1", "serving_default", text=[text])
+    assert [each.decode() for each in served_entities["texts"].numpy()[0]] == [word for _, word in expected]
+    assert served_entities["begins"].numpy()[0].tolist() == [entity["begin"] for entity in found["entities"]]
+
+
+@pytest.mark.slow
+def test_options_are_chosen(run_as_user, english_checkpoint, tmp_path):
+    row = {"passage": "It rains.", "question": "What is it?", "options": ["rain", "snow", "sun"], "answer": 0}
+    for name in ("train", "dev", "test"):
+        (tmp_path / f"{name}.jsonl").write_text(f"{json.dumps(row)}\n" * 3)
+    flags = {"task_name": "jsonl", "data_dir": tmp_path, "init_checkpoint": english_checkpoint}
+    run_as_user("run_race.py", output_dir=tmp_path / "run", train_step=2, max_seq_length=40, **flags, **TRAINING)
+    assert read_results(tmp_path / "run")["num_examples"] == 3
+
+
+@pytest.mark.usefixtures("without_training")
+def test_model_without_settings_beside_a_checkpoint_is_used_as_flags_say(run_as_user, english_checkpoint, tmp_path):
+    (english_checkpoint / "tokenizer.json").unlink()
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.tsv").write_text("document\tlabel\n" + "".join(f"{a}\t{b}\n" for a, b in REVIEWS * 4))
+    flags = {"task_name": "tsv", "data_dir": tmp_path, "init_checkpoint": english_checkpoint, "do_train": True}
+    run_as_user("run_classifier.py", output_dir=tmp_path / "run", strip_accents=False, **flags)
+    settings = load_tokenizer(tmp_path / "run").to_dict()
+    assert settings["lower_case"] and settings["split_number_commas"] and not settings["strip_accents"]
+
+
+@pytest.mark.slow
+def test_shards_of_the_original_are_trained_on_without_a_tokenizer(
+    create, run_as_user, run_script, english_config, english_model_file, write_config, tmp_path
+):
+    assert create(masking="static", dupe_factor=1, held_out_fraction=0).code == 0
+    data, run = tmp_path / "data", tmp_path / "run"
+    for name in ("manifest.json", "tokenizer.json", "spiece.model"):
+        (data / name).unlink()
+    lengths = {"max_seq_length": 64, "max_predictions_per_seq": 10}
+    flags = {"input_file": data / "train.tfrecord", "albert_config_file": write_config(english_config), **lengths}
+    run_as_user(
+        "run_pretraining.py", **flags, output_dir=run, train_batch_size=4, num_train_steps=1, num_warmup_steps=0
+    )
+    result = run_script("export_model.py", model_dir=run, output_dir=tmp_path / "exports")
+    assert result.code == 1 and "can't read the tokenizer settings" in result.errors
+    export = {"model_dir": run, "output_dir": tmp_path / "exports", "spm_model_file": english_model_file}
+    run_as_user("export_model.py", **export)
+    assert served(tmp_path / "exports" / "1", "serving_default", text=["a model"])["mean"].shape == (1, 16)
+
+
+def test_data_says_words_and_starts_them_at_spaces(create, english_tokenizer, run_script, tmp_path):
+    assert create(held_out_fraction=0).code == 0
+    starts = pieces = 0
+    for record in tf.data.TFRecordDataset(str(tmp_path / "data" / "train.tfrecord")):
+        features = tf.train.Example.FromString(record.numpy()).features.feature
+        ids, boundary = (features[name].int64_list.value for name in ("input_ids", "token_boundary"))
+        for piece, is_start in zip(english_tokenizer.convert_ids_to_tokens(ids), boundary):
+            if piece.startswith("▁"):
+                assert is_start, piece
+            starts, pieces = starts + is_start, pieces + (piece != "<pad>")
+    assert 0.4 < starts / pieces < 0.9
+    inspected = run_script("create_pretraining_data.py", inspect=tmp_path / "data" / "train.tfrecord")
+    assert inspected.code == 0 and "▁" in inspected.output
+
+
+@pytest.mark.slow
+def test_several_workers_build_the_same_data(create, tmp_path):
+    assert create().code == 0
+    paths = sorted((tmp_path / "data").iterdir())
+    before = {path.name: path.read_bytes() for path in paths}
+    assert create(num_workers=2, output_file=tmp_path / "other" / "train.tfrecord").code == 0
+    assert before == {path.name: path.read_bytes() for path in (tmp_path / "other").iterdir()}
+    assert {"spiece.model", "tokenizer.json", "train.tfrecord"} <= before.keys()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"spm_model_file": "a.model"}, "can't read the SentencePiece model a.model: no such file"),
+        ({"spm_model_file": "{corpus}"}, "corpus.txt is no SentencePiece model; name the .model file that"),
+        ({"vocab_file": "{corpus}"}, "corpus.txt does not list the pieces of --spm_model_file="),
+        (
+            {"spm_model_file": None, "vocab_file": "{model}"},
+            "30k-clean.model is the name of a file of SentencePiece; name its .model in",
+        ),
+        (
+            {"spm_model_file": None, "vocab_file": "{vocab}"},
+            "30k-clean.vocab is the name of a file of SentencePiece; name its",
+        ),
+        ({"spm_model_file": None, "vocab_file": None}, "--vocab_file is missing; see --help"),
+        ({"split_punctuation": False}, "--split_punctuation means nothing for the SentencePiece model"),
+    ],
+)
+def test_bad_flags_end_in_a_sentence(create, english_model_file, tmp_path, changes, message):
+    places = {
+        "{corpus}": tmp_path / "corpus.txt",
+        "{model}": english_model_file,
+        "{vocab}": english_model_file.with_suffix(".vocab"),
+    }
+    result = create(**{name: places.get(value, value) for name, value in changes.items()})
+    assert result.code == 1 and message in result.errors and result.errors.count("\n") == 1
+    assert not (tmp_path / "data" / "manifest.json").exists()
+
+
+def test_flag_that_contradicts_the_settings_is_refused(create, english_tokenizer, tmp_path):
+    english_tokenizer.save(tmp_path / "model")
+    path = tmp_path / "model" / "spiece.model"
+    for flag in ("do_lower_case", "strip_accents", "split_number_commas"):
+        result = create(spm_model_file=path, **{flag: False})
+        assert result.code == 1 and f"--{flag}=False contradicts {tmp_path}/model/tokenizer.json" in result.errors
+    assert create(spm_model_file=path, strip_accents=True).code == 0
+    assert create(spm_model_file=path, output_file=tmp_path / "model" / "train.tfrecord").code == 0
+
+
+def test_settings_of_flags_travel_with_the_data(create, tmp_path):
+    assert create(do_lower_case=False, strip_accents=False, split_number_commas=False, vocab_file=None).code == 0
+    settings = load_tokenizer(tmp_path / "data").to_dict()
+    assert {value for value in settings.values() if type(value) is bool} == {False}
+    assert "is there already" in create(overwrite=False).errors
+    (tmp_path / "data" / "manifest.json").unlink()
+
+
+def test_model_of_another_size_is_refused(create, run_script, tiny_config, write_config, tmp_path):
+    assert create().code == 0
+    flags = {"input_file": tmp_path / "data" / "train.tfrecord", "output_dir": tmp_path / "run"}
+    result = run_script("run_pretraining.py", albert_config_file=write_config(tiny_config), **flags)
+    assert result.code == 1
+    assert f"is {tiny_config.vocab_size}, but {tmp_path}/data/spiece.model has 3000 pieces" in result.errors

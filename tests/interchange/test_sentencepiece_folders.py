@@ -1,0 +1,208 @@
+"""Checkpoints with a SentencePiece model beside them are converted with their tokenizer."""
+
+import json
+
+import pytest
+import sentencepiece_training
+from random_models import config_in, write_ours
+from tiny_config import tiny_config
+
+import albert_tf
+from albert_tf.errors import InputError
+from albert_tf.finetuning import Classification
+from albert_tf.interchange.conversion import convert_checkpoint
+from albert_tf.interchange.portable_model import ReadOptions
+from albert_tf.tokenization import SentencePieceTokenizer, Vocabulary, load_tokenizer
+from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
+
+TEXTS = ["In 2010, the ``model'' costs 1,000.", "Café [MASK] ½", ""]
+
+
+def convert(source, target, input_path, output_dir, **options):
+    return convert_checkpoint(source, target, str(input_path), str(output_dir), ReadOptions(**options))
+
+
+@pytest.fixture
+def released(tmp_path, english_tokenizer, english_model_file):
+    """Makes a folder as others publish it: no file of ours, and their name of the model's file."""
+
+    def make(form, model_name, vocab_size=None, **tokenizer_config):
+        config = tiny_config(vocab_size or len(english_tokenizer))
+        folder, _ = write_ours(tmp_path / f"random {form}", config)
+        theirs = tmp_path / form
+        convert("albert_tf", form, folder, theirs)
+        assert not {path.name for path in theirs.iterdir()} & {"tokenizer.json", "spiece.model", "vocab.txt"}
+        (theirs / model_name).write_bytes(english_model_file.read_bytes())
+        if tokenizer_config:
+            (theirs / "tokenizer_config.json").write_text(json.dumps(tokenizer_config))
+        return theirs
+
+    return make
+
+
+def settings_in(folder):
+    tokenizer = load_tokenizer(folder)
+    assert type(tokenizer) is SentencePieceTokenizer
+    return {name: value for name, value in tokenizer.to_dict().items() if type(value) is bool}
+
+
+def test_googles_folder_is_used_as_the_original_uses_it(released, tmp_path, english_tokenizer):
+    theirs = released("google", "30k-clean.model")
+    (theirs / "30k-clean.vocab").write_text("<pad>\t0\n<unk>\t0\n")
+    sentences = convert("google", "albert_tf", theirs, tmp_path / "ours")
+    assert any(
+        sentence == "tokenizer: SentencePiece with lower_case=true, strip_accents=true, normalize_quotes=false, "
+        "split_number_commas=true"
+        for sentence in sentences
+    )
+    assert load_tokenizer(tmp_path / "ours").identity == english_tokenizer.identity
+    assert sorted(path.name for path in (tmp_path / "ours").iterdir() if "ckpt" not in path.name) == [
+        "albert_config.json",
+        "spiece.model",
+        "tokenizer.json",
+    ]
+
+
+def test_model_is_found_where_other_formats_keep_it(released, tmp_path, english_tokenizer):
+    hub, theirs = tmp_path / "hub", released("google", "30k-clean.model")
+    for name in ("variables", "assets"):
+        (hub / name).mkdir(parents=True)
+    for path in theirs.iterdir():
+        path.rename(hub / ("variables" if "ckpt" in path.name else "assets") / path.name)
+    convert("google", "albert_tf", hub, tmp_path / "from hub")
+    assert load_tokenizer(tmp_path / "from hub").identity == english_tokenizer.identity
+    preset = released("keras_hub", "spm")
+    (preset / "assets" / "tokenizer").mkdir(parents=True)
+    (preset / "spm").rename(preset / "assets" / "tokenizer" / "vocabulary.spm")
+    convert("keras_hub", "albert_tf", preset, tmp_path / "from keras_hub")
+    assert load_tokenizer(tmp_path / "from keras_hub").identity == english_tokenizer.identity
+
+
+ALL_ON = {"lower_case": True, "strip_accents": True, "normalize_quotes": True, "split_number_commas": True}
+ALL_OFF = dict.fromkeys(ALL_ON, False)
+
+
+@pytest.mark.parametrize(
+    ("tokenizer_config", "options", "settings"),
+    [
+        ({}, {}, ALL_ON),
+        ({"model_max_length": 512}, {}, ALL_ON),
+        ({"tokenizer_class": "AlbertTokenizer", "do_lower_case": False}, {}, {**ALL_ON, "lower_case": False}),
+        ({"keep_accents": True, "do_lower_case": None}, {}, {**ALL_ON, "strip_accents": False}),
+        ({"keep_accents": True, "do_lower_case": False}, {"do_lower_case": True}, {**ALL_ON, "strip_accents": False}),
+        ({"keep_accents": False}, {"split_number_commas": False}, {**ALL_ON, "split_number_commas": False}),
+        ({"tokenizer_class": "T5Tokenizer"}, {}, ALL_OFF),
+        ({"tokenizer_class": "T5Tokenizer", "do_lower_case": True}, {}, {**ALL_OFF, "lower_case": True}),
+        ({"tokenizer_class": "T5Tokenizer"}, {"strip_accents": True}, {**ALL_OFF, "strip_accents": True}),
+    ],
+)
+def test_settings_of_hugging_face_are_kept(released, tmp_path, tokenizer_config, options, settings):
+    theirs = released("huggingface", "spiece.model", **tokenizer_config)
+    sentences = convert("huggingface", "albert_tf", theirs, tmp_path / "ours", **options)
+    assert settings_in(tmp_path / "ours") == settings
+    is_other = tokenizer_config.get("tokenizer_class") == "T5Tokenizer"
+    assert any("tokenizer_class=T5Tokenizer is not ALBERT's" in sentence for sentence in sentences) == is_other
+
+
+def test_what_can_not_be_kept_is_said(released, tmp_path):
+    theirs = released("huggingface", "spiece.model", remove_space=False)
+    sentences = convert("huggingface", "albert_tf", theirs, tmp_path / "ours")
+    assert any(sentence.startswith("remove_space=false is not kept") for sentence in sentences)
+    theirs = released("google", "30k-clean.model", do_lower_case="yes")
+    sentences = convert("google", "albert_tf", theirs, tmp_path / "without")
+    assert "no tokenizer: lower_case must be true or false. Received: 'yes'" in sentences
+    assert (tmp_path / "without" / "spiece.model").exists()
+    assert not (tmp_path / "without" / "tokenizer.json").exists()
+
+
+@pytest.mark.parametrize("tokenizer_class", ["BertTokenizer", "AlbertTokenizer", None])
+def test_vocabulary_beside_a_model_is_the_tokenizer_unless_the_class_is_alberts(released, tmp_path, tokenizer_class):
+    theirs = released("huggingface", "spiece.model", tokenizer_class=tokenizer_class)
+    Vocabulary([*SPECIAL_TOKENS, "##a"]).to_file(theirs / "vocab.txt")
+    convert("huggingface", "albert_tf", theirs, tmp_path / "ours")
+    is_sentencepiece = type(load_tokenizer(tmp_path / "ours")) is SentencePieceTokenizer
+    assert is_sentencepiece == (tokenizer_class == "AlbertTokenizer")
+
+
+def test_model_is_filled_up_to_the_size_of_the_table(released, tmp_path, english_tokenizer):
+    size = len(english_tokenizer)
+    theirs = released("huggingface", "spiece.model", vocab_size=size + 8)
+    sentences = convert("huggingface", "albert_tf", theirs, tmp_path / "ours")
+    assert any("filled up with 8 [unused] pieces" in sentence for sentence in sentences)
+    tokenizer = load_tokenizer(tmp_path / "ours")
+    assert len(tokenizer) == size + 8 == config_in(tmp_path / "ours").vocab_size
+    assert len(tokenizer.vocabulary.real_piece_ids) == len(english_tokenizer.vocabulary.real_piece_ids)
+
+
+def test_model_larger_than_the_table_is_refused(released, tmp_path):
+    theirs = released("huggingface", "spiece.model", vocab_size=2990)
+    with pytest.raises(InputError, match=r"spiece.model has 3000 pieces, and the model 2990; .* --spm_model_file$"):
+        convert("huggingface", "albert_tf", theirs, tmp_path / "ours")
+
+
+def test_flag_names_the_model(released, tmp_path, english_model_file, sample_lines):
+    theirs = released("google", "other.name")
+    sentences = convert("google", "albert_tf", theirs, tmp_path / "none")
+    assert "no tokenizer: there is none beside it; name one with --vocab_file or --spm_model_file" in sentences
+    convert("google", "albert_tf", theirs, tmp_path / "ours", spm_model_file=str(english_model_file))
+    assert settings_in(tmp_path / "ours") == {**ALL_ON, "normalize_quotes": False}
+    (tmp_path / "x.model").write_bytes(b"nothing")
+    with pytest.raises(InputError, match=r"x.model is no SentencePiece model"):
+        convert("google", "albert_tf", theirs, tmp_path / "x", spm_model_file=str(tmp_path / "x.model"))
+    with pytest.raises(InputError, match="--vocab_file and --spm_model_file name two tokenizers"):
+        convert("google", "albert_tf", theirs, tmp_path / "x", spm_model_file="a", vocab_file="b")
+
+
+def test_own_settings_are_not_contradicted(tmp_path, english_tokenizer):
+    folder, _ = write_ours(tmp_path / "ours", tiny_config(len(english_tokenizer)), None, english_tokenizer)
+    for target in ("google", "huggingface", "keras_hub"):
+        sentences = convert("albert_tf", target, folder, tmp_path / target)
+        convert(target, "albert_tf", tmp_path / target, tmp_path / f"back from {target}")
+        assert load_tokenizer(tmp_path / f"back from {target}").identity == english_tokenizer.identity
+        told = convert(target, "albert_tf", tmp_path / target, tmp_path / f"no {target}", split_number_commas=False)
+        assert any("--split_number_commas=False contradicts the tokenizer in" in sentence for sentence in told)
+    assert any("spiece.model and albert_tf_tokenizer.json are for albert_tf" in sentence for sentence in sentences)
+
+
+@pytest.mark.parametrize("korean", [False, True])
+def test_tokenizer_for_transformers_gives_the_same_ids(tmp_path, english_tokenizer, sample_lines, korean):
+    transformers = pytest.importorskip("transformers")
+    tokenizer, lines = english_tokenizer, sentencepiece_training.english_lines()
+    if korean:
+        path, lines = tmp_path / "a.model", sample_lines
+        path.write_bytes(sentencepiece_training.train_model(lines, 3000, normalization_rule_name="nmt_nfkc"))
+        tokenizer = SentencePieceTokenizer.from_model_file(path, split_number_commas=False).with_unused(3)
+    folder, _ = write_ours(tmp_path / "ours", tiny_config(len(tokenizer)), None, tokenizer)
+    convert("albert_tf", "huggingface", folder, tmp_path / "theirs")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    assert (theirs.mask_token_id, theirs.pad_token, len(theirs)) == (tokenizer.mask_token_id, "<pad>", len(tokenizer))
+    same = [theirs(line)["input_ids"] == encoding.ids for line, encoding in zip(lines, tokenizer.encode_batch(lines))]
+    assert sum(same) > 0.99 * len(lines)
+    for text in TEXTS:
+        assert theirs(text, "the")["input_ids"] == tokenizer.encode(text, "the").ids
+    assert theirs.decode(theirs("the model, 16")["input_ids"], skip_special_tokens=True) == "the model, 16"
+
+
+def test_model_of_another_kind_is_not_written_for_transformers(tmp_path, sample_lines):
+    path = tmp_path / "a.model"
+    path.write_bytes(sentencepiece_training.train_model(sample_lines, 3000, model_type="bpe"))
+    tokenizer = SentencePieceTokenizer.from_model_file(path)
+    folder, _ = write_ours(tmp_path / "ours", tiny_config(len(tokenizer)), None, tokenizer)
+    sentences = convert("albert_tf", "huggingface", folder, tmp_path / "theirs")
+    assert any("spiece.model is no unigram model" in sentence for sentence in sentences)
+    convert("huggingface", "albert_tf", tmp_path / "theirs", tmp_path / "back")
+    assert load_tokenizer(tmp_path / "back").identity == tokenizer.identity
+
+
+def test_classifier_of_hugging_face_answers_from_text(tmp_path, english_tokenizer):
+    config = tiny_config(len(english_tokenizer))
+    task = Classification(config, labels=("bad", "good", "so"))
+    settings = {**task.settings(), "objective": "Classification", "max_seq_length": 32}
+    folder, _ = write_ours(tmp_path / "ours", config, "classify", english_tokenizer, settings)
+    convert("albert_tf", "huggingface", folder, tmp_path / "theirs")
+    for name in ("tokenizer.json", "tokenizer_config.json", "albert_tf_tokenizer.json"):
+        (tmp_path / "theirs" / name).unlink()
+    convert("huggingface", "albert_tf", tmp_path / "theirs", tmp_path / "back")
+    texts = ["a good model", "not so good, in 2010,"]
+    expected, found = (albert_tf.load(place).predict(texts) for place in (folder, tmp_path / "back"))
+    assert found == expected and {each["label"] for each in found} <= {"bad", "good", "so"}

@@ -1,0 +1,44 @@
+"""SentencePiece models as ALBERT's are trained, on the repository's own text."""
+
+import io
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# The README of google-research/albert: 30,000 pieces of unigrams, no begin or end of sentence.
+AS_ALBERT = {
+    "model_type": "unigram",
+    "pad_id": 0,
+    "unk_id": 1,
+    "bos_id": -1,
+    "eos_id": -1,
+    "control_symbols": "[CLS],[SEP],[MASK]",
+    "user_defined_symbols": '(,),",-,.,–,£,€',
+    "character_coverage": 0.99995,
+}
+
+
+def train_model(lines: list[str], vocab_size: int, **options) -> bytes:
+    """Returns the content of a .model file."""
+    import sentencepiece
+
+    content = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=content,
+        vocab_size=vocab_size,
+        num_threads=1,
+        minloglevel=2,
+        **{**AS_ALBERT, **options},
+    )
+    return content.getvalue()
+
+
+def english_lines() -> list[str]:
+    """The repository's documents, which are English for the most part, and some numbers."""
+    paths = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "LICENSE"]
+    lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    numbers = [
+        f"In {year}, {year + 1}, or {year % 7},{year} there were {year % 10}, not {year}." for year in range(1990, 2030)
+    ]
+    return [*lines, *numbers]

@@ -1,0 +1,392 @@
+"""SentencePieceTokenizer gives the ids of the original and of Hugging Face, and spans in the text as given."""
+
+import gc
+import itertools
+import json
+import re
+
+import numpy as np
+import pytest
+import sentencepiece_training
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sentencepiece_reference import ReferenceTokenizer
+from text_strategies import ANY_TEXT
+
+from albert_tf.errors import InputError
+from albert_tf.tokenization import (
+    KoreanWordPieceTokenizer,
+    SentencePieceModel,
+    SentencePieceTokenizer,
+    Vocabulary,
+    load_tokenizer,
+)
+from albert_tf.tokenization.model_inputs import InputEncoder
+
+SWITCHES = ("lower_case", "strip_accents", "normalize_quotes", "split_number_commas")
+ENGLISH = {"lower_case": True, "strip_accents": True, "normalize_quotes": False, "split_number_commas": True}
+KOREAN = dict.fromkeys(SWITCHES, False)
+HARD = [
+    "In 2010, the company paid 1,000 dollars, 9,9 and 3,141, or 5,",
+    "",
+    " \t ",
+    "  two   spaces\u3000wide\u00a0hard  ",
+    "``quoted'' ``` ''' `' don't",
+    "Café e\u0301x \u0301 a\u0308\u0301 İstanbul ß ﬁ ½ ㎏ … ¨ \u0344 Å",
+    "ΑΣ ΣΑ ΟΔΟΣ. Σ aΣ'b aΣ' Σ\u0301",
+    "나는 2020년에, 밥을 먹었다. 각 각 ㅋㅋㅋ",
+    "[CLS] [MASK] <unk> <pad> [unused1] ▁a ▁▁ b▁",
+    "👩\u200d🚀 hi ❤\ufe0f \x00 \x01x \u200b y\u200bz \ufeff끝\ufffd",
+    "ＡＢＣ　１２３，　４，",
+    "\ud800lone \udfff surrogates\ud800",
+    "\ud800",
+    "word" * 200,
+]
+
+
+@pytest.fixture(scope="module")
+def english_model(english_model_file) -> bytes:
+    return english_model_file.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def korean_model(sample_lines) -> bytes:
+    """A model of Korean text that normalises nothing."""
+    return sentencepiece_training.train_model(sample_lines, 3000, normalization_rule_name="identity")
+
+
+@pytest.fixture(scope="module")
+def models(english_model, korean_model) -> dict[str, bytes]:
+    return {"english": english_model, "korean": korean_model}
+
+
+@pytest.fixture(scope="module")
+def english(english_tokenizer) -> SentencePieceTokenizer:
+    assert ENGLISH.items() <= english_tokenizer.to_dict().items()
+    return english_tokenizer
+
+
+def without_surrogates(text):
+    return re.sub("[\ud800-\udfff]", "", text)
+
+
+def is_tie(tokenizer, found, expected):
+    """Whether two ways to cut a text are as probable, of which versions of SentencePiece choose one or the other."""
+    scores = [sum(tokenizer.model.pieces[piece].score for piece in ids) for ids in (found, expected)]
+    texts = ["".join(tokenizer.convert_ids_to_tokens(ids)) for ids in (found, expected)]
+    return texts[0] == texts[1] and abs(scores[0] - scores[1]) < 1e-3
+
+
+def assert_as_reference(tokenizer, reference, texts):
+    """Compares ids and spans; returns how many texts have two ways to cut them that are as probable."""
+    num_ties = 0
+    ids = tokenizer.encode_ids(texts).to_list()
+    for text, found, encoding in zip(texts, ids, tokenizer.encode_batch(texts), strict=True):
+        expected, spans = reference.encode(without_surrogates(text))
+        assert found == encoding.ids[1:-1]
+        if found != expected:
+            assert is_tie(tokenizer, found, expected), repr(text)
+            num_ties += 1
+        elif text == without_surrogates(text):
+            assert encoding.offsets[1:-1] == spans, (repr(text), encoding.tokens)
+    return num_ties
+
+
+@pytest.mark.parametrize("name", ["english", "korean"])
+@pytest.mark.parametrize("on", list(itertools.product([False, True], repeat=4)))
+def test_hard_texts_are_encoded_as_by_the_original(models, name, on):
+    switches = dict(zip(SWITCHES, on))
+    tokenizer = SentencePieceTokenizer(SentencePieceModel.from_bytes(models[name]), **switches)
+    assert_as_reference(tokenizer, ReferenceTokenizer(models[name], **switches), HARD)
+
+
+@pytest.mark.parametrize("switches", [ENGLISH, KOREAN, {**ENGLISH, "normalize_quotes": True}], ids=str)
+@pytest.mark.parametrize("name", ["english", "korean"])
+def test_thousands_of_lines_are_encoded_as_by_the_original(models, sample_lines, name, switches):
+    tokenizer = SentencePieceTokenizer(SentencePieceModel.from_bytes(models[name]), **switches)
+    lines = [*sentencepiece_training.english_lines(), *sample_lines]
+    num_ties = assert_as_reference(tokenizer, ReferenceTokenizer(models[name], **switches), lines)
+    assert len(lines) > 5000 and num_ties < 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["english", "korean"])
+@given(text=ANY_TEXT, on=st.tuples(*[st.booleans()] * 4))
+@settings(max_examples=200)
+def test_any_text_is_encoded_as_by_the_original(models, name, text, on):
+    switches = dict(zip(SWITCHES, on))
+    key = (name, on)
+    if key not in _MADE:
+        made = SentencePieceTokenizer(SentencePieceModel.from_bytes(models[name]), **switches)
+        _MADE[key] = made, ReferenceTokenizer(models[name], **switches)
+    assert_as_reference(*_MADE[key], [text])
+
+
+_MADE = {}
+
+
+def test_spans_hold_the_pieces(english):
+    lines = [line for line in sentencepiece_training.english_lines() if line.isascii()]
+    assert len(lines) > 1000
+    for line, encoding in zip(lines, english.encode_batch(lines)):
+        for piece, (begin, end) in zip(encoding.tokens[1:-1], encoding.offsets[1:-1]):
+            if piece != english.unk_token:
+                assert line[begin:end].lower() == piece.replace("▁", ""), (line, piece)
+        uncovered = set(range(len(line))).difference(*(range(begin, end) for begin, end in encoding.offsets))
+        assert all(line[place].isspace() for place in uncovered)
+
+
+@given(text=ANY_TEXT)
+@settings(max_examples=50)
+def test_spans_ascend_and_have_no_spaces_at_their_ends(english, text):
+    offsets = english.encode(text).offsets[1:-1]
+    for values in zip(*offsets):
+        assert list(values) == sorted(values)
+    for begin, end in offsets:
+        assert 0 <= begin <= end <= len(text) and text[begin:end] == text[begin:end].strip()
+
+
+def test_first_space_by_itself_is_no_special_token(english):
+    encoding = english.encode("\u9f98 model")  # nothing that the model knows
+    assert encoding.tokens[1:3] == ["▁", "<unk>"] and encoding.offsets[1:3] == [(0, 0), (0, 1)]
+    assert encoding.span_of_pieces(1, 2) == (0, 1) and encoding.pieces_of_span(0, 1) == (2, 2)
+    for first, last in ((0, 2), (1, len(encoding.tokens) - 1)):
+        with pytest.raises(InputError, match=r"hold \[CLS\] or \[SEP\]"):
+            encoding.span_of_pieces(first, last)
+
+
+def test_spans_of_texts_with_lone_surrogates(english):
+    text = "\ud800the \udfffmodel\ud800 \ud800"
+    encoding = english.encode(text)
+    found = {piece: text[begin:end] for piece, (begin, end) in zip(encoding.tokens, encoding.offsets)}
+    assert found["▁the"] == "the" and found["▁model"] == "model"
+
+
+@pytest.fixture(scope="module")
+def hugging_face():
+    """Makes the tokenizer of transformers for a model."""
+    transformers = pytest.importorskip("transformers")
+
+    def make(content, **options):
+        model = SentencePieceModel.from_bytes(content)
+        pieces = [(piece.text, piece.score) for piece in model.pieces]
+        return transformers.AlbertTokenizer(pieces, _spm_precompiled_charsmap=model.normalizer or None, **options)
+
+    return make
+
+
+def assert_as_transformers(ours, theirs, lines):
+    num_ties = 0
+    for line, encoding in zip(lines, ours.encode_batch(lines)):
+        ids = theirs(line)["input_ids"]
+        if ids != encoding.ids:
+            assert is_tie(ours, encoding.ids, ids), line
+            num_ties += 1
+    assert num_ties < 0.02 * len(lines)
+
+
+# In transformers special tokens in a text are special, a model's normaliser can't join jamo, and accents are all of
+# category M, not those that combine.
+_DIFFERS_THERE = re.compile(r"\[(CLS|SEP|MASK)\]|[가-힣]|\ufe0f")
+
+
+def test_english_lines_have_the_ids_of_transformers(hugging_face, english_model):
+    theirs = hugging_face(english_model)
+    ours = SentencePieceTokenizer(
+        SentencePieceModel.from_bytes(english_model), normalize_quotes=True, split_number_commas=False
+    )
+    lines = [line for line in sentencepiece_training.english_lines() if not _DIFFERS_THERE.search(line)]
+    lines += ["``He said,'' Ünïcödé ½ ＡＢＣ", "a\tb  c ", "don't `x'"]
+    assert len(lines) > 1500
+    assert_as_transformers(ours, theirs, lines)
+
+
+def test_korean_lines_have_the_ids_of_transformers(hugging_face, korean_model, sample_lines):
+    theirs = hugging_face(korean_model, do_lower_case=False, keep_accents=True)
+    ours = SentencePieceTokenizer(SentencePieceModel.from_bytes(korean_model), **KOREAN)
+    assert_as_transformers(ours, theirs, sample_lines)
+
+
+def test_number_is_spelled_alike_before_a_comma(english):
+    model = english.model
+    whole = SentencePieceTokenizer(model, split_number_commas=False)
+    assert "▁16," in english.vocabulary and whole.tokenize("with 16, or")[1] == "▁16,"
+    assert english.tokenize("with 16, or")[1:3] == ["▁16", ","]
+    encoding = english.encode("with １６, or")
+    assert [encoding.offsets[place] for place in (2, 3)] == [(5, 7), (7, 8)]
+
+
+@pytest.mark.parametrize("name", ["english", "korean"])
+def test_graph_encodes_as_python_does(models, name, tmp_path):
+    tokenizer = SentencePieceTokenizer(SentencePieceModel.from_bytes(models[name]), normalize_quotes=True)
+
+    class Encoder(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.resources = tokenizer.resources
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+        def encode(self, texts):
+            ids, begins, ends = tokenizer.encode_with_offsets(texts)
+            return {"ids": ids, "begins": begins, "ends": ends, "alone": tokenizer.encode_ids(texts)}
+
+    tf.saved_model.save(Encoder(), str(tmp_path / "model"))
+    encode = tf.saved_model.load(str(tmp_path / "model")).encode
+    for texts in ([text for text in HARD if text == without_surrogates(text)], [""], []):
+        found = {name: values.to_list() for name, values in encode(tf.constant(texts, tf.string)).items()}
+        for row, encoding in enumerate(tokenizer.encode_batch(texts)):
+            assert found["ids"][row] == found["alone"][row] == encoding.ids[1:-1]
+            assert list(zip(found["begins"][row], found["ends"][row])) == encoding.offsets[1:-1]
+
+
+def test_encoder_of_inputs_is_exported_with_the_model(english, tmp_path):
+    InputEncoder(english, 12).export(tmp_path / "encoder")
+    texts, pairs = ["The model, in 2010, and so on and so on", ""], ["a", "the training"]
+    found = tf.saved_model.load(str(tmp_path / "encoder"))(tf.constant(texts), tf.constant(pairs))
+    expected = english(texts, pairs, padding="max_length", truncation=True, max_length=12, return_tensors="np")
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values)
+    assert load_tokenizer(tmp_path / "encoder").identity == english.identity
+
+
+def test_model_stays_when_tensorflow_forgets_its_kernels(english, english_model):
+    other = SentencePieceTokenizer(SentencePieceModel.from_bytes(english_model))
+    lines = sentencepiece_training.english_lines()[:300]
+    expected = english.encode_batch(lines), other.encode_batch(HARD)
+    tf.random.set_seed(1)
+    assert (english.encode_batch(lines), other.encode_batch(HARD)) == expected
+    tf.keras.backend.clear_session()
+    del other
+    gc.collect()
+    assert english.encode_batch(lines) == expected[0]
+
+
+def test_what_is_no_utf_8_is_one_unknown_character(english):
+    ids, _, ends = english.encode_with_offsets(tf.constant([b"the \xff\xfe model"]))
+    assert ids.to_list() == [english.encode("the \ufffd\ufffd model").ids[1:-1]]
+    assert ends.to_list()[0][-1] == len("the ?? model")
+
+
+def test_many_texts_are_encoded_as_one_by_one(english):
+    lines = sentencepiece_training.english_lines()[:300]
+    assert english.encode_ids(lines).to_list() == [english.encode_ids([line]).to_list()[0] for line in lines]
+
+
+def test_words_start_at_spaces_and_marks(english):
+    ids, starts = english.encode_with_word_starts(["the model, the training", "", "(one)", "zzqq"])
+    pieces = english.convert_ids_to_tokens(ids.values)
+    words = []
+    for piece, start in zip(pieces, starts):
+        words = [*words, piece] if start else [*words[:-1], words[-1] + piece]
+    assert "▁model" in words and "," in words and "▁the" in words
+    assert "".join(words).startswith("▁the▁model,▁the▁training▁(")
+    assert "▁(" in words or "▁(one" in words  # a space by itself is no word
+    assert "▁" not in words and starts[ids.row_splits.numpy()[2]]
+
+
+def test_special_tokens_are_found_by_name(sample_lines):
+    options = {
+        "pad_id": 3,
+        "unk_id": 0,
+        "unk_piece": "[UNK]",
+        "pad_piece": "[PAD]",
+        "control_symbols": "<mask>,[SEP],[CLS]",
+    }
+    tokenizer = SentencePieceTokenizer(
+        SentencePieceModel.from_bytes(sentencepiece_training.train_model(sample_lines, 2000, **options))
+    )
+    engine_pieces = tokenizer.vocabulary.pieces
+    for token, name in (("[PAD]", "[PAD]"), ("[UNK]", "[UNK]"), ("[CLS]", "[CLS]"), ("[MASK]", "<mask>")):
+        assert tokenizer.vocabulary.id_of(token) == engine_pieces.index(name)
+    assert tokenizer.mask_token == "<mask>" and tokenizer.mask_token_id == tokenizer.convert_tokens_to_ids("[MASK]")
+    assert tokenizer.unk_token_id == 0 and tokenizer.pad_token_id == 3
+    with pytest.raises(InputError, match=r"\[PAD\] has id 3 and must have 0"):
+        tokenizer.vocabulary.require_for_training()
+
+
+def test_no_text_turns_into_a_special_token(sample_lines):
+    options = {"control_symbols": "", "user_defined_symbols": "[CLS],[SEP],[MASK],[unused0],!"}
+    content = sentencepiece_training.train_model(sample_lines, 2000, **options)
+    tokenizer = SentencePieceTokenizer(SentencePieceModel.from_bytes(content), lower_case=False)
+    assert "[MASK]" in ReferenceTokenizer(content, lower_case=False)._engine.encode("가 [MASK]", out_type=str)
+    assert not {"[MASK]", "[unused0]"} & set(tokenizer.tokenize("가 [MASK] [unused0] [CLS]!"))
+    assert "!" in tokenizer.tokenize("가!")
+    reserved = {*tokenizer.all_special_ids, tokenizer.vocabulary.id_of("[unused0]")}
+    assert set(range(len(tokenizer))) - set(tokenizer.vocabulary.real_piece_ids.tolist()) == reserved
+    assert tokenizer.model.content == content
+
+
+def test_ids_become_text_again(english):
+    ids = english("The model, 16, (one)")["input_ids"]
+    assert english.decode(ids) == "the model, 16, (one)"
+    assert english.decode(ids, skip_special_tokens=False) == "[CLS] the model, 16, (one) [SEP]"
+    inputs = english(["the model", "a"], padding=True, return_tensors="np")
+    assert inputs["input_ids"][1, -1] == 0 == english.pad_token_id and inputs["input_mask"].sum() == 4 + 3
+
+
+def test_saved_tokenizer_is_loaded_as_what_it_is(english, tmp_path):
+    tokenizer = english.with_unused(2)
+    tokenizer.save(tmp_path / "a")
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["spiece.model", "tokenizer.json"]
+    loaded = load_tokenizer(tmp_path / "a")
+    assert type(loaded) is SentencePieceTokenizer and loaded.to_dict() == tokenizer.to_dict()
+    assert loaded.identity == tokenizer.identity != english.identity
+    assert loaded.is_saved_as(tmp_path / "a" / "tokenizer.json") and loaded.encode(HARD[0]) == english.encode(HARD[0])
+    assert loaded.vocabulary.pieces[-2:] == ["[unused0]", "[unused1]"] and len(loaded) == len(english) + 2
+    with pytest.raises(InputError, match=r"tokenizer.json is of another tokenizer"):
+        KoreanWordPieceTokenizer.load(tmp_path / "a")
+    KoreanWordPieceTokenizer(Vocabulary(["[UNK]", "가", "##가"])).save(tmp_path / "b")
+    assert type(load_tokenizer(tmp_path / "b")) is KoreanWordPieceTokenizer
+    with pytest.raises(InputError, match=r"tokenizer.json is of another tokenizer"):
+        SentencePieceTokenizer.load(tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"model_sha256": "0"}, "spiece.model is not the model that .*tokenizer.json was written for"),
+        ({"lower_case": 1}, "tokenizer.json: lower_case must be true or false. Received: 1"),
+        ({"num_unused": -1}, "tokenizer.json: num_unused must be a number from 0 on. Received: -1"),
+        ({"colour": True}, "tokenizer.json: there is no setting colour; remove"),
+    ],
+)
+def test_settings_of_another_tokenizer_are_refused(english, tmp_path, changes, message):
+    english.save(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(json.dumps({**english.to_dict(), **changes}))
+    with pytest.raises(InputError, match=message):
+        load_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"[PAD]\n[UNK]\n", b"\x0a\x03abc", b"\x80" * 40, "한국어".encode() * 9])
+def test_file_that_is_no_model_is_refused(content, tmp_path):
+    (tmp_path / "a.model").write_bytes(content)
+    with pytest.raises(InputError, match=r"a.model is no SentencePiece model; name the .model file"):
+        SentencePieceTokenizer.from_model_file(tmp_path / "a.model")
+    with pytest.raises(InputError, match=r"can't read the SentencePiece model .*b.model: no such file"):
+        SentencePieceTokenizer.from_model_file(tmp_path / "b.model")
+
+
+@given(data=st.data())
+@settings(max_examples=60)
+def test_damaged_model_is_refused_with_a_sentence_or_encodes(english_model, data):
+    content = bytearray(english_model)
+    if data.draw(st.booleans()):
+        del content[data.draw(st.integers(0, len(content))) :]
+    for _ in range(data.draw(st.integers(0, 5))):
+        place = data.draw(st.integers(0, max(0, min(len(content), 60_000) - 1)))
+        content[place : place + 1] = bytes([data.draw(st.integers(0, 255))])
+    try:
+        tokenizer = SentencePieceTokenizer(SentencePieceModel.from_bytes(bytes(content), "x.model"))
+    except InputError as error:
+        assert "x.model" in str(error) and "\n" not in str(error)
+        return
+    assert np.all(tokenizer.encode_ids(["a model"]).values < len(tokenizer))
+
+
+@pytest.mark.parametrize("missing, names", [("[CLS]", r"\[CLS\] or <cls>"), ("[MASK]", r"\[MASK\] or <mask>")])
+def test_model_without_a_special_piece_is_refused(sample_lines, missing, names):
+    symbols = ",".join({"[CLS]", "[SEP]", "[MASK]"} - {missing})
+    content = sentencepiece_training.train_model(sample_lines, 2000, control_symbols=symbols)
+    with pytest.raises(InputError, match=f"x.model has no piece {names}, which ALBERT needs; use a model"):
+        SentencePieceTokenizer(SentencePieceModel.from_bytes(content, "x.model"))
