@@ -5,6 +5,7 @@ number 8 bits: the number closest to it among 255 that are evenly spaced. Biases
 """
 
 import collections.abc
+import hashlib
 import typing
 
 import numpy as np
@@ -23,13 +24,13 @@ class PackedWeight(tf.saved_model.experimental.TrackableResource):
     """A float32 weight that is stored as float16 or int8; `tf.convert_to_tensor` reads it.
 
     Args:
-        name: Its name, which tells it from the other weights of an export.
+        name: Its name in the model; of int8 it tells tables from kernels.
         values: float32 [rows, columns].
         weight_type: "float16" or "int8".
     """
 
     def __init__(self, name: str, values: np.ndarray, weight_type: str):
-        self._name, self._shape = name, values.shape
+        self._shape = values.shape
         if weight_type == "float16":
             largest = float(np.finfo(np.float16).max)
             stored, self._scales = np.clip(values, -largest, largest).astype(np.float16), None
@@ -41,6 +42,9 @@ class PackedWeight(tf.saved_model.experimental.TrackableResource):
             stored = np.rint(values / scales).astype(np.int8)
             self._scales = tf.Variable(scales.astype(np.float32), trainable=False)
         self._stored = tf.Variable(stored, trainable=False)
+        # Exports that are loaded into one process share what has one name, so only equal weights may have it.
+        content = hashlib.sha256(b"".join(part.numpy().tobytes() for part in self.stored))
+        self._name = f"unpacked/{weight_type}/{'x'.join(map(str, values.shape))}/{content.hexdigest()}"
         super().__init__()
         self._initialize()
 
@@ -50,7 +54,7 @@ class PackedWeight(tf.saved_model.experimental.TrackableResource):
         return [self._stored, *([] if self._scales is None else [self._scales])]
 
     def _create_resource(self):
-        return tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=self._shape, shared_name=f"unpacked/{self._name}")
+        return tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=self._shape, shared_name=self._name)
 
     def _initialize(self):
         tf.raw_ops.AssignVariableOp(resource=self.resource_handle, value=self.unpack())

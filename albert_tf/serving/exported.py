@@ -60,6 +60,27 @@ class ExportedModel:
         return {name: value.numpy() for name, value in self._loaded.signatures[signature](**strings).items()}
 
 
+def rows_of(outputs: dict[str, np.ndarray]) -> list[dict[str, typing.Any]]:
+    """Returns what a model says of each text, JSON values by name.
+
+    A text with fewer entities or pieces than others of its batch has filler there, "" among the strings; it is left
+    out, so that no answer depends on what else was computed with it.
+    """
+    strings = {name: values for name, values in outputs.items() if values.dtype == object and values.ndim > 1}
+    is_there = [(values != b"").any(axis=tuple(range(2, values.ndim))) for values in strings.values()]
+    sizes = [_last(np.any(places, axis=0)) for places in zip(*is_there)]
+    # What has as many columns as the strings have filler in the same places.
+    width = next((values.shape[1] for values in strings.values()), None)
+    rows = []
+    for number in range(len(next(iter(outputs.values())))):
+        row = {}
+        for name, values in outputs.items():
+            has_filler = width is not None and values.ndim > 1 and values.shape[1] == width
+            row[name] = _json_values(values[number][: sizes[number]] if has_filler else values[number])
+        rows.append(row)
+    return rows
+
+
 def read_card(folder: str) -> dict[str, typing.Any]:
     """Returns what the folder of a version says of its model."""
     path = os.path.join(folder, EXTRA_FOLDER, CARD_FILE)
@@ -84,3 +105,16 @@ def newest_version(folder: str) -> str:
             f"{folder} holds no exported model; write one: python export_model.py --model_dir=... --output_dir={folder}"
         )
     return os.path.join(folder, versions[-1])
+
+
+def _last(are_there):
+    """Returns the number of places up to the last one that is there."""
+    return int(np.max(np.flatnonzero(are_there), initial=-1)) + 1
+
+
+def _json_values(value):
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return [_json_values(each) for each in value]
+    return value.tolist()

@@ -3,7 +3,6 @@
 import collections.abc
 import gzip
 import json
-import re
 import typing
 import zlib
 
@@ -18,8 +17,6 @@ MAX_BYTES_PER_LINE = 1 << 26
 
 _JSON_LINES_ENDINGS = (".jsonl", ".ndjson", ".json")
 _BYTES_PER_BLOCK = 1 << 18
-# JSON can express half a surrogate pair, which is no character.
-_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Line(typing.NamedTuple):
@@ -107,8 +104,6 @@ class LineParser:
         try:
             text = line.content.decode("utf-8").removesuffix("\r")
             asked = self._parse_json(text) if self._is_json else Asked(self._parse_text(text), {})
-            if _LONE_SURROGATES.search(json.dumps(asked, ensure_ascii=False)):
-                raise InputError("half a surrogate pair, which is no character; mend the line")
             self._task.examples_of([asked.value])
         except UnicodeDecodeError as error:
             raise InputError(f"{self._path}, line {line.number}: not valid UTF-8; convert the file") from error
@@ -134,6 +129,10 @@ class LineParser:
     def _parse_json(self, text):
         try:
             values = json.loads(text)
+            # JSON can express half a surrogate pair, which is no character.
+            json.dumps(values, ensure_ascii=False).encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise InputError("half a surrogate pair, which is no character; mend the line") from error
         except (ValueError, RecursionError) as error:
             raise InputError(f"not valid JSON ({error}); mend the line") from error
         if isinstance(values, str) and len(self._fields) == 1:

@@ -29,8 +29,8 @@ def config(sample_tokenizer):
 def export(tmp_path, monkeypatch, sample_tokenizer):
     """Exports a task, or a pre-trained model, and returns the folder."""
 
-    def export_as(task_or_model, **options):
-        tf.keras.utils.set_random_seed(1)
+    def export_as(task_or_model, seed=1, **options):
+        tf.keras.utils.set_random_seed(seed)
         is_model = isinstance(task_or_model, tf.keras.Model)
         task = None if is_model else task_or_model
         model = task_or_model if is_model else task.make_model()
@@ -77,6 +77,16 @@ def test_smaller_export_answers_as_its_rounded_weights_do(export, config, weight
     )
     difference = np.abs(found - expected).max()
     assert 0 < difference < {"float16": 5e-3, "int8": 0.2}[weight_type]
+
+
+@pytest.mark.slow
+def test_exports_that_are_loaded_together_keep_their_weights(export, config):
+    folders = [export(Classification(config, ("나쁨", "좋음")), weight_type="float16", seed=seed) for seed in (1, 2)]
+    alone = [ExportedModel(folder).answer("serving_default", {"text": TEXTS})["probabilities"] for folder in folders]
+    together = [ExportedModel(folder) for folder in folders]
+    for model, expected in zip(together, alone):
+        np.testing.assert_array_equal(model.answer("serving_default", {"text": TEXTS})["probabilities"], expected)
+    assert np.abs(alone[0] - alone[1]).max() > 0.01
 
 
 @pytest.mark.slow

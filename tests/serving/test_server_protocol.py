@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from albert_tf.serving.exported import rows_of
 from albert_tf.serving.server.protocol import (
     BadRequestError,
     Question,
     format_answer,
     metadata,
     parse_request,
-    rows_of,
     status,
 )
 

@@ -109,6 +109,7 @@ def assert_same_answers(asked, questions, contexts, ask):
             assert outputs["null_odds"][row] == pytest.approx(expected["null_odds"], rel=1e-4, abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("may_be_unanswerable", [False, True])
 @pytest.mark.parametrize("head", HEADS)
 def test_answers_are_those_that_the_task_predicts(config, sample_tokenizer, head, may_be_unanswerable):
@@ -131,6 +132,7 @@ def assert_same_entities(asked, texts, ask):
         assert found == expected["entities"], text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["characters", "words"])
 def test_entities_are_those_that_the_task_predicts(config, sample_tokenizer, form):
     for seed in range(4):

@@ -9,8 +9,6 @@ import binascii
 import json
 import typing
 
-import numpy as np
-
 from albert_tf.serving.exported import DEFAULT, ExportedModel
 
 
@@ -63,27 +61,6 @@ def parse_request(body: typing.Any, model: ExportedModel, max_texts: int, max_ch
         for name, column in columns.items()
     }
     return Question(signature, texts, has_rows)
-
-
-def rows_of(outputs: dict[str, np.ndarray]) -> list[dict[str, typing.Any]]:
-    """Returns what a model says of each text, JSON values by name.
-
-    A text with fewer entities or pieces than others of its batch has filler there, "" among the strings; it is left
-    out, so that no answer depends on what else was computed with it.
-    """
-    strings = {name: values for name, values in outputs.items() if values.dtype == object and values.ndim > 1}
-    is_there = [(values != b"").any(axis=tuple(range(2, values.ndim))) for values in strings.values()]
-    sizes = [_last(np.any(places, axis=0)) for places in zip(*is_there)]
-    # What has as many columns as the strings have filler in the same places.
-    width = next((values.shape[1] for values in strings.values()), None)
-    rows = []
-    for number in range(len(next(iter(outputs.values())))):
-        row = {}
-        for name, values in outputs.items():
-            has_filler = width is not None and values.ndim > 1 and values.shape[1] == width
-            row[name] = _json_values(values[number][: sizes[number]] if has_filler else values[number])
-        rows.append(row)
-    return rows
 
 
 def format_answer(question: Question, rows: list[dict[str, typing.Any]]) -> dict[str, typing.Any]:
@@ -185,19 +162,6 @@ def _text(value, place, max_characters):
         return value.encode("utf-8")
     except UnicodeEncodeError as error:
         raise BadRequestError(f"{place} holds half a surrogate pair, which is no character") from error
-
-
-def _last(are_there):
-    """Returns the number of places up to the last one that is there."""
-    return int(np.max(np.flatnonzero(are_there), initial=-1)) + 1
-
-
-def _json_values(value):
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, np.ndarray) and value.dtype == object:
-        return [_json_values(each) for each in value]
-    return value.tolist()
 
 
 def _tensor_info(dtype, shape):

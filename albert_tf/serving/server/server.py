@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse
 from kserve.protocol.rest.server import RESTServer
 
 from albert_tf.errors import InputError
-from albert_tf.serving.exported import ExportedModel
+from albert_tf.serving.exported import ExportedModel, rows_of
 from albert_tf.serving.server.batching import Batcher, BusyError
 from albert_tf.serving.server.limits import RequestLimits
 from albert_tf.serving.server.protocol import (
@@ -24,7 +24,6 @@ from albert_tf.serving.server.protocol import (
     format_answer,
     metadata,
     parse_request,
-    rows_of,
     status,
 )
 
