@@ -17,9 +17,13 @@ import sentencepiece_training
 import tensorflow as tf
 from absl import app, flags
 from hypothesis import settings
+from tiny_config import tiny_config
 
 from albert_tf.compilation import fusion
 from albert_tf.corpus.reader import CorpusReader
+from albert_tf.finetuning import Classification
+from albert_tf.serving import exporting
+from albert_tf.serving.loading import TrainedModel
 from albert_tf.tokenization import KoreanWordPieceTokenizer, SentencePieceModel, SentencePieceTokenizer
 from albert_tf.tokenization.building.vocabulary_training import train_vocabulary
 from albert_tf.tokenization.building.word_counting import count_words
@@ -95,6 +99,19 @@ def english_model_file(tmp_path_factory) -> pathlib.Path:
 def english_tokenizer(english_model_file) -> SentencePieceTokenizer:
     """The tokenizer of `english_model_file`, as the original uses it."""
     return SentencePieceTokenizer.from_model_file(english_model_file)
+
+
+@pytest.fixture(scope="session")
+def exported_classifier(tmp_path_factory, sample_tokenizer) -> pathlib.Path:
+    """The folder "films" of an export: a classifier of "나쁨" and "좋음" with random weights."""
+    tf.keras.utils.set_random_seed(1)
+    task = Classification(tiny_config(len(sample_tokenizer)), ("나쁨", "좋음"))
+    trained = TrainedModel(task.make_model(), sample_tokenizer, 64, task, "model.ckpt-1", {})
+    folder = tmp_path_factory.mktemp("export") / "films"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exporting, "load_trained", lambda *_: trained)
+        exporting.export_model("", str(folder))
+    return folder
 
 
 @pytest.fixture(scope="module")

@@ -11,28 +11,11 @@ import sys
 import time
 
 import pytest
-import tensorflow as tf
 
-from albert_tf.finetuning import Classification
-from albert_tf.serving import exporting
 from albert_tf.serving.exported import ExportedModel
-from albert_tf.serving.loading import TrainedModel
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TEXTS = ["좋다", "", "정말 재미있는 영화 " * 20, "\x00 ㅋㅋ 👩‍🚀"]
-
-
-@pytest.fixture(scope="module")
-def export(tmp_path_factory, tiny_config, sample_tokenizer):
-    """The folder of an exported classifier with random weights."""
-    tf.keras.utils.set_random_seed(1)
-    task = Classification(tiny_config, ("나쁨", "좋음"))
-    trained = TrainedModel(task.make_model(), sample_tokenizer, 64, task, "model.ckpt-1", {})
-    folder = tmp_path_factory.mktemp("export") / "films"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exporting, "load_trained", lambda *_: trained)
-        exporting.export_model("", str(folder))
-    return folder
 
 
 class Server:
@@ -68,9 +51,9 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def server(export):
+def server(exported_classifier):
     pytest.importorskip("kserve", reason="needs kserve: pip install 'albert_tf[serve]'")
-    running = Server(export, max_request_bytes=100_000, max_characters=10_000)
+    running = Server(exported_classifier, max_request_bytes=100_000, max_characters=10_000)
     for _ in range(300):
         try:
             running.ask("/")
@@ -82,17 +65,17 @@ def server(export):
     running.process.wait()
 
 
-def expected_rows(export, texts):
-    outputs = ExportedModel(export).answer("serving_default", {"text": texts})
+def expected_rows(exported_classifier, texts):
+    outputs = ExportedModel(exported_classifier).answer("serving_default", {"text": texts})
     return [(label.decode(), probability) for label, probability in zip(outputs["label"], outputs["probability"])]
 
 
 @pytest.mark.slow
-def test_answers_are_those_of_the_export(server, export):
+def test_answers_are_those_of_the_export(server, exported_classifier):
     assert server.first_line == f"serving films, version 1: http://127.0.0.1:{server.port}/v1/models/films\n"
     status, found = server.predict(instances=TEXTS)
     assert status == 200
-    for row, (label, probability) in zip(found["predictions"], expected_rows(export, TEXTS), strict=True):
+    for row, (label, probability) in zip(found["predictions"], expected_rows(exported_classifier, TEXTS), strict=True):
         assert row["label"] == label and row["probability"] == pytest.approx(probability, abs=1e-5)
         assert row["labels"] == ["나쁨", "좋음"]
     status, columns = server.predict(inputs={"text": TEXTS})
@@ -141,19 +124,21 @@ def test_slow_client_is_sent_away_and_holds_up_nobody(server):
 
 
 @pytest.mark.slow
-def test_a_thousand_requests_lose_nothing(server, export):
+def test_a_thousand_requests_lose_nothing(server, exported_classifier):
     texts = [f"{number} 번째 글{' 좋다' * (number % 40)}" for number in range(1000)]
     with concurrent.futures.ThreadPoolExecutor(16) as clients:
         answers = list(clients.map(lambda text: server.predict(instances=[text]), texts))
     assert {status for status, _ in answers} == {200}
     found = [answer["predictions"][0]["probability"] for _, answer in answers]
-    assert found == pytest.approx([probability for _, probability in expected_rows(export, texts)], abs=1e-5)
+    assert found == pytest.approx(
+        [probability for _, probability in expected_rows(exported_classifier, texts)], abs=1e-5
+    )
 
 
 @pytest.mark.slow
-def test_stopped_under_load_it_answers_all_that_had_arrived(export):
+def test_stopped_under_load_it_answers_all_that_had_arrived(exported_classifier):
     pytest.importorskip("kserve", reason="needs kserve: pip install 'albert_tf[serve]'")
-    running = Server(export)
+    running = Server(exported_classifier)
     while True:
         try:
             running.ask("/")
@@ -176,9 +161,9 @@ def test_stopped_under_load_it_answers_all_that_had_arrived(export):
 
 
 @pytest.mark.slow
-def test_taken_port_is_named(server, export):
+def test_taken_port_is_named(server, exported_classifier):
     pytest.importorskip("kserve", reason="needs kserve: pip install 'albert_tf[serve]'")
-    command = [sys.executable, str(ROOT / "serve.py"), f"--model_dir={export}", f"--port={server.port}"]
+    command = [sys.executable, str(ROOT / "serve.py"), f"--model_dir={exported_classifier}", f"--port={server.port}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
     assert done.stderr == (

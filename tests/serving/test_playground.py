@@ -8,12 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-import tensorflow as tf
-from tiny_config import tiny_config
 
-from albert_tf.finetuning import Classification
-from albert_tf.serving import exporting
-from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.playground import views
 from albert_tf.serving.playground.model import PlaygroundModel
 from albert_tf.serving.playground.wording import EXAMPLES, WORDS, language_of
@@ -62,21 +57,9 @@ def test_both_languages_say_the_same_things():
     assert all(len(example) == len(inputs) for inputs, examples in EXAMPLES.items() for example in examples)
 
 
-@pytest.fixture(scope="module")
-def export(tmp_path_factory, sample_tokenizer):
-    tf.keras.utils.set_random_seed(1)
-    task = Classification(tiny_config(len(sample_tokenizer)), ("나쁨", "좋음"))
-    trained = TrainedModel(task.make_model(), sample_tokenizer, 64, task, "model.ckpt-1", {})
-    folder = tmp_path_factory.mktemp("export") / "films"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exporting, "load_trained", lambda *_: trained)
-        exporting.export_model("", str(folder))
-    return folder
-
-
 @pytest.mark.slow
-def test_export_is_asked_without_its_attention(export):
-    model = PlaygroundModel(export)
+def test_export_is_asked_without_its_attention(exported_classifier):
+    model = PlaygroundModel(exported_classifier)
     assert (model.task, model.inputs, model.guesses_masks) == ("Classification", ["text"], False)
     assert not model.shows_attention
     found = model.ask("좋은 영화 \x00 \ud800")
@@ -144,8 +127,8 @@ def open_page():
 
 
 @pytest.mark.slow
-def test_export_is_tried_in_a_browser(open_page, export):
-    page = open_page(export, "ko-KR")
+def test_export_is_tried_in_a_browser(open_page, exported_classifier):
+    page = open_page(exported_classifier, "ko-KR")
     page.locator("textarea").first.fill(f"재미있는 영화 {EVIL}")
     page.get_by_role("button", name="물어보기").click()
     page.wait_for_selector("#answer .bars")

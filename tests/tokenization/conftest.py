@@ -5,6 +5,7 @@ import gzip
 import re
 
 import pytest
+import sentencepiece_training
 
 _PLAIN = re.compile("[ -~가-힣ㄱ-ㅣ]*")
 
@@ -25,3 +26,21 @@ def _read_lines(folder):
         lines.update(gzip.decompress(path.read_bytes()).decode().split("\n"))
     plain = sorted(line for line in lines if _PLAIN.fullmatch(line))
     return sorted([*lines.difference(plain), *plain[::16]])
+
+
+@pytest.fixture(scope="module")
+def english_model(english_model_file) -> bytes:
+    """A model of English text, as the original's are."""
+    return english_model_file.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def korean_model(sample_lines) -> bytes:
+    """A model of Korean text that normalises nothing."""
+    return sentencepiece_training.train_model(sample_lines, 3000, normalization_rule_name="identity")
+
+
+@pytest.fixture(scope="module")
+def models(english_model, korean_model) -> dict[str, bytes]:
+    """Both, by language."""
+    return {"english": english_model, "korean": korean_model}

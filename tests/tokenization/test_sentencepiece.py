@@ -2,7 +2,6 @@
 
 import gc
 import itertools
-import json
 import re
 
 import numpy as np
@@ -16,10 +15,8 @@ from text_strategies import ANY_TEXT
 
 from albert_tf.errors import InputError
 from albert_tf.tokenization import (
-    KoreanWordPieceTokenizer,
     SentencePieceModel,
     SentencePieceTokenizer,
-    Vocabulary,
     load_tokenizer,
 )
 from albert_tf.tokenization.model_inputs import InputEncoder
@@ -43,22 +40,6 @@ HARD = [
     "\ud800",
     "word" * 200,
 ]
-
-
-@pytest.fixture(scope="module")
-def english_model(english_model_file) -> bytes:
-    return english_model_file.read_bytes()
-
-
-@pytest.fixture(scope="module")
-def korean_model(sample_lines) -> bytes:
-    """A model of Korean text that normalises nothing."""
-    return sentencepiece_training.train_model(sample_lines, 3000, normalization_rule_name="identity")
-
-
-@pytest.fixture(scope="module")
-def models(english_model, korean_model) -> dict[str, bytes]:
-    return {"english": english_model, "korean": korean_model}
 
 
 @pytest.fixture(scope="module")
@@ -283,110 +264,3 @@ def test_words_start_at_spaces_and_marks(english):
     assert "".join(words).startswith("▁the▁model,▁the▁training▁(")
     assert "▁(" in words or "▁(one" in words  # a space by itself is no word
     assert "▁" not in words and starts[ids.row_splits.numpy()[2]]
-
-
-def test_special_tokens_are_found_by_name(sample_lines):
-    options = {
-        "pad_id": 3,
-        "unk_id": 0,
-        "unk_piece": "[UNK]",
-        "pad_piece": "[PAD]",
-        "control_symbols": "<mask>,[SEP],[CLS]",
-    }
-    tokenizer = SentencePieceTokenizer(
-        SentencePieceModel.from_bytes(sentencepiece_training.train_model(sample_lines, 2000, **options))
-    )
-    engine_pieces = tokenizer.vocabulary.pieces
-    for token, name in (("[PAD]", "[PAD]"), ("[UNK]", "[UNK]"), ("[CLS]", "[CLS]"), ("[MASK]", "<mask>")):
-        assert tokenizer.vocabulary.id_of(token) == engine_pieces.index(name)
-    assert tokenizer.mask_token == "<mask>" and tokenizer.mask_token_id == tokenizer.convert_tokens_to_ids("[MASK]")
-    assert tokenizer.unk_token_id == 0 and tokenizer.pad_token_id == 3
-    with pytest.raises(InputError, match=r"\[PAD\] has id 3 and must have 0"):
-        tokenizer.vocabulary.require_for_training()
-
-
-def test_no_text_turns_into_a_special_token(sample_lines):
-    options = {"control_symbols": "", "user_defined_symbols": "[CLS],[SEP],[MASK],[unused0],!"}
-    content = sentencepiece_training.train_model(sample_lines, 2000, **options)
-    tokenizer = SentencePieceTokenizer(SentencePieceModel.from_bytes(content), lower_case=False)
-    assert "[MASK]" in ReferenceTokenizer(content, lower_case=False)._engine.encode("가 [MASK]", out_type=str)
-    assert not {"[MASK]", "[unused0]"} & set(tokenizer.tokenize("가 [MASK] [unused0] [CLS]!"))
-    assert "!" in tokenizer.tokenize("가!")
-    reserved = {*tokenizer.all_special_ids, tokenizer.vocabulary.id_of("[unused0]")}
-    assert set(range(len(tokenizer))) - set(tokenizer.vocabulary.real_piece_ids.tolist()) == reserved
-    assert tokenizer.model.content == content
-
-
-def test_ids_become_text_again(english):
-    ids = english("The model, 16, (one)")["input_ids"]
-    assert english.decode(ids) == "the model, 16, (one)"
-    assert english.decode(ids, skip_special_tokens=False) == "[CLS] the model, 16, (one) [SEP]"
-    inputs = english(["the model", "a"], padding=True, return_tensors="np")
-    assert inputs["input_ids"][1, -1] == 0 == english.pad_token_id and inputs["input_mask"].sum() == 4 + 3
-
-
-def test_saved_tokenizer_is_loaded_as_what_it_is(english, tmp_path):
-    tokenizer = english.with_unused(2)
-    tokenizer.save(tmp_path / "a")
-    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["spiece.model", "tokenizer.json"]
-    loaded = load_tokenizer(tmp_path / "a")
-    assert type(loaded) is SentencePieceTokenizer and loaded.to_dict() == tokenizer.to_dict()
-    assert loaded.identity == tokenizer.identity != english.identity
-    assert loaded.is_saved_as(tmp_path / "a" / "tokenizer.json") and loaded.encode(HARD[0]) == english.encode(HARD[0])
-    assert loaded.vocabulary.pieces[-2:] == ["[unused0]", "[unused1]"] and len(loaded) == len(english) + 2
-    with pytest.raises(InputError, match=r"tokenizer.json is of another tokenizer"):
-        KoreanWordPieceTokenizer.load(tmp_path / "a")
-    KoreanWordPieceTokenizer(Vocabulary(["[UNK]", "가", "##가"])).save(tmp_path / "b")
-    assert type(load_tokenizer(tmp_path / "b")) is KoreanWordPieceTokenizer
-    with pytest.raises(InputError, match=r"tokenizer.json is of another tokenizer"):
-        SentencePieceTokenizer.load(tmp_path / "b")
-
-
-@pytest.mark.parametrize(
-    "changes, message",
-    [
-        ({"model_sha256": "0"}, "spiece.model is not the model that .*tokenizer.json was written for"),
-        ({"lower_case": 1}, "tokenizer.json: lower_case must be true or false. Received: 1"),
-        ({"num_unused": -1}, "tokenizer.json: num_unused must be a number from 0 on. Received: -1"),
-        ({"colour": True}, "tokenizer.json: there is no setting colour; remove"),
-    ],
-)
-def test_settings_of_another_tokenizer_are_refused(english, tmp_path, changes, message):
-    english.save(tmp_path)
-    (tmp_path / "tokenizer.json").write_text(json.dumps({**english.to_dict(), **changes}))
-    with pytest.raises(InputError, match=message):
-        load_tokenizer(tmp_path)
-
-
-@pytest.mark.parametrize("content", [b"", b"[PAD]\n[UNK]\n", b"\x0a\x03abc", b"\x80" * 40, "한국어".encode() * 9])
-def test_file_that_is_no_model_is_refused(content, tmp_path):
-    (tmp_path / "a.model").write_bytes(content)
-    with pytest.raises(InputError, match=r"a.model is no SentencePiece model; name the .model file"):
-        SentencePieceTokenizer.from_model_file(tmp_path / "a.model")
-    with pytest.raises(InputError, match=r"can't read the SentencePiece model .*b.model: no such file"):
-        SentencePieceTokenizer.from_model_file(tmp_path / "b.model")
-
-
-@given(data=st.data())
-@settings(max_examples=60)
-def test_damaged_model_is_refused_with_a_sentence_or_encodes(english_model, data):
-    content = bytearray(english_model)
-    if data.draw(st.booleans()):
-        del content[data.draw(st.integers(0, len(content))) :]
-    for _ in range(data.draw(st.integers(0, 5))):
-        place = data.draw(st.integers(0, max(0, min(len(content), 60_000) - 1)))
-        content[place : place + 1] = bytes([data.draw(st.integers(0, 255))])
-    try:
-        tokenizer = SentencePieceTokenizer(SentencePieceModel.from_bytes(bytes(content), "x.model"))
-    except InputError as error:
-        assert "x.model" in str(error) and "\n" not in str(error)
-        return
-    assert np.all(tokenizer.encode_ids(["a model"]).values < len(tokenizer))
-
-
-@pytest.mark.parametrize("missing, names", [("[CLS]", r"\[CLS\] or <cls>"), ("[MASK]", r"\[MASK\] or <mask>")])
-def test_model_without_a_special_piece_is_refused(sample_lines, missing, names):
-    symbols = ",".join({"[CLS]", "[SEP]", "[MASK]"} - {missing})
-    content = sentencepiece_training.train_model(sample_lines, 2000, control_symbols=symbols)
-    with pytest.raises(InputError, match=f"x.model has no piece {names}, which ALBERT needs; use a model"):
-        SentencePieceTokenizer(SentencePieceModel.from_bytes(content, "x.model"))
