@@ -177,3 +177,10 @@ def test_folder_without_an_export_is_refused(run_script, tmp_path, assert_refuse
     assert message.startswith(
         (f"{tmp_path} holds no exported model; write one: python export_model.py", "serve.py needs")
     )
+
+
+def test_missing_library_is_named(run_script, tmp_path, assert_refused, monkeypatch):
+    monkeypatch.setitem(sys.modules, "kserve", None)
+    monkeypatch.delitem(sys.modules, "albert_tf.serving.server.server", raising=False)
+    message = assert_refused(lambda: run_script("serve.py", model_dir=tmp_path), tmp_path)
+    assert message.startswith("serve.py needs KServe (") and message.endswith("); pip install 'albert_tf[serve]'")

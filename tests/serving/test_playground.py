@@ -85,6 +85,13 @@ def test_shipped_model_guesses_masks_and_shows_its_attention():
     assert len(model.attention("글 " * 100, 10).pieces) == 10
 
 
+def test_missing_library_is_named(run_script, monkeypatch):
+    monkeypatch.setitem(sys.modules, "gradio", None)
+    result = run_script("playground.py", model_dir=SHIPPED)
+    assert result.code == 1 and result.errors.startswith("error: playground.py needs gradio (")
+    assert result.errors.endswith("); pip install 'albert_tf[playground]'\n")
+
+
 class Page:
     """The page of a model in a process of its own."""
 
