@@ -105,7 +105,6 @@ def predict_file(
         tf.io.gfile.rmtree(folder)
         lines, progress = read_lines(input_file), _Progress()
     num_lines_before = progress.num_lines
-    tf.io.gfile.makedirs(folder)
     report = _Report(input_file)
     for part in _parts(lines, options.batch_size * _BATCHES_PER_PART):
         answers = _answers(predictor, parser, part, options)
@@ -115,7 +114,8 @@ def predict_file(
         report.update(progress.num_lines, part[-1].position)
     report.finish()
     _join(output_file, [_part_file(folder, number) for number in range(progress.num_parts)])
-    tf.io.gfile.rmtree(folder)
+    if progress.num_parts:
+        tf.io.gfile.rmtree(folder)
     return progress.num_lines, progress.num_bad_lines, num_lines_before
 
 
@@ -168,9 +168,13 @@ def _answers(predictor, parser, part, options):
         else:
             asked.append(question)
             answers.append(None)
-    predictions = iter(predictor.predict([question.value for question in asked], options.batch_size))
-    more = iter([question.more for question in asked])
-    return [answer or {**next(more), **next(predictions)} for answer in answers]
+    predictions = predictor.predict([question.value for question in asked], options.batch_size)
+    # Some tasks number what they are asked, which means nothing in a file that is read in parts.
+    found = (
+        {**question.more, **{name: value for name, value in prediction.items() if name != "id"}}
+        for question, prediction in zip(asked, predictions)
+    )
+    return [answer or next(found) for answer in answers]
 
 
 def _part_file(folder, number):

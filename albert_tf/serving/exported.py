@@ -101,9 +101,7 @@ def newest_version(folder: str) -> str:
     versions = sorted((name.rstrip("/") for name in names if name.rstrip("/").isdecimal()), key=int)
     versions = [name for name in versions if tf.io.gfile.exists(os.path.join(folder, name, card))]
     if not versions:
-        raise InputError(
-            f"{folder} holds no exported model; write one: python export_model.py --model_dir=... --output_dir={folder}"
-        )
+        raise InputError(f"{folder} holds no exported model; write one with export_model.py, and name its --output_dir")
     return os.path.join(folder, versions[-1])
 
 

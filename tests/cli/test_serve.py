@@ -174,9 +174,7 @@ def test_taken_port_is_named(server, exported_classifier):
 
 def test_folder_without_an_export_is_refused(run_script, tmp_path, assert_refused):
     message = assert_refused(lambda: run_script("serve.py", model_dir=tmp_path), tmp_path)
-    assert message.startswith(
-        (f"{tmp_path} holds no exported model; write one: python export_model.py", "serve.py needs")
-    )
+    assert message.startswith((f"{tmp_path} holds no exported model; write one with export_model.py", "serve.py needs"))
 
 
 def test_missing_library_is_named(run_script, tmp_path, assert_refused, monkeypatch):

@@ -74,6 +74,22 @@ def test_objects_keep_their_ids(write, tmp_path):
     ]
 
 
+def test_id_is_the_files_and_not_one_that_a_task_gives(write, tmp_path, monkeypatch):
+    monkeypatch.setattr(Echo, "predict", lambda self, inputs, batch_size: [{"id": "0", "text": ""} for _ in inputs])
+    path = write("in.jsonl", '{"id": "a", "text": ""}\n{"text": ""}\n')
+    predict_file(Echo(), path, str(tmp_path / "out.jsonl"), OPTIONS)
+    assert answers(tmp_path / "out.jsonl") == [{"id": "a", "text": ""}, {"text": ""}]
+
+
+def test_nothing_is_left_where_the_first_line_is_bad_or_there_is_none(write, tmp_path):
+    output = tmp_path / "out.jsonl"
+    with pytest.raises(InputError, match="line 1: not valid JSON"):
+        predict_file(Echo(), write("in.jsonl", "{"), str(output), OPTIONS)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+    assert predict_file(Echo(), write("in.jsonl", ""), str(output), OPTIONS) == (0, 0, 0)
+    assert output.read_bytes() == b"" and len(list(tmp_path.iterdir())) == 2
+
+
 @pytest.mark.parametrize(
     ("task", "name", "line", "value"),
     [
