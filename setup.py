@@ -68,6 +68,7 @@ setup(
             "hypothesis>=6.100",
             "ruff>=0.12",
         ],
+        "docs": ["mkdocs-material>=9.7,<10", "mkdocs-static-i18n>=1.3,<2", "mkdocstrings[python]>=1,<2"],
         "bench": ["torch>=2.4", "transformers>=5", "keras-hub>=0.20"],
     },
 )
