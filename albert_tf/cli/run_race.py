@@ -50,7 +50,7 @@ def define_flags():
     flags.DEFINE_bool("middle_only", False, "Read RACE's middle school questions alone.")
     flags.DEFINE_bool("high_only", False, "Read RACE's high school questions alone.")
     define_finetuning_flags("the end of a passage is cut. By default 512, or the model's positions if fewer.")
-    define_original_flags("train_file", "eval_file", "predict_file", "num_keep_checkpoint")
+    define_original_flags("train_file", "eval_file", "predict_file", "num_keep_checkpoint", "dropout_prob")
 
 
 def levels():

@@ -103,6 +103,15 @@ def test_model_is_trained_evaluated_and_used(squad, squad_flags, run_script, con
 
 
 @pytest.mark.slow
+def test_epochs_are_counted_in_windows(squad):
+    result = squad(do_train=True, train_step=None, num_train_epochs=2)
+    assert result.code == 0
+    windows = int(re.search(r"train.json: (\d+) windows of up to 32 pieces$", result.output, re.M)[1])
+    assert windows > len(CITIES)
+    assert f"steps 0 to {round(2 * windows / 4)}: batch 4" in result.output
+
+
+@pytest.mark.slow
 def test_stopped_run_goes_on_to_the_same_result(squad, tmp_path, monkeypatch):
     flag_values = {"do_train": True, "do_eval": True, "eval_every_steps": 2}
     assert squad(output_dir=tmp_path / "whole", **flag_values).code == 0
