@@ -22,7 +22,10 @@ PRETRAINING_DATA, PRETRAINING, SQUAD, CLASSIFIER, RACE = REQUIRED
             {"train_feature_file": "a", "predict_feature_left_file": "b", "use_einsum": False, "dropout_prob": 0.1},
         ),
         (CLASSIFIER, {"cached_dir": "cache", "spm_model_file": "", "threshold_to_export": 0.9}),
-        (RACE, {"train_file": "a", "eval_file": "b", "predict_file": "c", "num_keep_checkpoint": 5, "dropout_prob": 0.1}),
+        (
+            RACE,
+            {"train_file": "a", "eval_file": "b", "predict_file": "c", "num_keep_checkpoint": 5, "dropout_prob": 0.1},
+        ),
     ],
 )
 def test_flags_without_effect_are_taken(run_script, script, flag_values):

@@ -1,0 +1,104 @@
+"""Writes docs/troubleshooting.md anew from the sentences in the code: `python docs/generate_troubleshooting.py`.
+
+Every call of a class of errors that ends a command is found in the source; what a sentence holds of files, flags and
+numbers is shown as "…". What groups of sentences have in common is in troubleshooting_groups.py.
+"""
+
+import ast
+import pathlib
+import re
+import sys
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+LIBRARY = FOLDER.parent / "albert_tf"
+PAGE = FOLDER / "troubleshooting.md"
+sys.path.insert(0, str(FOLDER))
+
+from troubleshooting_groups import END, GROUPS, INTRODUCTION
+
+# Errors that don't derive from InputError, but reach a user as a sentence: bad lines by way of another error that names
+# file and line, the others as a server's answer.
+_OTHERS = {"BadLineError", "_BadLineError", "BadRequestError", "BusyError", "_RefusedError", "ChildProcessError"}
+_OPEN = "…"
+
+
+def error_classes(trees: dict[str, ast.Module]) -> set[str]:
+    """Returns the names of InputError and all classes derived from it, and of the others that reach a user."""
+    names = {"InputError"}
+    bases = {
+        node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    while derived := {name for name, above in bases.items() if above & names} - names:
+        names |= derived
+    return names | _OTHERS
+
+
+def sentences_of(expression: ast.expr) -> list[str]:
+    """Returns what an expression may say, with "…" for what is only known when the command runs."""
+    if isinstance(expression, ast.Constant):
+        return [str(expression.value)]
+    if isinstance(expression, ast.JoinedStr):
+        parts = [part.value if isinstance(part, ast.Constant) else _OPEN for part in expression.values]
+        return ["".join(parts)]
+    if isinstance(expression, ast.IfExp):
+        return sentences_of(expression.body) + sentences_of(expression.orelse)
+    if isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Add):
+        return [left + right for left in sentences_of(expression.left) for right in sentences_of(expression.right)]
+    return [_OPEN]
+
+
+def find_sentences() -> dict[str, set[str]]:
+    """Returns the sentences of each file of the library, by its path below albert_tf/."""
+    paths = {path.relative_to(LIBRARY).as_posix(): path for path in sorted(LIBRARY.rglob("*.py"))}
+    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in paths.items()}
+    classes = error_classes(trees)
+    found = {}
+    for name, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", None) in classes and node.args:
+                # The error of a line has its number first.
+                sentences = {" ".join(text.split()) for text in sentences_of(node.args[-1])}
+                found.setdefault(name, set()).update(text for text in sentences if re.search(r"[A-Za-z]{3}", text))
+    return found
+
+
+def group_of(name: str) -> int:
+    """Returns the number of the group whose prefix of a path is the longest that fits.
+
+    Raises:
+        KeyError: No group is for this file.
+    """
+    fitting = [
+        (len(prefix), number)
+        for number, group in enumerate(GROUPS)
+        for prefix in group.files
+        if name.startswith(prefix)
+    ]
+    if not fitting:
+        raise KeyError(f"no group of docs/troubleshooting_groups.py is for albert_tf/{name}")
+    return max(fitting)[1]
+
+
+def write_page() -> str:
+    """Returns the page."""
+    by_group = {}
+    for name, sentences in find_sentences().items():
+        by_group.setdefault(group_of(name), set()).update(sentences)
+    lines = [INTRODUCTION]
+    for number, group in enumerate(GROUPS):
+        lines += [f"## {group.title}", group.meaning.strip(), ""]
+        fixed_first = sorted(by_group.get(number, ()), key=lambda text: (re.sub(r"[^a-z]", "", text.lower()), text))
+        lines += [f"- {_as_code(text)}" for text in fixed_first] + [""]
+    return "\n".join([*lines, END])
+
+
+def _as_code(text):
+    """Returns a sentence as Markdown code, whatever it holds."""
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(write_page(), encoding="utf-8")

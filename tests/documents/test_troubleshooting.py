@@ -1,0 +1,38 @@
+"""docs/troubleshooting.md has every sentence that the commands can end with."""
+
+import ast
+import importlib
+
+import pytest
+from pages import ROOT
+
+
+@pytest.fixture
+def generator(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    return importlib.import_module("generate_troubleshooting")
+
+
+def test_page_is_made_from_the_code_as_it_is(generator):
+    page = generator.PAGE.read_text(encoding="utf-8")
+    assert page == generator.write_page(), "run python docs/generate_troubleshooting.py"
+
+
+def test_sentences_of_a_real_mistake_are_found(generator, run_script, tmp_path):
+    message = run_script("run_pretraining.py", do_train=False, output_dir=tmp_path).errors
+    assert message == "error: nothing to do: pass --do_train or --do_eval\n"
+    assert "- `nothing to do: pass --do_train or --do_eval`\n" in generator.PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("source", "sentences"),
+    [
+        ("'plain'", ["plain"]),
+        ("f'{path} has {count:,} lines'", ["… has … lines"]),
+        ("f'{a} is b' if c else 'no d'", ["… is b", "no d"]),
+        ("'one ' + f'{two}'", ["one …"]),
+        ("str(error)", ["…"]),
+    ],
+)
+def test_what_changes_is_left_open(generator, source, sentences):
+    assert generator.sentences_of(ast.parse(source, mode="eval").body) == sentences
