@@ -146,9 +146,9 @@ class ScriptResult:
 def run_script(capfd, monkeypatch):
     """Runs a script of the top level in this process, as `python name --flag=value ...` would."""
 
-    def run(name: str, **flag_values) -> ScriptResult:
+    def run(name: str, *arguments: str, **flag_values) -> ScriptResult:
         """Returns how the script ended; a flag's value may be a bool, a number, a path or a list."""
-        arguments = [_as_flag(flag, value) for flag, value in flag_values.items()]
+        arguments = [*arguments, *(_as_flag(flag, value) for flag, value in flag_values.items())]
         monkeypatch.setattr(sys, "argv", [str(ROOT / name), *arguments])
         capfd.readouterr()
         with _flags_of_their_own():
