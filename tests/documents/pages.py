@@ -11,7 +11,7 @@ PAGES = sorted(
     if not path.is_symlink()
 )
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
-_COMMENT = re.compile(r"<!--\s*(.*?)\s*-->\s*\Z", flags=re.DOTALL)
+_COMMENT = re.compile(r"<!--\s*((?:(?!-->).)*?)\s*-->\s*\Z", flags=re.DOTALL)
 _LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} (.+)$", flags=re.MULTILINE)
 
@@ -47,9 +47,9 @@ def links_of(text: str) -> list[str]:
 
 
 def anchors_of(text: str) -> set[str]:
-    """Returns the anchors that GitHub and the site give to the headings of a page."""
+    """Returns the anchors that GitHub and the site give to the headings of a page, and those that it names itself."""
     headings = _HEADING.findall(_FENCE.sub("", text))
-    anchors = set()
+    anchors = set(re.findall(r'<a id="([^"]+)">', text))
     for heading in headings:
         words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").replace("*", "")
         anchors.add(re.sub(r"[^\w\- ]", "", words.strip().lower()).replace(" ", "-"))

@@ -67,6 +67,7 @@ def _corpus_and_reviews(folder):
 def _tokenizer_page(folder):
     """Makes a vocabulary, and the two models that the page names, of which one is a SentencePiece model."""
     import sentencepiece_training
+    import transformers
 
     from albert_tf.tokenization import SentencePieceTokenizer
 
@@ -77,6 +78,7 @@ def _tokenizer_page(folder):
     shipped.save(str(folder / "vocabulary"))
     return {
         "tf": tf,
+        "transformers": transformers,
         "Vocabulary": Vocabulary,
         "dataset": tf.data.Dataset.from_tensor_slices(["나는 밥을 먹었다.", "ㅋㅋ"]),
         "tokenizer": shipped,
