@@ -5,6 +5,7 @@ numbers is shown as "…". What groups of sentences have in common is in trouble
 """
 
 import ast
+import itertools
 import pathlib
 import re
 import sys
@@ -20,6 +21,7 @@ from troubleshooting_groups import END, GROUPS, INTRODUCTION
 # file and line, the others as a server's answer.
 _OTHERS = {"BadLineError", "_BadLineError", "BadRequestError", "BusyError", "_RefusedError", "ChildProcessError"}
 _OPEN = "…"
+_MOST = 8  # of the sentences that one place in the code may say
 
 
 def error_classes(trees: dict[str, ast.Module]) -> set[str]:
@@ -36,18 +38,46 @@ def error_classes(trees: dict[str, ast.Module]) -> set[str]:
     return names | _OTHERS
 
 
-def sentences_of(expression: ast.expr) -> list[str]:
-    """Returns what an expression may say, with "…" for what is only known when the command runs."""
+def sentences_of(expression: ast.expr, assigned: dict[str, list[ast.expr]] | None = None) -> list[str]:
+    """Returns what an expression may say, with "…" for what is only known when the command runs.
+
+    Args:
+        expression: The argument of an error.
+        assigned: What the function around it assigns to names, which may be a part of the sentence.
+    """
+    assigned = assigned or {}
     if isinstance(expression, ast.Constant):
         return [str(expression.value)]
     if isinstance(expression, ast.JoinedStr):
-        parts = [part.value if isinstance(part, ast.Constant) else _OPEN for part in expression.values]
-        return ["".join(parts)]
+        # A name is looked up once, so that one which grows by itself comes to an end.
+        choices = [sentences_of(part, assigned) for part in expression.values]
+        return ["".join(parts) for parts in itertools.islice(itertools.product(*choices), _MOST)]
+    if isinstance(expression, ast.FormattedValue):
+        return sentences_of(expression.value, assigned) if expression.conversion == -1 else [_OPEN]
     if isinstance(expression, ast.IfExp):
-        return sentences_of(expression.body) + sentences_of(expression.orelse)
-    if isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Add):
-        return [left + right for left in sentences_of(expression.left) for right in sentences_of(expression.right)]
+        return sentences_of(expression.body, assigned) + sentences_of(expression.orelse, assigned)
+    if isinstance(expression, ast.BinOp) and (_is_text(expression.left) or _is_text(expression.right)):
+        pairs = itertools.product(sentences_of(expression.left, assigned), sentences_of(expression.right, assigned))
+        return [left + right for left, right in pairs]
+    if isinstance(expression, ast.Name) and expression.id in assigned:
+        others = {name: values for name, values in assigned.items() if name != expression.id}
+        return [text for value in assigned[expression.id] for text in sentences_of(value, others)]
     return [_OPEN]
+
+
+def assigned_texts(function: ast.AST) -> dict[str, list[ast.expr]]:
+    """Returns the texts that a function assigns to names, by name."""
+    found = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            found.setdefault(node.targets[0].id, []).append(node.value)
+    return {name: values for name, values in found.items() if any(map(_is_text, values))}
+
+
+def _is_text(expression):
+    if isinstance(expression, ast.IfExp):
+        return _is_text(expression.body) or _is_text(expression.orelse)
+    return isinstance(expression, ast.JoinedStr) or isinstance(getattr(expression, "value", None), str)
 
 
 def find_sentences() -> dict[str, set[str]]:
@@ -57,12 +87,20 @@ def find_sentences() -> dict[str, set[str]]:
     classes = error_classes(trees)
     found = {}
     for name, tree in trees.items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", None) in classes and node.args:
-                # The error of a line has its number first.
-                sentences = {" ".join(text.split()) for text in sentences_of(node.args[-1])}
-                found.setdefault(name, set()).update(text for text in sentences if re.search(r"[A-Za-z]{3}", text))
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        for function in functions:
+            assigned = assigned_texts(function)
+            for node in ast.walk(function):
+                if isinstance(node, ast.Call) and getattr(node.func, "id", None) in classes and node.args:
+                    # The error of a line has its number first.
+                    said = {_tidy(text) for text in sentences_of(node.args[-1], assigned)}
+                    found.setdefault(name, set()).update(text for text in said if re.search(r"[A-Za-z]{3}", text))
     return found
+
+
+def _tidy(text):
+    """Returns a sentence in one line, with one "…" where several would meet."""
+    return re.sub(f"{_OPEN}+", _OPEN, " ".join(text.split()))
 
 
 def group_of(name: str) -> int:

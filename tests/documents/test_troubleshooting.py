@@ -36,3 +36,12 @@ def test_sentences_of_a_real_mistake_are_found(generator, run_script, tmp_path):
 )
 def test_what_changes_is_left_open(generator, source, sentences):
     assert generator.sentences_of(ast.parse(source, mode="eval").body) == sentences
+
+
+def test_texts_that_a_function_assigns_are_put_in(generator):
+    function = ast.parse(
+        "def f(path):\n    how = 'shorter' if path else 'longer'\n    raise InputError(f'{path}: make it {how}')"
+    )
+    sentence = next(node for node in ast.walk(function) if isinstance(node, ast.Raise)).exc.args[0]
+    said = generator.sentences_of(sentence, generator.assigned_texts(function))
+    assert said == ["…: make it shorter", "…: make it longer"]
