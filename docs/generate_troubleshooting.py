@@ -1,4 +1,4 @@
-"""Writes docs/troubleshooting.md anew from the sentences in the code: `python docs/generate_troubleshooting.py`.
+"""Writes docs/troubleshooting.md, and the Korean page, from the code: `python docs/generate_troubleshooting.py`.
 
 Every call of a class of errors that ends a command is found in the source; what a sentence holds of files, flags and
 numbers is shown as "…". What groups of sentences have in common is in troubleshooting_groups.py.
@@ -12,7 +12,7 @@ import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 LIBRARY = FOLDER.parent / "albert_tf"
-PAGE = FOLDER / "troubleshooting.md"
+PAGES = {"en": FOLDER / "troubleshooting.md", "ko": FOLDER / "troubleshooting.ko.md"}
 sys.path.insert(0, str(FOLDER))
 
 from troubleshooting_groups import END, GROUPS, INTRODUCTION
@@ -120,17 +120,20 @@ def group_of(name: str) -> int:
     return max(fitting)[1]
 
 
-def write_page() -> str:
-    """Returns the page."""
+def write_pages() -> dict[str, str]:
+    """Returns the page in each language; the sentences are the same."""
     by_group = {}
     for name, sentences in find_sentences().items():
         by_group.setdefault(group_of(name), set()).update(sentences)
-    lines = [INTRODUCTION]
-    for number, group in enumerate(GROUPS):
-        lines += [f"## {group.title}", group.meaning.strip(), ""]
-        fixed_first = sorted(by_group.get(number, ()), key=lambda text: (re.sub(r"[^a-z]", "", text.lower()), text))
-        lines += [f"- {_as_code(text)}" for text in fixed_first] + [""]
-    return "\n".join([*lines, END])
+    pages = {}
+    for language in PAGES:
+        lines = [INTRODUCTION[language]]
+        for number, group in enumerate(GROUPS):
+            lines += [f"## {group.title[language]}", group.meaning[language].strip(), ""]
+            fixed_first = sorted(by_group.get(number, ()), key=lambda text: (re.sub(r"[^a-z]", "", text.lower()), text))
+            lines += [f"- {_as_code(text)}" for text in fixed_first] + [""]
+        pages[language] = "\n".join([*lines, END[language]])
+    return pages
 
 
 def _as_code(text):
@@ -139,4 +142,5 @@ def _as_code(text):
 
 
 if __name__ == "__main__":
-    PAGE.write_text(write_page(), encoding="utf-8")
+    for language, text in write_pages().items():
+        PAGES[language].write_text(text, encoding="utf-8")

@@ -143,5 +143,9 @@ WORKPLACES = {
     "docs/coming-from-huggingface.md": Workplace(
         more_flags={"run_classifier.py": _FINETUNING}, needs=("torch", "transformers")
     ),
-    "docs/coming-from-kerashub.md": Workplace(more_flags={"run_classifier.py": _FINETUNING}, needs=("keras_hub",)),
+    "docs/coming-from-kerashub.md": Workplace(
+        more_flags={"run_classifier.py": _FINETUNING},
+        replacements=(("their_model.compile(", "their_model.compile(jit_compile=False, "),),  # XLA takes a minute
+        needs=("keras_hub",),
+    ),
 }

@@ -13,15 +13,16 @@ def generator(monkeypatch):
     return importlib.import_module("generate_troubleshooting")
 
 
-def test_page_is_made_from_the_code_as_it_is(generator):
-    page = generator.PAGE.read_text(encoding="utf-8")
-    assert page == generator.write_page(), "run python docs/generate_troubleshooting.py"
+def test_pages_are_made_from_the_code_as_it_is(generator):
+    for language, text in generator.write_pages().items():
+        page = generator.PAGES[language].read_text(encoding="utf-8")
+        assert page == text, "run python docs/generate_troubleshooting.py"
 
 
 def test_sentences_of_a_real_mistake_are_found(generator, run_script, tmp_path):
     message = run_script("run_pretraining.py", do_train=False, output_dir=tmp_path).errors
     assert message == "error: nothing to do: pass --do_train or --do_eval\n"
-    assert "- `nothing to do: pass --do_train or --do_eval`\n" in generator.PAGE.read_text(encoding="utf-8")
+    assert "- `nothing to do: pass --do_train or --do_eval`\n" in generator.PAGES["en"].read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
