@@ -1,6 +1,6 @@
 """What fine-tuning comes to on every kind of task: majority, linear model, random weights, pre-trained; as a table.
 
-python -m benchmarks.fine_tuning --data_dir=../shared/data --output_dir=benchmark/fine_tuning \
+python -m benchmarks.fine_tuning --data_dir=data --output_dir=benchmark/fine_tuning \
     --model=models/albert_ko_small
 
 Every training is a command of this project in a folder of its own, with no flag but those of the data: what a user

@@ -1,6 +1,6 @@
 """How many requests a second the server answers with many clients, with batches and without.
 
-python -m benchmarks.server --model_dir=served/nsmc --text_file=../shared/data/corpus_reviews/nsmc_reviews.txt.gz
+python -m benchmarks.server --model_dir=served/nsmc --text_file=nsmc_reviews.txt.gz
 
 Each client sends one text after the other over a connection of its own. The same server, from a clean start, without
 batches is the peer. Needs kserve.

@@ -1,6 +1,6 @@
 """How fast an exported model answers, side by side with Hugging Face's pipeline: raw text in, labels out.
 
-python -m benchmarks.serving --model_dir=run/nsmc --text_file=../shared/data/corpus_reviews/nsmc_reviews.txt.gz
+python -m benchmarks.serving --model_dir=run/nsmc --text_file=nsmc_reviews.txt.gz
 
 --model_dir is a classifier of single texts with classifier_pooling=first, which Hugging Face's models have, too. It is
 exported and converted, so that both compute the same from the same weights; that is checked first. Each contestant runs

@@ -1,5 +1,7 @@
 """Every link between the documents leads somewhere."""
 
+import re
+
 import pytest
 from pages import PAGES, ROOT, anchors_of, links_of, name_of
 
@@ -31,6 +33,15 @@ def test_links_lead_to_files_and_headings(page):
 def test_pages_of_the_site_link_to_nothing_outside_of_it(page):
     links = links_of(page.read_text(encoding="utf-8"))
     assert not [link for link in links if link.startswith("../")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_files_of_this_repository_that_a_page_names_are_there(page):
+    named = re.findall(
+        r"\b(?:albert_tf|benchmarks|configs|docs|tests)/[\w/.]+\.(?:py|md|json|cfg|svg|png)\b",
+        page.read_text(encoding="utf-8"),
+    )
+    assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 def test_broken_links_are_found(tmp_path, monkeypatch):
