@@ -93,6 +93,8 @@ GROUPS = (
         (
             "cli/",
             "files.py",
+            "shipped_files.py",
+            "notebook/",
         ),
         {"en": "Flags", "ko": "플래그"},
         {
