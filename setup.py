@@ -8,6 +8,9 @@ from setuptools import find_packages, setup
 ROOT = pathlib.Path(__file__).parent
 VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "albert_tf" / "__init__.py").read_text(encoding="utf-8"))[1]
 
+# Folders that users name in commands; a wheel holds them in albert_tf/shipped, for albert_tf/shipped_files.py.
+SHIPPED = {f"albert_tf.shipped.{folder}": folder for folder in ("configs", "models", "samples")}
+
 setup(
     name="albert_tf",
     version=VERSION,
@@ -15,9 +18,22 @@ setup(
     long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
-    packages=find_packages(include=["albert_tf", "albert_tf.*"]),
+    license_files=["LICENSE"],
+    classifiers=[
+        "Natural Language :: Korean",
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Typing :: Typed",
+    ],
+    packages=[*find_packages(include=["albert_tf", "albert_tf.*"]), *SHIPPED],
+    package_dir=SHIPPED,
+    package_data={"albert_tf": ["py.typed"], **{package: ["**/*"] for package in SHIPPED}},
     entry_points={
         "console_scripts": [
+            "albert-demo=albert_tf.cli.demo:run",
+            "albert-files=albert_tf.cli.files:run",
             "albert-build-vocab=albert_tf.cli.build_vocab:run",
             "albert-create-pretraining-data=albert_tf.cli.create_pretraining_data:run",
             "albert-run-pretraining=albert_tf.cli.run_pretraining:run",
