@@ -7,7 +7,7 @@ from tiny_config import tiny_config
 
 from albert_tf.modeling import AlbertForMultipleChoice, AlbertForPreTraining, AlbertForSequenceClassification
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
-from albert_tf.training.run_folder.model_card import is_unchanged, write_model_card
+from albert_tf.training.run_folder.model_card import for_transformers, is_unchanged, write_model_card
 
 RESULTS = {"global_step": 4, "num_examples": 200, "loss": 1e-05, "accuracy": 0.795, "pearson": float("nan")}
 MANIFEST = {
@@ -144,3 +144,12 @@ def test_example_of_use_is_python(folder, tokenizer, make):
         code = file.read().split("```python\n")[1].split("```")[0]
     compile(code, path, "exec")
     assert f"model = {make.__name__}.from_pretrained(folder)" in code
+
+
+def test_card_for_transformers_names_it_and_shows_no_code_of_ours(folder, model, tokenizer):
+    path = write_model_card(str(folder), model, tokenizer)
+    with open(path, encoding="utf-8") as file:
+        ours = file.read()
+    theirs = for_transformers(ours)
+    assert "library_name: transformers\n" in theirs and "albert_tf.modeling" not in theirs and "<!--" not in theirs
+    assert ours.split("## Model\n")[1].startswith(theirs.split("## Model\n")[1].rstrip("\n"))

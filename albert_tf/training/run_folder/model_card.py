@@ -97,6 +97,12 @@ def is_unchanged(card: str) -> bool:
     return bool(found) and _hash(card[: found.start()] + card[found.end() :]) == found[1]
 
 
+def for_transformers(card: str) -> str:
+    """Returns a card for the same model in Hugging Face's format: transformers loads it, and so not by our example."""
+    card = card.replace("\nlibrary_name: albert_tf\n", "\nlibrary_name: transformers\n", 1)
+    return _MARK.sub("", card).partition("\n## Use\n")[0] + "\n" if _MARK.search(card) else card
+
+
 def _with_mark(front, body):
     mark = (
         f"Written by albert_tf ({_hash(front + body)}) from what the run knows; once you change it, it stays as it is."
