@@ -5,6 +5,7 @@
 #   make test REFERENCES=1    also installs PyTorch, Transformers and JAX, which some tests compare with
 #   make test-fast            the tests without the marker `slow`: under two minutes on two cores, for while you work;
 #                             `make test` and CI run all of them
+#   make test-short RUN=path/to/python    a part of those, in an environment of your own, such as with another TensorFlow
 
 PYTHON ?= python3
 OUTPUT ?= demo_output
@@ -16,7 +17,14 @@ PYTEST := $(RUN) -m pytest -n auto --dist worksteal -q $(PYTEST_FLAGS)
 PART_1 := tests/cli
 PART_2 := tests/modeling tests/tpu tests/training
 
-.PHONY: demo test test-fast lint clean
+# A part of the tests for each part of the library.
+SHORT_TESTS := tests/test_config.py tests/test_imports.py tests/tokenization/test_tokenizer.py \
+    tests/tokenization/test_model_inputs.py tests/tokenization/test_keras_layer.py tests/modeling/test_models.py \
+    tests/modeling/test_variables.py tests/modeling/test_pretrained.py tests/objectives \
+    tests/optimization/test_schedule.py tests/training/test_train_step.py tests/training/test_checkpoints.py \
+    tests/finetuning/test_classification.py tests/pretraining_data/test_records.py
+
+.PHONY: demo test test-fast test-short lint clean
 
 demo: $(VENV)/installed-demo
 	$(RUN) demo.py --output_dir="$(OUTPUT)" --overwrite $(if $(CORPUS),--corpus="$(CORPUS)")
@@ -29,6 +37,9 @@ test: $(VENV)/installed-test $(if $(REFERENCES),$(VENV)/installed-references)
 
 test-fast: $(VENV)/installed-test
 	$(PYTEST) -m "not slow"
+
+test-short:
+	$(RUN) -m pytest -q -m "not slow" $(PYTEST_FLAGS) $(SHORT_TESTS)
 
 lint: $(VENV)/installed-test
 	$(RUN) -m ruff check --fix .
