@@ -2,7 +2,7 @@
 #
 #   docker build -f docker/cpu.Dockerfile -t albert_tf .
 #   docker run --rm -v "$PWD:/work" albert_tf albert-demo --output_dir=demo_output
-#   docker run --rm -v "$PWD:/work" -p 8501:8501 albert_tf albert-serve --model_dir=served/nsmc
+#   docker run --rm -v "$PWD:/work" -p 8501:8501 albert_tf albert-serve --model_dir=served/nsmc --host=0.0.0.0
 
 FROM python:3.12-slim AS wheel
 RUN pip install --no-cache-dir build
