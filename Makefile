@@ -5,13 +5,26 @@
 #   make test REFERENCES=1    also installs PyTorch, Transformers and JAX, which some tests compare with
 #   make test-fast            the tests without the marker `slow`: under two minutes on two cores, for while you work;
 #                             `make test` and CI run all of them
+#   make test-short RUN=path/to/python    a part of those, in an environment of your own, such as with another TensorFlow
 
 PYTHON ?= python3
 OUTPUT ?= demo_output
 VENV := .venv
 RUN := $(VENV)/bin/python
+PYTEST := $(RUN) -m pytest -n auto --dist worksteal -q $(PYTEST_FLAGS)
+# Parts of the tests, each in processes of its own: what TensorFlow has traced and compiled stays in memory until a
+# process ends, and all of it together needs more than 20 GB.
+PART_1 := tests/cli
+PART_2 := tests/modeling tests/tpu tests/training
 
-.PHONY: demo test test-fast lint clean
+# A part of the tests for each part of the library.
+SHORT_TESTS := tests/test_config.py tests/test_imports.py tests/tokenization/test_tokenizer.py \
+    tests/tokenization/test_model_inputs.py tests/tokenization/test_keras_layer.py tests/modeling/test_models.py \
+    tests/modeling/test_variables.py tests/modeling/test_pretrained.py tests/objectives \
+    tests/optimization/test_schedule.py tests/training/test_train_step.py tests/training/test_checkpoints.py \
+    tests/finetuning/test_classification.py tests/pretraining_data/test_records.py
+
+.PHONY: demo test test-fast test-short lint clean
 
 demo: $(VENV)/installed-demo
 	$(RUN) demo.py --output_dir="$(OUTPUT)" --overwrite $(if $(CORPUS),--corpus="$(CORPUS)")
@@ -19,10 +32,14 @@ demo: $(VENV)/installed-demo
 test: $(VENV)/installed-test $(if $(REFERENCES),$(VENV)/installed-references)
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
-	$(RUN) -m pytest -n auto --dist worksteal -q $(PYTEST_FLAGS)
+	@failed=; for part in "$(PART_1)" "$(PART_2)" "tests $(addprefix --ignore=,$(PART_1) $(PART_2))"; do \
+		echo "$(PYTEST) $$part"; $(PYTEST) $$part || failed=yes; done; test -z "$$failed"
 
 test-fast: $(VENV)/installed-test
-	$(RUN) -m pytest -n auto --dist worksteal -q -m "not slow" $(PYTEST_FLAGS)
+	$(PYTEST) -m "not slow"
+
+test-short:
+	$(RUN) -m pytest -q -m "not slow" $(PYTEST_FLAGS) $(SHORT_TESTS)
 
 lint: $(VENV)/installed-test
 	$(RUN) -m ruff check --fix .

@@ -8,6 +8,9 @@ from setuptools import find_packages, setup
 ROOT = pathlib.Path(__file__).parent
 VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "albert_tf" / "__init__.py").read_text(encoding="utf-8"))[1]
 
+# Folders that users name in commands; a wheel holds them in albert_tf/shipped, for albert_tf/shipped_files.py.
+SHIPPED = {f"albert_tf.shipped.{folder}": folder for folder in ("configs", "models", "samples")}
+
 setup(
     name="albert_tf",
     version=VERSION,
@@ -15,9 +18,22 @@ setup(
     long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
-    packages=find_packages(include=["albert_tf", "albert_tf.*"]),
+    license_files=["LICENSE"],
+    classifiers=[
+        "Natural Language :: Korean",
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Typing :: Typed",
+    ],
+    packages=[*find_packages(include=["albert_tf", "albert_tf.*"]), *SHIPPED],
+    package_dir=SHIPPED,
+    package_data={"albert_tf": ["py.typed"], **{package: ["**/*"] for package in SHIPPED}},
     entry_points={
         "console_scripts": [
+            "albert-demo=albert_tf.cli.demo:run",
+            "albert-files=albert_tf.cli.files:run",
             "albert-build-vocab=albert_tf.cli.build_vocab:run",
             "albert-create-pretraining-data=albert_tf.cli.create_pretraining_data:run",
             "albert-run-pretraining=albert_tf.cli.run_pretraining:run",
@@ -41,14 +57,14 @@ setup(
         "tensorboard>=2.19,<2.22",  # tf.summary needs it, and tensorflow 2.21 no longer brings it
         "absl-py>=2.1",
         "numpy>=1.26,<3",
+        "tokenizers>=0.20,<0.24",  # to build vocabularies: the first step of the road
     ],
     extras_require={
-        "vocab": ["tokenizers>=0.20,<0.24", "kiwipiepy>=0.24,<0.25"],
+        "vocab": ["kiwipiepy>=0.24,<0.25"],
         "parquet": ["pyarrow>=15,<27"],
         "plot": ["matplotlib>=3.8"],
         "metrics": ["scikit-learn>=1.5"],
-        # To write tokenizers for transformers; weights need no library.
-        "huggingface": ["tokenizers>=0.20,<0.24"],
+        "huggingface": ["tokenizers>=0.20,<0.24"],  # comes along by now; what is written for transformers needs it
         # protobuf as KServe wants it goes together with tensorflow 2.21 and later.
         "serve": ["kserve>=0.21,<0.22"],
         "playground": ["gradio>=6,<7"],
@@ -59,7 +75,8 @@ setup(
         # Not enough by itself: tensorflow has to stay away from tensorflow-tpu, see docs/tpu.md.
         "tpu": ["tensorflow-tpu>=2.19,<2.21", "libtpu>=0.0.14,<0.0.21"],
         "flash": ["jax>=0.6.2,<0.11"],
-        "tpu-compile": ["jax==0.10.2", "libtpu==0.0.51"],
+        # This jax needs Python 3.11.
+        "tpu-compile": ["jax==0.10.2; python_version >= '3.11'", "libtpu==0.0.51; python_version >= '3.11'"],
         "test": [
             "safetensors>=0.4",
             "sentencepiece>=0.2.3",  # what ids and spans are compared with

@@ -1,13 +1,16 @@
-"""The Python examples of docs/library.md run, top to bottom, on runs of a few steps."""
+"""The Python examples of documents run, each document from top to bottom, on runs of a few steps."""
 
 import json
 import pathlib
 import re
 
+import numpy as np
 import pytest
+import tensorflow as tf
 from tiny_config import tiny_config
 
 from albert_tf.corpus.reader import CorpusReader
+from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import AlbertPretraining
 from albert_tf.pretraining_data.build.builder import BuilderOptions, build
 from albert_tf.pretraining_data.masking import MaskingOptions
@@ -19,10 +22,6 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 @pytest.fixture
 def demo_output(tmp_path, monkeypatch, sample_corpus, sample_tokenizer):
     """Makes a small demo_output, and samples, in the folder that becomes the current one."""
-    import tensorflow as tf
-
-    from albert_tf.modeling.layers import named_variables
-
     config = tiny_config(len(sample_tokenizer))
     data, pretraining = tmp_path / "demo_output" / "data", tmp_path / "demo_output" / "pretraining"
     data.mkdir(parents=True)
@@ -43,14 +42,33 @@ def demo_output(tmp_path, monkeypatch, sample_corpus, sample_tokenizer):
     monkeypatch.chdir(tmp_path)
 
 
+def examples_of(document):
+    """Returns the Python code of a document."""
+    text = (ROOT / "docs" / document).read_text(encoding="utf-8")
+    return "\n".join(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL))
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("demo_output", "quick_to_trace")
 def test_examples_of_the_library_run():
-    text = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    code = re.sub(r"num_train_steps=\d+", "num_train_steps=2", "\n".join(blocks))
+    code = re.sub(r"num_train_steps=\d+", "num_train_steps=2", examples_of("library.md"))
     names = {}
     exec(re.sub(r"num_warmup_steps=\d+", "num_warmup_steps=1", code), names)
     assert names["run"].step == 2
     assert len(names["predictions"]) == len(names["dev_file"].examples)
     assert names["predictions"][0].keys() == {"label", "probabilities"}
+
+
+@pytest.mark.slow
+def test_examples_for_users_of_keras_run(tmp_path, monkeypatch):
+    for folder in ("models", "samples"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    monkeypatch.chdir(tmp_path)
+    code = examples_of("keras.md").replace("epochs=5", "epochs=1").replace(".batch(16)", ".batch(16).take(2)")
+    names = {}
+    exec(code, names)
+    assert len(names["history"].history["val_accuracy"]) == 1
+    expected = names["model"](tf.constant(["정말 재밌어요", "시간이 아깝다"]))
+    for found in (names["answers"], names["served"]):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    assert (tmp_path / "best.keras").exists() and (tmp_path / "history.csv").exists()

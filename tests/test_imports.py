@@ -17,6 +17,7 @@ MAY_IMPORT = {
     "config": {"errors", "files"},
     "checkpoint_files": {"errors", "files"},
     "progress_line": set(),
+    "shipped_files": {"errors"},
     "corpus": BASE | {"progress_line"},
     "tokenization": BASE | {"progress_line"},
     "pretraining_data": BASE | {"startup", "progress_line", "corpus", "tokenization"},

@@ -21,6 +21,7 @@ from albert_tf.files import read_json, write_json
 from albert_tf.finetuning import Classification
 from albert_tf.finetuning.datasets import DATASETS, find_file
 from albert_tf.finetuning.labelled_text import read_examples
+from albert_tf.shipped_files import shipped_path
 from albert_tf.training.progress import METRICS_FILE, PLOT_FILE, format_seconds
 
 FLAGS = flags.FLAGS
@@ -37,12 +38,11 @@ def define_flags():
     flags.DEFINE_bool("overwrite", False, "Replace the demo that is in --output_dir already.")
 
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-CONFIG = os.path.join(ROOT, "configs", "albert_demo.json")
-RECIPE = os.path.join(ROOT, "configs", "recipes", "demo.cfg")
-SAMPLES = os.path.join(ROOT, "samples")
+CONFIG = shipped_path("configs/albert_demo.json")
+RECIPE = shipped_path("configs/recipes/demo.cfg")
+SAMPLES = shipped_path("samples")
 SAMPLE_TEXTS = [os.path.join(SAMPLES, folder) for folder in ("corpus", "unlabelled_reviews")]
-SHIPPED_MODEL = os.path.join(ROOT, "models", "albert_ko_small")
+SHIPPED_MODEL = shipped_path("models/albert_ko_small")
 RESULTS_FILE = "demo_results.json"
 STAGES = (
     "vocabulary",
@@ -66,19 +66,32 @@ def prepare_output_dir():
     write_json(os.path.join(FLAGS.output_dir, RESULTS_FILE), {})
 
 
-def run_stage(title, script, **flag_values):
-    """Runs a script of the top level in a process of its own, showing the command and what it prints."""
+def run_stage(title, command, **flag_values):
+    """Runs a command in a process of its own, showing it and what it prints."""
     arguments = [f"--{name}" if value is True else f"--{name}={value}" for name, value in flag_values.items()]
-    print(f"\n== {title}\npython {script} " + " \\\n    ".join(arguments), flush=True)
-    if subprocess.run([sys.executable, os.path.join(ROOT, script), *arguments], check=False).returncode:
+    start, typed = command_line(command)
+    print(f"\n== {title}\n{typed} " + " \\\n    ".join(arguments), flush=True)
+    if subprocess.run([*start, *arguments], check=False).returncode:
         raise InputError(f"the stage '{title}' failed; see above")
+
+
+def command_line(command):
+    """Returns how to start a command with this Python, and what a user would type; only a checkout has scripts."""
+    script = os.path.join(shipped_path(), f"{command}.py")
+    if os.path.isfile(script):
+        return [sys.executable, script], f"python {command}.py"
+    return [
+        sys.executable,
+        "-c",
+        f"from albert_tf.cli.{command} import run; run()",
+    ], f"albert-{command.replace('_', '-')}"
 
 
 def train_classifier(start, output_dir, **flag_values):
     """Fine-tunes on the sample's reviews; returns which of the others it classifies rightly, bool [reviews]."""
     run_stage(
         f"A classifier from {start}",
-        "run_classifier.py",
+        "run_classifier",
         task_name="tsv",
         data_dir=os.path.join(SAMPLES, "reviews"),
         output_dir=output_dir,
@@ -143,7 +156,7 @@ def main():
 
     run_stage(
         "A vocabulary",
-        "build_vocab.py",
+        "build_vocab",
         input_file=",".join(corpus),
         output_dir=vocabulary,
         vocab_size=read_json(CONFIG, "the configuration")["vocab_size"],
@@ -152,7 +165,7 @@ def main():
     )
     run_stage(
         "Pre-training data",
-        "create_pretraining_data.py",
+        "create_pretraining_data",
         input_file=",".join(corpus),
         output_file=os.path.join(data, "train.tfrecord"),
         vocab_file=vocab_file,
@@ -164,7 +177,7 @@ def main():
     )
     run_stage(
         "Pre-training",
-        "run_pretraining.py",
+        "run_pretraining",
         flagfile=RECIPE,
         albert_config_file=CONFIG,
         input_file=os.path.join(data, "train.tfrecord"),

@@ -136,6 +136,7 @@ class FinetuningCommand:
         results = runner.evaluate(run, dev_file) if dev_file else None
         if test_file:
             runner.predict(run, test_file, FLAGS.predict_batch_size)
+        run.write_model_card(license_name=FLAGS.license)
         return task.selection_metric, results
 
     def _find_run(self):

@@ -205,6 +205,7 @@ def main():
             training.restore()
         if do_eval:
             training.evaluate(make_held_out_dataset(last, settings)(), held_out)
+    training.write_model_card([shards.manifest for shards in data], FLAGS.license)
     entropy = last.manifest.get("splits", {}).get("held_out", {}).get("unigram_entropy")
     if do_eval and entropy is not None:
         training.log(f"unigram entropy of the held-out text: {entropy:.4f} (a masked_lm_loss that needs no context)")

@@ -93,6 +93,9 @@ def define_training_flags(**defaults) -> None:
         "gradient_accumulation_steps", 1, "Parts of a replica's batch, computed one after the other to save memory.", 1
     )
     flags.DEFINE_integer("eval_batch_size", defaults["eval_batch_size"], "Batch size of evaluation, all replicas.", 1)
+    flags.DEFINE_string(
+        "license", None, "Licence of the model, for the model card; such as apache-2.0 or cc-by-sa-4.0."
+    )
     flags.DEFINE_enum("optimizer", defaults["optimizer"], sorted(OPTIMIZERS), "Optimizer.")
     by_size = "" if defaults["learning_rate"] else "; by default from 1.5e-4 (5e-4 without checkpoint) to 5e-5, by size"
     flags.DEFINE_float("learning_rate", defaults["learning_rate"], f"Peak learning rate{by_size}.")

@@ -3,10 +3,13 @@
 import os
 import types
 
+from albert_tf.checkpoint_files import find_beside_checkpoint
 from albert_tf.errors import InputError
+from albert_tf.files import read_text, write_text
 from albert_tf.interchange import google_tf1, huggingface, keras_hub, ours
 from albert_tf.interchange.new_folder import check_is_new, new_folder
 from albert_tf.interchange.portable_model import ReadOptions
+from albert_tf.training.run_folder.model_card import CARD_FILE, for_transformers
 
 # Each reads a path into a `PortableModel` and writes one into a folder.
 FORMATS: dict[str, types.ModuleType] = {
@@ -43,6 +46,8 @@ def convert_checkpoint(
     model = FORMATS[source].read(input_path, options or ReadOptions())
     with new_folder(output_dir) as folder:
         notes = FORMATS[target].write(model, folder)
+        if (source, target) == ("albert_tf", "huggingface"):
+            _take_card_along(input_path, folder)
         num_bytes = sum(entry.stat().st_size for entry in os.scandir(folder))
     return [
         f"read {input_path}: {len(model.weights)} variables, {model.num_parameters:,} parameters",
@@ -50,3 +55,10 @@ def convert_checkpoint(
         *notes,
         f"wrote {output_dir}: {num_bytes / 1e6:.1f} MB",
     ]
+
+
+def _take_card_along(input_path, folder):
+    """Writes the model card that lies beside a checkpoint of ours into a folder for Hugging Face, if there is one."""
+    card = find_beside_checkpoint(input_path, CARD_FILE)
+    if card is not None:
+        write_text(os.path.join(folder, CARD_FILE), for_transformers(read_text(card, "the model card")))

@@ -19,12 +19,13 @@ from albert_tf.files import write_json
 from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, read_config
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
+from albert_tf.training.run_folder.model_card import CARD_FILE
 
 WEIGHT_DTYPES = ("float16", "float32")
 
 
 def publish_model(init_checkpoint: str, output_dir: str, dtype: str = "float16") -> int:
-    """Writes the model of a run, its config and its tokenizer into a folder that `--init_checkpoint` takes.
+    """Writes the model of a run, its config, tokenizer and model card into a folder that `--init_checkpoint` takes.
 
     Averaged weights are taken where the run has them, and of a folder its best checkpoint. The optimizer's state stays
     behind. The files come into the folder together, at the end.
@@ -57,6 +58,9 @@ def publish_model(init_checkpoint: str, output_dir: str, dtype: str = "float16")
         write_checkpoint(os.path.join(temporary, name), _read_model(checkpoint, dtype))
         write_json(os.path.join(temporary, CONFIG_FILE), config.to_dict())
         tokenizer.save(temporary)
+        card = os.path.join(folder, CARD_FILE)
+        if tf.io.gfile.exists(card):
+            tf.io.gfile.copy(card, os.path.join(temporary, CARD_FILE))
         tf.io.gfile.makedirs(output_dir)
         names = sorted(os.listdir(temporary), key=lambda file: file.endswith(".index"))  # the index last
         for file in names:

@@ -82,6 +82,33 @@ class AlbertModel(tf.keras.Model):
         """Builds a model, with new weights, from what `get_config` returned."""
         return cls(**with_albert_config(config))
 
+    def summary(self, *args, **kwargs):
+        """Prints layers, the shapes of what they return, and the numbers of their weights.
+
+        Args:
+            *args: Of `tf.keras.Model.summary`.
+            **kwargs: Of `tf.keras.Model.summary`. Keras 2 leaves the shapes out.
+        """
+        if hasattr(tf.keras, "Variable"):
+            # Keras 3 knows the shapes of layers that were called on symbols, as in a functional model.
+            for layer, *inputs in self._layers_with_inputs():
+                layer(*inputs)
+        super().summary(*args, **kwargs)
+
+    def _layers_with_inputs(self):
+        """Returns the layers that a summary shows, each with symbols like what it is called on."""
+        ids = self._symbol(None, dtype="int32")
+        # The encoder of every other model.
+        return [(self.encoder, {"input_ids": ids}), *self.encoder._layers_with_inputs(), *self._heads_with_inputs()]
+
+    def _heads_with_inputs(self):
+        """Returns the heads, as `_layers_with_inputs` does."""
+        return []
+
+    def _symbol(self, *shape, dtype=None):
+        """Returns what stands for a batch of tensors of a shape, by default in `compute_dtype`."""
+        return tf.keras.Input(shape, dtype=dtype or self.compute_dtype)
+
     def export(self, filepath, *args, input_signature=None, **kwargs):
         """Writes a SavedModel as `tf.keras.Model.export` does.
 

@@ -143,6 +143,9 @@ class AlbertForConditionalQuestionAnswering(AlbertModel):
             **others,
         }
 
+    def _heads_with_inputs(self):
+        return [(self.head, self._symbol(None, self.config.hidden_size), None, self._symbol(None, dtype="bool"))]
+
     def search(self, inputs, start_n_top: int, end_n_top: int, max_answer_length: int):
         """Returns the most probable spans of the second text: of some first positions some last ones each.
 

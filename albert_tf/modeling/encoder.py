@@ -132,6 +132,18 @@ class AlbertEncoder(AlbertModel):
             outputs["attentions"] = tuple(attentions)
         return outputs
 
+    def _layers_with_inputs(self):
+        ids = self._symbol(None, dtype="int32")
+        states, bias = self._symbol(None, self.config.hidden_size), self._symbol(1, None, dtype="float32")
+        mapping = self.embedding_hidden_mapping_in
+        return [
+            (self.embeddings, ids, ids),
+            *([] if mapping is None else [(mapping, self._symbol(None, self.config.embedding_size))]),
+            *((layer, states, bias) for layer in self.attention_layers),
+            *((layer, states) for layer in self.feed_forward_layers),
+            (self.pooler, self._symbol(self.config.hidden_size)),
+        ]
+
     def _apply_blocks(self, blocks, hidden_states, attention_bias, seeds, output_positions):
         """Applies one block after the other: a loop over shared weights would keep more and read more.
 

@@ -63,6 +63,14 @@ class AlbertForPreTraining(AlbertModel):
         sentence_order_logits = self.sentence_order_head(outputs["pooled_output"])
         return {**outputs, "masked_lm_logits": masked_lm_logits, "sentence_order_logits": sentence_order_logits}
 
+    def _heads_with_inputs(self):
+        states, positions = self._symbol(None, self.config.hidden_size), self._symbol(None, dtype="int32")
+        embeddings = tf.keras.Input(batch_shape=self.encoder.embeddings.word_embeddings.shape, dtype="float32")
+        return [
+            (self.masked_lm_head, states, embeddings, positions),
+            (self.sentence_order_head, self._symbol(self.config.hidden_size)),
+        ]
+
     def masked_lm_cross_entropy(self, inputs, labels, weights, training=False, dropout_seed=None):
         """Computes what training needs of the model, and no more: see `output_positions` and `tied_cross_entropy`.
 
@@ -119,6 +127,12 @@ class _AlbertWithOutputHead(AlbertModel):
         )
         others = {name: outputs[name] for name in ("hidden_states", "attentions") if name in outputs}
         return {"logits": self._logits(inputs, outputs, head_seed), **others}
+
+    def _heads_with_inputs(self):
+        states, ids = self._symbol(None, self.config.hidden_size), self._symbol(None, dtype="int32")
+        if self._pooling == "aligned":
+            return [(self.head, states, self._symbol(None, self.config.embedding_size), ids, ids)]
+        return [(self.head, self._symbol(self.config.hidden_size) if self._pooling else states)]
 
     def _logits(self, inputs, outputs, dropout_seed):
         states = outputs["sequence_output"]

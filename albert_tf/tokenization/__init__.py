@@ -2,6 +2,7 @@
 
 from albert_tf.tokenization.base import Tokenizer
 from albert_tf.tokenization.encoding import Encoding
+from albert_tf.tokenization.keras_layer import TokenizerLayer
 from albert_tf.tokenization.loading import load_tokenizer
 from albert_tf.tokenization.normalization import NormalizationOptions
 from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
@@ -16,6 +17,7 @@ __all__ = [
     "SentencePieceModel",
     "SentencePieceTokenizer",
     "Tokenizer",
+    "TokenizerLayer",
     "Vocabulary",
     "load_tokenizer",
 ]

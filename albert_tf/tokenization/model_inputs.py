@@ -33,7 +33,7 @@ class InputEncoder(tf.Module):
 
     def __init__(self, tokenizer: Tokenizer, max_seq_length: int):
         super().__init__()
-        _check(tokenizer.vocabulary, max_seq_length)
+        check_packing(tokenizer.vocabulary, max_seq_length)
         self._tokenizer = tokenizer
         self._resources = tokenizer.resources
         self._max_seq_length = max_seq_length
@@ -84,7 +84,7 @@ def pack_segments(
     Raises:
         InputError: A special token is missing, or S has no room for them.
     """
-    _check(vocabulary, max_seq_length)
+    check_packing(vocabulary, max_seq_length)
     cls, sep, pad = (vocabulary.id_of(token) for token in (CLS, SEP, PAD))
     lengths = _kept_lengths([segment.row_lengths() for segment in segments], max_seq_length - 1 - len(segments))
     segments = [
@@ -99,7 +99,12 @@ def pack_segments(
     return {name: tf.cast(values, tf.int32) for name, values in features.items()}
 
 
-def _check(vocabulary, max_seq_length):
+def check_packing(vocabulary: Vocabulary, max_seq_length: int) -> None:
+    """Checks that `pack_segments` can work.
+
+    Raises:
+        InputError: A special token is missing, or S has no room for them.
+    """
     vocabulary.require(PAD, CLS, SEP)
     if max_seq_length < MIN_SEQ_LENGTH:
         raise InputError(f"max_seq_length must be at least {MIN_SEQ_LENGTH}. Received: {max_seq_length}")

@@ -26,7 +26,7 @@ class OpRunner:
             texts: Strings, or a string tensor [N].
         """
         if not tf.is_tensor(texts):
-            texts = _to_tensor(texts)
+            texts = to_tensor(texts)
         if not tf.executing_eagerly() or len(texts) < _TEXTS_FOR_A_GRAPH:
             return function(texts)
         if function not in self._graphs:
@@ -35,7 +35,8 @@ class OpRunner:
         return self._graphs[function](texts)
 
 
-def _to_tensor(texts):
+def to_tensor(texts: list[str]) -> tf.Tensor:
+    """Returns strings as a tensor [N]."""
     try:
         return tf.constant(texts, tf.string, shape=[len(texts)])
     except ValueError:  # rare; searching every text for surrogates would take as long as everything else

@@ -27,6 +27,7 @@ from albert_tf.training.run_folder.guard import (
 )
 from albert_tf.training.run_folder.held_folder import check_same_step, hold_folder, naming_output_dir
 from albert_tf.training.run_folder.identity import checkpoint_identity
+from albert_tf.training.run_folder.model_card import write_model_card
 from albert_tf.training.run_folder.restoring import check_tokenizer, load_init_checkpoint, require_best_checkpoint
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, check_results_data, claim_results, results_path
 from albert_tf.training.settings import RunSettings
@@ -241,6 +242,15 @@ class TrainingRun:
             write(path)
         other = "" if is_own else f"; {file_name} is of other data than {data['name']}"
         self.log(f"wrote {what} to {path}{other}")
+
+    def write_model_card(self, manifests: list[dict] | None = None, license_name: str | None = None) -> None:
+        """Writes README.md, unless somebody has written or changed it; see `model_card.write_model_card`."""
+        if self.is_chief:
+            model = self._models[MAIN_MODEL]
+            with naming_output_dir(self.output_dir):
+                path = write_model_card(self.output_dir, model, self.tokenizer, manifests, license_name)
+            if path:
+                self.log(f"wrote the model card to {path}")
 
     def log(self, text: str) -> None:
         """Prints something, in one of several processes."""

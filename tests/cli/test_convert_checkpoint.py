@@ -42,6 +42,16 @@ def test_what_was_read_and_written_is_said(convert, published):
     ]
 
 
+def test_model_card_comes_along(convert, published):
+    card = published / "README.md"
+    card.write_text("---\nlibrary_name: albert_tf\n---\n# Mine\n")
+    try:
+        folder, _ = convert("albert_tf", "huggingface", published)
+    finally:
+        card.unlink()
+    assert (folder / "README.md").read_text() == "---\nlibrary_name: transformers\n---\n# Mine\n"
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

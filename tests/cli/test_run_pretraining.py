@@ -37,6 +37,9 @@ def test_run_can_be_repeated_resumed_and_evaluated(pretrain, tmp_path, contents)
     ]
     assert sorted(path.name for path in run.glob("*.index")) == ["model.ckpt-2.index", "model.ckpt-4.index"]
     assert {"loss.png", "vocab.txt", "tokenizer.json", "albert_config.json"} <= contents(run).keys()
+    card = (run / "README.md").read_text()
+    for metric in METRICS:
+        assert f"| {metric} | {results[metric]} |" in card and f"- type: {metric}\n" in card
 
     again = pretrain()
     assert again.code == 0 and f"restored {run}/model.ckpt-4" in again.output
@@ -52,6 +55,7 @@ def test_run_can_be_repeated_resumed_and_evaluated(pretrain, tmp_path, contents)
     assert pretrain().code == 0
     assert_same_variables(run / "model.ckpt-4", tmp_path / "model.ckpt-4")
     assert read_results(run) == results
+    assert (run / "README.md").read_text() == card
 
 
 @pytest.mark.slow

@@ -33,6 +33,13 @@ def run_folder(sample_tokenizer, tmp_path_factory):
     return folder
 
 
+def test_model_card_comes_along(run_folder, tmp_path):
+    (run_folder / "README.md").write_text("# A card")
+    publish_model(str(run_folder), str(tmp_path / "model"))
+    (run_folder / "README.md").unlink()
+    assert (tmp_path / "model" / "README.md").read_text() == "# A card"
+
+
 def averages(run_folder, step):
     """Returns the averaged weights of a checkpoint, by name."""
     reader = CheckpointReader(str(run_folder / f"model.ckpt-{step}"))

@@ -78,6 +78,7 @@ def test_trained_model_is_saved_loaded_cloned_and_exported(config, batch, tmp_pa
     model = make(config, **options)
     inputs = to_arrays(batch, use)
     before = {name: variable.numpy() for name, variable in named_variables(model).items()}
+    model.summary(print_fn=lambda *_, **__: None)  # which calls layers, and must leave no trace
     model.compile("sgd", loss=dict.fromkeys(outputs, "mse"), jit_compile=False)
     targets = {name: np.ones(model(inputs)[name].shape, np.float32) for name in outputs}
     model.fit(inputs, targets, verbose=0)
@@ -146,6 +147,23 @@ def test_saved_model_of_a_function_takes_what_the_function_takes(config, batch, 
     inputs = {"input_ids": batch["input_ids"], "position_ids": tf.ones_like(batch["input_ids"])}
     served = tf.saved_model.load(str(tmp_path)).signatures["serving_default"](**inputs)
     assert_close_outputs(served, encoder(inputs), 1e-5)
+
+
+@pytest.mark.parametrize("use", MODELS)
+def test_summary_shows_shapes_and_counts(config, monkeypatch, use):
+    monkeypatch.setenv("COLUMNS", "200")
+    make, options, _ = MODELS[use]
+    model = make(config, **options)
+    lines = []
+    model.summary(print_fn=lambda line, **_: lines.append(line), expand_nested=True, line_length=200)
+    table = "\n".join(lines)
+    assert "Output Shape" in table and "?" not in table
+    assert f"(None, None, {config.hidden_size})" in table
+    if isinstance(model, AlbertForPreTraining):
+        assert f"(None, None, {config.vocab_size})" in table
+    for layer in model.layers:
+        assert f" {layer.count_params():,} " in table
+    assert f"Total params: {model.count_params():,} " in table
 
 
 @pytest.mark.parametrize(

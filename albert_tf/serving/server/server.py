@@ -136,6 +136,9 @@ class _Server(RESTServer):
             RequestLimits, max_bytes=self._options.max_bytes, timeout_seconds=self._options.request_timeout_seconds
         )
 
+    def _add_middlewares(self, app):
+        """Leaves out KServe's, which asks the system for processor times twice a request, for a log that is off."""
+
     async def _status(self):
         return {"name": self._name, "ready": True, **status(self._model)}
 

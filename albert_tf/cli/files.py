@@ -1,0 +1,25 @@
+"""The command `albert-files`: prints where what comes along lies, at once, so without TensorFlow and absl's flags."""
+
+import argparse
+import sys
+
+from albert_tf.errors import InputError
+from albert_tf.shipped_files import shipped_path
+
+
+def run():
+    """Runs the command."""
+    parser = argparse.ArgumentParser(
+        prog="albert-files", description="Prints the path of what comes along with albert_tf."
+    )
+    parser.add_argument(
+        "name",
+        nargs="?",
+        default="",
+        help="such as models/albert_ko_small or configs/recipes/ko_small.cfg; without it, the folder that holds all",
+    )
+    try:
+        print(shipped_path(parser.parse_args().name))
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)

@@ -1,0 +1,34 @@
+"""What comes along with the library, in a checkout as in an installed wheel: configs, the small model, samples.
+
+Imports nothing but the standard library, for `albert-files` is to answer at once.
+"""
+
+import os
+
+from albert_tf.errors import InputError
+
+SHIPPED_FOLDERS = ("configs", "models", "samples")
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+# setup.py puts the folders of the checkout there.
+_IN_WHEEL = os.path.join(_PACKAGE, "shipped")
+
+
+def shipped_path(name: str = "") -> str:
+    """Returns the path of a file or folder that comes along.
+
+    Args:
+        name: Its path in the repository, such as "configs/albert_small.json" or "models/albert_ko_small"; empty for the
+            folder that holds all of them.
+
+    Raises:
+        InputError: There is no such file.
+    """
+    root = _IN_WHEEL if os.path.isdir(_IN_WHEEL) else os.path.dirname(_PACKAGE)
+    if not name:
+        return root
+    path = os.path.normpath(os.path.join(root, name))
+    is_shipped = os.path.relpath(path, root).split(os.sep)[0] in SHIPPED_FOLDERS
+    if not is_shipped or not os.path.exists(path):
+        raise InputError(f"no {name} comes along; look into {', '.join(SHIPPED_FOLDERS)} in {root}")
+    return path

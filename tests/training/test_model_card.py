@@ -1,0 +1,155 @@
+"""The model card says what the run's files say, and is left alone once somebody has changed it."""
+
+import json
+
+import pytest
+from tiny_config import tiny_config
+
+from albert_tf.modeling import AlbertForMultipleChoice, AlbertForPreTraining, AlbertForSequenceClassification
+from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
+from albert_tf.training.run_folder.model_card import for_transformers, is_unchanged, write_model_card
+
+RESULTS = {"global_step": 4, "num_examples": 200, "loss": 1e-05, "accuracy": 0.795, "pearson": float("nan")}
+MANIFEST = {
+    "input_files": ["news.txt", "essay.txt"],
+    "documents": 1952,
+    "sentences": 10462,
+    "words": 100768,
+    "tokens": 233363,
+    "unknown_word_rate": 0.000728,
+    "options": {"sentence_pair": "order", "masking_options": {"ngram": 3, "do_permutation": False}},
+    "splits": {"train": {"examples": 5158, "masking": "dynamic"}, "held_out": {"examples": 305, "masking": "static"}},
+}
+
+
+@pytest.fixture
+def tokenizer():
+    return KoreanWordPieceTokenizer(Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "밥", "##을"]))
+
+
+@pytest.fixture
+def model():
+    return AlbertForSequenceClassification(tiny_config(7), num_labels=2)
+
+
+@pytest.fixture
+def folder(tmp_path, model):
+    """What a command leaves that has trained and evaluated."""
+    run = tmp_path / "films"
+    run.mkdir()
+    settings = {
+        "command": "run_classifier",
+        "objective": "Classification",
+        "task_name": "nsmc",
+        "learning_rate": 0.0001,
+        "labels": ["bad|worse", "good"],
+        "ema_decay": None,
+        "init_checkpoint": {"path": "/home/someone/run/model.ckpt-9", "index_sha256": "0"},
+        "train_file": {"name": "train.tsv", "sha256": "5d23"},
+        "found_at": {"data_dir": "/home/someone/reviews"},
+        "albert_config": model.config.to_dict(),
+    }
+    (run / "run_settings.json").write_text(json.dumps(settings))
+    (run / "eval_results.json").write_text(json.dumps(RESULTS))
+    (run / "data_of_results.json").write_text(json.dumps({"eval_results.json": {"name": "dev.tsv", "sha256": "1"}}))
+    return run
+
+
+def read_card(path):
+    """Returns the values of the front matter, and the rows of all tables."""
+    yaml = pytest.importorskip("yaml", reason="front matter is read with PyYAML, which transformers brings")
+    with open(path, encoding="utf-8") as file:
+        _, front, body = file.read().split("---\n", 2)
+    rows = [line.strip("| ").split(" | ") for line in body.splitlines() if line.startswith("| ") and line != "| | |"]
+    return yaml.safe_load(front), dict(rows)
+
+
+def test_card_says_what_results_and_settings_say(folder, model, tokenizer):
+    path = write_model_card(str(folder), model, tokenizer, license_name="cc-by-4.0")
+    front, rows = read_card(path)
+    assert (front["language"], front["license"], front["datasets"]) == ("ko", "cc-by-4.0", ["nsmc"])
+    assert (front["library_name"], front["pipeline_tag"]) == ("albert_tf", "text-classification")
+    [entry] = front["model-index"]
+    [result] = entry["results"]
+    assert entry["name"] == "films" and result["dataset"] == {"name": "dev.tsv", "type": "nsmc"}
+    scores = {metric["type"]: metric["value"] for metric in result["metrics"]}
+    assert scores == {"loss": 1e-05, "accuracy": 0.795}  # numbers, all of them
+    assert front["metrics"] == list(scores)
+
+    assert rows["parameters"] == f"{model.count_params():,}"
+    assert rows["hidden_size"] == str(model.config.hidden_size)
+    assert rows["learning_rate"] == "0.0001" and rows["labels"] == "bad&#124;worse, good"
+    assert rows["training file"] == "`train.tsv`, SHA-256 5d23" and rows["accuracy"] == "0.795"
+    assert rows["vocabulary size"] == "7" and rows["lower_case"] == "yes" and rows["strip_accents"] == "no"
+    text = (folder / "README.md").read_text()
+    assert "the weights of `run/model.ckpt-9`" in text and "someone" not in text
+    assert "ema_decay" not in text, "settings without value"
+
+
+def test_card_of_pretraining_says_what_the_manifest_says(folder, tokenizer):
+    model = AlbertForPreTraining(tiny_config(7))
+    front, rows = read_card(write_model_card(str(folder), model, tokenizer, [MANIFEST]))
+    assert front["pipeline_tag"] == "fill-mask" and "license" not in front
+    assert rows["files"] == "`news.txt`, `essay.txt`"
+    assert (rows["documents"], rows["sentences"], rows["words"], rows["pieces"]) == (
+        "1,952",
+        "10,462",
+        "100,768",
+        "233,363",
+    )
+    assert rows["train examples"] == "5,158, masking dynamic" and rows["held-out examples"] == "305, masking static"
+    assert (rows["sentence_pair"], rows["ngram"], rows["do_permutation"]) == ("order", "3", "no")
+    assert rows["unknown words of the training text"] == "0.07%"
+    _, rows = read_card(write_model_card(str(folder), model, tokenizer, [MANIFEST, {**MANIFEST, "documents": 7}]))
+    assert (rows["documents of phase 1"], rows["documents of phase 2"]) == ("1,952", "7")
+
+
+def test_card_without_manifest_tokenizer_and_results_is_a_card(folder):
+    (folder / "eval_results.json").unlink()
+    front, rows = read_card(write_model_card(str(folder), AlbertForPreTraining(tiny_config(7)), None, [{}]))
+    assert "language" not in front and "model-index" not in front and "vocabulary size" not in rows
+
+
+def test_card_is_written_again_the_same_and_with_new_results(folder, model, tokenizer):
+    path = write_model_card(str(folder), model, tokenizer, license_name="cc-by-4.0")
+    first = (folder / "README.md").read_text()
+    assert is_unchanged(first)
+    # The licence need not be named again.
+    assert write_model_card(str(folder), model, tokenizer) == path
+    assert (folder / "README.md").read_text() == first
+    (folder / "eval_results.json").write_text(json.dumps({**RESULTS, "accuracy": 0.8}))
+    write_model_card(str(folder), model, tokenizer)
+    _, rows = read_card(path)
+    assert rows["accuracy"] == "0.8"
+
+
+@pytest.mark.parametrize("change", [lambda card: "# Mine\n", lambda card: card.replace("An ALBERT", "My ALBERT")])
+def test_card_of_the_user_is_kept(folder, model, tokenizer, change):
+    write_model_card(str(folder), model, tokenizer)
+    mine = change((folder / "README.md").read_text())
+    (folder / "README.md").write_text(mine)
+    assert write_model_card(str(folder), model, tokenizer) is None
+    assert (folder / "README.md").read_text() == mine
+
+
+def test_folder_without_a_run_gets_no_card(tmp_path, model, tokenizer):
+    assert write_model_card(str(tmp_path), model, tokenizer) is None
+    assert not (tmp_path / "README.md").exists()
+
+
+@pytest.mark.parametrize("make", [AlbertForPreTraining, AlbertForMultipleChoice])
+def test_example_of_use_is_python(folder, tokenizer, make):
+    path = write_model_card(str(folder), make(tiny_config(7)), tokenizer)
+    with open(path, encoding="utf-8") as file:
+        code = file.read().split("```python\n")[1].split("```")[0]
+    compile(code, path, "exec")
+    assert f"model = {make.__name__}.from_pretrained(folder)" in code
+
+
+def test_card_for_transformers_names_it_and_shows_no_code_of_ours(folder, model, tokenizer):
+    path = write_model_card(str(folder), model, tokenizer)
+    with open(path, encoding="utf-8") as file:
+        ours = file.read()
+    theirs = for_transformers(ours)
+    assert "library_name: transformers\n" in theirs and "albert_tf.modeling" not in theirs and "<!--" not in theirs
+    assert ours.split("## Model\n")[1].startswith(theirs.split("## Model\n")[1].rstrip("\n"))
