@@ -68,6 +68,13 @@ setup(
             "hypothesis>=6.100",
             "ruff>=0.12",
         ],
+        "notebooks": [
+            "tokenizers>=0.20,<0.24",
+            "kiwipiepy>=0.24,<0.25",
+            "matplotlib>=3.8",
+            "scikit-learn>=1.5",
+            "ipython>=7.34",  # Colab's
+        ],
         "bench": ["torch>=2.4", "transformers>=5", "keras-hub>=0.20"],
     },
 )
