@@ -131,7 +131,7 @@ class TrainingWatch:
                 points = sorted((row["step"], row[name]) for row in rows if row["split"] == split and name in row)
                 if points:
                     axes.plot(*zip(*points), style, label=split.replace("_", "-"), markersize=4)
-            axes.set(title=name.replace("_", " "), xlabel="step", xlim=(0, self._num_train_steps))
+            axes.set(title=name.replace("_", " "), xlabel="step", xlim=(0, 1.03 * self._num_train_steps))
             axes.grid(alpha=0.3)
             if axes.has_data():
                 axes.legend(fontsize="small")
