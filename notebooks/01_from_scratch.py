@@ -72,7 +72,7 @@ DATA = "samples"  # @param ["samples", "upload"] {allow-input: true}
 WORK = "notebook_output/from_scratch"  # @param {type:"string"}
 SENTENCE_PAIR = "halves"  # @param ["halves", "order"]
 
-SIZES = {"vocab_size": 4000, "num_train_steps": 1000, "files": None}
+SIZES = {"vocab_size": 4000, "num_train_steps": 600, "files": None}
 if is_test():  # 검사용으로 작게 · small, for continuous integration
     SIZES = {"vocab_size": 3000, "num_train_steps": 6, "files": 2}
 

@@ -5,6 +5,8 @@
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -67,7 +69,7 @@ ENTITIES_FORM = "naver_ner"  # @param ["naver_ner", "klue_ner", "conll"]
 WORK = "notebook_output/questions_and_entities"  # @param {type:"string"}
 
 # None: 문장 수에 맞춰 고름 · None: chosen by the number of sentences
-SIZES = {"question_steps": 400, "entity_steps": None, "shown": 8}
+SIZES = {"question_steps": 300, "entity_steps": None, "shown": 8}
 if is_test():  # 검사용으로 작게 · small, for continuous integration
     SIZES = {"question_steps": 3, "entity_steps": 3, "shown": 2}
 

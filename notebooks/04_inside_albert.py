@@ -5,6 +5,8 @@
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -53,7 +55,7 @@ install()
 WORK = "notebook_output/inside_albert"  # @param {type:"string"}
 CONFIG = "configs/albert_base_v2.json"  # 파라미터를 셀 모델 · whose parameters are counted
 
-SIZES = {"config": CONFIG, "num_layers": 12, "num_train_steps": 300, "texts": 200}
+SIZES = {"config": CONFIG, "num_layers": 8, "num_train_steps": 200, "texts": 200}
 if is_test():  # 검사용으로 작게 · small, for continuous integration
     SIZES = {"config": "configs/albert_demo.json", "num_layers": 2, "num_train_steps": 4, "texts": 8}
 
@@ -133,7 +135,7 @@ display(Image(png_of(figure)))
 
 # %% [markdown]
 # 두 가지로 줄입니다. 층을 나눠 쓰고(`all`), 임베딩을 좁게 만들어 넓힙니다(`E = H`와 그 윗줄의 차이). 다만
-# **파라미터가 적다고 계산이나 메모리가 적은 것은 아닙니다.** 층은 그대로 열두 번 계산합니다(`docs/tpu.md`).
+# **파라미터가 적다고 계산이나 메모리가 적은 것은 아닙니다.** 층 계산은 그대로 층의 수만큼 합니다(`docs/tpu.md`).
 #
 # Two things save: layers share (`all`), and embeddings are narrow and then widened (the difference between `E = H`
 # and the row above it). But few parameters are not little computation, nor little memory: the block is applied as
@@ -142,11 +144,11 @@ display(Image(png_of(figure)))
 # ## 2. 그림 1 · Figure 1
 #
 # 논문은 층에 들어가는 벡터와 나오는 벡터의 거리(L2)와 각도를 층마다 재었습니다. 논문의 모델은 24층의 BERT-large와
-# ALBERT-large이고, **여기서는 12층에 너비 128인 작은 모델 둘**을 함께 든 글 0.8 MB로 몇백 단계만 가르칩니다. 하나는
+# ALBERT-large이고, **여기서는 8층에 너비 128인 작은 모델 둘**을 함께 든 글 0.8 MB로 몇백 단계만 가르칩니다. 하나는
 # 가중치를 나눠 쓰고, 하나는 나눠 쓰지 않습니다. 여기에 함께 든 모델(4층, 나눠 쓰지 않음)을 더합니다.
 #
 # The paper measured how far (L2) and by what angle each layer moves its input, in BERT-large and ALBERT-large of 24
-# layers. Here two small models of 12 layers, 128 wide, are trained for a few hundred steps on the samples, one whose
+# layers. Here two small models of 8 layers, 128 wide, are trained for a few hundred steps on the samples, one whose
 # layers share their weights and one whose layers don't; beside them the model that comes along, whose 4 layers share
 # nothing. So the question is the paper's, and the models are not.
 

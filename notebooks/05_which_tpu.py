@@ -177,14 +177,7 @@ for name, model in plans.items():
         each = describe(plan)
         speed = f"{each['examples_per_second']:,.0f}"
         rows.append((name, plan["tpu"], f"{each['memory']:,.0f} MiB", f"{each['share']:.1%}", speed, each["limit"]))
-titles = (
-    "모델 model",
-    "TPU",
-    "메모리 memory",
-    "가운데 share of it",
-    "예/초 한계 examples/s, roofline",
-    "한계 limited by",
-)
+titles = ("모델 model", "TPU", "메모리 memory", "가운데 share of it", "예/초 examples/s, roofline", "한계 limited by")
 display(Table(titles, rows))
 
 # %%

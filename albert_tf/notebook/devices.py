@@ -19,7 +19,8 @@ def find_strategy() -> tf.distribute.Strategy:
             print(f"there is a TPU, but it can't be used: {error}")
     if strategy is None:
         strategy = make_strategy()
-        # What has just been said of a TPU is not said again.
-        print(*(line for line in unused_device_warnings(strategy) if "TPU" not in line), sep="\n", end="")
+        for line in unused_device_warnings(strategy):
+            if "TPU" not in line:  # of which it has just been said why
+                print(line)
     print(describe_device(strategy))
     return strategy
