@@ -5,8 +5,6 @@
 #     text_representation:
 #       extension: .py
 #       format_name: percent
-#       format_version: '1.3'
-#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -72,7 +70,7 @@ DATA = "samples"  # @param ["samples", "upload"] {allow-input: true}
 WORK = "notebook_output/from_scratch"  # @param {type:"string"}
 SENTENCE_PAIR = "halves"  # @param ["halves", "order"]
 
-SIZES = {"vocab_size": 4000, "num_train_steps": 600, "files": None}
+SIZES = {"vocab_size": 4000, "num_train_steps": 1000, "files": None}
 if is_test():  # 검사용으로 작게 · small, for continuous integration
     SIZES = {"vocab_size": 3000, "num_train_steps": 6, "files": 2}
 

@@ -5,8 +5,6 @@
 #     text_representation:
 #       extension: .py
 #       format_name: percent
-#       format_version: '1.3'
-#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -55,7 +53,7 @@ install()
 WORK = "notebook_output/inside_albert"  # @param {type:"string"}
 CONFIG = "configs/albert_base_v2.json"  # 파라미터를 셀 모델 · whose parameters are counted
 
-SIZES = {"config": CONFIG, "num_layers": 8, "num_train_steps": 200, "texts": 200}
+SIZES = {"config": CONFIG, "num_layers": 8, "num_train_steps": 300, "texts": 200}
 if is_test():  # 검사용으로 작게 · small, for continuous integration
     SIZES = {"config": "configs/albert_demo.json", "num_layers": 2, "num_train_steps": 4, "texts": 8}
 

@@ -5,6 +5,8 @@
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -99,10 +101,10 @@ display(Table(titles, rows))
 
 
 # %%
-def table_of(path, title):
-    """Returns the rows of the Markdown table whose first cell is a title, each a list of cells."""
+def table_of(path, head):
+    """Returns the rows of the first Markdown table that begins with these words, each a list of cells."""
     lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()
-    begin = next(number for number, line in enumerate(lines) if line.startswith(f"| {title} |"))
+    begin = next(number for number, line in enumerate(lines) if line.startswith(head))
     rows = []
     for line in lines[begin:]:
         if not line.startswith("|"):
@@ -111,7 +113,7 @@ def table_of(path, title):
     return [rows[0], *rows[2:]]
 
 
-head, *batches = table_of("docs/tpu.md", "length")
+head, *batches = table_of("docs/tpu.md", "| length |")
 display(Table([cell.replace("`", "") for cell in head], batches))
 
 # %%
@@ -142,15 +144,58 @@ display(Image(png_of(figure)))
 # Right, lines are nearly flat: what counts is the number of pieces, not their length. Sharing weights saves next to
 # no memory here, for a step keeps what every layer computed; `--remat=block` computes that again.
 #
-# ## 3. 모델마다, TPU마다 · Every model on every TPU
+# ## 3. 한 단계의 값 · What a step costs
 #
-# 복제본마다 길이 128인 예를 128개씩, 컴파일러가 말하는 한 단계입니다. `notebooks/plans.json`에 있고, 만든 명령도 거기
-# 적혀 있습니다. **한계(roofline)** 는 그 단계의 연산과 메모리 왕복 가운데 더 오래 걸리는 쪽을 공개된 최고 속도로 나눈
-# 것이라, 실제로는 이보다 느립니다.
+# ALBERT-base, 길이 512인 예 32개, v5e 한 개. `python -m benchmarks.tpu_step`이 컴파일러에게서 얻은
+# `docs/performance.md`의 표에 **한계(roofline)** 를 더합니다: 그 단계의 연산과 메모리 왕복 가운데 더 오래 걸리는 쪽을
+# 공개된 최고 속도로 나눈 것이라, 실제로는 이보다 느립니다.
 #
-# A step with 128 examples of 128 pieces on each replica, as the compiler tells it: from `notebooks/plans.json`, which
-# also has the commands that made it. The roofline is the time that its operations or its memory traffic would take at
-# the published limits, whichever is longer: no real run is so fast.
+# ALBERT-base, 32 examples of 512 pieces, on one v5e chip: the table of `docs/performance.md`, which `python -m
+# benchmarks.tpu_step` asked of the compiler, and with it the roofline: the time that the operations or the memory
+# traffic would take at the published limits, whichever is longer. No real run is so fast.
+
+
+# %%
+def number(cell):
+    """Returns the first number of a cell of the documents' tables."""
+    return float(cell.split(" ")[0].replace(",", ""))
+
+
+v5e = find_tpu("v5e-1")
+head, *steps = table_of("docs/performance.md", "| | operations |")
+rows, costs = [], {}
+for name, operations, traffic, memory, _ in steps:
+    by_operations, by_traffic = number(operations) * 1e9 / v5e.peak_flops, number(traffic) * 1e9 / v5e.bandwidth
+    costs[name.replace("`", "")] = by_operations, by_traffic
+    slower = max(by_operations, by_traffic)
+    rows.append((name.replace("`", ""), operations, traffic, memory, f"{slower * 1e3:.0f} ms", f"{32 / slower:,.0f}"))
+titles = ("", "연산 operations", "메모리 왕복 bytes accessed", "메모리 memory", "한계 roofline", "예/초 examples/s")
+display(Table(titles, rows))
+
+# %%
+figure = Figure(figsize=(7.5, 2.6), layout="constrained")
+axes = figure.subplots()
+places = np.arange(len(costs))
+for shift, column, label in ((-0.2, 0, "operations"), (0.2, 1, "memory traffic")):
+    axes.barh(places + shift, [1e3 * each[column] for each in costs.values()], 0.38, label=label)
+axes.set_yticks(places, list(costs))
+axes.invert_yaxis()
+axes.set(xlabel="ms at the limits of a v5e chip", title="a step of base, 32 x 512")
+axes.legend(fontsize="small")
+display(Image(png_of(figure)))
+
+# %% [markdown]
+# 두 막대 가운데 긴 쪽이 한계입니다. 어텐션 커널이 없으면(`plain`) 메모리 왕복이, 있으면 연산이 한계가 됩니다.
+#
+# The longer of two bars is the limit: memory traffic without the attention kernels (`plain`), operations with them.
+#
+# ## 4. 함께 든 모델을 여러 TPU에서 · The shipped model on several TPUs
+#
+# 복제본마다 길이 128인 예를 128개씩. `notebooks/plans.json`에 있고, 만든 명령도 거기 적혀 있습니다. 명령의 `--tpu`에
+# 다른 TPU를, 다른 모델의 설정을 적어 그 파일에 더하면 여기에 함께 나옵니다.
+#
+# 128 examples of 128 pieces on each replica, from `notebooks/plans.json`, which also has the command that made it.
+# What is added to that file, other TPUs or the configurations of other models, is shown here too.
 
 # %%
 plans = json.loads(pathlib.Path("notebooks/plans.json").read_text(encoding="utf-8"))
@@ -181,7 +226,7 @@ titles = ("모델 model", "TPU", "메모리 memory", "가운데 share of it", "�
 display(Table(titles, rows))
 
 # %%
-figure = Figure(figsize=(3.2 * len(plans), 3), layout="constrained")
+figure = Figure(figsize=(4.2 * len(plans), 2.4), layout="constrained")
 for axes, (name, model) in zip(np.atleast_1d(figure.subplots(1, len(plans))), plans.items()):
     speeds = [describe(plan)["examples_per_second"] for plan in model["plans"]]
     bars = axes.barh([plan["tpu"] for plan in model["plans"]], speeds)
@@ -192,7 +237,7 @@ for axes, (name, model) in zip(np.atleast_1d(figure.subplots(1, len(plans))), pl
 display(Image(png_of(figure)))
 
 # %% [markdown]
-# ## 4. 내 글이라면 며칠 · How long for your text
+# ## 5. 내 글이라면 며칠 · How long for your text
 #
 # `MEGABYTES`: 글의 크기(UTF-8). `PASSES`: 몇 번 읽을지. 한글 1 MB는 길이 128인 예로 대략 1,500개입니다(아래에서 이
 # 저장소의 글로 재어 봅니다). 한계 속도로 계산한 **가장 짧은** 시간입니다.
@@ -207,7 +252,7 @@ PASSES = 10  # @param {type:"number"}
 from albert_tf.corpus.reader import CorpusReader, find_corpus_files
 from albert_tf.tokenization import load_tokenizer
 
-with clock("4 글에서 예의 수 · examples in the text"):
+with clock("5 글에서 예의 수 · examples in the text"):
     reader = CorpusReader(find_corpus_files(["samples/corpus"], "DATA"))
     sentences = list(reader.sentences())
     num_pieces = load_tokenizer("models/albert_ko_small").encode_ids(sentences).flat_values.shape[0]
@@ -229,7 +274,7 @@ for name, model in plans.items():
 display(Table(("", *names), rows))
 
 # %% [markdown]
-# ## 5. 직접 물어보기 · Ask the compiler yourself
+# ## 6. 직접 물어보기 · Ask the compiler yourself
 #
 # `jax`와 `libtpu`가 있으면(`pip install 'albert_tf[tpu-compile]'`, TPU가 없는 컴퓨터에서) 작은 모델 하나를 지금
 # 컴파일합니다. 일 분쯤 걸립니다. 큰 모델은 `plan_tpu.py`로 하세요.
@@ -251,10 +296,12 @@ else:
         config = config.replace(num_hidden_layers=SIZES["live_layers"])
     objective, tpu, (batch_size, length) = AlbertPretraining(config), find_tpu("v5e-1"), (32, 64)
     bar = Bar("compiling", 1)
-    with clock("5 컴파일 · compiling"):
+    with clock("6 컴파일 · compiling"):
         lower = functools.partial(lower_step, objective, batch_size, length)
-        figures = CompiledSteps(None).figures(lower, tpu, uncounted_flops(objective, batch_size, length))
+        steps = CompiledSteps(cache_file=None, timeout=1800)
+        figures = steps.figures(lower, tpu, uncounted_flops(objective, batch_size, length))
         bar.update(1)
+    assert figures is not None, "the compiler took longer than half an hour"
     rows = [
         ("메모리 memory", f"{(figures.temporary_bytes + figures.argument_bytes) / 2**20:,.1f} MiB"),
         ("연산 operations", f"{figures.flops / 1e9:,.2f} G"),
@@ -265,11 +312,11 @@ else:
     display(Table((f"configs/albert_demo.json, {batch_size} x {length}, {tpu.name}", ""), rows))
 
 # %% [markdown]
-# 무엇을 고를까: 들어가기만 하면(2), 예/초(3)를 값으로 나눈 것이 큰 TPU가 이득입니다. 값은 지역과 때에 따라 다르니
-# Google의 가격표에서 보세요. 작은 모델은 메모리 왕복이 한계라서, 최고 속도가 높은 TPU가 그만큼 빠르지 않습니다.
+# 무엇을 고를까: 들어가기만 하면(2), 예/초(4)를 값으로 나눈 것이 큰 TPU가 이득입니다. 값은 지역과 때에 따라 다르니
+# Google의 가격표에서 보세요. 메모리 왕복이 한계인 모델은 최고 속도가 높은 TPU에서도 그만큼 빨라지지 않습니다.
 #
-# What to choose: of the TPUs that it fits (2), the one with most examples a second (3) for its price, which Google
-# tells. Where memory traffic is the limit, as with small models, a higher peak doesn't help as much.
+# What to choose: of the TPUs that it fits (2), the one with most examples a second (4) for its price, which Google
+# tells. Where memory traffic is the limit, a higher peak doesn't help.
 
 # %%
 display(clock.table())
