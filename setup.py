@@ -86,6 +86,13 @@ setup(
             "ruff>=0.12",
         ],
         "docs": ["mkdocs-material>=9.7,<10", "mkdocs-static-i18n>=1.3,<2", "mkdocstrings[python]>=1,<2"],
+        "notebooks": [
+            "tokenizers>=0.20,<0.24",
+            "kiwipiepy>=0.24,<0.25",
+            "matplotlib>=3.8",
+            "scikit-learn>=1.5",
+            "ipython>=7.34",  # Colab's
+        ],
         "bench": ["torch>=2.4", "transformers>=5", "keras-hub>=0.20"],
     },
 )

@@ -18,22 +18,24 @@ def keep_memory() -> None:
 
 
 @contextlib.contextmanager
-def without_messages_of_libraries():
+def without_messages_of_libraries(shows_crash: bool = True):
     """Holds back what C++ code writes to standard error; shows it after all if there is an exception or a crash.
 
     Does nothing if TF_CPP_MIN_LOG_LEVEL asks for messages, or TensorFlow has been imported already.
+
+    Args:
+        shows_crash: Whether to fork a process that shows it after a crash; a kernel of Jupyter can't be forked.
     """
     if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") != "3" or "tensorflow" in sys.modules:
         yield
         return
-    import faulthandler
     import tempfile
 
     sys.stderr.flush()
     standard_error = os.dup(2)
-    with tempfile.TemporaryFile() as held_back, tempfile.TemporaryFile() as crash:
-        faulthandler.enable(crash)  # writes there if the process crashes, and not if it is killed
-        end_watch = _watch(held_back.fileno(), crash.fileno(), standard_error)
+    with tempfile.TemporaryFile() as held_back, contextlib.ExitStack() as until_imported:
+        if shows_crash:
+            until_imported.enter_context(_watching_for_crash(held_back.fileno(), standard_error))
         os.dup2(held_back.fileno(), 2)
         try:
             yield
@@ -44,9 +46,24 @@ def without_messages_of_libraries():
             raise
         finally:
             os.dup2(standard_error, 2)
+            until_imported.close()
+            os.close(standard_error)
+
+
+@contextlib.contextmanager
+def _watching_for_crash(held_back, standard_error):
+    """Shows what was held back should this process crash."""
+    import faulthandler
+    import tempfile
+
+    with tempfile.TemporaryFile() as crash:
+        faulthandler.enable(crash)  # writes there if the process crashes, and not if it is killed
+        end_watch = _watch(held_back, crash.fileno(), standard_error)
+        try:
+            yield
+        finally:
             end_watch()
             faulthandler.disable()
-            os.close(standard_error)
 
 
 def _watch(held_back, crash, standard_error):

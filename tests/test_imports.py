@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "checkpoint_files": {"errors", "files"},
     "progress_line": set(),
     "shipped_files": {"errors"},
+    "plot_labels": set(),
     "corpus": BASE | {"progress_line"},
     "tokenization": BASE | {"progress_line"},
     "pretraining_data": BASE | {"startup", "progress_line", "corpus", "tokenization"},
@@ -27,14 +28,16 @@ MAY_IMPORT = {
     "objectives": {"errors", "config", "pretraining_data", "modeling"},
     "training": BASE | {"checkpoint_files", "progress_line", "tokenization", "modeling", "optimization", "objectives"},
     "pretraining": BASE | {"pretraining_data", "objectives", "training"},
-    "finetuning": BASE | {"tokenization", "pretraining_data", "modeling", "objectives", "training"},
+    "finetuning": BASE | {"plot_labels", "tokenization", "pretraining_data", "modeling", "objectives", "training"},
     # Other libraries' models know what their head is for, and so must we.
     "interchange": BASE | {"checkpoint_files", "tokenization", "modeling", "training", "finetuning"},
     "serving": BASE
     | {"checkpoint_files", "progress_line", "corpus", "tokenization", "modeling", "training", "finetuning"},
     "tpu": BASE | {"modeling", "optimization", "objectives", "training", "finetuning"},
 }
-MAY_IMPORT["cli"] = set(MAY_IMPORT)
+# What notebooks show: it knows runs, and no models.
+MAY_IMPORT["notebook"] = BASE | {"startup", "progress_line", "plot_labels", "training"}
+MAY_IMPORT["cli"] = set(MAY_IMPORT) - {"notebook"}
 SCRIPTS = {path.stem for path in ROOT.glob("*.py")}
 
 

@@ -10,7 +10,7 @@ from albert_tf.errors import InputError
 from albert_tf.finetuning import Entities
 from albert_tf.finetuning.datasets import find_file
 from albert_tf.finetuning.entities.metrics import METRICS
-from albert_tf.finetuning.entities.tagged_text import DATASETS, read_tagged
+from albert_tf.finetuning.entities.tagged_text import DATASETS, types_of
 from albert_tf.finetuning.tables import ON_BAD_ROW
 
 FLAGS = flags.FLAGS
@@ -51,21 +51,8 @@ def make_task(config):
     for metric in metrics:
         if metric not in METRICS:
             raise InputError(f"--metrics={metric} is none of {', '.join(METRICS)}")
-    types = tuple(FLAGS.types or types_of(find_path(TRAIN), files.form))
+    types = tuple(FLAGS.types or types_of(find_path(TRAIN), files.form, FLAGS.on_bad_row))
     return Entities(config, types, files.form, metrics, FLAGS.on_bad_row)
-
-
-def types_of(path, form):
-    """Returns the types of entities in a training file, sorted.
-
-    Raises:
-        InputError: There are none.
-    """
-    texts = read_tagged(path, form, needs_tags=True, on_bad_row=FLAGS.on_bad_row)
-    types = sorted({tag.partition("-")[2] for text in texts for tag in text.tags} - {""})
-    if not types:
-        raise InputError(f"{path} has no entity; every tag in it is O")
-    return types
 
 
 COMMAND = FinetuningCommand("run_ner", ("task_name", "types", "metrics"), ("data_dir",), find_path, make_task)

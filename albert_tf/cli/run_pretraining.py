@@ -4,8 +4,8 @@ from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
 import dataclasses
+import functools
 
-import numpy as np
 import tensorflow as tf
 from absl import flags
 
@@ -16,7 +16,7 @@ from albert_tf.cli.run_flags import settings_flags, take_from_run
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.pretrained import CONFIG_FILE
-from albert_tf.pretraining.cooccurrence import cooccurrence_embeddings
+from albert_tf.pretraining.cooccurrence import begin_with_counts
 from albert_tf.pretraining.identity import data_settings, held_out_identity
 from albert_tf.pretraining.phases import make_held_out_dataset, make_objective, make_phase
 from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES, find_shards
@@ -213,17 +213,7 @@ def main():
 
 def initializer_of(model, shards):
     """Returns a function that assigns the word embeddings that --word_embeddings asks for; None if they stay random."""
-    if FLAGS.word_embeddings == "random":
-        return None
-    config, table = model.config, model.encoder.embeddings.word_embeddings
-
-    def initialize():
-        counted = cooccurrence_embeddings(shards, config.vocab_size, config.embedding_size, config.initializer_range)
-        is_counted = counted.any(axis=1)
-        table.assign(np.where(is_counted[:, None], counted, table.numpy()))
-        return f"word embeddings: counted for {is_counted.sum():,} of {len(counted):,} pieces, random for the others"
-
-    return initialize
+    return functools.partial(begin_with_counts, model, shards) if FLAGS.word_embeddings == "cooccurrence" else None
 
 
 def settings_of_command(data, end_steps):

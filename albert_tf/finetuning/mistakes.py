@@ -5,9 +5,9 @@ import numpy as np
 from albert_tf.files import replacing
 from albert_tf.finetuning.labelled_text import LabelledText
 from albert_tf.finetuning.tables import write_rows
+from albert_tf.plot_labels import drawable
 
 ERRORS_FILE, CONFUSION_FILE = "errors.tsv", "confusion_matrix.png"
-_HANGUL_FONTS = ("NanumGothic", "Noto Sans CJK KR", "Noto Sans KR", "Malgun Gothic", "AppleGothic", "UnDotum")
 
 
 def write_errors(path: str, examples: list[LabelledText], predictions: list[dict]) -> None:
@@ -48,7 +48,7 @@ def plot_confusion_matrix(path: str, examples: list[LabelledText], predictions: 
     figure = Figure(figsize=(size + 1, size), layout="constrained")
     axes = figure.subplots()
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    names, font = _drawable(labels)
+    names, font = drawable(labels)
     axes.set_xticks(range(len(labels)), names, rotation=45, ha="right", fontfamily=font)
     axes.set_yticks(range(len(labels)), names, fontfamily=font)
     axes.set(xlabel="prediction", ylabel="label")
@@ -59,14 +59,3 @@ def plot_confusion_matrix(path: str, examples: list[LabelledText], predictions: 
     figure.colorbar(image, label="share of the label's examples")
     with replacing(path) as file:
         figure.savefig(file, format="png", dpi=120)
-
-
-def _drawable(labels):
-    """Returns names of labels and the font to draw them with: numbers where no font has their letters."""
-    if all(label.isascii() for label in labels):
-        return labels, None
-    from matplotlib.font_manager import fontManager
-
-    installed = {font.name for font in fontManager.ttflist}
-    font = next((name for name in _HANGUL_FONTS if name in installed), None)
-    return (labels, font) if font else ([f"label {number}" for number in range(len(labels))], None)

@@ -50,6 +50,23 @@ def cooccurrence_embeddings(shards: ShardSet, vocab_size: int, embedding_size: i
     return factorize(counts, embedding_size, stddev)
 
 
+def begin_with_counts(model: tf.keras.Model, shards: ShardSet) -> str:
+    """Assigns a model's word embeddings those of `cooccurrence_embeddings`, where a piece was counted.
+
+    Args:
+        model: An `AlbertForPreTraining` before its first step; `TrainingRun.train` takes this as `initialize`.
+        shards: What it will read.
+
+    Returns:
+        A line that says how many pieces were counted.
+    """
+    config, table = model.config, model.encoder.embeddings.word_embeddings
+    counted = cooccurrence_embeddings(shards, config.vocab_size, config.embedding_size, config.initializer_range)
+    is_counted = counted.any(axis=1)
+    table.assign(np.where(is_counted[:, None], counted, table.numpy()))
+    return f"word embeddings: counted for {is_counted.sum():,} of {len(counted):,} pieces, random for the others"
+
+
 def _read_sentences(shards):
     """Yields ids, bool which of them are text, and the number of each piece's sentence in its example, all [N, S]."""
     options = shards.train_options

@@ -25,10 +25,12 @@ class Progress:
         peak_flops_per_second: What all replicas together could do, to report the share that is used; None to leave it
             out.
         is_chief: Whether this process is the one that reports.
+        on_metrics: Shows the metrics in place of the progress line, as `TrainingRun` says; None for the line.
     """
 
-    def __init__(self, output_dir, title, stream=None, peak_flops_per_second=None, is_chief=True):
+    def __init__(self, output_dir, title, stream=None, peak_flops_per_second=None, is_chief=True, on_metrics=None):
         self.output_dir = output_dir
+        self._on_metrics = on_metrics
         self._title, self._stream = title, stream or sys.stdout
         self._peak, self._is_chief = peak_flops_per_second, is_chief
         self._line = ProgressLine(self._stream)
@@ -70,7 +72,7 @@ class Progress:
             for name, value in averages.items()
             if name != "gradient_norm" and not name.startswith("trust_ratio/")
         )
-        if self._is_chief:
+        if self._is_chief and self._on_metrics is None:
             self._line.show(
                 f"step {step:,}/{self._num_train_steps:,} {shown} | {rates['examples_per_second']:,.0f} examples/s "
                 f"{rates['tokens_per_second']:,.0f} tokens/s{utilisation} ETA {format_seconds(remaining)}"
@@ -83,10 +85,11 @@ class Progress:
             self._line.finish()
             print(line, file=self._stream, flush=True)
 
-    @staticmethod
-    def describe_held_out(step: int, results: dict[str, float]) -> str:
-        """Returns a line that tells what held-out data gave."""
-        return f"held-out at step {step:,}: " + " ".join(f"{name} {value:.4f}" for name, value in results.items())
+    def tell_held_out(self, step: int, results: dict[str, float]) -> None:
+        """Prints a line that tells what held-out data gave, where there are progress lines."""
+        if self._on_metrics is None:
+            found = " ".join(f"{name} {value:.4f}" for name, value in results.items())
+            self.log(f"held-out at step {step:,}: {found}")
 
     def record(self, step: int, split: str, values: dict[str, float]) -> None:
         """Writes values to metrics.jsonl and TensorBoard.
@@ -107,6 +110,8 @@ class Progress:
             for name, value in values.items():
                 tf.summary.scalar(name, value)
         self._writers[split].flush()
+        if self._on_metrics is not None:
+            self._on_metrics(step, split, values)
 
     def finish(self, step: int) -> None:
         """Ends the progress line at the last step that was trained, and draws the plot."""

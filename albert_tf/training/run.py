@@ -49,6 +49,8 @@ class TrainingRun:
             computes: in the scope of a strategy, or on one device.
         settings: How to train and evaluate.
         tokenizer: What the data is encoded with, None if unknown.
+        on_metrics: Called with step, split ("train" or "held_out") and values by name whenever metrics are recorded, on
+            the chief alone; no progress lines are printed then. None for the lines.
 
     Attributes:
         is_chief: Whether this process is the one that writes, of several workers that train together.
@@ -61,6 +63,7 @@ class TrainingRun:
         model: tf.keras.Model | dict[str, tf.keras.Model],
         settings: RunSettings,
         tokenizer: Tokenizer | None = None,
+        on_metrics: collections.abc.Callable[[int, str, dict[str, float]], None] | None = None,
     ):
         self.output_dir, self.objective, self.settings = os.fspath(output_dir), objective, settings
         self.tokenizer = tokenizer
@@ -70,7 +73,13 @@ class TrainingRun:
         self._agreement, self.is_chief = Agreement(self._strategy), is_chief(self._strategy)
         self._evaluator = Evaluator(self._strategy, objective, self._models, settings.max_eval_steps)
         peak = settings.peak_tflops and settings.peak_tflops * 1e12 * self._strategy.num_replicas_in_sync
-        self._progress = Progress(self.output_dir, objective.title, peak_flops_per_second=peak, is_chief=self.is_chief)
+        self._progress = Progress(
+            self.output_dir,
+            objective.title,
+            peak_flops_per_second=peak,
+            is_chief=self.is_chief,
+            on_metrics=on_metrics,
+        )
         self._step = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._held_out = None
 
@@ -207,7 +216,7 @@ class TrainingRun:
             if is_own:  # the best checkpoint is chosen from what is recorded
                 with naming_output_dir(self.output_dir):
                     self._progress.record(self.step, "held_out", results)
-            self._progress.log(self._progress.describe_held_out(self.step, results))
+            self._progress.tell_held_out(self.step, results)
         values = {"global_step": self.step, **more_results, **results}
         self.write_results(EVAL_RESULTS_FILE, data, "the results", lambda path: write_json(path, values))
         return values

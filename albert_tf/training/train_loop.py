@@ -259,7 +259,7 @@ class _Loop:
             return False
         self._held_out = results
         self._progress.record(step, "held_out", results)
-        self._progress.log(self._progress.describe_held_out(step, results))
+        self._progress.tell_held_out(step, results)
         self._update_best(step, results)
         self._warn_of_overfitting(step)
         self._progress.restart_clock(step)

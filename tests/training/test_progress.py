@@ -201,3 +201,22 @@ def test_plot_without_matplotlib_or_metrics_is_no_error(tmp_path, monkeypatch):
 )
 def test_times_are_written_for_people(seconds, expected):
     assert format_seconds(seconds) == expected
+
+
+def test_metrics_go_to_whoever_shows_them_in_place_of_lines(tmp_path):
+    shown = []
+    printed = report(tmp_path, on_metrics=lambda *metrics: shown.append(metrics))
+    assert [(step, split, values["loss"]) for step, split, values in shown] == [
+        (2, "train", 5.0),
+        (4, "train", 2.5),
+        (4, "held_out", 3.25),
+    ]
+    assert re.fullmatch(r"trained 4 steps in \d+ s\n", printed)
+    assert [row["step"] for row in rows(tmp_path)] == [2, 4, 4]  # the file is written as without
+
+
+def test_held_out_line_is_printed_with_the_other_lines_alone(tmp_path):
+    for on_metrics, expected in ((None, "held-out at step 4: loss 3.2500\n"), (lambda *_: None, "")):
+        stream = io.StringIO()
+        Progress(str(tmp_path), "a loss", stream, on_metrics=on_metrics).tell_held_out(4, {"loss": 3.25})
+        assert stream.getvalue() == expected

@@ -138,6 +138,17 @@ def test_model_of_a_strategy_trains_on_its_replicas(finished, tmp_path, capsys):
     assert run.evaluate(held_out())["loss"] == pytest.approx(finished[0].evaluate(held_out())["loss"], rel=1e-4)
 
 
+def test_metrics_are_told_while_a_run_trains(tmp_path, capsys):
+    told = []
+    model = OBJECTIVE.make_model()
+    run = TrainingRun(
+        tmp_path, OBJECTIVE, model, SETTINGS, on_metrics=lambda step, split, _: told.append((step, split))
+    )
+    assert run.train(make_phase())
+    assert told == [(3, "train"), (3, "held_out"), (6, "train"), (6, "held_out")]
+    assert not [line for line in capsys.readouterr().out.splitlines() if line.startswith(("step ", "held-out"))]
+
+
 def test_another_value_of_every_setting_is_tried():
     assert OTHER_VALUES.keys() == {field.name for field in dataclasses.fields(RunSettings)}
 

@@ -95,6 +95,19 @@ def read_tagged(path: str, form: str, needs_tags: bool, on_bad_row: str = "fail"
     return found
 
 
+def types_of(path: str, form: str, on_bad_row: str = "fail") -> list[str]:
+    """Returns the types of the entities in a file, sorted; arguments as for `read_tagged`.
+
+    Raises:
+        InputError: As `read_tagged`, or it holds no entity.
+    """
+    texts = read_tagged(path, form, needs_tags=True, on_bad_row=on_bad_row)
+    types = sorted({tag.partition("-")[2] for text in texts for tag in text.tags} - {""})
+    if not types:
+        raise InputError(f"{path} has no entity; every tag in it is O")
+    return types
+
+
 class _BadLineError(Exception):
     def __init__(self, line, message):
         super().__init__(message)

@@ -33,11 +33,16 @@ def describe_device(strategy: tf.distribute.Strategy) -> str:
     return f"device: {description}" + (f" on each of {machines} machines" if machines > 1 else "")
 
 
+def has_tpu() -> bool:
+    """Returns whether this machine has a TPU, or its environment names one, whether or not TensorFlow sees it."""
+    return bool(_find_tpu_chip() or _any_exists(_TPU_FILES) or _environment_names_tpu())
+
+
 def unused_device_warnings(strategy: tf.distribute.Strategy) -> list[str]:
     """Returns a line for each faster device that this machine has and the strategy leaves unused, and what to do."""
     kind = _devices(strategy)[0].device_type
     warnings = []
-    if kind != "TPU" and (_find_tpu_chip() or _any_exists(_TPU_FILES) or _environment_names_tpu()):
+    if kind != "TPU" and has_tpu():
         warnings.append("warning: there is a TPU, which is not used; pass --use_tpu to train on it")
     # An empty list of visible devices is how GPUs are turned off on purpose.
     is_hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")

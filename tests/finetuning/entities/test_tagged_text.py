@@ -5,7 +5,7 @@ import re
 import pytest
 
 from albert_tf.errors import InputError
-from albert_tf.finetuning.entities.tagged_text import DATASETS, TaggedText, read_tagged
+from albert_tf.finetuning.entities.tagged_text import DATASETS, TaggedText, read_tagged, types_of
 
 WORDS = "서울에 간 김철수씨 .\tLOC-B O PER-B O\n-\tO\n"
 CHARACTERS = "## 주석\n## klue-ner-0\t<김:PS>이 감\n김\tB-PS\n이\tO\n \tO\n감\tO\n\n#\tO\n1\tB-QT\n\n"
@@ -84,3 +84,9 @@ def test_file_without_sentences_is_refused(tmp_path):
 def test_published_files_are_read_whole(shared_data, path, name, count):
     texts = read_tagged(str(shared_data / path), DATASETS[name].form, needs_tags=True)
     assert len(texts) == count and all(len(text.units) == len(text.tags) for text in texts)
+
+
+def test_types_are_those_of_the_entities(tmp_path):
+    assert types_of(write(tmp_path, WORDS), "words") == ["LOC", "PER"]
+    with pytest.raises(InputError, match="has no entity"):
+        types_of(write(tmp_path, "-\tO\n"), "words")

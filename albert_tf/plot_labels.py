@@ -1,0 +1,38 @@
+"""Labels of plots in Korean, without empty boxes where no font has their letters; needs matplotlib."""
+
+import collections.abc
+import os
+
+_HANGUL_FONTS = ("NanumGothic", "Noto Sans CJK KR", "Noto Sans KR", "Malgun Gothic", "AppleGothic", "UnDotum")
+_HANGUL_FILES = ("nanumgothic.ttf", "notosanscjk-regular.ttc", "notosanskr-regular.otf", "malgun.ttf", "undotum.ttf")
+
+
+def hangul_font() -> str | None:
+    """Returns the name of an installed font that has Hangul, None if there is none.
+
+    Finds fonts that were installed after matplotlib was imported, too, which a notebook's first cell may do.
+    """
+    from matplotlib.font_manager import findSystemFonts, fontManager
+
+    installed = {font.name for font in fontManager.ttflist}
+    if not installed.intersection(_HANGUL_FONTS):
+        for path in findSystemFonts():
+            if os.path.basename(path).lower() in _HANGUL_FILES:
+                fontManager.addfont(path)
+        installed = {font.name for font in fontManager.ttflist}
+    return next((name for name in _HANGUL_FONTS if name in installed), None)
+
+
+def drawable(
+    labels: collections.abc.Sequence[str], name: str = "label"
+) -> tuple[collections.abc.Sequence[str], str | None]:
+    """Returns what to write for labels, and the font to write it in, None for any.
+
+    Args:
+        labels: The labels.
+        name: Where no font has their letters, they become this and a number.
+    """
+    if all(label.isascii() for label in labels):
+        return labels, None
+    font = hangul_font()
+    return (labels, font) if font else ([f"{name} {number}" for number in range(len(labels))], None)

@@ -1,0 +1,354 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 한국어 ALBERT를 처음부터 · A Korean ALBERT from scratch
+#
+# 글만 있으면 됩니다. 어휘를 만들고, 학습 자료를 만들고, 작은 ALBERT를 사전 학습시킵니다. 아무것도 모르던 모델이
+# `[MASK]`에 무엇을 넣는지, 배우는 동안 어떻게 달라지는지 지켜봅니다. CPU만 있어도 됩니다.
+#
+# All that is needed is text. We build a vocabulary, make training data, and pre-train a small ALBERT; and watch what
+# it puts in the place of `[MASK]`, from before the first step until after the last. A CPU is enough.
+#
+# 마지막 칸에 부분마다 걸린 시간이 나옵니다. The last cell says how long each part took.
+
+# %%
+# 준비: 이 칸을 먼저 실행하세요. Set-up: run this cell first.
+REPOSITORY = ""  # @param {type:"string"}
+# ↑ albert_tf를 받아 올 git 주소 (Colab에서만). Where to clone albert_tf from; only Colab needs it.
+
+import os
+import pathlib
+import subprocess
+import sys
+
+folders = [pathlib.Path.cwd(), *pathlib.Path.cwd().parents, pathlib.Path("albert_tf")]
+root = next((folder for folder in folders if (folder / "albert_tf" / "notebook").is_dir()), None)
+if root is None:
+    assert REPOSITORY, "REPOSITORY에 git 주소를 적어 주세요. Write the address of the git repository into REPOSITORY."
+    subprocess.run(["git", "clone", "-q", "--depth=1", REPOSITORY, "albert_tf"], check=True)
+    root = pathlib.Path("albert_tf")
+os.chdir(root)
+sys.path.insert(0, os.getcwd())
+
+from albert_tf.notebook.installing import install, is_test
+
+install()
+
+# %% [markdown]
+# ## 무엇으로, 얼마나 · What to read, and how much
+#
+# `DATA`: `"samples"`는 이 프로젝트를 위해 쓴 글 0.8 MB, `"upload"`는 내 파일 고르기(Colab), 그 밖에는 파일이나 폴더
+# 이름입니다. 드라이브라면 `/content/drive/MyDrive/...`. 한 줄에 한 문장, 문서 사이에 빈 줄을 둔 `.txt`나 `.jsonl`,
+# `.parquet`이면 되고 `.gz`도 됩니다. 다른 자료로 다시 할 때는 `WORK`도 바꾸세요. 글이 많으면 `vocab_size`(8,000
+# 이상)와 `num_train_steps`를 늘리세요.
+#
+# `"samples"`: 0.8 MB of text written for this project; `"upload"`: choose files of your own (Colab); else a file or
+# folder, in Google Drive `/content/drive/MyDrive/...`: `.txt` with a sentence a line and a blank line between
+# documents, `.jsonl` or `.parquet`, `.gz` too. For other data choose another `WORK`, the folder of results; with much
+# text raise `vocab_size` (8,000 and more) and `num_train_steps`.
+#
+# `SENTENCE_PAIR`: `"halves"`는 반으로 자른 문장의 짝을 찾는 과제로, 리뷰처럼 짧은 글에 맞습니다. `"order"`는 논문의
+# ALBERT 그대로 두 토막의 순서를 맞히는 과제로, 기사나 백과사전처럼 긴 글에 맞습니다.
+#
+# `"halves"`: beside guessing masks, the model finds the other half of a sentence cut in two, which suits short texts
+# such as reviews. `"order"`: it tells whether two segments were swapped, as ALBERT does in the paper; for longer
+# texts.
+
+# %%
+DATA = "samples"  # @param ["samples", "upload"] {allow-input: true}
+WORK = "notebook_output/from_scratch"  # @param {type:"string"}
+SENTENCE_PAIR = "halves"  # @param ["halves", "order"]
+
+SIZES = {"vocab_size": 4000, "num_train_steps": 1000, "files": None}
+if is_test():  # 검사용으로 작게 · small, for continuous integration
+    SIZES = {"vocab_size": 3000, "num_train_steps": 6, "files": 2}
+
+# %%
+import itertools
+import random
+
+import tensorflow as tf
+from IPython.display import Markdown, display
+
+from albert_tf.config import AlbertConfig
+from albert_tf.corpus.reader import CorpusReader, find_corpus_files
+from albert_tf.notebook.devices import find_strategy
+from albert_tf.notebook.files import find_data
+from albert_tf.notebook.tables import Marked, Table, pieces
+from albert_tf.notebook.watching import Bar, Clock, LiveLine, TrainingWatch
+from albert_tf.tokenization import KoreanWordPieceTokenizer, load_tokenizer
+
+clock, strategy = Clock(), find_strategy()
+
+# %% [markdown]
+# ## 1. 글 · The text
+
+# %%
+with clock("1 글 · text"):
+    sample = ["samples/corpus", "samples/unlabelled_reviews"]
+    chosen = sample if DATA == "samples" else [find_data(DATA, "samples/corpus")]
+    paths = find_corpus_files(chosen, "DATA")[: SIZES["files"]]
+    reader = CorpusReader(paths)
+    num_documents = num_sentences = 0
+    examples, draw = [], random.Random(0)  # 문서 다섯을 고르게 뽑음 · five documents, any as likely as another
+    bar = Bar("bytes read", sum(reader.sizes()))
+    for document in bar.over(reader.documents(), lambda: reader.share_read):
+        place = draw.randrange(num_documents + 1)
+        if len(examples) < 5:
+            examples.append(document)
+        elif place < 5:
+            examples[place] = document
+        num_documents += 1
+        num_sentences += len(document)
+
+titles = ("파일 files", "문서 documents", "문장 sentences", "MB")
+display(Table(titles, [(len(paths), f"{num_documents:,}", f"{num_sentences:,}", f"{reader.num_bytes / 1e6:.2f}")]))
+rows = [["\n".join(document[:2])] for document in examples]
+display(Table(("문서의 첫 두 문장 · the first two sentences of a document",), rows))
+
+# %% [markdown]
+# ## 2. 어휘 · The vocabulary
+#
+# 글에 자주 나오는 글자 뭉치가 **조각(piece)** 이 됩니다. 한글은 자모로 쪼개지 않고, ㅋㅋ와 ㅠㅠ도 살아남습니다.
+#
+# What is frequent in the text becomes a piece. Hangul is never taken apart, and ㅋㅋ and ㅠㅠ survive.
+
+# %%
+from albert_tf.tokenization.building.report import format_table, measure
+from albert_tf.tokenization.building.vocabulary_training import train_vocabulary
+from albert_tf.tokenization.building.word_counting import count_words
+
+
+def sentences_of(title):
+    """Yields every sentence of the text, with a bar."""
+    reader = CorpusReader(paths)
+    return Bar(title, sum(reader.sizes())).over(reader.sentences(), lambda: reader.share_read)
+
+
+with clock("2 어휘 · vocabulary"):
+    words = count_words(sentences_of("counted bytes"))
+    vocabulary = train_vocabulary(words, SIZES["vocab_size"], limit_alphabet=2000)
+    tokenizer = KoreanWordPieceTokenizer(vocabulary)
+    tokenizer.save(os.path.join(WORK, "vocabulary"))
+
+# %% [markdown]
+# **어휘 보고서.** 리뷰 58 MB로 만든 `models/albert_ko_small`의 어휘와 견주어 봅니다. 모르는 낱말이 적고, 낱말당
+# 조각이 적고, 명사와 조사 사이가 조각의 경계와 잘 맞을수록 좋습니다.
+#
+# **Its report**, beside the vocabulary of `models/albert_ko_small`, which was made from 58 MB of reviews. Good are
+# few unknown words, few pieces a word, and borders of pieces between nouns and their particles (josa).
+
+# %%
+tokenizers = {"this one": tokenizer, "albert_ko_small": load_tokenizer("models/albert_ko_small")}
+with clock("2 어휘 보고서 · report on the vocabulary"):
+    reports = {name: measure(each, sentences_of(name)) for name, each in tokenizers.items()}
+display(Markdown(format_table(reports)))
+
+# %%
+lines = [document[0] for document in examples]
+rows = [[pieces(line, each.encode(line).offsets) for each in tokenizers.values()] for line in lines]
+display(Table(list(tokenizers), rows))
+
+# %% [markdown]
+# ## 3. 학습 자료 · Training data
+
+# %%
+from albert_tf.pretraining_data.build.builder import build
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
+from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
+
+LENGTH = 64  # 조각 수 · pieces of an example
+train_path, held_out_path = (os.path.join(WORK, "data", f"{name}.tfrecord") for name in ("train", "held_out"))
+
+with clock("3 학습 자료 · training data"):
+    masking = MaskingOptions(default_max_predictions(LENGTH, 0.15, False), ngram=1)
+    options = BuilderOptions(LENGTH, masking, sentence_pair=SENTENCE_PAIR, held_out_fraction=0.05)
+    manifest = build(CorpusReader(paths), tokenizer, options, [train_path], [held_out_path], progress=LiveLine())
+
+splits = manifest["splits"].items()
+rows = [(name, f"{split['examples']:,}", f"{split['mean_tokens_per_example']:.1f}") for name, split in splits]
+display(Table(("", "예 examples", "조각 수 pieces on average"), rows))
+
+# %% [markdown]
+# 모델이 보는 예입니다. **노랑**은 `[MASK]`로 가린 조각, **빨강**은 다른 조각으로 바꾼 것, **초록**은 그대로 두었지만
+# 맞혀야 하는 조각입니다. 가리는 자리는 볼 때마다 다시 뽑습니다.
+#
+# What the model reads. Yellow pieces became `[MASK]`, red ones another piece, green ones stayed; all of these it must
+# guess. They are drawn anew each time an example is read.
+
+# %%
+from albert_tf.pretraining_data.shard_reader import ShardReader
+
+
+def shown_example(shard, batch, row):
+    """Returns an example of a shard with what must be guessed in colours."""
+    parts = []
+    for place in batch.is_used[row].nonzero()[0]:
+        piece, seen = batch.original_ids[row, place], batch.input_ids[row, place]
+        color, note = "", ""
+        if batch.is_chosen[row, place]:
+            color = "#ffd54d" if seen == shard.mask_id else "#9be29b" if seen == piece else "#ff9d8f"
+            note = shard.name_of(seen) if color == "#ff9d8f" else ""
+        name = shard.name_of(piece)
+        space = " " if batch.word_starts[row, place] else ""
+        parts += [(space, "", ""), (name.removeprefix("##"), color, note)]
+    return Marked(parts)
+
+
+shard = ShardReader(train_path)
+batch = next(shard.read())
+display(Table(("예 example",), [[shown_example(shard, batch, row)] for row in range(5)]))
+
+# %% [markdown]
+# ## 4. 배우기 전 · Before it has learnt
+#
+# 가중치가 아직 무작위라서 `[MASK]`에 아무 조각이나 넣습니다. 아래 문장은 바꿔도 됩니다.
+#
+# Its weights are random, and so are its guesses. Put sentences of your own here.
+
+# %%
+from albert_tf.pretraining.phases import make_objective, make_phase
+from albert_tf.pretraining_data.shards import find_shards
+from albert_tf.serving.loading import TrainedModel
+from albert_tf.serving.signatures import make_signatures
+
+QUESTIONS = [
+    "배우들 연기가 정말 [MASK]",
+    "돈이 [MASK]",
+    "국물이 시원하고 면발이 [MASK]",
+    "배송이 너무 [MASK]",
+    "이 [MASK] 보고 울었어요 ㅠㅠ",
+    "오늘 점심 뭐 [MASK] ?",
+]
+
+config = AlbertConfig.from_json_file("configs/albert_demo.json").replace(vocab_size=len(tokenizer))
+shards = find_shards([train_path], config)
+objective = make_objective(config, shards)
+tf.keras.utils.set_random_seed(12345)
+with strategy.scope():
+    model = objective.make_model()
+
+
+def make_guesser(model, tokenizer):
+    """Returns a function that returns a model's best guesses for the masks of QUESTIONS, with their probabilities."""
+    trained = TrainedModel(model, tokenizer, model.config.max_position_embeddings, None, "", {})
+    fill_mask = make_signatures(trained).trace()["fill_mask"]
+
+    def guess(count=4):
+        outputs = fill_mask(tf.constant(QUESTIONS))
+        found = zip(outputs["guesses"].numpy()[:, 0], outputs["probabilities"].numpy()[:, 0])
+        return [
+            "  ".join(f"{piece.decode()} {share:.0%}" for piece, share in itertools.islice(zip(*each), count))
+            for each in found
+        ]
+
+    return guess
+
+
+with clock("4 배우기 전 · before it has learnt"):
+    guess = make_guesser(model, tokenizer)
+    guesses = {0: guess()}
+display(Table(("", "무작위 가중치의 답 · guesses of random weights"), zip(QUESTIONS, guesses[0])))
+
+# %% [markdown]
+# ## 5. 사전 학습 · Pre-training
+#
+# 층 셋이 가중치 한 벌을 나눠 쓰는 작은 ALBERT입니다(`configs/albert_demo.json`). 낱말 임베딩은 "어떤 조각들이 한
+# 문장에 나오는가"를 세어서 시작합니다. 점선은 학습에 쓰지 않은 글에서 잰 것입니다. 도중에 멈추어도(■) 저장되고, 다시
+# 실행하면 이어서 합니다.
+#
+# A small ALBERT whose three layers share one set of weights (`configs/albert_demo.json`). Its word embeddings begin
+# with counts of which pieces share a sentence. Dashed lines are measured on text held out. A run that is stopped has
+# saved; run the cell again and it goes on.
+
+# %%
+import functools
+
+from albert_tf.pretraining.cooccurrence import begin_with_counts
+from albert_tf.pretraining.identity import data_settings
+from albert_tf.training import RunSettings, TrainingRun
+
+steps = SIZES["num_train_steps"]
+settings = RunSettings(
+    num_train_steps=steps,
+    train_batch_size=32,
+    learning_rate=2e-3,
+    num_warmup_steps=steps // 10,
+    optimizer="muon",
+    bias_correction=True,
+    evaluates_first=True,
+    eval_every_steps=max(1, steps // 5),
+    iterations_per_loop=10,
+)
+run_folder = os.path.join(WORK, "run")
+
+with clock("5 사전 학습 · pre-training"):
+    watch = TrainingWatch(run_folder, steps, ("loss", *objective.metric_names), "pre-training")
+
+    def on_metrics(step, split, values):
+        """Shows what was measured, and asks the model on the way."""
+        watch(step, split, values)
+        if split == "held_out":
+            guesses[step] = guess()
+
+    run = TrainingRun(run_folder, objective, model, settings, tokenizer, on_metrics=on_metrics)
+    phase = make_phase(config, shards, settings)
+    begin = functools.partial(begin_with_counts, model, shards)
+    run.train(phase, data_settings([shards], [steps]), initialize=begin)
+    results = run.evaluate(phase.make_eval_dataset())
+
+# %% [markdown]
+# `masked_lm_loss`가 **문맥 없이** 조각의 빈도만 알 때의 손실보다 낮아야 문맥을 읽은 것입니다.
+#
+# The model reads context if its `masked_lm_loss` is below what the frequencies of pieces explain without any.
+
+# %%
+entropy = manifest["splits"]["held_out"]["unigram_entropy"]
+rows = [(name, f"{value:.4g}") for name, value in results.items()]
+rows.append(("빈도만 알 때의 masked_lm_loss · of frequencies alone", f"{entropy:.4g}"))
+display(Table(("학습에 쓰지 않은 글 · held-out text", ""), rows))
+
+# %% [markdown]
+# ## 6. 배운 뒤 · After it has learnt
+#
+# 첫 번째 표는 배우는 동안 가장 먼저 떠올린 조각, 두 번째 표는 마지막 답과 리뷰 58 MB를 읽은
+# `models/albert_ko_small`의 답입니다.
+#
+# The first table has the best guess along the way; the second the last guesses, and those of
+# `models/albert_ko_small`, which has read 58 MB of reviews. What 0.8 MB of text teach is little: frequent endings,
+# and what a sentence is about.
+
+# %%
+guesses[run.step] = guess()
+on_the_way = {step: [each.split("  ")[0] for each in found] for step, found in sorted(guesses.items())}
+display(Table(("", *(f"{step:,}" for step in on_the_way)), zip(QUESTIONS, *on_the_way.values())))
+
+# %%
+from albert_tf.serving.loading import load_trained
+
+with clock("6 배운 뒤 · after it has learnt"):
+    shipped = load_trained("models/albert_ko_small", "this notebook")
+    of_shipped = make_guesser(shipped.model, shipped.tokenizer)()
+titles = ("", "여기서 배운 모델 · this model", "models/albert_ko_small")
+display(Table(titles, zip(QUESTIONS, guesses[run.step], of_shipped)))
+
+# %% [markdown]
+# 이어서 할 일: `WORK` 밑의 `run` 폴더가 모델입니다. `02_fine_tuning`의 `MODEL`에 그 이름을 쓰면 분류기가 됩니다. 글이
+# 많을수록, 오래 배울수록 낫습니다. `docs/pretraining.md`와 `configs/recipes/`에 더 큰 모델이 있습니다.
+#
+# What comes next: the folder `run` below `WORK` is the model; name it as `MODEL` in `02_fine_tuning`. More text and
+# more steps help; `docs/pretraining.md` and `configs/recipes/` have larger models.
+
+# %%
+display(clock.table())

@@ -1,0 +1,336 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 리뷰 분류기 만들기 · Fine-tuning on labelled reviews
+#
+# 함께 들어 있는 작은 모델 `models/albert_ko_small`에 라벨 달린 리뷰를 보여 주고, 무엇을 틀리는지 들여다본 다음,
+# 밖으로 내보내서(export) 문장을 물어봅니다. 자료는 NSMC와 같은 꼴(`id`, `document`, `label`)이면 됩니다.
+#
+# The small model that comes along is fine-tuned on labelled reviews; then we look at its mistakes, export it, and ask
+# it. Any data in the form of NSMC will do: tab-separated, with the columns `document` and `label`.
+#
+# 마지막 칸에 부분마다 걸린 시간이 나옵니다. The last cell says how long each part took.
+
+# %%
+# 준비: 이 칸을 먼저 실행하세요. Set-up: run this cell first.
+REPOSITORY = ""  # @param {type:"string"}
+# ↑ albert_tf를 받아 올 git 주소 (Colab에서만). Where to clone albert_tf from; only Colab needs it.
+
+import os
+import pathlib
+import subprocess
+import sys
+
+folders = [pathlib.Path.cwd(), *pathlib.Path.cwd().parents, pathlib.Path("albert_tf")]
+root = next((folder for folder in folders if (folder / "albert_tf" / "notebook").is_dir()), None)
+if root is None:
+    assert REPOSITORY, "REPOSITORY에 git 주소를 적어 주세요. Write the address of the git repository into REPOSITORY."
+    subprocess.run(["git", "clone", "-q", "--depth=1", REPOSITORY, "albert_tf"], check=True)
+    root = pathlib.Path("albert_tf")
+os.chdir(root)
+sys.path.insert(0, os.getcwd())
+
+from albert_tf.notebook.installing import install, is_test
+
+install()
+
+# %% [markdown]
+# ## 무엇으로, 얼마나 · What to read, and how much
+#
+# `DATA`: `"samples"`는 이 프로젝트를 위해 쓴 리뷰 800건, `"upload"`는 내 파일 고르기(Colab), 그 밖에는 폴더
+# 이름입니다. 드라이브라면 `/content/drive/MyDrive/...`. 폴더에는 `ratings_train.txt`와 `ratings_test.txt`(NSMC), 또는
+# `train.tsv`와 `dev.tsv`가 있어야 합니다. 다른 자료로 다시 할 때는 `WORK`도 바꾸세요.
+#
+# `"samples"`: 800 reviews written for this project; `"upload"`: choose files of your own (Colab); else a folder, in
+# Google Drive `/content/drive/MyDrive/...`, with `ratings_train.txt` and `ratings_test.txt` (NSMC) or `train.tsv` and
+# `dev.tsv`. For other data choose another `WORK` too, the folder of results.
+
+# %%
+DATA = "samples"  # @param ["samples", "upload"] {allow-input: true}
+WORK = "notebook_output/fine_tuning"  # @param {type:"string"}
+
+SIZES = {"num_train_steps": None, "explained": 4}  # None: 라벨 수에 맞춰 고름 · chosen by the number of labels
+if is_test():  # 검사용으로 작게 · small, for continuous integration
+    SIZES = {"num_train_steps": 6, "explained": 1}
+
+# %%
+import itertools
+import shutil
+
+import numpy as np
+import tensorflow as tf
+from IPython.display import Image, display
+from matplotlib.figure import Figure
+
+from albert_tf.config import AlbertConfig
+from albert_tf.finetuning import Classification, runner
+from albert_tf.finetuning.datasets import DATASETS, find_file
+from albert_tf.finetuning.defaults import (
+    choose_max_seq_length,
+    default_token_dropout,
+    finetuning_settings,
+    with_default_dropout,
+)
+from albert_tf.finetuning.labelled_text import read_examples
+from albert_tf.finetuning.labels import labels_of
+from albert_tf.finetuning.mistakes import confusion_matrix
+from albert_tf.notebook.devices import find_strategy
+from albert_tf.notebook.files import find_data
+from albert_tf.notebook.tables import Marked, Table, pieces, shade
+from albert_tf.notebook.watching import Clock, TrainingWatch, png_of
+from albert_tf.plot_labels import drawable
+from albert_tf.tokenization import load_tokenizer
+from albert_tf.training import TrainingRun
+
+MODEL = "models/albert_ko_small"
+clock, strategy = Clock(), find_strategy()
+
+# %% [markdown]
+# ## 1. 자료 · The data
+
+# %%
+with clock("1 자료 · data"):
+    folder = find_data(DATA, "samples/reviews")
+    is_nsmc = os.path.exists(os.path.join(folder, "ratings_train.txt"))
+    files = DATASETS["nsmc" if is_nsmc else "tsv"]
+    train_path, dev_path = find_file(folder, files.train), find_file(folder, files.dev)
+    train, dev = (read_examples(path, files, needs_label=True) for path in (train_path, dev_path))
+    labels = files.labels or labels_of(train_path, train)
+
+counts = [[label, *(sum(each.label == label for each in part) for part in (train, dev))] for label in labels]
+display(Table(("라벨 label", "학습 train", "확인 dev"), counts))
+
+# %% [markdown]
+# 모델은 글자가 아니라 **조각(piece)** 을 읽습니다. 색이 바뀌는 곳이 조각의 경계입니다.
+#
+# The model reads pieces. A new colour begins a new piece.
+
+# %%
+tokenizer = load_tokenizer(MODEL)
+rows = []
+for example in train[:6]:
+    encoding = tokenizer.encode(example.text)
+    rows.append((example.label, pieces(example.text, encoding.offsets), len(encoding.tokens)))
+display(Table(("라벨 label", "리뷰 review", "조각 pieces"), rows))
+
+# %% [markdown]
+# ## 2. 학습 · Training
+#
+# 같은 모델을 두 번 가르칩니다. 한 번은 리뷰 65만 건을 미리 읽은 가중치에서, 한 번은 무작위 가중치에서. 둘의 차이가
+# **사전 학습의 값어치**입니다. 학습률, 반복 횟수, 드롭아웃은 `run_classifier.py`가 고르는 것과 같습니다. 확인용
+# 리뷰는 마지막에 한 번만 봅니다.
+#
+# The same model is trained twice: from the weights that come along, which have read 658,000 film reviews without
+# labels, and from random weights. The difference is what pre-training is worth. Learning rate, passes and dropout are
+# what `run_classifier.py` chooses where no flag says otherwise. The dev file is looked at only after the last step,
+# so that nothing is chosen by the texts that it is judged by.
+
+# %%
+config = AlbertConfig.from_json_file(f"{MODEL}/albert_config.json")
+task = Classification(config, labels, files)
+length = choose_max_seq_length(task, train, tokenizer)
+train_file = runner.load_file(task, train_path, tokenizer, length)
+dev_file = runner.load_file(task, dev_path, tokenizer, length)
+task.config = with_default_dropout(config, train_file.num_rows)
+
+
+def train_classifier(name, init_checkpoint):
+    """Trains in a folder of WORK; returns the run and its predictions of the dev file."""
+    given = {"num_train_steps": SIZES["num_train_steps"]} if SIZES["num_train_steps"] else {}
+    settings = finetuning_settings(
+        config, train_file.num_rows, init_checkpoint=init_checkpoint, iterations_per_loop=10, **given
+    )
+    output_dir = os.path.join(WORK, name)
+    tf.keras.utils.set_random_seed(settings.random_seed)
+    with strategy.scope():
+        model = task.make_model()
+    watch = TrainingWatch(output_dir, settings.num_train_steps, ("loss", "accuracy"), name)
+    run = TrainingRun(output_dir, task, model, settings, tokenizer, on_metrics=watch)
+    hidden = default_token_dropout(config, task.may_hide_pieces)
+    runner.train(run, train_file, dev_file, token_dropout=hidden)
+    runner.evaluate(run, dev_file)
+    return run, runner.predict(run, dev_file, batch_size=64)
+
+
+# %%
+with clock("2 학습, 미리 읽은 모델 · training from the shipped model"):
+    run, predictions = train_classifier("pretrained", MODEL)
+
+# %%
+with clock("2 학습, 무작위 가중치 · training from random weights"):
+    _, predictions_from_random = train_classifier("random_weights", None)
+
+# %%
+truth = np.array([example.label for example in dev])
+
+
+def accuracy(found):
+    """Returns a share with its standard error, as text."""
+    share = np.mean(truth == np.array(found))
+    return f"{share:.1%} ± {np.sqrt(share * (1 - share) / len(truth)):.1%}"
+
+
+most_frequent = max(labels, key=lambda label: sum(example.label == label for example in train))
+display(
+    Table(
+        ("확인용 리뷰를 맞힌 비율 · dev reviews labelled rightly", ""),
+        [
+            ("늘 가장 흔한 라벨 · always the most frequent label", accuracy([most_frequent] * len(truth))),
+            ("무작위 가중치에서 · from random weights", accuracy([each["label"] for each in predictions_from_random])),
+            ("미리 읽은 모델에서 · from the shipped model", accuracy([each["label"] for each in predictions])),
+        ],
+    )
+)
+
+# %% [markdown]
+# `±`는 표준 오차입니다. 리뷰 200건으로는 몇 점 차이를 가릴 수 없습니다.
+#
+# `±` is a standard error: 200 reviews can't tell a difference of a few points from chance.
+#
+# ## 3. 무엇을 틀리나 · Its mistakes
+#
+# 왼쪽: 라벨(줄)마다 무엇이라고 답했는지. 오른쪽: 자신 있게 답한 것일수록 정말 더 잘 맞히는지. 점이 대각선 위에 있으면
+# 확률을 그대로 믿어도 됩니다.
+#
+# Left: what the reviews of each label (row) were taken for. Right: whether surer answers are right more often. Where
+# points lie on the diagonal, the probabilities can be taken at their word.
+
+# %%
+found = [each["label"] for each in predictions]
+sureness = np.array([each["probabilities"][each["label"]] for each in predictions])
+is_right = truth == np.array(found)
+
+figure = Figure(figsize=(9, 3.4), layout="constrained")
+left, right = figure.subplots(1, 2)
+matrix = confusion_matrix(list(truth), found, labels)
+left.imshow(matrix / np.maximum(1, matrix.sum(axis=1, keepdims=True)), cmap="Blues", vmin=0, vmax=1)
+for (row, column), count in np.ndenumerate(matrix):
+    is_dark = count > 0.5 * matrix[row].sum()
+    left.text(column, row, count, ha="center", va="center", color="white" if is_dark else "black")
+left.set(xlabel="prediction", ylabel="label", title="confusion matrix")
+names, font = drawable(labels)
+left.set_xticks(range(len(labels)), names, fontfamily=font)
+left.set_yticks(range(len(labels)), names, fontfamily=font)
+
+borders = np.linspace(1 / len(labels), 1, 6)
+for low, high in itertools.pairwise(borders):
+    inside = (sureness >= low) & (sureness <= high)
+    if inside.any():
+        right.scatter(sureness[inside].mean(), is_right[inside].mean(), s=20 + 3 * inside.sum(), color="C0", alpha=0.7)
+right.plot([borders[0], 1], [borders[0], 1], "k--", linewidth=0.8)
+right.set(xlabel="probability of the answer", ylabel="share that is right", title="sureness (area: reviews)")
+right.set(ylim=(0, 1.05))
+right.grid(alpha=0.3)
+display(Image(png_of(figure)))
+
+# %% [markdown]
+# 가장 자신 있게 틀린 것부터. 여기서 비꼬는 말, 빠진 맥락, 그리고 잘못 단 라벨을 찾을 수 있습니다.
+#
+# The surest mistakes come first. Irony, missing context and wrong labels are found here.
+
+# %%
+wrong = sorted(np.flatnonzero(~is_right), key=lambda number: -sureness[number])
+rows = [(truth[number], found[number], f"{sureness[number]:.0%}", dev[number].text) for number in wrong[:12]]
+display(Table(("라벨 label", "답 answer", "확률 probability", "리뷰 review"), rows))
+
+# %% [markdown]
+# ## 4. 어느 낱말 때문에 · Which words decide
+#
+# 낱말을 하나씩 빼고 다시 묻습니다. 빼면 확률이 내려가는 낱말(파랑)은 그 답의 편이었고, 올라가는 낱말(빨강)은
+# 반대편이었습니다. 진할수록 크게 달라집니다(로그 승산). 앞의 넷은 가장 자신 있게 맞힌 것, 뒤의 넷은 가장 자신 있게
+# 틀린 것입니다.
+#
+# Each word is left out in turn. Where the probability of the answer falls (blue), the word spoke for it; where it
+# rises (red), against it; the darker, the more (in log odds). First come the surest right answers, then the surest
+# wrong ones.
+
+# %%
+import albert_tf
+
+predictor = albert_tf.load(os.path.join(WORK, "pretrained"))
+
+
+def log_odds(probability):
+    """Returns what a probability is to a model: it grows as fast near 0 and 1 as between."""
+    return np.log(probability / (1 - probability))
+
+
+def explained(text):
+    """Returns a text with its words coloured, its label, and the probability of that."""
+    words = text.split()
+    answer, *others = predictor.predict(
+        [text, *(" ".join(words[:number] + words[number + 1 :]) for number in range(len(words)))]
+    )
+    label = answer["label"]
+    changes = [log_odds(answer["probabilities"][label]) - log_odds(other["probabilities"][label]) for other in others]
+    parts = [part for word, change in zip(words, changes) for part in ((word, shade(change / 3), ""), (" ", "", ""))]
+    return Marked(parts), label, f"{answer['probabilities'][label]:.0%}"
+
+
+with clock("4 어느 낱말 때문에 · which words decide"):
+    surest = sorted(np.flatnonzero(is_right), key=lambda number: -sureness[number])
+    chosen = [*surest[: SIZES["explained"]], *wrong[: SIZES["explained"]]]
+    rows = [(truth[number], *explained(dev[number].text)) for number in chosen if len(dev[number].text.split()) > 1]
+display(Table(("라벨 label", "리뷰 review", "답 answer", "확률 probability"), rows))
+
+# %% [markdown]
+# ## 5. 내보내고 물어보기 · Export it and ask
+#
+# 내보낸 폴더는 **문자열을 그대로** 받습니다. 토크나이저까지 들어 있어서 `tensorflow`와 `tensorflow-text`만 있으면
+# 어디서나 돌아갑니다. 가중치를 8비트로 줄인 것과도 견주어 봅니다.
+#
+# What is exported takes raw strings: the tokenizer is in it, and tensorflow and tensorflow-text are all it needs. A
+# second export stores the weights in 8 bits.
+
+# %%
+from albert_tf.serving.exported import ExportedModel, rows_of
+from albert_tf.serving.exporting import export_model
+
+with clock("5 내보내기 · export"):
+    exports, rows = {}, []
+    for weights in ("float32", "int8"):
+        target = os.path.join(WORK, f"export_{weights}")
+        shutil.rmtree(target, ignore_errors=True)
+        version = pathlib.Path(export_model(os.path.join(WORK, "pretrained"), target, weights))
+        exports[weights] = ExportedModel(target)
+        size = sum(path.stat().st_size for path in version.rglob("*") if path.is_file())
+        rows.append((weights, str(version), f"{size / 1e6:.1f} MB"))
+display(Table(("가중치 weights", "폴더 folder", "크기 size"), rows))
+
+# %%
+QUESTIONS = [
+    "배우들 연기가 미쳤다 두 번 봄",
+    "시간이 아깝다. 환불하고 싶다",
+    "기대 안 했는데 의외로 괜찮았어요 ㅎㅎ",
+    "재미없다는 말은 못 하겠네요",
+]  # 여기에 내 문장을 · your own sentences here
+answers = {
+    weights: rows_of(export.answer("serving_default", {"text": QUESTIONS})) for weights, export in exports.items()
+}
+rows = [
+    (text, *(f"{answer['label']} ({answer['probability']:.0%})" for answer in both))
+    for text, *both in zip(QUESTIONS, *answers.values())
+]
+display(Table(("문장 sentence", *exports), rows))
+
+# %% [markdown]
+# 이어서 할 일: `predict.py`(파일 통째로), `serve.py`(HTTP 서버), `playground.py`(웹 페이지)는 `docs/serving.md`에
+# 있습니다.
+#
+# What comes next: whole files, an HTTP server and a page to try it are in `docs/serving.md`.
+
+# %%
+display(clock.table())

@@ -1,0 +1,94 @@
+"""The notebooks run from top to bottom at reduced size, and both files of each pair say the same."""
+
+import os
+import pathlib
+import shutil
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat", reason="needs nbformat; pip install -r requirements-notebooks.txt")
+jupytext = pytest.importorskip("jupytext", reason="needs jupytext; pip install -r requirements-notebooks.txt")
+nbclient = pytest.importorskip("nbclient", reason="needs nbclient; pip install -r requirements-notebooks.txt")
+pytest.importorskip("ipykernel", reason="needs ipykernel; pip install -r requirements-notebooks.txt")
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+SECONDS_PER_CELL = 600
+MOST_BYTES = 1_500_000
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A folder like a checkout, with the library, its models and samples, and room for what notebooks write."""
+    monkeypatch.setenv("ALBERT_TF_NOTEBOOK_TEST", "1")
+    for name in ("albert_tf", "configs", "models", "samples", "docs"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
+    return tmp_path
+
+
+def run_all(path):
+    """Runs every cell of a notebook in a kernel of its own, from its folder; returns it with its outputs."""
+    notebook = nbformat.read(path, as_version=4)
+    resources = {"metadata": {"path": str(path.parent)}}
+    nbclient.NotebookClient(notebook, timeout=SECONDS_PER_CELL, kernel_name="python3", resources=resources).execute()
+    return notebook
+
+
+def source_of(path):
+    """Returns the kind and the text of every cell."""
+    return [(cell.cell_type, cell.source.strip()) for cell in jupytext.read(path).cells]
+
+
+def outputs_of(notebook):
+    """Yields every output of a notebook."""
+    for cell in notebook.cells:
+        yield from cell.get("outputs", [])
+
+
+def test_there_are_notebooks():
+    assert NOTEBOOKS
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_both_files_of_a_pair_say_the_same(path):
+    assert source_of(path) == source_of(path.with_suffix(".py"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_committed_outputs_are_those_of_a_whole_run(path):
+    notebook = nbformat.read(path, as_version=4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    assert not [output for output in outputs_of(notebook) if output.output_type == "error"]
+    assert path.stat().st_size < MOST_BYTES
+    texts = [
+        {**output.get("data", {}), "image/png": ""} | {"text": output.get("text")} for output in outputs_of(notebook)
+    ]
+    shown = str(texts)
+    assert not [place for place in ("/tmp/", "/home/", "/root/", "/usr/", "site-packages") if place in shown]
+    assert "a test: nothing is installed" not in shown
+
+
+def test_all_begin_with_the_same_set_up():
+    cells = {next(text for kind, text in source_of(path) if kind == "code") for path in NOTEBOOKS}
+    assert len(cells) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_runs_from_top_to_bottom(path, checkout):
+    notebook = run_all(checkout / "notebooks" / path.name)
+    # Everything that a notebook writes is in one folder of the checkout, and the samples stay as they are.
+    written = {name for name in os.listdir(checkout) if not (checkout / name).is_symlink()}
+    assert written <= {"notebooks", "notebook_output"}
+    assert [output for output in outputs_of(notebook) if "text/html" in output.get("data", {})]
+
+
+@pytest.mark.slow
+def test_runs_twice_in_the_same_folder(checkout):
+    path = checkout / "notebooks" / "02_fine_tuning.ipynb"
+    run_all(path)
+    again = run_all(path)
+    said = "".join(output.text for output in outputs_of(again) if output.output_type == "stream")
+    assert "nothing to train" in said
