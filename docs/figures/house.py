@@ -12,7 +12,7 @@ TEXT_WAY = ("corpus", "tokenization", "pretraining_data", "pretraining", "finetu
 BATCH_WAY = ("pretraining_data", "training", "objectives", "modeling", "optimization")
 # What nearly every part imports, and the part that imports all; neither is worth a list.
 EVERYWHERE, TOP = {"errors", "files", "progress_line"}, "cli"
-WIDTH, HEIGHT, GAP, FLOOR, MARGIN = 232, 56, 14, 72, 16
+WIDTH, HEIGHT, GAP, FLOOR, MARGIN = 232, 70, 14, 84, 16
 
 
 def part_of(path: pathlib.Path) -> str:
@@ -78,7 +78,7 @@ def _draw_part(drawing, left, top, name, imported):
     """Draws a part with what it imports, and its places on the ways."""
     drawing.box(left, top, WIDTH, HEIGHT)
     drawing.text(left + 10, top + 20, name, 13, mono=True, bold=True, anchor="start")
-    shown = sorted(imported - EVERYWHERE) or ["nothing else of the library"]
+    shown = sorted(imported - EVERYWHERE) or ["only what all parts import"]
     if name == TOP:
         shown = ["everything below"]
     for row, line in enumerate(_lines(shown)):
