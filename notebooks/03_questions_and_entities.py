@@ -206,12 +206,12 @@ display(Table(("", "질문 questions", "exact match", "F1"), rows))
 
 # %% [markdown]
 # 외운 것은 잘 답하고, 처음 보는 것은 거의 못 답합니다. 질문을 읽는 법은 이만큼의 예로 배울 수 없습니다: KorQuAD의
-# 질문은 6만 개이고, 더 큰 모델이 필요합니다. 배운 질문도 100이 아닌 까닭은 답이 조각 안에서 끝나기 때문입니다(예:
+# 질문은 몇만 개이고, 모델도 더 커야 합니다. 배운 질문도 100이 아닌 까닭은 답이 조각 안에서 끝나기 때문입니다(예:
 # `서울에서`가 한 조각이면 `서울`만 떼어 낼 수 없음).
 #
 # What it knows by heart it answers, and of what is new next to nothing: how to read a question can't be learnt from
-# so few, nor by a model so small. KorQuAD has 60,000 questions. And where an answer ends inside a piece, as 서울 in
-# 서울에서, even what was learnt can't be cut out to the character.
+# so few, nor by a model so small. KorQuAD has tens of thousands of questions. And where an answer ends inside a
+# piece, as 서울 in 서울에서, even what was learnt can't be cut out to the character.
 
 # %%
 rows = []

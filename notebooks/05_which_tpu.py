@@ -58,7 +58,7 @@ from matplotlib.figure import Figure
 
 from albert_tf.config import AlbertConfig
 from albert_tf.notebook.tables import Table
-from albert_tf.notebook.watching import Bar, Clock, png_of
+from albert_tf.notebook.watching import Bar, Clock, png_of, without_messages_of_processes
 from albert_tf.tpu.chips import TPUS, find_tpu
 from albert_tf.training.devices.description import has_tpu
 
@@ -133,6 +133,7 @@ for axes in (left, right):
     axes.set_xticks(lengths, lengths, minor=False)
     axes.minorticks_off()
     axes.grid(alpha=0.3)
+right.set(ylim=(8e3, 9e5))
 left.legend(fontsize="small")
 display(Image(png_of(figure)))
 
@@ -262,7 +263,9 @@ print(f"{per_megabyte:,.0f} examples a megabyte with 8,000 pieces; {num_examples
 
 
 def duration(seconds):
-    """Returns hours or days."""
+    """Returns minutes, hours or days."""
+    if seconds < 3600:
+        return f"{seconds / 60:,.1f} min"
     return f"{seconds / 3600:,.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:,.1f} d"
 
 
@@ -299,7 +302,8 @@ else:
     with clock("6 컴파일 · compiling"):
         lower = functools.partial(lower_step, objective, batch_size, length)
         steps = CompiledSteps(cache_file=None, timeout=1800)
-        figures = steps.figures(lower, tpu, uncounted_flops(objective, batch_size, length))
+        with without_messages_of_processes():
+            figures = steps.figures(lower, tpu, uncounted_flops(objective, batch_size, length))
         bar.update(1)
     assert figures is not None, "the compiler took longer than half an hour"
     rows = [

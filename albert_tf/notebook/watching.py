@@ -4,6 +4,7 @@ import collections.abc
 import contextlib
 import html
 import io
+import os
 import time
 import typing
 
@@ -171,3 +172,16 @@ class Clock:
         """Returns all parts with their times, and their sum."""
         rows = [(part, format_seconds(seconds)) for part, seconds in self._seconds.items()]
         return Table(("", "time"), [*rows, ("total", format_seconds(sum(self._seconds.values())))])
+
+
+@contextlib.contextmanager
+def without_messages_of_processes():
+    """Leaves out what processes that are started inside of it, which import TensorFlow, write to standard error."""
+    standard_error, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(standard_error, 2)
+        os.close(standard_error)
+        os.close(nowhere)

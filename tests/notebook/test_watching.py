@@ -1,11 +1,14 @@
 """What notebooks show: bars, plots and clocks."""
 
+import subprocess
+import sys
+
 import pytest
 
 pytest.importorskip("IPython", reason="needs ipython; pip install -r requirements-notebooks.txt")
 
 from albert_tf.notebook import watching
-from albert_tf.notebook.watching import Bar, Clock, LiveLine, TrainingWatch
+from albert_tf.notebook.watching import Bar, Clock, LiveLine, TrainingWatch, without_messages_of_processes
 
 
 class Shown:
@@ -77,3 +80,12 @@ def test_watch_shows_what_a_run_measures_and_what_it_measured_before(shown, tmp_
     bar, plot = shown.versions
     assert "4/8 (50%)" in repr(bar[1]) and "8/8 (100%)" in repr(bar[-1]) and "loss 1.250" in repr(bar[-1])
     assert len(plot) == 2 and all(image.data.startswith(b"\x89PNG") for image in plot)
+
+
+def test_messages_of_processes_are_left_out_for_a_while(capfd):
+    command = [sys.executable, "-c", "import sys; sys.stderr.write('said')"]
+    with without_messages_of_processes():
+        subprocess.run(command, check=True)
+    assert capfd.readouterr().err == ""
+    subprocess.run(command, check=True)
+    assert capfd.readouterr().err == "said"
