@@ -16,13 +16,17 @@ from absl import app, flags
 from benchmarks.stage import ROOT, run_stage
 
 FLAGS = flags.FLAGS
+RECIPES = os.path.join(ROOT, "configs", "recipes")
 
 flags.DEFINE_string("reviews", None, "The film reviews.", required=True)
 flags.DEFINE_string("documentation", None, "The documentation.", required=True)
 flags.DEFINE_string(
     "output_dir", None, "Folder for everything; the model comes into its folder `model`.", required=True
 )
-flags.DEFINE_string("recipe", os.path.join(ROOT, "configs", "recipes", "ko_small.cfg"), "How to pre-train.")
+flags.DEFINE_string("recipe", os.path.join(RECIPES, "ko_small.cfg"), "How to pre-train.")
+flags.DEFINE_string(
+    "second_recipe", os.path.join(RECIPES, "ko_small_continued.cfg"), "How to go on from there; empty for not at all."
+)
 
 
 def computes_in_bfloat16() -> bool:
@@ -31,9 +35,24 @@ def computes_in_bfloat16() -> bool:
         return bool({"avx512_bf16", "amx_bf16"} & set(file.read().split()))
 
 
+def pretrain(recipe, data, run, model, **start):
+    """Pre-trains as a recipe says, and makes the folder to give away of the best checkpoint."""
+    run_stage(
+        "run_pretraining.py",
+        flagfile=recipe,
+        input_file=os.path.join(data, "train-*.tfrecord"),
+        output_dir=run,
+        use_bfloat16=computes_in_bfloat16(),
+        **start,
+    )
+    if not os.path.exists(model):
+        run_stage("publish_model.py", init_checkpoint=run, output_dir=model)
+
+
 def main(_):
-    vocabulary, data, run, model = (
-        os.path.join(FLAGS.output_dir, name) for name in ("vocabulary", "data", "run", "model")
+    names = ("vocabulary", "data", "first_run", "first_model", "second_run", "model")
+    vocabulary, data, first_run, first_model, second_run, model = (
+        os.path.join(FLAGS.output_dir, name) for name in names
     )
     texts = f"{FLAGS.reviews},{FLAGS.documentation}"
     vocab_file = os.path.join(vocabulary, "vocab.txt")
@@ -55,14 +74,9 @@ def main(_):
             num_workers=2,
             resume=True,
         )
-    run_stage(
-        "run_pretraining.py",
-        flagfile=FLAGS.recipe,
-        input_file=os.path.join(data, "train-*.tfrecord"),
-        output_dir=run,
-        use_bfloat16=computes_in_bfloat16(),
-    )
-    run_stage("publish_model.py", init_checkpoint=run, output_dir=model)
+    pretrain(FLAGS.recipe, data, first_run, first_model if FLAGS.second_recipe else model)
+    if FLAGS.second_recipe:
+        pretrain(FLAGS.second_recipe, data, second_run, model, init_checkpoint=first_model)
 
 
 if __name__ == "__main__":
