@@ -5,6 +5,8 @@
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -128,7 +130,7 @@ for number, total in enumerate(left):
     axes.text(total, number, f" {total:.1f} M", va="center")
 axes.invert_yaxis()
 axes.set(xlabel="million parameters", title=os.path.basename(SIZES["config"]), xlim=(0, left.max() * 1.12))
-axes.legend(fontsize="small", loc="lower right")
+axes.legend(fontsize="small", loc="upper right")
 display(Image(png_of(figure)))
 
 # %% [markdown]
