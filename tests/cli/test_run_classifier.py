@@ -214,6 +214,7 @@ def test_vocabulary_and_config_may_be_named(
         "albert_config.json",
         "run_settings.json",
         "data_of_results.json",
+        "README.md",
     } == contents(tmp_path / "run").keys()
 
 

@@ -144,7 +144,9 @@ def _front_matter(name, tag, tokenizer, license_name, dataset, results, evaluate
 
 def _introduction(settings, model, tag):
     init_checkpoint = settings.get("init_checkpoint")
-    start = _last_names(init_checkpoint["path"]) if init_checkpoint else None
+    # Earlier versions wrote its path alone.
+    path = init_checkpoint.get("path") if isinstance(init_checkpoint, dict) else init_checkpoint
+    start = _last_names(path) if path else None
     begun = f"It began with the weights of `{start}`." if start else "It began with random weights."
     command = settings.get("command")
     made = f"trained by `{command}` of albert_tf" if command else "trained with albert_tf"
@@ -153,7 +155,7 @@ def _introduction(settings, model, tag):
 
 def _model_section(settings, model):
     rows = [("class", f"`{type(model).__name__}`"), ("parameters", f"{model.count_params():,}")]
-    return _table("Model", [*rows, *_as_rows(settings["albert_config"])])
+    return _table("Model", [*rows, *_as_rows(settings.get("albert_config", {}))])
 
 
 def _data_section(settings, manifests, evaluated_on):
