@@ -36,9 +36,11 @@ def train_model(lines: list[str], vocab_size: int, **options) -> bytes:
 
 def english_lines() -> list[str]:
     """The repository's documents, which are English for the most part, and some numbers."""
-    paths = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "LICENSE"]
+    documents = [path for path in sorted((ROOT / "docs").glob("*.md")) if not path.name.endswith(".ko.md")]
+    paths = [*documents, ROOT / "README.md", ROOT / "LICENSE"]
     lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     numbers = [
         f"In {year}, {year + 1}, or {year % 7},{year} there were {year % 10}, not {year}." for year in range(1990, 2030)
     ]
-    return [*lines, *numbers]
+    # Whatever the documents say, there is a piece that ends in a digit and a comma.
+    return [*lines, *numbers, *["There were 16, or 16 of 16, with 16, or 16."] * 100]
