@@ -1,11 +1,17 @@
 """The model card says what the run's files say, and is left alone once somebody has changed it."""
 
 import json
+import pathlib
 
 import pytest
 from tiny_config import tiny_config
 
-from albert_tf.modeling import AlbertForMultipleChoice, AlbertForPreTraining, AlbertForSequenceClassification
+from albert_tf.modeling import (
+    AlbertEncoder,
+    AlbertForMultipleChoice,
+    AlbertForPreTraining,
+    AlbertForSequenceClassification,
+)
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 from albert_tf.training.run_folder.model_card import for_transformers, is_unchanged, write_model_card
 
@@ -130,6 +136,11 @@ def test_card_of_the_user_is_kept(folder, model, tokenizer, change):
     (folder / "README.md").write_text(mine)
     assert write_model_card(str(folder), model, tokenizer) is None
     assert (folder / "README.md").read_text() == mine
+
+
+def test_model_of_a_task_of_ones_own_gets_a_card_without_an_example(folder, tokenizer):
+    card = pathlib.Path(write_model_card(str(folder), AlbertEncoder(tiny_config(7)), tokenizer)).read_text("utf-8")
+    assert "\npipeline_tag: feature-extraction\n" in card and "## Scores" in card and "## Use" not in card
 
 
 def test_folder_without_a_run_gets_no_card(tmp_path, model, tokenizer):

@@ -28,6 +28,9 @@ _PIPELINE_TAGS = {
     "AlbertForMultipleChoice": "multiple-choice",
 }
 
+# Of a task of a user's own, whose model may be any.
+_OTHER_TAG = "feature-extraction"
+
 # Values of --task_name that name no data set.
 _FILE_FORMATS = ("tsv", "csv", "jsonl", "parquet", "conll")
 
@@ -74,7 +77,8 @@ def write_model_card(
     results, data = (_read(folder, name) for name in (EVAL_RESULTS_FILE, DATA_FILE))
     evaluated_on = data.get(EVAL_RESULTS_FILE, {}).get("name")
     name = os.path.basename(os.path.abspath(folder)) if "://" not in folder else folder.rstrip("/").split("/")[-1]
-    tag = next(_PIPELINE_TAGS[kind.__name__] for kind in type(model).__mro__ if kind.__name__ in _PIPELINE_TAGS)
+    kinds = (kind.__name__ for kind in type(model).__mro__)
+    tag = next((_PIPELINE_TAGS[kind] for kind in kinds if kind in _PIPELINE_TAGS), _OTHER_TAG)
     dataset = settings.get("task_name")
     dataset = None if dataset in _FILE_FORMATS else dataset
     front = _front_matter(name, tag, tokenizer, license_name, dataset, results, evaluated_on)
@@ -85,7 +89,7 @@ def write_model_card(
         _table("Recipe", _recipe(settings)),
         _tokenizer_section(tokenizer, manifests or []),
         _scores_section(results, evaluated_on),
-        _use_section(model, tag),
+        None if tag == _OTHER_TAG else _use_section(model, tag),
     ]
     write_text(path, _with_mark(front, "\n\n".join(filter(None, sections)) + "\n"))
     return path
