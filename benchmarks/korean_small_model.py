@@ -21,12 +21,15 @@ RECIPES = os.path.join(ROOT, "configs", "recipes")
 flags.DEFINE_string("reviews", None, "The film reviews.", required=True)
 flags.DEFINE_string("documentation", None, "The documentation.", required=True)
 flags.DEFINE_string(
-    "output_dir", None, "Folder for everything; the model comes into its folder `model`.", required=True
+    "output_dir", None, "Folder for everything; the model comes into its folder `third_model`.", required=True
 )
-flags.DEFINE_string("recipe", os.path.join(RECIPES, "ko_small.cfg"), "How to pre-train.")
-flags.DEFINE_string(
-    "second_recipe", os.path.join(RECIPES, "ko_small_continued.cfg"), "How to go on from there; empty for not at all."
+# One after the other, each from the weights that the one before came to; orders of the examples differ by the seed.
+PARTS = (
+    ("first", "ko_small.cfg", {}),
+    ("second", "ko_small_continued.cfg", {}),
+    ("third", "ko_small_continued.cfg", {"random_seed": 3, "num_train_steps": 15_000}),
 )
+flags.DEFINE_list("parts", [name for name, *_ in PARTS], "Parts of the training to run.")
 
 
 def computes_in_bfloat16() -> bool:
@@ -35,25 +38,28 @@ def computes_in_bfloat16() -> bool:
         return bool({"avx512_bf16", "amx_bf16"} & set(file.read().split()))
 
 
-def pretrain(recipe, data, run, model, **start):
-    """Pre-trains as a recipe says, and makes the folder to give away of the best checkpoint."""
-    run_stage(
-        "run_pretraining.py",
-        flagfile=recipe,
-        input_file=os.path.join(data, "train-*.tfrecord"),
-        output_dir=run,
-        use_bfloat16=computes_in_bfloat16(),
-        **start,
-    )
-    if not os.path.exists(model):
-        run_stage("publish_model.py", init_checkpoint=run, output_dir=model)
+def pretrain(data: str) -> None:
+    """Pre-trains in parts, and makes the folder to give away of the best checkpoint of each."""
+    model = None
+    for name, recipe, changes in PARTS:
+        if name not in FLAGS.parts:
+            continue
+        run_stage(
+            "run_pretraining.py",
+            flagfile=os.path.join(RECIPES, recipe),
+            input_file=os.path.join(data, "train-*.tfrecord"),
+            output_dir=os.path.join(FLAGS.output_dir, f"{name}_run"),
+            use_bfloat16=computes_in_bfloat16(),
+            **({"init_checkpoint": model} if model else {}),
+            **changes,
+        )
+        run, model = (os.path.join(FLAGS.output_dir, f"{name}_{what}") for what in ("run", "model"))
+        if not os.path.exists(model):
+            run_stage("publish_model.py", init_checkpoint=run, output_dir=model)
 
 
 def main(_):
-    names = ("vocabulary", "data", "first_run", "first_model", "second_run", "model")
-    vocabulary, data, first_run, first_model, second_run, model = (
-        os.path.join(FLAGS.output_dir, name) for name in names
-    )
+    vocabulary, data = (os.path.join(FLAGS.output_dir, name) for name in ("vocabulary", "data"))
     texts = f"{FLAGS.reviews},{FLAGS.documentation}"
     vocab_file = os.path.join(vocabulary, "vocab.txt")
     if not os.path.exists(vocab_file):
@@ -74,9 +80,7 @@ def main(_):
             num_workers=2,
             resume=True,
         )
-    pretrain(FLAGS.recipe, data, first_run, first_model if FLAGS.second_recipe else model)
-    if FLAGS.second_recipe:
-        pretrain(FLAGS.second_recipe, data, second_run, model, init_checkpoint=first_model)
+    pretrain(data)
 
 
 if __name__ == "__main__":
