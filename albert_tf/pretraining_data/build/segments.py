@@ -124,7 +124,7 @@ class _Document:
         borders = borders - self.offset
         self.borders = borders.tolist()
         self.size = self.borders[-1]
-        # Python reads numbers out of a memoryview almost as fast as out of a list, and much faster than out of an array.
+        # A memoryview gives numbers almost as fast as a list, which would take longer to make than it saves.
         self.ends = memoryview(borders[1:].repeat(borders[1:] - borders[:-1]))
         self._inside_sentences = inside_sentences
 
