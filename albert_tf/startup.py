@@ -1,11 +1,16 @@
-"""The first moments of a script, while TensorFlow is imported: memory, messages, crashes, and Ctrl-C then and later.
+"""The first moments of a script, while TensorFlow is imported: time, memory, messages, crashes, Ctrl-C then and later.
 
 Nothing here holds before it is imported; so what takes a while to import is imported where it is needed.
 """
 
 import contextlib
+import gc
 import os
 import sys
+
+# What Keras and TensorFlow Lite import where it is installed, for uses that no command has: Keras as an estimator of
+# scikit-learn, galleries of pictures, editors of files in Jupyter, data frames as inputs, models of JAX to convert.
+_LIBRARIES_WITHOUT_USE = ("IPython", "jax", "matplotlib", "pandas", "sklearn")
 
 
 def keep_memory() -> None:
@@ -15,6 +20,28 @@ def keep_memory() -> None:
     time of a step on a CPU. It looks at the variable when it is imported.
     """
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
+
+
+@contextlib.contextmanager
+def fast_import():
+    """Lets TensorFlow be imported without libraries that it only looks for, and without collecting garbage on the way.
+
+    Where they are installed, they take longer than TensorFlow and Keras themselves. Afterwards they can be imported as
+    ever, but Keras goes on without them. What has been imported before stays as it is. Garbage is never looked for
+    among what was imported, for a module lives as long as the process.
+    """
+    left_out = [name for name in _LIBRARIES_WITHOUT_USE if name not in sys.modules]
+    collects_garbage = gc.isenabled()
+    sys.modules.update(dict.fromkeys(left_out))  # with None there, an import raises ImportError
+    gc.disable()
+    try:
+        yield
+    finally:
+        for name in left_out:
+            del sys.modules[name]
+        gc.freeze()
+        if collects_garbage:
+            gc.enable()
 
 
 @contextlib.contextmanager

@@ -83,6 +83,39 @@ def test_messages_of_an_import_that_succeeds_are_not_shown():
     assert (result.returncode, result.stdout, result.stderr) == (0, "nobody is left\n", "the rest")
 
 
+def test_import_leaves_out_what_is_only_looked_for_and_collects_no_garbage(tmp_path):
+    for name in ("sklearn", "pandas"):
+        (tmp_path / f"{name}.py").write_text("")
+    code = (
+        "import gc, sys\n"
+        "import pandas as imported_before\n"
+        "from albert_tf.startup import fast_import\n"
+        "with fast_import():\n"
+        "    import pandas\n"
+        "    assert pandas is imported_before\n"
+        "    assert not gc.isenabled()\n"
+        "    try:\n"
+        "        import sklearn\n"
+        "    except ImportError:\n"
+        "        print('left out')\n"
+        "import sklearn\n"
+        "assert gc.isenabled() and gc.get_freeze_count()\n"
+    )
+    result = run_python(["-c", code], PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "left out\n", "")
+
+
+def test_commands_start_without_what_is_only_looked_for():
+    code = (
+        "import sys\n"
+        "from albert_tf.cli import app\n"
+        "import tensorflow_text\n"
+        "print(*sorted({'IPython', 'jax', 'matplotlib', 'pandas', 'sklearn'} & set(sys.modules)))\n"
+    )
+    result = run_python(["-c", code])
+    assert (result.returncode, result.stdout, result.stderr) == (0, "\n", "")
+
+
 @pytest.mark.parametrize(
     ("features", "expected"),
     [

@@ -7,11 +7,11 @@ TF_CPP_MIN_LOG_LEVEL asks for them), which works only where tensorflow is first 
 import contextlib
 import sys
 
-from albert_tf.startup import end_in_one_line_if_interrupted, keep_memory, without_messages_of_libraries
+from albert_tf.startup import end_in_one_line_if_interrupted, fast_import, keep_memory, without_messages_of_libraries
 
 end_in_one_line_if_interrupted()
 keep_memory()
-with without_messages_of_libraries():
+with without_messages_of_libraries(), fast_import():
     import tensorflow as tf
 
 from absl import app, flags, logging

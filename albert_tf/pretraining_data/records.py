@@ -95,7 +95,7 @@ def _entries(name, values):
         groups[..., place] = (rest & 0x7F).astype(np.uint8) | (rest > 0x7F).view(np.uint8) << 7
         rest >>= 7
     ends = np.cumsum(is_written.reshape(len(values), -1).sum(axis=1)).tolist()
-    content = groups[is_written].tobytes()
+    content = np.compress(is_written.ravel(), groups.ravel()).tobytes()  # in half the time of groups[is_written]
     return [
         _entry(name, _INT64_LIST, end - begin) + content[begin:end] for begin, end in itertools.pairwise([0, *ends])
     ]

@@ -66,12 +66,25 @@ def normalize(texts: tf.Tensor, options: NormalizationOptions) -> tf.Tensor:
     Returns:
         string tensor of the same shape.
     """
+    return normalize_and_find_unusual(texts, options)[0]
+
+
+def normalize_and_find_unusual(texts: tf.Tensor, options: NormalizationOptions) -> tuple[tf.Tensor, tf.Tensor]:
+    """Normalises as `normalize`, and tells which strings may hold more than ASCII, Hangul and compatibility jamo.
+
+    Args:
+        texts: string tensor of any shape, R dimensions.
+        options: The switches.
+
+    Returns:
+        string tensor of the same shape, and int64 [M, R], the ascending indices of such strings.
+    """
     if options.squeeze_repeats:  # any text may hold them
-        return _normalize_any(texts, options)
+        return _normalize_any(texts, options), tf.where(tf.ones_like(texts, tf.bool))
     if options.lower_case:
         texts = tf.strings.lower(texts)
     rows = tf.where(~tf.strings.regex_full_match(texts, _NORMAL_TEXT))
-    return tf.tensor_scatter_nd_update(texts, rows, _normalize_any(tf.gather_nd(texts, rows), options))
+    return tf.tensor_scatter_nd_update(texts, rows, _normalize_any(tf.gather_nd(texts, rows), options)), rows
 
 
 def _normalize_any(texts, options):

@@ -58,19 +58,30 @@ class TensorEncoder:
         return self._run(self._cut_words, texts)
 
     def _encode_ids(self, texts):
-        normalized = normalization.normalize(texts, self._options)
-
-        def encode_words():
-            return self._wordpiece.tokenize(self._split_normalized(normalized)).merge_dims(1, 2)
-
+        normalized, unusual = normalization.normalize_and_find_unusual(texts, self._options)
         splits_as_usual = (
             self._wordpiece_scheme == "continuation" and self._split_punctuation and not self._split_digits
         )
         if not (splits_as_usual and self._wordpiece.can_split):
-            return encode_words()
+            return self._encode_normalized(normalized)
         # Splitting words and cutting them in one op is twice as fast.
-        is_plain = ~tf.reduce_any(tf.strings.regex_full_match(normalized, f".*{SPLIT_DIFFERENTLY}.*"))
-        return tf.cond(is_plain, lambda: self._wordpiece.split_and_tokenize(normalized), encode_words)
+        splits_differently = tf.strings.regex_full_match(tf.gather_nd(normalized, unusual), f".*{SPLIT_DIFFERENTLY}.*")
+        return tf.cond(
+            tf.reduce_any(splits_differently),
+            lambda: self._encode_apart(normalized, tf.boolean_mask(unusual, splits_differently)),
+            lambda: self._wordpiece.split_and_tokenize(normalized),
+        )
+
+    def _encode_normalized(self, texts):
+        return self._wordpiece.tokenize(self._split_normalized(texts)).merge_dims(1, 2)
+
+    def _encode_apart(self, texts, rows):
+        """Encodes texts, those of `rows`, int64 [M, 1], in two steps."""
+        ids = self._encode_normalized(tf.gather_nd(texts, rows))
+        rows_of_ids = tf.gather(rows[:, 0], ids.value_rowids())
+        apart = tf.RaggedTensor.from_value_rowids(ids.values, rows_of_ids, tf.size(texts, tf.int64))
+        others = tf.tensor_scatter_nd_update(texts, rows, tf.zeros_like(rows[:, 0], tf.string))
+        return tf.concat([apart, self._wordpiece.split_and_tokenize(others)], axis=1)
 
     def _encode_words(self, texts):
         return self._wordpiece.tokenize(self._split_words(texts))

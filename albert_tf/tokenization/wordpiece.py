@@ -117,12 +117,17 @@ class WordPiece:
             token_out_type=tf.int32,
             unknown_token=_UNREACHABLE + UNK,
         )
-        self._tokenizer = self._make_engine(no_pretokenization=True)
+
+    # The engines take up to 0.1 s each, so they are made when they are first used.
+
+    @functools.cached_property
+    def _tokenizer(self):
+        with tf.init_scope():  # the first use may be inside a function that is being traced
+            return self._make_engine(no_pretokenization=True)
 
     @functools.cached_property
     def _splitting_tokenizer(self):
-        # Made when it is first used: this engine takes 0.1 s, whatever the vocabulary, the other one almost nothing.
-        with tf.init_scope():  # the first use may be inside a function that is being traced
+        with tf.init_scope():
             try:
                 return self._make_engine(no_pretokenization=False)
             except RuntimeError:  # It refuses a vocabulary without any piece that its own splitting could lead to.

@@ -60,6 +60,15 @@ def test_a_batch_of_any_size_is_encoded():
         tokenizer.encode_batch(texts, ["나"])
 
 
+@pytest.mark.parametrize("num_copies", [1, 100], ids=["at once", "as a graph"])
+def test_texts_that_are_split_differently_keep_their_place_among_others(num_copies):
+    texts = ["", "❤\ufe0f 가", "나는 밥을 먹었다.", "1\ufe0f\u20e3", "\ufe0f", "漢字 “가”!", "❤\ufe0f\ufe0f"]
+    tokenizer = tokenizer_that_knows(texts)
+    judge = reference.ReferenceTokenizer(tokenizer.vocabulary.pieces)
+    expected = [tokenizer.convert_tokens_to_ids(judge.tokenize(text)) for text in texts]
+    assert tokenizer.encode_ids(texts * num_copies).to_list() == expected * num_copies
+
+
 def test_encoding_needs_special_tokens_but_tokenizing_does_not():
     tokenizer = KoreanWordPieceTokenizer(Vocabulary(["[UNK]", "나"]))
     assert tokenizer.tokenize("나 너") == ["나", "[UNK]"]

@@ -9,7 +9,7 @@ import signal
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
-from albert_tf.startup import without_messages_of_libraries  # noqa: E402
+from albert_tf.startup import fast_import, without_messages_of_libraries  # noqa: E402
 
-with without_messages_of_libraries():
+with without_messages_of_libraries(), fast_import():
     import tensorflow  # noqa: F401

@@ -116,8 +116,7 @@ class _Document:
         borders: As `make_segments` takes them, but counted from the begin of the document.
         offset: Where that is.
         size: Number of pieces.
-        begins: Where the sentence of each piece begins.
-        ends: Where it ends.
+        ends: Where the sentence of each piece ends.
     """
 
     def __init__(self, borders, inside_sentences):
@@ -125,24 +124,31 @@ class _Document:
         borders = borders - self.offset
         self.borders = borders.tolist()
         self.size = self.borders[-1]
-        self._edges = {border for border in self.borders if border + self.offset not in inside_sentences}
-        lengths = borders[1:] - borders[:-1]
-        self.begins = borders[:-1].repeat(lengths).tolist()
-        self.ends = borders[1:].repeat(lengths).tolist()
+        # A memoryview gives numbers almost as fast as a list, which would take longer to make than it saves.
+        self.ends = memoryview(borders[1:].repeat(borders[1:] - borders[:-1]))
+        self._inside_sentences = inside_sentences
 
     def cut(self, begin, length):
         """Cuts the fewest sentences from `begin` on with more than `length` pieces; the document must have as many."""
         end = begin + length
-        return _Cut(begin, end, self.ends[end], (begin in self._edges, end in self._edges))
+        return _Cut(begin, end, self.ends[end], (self._is_edge(begin), self._is_edge(end)))
 
     def cut_pair(self, begin, first_length, second_length):
         """Cuts two segments, the second from the sentences that follow the first's."""
         first = self.cut(begin, first_length)
         return first, self.cut(first.sentences_end, second_length)
 
+    def begin_of(self, piece):
+        """Returns where the sentence of a piece begins."""
+        return self.borders[bisect.bisect_right(self.borders, piece) - 1]
+
     def begin_after(self, cut):
         """Returns where to continue after a segment: at the sentence that was cut, unless it is the last."""
-        return self.begins[cut.end] if cut.sentences_end < self.size else self.size
+        return self.begin_of(cut.end) if cut.sentences_end < self.size else self.size
+
+    def _is_edge(self, place):
+        is_border = place == 0 or self.ends[place - 1] == place
+        return is_border and place + self.offset not in self._inside_sentences
 
 
 def _order_pairs(documents, draw_target, generator):
@@ -152,7 +158,7 @@ def _order_pairs(documents, draw_target, generator):
             for first_length, second_length in _draw_lengths(document, begin, draw_target(), generator):
                 pair = document.cut_pair(begin, first_length, second_length)
                 exchanged = document.cut_pair(begin, second_length, first_length)
-                if len({cut.edges for cut in (*pair, *exchanged)}) == 1:
+                if pair[0].edges == pair[1].edges == exchanged[0].edges == exchanged[1].edges:
                     label = int(generator.random() < 0.5)
                     segments = _segments(document, pair[label], document, pair[1 - label], label)
                     return segments, document.begin_after(pair[1])
@@ -185,19 +191,19 @@ def _draw_lengths(document, begin, target, generator):
     The document holds segments of these lengths and of the lengths exchanged. Of several draws those come first for
     which fewest pieces are dropped, with either length in front.
     """
-    ends, size = document.ends, document.size
+    ends, size, draw = document.ends, document.size, generator.random
     num_pieces = min(target, size - begin - 2)
     while num_pieces >= 2:
         least = -(-num_pieces // _SMALLEST_PART)
         fitting = []
         for _ in range(_DRAWS):
-            first = least + int(generator.random() * (num_pieces - 2 * least + 1))
+            first = least + int(draw() * (num_pieces - 2 * least + 1))
             second = num_pieces - first
             split, exchanged_split = ends[begin + first], ends[begin + second]
             if split + second < size and exchanged_split + first < size:
                 fitting.append((ends[split + second] + ends[exchanged_split + first], first, second))
         for _, first, second in sorted(fitting):
-            yield (first, second) if generator.random() < 0.5 else (second, first)
+            yield (first, second) if draw() < 0.5 else (second, first)
         num_pieces = int(num_pieces * _SHRINKAGE)
 
 
@@ -213,7 +219,7 @@ def _along(document, make_pair):
         else:
             begin = document.ends[begin]
     if 0 < rest < document.size:  # the rest makes no pair by itself, so the sentence before it is added
-        made = make_pair(document.begins[rest - 1])
+        made = make_pair(document.begin_of(rest - 1))
         if made:
             yield made[0]
 
