@@ -104,7 +104,7 @@ of a command with their defaults. Of google-research/albert's flags all are know
 ([which](coming-from-google-albert.md#flag-by-flag)).""",
             "ko": """
 플래그가 없거나, 이름이 틀렸거나, 다른 플래그와 어긋나거나, 읽거나 쓸 수 없는 파일을 가리킵니다. `--help`가 명령의 플래그와 기본값을 보여 줍니다.
-google-research/albert의 플래그는 모두 알며, 몇은 더는 하는 일이 없습니다([목록](coming-from-google-albert.md#flag-by-flag)).""",
+google-research/albert의 플래그는 모두 알며, 몇은 더는 하는 일이 없습니다([목록](coming-from-google-albert.ko.md#flag-by-flag)).""",
         },
     ),
     Group(
@@ -181,7 +181,7 @@ or the flags. Make them anew in one go; `--on_damaged_shard=skip` trains without
 shape ([keys and inputs](model.md)).""",
             "ko": """
 `albert_config.json`에 어떤 모델도 가질 수 없는 키나 값이 있거나, 모델의 입력이 받는 것이 아니거나, 가중치의 모양이 다릅니다
-([키와 입력](model.md)).""",
+([키와 입력](model.ko.md)).""",
         },
     ),
     Group(

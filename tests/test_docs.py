@@ -55,6 +55,7 @@ def test_examples_of_the_library_run():
     names = {}
     exec(re.sub(r"num_warmup_steps=\d+", "num_warmup_steps=1", code), names)
     assert names["run"].step == 2
+    assert {split for _, split, _ in names["losses"]} == {"train", "held_out"}
     assert len(names["predictions"]) == len(names["dev_file"].examples)
     assert names["predictions"][0].keys() == {"label", "probabilities"}
 

@@ -129,7 +129,7 @@ def train(
     task = run.objective
     run.log("\n".join(task.describe(train_file.path, train_file.examples, train_file.features)))
     data_settings = {
-        "train_file": train_file.identity,
+        "train_file": {**train_file.identity, "examples": len(train_file.examples)},
         "max_seq_length": train_file.max_seq_length,
         "token_dropout": token_dropout,
         **task.settings(),

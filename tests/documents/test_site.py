@@ -30,6 +30,8 @@ def test_site_is_built_without_a_warning(tmp_path):
     pages = {path.parent.name for path in (tmp_path / "site").glob("**/index.html")}
     assert {"quick-start", "concepts", "troubleshooting", "reference"} <= pages
     assert "한 단계씩" in (tmp_path / "site" / "ko" / "index.html").read_text(encoding="utf-8")
+    classification = (tmp_path / "site" / "classification" / "index.html").read_text(encoding="utf-8")
+    assert '<code class="whole">--learning_rate</code>' in classification and "stylesheets/site.css" in classification
     assert not _fetched_from_elsewhere(tmp_path / "site")
 
 

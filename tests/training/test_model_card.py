@@ -51,7 +51,7 @@ def folder(tmp_path, model):
         "labels": ["bad|worse", "good"],
         "ema_decay": None,
         "init_checkpoint": {"path": "/home/someone/run/model.ckpt-9", "index_sha256": "0"},
-        "train_file": {"name": "train.tsv", "sha256": "5d23"},
+        "train_file": {"name": "train.tsv", "sha256": "5d23", "examples": 20000},
         "found_at": {"data_dir": "/home/someone/reviews"},
         "albert_config": model.config.to_dict(),
     }
@@ -86,10 +86,20 @@ def test_card_says_what_results_and_settings_say(folder, model, tokenizer):
     assert rows["hidden_size"] == str(model.config.hidden_size)
     assert rows["learning_rate"] == "0.0001" and rows["labels"] == "bad&#124;worse, good"
     assert rows["training file"] == "`train.tsv`, SHA-256 5d23" and rows["accuracy"] == "0.795"
+    assert rows["training examples"] == "20,000"
     assert rows["vocabulary size"] == "7" and rows["lower_case"] == "yes" and rows["strip_accents"] == "no"
     text = (folder / "README.md").read_text()
     assert "the weights of `run/model.ckpt-9`" in text and "someone" not in text
     assert "ema_decay" not in text, "settings without value"
+
+
+def test_card_of_an_earlier_folder_lacks_the_number_of_examples(folder, model, tokenizer):
+    path = folder / "run_settings.json"
+    settings = json.loads(path.read_text())
+    del settings["train_file"]["examples"]
+    path.write_text(json.dumps(settings))
+    _, rows = read_card(write_model_card(str(folder), model, tokenizer))
+    assert rows["training file"] == "`train.tsv`, SHA-256 5d23" and "training examples" not in rows
 
 
 def test_card_of_pretraining_says_what_the_manifest_says(folder, tokenizer):

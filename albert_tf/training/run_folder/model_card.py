@@ -165,6 +165,9 @@ def _model_section(settings, model):
 def _data_section(settings, manifests, evaluated_on):
     train_file = settings.get("train_file")
     rows = [("training file", f"`{train_file['name']}`, SHA-256 {train_file['sha256']}")] if train_file else []
+    # Earlier versions didn't write down how many there were.
+    if train_file and "examples" in train_file:
+        rows.append(("training examples", f"{train_file['examples']:,}"))
     for number, manifest in enumerate(filter(None, manifests), start=1):
         phase = f" of phase {number}" if len(manifests) > 1 else ""
         rows.append((f"files{phase}", ", ".join(f"`{name}`" for name in manifest.get("input_files", []))))
