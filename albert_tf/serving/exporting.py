@@ -57,13 +57,13 @@ def export_model(
 
 
 def _save_model(folder, trained, weight_type):
-    signatures = saved = make_signatures(trained)
-    if weight_type != "float32":
-        saved = tf.Module()
-        saved.weights = pack_weights(trained.model, weight_type)
-        saved.resources = trained.tokenizer.resources
-    functions = signatures.trace()
-    tf.saved_model.save(saved, folder, functions)
+    # Of Python's objects no more than the graphs need: each of them, and each gradient, is made anew at every start.
+    saved = tf.Module()
+    saved.weights = pack_weights(trained.model, weight_type)
+    saved.resources = trained.tokenizer.resources
+    functions = make_signatures(trained).trace()
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+    tf.saved_model.save(saved, folder, functions, options)
     return functions
 
 
