@@ -24,7 +24,6 @@ from absl import app, flags
 
 from albert_tf.serving.loading import load_finetuned
 from benchmarks.contestants.answering import BATCH_SIZE, WAYS
-from benchmarks.stage import ROOT
 
 FLAGS = flags.FLAGS
 
@@ -42,6 +41,12 @@ TITLES = {
     "litert": "albert_tf, LiteRT",
     "hugging_face": "Hugging Face pipeline, torch",
     "keras_hub": "KerasHub `predict`",
+}
+FORMATS = {"hugging_face": "huggingface", "keras_hub": "keras_hub"}
+MOMENTS = {
+    "imported": "process to all imported",
+    "loaded": "process to model loaded",
+    "answered": "process to first answer",
 }
 
 
@@ -66,7 +71,7 @@ def work_of(texts):
 
 
 def run(way, folder, **work):
-    """Asks a model in one way, in a process of its own; returns what it measured, and the start in seconds."""
+    """Asks a model in one way, in a process of its own; returns what it measured, moments in seconds from its start."""
     interpreters = dict(each.split("=", 1) for each in FLAGS.pythons)
     command = [interpreters.get(way, sys.executable), "-m", "benchmarks.contestants.answering", way, folder]
     started_at = time.time()
@@ -77,10 +82,9 @@ def run(way, folder, **work):
         stderr=subprocess.DEVNULL,
         check=True,
         text=True,
-        cwd=ROOT,
     )
     results = json.loads(done.stdout.splitlines()[-1])
-    return {**results, "start_s": results["first_answer_at"] - started_at}
+    return {**results, "moments": {name: moment - started_at for name, moment in results["moments"].items()}}
 
 
 def convert(folder):
@@ -90,10 +94,10 @@ def convert(folder):
         if way in ("saved_model", "litert"):
             command = ["export_model.py", f"--model_dir={FLAGS.model_dir}", f"--format={way}"]
         else:
-            to = way.replace("_", "" if way == "hugging_face" else "_")
+            to = FORMATS[way]
             command = ["convert_checkpoint.py", "--from=albert_tf", f"--to={to}", f"--input_path={FLAGS.model_dir}"]
         command = [sys.executable, *command, f"--output_dir={places[way]}"]
-        subprocess.run(command, stdout=subprocess.DEVNULL, check=True, cwd=ROOT)
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
     if "keras_hub" in FLAGS.only:
         write_head(os.path.join(places["keras_hub"], "head.json"))
     return {**places, "saved_model": os.path.join(places["saved_model"], "1")}
@@ -137,10 +141,9 @@ def main(_):
         for way in FLAGS.only[1:]:
             check_same(first, results[first]["answers"], way, results[way]["answers"])
         # One after the other, so that a busy moment is every way's.
-        starts = [{way: run(way, places[way], texts=sample[:1])["start_s"] for way in FLAGS.only}]
-        starts += [
-            {way: run(way, places[way], texts=sample[:1])["start_s"] for way in FLAGS.only}
-            for _ in range(FLAGS.num_starts)
+        rounds = [
+            {way: run(way, places[way], texts=sample[:1])["moments"] for way in FLAGS.only}
+            for _ in range(1 + FLAGS.num_starts)
         ]
     print(f"| what | {' | '.join(TITLES[way] for way in FLAGS.only)} |\n|---|{'---|' * len(FLAGS.only)}")
     for name in singles:
@@ -151,8 +154,9 @@ def main(_):
     for name, requests in many.items():
         rates = [sum(map(len, requests)) / sum(results[way]["seconds"][name]) for way in FLAGS.only]
         print(f"| texts a second, {name} | {' | '.join(f'{rate:.0f}' for rate in rates)} |")
-    medians = [percentile([each[way] for each in starts[1:]], 0.5) for way in FLAGS.only]
-    print(f"| process to first answer | {' | '.join(f'{seconds:.2f} s' for seconds in medians)} |")
+    for name in ("imported", "loaded", "answered"):
+        medians = [percentile([each[way][name] for each in rounds[1:]], 0.5) for way in FLAGS.only]
+        print(f"| {MOMENTS[name]} | {' | '.join(f'{seconds:.2f} s' for seconds in medians)} |")
 
 
 if __name__ == "__main__":

@@ -14,12 +14,18 @@ import time
 BATCH_SIZE = 32
 
 
-def ask_saved_model(folder):
-    """Returns a function from texts to labels with probabilities: an exported model in TensorFlow."""
+def ask_saved_model(folder, imported):
+    """Returns a function from texts to labels with probabilities: an exported model in TensorFlow.
+
+    Args:
+        folder: Of the model.
+        imported: Called when all is imported.
+    """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  (the graph has its operations)
 
+    imported()
     answer = tf.saved_model.load(folder).signatures["serving_default"]
 
     def ask(texts):
@@ -29,10 +35,11 @@ def ask_saved_model(folder):
     return ask
 
 
-def ask_litert(folder):
+def ask_litert(folder, imported):
     """Returns the same of a LiteRT export."""
     import albert_tf
 
+    imported()
     predictor = albert_tf.load(folder)
 
     def ask(texts):
@@ -41,10 +48,11 @@ def ask_litert(folder):
     return ask
 
 
-def ask_hugging_face(folder):
+def ask_hugging_face(folder, imported):
     """Returns the same of Hugging Face's pipeline."""
     from transformers import pipeline
 
+    imported()
     classify = pipeline("text-classification", model=folder, device="cpu")
 
     def ask(texts):
@@ -54,7 +62,7 @@ def ask_hugging_face(folder):
     return ask
 
 
-def ask_keras_hub(folder):
+def ask_keras_hub(folder, imported):
     """Returns the same of KerasHub's classifier and its `predict`.
 
     Its preprocessor has our tokenizer in it, for theirs knows SentencePiece alone; as theirs it pads every text to the
@@ -68,6 +76,7 @@ def ask_keras_hub(folder):
     from albert_tf.tokenization import load_tokenizer
     from albert_tf.tokenization.model_inputs import InputEncoder
 
+    imported()
     with open(os.path.join(folder, "head.json"), encoding="utf-8") as file:
         head = json.load(file)
     encode = InputEncoder(load_tokenizer(folder, OWN_SETTINGS_FILE), head["max_seq_length"])
@@ -109,16 +118,19 @@ def timed(function, inputs):
 
 
 def measure(way, folder, work):
-    """Returns when the first answer was there, and what the work asks for.
+    """Returns when all was imported, loaded and answered for the first time, and what the work asks for.
 
     Args:
         way: One of `WAYS`.
         folder: Of the model, as it is asked for so.
         work: `texts` to answer; and if it is there, `warm_up` and `requests` by name, lists of lists of texts to time.
     """
-    ask = WAYS[way](folder)
+    moments = {}
+    ask = WAYS[way](folder, lambda: moments.update(imported=time.time()))
+    moments["loaded"] = time.time()
     ask(work["texts"][:1])
-    results = {"first_answer_at": time.time(), "answers": ask(work["texts"]), "seconds": {}}
+    moments["answered"] = time.time()
+    results = {"moments": moments, "answers": ask(work["texts"]), "seconds": {}}
     for name, requests in work.get("requests", {}).items():
         timed(ask, requests[: work["warm_up"]])
         results["seconds"][name] = timed(ask, requests)
