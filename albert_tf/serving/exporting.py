@@ -60,13 +60,12 @@ def export_model(
 
 
 def _save_model(folder, trained, weight_type):
-    # Of Python's objects no more than the graphs need: each of them, and each gradient, is made anew at every start.
+    # Of Python's objects no more than the graphs need, for each of them is made anew at every start.
     saved = tf.Module()
     saved.weights = pack_weights(trained.model, weight_type)
     saved.resources = trained.tokenizer.resources
     functions = make_signatures(trained).trace()
-    options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
-    tf.saved_model.save(saved, folder, functions, options)
+    tf.saved_model.save(saved, folder, functions)
     return functions
 
 
