@@ -264,6 +264,8 @@ written ([what can](checkpoints.md)).""",
     ),
     Group(
         (
+            "asked_texts.py",
+            "litert/",
             "serving/",
             "cli/predict.py",
             "cli/serve.py",

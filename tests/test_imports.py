@@ -19,6 +19,8 @@ MAY_IMPORT = {
     "progress_line": set(),
     "shipped_files": {"errors"},
     "plot_labels": set(),
+    "asked_texts": {"errors"},
+    "litert": {"errors", "asked_texts"},  # and no TensorFlow
     "corpus": BASE | {"progress_line"},
     "tokenization": BASE | {"progress_line"},
     "pretraining_data": BASE | {"startup", "progress_line", "corpus", "tokenization"},
@@ -28,11 +30,22 @@ MAY_IMPORT = {
     "objectives": {"errors", "config", "pretraining_data", "modeling"},
     "training": BASE | {"checkpoint_files", "progress_line", "tokenization", "modeling", "optimization", "objectives"},
     "pretraining": BASE | {"pretraining_data", "objectives", "training"},
-    "finetuning": BASE | {"plot_labels", "tokenization", "pretraining_data", "modeling", "objectives", "training"},
+    "finetuning": BASE
+    | {"plot_labels", "asked_texts", "tokenization", "pretraining_data", "modeling", "objectives", "training"},
     # Other libraries' models know what their head is for, and so must we.
     "interchange": BASE | {"checkpoint_files", "tokenization", "modeling", "training", "finetuning"},
     "serving": BASE
-    | {"checkpoint_files", "progress_line", "corpus", "tokenization", "modeling", "training", "finetuning"},
+    | {
+        "checkpoint_files",
+        "progress_line",
+        "asked_texts",
+        "litert",
+        "corpus",
+        "tokenization",
+        "modeling",
+        "training",
+        "finetuning",
+    },
     "tpu": BASE | {"modeling", "optimization", "objectives", "training", "finetuning"},
 }
 # What notebooks show: it knows runs, and no models.
@@ -94,7 +107,7 @@ def test_flags_are_known_to_the_commands_alone():
 
 
 def test_package_itself_imports_nothing_but_what_its_function_needs():
-    assert imported_parts((LIBRARY / "__init__.py").read_text(encoding="utf-8")) == {"serving"}
+    assert imported_parts((LIBRARY / "__init__.py").read_text(encoding="utf-8")) == {"litert", "serving"}
 
 
 def test_every_kind_of_import_is_seen():

@@ -8,11 +8,11 @@ import time
 
 from absl import flags
 
+import albert_tf
 from albert_tf.errors import InputError
 from albert_tf.files import check_can_write, match_files
 from albert_tf.finetuning.tables import ON_BAD_ROW
 from albert_tf.serving.batch_prediction import BatchOptions, predict_file
-from albert_tf.serving.predictor import Predictor
 
 FLAGS = flags.FLAGS
 
@@ -21,7 +21,9 @@ flags.disclaim_key_flags()
 
 def define_flags():
     """Defines the flags of this command."""
-    flags.DEFINE_string("model_dir", None, "Folder of a fine-tuned model.")
+    flags.DEFINE_string(
+        "model_dir", None, "Folder of a fine-tuned model, or what export_model.py --format=litert has written."
+    )
     flags.DEFINE_string(
         "input_file",
         None,
@@ -41,7 +43,7 @@ def main():
         raise InputError(f"--input_file={FLAGS.input_file} names {len(files)} files; predict one after the other")
     app.refuse_to_overwrite([FLAGS.output_file], FLAGS.overwrite)
     check_can_write(os.path.dirname(FLAGS.output_file), "output_file")
-    predictor = Predictor(FLAGS.model_dir)
+    predictor = albert_tf.load(FLAGS.model_dir)
     options = BatchOptions(FLAGS.predict_batch_size, FLAGS.input_fields, FLAGS.on_bad_row == "skip")
     began_at = time.monotonic()
     counts = predict_file(predictor, files[0], FLAGS.output_file, options, FLAGS.overwrite)

@@ -5,6 +5,7 @@ import dataclasses
 
 import numpy as np
 
+from albert_tf.asked_texts import read_texts
 from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.finetuning.tables import BadRows, read_rows
@@ -74,17 +75,8 @@ def unlabelled_examples(inputs: collections.abc.Sequence, reads_pairs: bool) -> 
     Raises:
         InputError: One is not a string, or not two of them where pairs are read.
     """
-    if isinstance(inputs, str):
-        raise InputError(f"predict takes a list, also of one input. Received: {inputs[:60]!r}")
-    examples = []
-    for number, value in enumerate(inputs):
-        texts = [value] if isinstance(value, str) else value
-        wanted = "two strings, as this task reads pairs" if reads_pairs else "a string"
-        is_right = isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts)
-        if not is_right or len(texts) != 1 + reads_pairs:
-            raise InputError(f"input {number} must be {wanted}. Received: {str(value)[:60]!r}")
-        examples.append(LabelledText(texts[0], texts[1] if reads_pairs else None, None, number))
-    return examples
+    texts = read_texts(inputs, reads_pairs)
+    return [LabelledText(text[0], text[1] if reads_pairs else None, None, n) for n, text in enumerate(texts)]
 
 
 def check_known_labels(

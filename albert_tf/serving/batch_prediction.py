@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, replacing, write_json
+from albert_tf.litert import LiteRTPredictor
 from albert_tf.progress_line import ProgressLine, format_seconds
 from albert_tf.serving.input_lines import Line, LineParser, read_lines
 from albert_tf.serving.predictor import Predictor
@@ -74,7 +75,11 @@ class _Progress:
 
 
 def predict_file(
-    predictor: Predictor, input_file: str, output_file: str, options: BatchOptions, overwrite: bool = False
+    predictor: Predictor | LiteRTPredictor,
+    input_file: str,
+    output_file: str,
+    options: BatchOptions,
+    overwrite: bool = False,
 ) -> tuple[int, int, int]:
     """Writes what a model answers to each line of a file: JSON lines, as many as the file has, in its order.
 

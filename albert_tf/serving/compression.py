@@ -82,14 +82,14 @@ def pack_weights(model: tf.keras.layers.Layer, weight_type: str) -> list[typing.
 
     Args:
         model: Changed in place.
-        weight_type: "float16" or "int8".
+        weight_type: One of `WEIGHT_TYPES`; with "float32" the weights stay as they are.
 
     Returns:
         All that an export must hold, for the model itself still holds the weights as they were.
     """
     weights = []
     for name, variable in named_variables(model).items():
-        if variable.shape.rank == 2 and variable.shape.num_elements() >= _MIN_SIZE:
+        if weight_type != "float32" and variable.shape.rank == 2 and variable.shape.num_elements() >= _MIN_SIZE:
             packed = PackedWeight(name, variable.numpy(), weight_type)
             _replace(model, name.split("/"), packed)
             weights += [packed, *packed.stored]

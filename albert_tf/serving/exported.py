@@ -10,10 +10,10 @@ import tensorflow_text  # noqa: F401  (the graph has its operations)
 
 from albert_tf.errors import InputError, first_line
 from albert_tf.files import read_json
+from albert_tf.litert.files import CARD_FILE
 
 # What TensorFlow Serving leaves alone beside a SavedModel.
 EXTRA_FOLDER = "assets.extra"
-CARD_FILE = "model_card.json"
 DEFAULT = "serving_default"
 
 

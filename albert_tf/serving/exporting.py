@@ -1,5 +1,6 @@
 """Writing a trained model as a SavedModel that takes raw strings, in the layout of TensorFlow Serving."""
 
+import contextlib
 import os
 import tempfile
 
@@ -7,13 +8,15 @@ import tensorflow as tf
 
 import albert_tf
 from albert_tf.errors import InputError
-from albert_tf.files import write_json
+from albert_tf.files import write_json, write_text
+from albert_tf.litert.files import CARD_FILE, FAST_TOKENIZER_FILE, LITERT_FILE
 from albert_tf.serving.compression import pack_weights
-from albert_tf.serving.exported import CARD_FILE, DEFAULT, EXTRA_FOLDER
+from albert_tf.serving.exported import DEFAULT, EXTRA_FOLDER
 from albert_tf.serving.loading import TrainedModel, load_trained
-from albert_tf.serving.other_runtimes import LITERT_FILE, ONNX_FILE, to_litert, to_onnx, trace_for_ids
+from albert_tf.serving.other_runtimes import ONNX_FILE, to_litert, to_onnx, trace_for_ids
 from albert_tf.serving.signatures import make_signatures
 from albert_tf.tokenization import Tokenizer
+from albert_tf.tokenization.huggingface import to_tokenizers
 
 FORMATS = ("saved_model", "litert", "onnx")
 
@@ -57,12 +60,11 @@ def export_model(
 
 
 def _save_model(folder, trained, weight_type):
-    signatures = saved = make_signatures(trained)
-    if weight_type != "float32":
-        saved = tf.Module()
-        saved.weights = pack_weights(trained.model, weight_type)
-        saved.resources = trained.tokenizer.resources
-    functions = signatures.trace()
+    # Of Python's objects no more than the graphs need, for each of them is made anew at every start.
+    saved = tf.Module()
+    saved.weights = pack_weights(trained.model, weight_type)
+    saved.resources = trained.tokenizer.resources
+    functions = make_signatures(trained).trace()
     tf.saved_model.save(saved, folder, functions)
     return functions
 
@@ -72,6 +74,8 @@ def _convert(folder, trained, weight_type, model_format):
     is_litert = model_format == "litert"
     with open(os.path.join(folder, LITERT_FILE if is_litert else ONNX_FILE), "wb") as file:
         file.write(to_litert(function, weight_type) if is_litert else to_onnx(function))
+    with contextlib.suppress(InputError):  # of a tokenizer that can't be expressed so there is none
+        write_text(os.path.join(folder, FAST_TOKENIZER_FILE), to_tokenizers(trained.tokenizer).to_str())
     return function
 
 
@@ -83,6 +87,7 @@ def model_card(trained: TrainedModel, functions: dict, weight_type: str) -> dict
         "task": type(task).__name__ if task is not None else "pretraining",
         "labels": list(getattr(task, "labels", ())),
         "signatures": {name: _describe(function) for name, function in functions.items()},
+        "input_fields": list(task.input_fields) if task is not None else ["text"],
         "max_seq_length": trained.max_seq_length,
         "tokenizer": trained.tokenizer.identity,
         "weights": weight_type,

@@ -8,6 +8,7 @@ import zlib
 
 import tensorflow as tf
 
+from albert_tf.asked_texts import TextTask
 from albert_tf.corpus.blocks import split_at_line_ends
 from albert_tf.errors import InputError, first_line
 from albert_tf.finetuning import FinetuningTask
@@ -85,7 +86,7 @@ class LineParser:
         InputError: There must be as many fields as the task reads.
     """
 
-    def __init__(self, task: FinetuningTask, path: str, fields: list[str] | None = None):
+    def __init__(self, task: FinetuningTask | TextTask, path: str, fields: list[str] | None = None):
         self._task, self._path = task, path
         self._fields = tuple(fields or task.input_fields)
         if len(self._fields) != len(task.input_fields):

@@ -17,7 +17,7 @@ from absl import logging
 from albert_tf.errors import InputError, first_line
 from albert_tf.serving.loading import TrainedModel
 
-LITERT_FILE, ONNX_FILE = "model.tflite", "model.onnx"
+ONNX_FILE = "model.onnx"
 INPUT_NAMES = ("input_ids", "input_mask", "segment_ids")
 
 _ONNX_OPSET = 18

@@ -1,1 +1,1 @@
-"""The contestants of `benchmarks.same_hour`, a file each: each measures its rate, trains, and tells how well."""
+"""The contestants of `benchmarks.same_hour`, a file each, which train, and of `benchmarks.serving`, which answer."""

@@ -125,7 +125,13 @@ def test_litert_computes_what_the_model_does(export, config, sample_tokenizer, m
     litert = pytest.importorskip("ai_edge_litert.interpreter", reason="needs ai-edge-litert")
     subject = AlbertForPreTraining(config) if make_task is None else make_task(config)
     folder = export(subject, weight_type=weight_type, model_format="litert")
-    assert sorted(os.listdir(folder)) == ["model.tflite", "model_card.json", "tokenizer.json", "vocab.txt"]
+    assert sorted(os.listdir(folder)) == [
+        "fast_tokenizer.json",
+        "model.tflite",
+        "model_card.json",
+        "tokenizer.json",
+        "vocab.txt",
+    ]
     batch = ids_of(sample_tokenizer, TEXTS)
     expected = trace_for_ids(exporting.load_trained())(**{name: tf.constant(batch[name]) for name in batch})
 

@@ -13,7 +13,7 @@ from albert_tf.serving.signatures.text_inputs import TextInputs
 Outputs = dict[str, tf.Tensor]
 
 
-class Signatures(tf.Module, abc.ABC):
+class Signatures(abc.ABC):
     """The functions that an export has, and the model that they share.
 
     Inputs are string tensors [N] under the names of the functions' arguments; the tokenizer is part of the graph.
@@ -25,9 +25,7 @@ class Signatures(tf.Module, abc.ABC):
     """
 
     def __init__(self, trained: TrainedModel):
-        super().__init__()
         self._model, self._task, self._tokenizer = trained.model, trained.task, trained.tokenizer
-        self._resources = trained.tokenizer.resources  # what its ops refer to
         self._max_seq_length = trained.max_seq_length
         self._inputs = TextInputs(trained.tokenizer, trained.max_seq_length)
 

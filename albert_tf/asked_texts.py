@@ -1,0 +1,39 @@
+"""What a model is asked about in Python: a list of texts, or of tuples of texts."""
+
+import collections.abc
+import typing
+
+from albert_tf.errors import InputError
+
+
+class TextTask(typing.NamedTuple):
+    """What a model reads that was fine-tuned for texts, or for pairs of them.
+
+    Attributes:
+        input_fields: What one input is made of, in order, as of a `FinetuningTask`.
+    """
+
+    input_fields: tuple[str, ...]
+
+    def examples_of(self, inputs: collections.abc.Sequence[typing.Any]) -> list[tuple[str, ...]]:
+        """Returns what a user asks about as tuples of texts; see `read_texts`."""
+        return read_texts(inputs, len(self.input_fields) == 2)
+
+
+def read_texts(inputs: collections.abc.Sequence[typing.Any], reads_pairs: bool) -> list[tuple[str, ...]]:
+    """Returns each input as a tuple of one text, or of two.
+
+    Raises:
+        InputError: One is not a string, or not two of them where pairs are read.
+    """
+    if isinstance(inputs, str):
+        raise InputError(f"predict takes a list, also of one input. Received: {inputs[:60]!r}")
+    found = []
+    for number, value in enumerate(inputs):
+        texts = [value] if isinstance(value, str) else value
+        wanted = "two strings, as this task reads pairs" if reads_pairs else "a string"
+        is_right = isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts)
+        if not is_right or len(texts) != 1 + reads_pairs:
+            raise InputError(f"input {number} must be {wanted}. Received: {str(value)[:60]!r}")
+        found.append(tuple(texts))
+    return found

@@ -1,0 +1,68 @@
+"""Texts to what a model reads, by the `tokenizers` library and NumPy: the numbers of `tokenization.model_inputs`."""
+
+import numpy as np
+
+
+class FastInputs:
+    """Encodes texts or pairs as `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]`, the longer text cut off.
+
+    Args:
+        tokenizer_file: What `tokenization.huggingface` made of a tokenizer.
+        max_seq_length: Longest input in pieces.
+    """
+
+    def __init__(self, tokenizer_file: str, max_seq_length: int):
+        import tokenizers
+
+        self._tokenizer = tokenizers.Tokenizer.from_file(tokenizer_file)
+        self._tokenizer.encode_special_tokens = True  # no text turns into a special token; files can't say so
+        self._max_seq_length = max_seq_length
+
+    def encode(self, texts: list[tuple[str, ...]]) -> list:
+        """Returns a `tokenizers.Encoding` of each input.
+
+        Args:
+            texts: One text each, or two.
+        """
+        columns = [
+            self._tokenizer.encode_batch([_without_halves(text) for text in column], add_special_tokens=False)
+            for column in zip(*texts)
+        ]
+        return [self._join(*segments) for segments in zip(*columns)]
+
+    def _join(self, *segments):
+        lengths = kept_lengths([len(segment) for segment in segments], self._max_seq_length - 1 - len(segments))
+        for segment, length in zip(segments, lengths):
+            segment.truncate(length)
+        return self._tokenizer.post_process(*segments)
+
+
+def pad(encodings: list) -> dict[str, np.ndarray]:
+    """Returns int32 [N, S] `input_ids`, `input_mask` and `segment_ids` of N encodings; S is the longest's length."""
+    shape = len(encodings), max(map(len, encodings))
+    inputs = {name: np.zeros(shape, np.int32) for name in ("input_ids", "input_mask", "segment_ids")}
+    for row, encoding in enumerate(encodings):
+        length = len(encoding)
+        inputs["input_ids"][row, :length] = encoding.ids
+        inputs["input_mask"][row, :length] = 1
+        inputs["segment_ids"][row, :length] = encoding.type_ids
+    return inputs  # what is behind a text is masked, whatever its id
+
+
+def kept_lengths(lengths: list[int], room: int) -> list[int]:
+    """Returns what is left of each text when the longer one, of equal ones the first, gives up one piece after another.
+
+    Args:
+        lengths: Of one text or two, in pieces.
+        room: For so many pieces together.
+    """
+    if len(lengths) == 1:
+        return [min(lengths[0], room)]
+    first, second = lengths
+    first = min(first, max(room - second, room // 2))
+    return [first, min(second, room - first)]
+
+
+def _without_halves(text):
+    """Returns a text in which half a surrogate pair, which is no character, is what the tokenizer leaves out."""
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")

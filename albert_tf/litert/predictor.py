@@ -1,0 +1,97 @@
+"""A LiteRT model with its tokenizer as a Python object: texts in, predictions out, without TensorFlow."""
+
+import collections.abc
+import hashlib
+import os
+import threading
+import typing
+
+import numpy as np
+
+from albert_tf.asked_texts import TextTask
+from albert_tf.errors import InputError
+from albert_tf.litert.files import FAST_TOKENIZER_FILE, LITERT_FILE, read_card
+from albert_tf.litert.inputs import FastInputs, pad
+
+
+class LiteRTPredictor:
+    """What `export_model.py --format=litert` has made of a classifier or a regression; it predicts as `Predictor` does.
+
+    ```python
+    predictor = albert_tf.load("served/nsmc_litert")
+    predictor.predict(["정말 재밌어요", "시간이 아깝다"])
+    # [{"label": "1", "probabilities": {"0": 0.02, "1": 0.98}}, {"label": "0", ...}]
+    ```
+
+    Args:
+        folder: As `find_litert` returns it.
+
+    Attributes:
+        card: What model_card.json says of it.
+        task: What it reads.
+
+    Raises:
+        InputError: It can't be used, or ai-edge-litert is missing.
+    """
+
+    def __init__(self, folder: str | os.PathLike):
+        self.card = read_card(folder)
+        self.task = TextTask(tuple(self.card["input_fields"]))
+        self._inputs = FastInputs(os.path.join(folder, FAST_TOKENIZER_FILE), self.card["max_seq_length"])
+        self._path = os.path.join(folder, LITERT_FILE)
+        self._interpreter = _load(self._path)
+        self._lock = threading.Lock()  # an interpreter computes for one at a time
+
+    @property
+    def identity(self) -> str:
+        """Tells the weights from others."""
+        with open(self._path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
+
+    def predict(self, inputs: collections.abc.Sequence[typing.Any], batch_size: int = 8) -> list[typing.Any]:
+        """Returns a prediction for each input, in order.
+
+        Args:
+            inputs: Texts, or tuples of two where the model reads pairs.
+            batch_size: How many are computed at once; those of about one length are.
+
+        Raises:
+            InputError: An input is not what the model reads.
+        """
+        texts = self.task.examples_of(inputs)
+        if not texts:
+            return []
+        encodings = self._inputs.encode(texts)
+        order = sorted(range(len(texts)), key=lambda number: len(encodings[number]))
+        found = [None] * len(texts)
+        for begin in range(0, len(order), batch_size):
+            numbers = order[begin : begin + batch_size]
+            for number, values in zip(numbers, self._compute(pad([encodings[number] for number in numbers]))):
+                found[number] = self._prediction(values)
+        return found
+
+    def _prediction(self, values):
+        labels = self.card["labels"]
+        if not labels:
+            return {"score": float(values)}
+        return {"label": labels[values.argmax()], "probabilities": dict(zip(labels, map(float, values)))}
+
+    def _compute(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
+        """Returns the model's only output, float32 [N, labels], or [N] of a regression."""
+        with self._lock:
+            details = self._interpreter.get_input_details()
+            for detail in details:
+                self._interpreter.resize_tensor_input(detail["index"], inputs[detail["name"]].shape)
+            self._interpreter.allocate_tensors()
+            for detail in details:
+                self._interpreter.set_tensor(detail["index"], inputs[detail["name"]])
+            self._interpreter.invoke()
+            return self._interpreter.get_tensor(self._interpreter.get_output_details()[0]["index"])
+
+
+def _load(path):
+    try:
+        from ai_edge_litert.interpreter import Interpreter
+    except ImportError as error:
+        raise InputError(f"{path} needs ai-edge-litert ({error}); pip install 'albert_tf[litert]'") from error
+    return Interpreter(path, num_threads=os.cpu_count())

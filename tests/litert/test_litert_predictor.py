@@ -1,0 +1,166 @@
+"""LiteRT exports as Python objects: the SavedModel's answers, in a process without TensorFlow."""
+
+import itertools
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_config import tiny_config
+
+import albert_tf
+from albert_tf.errors import InputError
+from albert_tf.finetuning import Classification, Entities, Regression
+from albert_tf.finetuning.datasets import DataFiles
+from albert_tf.litert import FAST_TOKENIZER_FILE, find_litert
+from albert_tf.litert.inputs import FastInputs, kept_lengths, pad
+from albert_tf.serving import exporting
+from albert_tf.serving.batch_prediction import BatchOptions, predict_file
+from albert_tf.serving.exported import ExportedModel
+from albert_tf.serving.loading import TrainedModel
+from albert_tf.serving.signatures.text_inputs import TextInputs
+from albert_tf.tokenization.huggingface import to_tokenizers
+from albert_tf.tokenization.model_inputs import pack_segments
+
+MAX_SEQ_LENGTH = 24
+TEXTS = [
+    "좋다",
+    "정말 재미있고 배우들의 연기도 훌륭한 영화였다. 다시 보고 싶다! 친구들과 함께 한번 더 보러 갈 생각이다",
+    "",
+    "   \t ",
+    "한글 한글 ㅋㅋㅋㅋ ㅠㅠ ＡＢＣ １２３ 👩‍🚀 é\u0301 \u200b끝",
+    "\u0000 NUL \ufffd",
+    "[CLS] 영화 [SEP] [MASK]",
+]
+PAIRS = DataFiles(text_pair_column="other", metrics=("pearson",), is_regression=True)
+
+
+@pytest.fixture(scope="module")
+def config(sample_tokenizer):
+    return tiny_config(len(sample_tokenizer), initializer_range=0.5)
+
+
+@pytest.fixture
+def export(tmp_path, monkeypatch, sample_tokenizer):
+    """Exports a task, and returns the folder of all versions."""
+
+    def export_as(task, tokenizer=sample_tokenizer, **options):
+        tf.keras.utils.set_random_seed(1)
+        trained = TrainedModel(task.make_model(), tokenizer, MAX_SEQ_LENGTH, task, "model.ckpt-1", {})
+        monkeypatch.setattr(exporting, "load_trained", lambda *_: trained)
+        folder = str(tmp_path / options["model_format"])
+        exporting.export_model("", folder, **options)
+        return folder
+
+    return export_as
+
+
+@pytest.fixture
+def litert():
+    return pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert: pip install 'albert_tf[litert]'")
+
+
+@pytest.mark.slow
+def test_labels_are_those_of_the_saved_model(litert, export, config, tmp_path):
+    task = Classification(config, ("나쁨", "좋음", "보통"))
+    expected = ExportedModel(export(task, model_format="saved_model")).answer("serving_default", {"text": TEXTS})
+    folder = export(task, model_format="litert")
+    predictor = albert_tf.load(folder)
+    found = predictor.predict(TEXTS, batch_size=3)
+    assert [each["label"].encode() for each in found] == expected["label"].tolist()
+    assert [list(each["probabilities"]) for each in found] == [["나쁨", "좋음", "보통"]] * len(TEXTS)
+    probabilities = [list(each["probabilities"].values()) for each in found]
+    np.testing.assert_allclose(probabilities, expected["probabilities"], atol=1e-5)
+    assert predictor.predict([]) == []
+    with pytest.raises(InputError, match="input 1 must be a string"):
+        predictor.predict(["좋다", None])
+
+    # A file of them, and a process that never sees TensorFlow.
+    (tmp_path / "in.txt").write_text("좋다\n영화\n", encoding="utf-8")
+    assert predict_file(predictor, str(tmp_path / "in.txt"), str(tmp_path / "out.jsonl"), BatchOptions()) == (2, 0, 0)
+    assert json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])["label"] == found[0]["label"]
+    program = (
+        f"import sys, albert_tf; print(albert_tf.load({folder!r}).predict(['좋다'])[0]['label']); "
+        "assert not {'tensorflow', 'keras', 'absl'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == found[0]["label"]
+
+
+@pytest.mark.slow
+def test_pairs_get_the_numbers_of_the_saved_model(litert, export, config):
+    task = Regression(config, PAIRS)
+    inputs = {"text": TEXTS, "text_pair": TEXTS[1:] + TEXTS[:1]}
+    expected = ExportedModel(export(task, model_format="saved_model")).answer("serving_default", inputs)["score"]
+    predictor = albert_tf.load(export(task, model_format="litert"))
+    found = [each["score"] for each in predictor.predict(list(zip(*inputs.values())))]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    with pytest.raises(InputError, match="input 0 must be two strings, as this task reads pairs"):
+        predictor.predict(["좋다"])
+
+
+@pytest.mark.parametrize("num_texts", [1, 2])
+def test_inputs_are_those_of_the_graph(sample_tokenizer, tmp_path, num_texts):
+    (tmp_path / FAST_TOKENIZER_FILE).write_text(to_tokenizers(sample_tokenizer).to_str(), encoding="utf-8")
+    columns = [TEXTS, TEXTS[::-1]][:num_texts]
+    fast = FastInputs(str(tmp_path / FAST_TOKENIZER_FILE), MAX_SEQ_LENGTH)
+    found = pad(fast.encode(list(zip(*columns))))
+    expected = TextInputs(sample_tokenizer, MAX_SEQ_LENGTH).encode(*map(tf.constant, columns))
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+def test_half_a_character_is_no_character(sample_tokenizer, tmp_path):
+    (tmp_path / FAST_TOKENIZER_FILE).write_text(to_tokenizers(sample_tokenizer).to_str(), encoding="utf-8")
+    fast = FastInputs(str(tmp_path / FAST_TOKENIZER_FILE), MAX_SEQ_LENGTH)
+    [found] = fast.encode([("좋다 \ud800 영화",)])
+    assert found.ids == sample_tokenizer.encode("좋다 \ud800 영화").ids
+
+
+def test_texts_are_cut_as_in_the_graph(sample_tokenizer):
+    room = MAX_SEQ_LENGTH - 3
+    lengths = list(itertools.product([0, 1, 5, 9, 10, 11, 12, 20, 21, 22, 40], repeat=2))
+    segments = [tf.ragged.constant([[7] * pair[side] for pair in lengths], dtype=tf.int32) for side in (0, 1)]
+    packed = pack_segments(segments, sample_tokenizer.vocabulary, MAX_SEQ_LENGTH)
+    second = tf.reduce_sum(packed["segment_ids"], axis=1) - 1
+    both = tf.reduce_sum(packed["input_mask"], axis=1) - 3
+    for pair, first, other in zip(lengths, (both - second).numpy(), second.numpy()):
+        assert kept_lengths(list(pair), room) == [first, other], pair
+
+
+def test_newest_version_is_found(tmp_path):
+    assert find_litert(tmp_path) is None
+    assert find_litert("gs://bucket/run") is None
+    for version in ("2", "10", "notes"):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "model.tflite").touch()
+    assert find_litert(tmp_path) == str(tmp_path / "10")
+    assert find_litert(tmp_path / "2") == str(tmp_path / "2")
+
+
+def test_what_needs_tensorflow_is_said(tmp_path):
+    (tmp_path / "model.tflite").touch()
+
+    def message():
+        with pytest.raises(InputError) as error:
+            albert_tf.load(tmp_path)
+        return str(error.value)
+
+    assert message().startswith(f"can't read model_card.json in {tmp_path}")
+    (tmp_path / "model_card.json").write_text(json.dumps({"task": Entities.__name__}))
+    assert message().startswith(f"{tmp_path} holds a model for Entities, whose answers need TensorFlow")
+    (tmp_path / "model_card.json").write_text(json.dumps({"task": "Classification"}))
+    assert message().startswith(f"{tmp_path} has no fast_tokenizer.json: it was exported by an earlier version")
+
+
+@pytest.mark.slow
+def test_tokenizer_that_can_not_be_expressed_has_no_second_file(litert, export, config, sample_tokenizer, monkeypatch):
+    def refuse(_):
+        raise InputError("it can't be expressed")
+
+    monkeypatch.setattr(exporting, "to_tokenizers", refuse)
+    folder = export(Classification(config, ("a", "b")), model_format="litert")
+    with pytest.raises(InputError, match="has a tokenizer that the tokenizers library can't express"):
+        albert_tf.load(folder)
