@@ -88,7 +88,7 @@ def test_thousands_of_lines_are_encoded_as_by_the_original(models, sample_lines,
     tokenizer = SentencePieceTokenizer(SentencePieceModel.from_bytes(models[name]), **switches)
     lines = [*sentencepiece_training.english_lines(), *sample_lines]
     num_ties = assert_as_reference(tokenizer, ReferenceTokenizer(models[name], **switches), lines)
-    assert len(lines) > 5000 and num_ties < 5
+    assert len(lines) > 5000 and num_ties < len(lines) / 1000
 
 
 @pytest.mark.slow
