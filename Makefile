@@ -55,6 +55,7 @@ $(RUN):
 		echo "$(PYTHON) can't make a virtual environment; on Debian or Ubuntu: apt install python3-venv"; exit 1; }
 
 $(VENV)/installed-demo: requirements.txt | $(RUN)
+	@echo "installing TensorFlow and the rest of $< into $(VENV), 2.7 GB; pip says nothing until it is done"
 	$(RUN) -m pip install --disable-pip-version-check -q -r $<
 	@touch $@
 

@@ -1,5 +1,10 @@
 """The one error type for input that a user can correct."""
 
+import os
+import shlex
+
+_CHECKOUT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
 
 class InputError(ValueError):
     """A file, flag or setting is wrong; the message is one sentence that says which and what to do.
@@ -14,3 +19,13 @@ def first_line(error: Exception) -> str:
     headings = ("Graph execution error:", "Detected at node")
     lines = [line.strip() for line in message.splitlines() if line.strip() and not line.startswith(headings)]
     return lines[0] if lines else type(error).__name__
+
+
+def with_extra(extra: str) -> str:
+    """Returns what `pip install` is to be given for an extra of this library, quoted for a shell.
+
+    In a checkout that is its folder, for pip finds no albert_tf elsewhere, and `make demo` does not install it.
+    """
+    if os.path.exists(os.path.join(_CHECKOUT, "setup.py")):
+        return f"-e {shlex.quote(f'{_CHECKOUT}[{extra}]')}"
+    return shlex.quote(f"albert_tf[{extra}]")

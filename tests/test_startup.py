@@ -32,6 +32,13 @@ def run_python(arguments, **changes):
     )
 
 
+def test_missing_tensorflow_costs_one_sentence(run_with):
+    result = run_with("raise ModuleNotFoundError('No module named tensorflow', name='tensorflow')")
+    assert result.returncode == 1 and result.stdout == ""
+    assert result.stderr.startswith(f"error: {sys.executable} has no TensorFlow; use the environment that has it")
+    assert result.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("death", "number"),
     [("os.abort()", signal.SIGABRT), ("os.kill(os.getpid(), signal.SIGILL)", signal.SIGILL)],

@@ -12,7 +12,17 @@ from albert_tf.startup import end_in_one_line_if_interrupted, fast_import, keep_
 end_in_one_line_if_interrupted()
 keep_memory()
 with without_messages_of_libraries(), fast_import():
-    import tensorflow as tf
+    try:
+        import tensorflow as tf
+    except ModuleNotFoundError as error:
+        if error.name != "tensorflow":
+            raise
+        tf = None
+if tf is None:
+    sys.exit(
+        f"error: {sys.executable} has no TensorFlow; use the environment that has it (after make demo: source "
+        ".venv/bin/activate), or install it: pip install -e ."
+    )
 
 from absl import app, flags, logging
 

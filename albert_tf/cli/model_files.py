@@ -2,6 +2,7 @@
 
 import os
 
+import tensorflow as tf
 from absl import flags
 
 from albert_tf.checkpoint_files import find_beside_checkpoint
@@ -20,9 +21,13 @@ def find_model_file(flag: str, name: str, run: KnownRun | None) -> str:
     """Returns a flag's value, or the file of that name in the folder of the run or beside --init_checkpoint.
 
     Raises:
-        InputError: There is neither.
+        InputError: There is neither, or --init_checkpoint names nothing.
     """
     found = FLAGS[flag].value or _find_beside_model(name, run)
+    if not found and FLAGS.init_checkpoint is None:
+        raise InputError(f"--{flag} is missing; name it, or a model to start from by --init_checkpoint")
+    if not found and not any(tf.io.gfile.exists(FLAGS.init_checkpoint + ending) for ending in ("", ".index")):
+        raise InputError(f"--init_checkpoint={FLAGS.init_checkpoint}: there is no such folder or checkpoint")
     if not found:
         raise InputError(
             f"--{flag} is missing, and there is no {name} beside --init_checkpoint={FLAGS.init_checkpoint}"

@@ -7,7 +7,7 @@ import os
 
 from absl import flags
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, with_extra
 from albert_tf.serving.playground.model import PlaygroundModel
 
 FLAGS = flags.FLAGS
@@ -30,7 +30,7 @@ def main():
 
         from albert_tf.serving.playground.page import I18N, build_page
     except ImportError as error:
-        raise InputError(f"playground.py needs gradio ({error}); pip install 'albert_tf[playground]'") from error
+        raise InputError(f"playground.py needs gradio ({error}); pip install {with_extra('playground')}") from error
     model = PlaygroundModel(FLAGS.model_dir)
     name = os.path.basename(os.path.abspath(FLAGS.model_dir))
     page = build_page(model, name)

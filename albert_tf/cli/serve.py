@@ -9,7 +9,7 @@ import sys
 
 from absl import flags
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, with_extra
 from albert_tf.serving.exported import ExportedModel
 
 FLAGS = flags.FLAGS
@@ -59,7 +59,7 @@ def _import_server():
     try:
         from albert_tf.serving.server.server import ServerOptions, serve
     except ImportError as error:
-        raise InputError(f"serve.py needs KServe ({error}); pip install 'albert_tf[serve]'") from error
+        raise InputError(f"serve.py needs KServe ({error}); pip install {with_extra('serve')}") from error
     finally:
         sys.argv = arguments
     return serve, ServerOptions

@@ -6,7 +6,7 @@ import io
 import tensorflow as tf
 
 from albert_tf.corpus.errors import BadCorpusError
-from albert_tf.errors import InputError, first_line
+from albert_tf.errors import InputError, first_line, with_extra
 
 _BYTES_PER_READ = 1 << 18
 _ROWS_PER_BATCH = 128
@@ -33,7 +33,7 @@ def read_column(file: tf.io.gfile.GFile, path: str, name: str) -> collections.ab
         import pyarrow.parquet
     except ImportError as error:
         raise InputError(
-            f"reading {path} needs pyarrow, which is not installed; pip install albert_tf[parquet]"
+            f"reading {path} needs pyarrow, which is not installed; pip install {with_extra('parquet')}"
         ) from error
     try:
         # By default pyarrow reads a row group's whole column at once.

@@ -6,7 +6,7 @@ import importlib.util
 import itertools
 import re
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, with_extra
 
 SENTENCE_SPLITTERS = ("none", "rule", "kiwi")
 
@@ -26,8 +26,8 @@ def make_sentence_splitter(name: str) -> collections.abc.Callable[[list[str]], l
     """
     if name == "kiwi" and importlib.util.find_spec("kiwipiepy") is None:
         raise InputError(
-            "--sentence_splitter=kiwi needs kiwipiepy, which is not installed; pip install albert_tf[vocab], or pass "
-            "--sentence_splitter=rule"
+            f"--sentence_splitter=kiwi needs kiwipiepy, which is not installed; pip install {with_extra('vocab')}, or "
+            "pass --sentence_splitter=rule"
         )
     if name == "none":
         return list

@@ -167,10 +167,17 @@ def find_file(data_dir: str, names: tuple[str, ...]) -> str:
     """Returns the path of the first name that exists in a folder.
 
     Raises:
-        InputError: None does.
+        InputError: None does, or there is no such folder.
     """
+    if not tf.io.gfile.exists(data_dir):
+        raise InputError(f"--data_dir={data_dir}: there is no such folder")
+    if not tf.io.gfile.isdir(data_dir):
+        raise InputError(f"--data_dir={data_dir} is a file; name the folder that has it, and call it {names[0]} there")
     for name in names:
         path = os.path.join(data_dir, name)
         if tf.io.gfile.exists(path):
             return path
-    raise InputError(f"--data_dir={data_dir} has no {' or '.join(names)}")
+    extensions = {os.path.splitext(name)[1] for name in names}
+    alike = sorted(name for name in tf.io.gfile.listdir(data_dir) if os.path.splitext(name)[1] in extensions)
+    there_is = f" (there is {', '.join(alike[:5])})" if alike else ""
+    raise InputError(f"--data_dir={data_dir} has no {' or '.join(names)}; give the file that name{there_is}")

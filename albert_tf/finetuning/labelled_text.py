@@ -52,13 +52,20 @@ def read_examples(path: str, files: DataFiles, needs_label: bool) -> list[Labell
     for column in columns:
         if column not in rows[0].values:
             found = ", ".join(map(str, rows[0].values))
-            raise InputError(f"{path}, line 1: no column named {column}; the header has {found}")
+            raise InputError(
+                f"{path}, line 1: no column named {column}; the header has {found}; name yours by --text_column, "
+                "--text_pair_column and --label_column"
+            )
     examples = []
     for row in rows:
         missing = [column for column in columns if row.values.get(column) is None]
+        if needs_label and row.values.get(files.label_column) == "":
+            missing.append(files.label_column)
         if missing:
             bad_rows.refuse(f"{path}, line {row.number}: nothing under {missing[0]}")
             continue
+        for column in columns:
+            _check_is_one_value(f"{path}, line {row.number}", column, row.values[column])
         pair = str(row.values[files.text_pair_column]) if files.text_pair_column else None
         label = row.values.get(files.label_column)
         text = str(row.values[files.text_column])
@@ -67,6 +74,15 @@ def read_examples(path: str, files: DataFiles, needs_label: bool) -> list[Labell
     if not examples:
         raise InputError(f"{path} has no row that can be used")
     return examples
+
+
+def _check_is_one_value(place, column, value):
+    """Refuses objects and lists, whose Python notation would be taken for a text or a label."""
+    if isinstance(value, dict):
+        inner = " or ".join(f"{column}.{key}" for key in list(value)[:5])
+        raise InputError(f"{place}: {column} holds an object; name a value in it{f', {inner}' if inner else ''}")
+    if isinstance(value, list):
+        raise InputError(f"{place}: {column} holds a list, not one value; name another column")
 
 
 def unlabelled_examples(inputs: collections.abc.Sequence, reads_pairs: bool) -> list[LabelledText]:

@@ -49,6 +49,9 @@ def plot_confusion_matrix(path: str, examples: list[LabelledText], predictions: 
     axes = figure.subplots()
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     names, font = drawable(labels)
+    if names != labels:
+        legend = ", ".join(f"{name} is {label}" for name, label in zip(names, labels))
+        print(f"warning: no font with Hangul is installed, such as NanumGothic; in the plot {legend}", flush=True)
     axes.set_xticks(range(len(labels)), names, rotation=45, ha="right", fontfamily=font)
     axes.set_yticks(range(len(labels)), names, fontfamily=font)
     axes.set(xlabel="prediction", ylabel="label")

@@ -177,7 +177,7 @@ def predict(run: TrainingRun, test_file: EncodedFile, batch_size: int) -> list[t
     run.write_results(
         task.predictions_file,
         test_file.identity,
-        f"{len(predictions):,} predictions",
+        f"{len(predictions):,} predictions of {os.path.basename(test_file.path.rstrip('/'))}",
         lambda path: task.write_predictions(path, test_file.examples, predictions),
     )
     return predictions

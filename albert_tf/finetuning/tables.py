@@ -49,7 +49,8 @@ class BadRows:
     def warn(self) -> None:
         """Prints how many rows were left out, if any."""
         if self._count:
-            print(f"warning: {self._count:,} rows left out; the first: {self._first}", flush=True)
+            rows = f"{self._count:,} rows" if self._count > 1 else "1 row"
+            print(f"warning: {rows} left out; the first: {self._first}", flush=True)
 
 
 def read_rows(path: str, columns: tuple[str, ...] | None, bad_rows: BadRows) -> list[Row]:

@@ -6,7 +6,7 @@ import os
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, with_extra
 from albert_tf.files import read_json
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.sentencepiece_files import find_sentencepiece, is_of_sentencepiece, read_sentencepiece
@@ -210,7 +210,7 @@ def write_for_transformers(tokenizer: Tokenizer, folder: str, max_seq_length: in
     except ImportError as error:
         raise InputError(
             "--to=huggingface needs the library tokenizers to write tokenizer.json; install it with "
-            "pip install 'albert_tf[huggingface]'"
+            f"pip install {with_extra('huggingface')}"
         ) from error
     except InputError as error:
         notes = [f"no tokenizer: {error}"]

@@ -9,7 +9,7 @@ import typing
 import numpy as np
 
 from albert_tf.asked_texts import TextTask
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, with_extra
 from albert_tf.litert.files import FAST_TOKENIZER_FILE, LITERT_FILE, read_card
 from albert_tf.litert.inputs import FastInputs, pad
 
@@ -93,5 +93,5 @@ def _load(path):
     try:
         from ai_edge_litert.interpreter import Interpreter
     except ImportError as error:
-        raise InputError(f"{path} needs ai-edge-litert ({error}); pip install 'albert_tf[litert]'") from error
+        raise InputError(f"{path} needs ai-edge-litert ({error}); pip install {with_extra('litert')}") from error
     return Interpreter(path, num_threads=os.cpu_count())

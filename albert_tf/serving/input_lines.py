@@ -83,7 +83,7 @@ class LineParser:
         fields: Of objects, in the order in which the task reads them; None for those of `task.input_fields`.
 
     Raises:
-        InputError: There must be as many fields as the task reads.
+        InputError: There must be as many fields as the task reads, and the file one of these forms.
     """
 
     def __init__(self, task: FinetuningTask | TextTask, path: str, fields: list[str] | None = None):
@@ -93,6 +93,11 @@ class LineParser:
             raise InputError(
                 f"--input_fields={','.join(self._fields)}: this model reads {len(task.input_fields)}, "
                 f"{' and '.join(task.input_fields)}; name the field of each"
+            )
+        if path.removesuffix(".gz").lower().endswith((".csv", ".parquet")):
+            raise InputError(
+                f"{path}: lines of text or .jsonl objects are read here, no CSV or Parquet; convert it, or let the "
+                "command that fine-tuned the model read it: --do_predict --data_dir=FOLDER, where it is called test"
             )
         self._is_json = path.removesuffix(".gz").endswith(_JSON_LINES_ENDINGS)
 

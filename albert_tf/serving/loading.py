@@ -58,6 +58,8 @@ def load_finetuned(folder: str | os.PathLike, source: str, tokenizer: Tokenizer 
         InputError: The folder holds no fine-tuned model, or another tokenizer than is given.
     """
     folder = os.fspath(folder)
+    if not tf.io.gfile.exists(folder):
+        raise InputError(f"{folder}: there is no such folder; name the --output_dir of a command that fine-tunes")
     settings = read_settings(folder)
     kinds = {kind.__name__: kind for kind in TASKS.values()}
     if settings is None or settings.get("objective") not in kinds:

@@ -14,7 +14,7 @@ import typing
 import tensorflow as tf
 from absl import logging
 
-from albert_tf.errors import InputError, first_line
+from albert_tf.errors import InputError, first_line, with_extra
 from albert_tf.serving.loading import TrainedModel
 
 ONNX_FILE = "model.onnx"
@@ -78,7 +78,7 @@ def to_onnx(function: typing.Any) -> bytes:
     try:
         import tf2onnx
     except ImportError as error:
-        raise InputError("--format=onnx needs tf2onnx; pip install 'albert_tf[onnx]'") from error
+        raise InputError(f"--format=onnx needs tf2onnx; pip install {with_extra('onnx')}") from error
     specs = [tf.TensorSpec([None, None], tf.int32, name) for name in INPUT_NAMES]
     by_position = tf.function(
         lambda *values: function(**dict(zip(INPUT_NAMES, values))), input_signature=specs, autograph=False

@@ -13,7 +13,7 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.errors import InputError, first_line
+from albert_tf.errors import InputError, first_line, with_extra
 
 _LIBTPU_ENVIRONMENT = {
     "TPU_SKIP_MDS_QUERY": "1",  # a machine without TPU has nobody to ask about itself
@@ -107,7 +107,7 @@ def compile_program(program: str, topology: str, num_replicas: int = 1) -> Compi
         from jax.experimental import topologies
         from jaxlib import xla_client
     except ImportError as error:
-        raise InputError(f"the TPU compiler is missing ({error}); pip install 'albert_tf[tpu-compile]'") from error
+        raise InputError(f"the TPU compiler is missing ({error}); pip install {with_extra('tpu-compile')}") from error
 
     devices = topologies.get_topology_desc(topology_name=topology, platform="tpu").devices[:num_replicas]
     options = xla_client.CompileOptions()

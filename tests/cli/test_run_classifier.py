@@ -35,7 +35,7 @@ def test_classifier_is_trained_evaluated_and_used(classify, reviews, tmp_path, s
     assert (
         "not in it, and so random: head/dense/kernel, head/dense/bias; in it, but not in this model: " in result.output
     )
-    assert f"wrote 5 predictions to {run}/predictions.tsv\n" in result.output
+    assert f"wrote 5 predictions of test.tsv to {run}/predictions.tsv\n" in result.output
 
     dev, test = read_rows(reviews / "dev.tsv"), read_rows(reviews / "test.tsv")
     probabilities = probabilities_of(run, [row["document"] for row in dev], sample_tokenizer, 2)
@@ -224,10 +224,10 @@ def test_vocabulary_and_config_may_be_named(
     [
         ({}, "nothing to do: pass --do_train, --do_eval or --do_predict"),
         ({"do_train": True, "task_name": None}, "--task_name is missing; see --help"),
-        ({"do_train": True, "data_dir": "nowhere"}, "--data_dir=nowhere has no train.tsv"),
+        ({"do_train": True, "data_dir": "nowhere"}, "--data_dir=nowhere: there is no such folder"),
         ({"do_eval": True, "task_name": "nsmc"}, "--data_dir=.* has no ratings_dev.txt or ratings_test.txt"),
-        ({"do_train": True, "init_checkpoint": None}, "--albert_config_file is missing, and there is no "),
-        ({"do_train": True, "init_checkpoint": "nowhere"}, "--albert_config_file is missing, and there is no "),
+        ({"do_train": True, "init_checkpoint": None}, "--albert_config_file is missing; name it, or a model to start "),
+        ({"do_train": True, "init_checkpoint": "nowhere"}, "--init_checkpoint=nowhere: there is no such folder or "),
         ({"do_train": True, "vocab_file": "nowhere.txt"}, "can't read the vocabulary nowhere.txt: no such file"),
         ({"do_train": True, "attention": "flash"}, "--attention=flash needs hidden_size=16 to be a multiple of 128"),
         ({"do_train": True, "max_seq_length": 129}, "--max_seq_length=129 is more than .* 128"),

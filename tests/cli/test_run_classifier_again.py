@@ -208,8 +208,9 @@ def test_results_of_other_data_go_elsewhere(classify_only, reviews, finished, co
     assert re.fullmatch(r"errors-dev-[0-9a-f]{8}\.tsv", errors)
     assert re.fullmatch(r"eval_results-dev-[0-9a-f]{8}\.json", results)
     assert re.fullmatch(r"predictions-test-[0-9a-f]{8}\.tsv", predictions)
-    assert f"wrote 1 predictions to {finished}/{predictions}; predictions.tsv is of other data than test.tsv\n" in (
-        result.output
+    assert (
+        f"wrote 1 predictions of test.tsv to {finished}/{predictions}; predictions.tsv is of other data than test.tsv\n"
+        in (result.output)
     )
     assert json.loads(after[results])["accuracy"] == pytest.approx(1 - read_results(finished)["accuracy"])
 

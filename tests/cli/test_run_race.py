@@ -88,7 +88,7 @@ def test_race_is_trained_evaluated_and_predicted(race, run_script, race_folder, 
     assert f"12 questions with 4 options each in {race_folder}/train (8 middle, 4 high)\n" in result.output
     told = re.search(r"^steps 0 to 3: batch 4 = 1 x 4, sequences of (\d+) pieces, ", result.output, re.MULTILINE)
     assert 8 <= int(told[1]) <= 40
-    assert f"wrote 6 predictions to {run}/predictions.tsv\n" in result.output
+    assert f"wrote 6 predictions of test to {run}/predictions.tsv\n" in result.output
     results = read_results(run)
     assert results["num_examples"] == 10
     counts = {"middle": 4, "high": 6}
@@ -174,7 +174,7 @@ def test_length_that_nobody_says_is_the_models_up_to_512(race, write_config, tin
         ({"middle_only": True, "high_only": True}, "--middle_only and --high_only exclude each other; "),
         ({"task_name": "jsonl", "high_only": True}, "--high_only is for --task_name=race; leave it out"),
         ({"task_name": "jsonl"}, "--data_dir={folder} has no train.jsonl"),
-        ({"data_dir": "nowhere"}, "--data_dir=nowhere has no train"),
+        ({"data_dir": "nowhere"}, "--data_dir=nowhere: there is no such folder"),
         ({"num_choices": 3}, "{folder}/train/middle/0.txt, question 1: 4 options, but the model chooses from 3; "),
     ],
 )

@@ -89,7 +89,7 @@ def test_model_is_trained_evaluated_and_used(squad, squad_flags, run_script, con
     assert read_results(run) == pytest.approx(results, rel=1e-5)
     other = write_questions(tmp_path / "other.json", CITIES[3:], answers=None)
     result = run_script("run_squad.py", output_dir=run, do_predict=True, predict_file=other)
-    (written,) = re.findall(r"wrote 3 predictions to .*/(predictions-other-\w+\.json); ", result.output)
+    (written,) = re.findall(r"wrote 3 predictions of other.json to .*/(predictions-other-\w+\.json); ", result.output)
     assert (
         list(read_json(run, f"nbest_{written}")) == list(read_json(run, written)) == ["other-0", "other-1", "other-2"]
     )

@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from albert_tf.errors import with_extra
 from albert_tf.serving.exported import ExportedModel
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -181,4 +182,4 @@ def test_missing_library_is_named(run_script, tmp_path, assert_refused, monkeypa
     monkeypatch.setitem(sys.modules, "kserve", None)
     monkeypatch.delitem(sys.modules, "albert_tf.serving.server.server", raising=False)
     message = assert_refused(lambda: run_script("serve.py", model_dir=tmp_path), tmp_path)
-    assert message.startswith("serve.py needs KServe (") and message.endswith("); pip install 'albert_tf[serve]'")
+    assert message.startswith("serve.py needs KServe (") and message.endswith(f"); pip install {with_extra('serve')}")

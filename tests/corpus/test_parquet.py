@@ -127,7 +127,7 @@ def test_missing_library_is_named(tmp_path, monkeypatch):
     path = tmp_path / "corpus.parquet"
     path.write_bytes(b"")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r"corpus.parquet needs pyarrow.*; pip install albert_tf\[parquet\]$"):
+    with pytest.raises(InputError, match=r"corpus.parquet needs pyarrow.*; pip install .*\[parquet\]'$"):
         list(CorpusReader([str(path)]).lines())
 
 

@@ -1,5 +1,6 @@
 """Reading labelled texts from tab-separated files, and encoding them."""
 
+import dataclasses
 import re
 import tempfile
 
@@ -81,7 +82,7 @@ def test_label_is_optional_where_it_is_not_needed(write):
     assert read_examples(path, DATASETS["tsv"], needs_label=False)[0].label is None
     with pytest.raises(InputError) as error:
         read_examples(path, DATASETS["tsv"], needs_label=True)
-    assert one_sentence(error) == f"{path}, line 1: no column named label; the header has document"
+    assert one_sentence(error).startswith(f"{path}, line 1: no column named label; the header has document; name ")
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
@@ -111,7 +112,34 @@ def test_missing_column_is_named(write, files):
     with pytest.raises(InputError) as error:
         read_examples(path, files, needs_label=True)
     name = files.text_pair_column or files.text_column
-    assert one_sentence(error) == f"{path}, line 1: no column named {name}; the header has text, sentence1, label"
+    assert one_sentence(error) == (
+        f"{path}, line 1: no column named {name}; the header has text, sentence1, label; name yours by --text_column, "
+        "--text_pair_column and --label_column"
+    )
+
+
+def test_row_without_a_label_is_left_out_on_request(write, capsys):
+    path = write("document\tlabel", "나쁘다\t0", "그저 그렇다\t", "좋다\t1")
+    with pytest.raises(InputError, match=r"line 3: nothing under label; .* --on_bad_row=skip"):
+        read_examples(path, DATASETS["tsv"], needs_label=True)
+    skipping = dataclasses.replace(DATASETS["tsv"], on_bad_row="skip")
+    assert [example.label for example in read_examples(path, skipping, needs_label=True)] == ["0", "1"]
+    assert capsys.readouterr().out == f"warning: 1 row left out; the first: {path}, line 3: nothing under label\n"
+    assert len(read_examples(path, DATASETS["tsv"], needs_label=False)) == 3
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ('{"값": "긍정"}', "label holds an object; name a value in it, label.값"),
+        ('["긍정"]', "label holds a list, not one value"),
+    ],
+)
+def test_objects_and_lists_are_no_labels(tmp_path, label, message):
+    path = tmp_path / "train.jsonl"
+    path.write_text(f'{{"document": "좋다", "label": {label}}}\n', encoding="utf-8")
+    with pytest.raises(InputError, match=f"line 1: {message}"):
+        read_examples(str(path), DATASETS["jsonl"], needs_label=True)
 
 
 @pytest.mark.parametrize("lines", [[], ["document\tlabel"]])
@@ -141,7 +169,7 @@ def test_labels_are_numbered_in_the_order_of_the_list(write, sample_tokenizer):
     assert task.encode([LabelledText("a", None, None, 2)], sample_tokenizer, 8)["label_ids"] == [0]
 
 
-@pytest.mark.parametrize("label", ["2", "", "1 ", "positive"])
+@pytest.mark.parametrize("label", ["2", "1 ", "positive"])
 def test_unknown_label_names_file_line_and_what_is_allowed(write, label):
     path = write("document\tlabel", "a\t0", f"b\t{label}")
     with pytest.raises(InputError) as error:
@@ -173,7 +201,23 @@ def test_first_name_that_exists_is_taken(tmp_path, write):
     assert find_file(str(tmp_path), DATASETS["tsv"].test) == f"{tmp_path}/test.tsv"
     with pytest.raises(InputError) as error:
         find_file(str(tmp_path), DATASETS["nsmc"].dev)
-    assert one_sentence(error) == f"--data_dir={tmp_path} has no ratings_dev.txt or ratings_test.txt"
+    assert one_sentence(error) == (
+        f"--data_dir={tmp_path} has no ratings_dev.txt or ratings_test.txt; give the file that name"
+    )
+
+
+def test_folder_without_the_file_says_what_there_is(tmp_path):
+    names = DATASETS["csv"].train
+    with pytest.raises(InputError, match=r"has no train.csv; give the file that name$"):
+        find_file(str(tmp_path), names)
+    path = tmp_path / "reviews.csv"
+    path.touch()
+    with pytest.raises(InputError, match=r"has no train.csv; give the file that name \(there is reviews.csv\)$"):
+        find_file(str(tmp_path), names)
+    with pytest.raises(InputError, match=r"reviews.csv is a file; name the folder that has it, and call it train.csv"):
+        find_file(str(path), names)
+    with pytest.raises(InputError, match=r"nowhere: there is no such folder$"):
+        find_file(str(tmp_path / "nowhere"), names)
 
 
 def decoded(tokenizer, features, row):

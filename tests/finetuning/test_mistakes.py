@@ -32,3 +32,11 @@ def test_confusion_matrix_is_drawn(tmp_path, labels):
     examples = [LabelledText("a", None, label, 2) for label in labels]
     plot_confusion_matrix(str(tmp_path / "a.png"), examples, [prediction(labels[0], 0.9)] * 2, labels)
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_numbers_that_stand_for_labels_are_explained(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("albert_tf.plot_labels.hangul_font", lambda: None)
+    labels = ("긍정", "부정")
+    examples = [LabelledText("a", None, label, 2) for label in labels]
+    plot_confusion_matrix(str(tmp_path / "a.png"), examples, [prediction("긍정", 0.9)] * 2, labels)
+    assert capsys.readouterr().out.endswith("in the plot label 0 is 긍정, label 1 is 부정\n")

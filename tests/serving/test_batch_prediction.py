@@ -111,6 +111,12 @@ def test_lines_ask_what_the_task_reads(task, name, line, value):
     assert LineParser(task, name).parse(Line(1, line.encode(), 0)).value == value
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.PARQUET"])
+def test_tables_are_not_taken_for_lines_of_text(name):
+    with pytest.raises(InputError, match=f"{name}: lines of text or .jsonl objects are read here, no CSV or Parquet"):
+        LineParser(TEXTS, name)
+
+
 def test_fields_may_be_called_otherwise():
     parser = LineParser(PAIRS, "a.jsonl", ["premise", "hypothesis"])
     assert parser.parse(Line(1, b'{"hypothesis": "b", "premise": "a"}', 0)).value == ("a", "b")

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from albert_tf.errors import with_extra
 from albert_tf.serving.playground import views
 from albert_tf.serving.playground.model import PlaygroundModel
 from albert_tf.serving.playground.wording import EXAMPLES, WORDS, language_of
@@ -89,7 +90,7 @@ def test_missing_library_is_named(run_script, monkeypatch):
     monkeypatch.setitem(sys.modules, "gradio", None)
     result = run_script("playground.py", model_dir=SHIPPED)
     assert result.code == 1 and result.errors.startswith("error: playground.py needs gradio (")
-    assert result.errors.endswith("); pip install 'albert_tf[playground]'\n")
+    assert result.errors.endswith(f"); pip install {with_extra('playground')}\n")
 
 
 class Page:

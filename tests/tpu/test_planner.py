@@ -219,5 +219,5 @@ def test_tpus_are_found_by_name():
 
 def test_missing_compiler_costs_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "libtpu", None)
-    with pytest.raises(InputError, match=r"the TPU compiler is missing .*albert_tf\[tpu-compile\]"):
+    with pytest.raises(InputError, match=r"the TPU compiler is missing .*pip install .*\[tpu-compile\]"):
         compile_program("module {}", "v5e:2x2")

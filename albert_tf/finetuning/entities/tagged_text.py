@@ -178,6 +178,12 @@ def _read_conll(lines):
 
 
 def _sentence_of_columns(block):
+    for number, line in block:
+        words, _, tags = line.partition("\t")
+        if len(words.split()) == len(tags.split()) > 1:
+            raise _BadLineError(
+                number, "a whole sentence and its tags, not one word; --task_name=naver_ner reads such files"
+            )
     rows = [(number, line.split()) for number, line in block]
     has_tags = any(len(values) > 1 for _, values in rows)
     for number, values in rows:

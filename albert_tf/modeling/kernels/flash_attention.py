@@ -10,7 +10,7 @@ import importlib.util
 import tensorflow as tf
 
 from albert_tf.compilation.target import is_compiled_for_tpu, runs_pallas_kernels
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, with_extra
 
 ATTENTION_CHOICES = ("auto", "plain", "flash")
 
@@ -59,7 +59,7 @@ def uses_flash_attention(
     if output_attentions:
         raise InputError('attention="flash" has no attentions to output; use attention="plain" or "auto"')
     if not is_installed:
-        raise InputError("--attention=flash needs jax: pip install 'albert_tf[flash]', or use --attention=plain")
+        raise InputError(f"--attention=flash needs jax: pip install {with_extra('flash')}, or use --attention=plain")
     if is_compiled_for_tpu() and not runs_pallas_kernels():
         raise InputError("--attention=flash needs a TPU from v4 on; use --attention=plain")
     return True

@@ -23,7 +23,7 @@ import tensorflow as tf
 from albert_tf.corpus.documents import read_documents
 from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.reader import CorpusReader
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, with_extra
 from albert_tf.files import read_json, write_json
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker, count_chunk
 from albert_tf.pretraining_data.build.examples import COLUMN_DTYPES, Examples
@@ -194,7 +194,7 @@ def _make_pipeline(runner, arguments):
         from apache_beam.options.pipeline_options import PipelineOptions
     except ImportError as error:
         raise InputError(
-            f"--runner={runner} needs apache_beam, which is not installed; pip install albert_tf[beam]"
+            f"--runner={runner} needs apache_beam, which is not installed; pip install {with_extra('beam')}"
         ) from error
     usage = io.StringIO()
     try:

@@ -57,6 +57,7 @@ def test_text_to_predict_needs_no_tags(tmp_path, form, text):
         ("characters", "간\tO\n다라\tO\n", "line 2: not one character, a tab and its tag"),
         ("characters", "간\tO\n다\n", "line 2: not one character"),
         ("conll", "EU B-ORG\nrejects\n", "line 2: not a word and its tag"),
+        ("conll", "EU rejects\tB-ORG O\n", "line 1: a whole sentence and its tags, .* --task_name=naver_ner"),
     ],
 )
 def test_malformed_line_is_named_or_its_sentence_left_out(tmp_path, capsys, form, text, message):
@@ -65,7 +66,7 @@ def test_malformed_line_is_named_or_its_sentence_left_out(tmp_path, capsys, form
         read_tagged(path, form, needs_tags=True)
     good = {"words": "집\tO\n", "characters": "\n집\tO\n", "conll": "\n집 O\n"}[form]
     found = read_tagged(write(tmp_path, text + good), form, needs_tags=True, on_bad_row="skip")
-    assert found[-1].text == "집" and "warning: 1 rows left out; the first: " in capsys.readouterr().out
+    assert found[-1].text == "집" and "warning: 1 row left out; the first: " in capsys.readouterr().out
 
 
 def test_file_without_sentences_is_refused(tmp_path):
