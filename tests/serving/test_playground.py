@@ -153,11 +153,12 @@ def test_export_is_tried_in_a_browser(open_page, exported_classifier):
 def test_shipped_model_is_tried_in_a_browser(open_page):
     page = open_page(SHIPPED, "en-US")
     page.get_by_text("이 영화는 배우들의 [MASK]가 훌륭하다.").first.click()
+    # The example is there a moment after the click.
+    page.wait_for_function("document.querySelector('textarea').value.includes('[MASK]')")
     page.get_by_role("button", name="Ask", exact=True).click()
     page.wait_for_selector("#answer .guesses")
     assert "연기" in page.locator("#answer").inner_text()
     page.get_by_role("tab", name="Attention").click()
-    # The sliders, once they are there, ask for a heat map of the text so far; that of what was asked comes after it.
     page.locator("#attention table", has_text="[MASK]").wait_for()
     page.locator("textarea").first.fill("빈칸이 없는 글")
     page.get_by_role("button", name="Ask", exact=True).click()
