@@ -29,7 +29,6 @@ PARTS = (
     ("second", "ko_small_continued.cfg", {}),
     ("third", "ko_small_continued.cfg", {"random_seed": 3, "num_train_steps": 15_000}),
 )
-flags.DEFINE_list("parts", [name for name, *_ in PARTS], "Parts of the training to run.")
 
 
 def computes_in_bfloat16() -> bool:
@@ -42,8 +41,6 @@ def pretrain(data: str) -> None:
     """Pre-trains in parts, and makes the folder to give away of the best checkpoint of each."""
     model = None
     for name, recipe, changes in PARTS:
-        if name not in FLAGS.parts:
-            continue
         run_stage(
             "run_pretraining.py",
             flagfile=os.path.join(RECIPES, recipe),

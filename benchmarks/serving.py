@@ -123,6 +123,7 @@ def check_same(way, answers, other, theirs):
 
 
 def percentile(seconds, share):
+    """Returns the value that the share, 0 to 1, of the values does not exceed."""
     return sorted(seconds)[int(share * len(seconds))]
 
 
