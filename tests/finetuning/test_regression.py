@@ -39,7 +39,7 @@ def test_numbers_are_read_encoded_and_described(tmp_path, sample_tokenizer):
 def test_missing_number_is_named_with_its_line(tmp_path):
     path = tmp_path / "train.tsv"
     path.write_text("document\tscore\n좋다\t4.5\n나쁘다\t\n")
-    with pytest.raises(InputError, match="train.tsv, line 3: nothing under score; correct the row"):
+    with pytest.raises(InputError, match=r"train\.tsv, line 3: nothing under score; correct the row"):
         TASK.read(str(path))
 
 
