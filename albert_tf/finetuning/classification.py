@@ -47,7 +47,7 @@ class Classification(FinetuningTask):
         self._class_weights = class_weights
         self.loss_coefficients = {"classification_loss": 1.0}
         self._files = files
-        self.may_hide_pieces = files.text_pair_column is None  # in pairs one word may decide
+        self.may_hide_pieces = files.may_hide_pieces
 
     def make_model(self, **options):
         """Returns an `AlbertForSequenceClassification`; see `Objective`."""

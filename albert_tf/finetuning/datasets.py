@@ -27,6 +27,7 @@ class DataFiles:
         is_regression: Whether labels are numbers to come close to.
         columns: The names of the columns, where files have no header.
         on_bad_row: What to do with a row that can't be used; one of `tables.ON_BAD_ROW`.
+        asks_likeness: Whether labels say how much two texts are alike.
     """
 
     train: tuple[str, ...] = ("train.tsv",)
@@ -40,6 +41,15 @@ class DataFiles:
     is_regression: bool = False
     columns: tuple[str, ...] | None = None
     on_bad_row: str = "fail"
+    asks_likeness: bool = False
+
+    @property
+    def may_hide_pieces(self) -> bool:
+        """Whether a training text without a few of its pieces still has its label; docs/classification.md has figures.
+
+        Many pieces say whether texts are alike, and one alone whether the second follows from the first.
+        """
+        return self.text_pair_column is None or self.asks_likeness
 
 
 def _of_format(extension):
@@ -87,6 +97,7 @@ DATASETS = {
         label_column="score",
         metrics=("spearman", "pearson"),
         is_regression=True,
+        asks_likeness=True,
         **_SENTENCES,
     ),
     "question_pair": DataFiles(
@@ -97,6 +108,7 @@ DATASETS = {
         text_pair_column="question2",
         label_column="is_duplicate",
         labels=("0", "1"),
+        asks_likeness=True,
     ),
     "pawsx_ko": DataFiles(
         train=("translated_train.tsv", "train.tsv"),
@@ -110,7 +122,12 @@ DATASETS = {
         "nli", text_column="premise", text_pair_column="hypothesis", label_column="gold_label", labels=_NLI
     ),
     "klue_sts": _klue(
-        "sts", label_column="labels.real-label", metrics=("pearson", "f1_at_3"), is_regression=True, **_SENTENCES
+        "sts",
+        label_column="labels.real-label",
+        metrics=("pearson", "f1_at_3"),
+        is_regression=True,
+        asks_likeness=True,
+        **_SENTENCES,
     ),
     "korean_hate_speech": DataFiles(
         text_column="comments",
@@ -133,9 +150,15 @@ DATASETS = {
         label_column="Quality",
         labels=("0", "1"),
         metrics=("f1", "accuracy"),
+        asks_likeness=True,
     ),
     "sts-b": DataFiles(
-        label_column="score", metrics=("pearson", "spearman"), is_regression=True, on_bad_row="skip", **_SENTENCES
+        label_column="score",
+        metrics=("pearson", "spearman"),
+        is_regression=True,
+        on_bad_row="skip",
+        asks_likeness=True,
+        **_SENTENCES,
     ),
     "qqp": DataFiles(
         text_column="question1",
@@ -144,6 +167,7 @@ DATASETS = {
         labels=("0", "1"),
         metrics=("f1", "accuracy"),
         on_bad_row="skip",  # some lines of the published file are broken
+        asks_likeness=True,
     ),
     "mnli": DataFiles(
         dev=("dev_matched.tsv",),

@@ -31,6 +31,7 @@ class Regression(FinetuningTask):
         self.config, self._files = config, files
         self.loss_coefficients = {"squared_error": 1.0}
         self.selection_metric = files.metrics[0]
+        self.may_hide_pieces = files.may_hide_pieces
 
     def make_model(self, **options):
         """Returns an `AlbertForSequenceClassification` with one output; see `Objective`."""

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from tiny_config import tiny_config
 
 from albert_tf.finetuning import Classification
+from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.defaults import (
     choose_max_seq_length,
     default_learning_rate,
@@ -17,6 +18,7 @@ from albert_tf.finetuning.defaults import (
     with_default_dropout,
 )
 from albert_tf.finetuning.labelled_text import LabelledText
+from albert_tf.finetuning.regression import Regression
 
 
 @pytest.mark.parametrize(
@@ -66,6 +68,16 @@ def test_small_models_are_fine_tuned_with_dropout():
     assert dropouts(with_default_dropout(small, 20_000)) == (0.1, 0.3)
     assert default_token_dropout(small, may_hide_pieces=True) == 0.15
     assert default_token_dropout(small, may_hide_pieces=False) == 0.0
+
+
+def test_pieces_are_hidden_of_single_texts_and_of_pairs_that_are_compared():
+    may_hide = {name: files.may_hide_pieces for name, files in DATASETS.items()}
+    assert may_hide["nsmc"] and may_hide["question_pair"] and may_hide["korsts"] and may_hide["sts-b"]
+    assert not may_hide["kornli"] and not may_hide["klue_nli"] and not may_hide["pawsx_ko"]
+    for name in ("question_pair", "kornli", "nsmc"):
+        task = Classification(tiny_config(100), DATASETS[name].labels, DATASETS[name])
+        assert task.may_hide_pieces == may_hide[name]
+    assert Regression(tiny_config(100), DATASETS["korsts"]).may_hide_pieces
 
 
 def test_dropout_of_large_models_is_the_configs():
