@@ -10,6 +10,7 @@ from albert_tf.files import read_json
 
 SHARING_CHOICES = ("all", "attention", "ffn", "none")
 POOLING_CHOICES = ("first", "mean", "aligned")
+QUESTION_ALIGNMENT_CHOICES = ("none", "words")
 POSITION_INITIALIZER_CHOICES = ("normal", "sinusoidal")
 ATTENTION_INITIALIZER_CHOICES = ("normal", "neighbors")
 HIDDEN_ACT_CHOICES = ("gelu", "gelu_new", "gelu_erf", "relu", "tanh", "linear")
@@ -51,6 +52,8 @@ class AlbertConfig:
             pooler, as in the original; "mean", the average of all states, for models whose pre-training taught
             [CLS] nothing because it had no pairs of segments; or for pairs of texts "aligned", which compares each
             piece with what is most like it in the other text (see `AlignedPairHead`).
+        question_alignment: Whether models that answer questions are told of each piece of a text which "words" of the
+            question are like it (see `QuestionAlignment`), or "none", as in the original.
 
     Raises:
         InputError: A value is out of range or two values do not go together.
@@ -76,6 +79,7 @@ class AlbertConfig:
     position_initializer: str = "normal"
     attention_initializer: str = "normal"
     classifier_pooling: str = "first"
+    question_alignment: str = "none"
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -105,6 +109,7 @@ class AlbertConfig:
             ("position_initializer", POSITION_INITIALIZER_CHOICES),
             ("attention_initializer", ATTENTION_INITIALIZER_CHOICES),
             ("classifier_pooling", POOLING_CHOICES),
+            ("question_alignment", QUESTION_ALIGNMENT_CHOICES),
         ):
             if getattr(self, name) not in choices:
                 raise InputError(f"{name} must be one of {', '.join(choices)}. Received: {getattr(self, name)}")

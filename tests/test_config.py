@@ -81,6 +81,7 @@ def test_released_json_is_read_unchanged(tmp_path, size, version):
         "position_initializer": "normal",
         "attention_initializer": "normal",
         "classifier_pooling": "first",
+        "question_alignment": "none",
     }
 
 

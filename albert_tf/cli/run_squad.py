@@ -7,6 +7,8 @@ from absl import flags
 
 from albert_tf.cli.finetuning_command import TRAIN, FinetuningCommand, define_finetuning_flags
 from albert_tf.cli.original_flags import define_original_flags
+from albert_tf.config import QUESTION_ALIGNMENT_CHOICES
+from albert_tf.finetuning.defaults import default_question_alignment
 from albert_tf.finetuning.question_answering import ConditionalQuestionAnswering, QuestionAnswering
 from albert_tf.finetuning.question_answering.metrics import METRICS, choose_metrics
 from albert_tf.finetuning.question_answering.spans import SpanOptions
@@ -45,6 +47,13 @@ def define_flags():
         "the end given the beginning, and whether there is an answer, as run_squad_v2. By default conditional with "
         "--version_2_with_negative, else independent.",
     )
+    flags.DEFINE_enum(
+        "question_alignment",
+        None,
+        QUESTION_ALIGNMENT_CHOICES,
+        "Whether the model is told of each piece of a text which words of the question are like it. By default words "
+        "in small models.",
+    )
     flags.DEFINE_integer(
         "start_n_top", 5, "With --head=conditional, how many beginnings are looked at in a window.", lower_bound=1
     )
@@ -82,8 +91,10 @@ def make_task(config):
     """Returns the task that the flags ask for; a head that neither a flag nor the run names follows from the data."""
     if FLAGS.head is None:
         FLAGS.head = "conditional" if FLAGS.version_2_with_negative else "independent"
+    if FLAGS.question_alignment is None:
+        FLAGS.question_alignment = default_question_alignment(config)
     return _HEADS[FLAGS.head](
-        config,
+        config.replace(question_alignment=FLAGS.question_alignment),
         WindowOptions(FLAGS.doc_stride, FLAGS.max_query_length),
         SpanOptions(FLAGS.n_best_size, FLAGS.max_answer_length, FLAGS.start_n_top, FLAGS.end_n_top),
         FLAGS.version_2_with_negative,
@@ -102,7 +113,7 @@ def _choose_metrics():
     return chosen
 
 
-SETTING_FLAGS = ("doc_stride", "max_query_length", "version_2_with_negative", "head")
+SETTING_FLAGS = ("doc_stride", "max_query_length", "version_2_with_negative", "head", "question_alignment")
 COMMAND = FinetuningCommand("run_squad", SETTING_FLAGS, ("train_file", "predict_file"), find_path, make_task)
 
 

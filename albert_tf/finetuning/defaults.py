@@ -46,6 +46,11 @@ def default_pooling(config: AlbertConfig, reads_pairs: bool) -> str:
     return "mean" if config.classifier_pooling == "aligned" and not reads_pairs else config.classifier_pooling
 
 
+def default_question_alignment(config: AlbertConfig) -> str:
+    """Returns whether a text is aligned with the question that is asked about it: for small models, by words."""
+    return "words" if _is_small(config) else config.question_alignment
+
+
 def default_num_train_epochs(num_examples: int) -> float:
     """Returns how often to pass over so many examples: 35 times over 200, 16 times over 1,000, 4 times over 20,000."""
     return float(np.clip(round(500 / math.sqrt(num_examples)), 3, 60))

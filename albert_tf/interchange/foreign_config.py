@@ -22,7 +22,7 @@ _ONLY_VALUES = {
     "pruned_heads": ({},),
 }
 # Fields of ours that other libraries have no name for. They read over them, and we find them again.
-OWN_FIELDS = ("position_initializer", "attention_initializer", "classifier_pooling")
+OWN_FIELDS = ("position_initializer", "attention_initializer", "classifier_pooling", "question_alignment")
 
 
 def check_computed(values: dict[str, typing.Any], source: str) -> dict[str, typing.Any]:
@@ -88,4 +88,9 @@ def check_pooling(model: PortableModel, target: str) -> None:
         raise InputError(
             f"--to={target} can't say classifier_pooling={model.config.classifier_pooling}: its models read a text's "
             "label off [CLS]; fine-tune with classifier_pooling=first to convert the head"
+        )
+    if model.has_head and model.task in ("squad", "squad_v2") and model.config.question_alignment != "none":
+        raise InputError(
+            f"--to={target} can't say question_alignment={model.config.question_alignment}: its models read a text as "
+            "it is; fine-tune with --question_alignment=none to convert the head"
         )

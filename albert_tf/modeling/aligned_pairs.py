@@ -56,10 +56,8 @@ class AlignedPairHead(AlbertLayer):
             float32 [B, output_size].
         """
         compare_seed, dense_seed = split_dropout_seed(dropout_seed, 2)
-        mask = tf.linalg.diag_part(input_mask) if input_mask.shape.rank == 3 else input_mask
-        is_first, is_second = (mask > 0) & (segment_ids < 1), (mask > 0) & (segment_ids > 0)
-        words = _of_length_one_a_number(word_embeddings)
-        weights = alignment(words, is_first, is_second)
+        texts = both_texts(input_mask, segment_ids)
+        words, weights = align_words(word_embeddings, *texts)
         aligned, aligned_words = (_averages(weights, values, self.compute_dtype) for values in (states, words))
         words = tf.cast(words, self.compute_dtype)
         parts = [
@@ -73,13 +71,31 @@ class AlignedPairHead(AlbertLayer):
         compared = self.compare(dropout(tf.concat(parts, axis=-1), self.dropout_prob, compare_seed))
         compared = tf.nn.gelu(compared, approximate=True)
         logits, compared = (tf.cast(values, tf.float32) for values in (self.weigh(compared)[..., 0], compared))
-        both = tf.concat([_average(compared, logits, text) for text in (is_first, is_second)], axis=-1)
+        both = tf.concat([_average(compared, logits, text) for text in texts], axis=-1)
         return tf.cast(self.dense(dropout(both, self.dropout_prob, dense_seed)), tf.float32)
 
     def get_config(self):
         """Returns the constructor's arguments."""
         arguments = {"output_size": self._output_size, "dropout_prob": self.dropout_prob}
         return {**super().get_config(), "config": self._config.to_dict(), **arguments}
+
+
+def both_texts(input_mask: tf.Tensor, segment_ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns which pieces are of the first text and which of the second, bool [B, S]; arguments as for the head."""
+    mask = tf.linalg.diag_part(input_mask) if input_mask.shape.rank == 3 else input_mask
+    return (mask > 0) & (segment_ids < 1), (mask > 0) & (segment_ids > 0)
+
+
+def align_words(word_embeddings: tf.Tensor, is_first: tf.Tensor, is_second: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns word embeddings scaled to a length of sqrt(E), float32 [B, S, E], and their `alignment`.
+
+    Args:
+        word_embeddings: float [B, S, E].
+        is_first: bool [B, S], the pieces of one text.
+        is_second: bool [B, S], those of the other.
+    """
+    words = tf.math.l2_normalize(tf.cast(word_embeddings, tf.float32), axis=-1) * word_embeddings.shape[-1] ** 0.5
+    return words, alignment(words, is_first, is_second)
 
 
 def alignment(words: tf.Tensor, is_first: tf.Tensor, is_second: tf.Tensor) -> tf.Tensor:
@@ -97,11 +113,6 @@ def alignment(words: tf.Tensor, is_first: tf.Tensor, is_second: tf.Tensor) -> tf
     is_other = (first_rows & second_columns) | (second_rows & first_columns)
     weights = tf.nn.softmax(tf.where(is_other, SHARPNESS * cosines, _NOWHERE))
     return tf.where(is_other, weights, 0.0)  # without a second text all would be alike, and stand for nothing
-
-
-def _of_length_one_a_number(word_embeddings):
-    """Returns word embeddings scaled to a length of sqrt(E), float32."""
-    return tf.math.l2_normalize(tf.cast(word_embeddings, tf.float32), axis=-1) * word_embeddings.shape[-1] ** 0.5
 
 
 def _averages(weights, values, dtype):

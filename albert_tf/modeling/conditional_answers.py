@@ -5,11 +5,12 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.encoder import AlbertEncoder
-from albert_tf.modeling.inputs import encoder_inputs, known_inputs
+from albert_tf.modeling.inputs import encoder_inputs
 from albert_tf.modeling.kernels.dropout import dropout, resolve_dropout_seed, split_dropout_seed
 from albert_tf.modeling.kernels.linear import linear
 from albert_tf.modeling.kernels.output_positions import select_positions
 from albert_tf.modeling.layers import AlbertLayer, LayerNorm, Linear
+from albert_tf.modeling.question_alignment import align_question, alignment_with_inputs, make_question_alignment
 
 # The logit of a position where no answer can begin or end.
 IMPOSSIBLE = -1e30
@@ -104,6 +105,7 @@ class AlbertForConditionalQuestionAnswering(AlbertModel):
         super().__init__(config, remat, attention, **kwargs)
         policy = kwargs.get("dtype")
         self.encoder = AlbertEncoder(config, remat, attention, dtype=policy)
+        self.question_alignment = make_question_alignment(config, dtype=policy)
         self.head = ConditionalAnswerHead(config, dtype=policy)
 
     def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
@@ -122,7 +124,7 @@ class AlbertForConditionalQuestionAnswering(AlbertModel):
         """
         encoder_seed, head_seed = split_dropout_seed(resolve_dropout_seed(training, dropout_seed), 2)
         outputs = self.encoder(
-            known_inputs(inputs),
+            align_question(inputs, self.encoder, self.question_alignment),
             training=training,
             dropout_seed=encoder_seed,
             output_hidden_states=output_hidden_states,
@@ -144,7 +146,8 @@ class AlbertForConditionalQuestionAnswering(AlbertModel):
         }
 
     def _heads_with_inputs(self):
-        return [(self.head, self._symbol(None, self.config.hidden_size), None, self._symbol(None, dtype="bool"))]
+        head = (self.head, self._symbol(None, self.config.hidden_size), None, self._symbol(None, dtype="bool"))
+        return [*alignment_with_inputs(self.question_alignment, self._symbol), head]
 
     def search(self, inputs, start_n_top: int, end_n_top: int, max_answer_length: int):
         """Returns the most probable spans of the second text: of some first positions some last ones each.
@@ -160,7 +163,8 @@ class AlbertForConditionalQuestionAnswering(AlbertModel):
             float32 [B, K, M], and `null_logits` float32 [B]. Where there are too few spans, log-probabilities are
             about -1e30.
         """
-        states, may_answer = self.encoder(known_inputs(inputs))["sequence_output"], answer_positions(inputs)
+        encoded = self.encoder(align_question(inputs, self.encoder, self.question_alignment))
+        states, may_answer = encoded["sequence_output"], answer_positions(inputs)
         start_logits = self.head.start_logits(states, may_answer)
         positions = tf.range(tf.shape(start_logits)[1])
         is_text = tf.concat([tf.zeros_like(may_answer[:, :1]), may_answer[:, 1:]], axis=1)

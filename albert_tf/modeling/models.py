@@ -14,6 +14,7 @@ from albert_tf.modeling.inputs import encoder_inputs, known_inputs
 from albert_tf.modeling.kernels.dropout import resolve_dropout_seed, split_dropout_seed
 from albert_tf.modeling.kernels.output_positions import first_position, with_first_position
 from albert_tf.modeling.pretrained import read_num_labels
+from albert_tf.modeling.question_alignment import align_question, alignment_with_inputs, make_question_alignment
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
@@ -210,13 +211,18 @@ class AlbertForQuestionAnswering(_AlbertWithOutputHead):
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(config, 2, **kwargs)
+        self.question_alignment = make_question_alignment(config, dtype=kwargs.get("dtype"))
 
     def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
         """Returns {"start_logits": float32 [B, S], "end_logits": float32 [B, S]}."""
         wanted = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
+        inputs = align_question(inputs, self.encoder, self.question_alignment)
         outputs = self._encode(inputs, training, dropout_seed, **wanted)
         logits = outputs.pop("logits")
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1], **outputs}
+
+    def _heads_with_inputs(self):
+        return [*alignment_with_inputs(self.question_alignment, self._symbol), *super()._heads_with_inputs()]
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")

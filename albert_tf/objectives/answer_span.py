@@ -61,10 +61,16 @@ class AnswerSpan(Objective):
         }
 
     def flops(self, batch_spec):
-        """Returns the operations of a step: the encoder's, and S 2 H of the head; see `Objective`."""
+        """Returns the operations of a step: the encoder's, and S 2 H of the head; see `Objective`.
+
+        To align questions takes S^2 2 E + S 3 E^2 more.
+        """
         max_seq_length = batch_spec["input_ids"].shape[1]
         products = encoder_products(self.config, max_seq_length, max_seq_length)
         head = max_seq_length * 2 * self.config.hidden_size
+        if self.config.question_alignment == "words":
+            size = self.config.embedding_size
+            head += max_seq_length**2 * 2 * size + max_seq_length * 3 * size**2
         return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * (products + head)
 
 

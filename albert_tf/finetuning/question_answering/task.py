@@ -43,6 +43,8 @@ class QuestionTask(FinetuningTask):
     predictions_file = "predictions.json"
     scores_predictions = True
     usual_max_seq_length = 384
+    # What aligns questions begins from nothing, as the head does.
+    highest_learning_rate = 5e-4
     input_fields = ("question", "context")
 
     def __init__(
