@@ -89,6 +89,15 @@ def test_answer_span_takes_those_of_encoder_and_two_scores_a_position():
     assert flops_of_an_example(AnswerSpan(BASE), S) == FORWARD_AND_BACKWARD * forward
 
 
+@pytest.mark.parametrize("objective", [AnswerSpan, ConditionalAnswerSpan])
+def test_aligning_a_question_takes_cosines_averages_and_a_layer(objective):
+    aligning = product(S, 128, S) + product(S, S, 128) + product(S, 3 * 128, 128)
+    aligned = objective(BASE.replace(question_alignment="words"))
+    assert flops_of_an_example(aligned, S) == pytest.approx(
+        flops_of_an_example(objective(BASE), S) + FORWARD_AND_BACKWARD * aligning
+    )
+
+
 def test_conditional_answer_span_takes_a_layer_for_every_position_and_one_for_no_answer():
     end = product(S, 768, 768) + product(1, 768, 768) + product(S, 768, 1)  # of each position, of the first one
     null = product(1, S, 768) + product(1, 2 * 768, 768) + product(1, 768, 1)

@@ -112,10 +112,15 @@ def assert_same_answers(asked, questions, contexts, ask):
 @pytest.mark.slow
 @pytest.mark.parametrize("may_be_unanswerable", [False, True])
 @pytest.mark.parametrize("head", HEADS)
-def test_answers_are_those_that_the_task_predicts(config, sample_tokenizer, head, may_be_unanswerable):
+@pytest.mark.parametrize("alignment", ["none", "words"])
+def test_answers_are_those_that_the_task_predicts(config, sample_tokenizer, head, may_be_unanswerable, alignment):
+    config = config.replace(question_alignment=alignment)
     task = head(config, WindowOptions(4, 6), may_be_unanswerable=may_be_unanswerable)
-    for seed in range(4):
+    for seed in range(2):
         asked = trained(task, sample_tokenizer, seed)
+        if asked.model.question_alignment is not None:  # a new one does nothing
+            kernel = asked.model.question_alignment.mix.kernel
+            kernel.assign(np.random.default_rng(seed).normal(size=kernel.shape, scale=0.3))
         ask = answers_of(asked)
         assert_same_answers(asked, QUESTIONS, TEXTS, ask)
         assert_same_answers(asked, QUESTIONS[:1], [LONG_TEXT], ask)

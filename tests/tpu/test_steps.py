@@ -61,6 +61,14 @@ def test_classifier_that_reads_all_states_compiles_and_counts_right(pooling):
     assert counted <= step.flops < 1.2 * counted
 
 
+@pytest.mark.parametrize("name", ["squad", "squad_v2"])
+def test_aligned_questions_compile_and_count_right(name):
+    config = SMALL.replace(num_hidden_layers=2, question_alignment="words")
+    step = compiled(config, name, 8, 128, attention="plain")
+    counted = PLANNED[name](config).flops(with_batch_size(PLANNED[name](config).batch_spec(128), 8))
+    assert counted <= step.flops < 1.2 * counted
+
+
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_pre_training_with_lamb_compiles(dtype):
     config = AlbertConfig.from_json_file(CONFIGS / "albert_demo.json").replace(num_hidden_layers=2)
