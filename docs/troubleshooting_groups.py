@@ -64,7 +64,7 @@ says what to do. **Search this page for a few words of yours**; what changes fro
 ## 돌기는 하는데 신통치 않다면
 | 보이는 것 | 까닭과 할 일 |
 |---|---|
-| 마스크 손실이 매니페스트의 유니그램 엔트로피에 머문다 | 어느 조각이 잦은지만 알아낸 것입니다. 짧은 학습에는 `--bias_correction`이 필요하고, 작은 모델은 `"position_initializer": "sinusoidal"`이면 더 빨리 배웁니다([까닭](korean_small_model.md)) |
+| 마스크 손실이 매니페스트의 유니그램 엔트로피에 머문다 | 어느 조각이 잦은지만 알아낸 것입니다. 짧은 학습에는 `--bias_correction`이 필요하고, 작은 모델은 `"position_initializer": "sinusoidal"`이면 더 빨리 배웁니다([까닭](korean_small_model.ko.md)) |
 | 손실이 튀어 오르거나 단계를 건너뛴다 | 배치에 견주어 학습률이 높습니다. 0.00176은 예제 4,096개의 것입니다. `--scale_learning_rate=sqrt`나 더 긴 웜업 |
 | 학습 손실은 줄어도 보류 손실이 는다 | 적은 텍스트를 외우는 것입니다. 가장 나은 체크포인트는 남습니다. `--early_stopping=2`가 시간을 아낍니다 |
 | 문장 순서 정확도가 100%이거나 내내 50%이다 | 100%: 데이터가 답을 알려 줍니다. 이 버전으로 새로 만드세요. 50%: 한두 문장짜리 문서에는 순서가 없습니다. `--sentence_pair=halves`를 써 보세요 |
@@ -72,7 +72,7 @@ says what to do. **Search this page for a few words of yours**; what changes fro
 | 분류기가 늘 같은 답을 한다 | 단계가 너무 적거나, 무작위 가중치에서 학습률이 너무 높습니다. `--init_checkpoint`를 주고, `--num_trials=3`으로 우연인지 보세요 |
 | TPU나 GPU의 메모리가 모자란다 | `--gradient_accumulation_steps`로 배치를 나누거나 `--remat=block`. `plan_tpu.py`가 들어가는 것을 알려 줍니다 |
 | 첫 단계가 1분 걸린다 | 컴파일하는 것입니다. 다음부터는 그렇지 않습니다 |
-| CPU에서 느리다 | 프로세서가 할 수 있으면 `--use_bfloat16`. Python에서는 TensorFlow를 불러오기 전에 `TF_CPU_ALLOCATOR_USE_BFC=true`([까닭](performance.md#on-a-cpu)) |
+| CPU에서 느리다 | 프로세서가 할 수 있으면 `--use_bfloat16`. Python에서는 TensorFlow를 불러오기 전에 `TF_CPU_ALLOCATOR_USE_BFC=true`([까닭](performance.ko.md#on-a-cpu)) |
 | TensorFlow가 GPU나 TPU를 보지 못한다 | 명령이 경고합니다. TPU VM에는 보통 tensorflow가 tensorflow-tpu와 함께 있으면 안 됩니다([설치](tpu.ko.md#install)) |
 """,
 }

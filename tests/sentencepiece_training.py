@@ -1,9 +1,7 @@
-"""SentencePiece models as ALBERT's are trained, on the repository's own text."""
+"""SentencePiece models as ALBERT's are trained, on a text that stays as it is."""
 
 import io
 import pathlib
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # The README of google-research/albert: 30,000 pieces of unigrams, no begin or end of sentence.
 AS_ALBERT = {
@@ -35,12 +33,10 @@ def train_model(lines: list[str], vocab_size: int, **options) -> bytes:
 
 
 def english_lines() -> list[str]:
-    """The repository's documents, which are English for the most part, and some numbers."""
-    documents = [path for path in sorted((ROOT / "docs").glob("*.md")) if not path.name.endswith(".ko.md")]
-    paths = [*documents, ROOT / "README.md", ROOT / "LICENSE"]
-    lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    """Lines of English, and some numbers: `english_lines.txt`, what the documents said once, whatever they say now."""
+    lines = (pathlib.Path(__file__).parent / "english_lines.txt").read_text(encoding="utf-8").splitlines()
     numbers = [
         f"In {year}, {year + 1}, or {year % 7},{year} there were {year % 10}, not {year}." for year in range(1990, 2030)
     ]
-    # Whatever the documents say, there is a piece that ends in a digit and a comma.
+    # So there is a piece that ends in a digit and a comma.
     return [*lines, *numbers, *["There were 16, or 16 of 16, with 16, or 16."] * 100]

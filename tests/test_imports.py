@@ -19,11 +19,12 @@ MAY_IMPORT = {
     "progress_line": set(),
     "shipped_files": {"errors"},
     "plot_labels": set(),
+    "child_process": set(),
     "asked_texts": {"errors"},
     "litert": {"errors", "asked_texts"},  # and no TensorFlow
     "corpus": BASE | {"progress_line"},
     "tokenization": BASE | {"progress_line"},
-    "pretraining_data": BASE | {"startup", "progress_line", "corpus", "tokenization"},
+    "pretraining_data": BASE | {"startup", "progress_line", "child_process", "corpus", "tokenization"},
     "compilation": set(),
     "modeling": BASE | {"checkpoint_files", "compilation"},  # knows nothing of text
     "optimization": {"errors", "config", "compilation"},
@@ -46,7 +47,7 @@ MAY_IMPORT = {
         "training",
         "finetuning",
     },
-    "tpu": BASE | {"modeling", "optimization", "objectives", "training", "finetuning"},
+    "tpu": BASE | {"child_process", "modeling", "optimization", "objectives", "training", "finetuning"},
 }
 # What notebooks show: it knows runs, and no models.
 MAY_IMPORT["notebook"] = BASE | {"startup", "progress_line", "plot_labels", "training"}

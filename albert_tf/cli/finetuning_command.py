@@ -1,4 +1,4 @@
-"""What all commands that fine-tune share: their flags, and the way from flags to a trained model and its results."""
+"""What all commands that fine-tune share: the way from flags to a trained model and its results."""
 
 import collections.abc
 import dataclasses
@@ -10,9 +10,7 @@ from absl.testing import flagsaver
 
 from albert_tf.cli import app, training_flags
 from albert_tf.cli.model_files import find_model_file, load_model_tokenizer
-from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.cli.run_flags import settings_flags, take_from_run
-from albert_tf.cli.tokenizer_flags import define_sentencepiece_flags, define_tokenizer_flags
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
@@ -26,12 +24,13 @@ from albert_tf.finetuning.defaults import (
     num_steps,
     with_default_dropout,
 )
+from albert_tf.finetuning.dev_share import Share
 from albert_tf.finetuning.trials import Trial, describe, summarize
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices.batches import per_replica_batch_size
 from albert_tf.training.run_folder.guard import FOUND_AT, check_model
-from albert_tf.training.run_folder.identity import absolute_path, file_identity
+from albert_tf.training.run_folder.identity import absolute_path
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 
 FLAGS = flags.FLAGS
@@ -42,6 +41,8 @@ flags.disclaim_key_flags()
 STEP_FLAGS = {"num_train_steps": "train_step", "num_warmup_steps": "warmup_step"}
 TRAIN, DEV, TEST = "train", "dev", "test"
 TRIALS_FILE = "trials.json"
+# What a run keeps of every command's flags.
+SHARED_SETTINGS = ("dev_fraction", "max_seq_length", "token_dropout")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +116,8 @@ class FinetuningCommand:
         model_options = training_flags.model_options(strategy, config, [(FLAGS.max_seq_length, 1)])
 
         def load(part, needs_labels=True):
-            return runner.load_file(task, self.find_path(part), tokenizer, FLAGS.max_seq_length, needs_labels)
+            path, share = self._find(part)
+            return runner.load_file(task, path, tokenizer, FLAGS.max_seq_length, needs_labels, share)
 
         train_file = load(TRAIN) if FLAGS.do_train else None
         dev_file = load(DEV) if FLAGS.do_eval else None
@@ -142,10 +144,31 @@ class FinetuningCommand:
     def _find_run(self):
         """Returns the run that --output_dir holds, None for a new one; flags that are not given become the run's."""
         names = settings_flags(**STEP_FLAGS)
-        names.update((name, name) for name in (*self.setting_flags, "max_seq_length", "token_dropout"))
+        names.update((name, name) for name in (*self.setting_flags, *SHARED_SETTINGS))
         if FLAGS["num_train_epochs"].present:
             del names["num_train_steps"]  # how many steps that is follows from the data
         return take_from_run(self.name, names, list(self.place_flags))
+
+    def _find(self, part):
+        """Returns the path of a part of the data, and which share of that file it is, None for all of it."""
+        fraction = FLAGS.dev_fraction
+        if part == TRAIN:
+            return self.find_path(TRAIN), None if fraction is None else Share(fraction, is_dev=False)
+        try:
+            path = self.find_path(part)
+        except InputError as error:
+            if fraction is not None:
+                return self.find_path(TRAIN), Share(fraction, is_dev=True)
+            if part == DEV and FLAGS.do_train:
+                raise InputError(
+                    f"{error}; or put a share of the training file aside, as by --dev_fraction=0.1"
+                ) from error
+            raise
+        if fraction is not None and part == DEV and (FLAGS.do_train or FLAGS["dev_fraction"].present):
+            raise InputError(
+                f"--dev_fraction={fraction:g}: there is a file to evaluate on, {path}; leave out one of them"
+            )
+        return path, None
 
     def _choose_max_seq_length(self, task, tokenizer):
         """Returns the length where neither a flag nor the run says it, and prints it."""
@@ -154,7 +177,8 @@ class FinetuningCommand:
             return longest
         if task.usual_max_seq_length is not None:
             return min(longest, task.usual_max_seq_length)
-        length = choose_max_seq_length(task, task.read(self.find_path(TRAIN)), tokenizer)
+        path, share = self._find(TRAIN)
+        length = choose_max_seq_length(task, runner.read_file(task, path, share=share), tokenizer)
         print(f"--max_seq_length={length}, by the lengths of the training texts", flush=True)
         return length
 
@@ -162,6 +186,7 @@ class FinetuningCommand:
         places = {name: FLAGS[name].value for name in self.place_flags}
         more_settings = {
             "command": self.name,
+            "dev_fraction": FLAGS.dev_fraction,
             **{name: FLAGS[name].value for name in self.setting_flags if name not in run.objective.settings()},
             FOUND_AT: {name: absolute_path(place) for name, place in places.items() if place},
         }
@@ -173,71 +198,10 @@ class FinetuningCommand:
         data = {}
         for result, part in ((EVAL_RESULTS_FILE, DEV), (task.predictions_file, TEST)):
             try:
-                data[result] = file_identity(self.find_path(part))
+                data[result] = runner.identity_of(*self._find(part))
             except InputError:
                 continue
         return data
-
-
-def define_finetuning_flags(max_seq_length_help: str) -> None:
-    """Defines the flags that all these commands have.
-
-    Args:
-        max_seq_length_help: What --max_seq_length is where nobody says it.
-    """
-    flags.DEFINE_string("output_dir", None, "Folder for checkpoints, logs and results; a run found there is resumed.")
-    flags.DEFINE_string("init_checkpoint", None, "Pre-trained checkpoint, or its folder; random weights if left out.")
-    flags.DEFINE_string("albert_config_file", None, "JSON file of the model; by default that beside --init_checkpoint.")
-    flags.DEFINE_string("vocab_file", None, "Vocabulary; by default the one beside --init_checkpoint.")
-    define_tokenizer_flags()
-    define_sentencepiece_flags()
-    flags.DEFINE_bool("do_train", False, "Train.")
-    flags.DEFINE_bool("do_eval", False, "Evaluate on the dev file; writes eval_results.json.")
-    flags.DEFINE_bool("do_predict", False, "Predict the test file; writes the predictions.")
-    flags.DEFINE_integer("max_seq_length", None, f"Longest input in pieces; {max_seq_length_help}", lower_bound=8)
-    flags.DEFINE_integer("train_step", None, "Number of training steps, instead of --num_train_epochs.", lower_bound=1)
-    flags.DEFINE_float(
-        "num_train_epochs",
-        None,
-        "Passes over the training file; by default the fewer the larger it is.",
-        0.0,
-    )
-    flags.DEFINE_integer("warmup_step", None, "Steps in which the learning rate rises; by default 10% of all.", 0)
-    flags.DEFINE_float(
-        "dropout",
-        None,
-        "Dropout of hidden states and attention; by default the config's, in small models at least 0.1, or 0.2 for few "
-        "examples.",
-        0.0,
-        1.0,
-    )
-    flags.DEFINE_float(
-        "token_dropout",
-        None,
-        "Share of the pieces of training texts to hide, others each time; by default 0.15 where small models classify "
-        "single texts, else 0.",
-        0.0,
-        1.0,
-    )
-    flags.DEFINE_float(
-        "head_learning_rate", None, "Peak learning rate of the head alone; by default that of the encoder.", 0.0
-    )
-    flags.DEFINE_integer("predict_batch_size", 64, "Batch size of prediction, all replicas.", lower_bound=1)
-    training_flags.define_training_flags(
-        train_batch_size=32,
-        eval_batch_size=64,
-        optimizer="adamw",
-        learning_rate=None,
-        save_checkpoints_steps=1000,
-        bias_correction=True,
-        evaluates_often=False,
-    )
-    flags.DEFINE_integer(
-        "num_trials", 1, "Trainings with other seeds, each in a folder of its own; the medians are written.", 1
-    )
-    flags.DEFINE_list("learning_rates", [], "Learning rates to try, each --num_trials times; the dev file chooses.")
-    training_flags.define_distribution_flags()
-    define_original_flags("albert_hub_module_handle", "export_dir", "threshold_to_export")
 
 
 def _trials():

@@ -7,7 +7,8 @@ import dataclasses
 
 from absl import flags
 
-from albert_tf.cli.finetuning_command import DEV, TEST, TRAIN, FinetuningCommand, define_finetuning_flags
+from albert_tf.cli.finetuning_command import DEV, TEST, TRAIN, FinetuningCommand
+from albert_tf.cli.finetuning_flags import define_finetuning_flags
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.config import POOLING_CHOICES
 from albert_tf.errors import InputError

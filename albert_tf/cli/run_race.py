@@ -7,7 +7,8 @@ from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 import tensorflow as tf
 from absl import flags
 
-from albert_tf.cli.finetuning_command import DEV, TEST, TRAIN, FinetuningCommand, define_finetuning_flags
+from albert_tf.cli.finetuning_command import DEV, TEST, TRAIN, FinetuningCommand
+from albert_tf.cli.finetuning_flags import define_finetuning_flags
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.errors import InputError
 from albert_tf.finetuning import MultipleChoice

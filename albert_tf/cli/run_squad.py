@@ -5,7 +5,8 @@ from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 # isort: split
 from absl import flags
 
-from albert_tf.cli.finetuning_command import TRAIN, FinetuningCommand, define_finetuning_flags
+from albert_tf.cli.finetuning_command import TRAIN, FinetuningCommand
+from albert_tf.cli.finetuning_flags import define_finetuning_flags
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.config import QUESTION_ALIGNMENT_CHOICES
 from albert_tf.finetuning.defaults import default_question_alignment
@@ -107,8 +108,9 @@ def _choose_metrics():
     """Returns the metrics to evaluate with, and prints them where no flag says them."""
     if FLAGS.metrics != _AUTO:
         return FLAGS.metrics
-    app.require(predict_file=FLAGS.predict_file)
-    chosen = choose_metrics([each.question for each in read_questions(FLAGS.predict_file)])
+    path = FLAGS.predict_file or (FLAGS.dev_fraction and FLAGS.train_file)
+    app.require(predict_file=path)
+    chosen = choose_metrics([each.question for each in read_questions(path)])
     print(f"--metrics={chosen}, by the language of the questions", flush=True)
     return chosen
 

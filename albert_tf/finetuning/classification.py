@@ -136,6 +136,10 @@ class Classification(FinetuningTask):
         """Returns how often each label occurs, and warns of what looks mistyped; see `label_report`."""
         return label_report(path, examples, self.labels)
 
+    def text_and_label(self, example):
+        """Returns the text, or both, and the label; see `FinetuningTask`."""
+        return example.texts, example.label
+
     def examples_of(self, inputs):
         """Returns texts, or pairs of them, as `LabelledText`s; see `FinetuningTask`."""
         return unlabelled_examples(inputs, self.reads_pairs)

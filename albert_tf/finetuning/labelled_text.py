@@ -8,7 +8,7 @@ import numpy as np
 from albert_tf.asked_texts import read_texts
 from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import DataFiles
-from albert_tf.finetuning.tables import BadRows, read_rows
+from albert_tf.finetuning.tables import BadRows, read_rows, tell_once
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.model_inputs import pack_segments
 
@@ -31,6 +31,11 @@ class LabelledText:
     text_pair: str | None
     label: str | None
     line: int
+
+    @property
+    def texts(self) -> str:
+        """The text, or both, as one."""
+        return self.text if self.text_pair is None else f"{self.text}\t{self.text_pair}"
 
 
 def read_examples(path: str, files: DataFiles, needs_label: bool) -> list[LabelledText]:
@@ -71,9 +76,18 @@ def read_examples(path: str, files: DataFiles, needs_label: bool) -> list[Labell
         text = str(row.values[files.text_column])
         examples.append(LabelledText(text, pair, None if label is None else str(label), row.number))
     bad_rows.warn()
+    _warn_of_empty_texts(path, examples)
     if not examples:
         raise InputError(f"{path} has no row that can be used")
     return examples
+
+
+def _warn_of_empty_texts(path, examples):
+    """Tells of texts without a character; a file to predict has an answer for each, so none is left out."""
+    lines = [each.line for each in examples if "" in (each.text.strip(), each.text_pair and each.text_pair.strip())]
+    if lines:
+        rows = f"{len(lines):,} rows" if len(lines) > 1 else "1 row"
+        tell_once(f"warning: {rows} of {path} with an empty text, the first on line {lines[0]:,}; used as any other")
 
 
 def _check_is_one_value(place, column, value):

@@ -135,6 +135,10 @@ class MultipleChoice(FinetuningTask):
         of_levels = f" ({', '.join(counts)})" if counts else ""
         return [f"{len(examples):,} questions with {self._num_choices} options each in {path}{of_levels}"]
 
+    def text_and_label(self, example):
+        """Returns the passage, which all of its questions share, and no label; see `FinetuningTask`."""
+        return example.passage, ""
+
     def examples_of(self, inputs):
         """Returns (passage, question, options) as `Question`s; see `FinetuningTask`."""
         return asked_questions(inputs, self._num_choices)

@@ -103,6 +103,10 @@ class Regression(FinetuningTask):
         mean = sum(values) / len(values)
         return [f"{len(examples):,} examples in {path}: from {min(values):g} to {max(values):g}, on average {mean:.2f}"]
 
+    def text_and_label(self, example):
+        """Returns the text, or both, and no label, as each may have another number; see `FinetuningTask`."""
+        return example.texts, ""
+
     def examples_of(self, inputs):
         """Returns texts, or pairs of them, as `LabelledText`s; see `FinetuningTask`."""
         return unlabelled_examples(inputs, self.reads_pairs)

@@ -9,6 +9,7 @@ import typing
 import numpy as np
 
 from albert_tf.finetuning.batches import Augmentation, Examples
+from albert_tf.finetuning.dev_share import Share
 from albert_tf.finetuning.task import Features, FinetuningTask
 from albert_tf.finetuning.token_dropout import TokenDropout
 from albert_tf.objectives.objective import with_batch_size
@@ -27,17 +28,19 @@ class EncodedFile:
         examples: What it holds.
         features: What `FinetuningTask.encode` made of them.
         max_seq_length: Length that they are cut or padded to.
+        share: Which part of the file it is; None for all of it.
     """
 
     path: str
     examples: list[typing.Any]
     features: Features
     max_seq_length: int
+    share: Share | None = None
 
     @property
     def identity(self) -> dict[str, str]:
         """The file's name and the SHA-256 of its content."""
-        return file_identity(self.path)
+        return identity_of(self.path, self.share)
 
     @property
     def num_rows(self) -> int:
@@ -60,15 +63,31 @@ def load_file(
     tokenizer: Tokenizer,
     max_seq_length: int,
     needs_labels: bool = True,
+    share: Share | None = None,
 ) -> EncodedFile:
-    """Reads and encodes a file.
+    """Reads and encodes a file, or a part of it.
 
     Raises:
         InputError: It can't be used, or the sequences are longer than the model's positions.
     """
     task.config.check_max_seq_length(max_seq_length)
-    examples = task.read(path, needs_labels)
-    return EncodedFile(path, examples, task.encode(examples, tokenizer, max_seq_length), max_seq_length)
+    examples = read_file(task, path, needs_labels, share)
+    return EncodedFile(path, examples, task.encode(examples, tokenizer, max_seq_length), max_seq_length, share)
+
+
+def read_file(
+    task: FinetuningTask, path: str, needs_labels: bool = True, share: Share | None = None
+) -> list[typing.Any]:
+    """Returns the examples of a file, or of a part of it, which always need labels; errors as of `load_file`."""
+    if share is None:
+        return task.read(path, needs_labels)
+    examples = task.read(path)
+    return share.choose(path, examples, [task.text_and_label(example) for example in examples])
+
+
+def identity_of(path: str, share: Share | None = None) -> dict[str, str]:
+    """Returns the name of a file and a SHA-256 that tells it, or a part of it, from others."""
+    return file_identity(path) if share is None else share.identity(path)
 
 
 def make_phase(

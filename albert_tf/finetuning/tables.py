@@ -1,6 +1,7 @@
 """Rows of labelled data: tab-separated, CSV, JSON, JSON lines and Parquet files, told by the ends of their names."""
 
 import csv
+import functools
 import io
 import json
 import os
@@ -50,7 +51,13 @@ class BadRows:
         """Prints how many rows were left out, if any."""
         if self._count:
             rows = f"{self._count:,} rows" if self._count > 1 else "1 row"
-            print(f"warning: {rows} left out; the first: {self._first}", flush=True)
+            tell_once(f"warning: {rows} left out; the first: {self._first}")
+
+
+@functools.cache
+def tell_once(message: str) -> None:
+    """Prints what there is to know of a file, once in a process: a run reads some files for several purposes."""
+    print(message, flush=True)
 
 
 def read_rows(path: str, columns: tuple[str, ...] | None, bad_rows: BadRows) -> list[Row]:

@@ -112,6 +112,16 @@ class FinetuningTask(Objective):
         """
         raise InputError(f"{type(self).__name__} can't be asked about texts that are in no file")
 
+    def text_and_label(self, example: typing.Any) -> tuple[str, str]:
+        """Returns what a share of a file is chosen by: a text, and a label of which the same share is chosen.
+
+        Examples with equal texts come to one side; the label is "" where there are none to keep the shares of.
+
+        Raises:
+            InputError: No share can be chosen for this task.
+        """
+        raise InputError(f"{type(self).__name__} needs a file of its own to evaluate on; leave --dev_fraction out")
+
     @classmethod
     def from_settings(cls, config: AlbertConfig, settings: dict[str, typing.Any]) -> "FinetuningTask":
         """Returns the task of a run.

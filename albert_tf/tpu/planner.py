@@ -7,6 +7,7 @@ import math
 import multiprocessing
 import os
 
+from albert_tf.child_process import end_with_parent
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, replacing, write_json
 from albert_tf.tpu.chips import Tpu
@@ -108,6 +109,7 @@ def _received(receiver):
 
 def _lower_and_compile(sender, lower, tpu):
     """Sends what names the program, and then its figures as a dictionary, None for what doesn't fit; or an error."""
+    end_with_parent()  # nothing else would end it where this command is killed
     try:
         program = lower()
         sender.send(f"{tpu.name} {hashlib.sha256(program.encode()).hexdigest()} libtpu {compiler_version()}")

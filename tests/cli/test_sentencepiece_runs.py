@@ -39,7 +39,7 @@ def run_as_user(run_script):
 
 @pytest.fixture
 def create(run_script, english_model_file, tmp_path):
-    """Builds data of the repository's documents; flags may be added, replaced or, with None, left out."""
+    """Builds data of English lines; flags may be added, replaced or, with None, left out."""
     lines = sentencepiece_training.english_lines()[:400]
     documents = ["\n".join(lines[begin : begin + 8]) for begin in range(0, len(lines), 8)]
     (tmp_path / "corpus.txt").write_text("\n\n".join(documents), "utf-8")

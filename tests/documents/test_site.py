@@ -1,8 +1,10 @@
 """The documents as a site, and the pictures in them."""
 
 import importlib.util
+import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -33,6 +35,19 @@ def test_site_is_built_without_a_warning(tmp_path):
     classification = (tmp_path / "site" / "classification" / "index.html").read_text(encoding="utf-8")
     assert '<code class="whole">--learning_rate</code>' in classification and "stylesheets/site.css" in classification
     assert not _fetched_from_elsewhere(tmp_path / "site")
+    _check_search(tmp_path / "site" / "concepts", other="ko/")
+    _check_search(tmp_path / "site" / "ko" / "concepts", other="../")
+
+
+def _check_search(page, other):
+    """Checks that what the search of a page looks through is all there, and none of it of the other language."""
+    text = (page / "index.html").read_text(encoding="utf-8")
+    base = (page / re.search(r'<script id="__config"[^>]*>[^<]*?"base": "([^"]*)"', text)[1]).resolve()
+    docs = json.loads((base / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]
+    places = {entry["location"].partition("#")[0] for entry in docs}
+    assert len(places) > 20 and not [place for place in places if place.startswith(other)]
+    assert all((base / place / "index.html").exists() for place in places)
+    assert base == page.parent
 
 
 def _fetched_from_elsewhere(site: pathlib.Path) -> list[str]:

@@ -160,6 +160,13 @@ def test_shipped_model_is_tried_in_a_browser(open_page):
     assert "연기" in page.locator("#answer").inner_text()
     page.get_by_role("tab", name="Attention").click()
     page.locator("#attention table", has_text="[MASK]").wait_for()
+    # What is typed and not asked changes nothing.
+    of_head_1 = page.locator("#attention table").inner_html()
+    page.locator("textarea").first.fill("다른 글")
+    page.get_by_role("spinbutton").last.fill("2")
+    page.get_by_role("spinbutton").last.press("Enter")
+    page.wait_for_function("(before) => document.querySelector('#attention table').innerHTML != before", arg=of_head_1)
+    assert "[MASK]" in page.locator("#attention").inner_text()
     page.locator("textarea").first.fill("빈칸이 없는 글")
     page.get_by_role("button", name="Ask", exact=True).click()
     page.get_by_role("tab", name="Fill the gaps").click()

@@ -135,6 +135,10 @@ class Entities(FinetuningTask):
             lines.append(f"{split:,} pieces of the vocabulary hold the border of an entity, which can't be found there")
         return lines
 
+    def text_and_label(self, example):
+        """Returns the sentence, and no label, as it has many; see `FinetuningTask`."""
+        return example.text, ""
+
     def examples_of(self, inputs):
         """Returns texts as `TaggedText`s without tags; see `FinetuningTask`."""
         if isinstance(inputs, str) or not all(isinstance(text, str) for text in inputs):

@@ -189,6 +189,10 @@ class QuestionTask(FinetuningTask):
             )
         return lines
 
+    def text_and_label(self, example):
+        """Returns the context, which all of its questions share, and no label; see `FinetuningTask`."""
+        return example.context, ""
+
     def examples_of(self, inputs):
         """Returns (question, context) pairs as `Question`s; see `FinetuningTask`."""
         for number, value in enumerate(inputs):

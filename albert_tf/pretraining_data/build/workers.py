@@ -8,12 +8,12 @@ import multiprocessing
 import multiprocessing.connection
 import multiprocessing.forkserver
 import multiprocessing.resource_tracker
-import os
 import signal
-import threading
 import traceback
 
 import tensorflow as tf
+
+from albert_tf.child_process import end_with_parent
 
 _FIRST_IMPORT = "albert_tf.pretraining_data.build.interruptible_start"
 
@@ -139,7 +139,7 @@ def _work(connection, make_state, arguments):
     """The loop of a worker process, until it is killed or the main process ends."""
     # The main process gets the interrupt too, and ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     # Workers share the cores; more threads would only compete for them.
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
@@ -155,11 +155,6 @@ def _work(connection, make_state, arguments):
         while True:
             number, method, task = connection.recv()
             connection.send((number, _Answer(getattr(state, method), *task)))
-
-
-def _end_with_parent():
-    multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
-    os._exit(1)
 
 
 @contextlib.contextmanager

@@ -32,19 +32,22 @@ def build_page(model: PlaygroundModel, name: str) -> gr.Blocks:
             answer = gr.HTML(elem_id="answer")
         with gr.Tab(I18N("pieces")):
             pieces = gr.HTML(elem_id="pieces")
+        # Of what was asked, and not of what stands in the box by then, is the attention shown.
+        asked_about = gr.State("")
         if model.shows_attention:
             with gr.Tab(I18N("attention")):
-                _add_attention(model, texts[-1], asked)
+                _add_attention(model, asked_about)
 
         def show(request: gr.Request, *values):
-            return _show(model, values, WORDS[language_of(request.headers.get("accept-language"))])
+            shown = _show(model, values, WORDS[language_of(request.headers.get("accept-language"))])
+            return *shown, values[-1]
 
         for event in asked:
-            event(show, texts, [answer, pieces], api_name=False)
+            event(show, texts, [answer, pieces, asked_about], api_name=False)
     return page
 
 
-def _add_attention(model, text, asked):
+def _add_attention(model, text):
     with gr.Row():
         layer = gr.Slider(1, model.num_layers, model.num_layers, step=1, label=I18N("layer"))
         head = gr.Slider(1, model.num_heads, 1, step=1, label=I18N("head"))
@@ -55,7 +58,7 @@ def _add_attention(model, text, asked):
         attention = model.attention(value, _MAX_PIECES_OF_HEAT_MAP)
         return views.heat_map(attention.pieces, attention.probabilities[int(layer) - 1, int(head) - 1])
 
-    for event in (*asked, layer.change, head.change):
+    for event in (text.change, layer.change, head.change):
         event(look, [text, layer, head], [found], api_name=False)
 
 

@@ -1,0 +1,77 @@
+"""The flags that all commands that fine-tune share."""
+
+from absl import flags
+
+from albert_tf.cli import training_flags
+from albert_tf.cli.original_flags import define_original_flags
+from albert_tf.cli.tokenizer_flags import define_sentencepiece_flags, define_tokenizer_flags
+
+flags.disclaim_key_flags()
+
+
+def define_finetuning_flags(max_seq_length_help: str) -> None:
+    """Defines the flags that all these commands have.
+
+    Args:
+        max_seq_length_help: What --max_seq_length is where nobody says it.
+    """
+    flags.DEFINE_string("output_dir", None, "Folder for checkpoints, logs and results; a run found there is resumed.")
+    flags.DEFINE_string("init_checkpoint", None, "Pre-trained checkpoint, or its folder; random weights if left out.")
+    flags.DEFINE_string("albert_config_file", None, "JSON file of the model; by default that beside --init_checkpoint.")
+    flags.DEFINE_string("vocab_file", None, "Vocabulary; by default the one beside --init_checkpoint.")
+    define_tokenizer_flags()
+    define_sentencepiece_flags()
+    flags.DEFINE_bool("do_train", False, "Train.")
+    flags.DEFINE_bool("do_eval", False, "Evaluate on the dev file; writes eval_results.json.")
+    flags.DEFINE_float(
+        "dev_fraction",
+        None,
+        "Share of the training file to put aside and evaluate on, where there is no file for that; the same each time.",
+        0.0,
+        1.0,
+    )
+    flags.DEFINE_bool("do_predict", False, "Predict the test file; writes the predictions.")
+    flags.DEFINE_integer("max_seq_length", None, f"Longest input in pieces; {max_seq_length_help}", lower_bound=8)
+    flags.DEFINE_integer("train_step", None, "Number of training steps, instead of --num_train_epochs.", lower_bound=1)
+    flags.DEFINE_float(
+        "num_train_epochs",
+        None,
+        "Passes over the training file; by default the fewer the larger it is.",
+        0.0,
+    )
+    flags.DEFINE_integer("warmup_step", None, "Steps in which the learning rate rises; by default 10% of all.", 0)
+    flags.DEFINE_float(
+        "dropout",
+        None,
+        "Dropout of hidden states and attention; by default the config's, in small models at least 0.1, or 0.2 for few "
+        "examples.",
+        0.0,
+        1.0,
+    )
+    flags.DEFINE_float(
+        "token_dropout",
+        None,
+        "Share of the pieces of training texts to hide, others each time; by default 0.15 where small models classify "
+        "single texts, else 0.",
+        0.0,
+        1.0,
+    )
+    flags.DEFINE_float(
+        "head_learning_rate", None, "Peak learning rate of the head alone; by default that of the encoder.", 0.0
+    )
+    flags.DEFINE_integer("predict_batch_size", 64, "Batch size of prediction, all replicas.", lower_bound=1)
+    training_flags.define_training_flags(
+        train_batch_size=32,
+        eval_batch_size=64,
+        optimizer="adamw",
+        learning_rate=None,
+        save_checkpoints_steps=1000,
+        bias_correction=True,
+        evaluates_often=False,
+    )
+    flags.DEFINE_integer(
+        "num_trials", 1, "Trainings with other seeds, each in a folder of its own; the medians are written.", 1
+    )
+    flags.DEFINE_list("learning_rates", [], "Learning rates to try, each --num_trials times; the dev file chooses.")
+    training_flags.define_distribution_flags()
+    define_original_flags("albert_hub_module_handle", "export_dir", "threshold_to_export")

@@ -1,0 +1,81 @@
+"""The share of a training file that is put aside to evaluate on."""
+
+import collections
+import random
+
+import pytest
+
+from albert_tf.errors import InputError
+from albert_tf.finetuning.dev_share import Share, dev_rows
+
+ROWS = [(f"글 {number}", "좋음" if number % 4 else "나쁨") for number in range(400)]
+
+
+def chosen_texts(rows, fraction):
+    return {text for (text, _), is_dev in zip(rows, dev_rows(rows, fraction)) if is_dev}
+
+
+@pytest.mark.parametrize("fraction", [0.05, 0.1, 0.5])
+def test_share_is_kept_of_each_label(fraction):
+    counts = collections.Counter(label for (_, label), is_dev in zip(ROWS, dev_rows(ROWS, fraction)) if is_dev)
+    assert counts == {"좋음": round(300 * fraction), "나쁨": round(100 * fraction)}
+
+
+def test_same_texts_are_chosen_whatever_their_order():
+    others = random.Random(5).sample(ROWS, len(ROWS))
+    assert chosen_texts(others, 0.1) == chosen_texts(ROWS, 0.1)
+
+
+def test_texts_stay_chosen_when_others_are_added():
+    before = chosen_texts(ROWS, 0.1)
+    more = [(f"새 글 {number}", "좋음") for number in range(100)]
+    assert len(chosen_texts(ROWS + more, 0.1) & before) >= 0.75 * len(before)
+
+
+def test_equal_texts_are_on_one_side_whatever_their_labels():
+    rows = [*ROWS, *((text, "나쁨") for text, _ in ROWS[::3]), *ROWS[::5]]
+    sides = collections.defaultdict(set)
+    for (text, _), is_dev in zip(rows, dev_rows(rows, 0.2)):
+        sides[text].add(is_dev)
+    assert all(len(side) == 1 for side in sides.values())
+    assert sum(dev_rows(rows, 0.2)) == pytest.approx(0.2 * len(rows), abs=3)
+
+
+def test_rare_labels_have_their_share_together_and_keep_one_text_each():
+    rows = [(f"{label} {number}", str(label)) for label in range(30) for number in range(4)]
+    are_dev = dev_rows(rows, 0.1)
+    assert sum(are_dev) == 12
+    assert {label for (_, label), is_dev in zip(rows, are_dev) if not is_dev} == {str(label) for label in range(30)}
+    assert not any(dev_rows([("하나", "a"), ("둘", "b")], 0.9))
+
+
+@pytest.mark.parametrize(
+    ("fraction", "texts", "message"),
+    [
+        (
+            0.1,
+            ["하나", "둘"],
+            "--dev_fraction=0.1 leaves none of the 2 examples of a.csv to evaluate on; choose another ",
+        ),
+        (
+            0.5,
+            ["같다"] * 9,
+            "--dev_fraction=0.5 leaves none of the 9 examples of a.csv to evaluate on; choose another ",
+        ),
+        (0.0, ["하나", "둘"], "--dev_fraction=0 leaves none of the 2 examples of a.csv to evaluate on; "),
+    ],
+)
+def test_share_that_is_empty_is_refused(fraction, texts, message):
+    with pytest.raises(InputError, match=message):
+        Share(fraction, is_dev=True).choose("a.csv", texts, [(text, "") for text in texts])
+
+
+def test_parts_of_a_file_are_told_apart_by_content(tmp_path):
+    path = tmp_path / "train.csv"
+    path.write_text("a")
+    train, dev = (Share(0.1, is_dev).identity(str(path)) for is_dev in (False, True))
+    other = Share(0.2, is_dev=True).identity(str(path))
+    assert len({part["sha256"] for part in (train, dev, other)}) == 3
+    assert {part["name"] for part in (train, dev, other)} == {"train.csv"}
+    path.write_text("b")
+    assert Share(0.1, is_dev=True).identity(str(path)) != dev
