@@ -20,7 +20,10 @@ MAY_IMPORT = {
     "shipped_files": {"errors"},
     "plot_labels": set(),
     "asked_texts": {"errors"},
-    "litert": {"errors", "asked_texts"},  # and no TensorFlow
+    # None of these three imports TensorFlow.
+    "exports": set(),
+    "litert": {"errors", "asked_texts", "exports"},
+    "server": {"errors", "exports"},
     "corpus": BASE | {"progress_line"},
     "tokenization": BASE | {"progress_line"},
     "pretraining_data": BASE | {"startup", "progress_line", "corpus", "tokenization"},
@@ -39,6 +42,7 @@ MAY_IMPORT = {
         "checkpoint_files",
         "progress_line",
         "asked_texts",
+        "exports",
         "litert",
         "corpus",
         "tokenization",

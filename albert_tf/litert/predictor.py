@@ -59,16 +59,20 @@ class LiteRTPredictor:
             InputError: An input is not what the model reads.
         """
         texts = self.task.examples_of(inputs)
-        if not texts:
-            return []
+        return [self._prediction(values) for values in self.compute(texts, batch_size)] if texts else []
+
+    def compute(self, texts: collections.abc.Sequence[tuple[str, ...]], batch_size: int = 8) -> np.ndarray:
+        """Returns the model's only output, float32 [N, labels], or [N] of a regression.
+
+        Args:
+            texts: N tuples of one text, or of two where the model reads pairs; at least one.
+            batch_size: As for `predict`.
+        """
         encodings = self._inputs.encode(texts)
         order = sorted(range(len(texts)), key=lambda number: len(encodings[number]))
-        found = [None] * len(texts)
-        for begin in range(0, len(order), batch_size):
-            numbers = order[begin : begin + batch_size]
-            for number, values in zip(numbers, self._compute(pad([encodings[number] for number in numbers]))):
-                found[number] = self._prediction(values)
-        return found
+        groups = [order[begin : begin + batch_size] for begin in range(0, len(order), batch_size)]
+        values = [self._compute_group(pad([encodings[number] for number in group])) for group in groups]
+        return np.concatenate(values)[np.argsort(order)]
 
     def _prediction(self, values):
         labels = self.card["labels"]
@@ -76,8 +80,7 @@ class LiteRTPredictor:
             return {"score": float(values)}
         return {"label": labels[values.argmax()], "probabilities": dict(zip(labels, map(float, values)))}
 
-    def _compute(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
-        """Returns the model's only output, float32 [N, labels], or [N] of a regression."""
+    def _compute_group(self, inputs):
         with self._lock:
             details = self._interpreter.get_input_details()
             for detail in details:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_tf.serving.server.batching import Batcher, BusyError
+from albert_tf.server.batching import Batcher, BusyError
 
 
 class Echo:

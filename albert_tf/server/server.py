@@ -16,10 +16,10 @@ from fastapi.responses import JSONResponse
 from kserve.protocol.rest.server import RESTServer
 
 from albert_tf.errors import InputError
-from albert_tf.serving.exported import ExportedModel, rows_of
-from albert_tf.serving.server.batching import Batcher, BusyError
-from albert_tf.serving.server.limits import RequestLimits
-from albert_tf.serving.server.protocol import (
+from albert_tf.exports import Export, rows_of
+from albert_tf.server.batching import Batcher, BusyError
+from albert_tf.server.limits import RequestLimits
+from albert_tf.server.protocol import (
     BadRequestError,
     format_answer,
     metadata,
@@ -63,7 +63,7 @@ class ServerOptions:
     grace_seconds: int = 30
 
 
-def serve(model: ExportedModel, name: str, options: ServerOptions) -> None:
+def serve(model: Export, name: str, options: ServerOptions) -> None:
     """Answers requests until SIGTERM or Ctrl-C, and then those that have arrived.
 
     Args:
