@@ -8,6 +8,8 @@ import numpy as np
 
 DEFAULT = "serving_default"
 
+_LARGE_HIDDEN_SIZE = 512
+
 
 class Export(typing.Protocol):
     """A model that `export_model.py` has written.
@@ -41,6 +43,14 @@ def version_of(folder: str) -> int:
     """Returns the version that a folder is called after; 1 where it is called otherwise."""
     name = os.path.basename(os.path.normpath(folder))
     return int(name) if name.isdecimal() else 1
+
+
+def threads_per_batch(card: dict[str, typing.Any]) -> int:
+    """Returns how many threads compute a batch best, given the model's card.
+
+    Of a small model one: several wait for each other more than they compute, and are better used for several batches.
+    """
+    return 1 if card["config"]["hidden_size"] < _LARGE_HIDDEN_SIZE else os.cpu_count()
 
 
 def rows_of(outputs: dict[str, np.ndarray]) -> list[dict[str, typing.Any]]:

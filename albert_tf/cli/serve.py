@@ -60,9 +60,9 @@ def _import_export():
     if folder is not None:
         return lambda: LiteRTExport(folder)
     from albert_tf.cli import app  # noqa: F401  (first: it keeps TensorFlow quiet at its start)
-    from albert_tf.serving.exported import ExportedModel
+    from albert_tf.serving.exported import load_alone
 
-    return lambda: ExportedModel(FLAGS.model_dir)
+    return lambda: load_alone(FLAGS.model_dir)
 
 
 def _import_server():

@@ -27,7 +27,7 @@ class _Waiting(typing.NamedTuple):
 
 
 class Batcher:
-    """Computes one batch after the other: all texts that came while the last one was computed, up to a number of them.
+    """Computes one batch after the other: all texts that came while those before were computed, up to a number of them.
 
     So a lone request never waits for others, and the more wait the larger batches become.
 
@@ -36,6 +36,7 @@ class Batcher:
         max_batch_size: Most texts in a batch.
         max_waiting: Most texts that wait.
         on_batch: Told the size of each batch.
+        num_at_once: Batches that are computed at the same time, in as many threads.
     """
 
     def __init__(
@@ -44,13 +45,14 @@ class Batcher:
         max_batch_size: int,
         max_waiting: int,
         on_batch: collections.abc.Callable[[int], None] = lambda size: None,
+        num_at_once: int = 1,
     ):
         self._compute, self._max_batch_size, self._max_waiting = compute, max_batch_size, max_waiting
         self._on_batch = on_batch
         self._waiting = collections.deque()
         self._num_waiting = 0
-        self._thread = concurrent.futures.ThreadPoolExecutor(1, "compute")
-        self._task = None
+        self._thread = concurrent.futures.ThreadPoolExecutor(num_at_once, "compute")
+        self._num_at_once, self._tasks = num_at_once, []
 
     async def ask(self, signature: str, texts: dict[str, list[bytes]]) -> list[typing.Any]:
         """Returns a value for each text.
@@ -67,8 +69,11 @@ class Batcher:
             parts.append(_Waiting(signature, part, asyncio.get_running_loop().create_future()))
         self._waiting += parts
         self._num_waiting += count
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._compute_all())
+        self._tasks = [task for task in self._tasks if not task.done()]
+        for _ in parts[: self._num_at_once - len(self._tasks)]:
+            self._tasks.append(asyncio.create_task(self._compute_all()))
+        if len(parts) == 1:
+            return await parts[0].values
         values = await asyncio.gather(*(part.values for part in parts))
         return [value for part in values for value in part]
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  (the graph has its operations)
 
 from albert_tf.errors import InputError, first_line
-from albert_tf.exports import version_of
+from albert_tf.exports import threads_per_batch, version_of
 from albert_tf.files import read_json
 from albert_tf.litert.files import CARD_FILE
 
@@ -53,6 +53,20 @@ class ExportedModel:
         strings = {name: tf.constant(texts, tf.string, [len(texts)]) for name, texts in inputs.items()}
         values = self._loaded.signatures[signature](**strings)
         return {name: values[name].numpy() for name in self.signatures[signature]["outputs"]}
+
+
+def load_alone(folder: str | os.PathLike) -> ExportedModel:
+    """Returns an export for a process that does nothing else: TensorFlow gets the threads that its batches need.
+
+    Args:
+        folder: As for `ExportedModel`.
+
+    Raises:
+        InputError: The folder holds no export.
+    """
+    folder = newest_version(os.fspath(folder))
+    tf.config.threading.set_intra_op_parallelism_threads(threads_per_batch(read_card(folder)))
+    return ExportedModel(folder)
 
 
 def read_card(folder: str) -> dict[str, typing.Any]:
