@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -110,7 +111,9 @@ def test_it_tells_what_it_serves_and_how_it_is(server):
     assert metadata["model_card"]["labels"] == ["나쁨", "좋음"]
     assert server.ask("/v2/health/live")[0] == server.ask("/v2/health/ready")[0] == 200
     server.predict(instances=TEXTS)
-    assert 'batch_size_texts_bucket{le="4.0"}' in server.ask("/metrics")[1]
+    metrics = server.ask("/metrics")[1]
+    assert 'batch_size_texts_bucket{le="4.0"}' in metrics
+    assert float(re.search(r'request_predict_seconds_count\{model_name="films"\} (\S+)', metrics)[1]) >= 1
 
 
 @pytest.mark.slow

@@ -106,3 +106,25 @@ def test_too_many_are_sent_away_but_never_a_lone_one():
         return await ask(batcher, *range(9))
 
     assert len(asyncio.run(run())) == 9
+
+
+def test_as_many_batches_are_computed_at_once_as_may():
+    compute, started = Echo(), threading.Semaphore(0)
+    compute.may_go.clear()
+
+    def start(signature, texts):
+        started.release()
+        return compute(signature, texts)
+
+    async def run():
+        batcher = Batcher(start, 2, 1000, num_at_once=2)
+        tasks = [asyncio.create_task(ask(batcher, *range(5)))]  # three batches
+        await asyncio.sleep(0)
+        assert [await asyncio.to_thread(started.acquire, timeout=10) for _ in range(2)] == [True, True]
+        tasks.append(asyncio.create_task(ask(batcher, 5)))
+        assert not await asyncio.to_thread(started.acquire, timeout=0.05)
+        compute.may_go.set()
+        return await asyncio.gather(*tasks)
+
+    first, second = asyncio.run(run())
+    assert first == [("a", number) for number in range(5)] and second == [("a", 5)]
