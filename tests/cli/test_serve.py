@@ -177,8 +177,9 @@ def test_stopped_under_load_it_answers_all_that_had_arrived(start):
 
 
 @pytest.mark.slow
-def test_taken_port_is_named(server, exported_classifier):
-    command = [sys.executable, str(ROOT / "serve.py"), f"--model_dir={exported_classifier}", f"--port={server.port}"]
+def test_taken_port_is_named(server, start):
+    (folder, _) = start.args
+    command = [sys.executable, str(ROOT / "serve.py"), f"--model_dir={folder}", f"--port={server.port}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
     assert done.stderr == (

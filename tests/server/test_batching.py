@@ -128,3 +128,20 @@ def test_as_many_batches_are_computed_at_once_as_may():
 
     first, second = asyncio.run(run())
     assert first == [("a", number) for number in range(5)] and second == [("a", 5)]
+
+
+def test_one_text_waits_for_a_batch_that_is_computed_and_for_no_other():
+    compute = Echo()
+    compute.may_go.clear()
+
+    async def run():
+        batcher = Batcher(compute, 32, 1000, num_at_once=2)
+        tasks = [asyncio.create_task(ask(batcher, number)) for number in range(2)]
+        await asyncio.sleep(0.05)
+        tasks += [asyncio.create_task(ask(batcher, number)) for number in range(2, 5)]
+        await asyncio.sleep(0.05)
+        compute.may_go.set()
+        await asyncio.gather(*tasks)
+
+    asyncio.run(run())
+    assert [texts for _, texts in compute.batches] == [[0, 1], [2, 3, 4]]
