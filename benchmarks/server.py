@@ -1,9 +1,10 @@
 """How many requests a second the server answers with many clients, with batches and without.
 
-python -m benchmarks.server --model_dir=served/nsmc --text_file=nsmc_reviews.txt.gz
+python -m benchmarks.server --saved_model=served/nsmc --litert=served/nsmc_litert --text_file=nsmc_reviews.txt.gz
 
 Each client sends one text after the other over a connection of its own. The same server, from a clean start, without
-batches is the peer. Needs kserve.
+batches is the peer. Clients do as little as they can, so that they leave the cores to the server; what they took is
+printed. Needs kserve.
 """
 
 import asyncio
@@ -13,19 +14,22 @@ import os
 import subprocess
 import sys
 import time
+import typing
 
+import uvloop
 from absl import app, flags
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_string("model_dir", None, "An exported model.", required=True)
+flags.DEFINE_string("saved_model", None, "An exported model; left out where it is not named.")
+flags.DEFINE_string("litert", None, "The same, exported with --format=litert.")
 flags.DEFINE_string("text_file", None, "Text, one a line, .gz or not.", required=True)
 flags.DEFINE_integer("num_clients", 16, "Clients at once.", 1)
 flags.DEFINE_integer("seconds", 60, "How long they ask.", 1)
 flags.DEFINE_integer("port", 8701, "Where the server listens.")
 
-SERVERS = {"batches": [], "one text at a time": ["--max_batch_size=1"]}
 _WARM_UP_SECONDS = 5
+_SETTINGS = {"batches": [], "one text at a time": ["--max_batch_size=1"]}
 
 
 def requests():
@@ -38,28 +42,74 @@ def requests():
     return [head % (len(body), body) for body in bodies]
 
 
-async def ask_until(end, texts, number, latencies, errors):
-    """Sends every sixteenth text, or so, over one connection."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", FLAGS.port)
-    while time.monotonic() < end:
-        began_at = time.monotonic()
-        writer.write(texts[number % len(texts)])
-        head = await reader.readuntil(b"\r\n\r\n")
-        fields = dict(line.split(b": ", 1) for line in head.lower().splitlines()[1:-1])
-        body = await reader.readexactly(int(fields[b"content-length"]))
-        latencies.append(time.monotonic() - began_at)
-        if b" 200 " not in head.splitlines()[0] or "predictions" not in json.loads(body):
-            errors.append(body)
-        number += FLAGS.num_clients
-    writer.close()
+class Client(asyncio.Protocol):
+    """Sends every sixteenth text, or so, one after the other until the end; answers are read as they come in.
+
+    Attributes:
+        latencies: The seconds that each answer took.
+        errors: The answers that were errors.
+        done: Set once the last answer is there.
+    """
+
+    def __init__(self, texts, number, end):
+        self._texts, self._number, self._end = texts, number, end
+        self._answer = b""
+        self.latencies, self.errors, self.done = [], [], asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport):
+        """Asks for the first time."""
+        self._transport = transport
+        self._ask()
+
+    def data_received(self, data):
+        """Counts an answer once it is there as a whole, and asks again."""
+        self._answer += data
+        head, separator, body = self._answer.partition(b"\r\n\r\n")
+        if not separator:
+            return
+        length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
+        if len(body) < int(length):
+            return
+        now = time.monotonic()
+        self.latencies.append(now - self._began_at)
+        if not head.startswith(b"HTTP/1.1 200 ") or not body.startswith(b'{"predictions":[{'):
+            self.errors.append(body)
+        if now < self._end:
+            self._ask()
+        else:
+            self._transport.close()
+            self.done.set_result(None)
+
+    def connection_lost(self, error):
+        """Fails where the server has closed the connection."""
+        if not self.done.done():
+            self.done.set_exception(error or ConnectionError("the server has closed a connection"))
+
+    def _ask(self):
+        self._answer = b""
+        self._began_at = time.monotonic()
+        self._transport.write(self._texts[self._number % len(self._texts)])
+        self._number += FLAGS.num_clients
+
+
+class Load(typing.NamedTuple):
+    """What clients saw: see `Client`; and the share of a core that they took."""
+
+    latencies: list[float]
+    errors: list[bytes]
+    share_of_core: float
 
 
 async def load(seconds, texts):
-    """Returns the seconds that each answer took, and the answers that were errors."""
-    latencies, errors, end = [], [], time.monotonic() + seconds
-    clients = (ask_until(end, texts, number, latencies, errors) for number in range(FLAGS.num_clients))
-    await asyncio.gather(*clients)
-    return sorted(latencies), errors
+    """Returns the `Load` of some seconds."""
+    began_at, end = time.process_time(), time.monotonic() + seconds
+    clients = [Client(texts, number, end) for number in range(FLAGS.num_clients)]
+    for client in clients:
+        await asyncio.get_running_loop().create_connection(lambda client=client: client, "127.0.0.1", FLAGS.port)
+    await asyncio.gather(*(client.done for client in clients))
+    latencies = sorted(second for client in clients for second in client.latencies)
+    errors = [error for client in clients for error in client.errors]
+    return Load(latencies, errors, (time.process_time() - began_at) / seconds)
 
 
 def megabytes(process_id):
@@ -68,26 +118,27 @@ def megabytes(process_id):
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def measure(name, texts):
-    """Returns what a server does under load, and prints its row of the table."""
-    command = [sys.executable, "serve.py", f"--model_dir={FLAGS.model_dir}", "--model_name=model"]
-    server = subprocess.Popen([*command, f"--port={FLAGS.port}", *SERVERS[name]], stdout=subprocess.PIPE, text=True)
+def measure(kind, folder, setting, texts):
+    """Returns the requests a second that a server answers under load, and prints its row of the table."""
+    command = [sys.executable, "serve.py", f"--model_dir={folder}", "--model_name=model", f"--port={FLAGS.port}"]
+    server = subprocess.Popen([*command, *_SETTINGS[setting]], stdout=subprocess.PIPE, text=True)
     server.stdout.readline()
     while True:
         try:
-            asyncio.run(load(_WARM_UP_SECONDS, texts))
+            uvloop.run(load(_WARM_UP_SECONDS, texts))
             break
         except OSError:
             time.sleep(0.2)
     before = megabytes(server.pid)
-    latencies, errors = asyncio.run(load(FLAGS.seconds, texts))
+    found = uvloop.run(load(FLAGS.seconds, texts))
     after = megabytes(server.pid)
     server.terminate()
     server.wait()
-    rate = len(latencies) / FLAGS.seconds
-    p50, p99 = (1e3 * latencies[int(share * len(latencies))] for share in (0.5, 0.99))
+    rate = len(found.latencies) / FLAGS.seconds
+    p50, p99 = (1e3 * found.latencies[int(share * len(found.latencies))] for share in (0.5, 0.99))
     print(
-        f"| {name} | {rate:,.0f} | {p50:.0f} ms | {p99:.0f} ms | {len(errors)} | {before:,.0f} MB | {after:,.0f} MB |",
+        f"| {kind}, {setting} | {rate:,.0f} | {p50:.0f} ms | {p99:.0f} ms | {len(found.errors)} | {before:,.0f} MB | "
+        f"{after:,.0f} MB | {found.share_of_core:.0%} of a core |",
         flush=True,
     )
     return rate
@@ -95,9 +146,15 @@ def measure(name, texts):
 
 def main(_):
     texts = requests()
-    print("| server | requests a second | p50 | p99 | errors | memory before | after |\n|---|---|---|---|---|---|---|")
-    with_batches, without = (measure(name, texts) for name in SERVERS)
-    print(f"\n{with_batches / without:.2f} times the requests a second")
+    print("| server | requests a second | p50 | p99 | errors | memory before | after | clients took |")
+    print("|---|---|---|---|---|---|---|---|")
+    folders = {"SavedModel": FLAGS.saved_model, "LiteRT": FLAGS.litert}
+    ratios = []
+    for kind, folder in folders.items():
+        if folder is not None:
+            with_batches, without = (measure(kind, folder, setting, texts) for setting in _SETTINGS)
+            ratios.append(f"{kind}: {with_batches / without:.2f} times the requests a second")
+    print("\n" + "\n".join(ratios))
 
 
 if __name__ == "__main__":

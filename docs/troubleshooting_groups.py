@@ -266,6 +266,7 @@ written ([what can](checkpoints.md)).""",
         (
             "asked_texts.py",
             "litert/",
+            "server/",
             "serving/",
             "cli/predict.py",
             "cli/serve.py",

@@ -296,7 +296,8 @@ display(Table(("라벨 label", "리뷰 review", "답 answer", "확률 probabilit
 # second export stores the weights in 8 bits.
 
 # %%
-from albert_tf.serving.exported import ExportedModel, rows_of
+from albert_tf.exports import rows_of
+from albert_tf.serving.exported import ExportedModel
 from albert_tf.serving.exporting import export_model
 
 with clock("5 내보내기 · export"):

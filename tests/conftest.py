@@ -102,16 +102,26 @@ def english_tokenizer(english_model_file) -> SentencePieceTokenizer:
 
 
 @pytest.fixture(scope="session")
-def exported_classifier(tmp_path_factory, sample_tokenizer) -> pathlib.Path:
-    """The folder "films" of an export: a classifier of "나쁨" and "좋음" with random weights."""
-    tf.keras.utils.set_random_seed(1)
-    task = Classification(tiny_config(len(sample_tokenizer)), ("나쁨", "좋음"))
-    trained = TrainedModel(task.make_model(), sample_tokenizer, 64, task, "model.ckpt-1", {})
-    folder = tmp_path_factory.mktemp("export") / "films"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exporting, "load_trained", lambda *_: trained)
-        exporting.export_model("", str(folder))
-    return folder
+def export_classifier(tmp_path_factory, sample_tokenizer):
+    """Exports a classifier of "나쁨" and "좋음" with random weights, always the same; returns the folder "films"."""
+
+    def export(model_format) -> pathlib.Path:
+        tf.keras.utils.set_random_seed(1)
+        task = Classification(tiny_config(len(sample_tokenizer)), ("나쁨", "좋음"))
+        trained = TrainedModel(task.make_model(), sample_tokenizer, 64, task, "model.ckpt-1", {})
+        folder = tmp_path_factory.mktemp(model_format) / "films"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(exporting, "load_trained", lambda *_: trained)
+            exporting.export_model("", str(folder), model_format=model_format)
+        return folder
+
+    return export
+
+
+@pytest.fixture(scope="session")
+def exported_classifier(export_classifier) -> pathlib.Path:
+    """The folder "films" of a SavedModel; see `export_classifier`."""
+    return export_classifier("saved_model")
 
 
 @pytest.fixture(scope="module")

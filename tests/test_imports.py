@@ -21,7 +21,10 @@ MAY_IMPORT = {
     "plot_labels": set(),
     "child_process": set(),
     "asked_texts": {"errors"},
-    "litert": {"errors", "asked_texts"},  # and no TensorFlow
+    # None of these three imports TensorFlow.
+    "exports": set(),
+    "litert": {"errors", "asked_texts", "exports"},
+    "server": {"errors", "exports"},
     "corpus": BASE | {"progress_line"},
     "tokenization": BASE | {"progress_line"},
     "pretraining_data": BASE | {"startup", "progress_line", "child_process", "corpus", "tokenization"},
@@ -40,6 +43,7 @@ MAY_IMPORT = {
         "checkpoint_files",
         "progress_line",
         "asked_texts",
+        "exports",
         "litert",
         "corpus",
         "tokenization",

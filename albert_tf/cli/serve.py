@@ -1,16 +1,14 @@
-"""The command `serve.py`."""
+"""The command `serve.py`: with TensorFlow, or without it where the export is LiteRT's."""
 
-from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
-
-# isort: split
 import os
 import re
 import sys
 
 from absl import flags
 
+from albert_tf.cli import command
 from albert_tf.errors import InputError, with_extra
-from albert_tf.serving.exported import ExportedModel
+from albert_tf.litert import LiteRTExport, find_litert
 
 FLAGS = flags.FLAGS
 
@@ -19,7 +17,9 @@ flags.disclaim_key_flags()
 
 def define_flags():
     """Defines the flags of this command."""
-    flags.DEFINE_string("model_dir", None, "The --output_dir of export_model.py, or one of its versions.")
+    flags.DEFINE_string(
+        "model_dir", None, "The --output_dir of export_model.py, or one of its versions: SavedModels, or LiteRT's."
+    )
     flags.DEFINE_string("model_name", None, "What requests call the model; by default as its folder is called.")
     flags.DEFINE_string("host", "127.0.0.1", "Where to listen; 0.0.0.0 for all that can reach this machine.")
     flags.DEFINE_integer("port", 8501, "Likewise.", lower_bound=1, upper_bound=65535)
@@ -33,9 +33,10 @@ def define_flags():
 
 
 def main():
-    app.require(model_dir=FLAGS.model_dir)
+    command.require(model_dir=FLAGS.model_dir)
+    load = _import_export()
     serve, server_options = _import_server()
-    model = ExportedModel(FLAGS.model_dir)
+    model = load()
     name = FLAGS.model_name or _name_of(model.folder)
     if not re.fullmatch(r"[\w.-]+", name):
         raise InputError(f"--model_name={name}: a name is of letters, digits, dots, dashes and underscores")
@@ -53,11 +54,22 @@ def main():
     serve(model, name, options)
 
 
+def _import_export():
+    """Imports what the export needs, TensorFlow or LiteRT; returns a function that loads it."""
+    folder = find_litert(FLAGS.model_dir)
+    if folder is not None:
+        return lambda: LiteRTExport(folder)
+    from albert_tf.cli import app  # noqa: F401  (first: it keeps TensorFlow quiet at its start)
+    from albert_tf.serving.exported import load_alone
+
+    return lambda: load_alone(FLAGS.model_dir)
+
+
 def _import_server():
     """Returns what needs KServe, which must not read our command line when it is imported."""
     arguments, sys.argv = sys.argv, sys.argv[:1]
     try:
-        from albert_tf.serving.server.server import ServerOptions, serve
+        from albert_tf.server.server import ServerOptions, serve
     except ImportError as error:
         raise InputError(f"serve.py needs KServe ({error}); pip install {with_extra('serve')}") from error
     finally:
@@ -73,4 +85,4 @@ def _name_of(folder):
 
 def run():
     """Runs the command."""
-    app.run(main, define_flags)
+    command.run(main, define_flags)

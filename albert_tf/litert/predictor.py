@@ -1,15 +1,17 @@
 """A LiteRT model with its tokenizer as a Python object: texts in, predictions out, without TensorFlow."""
 
 import collections.abc
+import concurrent.futures
 import hashlib
 import os
-import threading
+import queue
 import typing
 
 import numpy as np
 
 from albert_tf.asked_texts import TextTask
 from albert_tf.errors import InputError, with_extra
+from albert_tf.exports import threads_per_batch
 from albert_tf.litert.files import FAST_TOKENIZER_FILE, LITERT_FILE, read_card
 from albert_tf.litert.inputs import FastInputs, pad
 
@@ -39,8 +41,11 @@ class LiteRTPredictor:
         self.task = TextTask(tuple(self.card["input_fields"]))
         self._inputs = FastInputs(os.path.join(folder, FAST_TOKENIZER_FILE), self.card["max_seq_length"])
         self._path = os.path.join(folder, LITERT_FILE)
-        self._interpreter = _load(self._path)
-        self._lock = threading.Lock()  # an interpreter computes for one at a time
+        self._num_threads = threads_per_batch(self.card)
+        # An interpreter computes for one at a time; there come to be as many as are asked at once.
+        self._idle = queue.LifoQueue()
+        self._idle.put(_load(self._path, self._num_threads))
+        self._workers = concurrent.futures.ThreadPoolExecutor(max(1, os.cpu_count() // self._num_threads), "litert")
 
     @property
     def identity(self) -> str:
@@ -48,7 +53,7 @@ class LiteRTPredictor:
         with open(self._path, "rb") as file:
             return hashlib.sha256(file.read()).hexdigest()
 
-    def predict(self, inputs: collections.abc.Sequence[typing.Any], batch_size: int = 8) -> list[typing.Any]:
+    def predict(self, inputs: collections.abc.Sequence[typing.Any], batch_size: int = 4) -> list[typing.Any]:
         """Returns a prediction for each input, in order.
 
         Args:
@@ -59,16 +64,23 @@ class LiteRTPredictor:
             InputError: An input is not what the model reads.
         """
         texts = self.task.examples_of(inputs)
-        if not texts:
-            return []
+        return [self._prediction(values) for values in self.compute(texts, batch_size)] if texts else []
+
+    def compute(self, texts: collections.abc.Sequence[tuple[str, ...]], batch_size: int = 4) -> np.ndarray:
+        """Returns the model's only output, float32 [N, labels], or [N] of a regression.
+
+        Args:
+            texts: N tuples of one text, or of two where the model reads pairs; at least one.
+            batch_size: As for `predict`.
+        """
         encodings = self._inputs.encode(texts)
         order = sorted(range(len(texts)), key=lambda number: len(encodings[number]))
-        found = [None] * len(texts)
-        for begin in range(0, len(order), batch_size):
-            numbers = order[begin : begin + batch_size]
-            for number, values in zip(numbers, self._compute(pad([encodings[number] for number in numbers]))):
-                found[number] = self._prediction(values)
-        return found
+        groups = [order[begin : begin + batch_size] for begin in range(0, len(order), batch_size)]
+        inputs = [pad([encodings[number] for number in group]) for group in groups]
+        if len(inputs) == 1:  # from one thread to the next takes time
+            return self._compute_group(*inputs)[np.argsort(order)]
+        values = list(self._workers.map(self._compute_group, inputs))
+        return np.concatenate(values)[np.argsort(order)]
 
     def _prediction(self, values):
         labels = self.card["labels"]
@@ -76,22 +88,31 @@ class LiteRTPredictor:
             return {"score": float(values)}
         return {"label": labels[values.argmax()], "probabilities": dict(zip(labels, map(float, values)))}
 
-    def _compute(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
-        """Returns the model's only output, float32 [N, labels], or [N] of a regression."""
-        with self._lock:
-            details = self._interpreter.get_input_details()
-            for detail in details:
-                self._interpreter.resize_tensor_input(detail["index"], inputs[detail["name"]].shape)
-            self._interpreter.allocate_tensors()
-            for detail in details:
-                self._interpreter.set_tensor(detail["index"], inputs[detail["name"]])
-            self._interpreter.invoke()
-            return self._interpreter.get_tensor(self._interpreter.get_output_details()[0]["index"])
+    def _compute_group(self, inputs):
+        try:
+            interpreter = self._idle.get_nowait()
+        except queue.Empty:
+            interpreter = _load(self._path, self._num_threads)
+        try:
+            return _run(interpreter, inputs)
+        finally:
+            self._idle.put(interpreter)
 
 
-def _load(path):
+def _run(interpreter, inputs):
+    details = interpreter.get_input_details()
+    for detail in details:
+        interpreter.resize_tensor_input(detail["index"], inputs[detail["name"]].shape)
+    interpreter.allocate_tensors()
+    for detail in details:
+        interpreter.set_tensor(detail["index"], inputs[detail["name"]])
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
+def _load(path, num_threads):
     try:
         from ai_edge_litert.interpreter import Interpreter
     except ImportError as error:
         raise InputError(f"{path} needs ai-edge-litert ({error}); pip install {with_extra('litert')}") from error
-    return Interpreter(path, num_threads=os.cpu_count())
+    return Interpreter(path, num_threads=num_threads)

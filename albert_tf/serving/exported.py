@@ -9,16 +9,16 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  (the graph has its operations)
 
 from albert_tf.errors import InputError, first_line
+from albert_tf.exports import threads_per_batch, version_of
 from albert_tf.files import read_json
 from albert_tf.litert.files import CARD_FILE
 
 # What TensorFlow Serving leaves alone beside a SavedModel.
 EXTRA_FOLDER = "assets.extra"
-DEFAULT = "serving_default"
 
 
 class ExportedModel:
-    """What `export_model.py` has written.
+    """The SavedModel that `export_model.py` has written; see `Export`.
 
     Args:
         folder: Its --output_dir, of which the newest version is taken, or the folder of a version.
@@ -34,8 +34,7 @@ class ExportedModel:
 
     def __init__(self, folder: str | os.PathLike):
         self.folder = newest_version(os.fspath(folder))
-        name = os.path.basename(os.path.normpath(self.folder))
-        self.version = int(name) if name.isdecimal() else 1
+        self.version = version_of(self.folder)
         self.card = read_card(self.folder)
         try:
             self._loaded = tf.saved_model.load(self.folder)  # kept, for its signatures hold no reference to it
@@ -50,35 +49,24 @@ class ExportedModel:
     def answer(
         self, signature: str, inputs: collections.abc.Mapping[str, collections.abc.Sequence[str | bytes]]
     ) -> dict[str, np.ndarray]:
-        """Returns the outputs of a signature, arrays with one row for each text.
-
-        Args:
-            signature: One of `signatures`.
-            inputs: N texts under the name of each input.
-        """
+        """Returns the outputs of a signature, in the order of the card; see `Export`."""
         strings = {name: tf.constant(texts, tf.string, [len(texts)]) for name, texts in inputs.items()}
-        return {name: value.numpy() for name, value in self._loaded.signatures[signature](**strings).items()}
+        values = self._loaded.signatures[signature](**strings)
+        return {name: values[name].numpy() for name in self.signatures[signature]["outputs"]}
 
 
-def rows_of(outputs: dict[str, np.ndarray]) -> list[dict[str, typing.Any]]:
-    """Returns what a model says of each text, JSON values by name.
+def load_alone(folder: str | os.PathLike) -> ExportedModel:
+    """Returns an export for a process that does nothing else: TensorFlow gets the threads that its batches need.
 
-    A text with fewer entities or pieces than others of its batch has filler there, "" among the strings; it is left
-    out, so that no answer depends on what else was computed with it.
+    Args:
+        folder: As for `ExportedModel`.
+
+    Raises:
+        InputError: The folder holds no export.
     """
-    strings = {name: values for name, values in outputs.items() if values.dtype == object and values.ndim > 1}
-    is_there = [(values != b"").any(axis=tuple(range(2, values.ndim))) for values in strings.values()]
-    sizes = [_last(np.any(places, axis=0)) for places in zip(*is_there)]
-    # What has as many columns as the strings have filler in the same places.
-    width = next((values.shape[1] for values in strings.values()), None)
-    rows = []
-    for number in range(len(next(iter(outputs.values())))):
-        row = {}
-        for name, values in outputs.items():
-            has_filler = width is not None and values.ndim > 1 and values.shape[1] == width
-            row[name] = _json_values(values[number][: sizes[number]] if has_filler else values[number])
-        rows.append(row)
-    return rows
+    folder = newest_version(os.fspath(folder))
+    tf.config.threading.set_intra_op_parallelism_threads(threads_per_batch(read_card(folder)))
+    return ExportedModel(folder)
 
 
 def read_card(folder: str) -> dict[str, typing.Any]:
@@ -103,16 +91,3 @@ def newest_version(folder: str) -> str:
     if not versions:
         raise InputError(f"{folder} holds no exported model; write one with export_model.py, and name its --output_dir")
     return os.path.join(folder, versions[-1])
-
-
-def _last(are_there):
-    """Returns the number of places up to the last one that is there."""
-    return int(np.max(np.flatnonzero(are_there), initial=-1)) + 1
-
-
-def _json_values(value):
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, np.ndarray) and value.dtype == object:
-        return [_json_values(each) for each in value]
-    return value.tolist()

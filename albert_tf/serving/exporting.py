@@ -8,10 +8,11 @@ import tensorflow as tf
 
 import albert_tf
 from albert_tf.errors import InputError
+from albert_tf.exports import DEFAULT
 from albert_tf.files import write_json, write_text
 from albert_tf.litert.files import CARD_FILE, FAST_TOKENIZER_FILE, LITERT_FILE
 from albert_tf.serving.compression import pack_weights
-from albert_tf.serving.exported import DEFAULT, EXTRA_FOLDER
+from albert_tf.serving.exported import EXTRA_FOLDER
 from albert_tf.serving.loading import TrainedModel, load_trained
 from albert_tf.serving.other_runtimes import ONNX_FILE, to_litert, to_onnx, trace_for_ids
 from albert_tf.serving.signatures import make_signatures

@@ -1,9 +1,12 @@
-"""serve.py as clients meet it: a process of its own, asked over HTTP."""
+"""serve.py as clients meet it: a process of its own, asked over HTTP; with a SavedModel, and without TensorFlow."""
 
 import concurrent.futures
+import functools
 import http.client
 import json
+import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -22,14 +25,25 @@ TEXTS = ["좋다", "", "정말 재미있는 영화 " * 20, "\x00 ㅋㅋ 👩‍�
 class Server:
     """A running server."""
 
-    def __init__(self, folder, **flags):
+    def __init__(self, folder, environment, **flags):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         values = {"model_dir": folder, "port": self.port, "request_timeout": 2, **flags}
         command = [sys.executable, str(ROOT / "serve.py"), *(f"--{name}={value}" for name, value in values.items())]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         self.first_line = self.process.stdout.readline()
+        self._wait_until_it_listens()
+
+    def _wait_until_it_listens(self):
+        for _ in range(300):
+            try:
+                self.ask("/")
+                return
+            except OSError:
+                time.sleep(0.1)
 
     def ask(self, path, body=None, headers=None):
         """Returns status and JSON of an answer."""
@@ -45,22 +59,28 @@ class Server:
         return self.ask("/v1/models/films:predict", values)
 
     def stop(self):
-        """Returns the exit code, and what else was printed."""
+        """Returns the exit code, and what else was printed, but for what LiteRT says of itself."""
         self.process.send_signal(signal.SIGTERM)
-        rest, _ = self.process.communicate(timeout=60)
-        return self.process.returncode, rest
+        rest, errors = self.process.communicate(timeout=60)
+        errors = [line for line in errors.splitlines() if not line.startswith("INFO: Created TensorFlow Lite")]
+        return self.process.returncode, rest, errors
+
+
+@pytest.fixture(scope="module", params=["saved_model", "litert"])
+def start(request, exported_classifier, export_classifier, tmp_path_factory):
+    """Starts servers of one model; LiteRT's in processes in which TensorFlow can't be imported."""
+    pytest.importorskip("kserve", reason="needs kserve: pip install 'albert_tf[serve]'")
+    if request.param == "saved_model":
+        return functools.partial(Server, exported_classifier, None)
+    pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert: pip install 'albert_tf[litert]'")
+    without = tmp_path_factory.mktemp("without_tensorflow")
+    (without / "tensorflow.py").write_text("raise ImportError('TensorFlow is not wanted here')")
+    return functools.partial(Server, export_classifier("litert"), {**os.environ, "PYTHONPATH": str(without)})
 
 
 @pytest.fixture(scope="module")
-def server(exported_classifier):
-    pytest.importorskip("kserve", reason="needs kserve: pip install 'albert_tf[serve]'")
-    running = Server(exported_classifier, max_request_bytes=100_000, max_characters=10_000)
-    for _ in range(300):
-        try:
-            running.ask("/")
-            break
-        except OSError:
-            time.sleep(0.1)
+def server(start):
+    running = start(max_request_bytes=100_000, max_characters=10_000)
     yield running
     running.process.kill()
     running.process.wait()
@@ -91,7 +111,9 @@ def test_it_tells_what_it_serves_and_how_it_is(server):
     assert metadata["model_card"]["labels"] == ["나쁨", "좋음"]
     assert server.ask("/v2/health/live")[0] == server.ask("/v2/health/ready")[0] == 200
     server.predict(instances=TEXTS)
-    assert 'batch_size_texts_bucket{le="4.0"}' in server.ask("/metrics")[1]
+    metrics = server.ask("/metrics")[1]
+    assert 'batch_size_texts_bucket{le="4.0"}' in metrics
+    assert float(re.search(r'request_predict_seconds_count\{model_name="films"\} (\S+)', metrics)[1]) >= 1
 
 
 @pytest.mark.slow
@@ -137,34 +159,27 @@ def test_a_thousand_requests_lose_nothing(server, exported_classifier):
 
 
 @pytest.mark.slow
-def test_stopped_under_load_it_answers_all_that_had_arrived(exported_classifier):
-    pytest.importorskip("kserve", reason="needs kserve: pip install 'albert_tf[serve]'")
-    running = Server(exported_classifier)
-    while True:
-        try:
-            running.ask("/")
-            break
-        except OSError:
-            time.sleep(0.1)
+def test_stopped_under_load_it_answers_all_that_had_arrived(start):
+    running = start()
     # Requests that are sent as a whole, and whose answers nobody has read yet.
     connections = [http.client.HTTPConnection("127.0.0.1", running.port, timeout=60) for _ in range(50)]
     body = json.dumps({"instances": TEXTS * 20})
     for connection in connections:
         connection.request("POST", "/v1/models/films:predict", body)
     connections[0].getresponse().read()
-    code, rest = running.stop()
+    found = running.stop()
     answers = [connection.getresponse() for connection in connections[1:]]
     assert [answer.status for answer in answers] == [200] * 49
     assert all(len(json.loads(answer.read())["predictions"]) == 80 for answer in answers)
-    assert (code, rest) == (0, "stopped; all requests that had arrived were answered\n")
+    assert found == (0, "stopped; all requests that had arrived were answered\n", [])
     with pytest.raises(OSError):
         running.ask("/")
 
 
 @pytest.mark.slow
-def test_taken_port_is_named(server, exported_classifier):
-    pytest.importorskip("kserve", reason="needs kserve: pip install 'albert_tf[serve]'")
-    command = [sys.executable, str(ROOT / "serve.py"), f"--model_dir={exported_classifier}", f"--port={server.port}"]
+def test_taken_port_is_named(server, start):
+    (folder, _) = start.args
+    command = [sys.executable, str(ROOT / "serve.py"), f"--model_dir={folder}", f"--port={server.port}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
     assert done.stderr == (
@@ -180,6 +195,6 @@ def test_folder_without_an_export_is_refused(run_script, tmp_path, assert_refuse
 
 def test_missing_library_is_named(run_script, tmp_path, assert_refused, monkeypatch):
     monkeypatch.setitem(sys.modules, "kserve", None)
-    monkeypatch.delitem(sys.modules, "albert_tf.serving.server.server", raising=False)
+    monkeypatch.delitem(sys.modules, "albert_tf.server.server", raising=False)
     message = assert_refused(lambda: run_script("serve.py", model_dir=tmp_path), tmp_path)
     assert message.startswith("serve.py needs KServe (") and message.endswith(f"); pip install {with_extra('serve')}")

@@ -75,7 +75,8 @@ def test_flags_of_commands_are_known_and_their_values_possible(run_script, monke
             define_flags()
             flag_parsing.parse_flags([script, *flags_given])
 
-        monkeypatch.setattr("albert_tf.cli.app.run", read_flags)
+        for module in ("app", "command"):
+            monkeypatch.setattr(f"albert_tf.cli.{module}.run", read_flags)
         assert (ROOT / script).is_file(), f"{name_of(page)}: there is no {script}"
         assert run_script(script).code == 0, f"{name_of(page)}: {script} {flags_given}"
 

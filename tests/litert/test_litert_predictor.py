@@ -12,9 +12,10 @@ from tiny_config import tiny_config
 
 import albert_tf
 from albert_tf.errors import InputError
+from albert_tf.exports import rows_of
 from albert_tf.finetuning import Classification, Entities, Regression
 from albert_tf.finetuning.datasets import DataFiles
-from albert_tf.litert import FAST_TOKENIZER_FILE, find_litert
+from albert_tf.litert import FAST_TOKENIZER_FILE, LiteRTExport, find_litert
 from albert_tf.litert.inputs import FastInputs, kept_lengths, pad
 from albert_tf.serving import exporting
 from albert_tf.serving.batch_prediction import BatchOptions, predict_file
@@ -62,10 +63,25 @@ def litert():
     return pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert: pip install 'albert_tf[litert]'")
 
 
+def check_export(folder, saved_model, inputs):
+    """Checks that a server gets the same from both."""
+    found = LiteRTExport(find_litert(folder))
+    assert found.version == saved_model.version == 1
+    assert found.signatures == saved_model.signatures
+    expected = saved_model.answer("serving_default", inputs)
+    in_bytes = {name: [text.encode() for text in texts] for name, texts in inputs.items()}
+    for row, other in zip(rows_of(found.answer("serving_default", in_bytes)), rows_of(expected), strict=True):
+        assert list(row) == list(other)
+        for name, value in row.items():
+            is_text = name in ("label", "labels")
+            assert value == (other[name] if is_text else pytest.approx(other[name], rel=1e-5, abs=1e-5))
+
+
 @pytest.mark.slow
 def test_labels_are_those_of_the_saved_model(litert, export, config, tmp_path):
     task = Classification(config, ("나쁨", "좋음", "보통"))
-    expected = ExportedModel(export(task, model_format="saved_model")).answer("serving_default", {"text": TEXTS})
+    saved_model = ExportedModel(export(task, model_format="saved_model"))
+    expected = saved_model.answer("serving_default", {"text": TEXTS})
     folder = export(task, model_format="litert")
     predictor = albert_tf.load(folder)
     found = predictor.predict(TEXTS, batch_size=3)
@@ -73,6 +89,7 @@ def test_labels_are_those_of_the_saved_model(litert, export, config, tmp_path):
     assert [list(each["probabilities"]) for each in found] == [["나쁨", "좋음", "보통"]] * len(TEXTS)
     probabilities = [list(each["probabilities"].values()) for each in found]
     np.testing.assert_allclose(probabilities, expected["probabilities"], atol=1e-5)
+    check_export(folder, saved_model, {"text": TEXTS})
     assert predictor.predict([]) == []
     with pytest.raises(InputError, match="input 1 must be a string"):
         predictor.predict(["좋다", None])
@@ -93,8 +110,11 @@ def test_labels_are_those_of_the_saved_model(litert, export, config, tmp_path):
 def test_pairs_get_the_numbers_of_the_saved_model(litert, export, config):
     task = Regression(config, PAIRS)
     inputs = {"text": TEXTS, "text_pair": TEXTS[1:] + TEXTS[:1]}
-    expected = ExportedModel(export(task, model_format="saved_model")).answer("serving_default", inputs)["score"]
-    predictor = albert_tf.load(export(task, model_format="litert"))
+    saved_model = ExportedModel(export(task, model_format="saved_model"))
+    expected = saved_model.answer("serving_default", inputs)["score"]
+    folder = export(task, model_format="litert")
+    check_export(folder, saved_model, inputs)
+    predictor = albert_tf.load(folder)
     found = [each["score"] for each in predictor.predict(list(zip(*inputs.values())))]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
     with pytest.raises(InputError, match="input 0 must be two strings, as this task reads pairs"):

@@ -8,7 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.serving.exported import DEFAULT, EXTRA_FOLDER, ExportedModel, newest_version, rows_of
+from albert_tf.exports import DEFAULT, rows_of
+from albert_tf.serving.exported import EXTRA_FOLDER, ExportedModel, newest_version
 from albert_tf.serving.loading import TrainedModel, load_trained
 from albert_tf.serving.signatures import make_signatures
 from albert_tf.tokenization import load_tokenizer

@@ -1,6 +1,7 @@
 """What exported models can be asked: one file a kind of question, and its line in `SIGNATURES`."""
 
 from albert_tf.errors import InputError
+from albert_tf.exports import DEFAULT
 from albert_tf.finetuning import (
     Classification,
     ConditionalQuestionAnswering,
@@ -8,7 +9,6 @@ from albert_tf.finetuning import (
     QuestionAnswering,
     Regression,
 )
-from albert_tf.serving.exported import DEFAULT
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.signatures.answers import AnswerSignatures
 from albert_tf.serving.signatures.base import Signatures

@@ -4,10 +4,10 @@ import typing
 
 import tensorflow as tf
 
+from albert_tf.exports import DEFAULT
 from albert_tf.finetuning import QuestionAnswering
 from albert_tf.finetuning.question_answering.windows import NUM_SPECIAL
 from albert_tf.modeling.conditional_answers import IMPOSSIBLE
-from albert_tf.serving.exported import DEFAULT
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.ragged import code_points, count_up, slices, substrings
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP

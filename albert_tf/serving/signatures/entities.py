@@ -4,8 +4,8 @@ import typing
 
 import tensorflow as tf
 
+from albert_tf.exports import DEFAULT
 from albert_tf.finetuning.entities.tags import OUTSIDE
-from albert_tf.serving.exported import DEFAULT
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.ragged import (
     code_points,

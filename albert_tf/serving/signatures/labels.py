@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from albert_tf.serving.exported import DEFAULT
+from albert_tf.exports import DEFAULT
 from albert_tf.serving.signatures.base import Signatures
 
 

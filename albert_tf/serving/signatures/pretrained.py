@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
+from albert_tf.exports import DEFAULT
 from albert_tf.modeling.heads import mean_state
-from albert_tf.serving.exported import DEFAULT
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.by_length import compute_by_length
 

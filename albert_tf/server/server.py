@@ -1,6 +1,5 @@
 """The server: KServe's, around an exported model, with TensorFlow Serving's routes."""
 
-import asyncio
 import dataclasses
 import logging
 import os
@@ -9,6 +8,7 @@ import socket
 import warnings
 
 import kserve
+import kserve.metrics
 import kserve.model_server
 import prometheus_client
 from fastapi import APIRouter
@@ -16,10 +16,11 @@ from fastapi.responses import JSONResponse
 from kserve.protocol.rest.server import RESTServer
 
 from albert_tf.errors import InputError
-from albert_tf.serving.exported import ExportedModel, rows_of
-from albert_tf.serving.server.batching import Batcher, BusyError
-from albert_tf.serving.server.limits import RequestLimits
-from albert_tf.serving.server.protocol import (
+from albert_tf.exports import Export, rows_of, threads_per_batch
+from albert_tf.server.batching import Batcher, BusyError
+from albert_tf.server.limits import RequestLimits
+from albert_tf.server.predictions import Predictions
+from albert_tf.server.protocol import (
     BadRequestError,
     format_answer,
     metadata,
@@ -63,7 +64,7 @@ class ServerOptions:
     grace_seconds: int = 30
 
 
-def serve(model: ExportedModel, name: str, options: ServerOptions) -> None:
+def serve(model: Export, name: str, options: ServerOptions) -> None:
     """Answers requests until SIGTERM or Ctrl-C, and then those that have arrived.
 
     Args:
@@ -75,8 +76,9 @@ def serve(model: ExportedModel, name: str, options: ServerOptions) -> None:
         InputError: The address is taken.
     """
     _check_address(options)
-    for logger in ("kserve", "kserve.trace", "uvicorn", "uvicorn.access"):
+    for logger in ("kserve", "kserve.trace", "uvicorn"):
         logging.getLogger(logger).setLevel(logging.ERROR)
+    logging.getLogger("uvicorn.access").propagate = False  # without handlers uvicorn makes no lines for it
     warnings.filterwarnings("ignore", "ORJSONResponse is deprecated")  # KServe's affair
     for signature, about in model.signatures.items():
         model.answer(signature, dict.fromkeys(about["inputs"], _WARM_UP_TEXTS))
@@ -85,7 +87,7 @@ def serve(model: ExportedModel, name: str, options: ServerOptions) -> None:
         signal.signal(number, lambda *_: None)
     server = _Server(model, name, options)
     print(f"serving {name}, version {model.version}: http://{options.host}:{options.port}/v1/models/{name}", flush=True)
-    asyncio.run(server.start())
+    server.run()
     print("stopped; all requests that had arrived were answered", flush=True)
 
 
@@ -109,7 +111,8 @@ class _Server(RESTServer):
         kserve_server = kserve.ModelServer(
             options.port, enable_grpc=False, enable_latency_logging=False, registered_models=_OneModel()
         )
-        kserve_server.register_model(_Served(model, name, options))
+        self._served = _Served(model, name, options)
+        kserve_server.register_model(self._served)
         super().__init__(
             "kserve.model_server:app",
             kserve_server.dataplane,
@@ -133,6 +136,9 @@ class _Server(RESTServer):
         application.add_exception_handler(kserve.errors.ModelNotFound, self._answer_unknown_model)
         application.add_exception_handler(BusyError, _answer_error(503))
         application.add_middleware(
+            Predictions, path=f"/v1/models/{self._name}:predict", answer=self._served.predict_in_time
+        )
+        application.add_middleware(
             RequestLimits, max_bytes=self._options.max_bytes, timeout_seconds=self._options.request_timeout_seconds
         )
 
@@ -155,11 +161,13 @@ class _Served(kserve.Model):
     def __init__(self, model, name, options):
         super().__init__(name)
         self._model, self._options = model, options
+        self._seconds = kserve.metrics.PREDICT_HIST_TIME.labels(**kserve.metrics.get_labels(name))
         self._batcher = Batcher(
             lambda signature, texts: rows_of(model.answer(signature, texts)),
             options.max_batch_size,
             options.max_waiting,
             _BATCH_SIZES.observe,
+            max(1, os.cpu_count() // threads_per_batch(model.card)),
         )
         self.ready = True
 
@@ -169,6 +177,11 @@ class _Served(kserve.Model):
             raise BadRequestError(f"the model takes requests of version 1: POST /v1/models/{self.name}:predict")
         question = parse_request(payload, self._model, self._options.max_texts, self._options.max_characters)
         return format_answer(question, await self._batcher.ask(question.signature, question.texts))
+
+    async def predict_in_time(self, payload):
+        """Answers likewise, and counts the seconds, as KServe does where it asks."""
+        with self._seconds.time():
+            return await self.predict(payload)
 
 
 class _OneModel(kserve.ModelRepository):

@@ -10,6 +10,10 @@ import typing
 Compute = collections.abc.Callable[[str, dict[str, list[bytes]]], list[typing.Any]]
 
 
+# With fewer a batch beside another one costs more than it saves.
+_FEW = 8
+
+
 class BusyError(Exception):
     """More texts wait than may."""
 
@@ -27,15 +31,17 @@ class _Waiting(typing.NamedTuple):
 
 
 class Batcher:
-    """Computes one batch after the other: all texts that came while the last one was computed, up to a number of them.
+    """Computes one batch after the other: all texts that came while those before were computed, up to a number of them.
 
-    So a lone request never waits for others, and the more wait the larger batches become.
+    So a lone request never waits for others, and the more wait the larger batches become. While a batch is computed,
+    another one begins at the same time only if it is of a few texts, for a batch of one costs almost as much as they.
 
     Args:
         compute: What is computed of a batch.
         max_batch_size: Most texts in a batch.
         max_waiting: Most texts that wait.
         on_batch: Told the size of each batch.
+        num_at_once: Batches that are computed at the same time, in as many threads.
     """
 
     def __init__(
@@ -44,13 +50,14 @@ class Batcher:
         max_batch_size: int,
         max_waiting: int,
         on_batch: collections.abc.Callable[[int], None] = lambda size: None,
+        num_at_once: int = 1,
     ):
         self._compute, self._max_batch_size, self._max_waiting = compute, max_batch_size, max_waiting
         self._on_batch = on_batch
         self._waiting = collections.deque()
         self._num_waiting = 0
-        self._thread = concurrent.futures.ThreadPoolExecutor(1, "compute")
-        self._task = None
+        self._thread = concurrent.futures.ThreadPoolExecutor(num_at_once, "compute")
+        self._num_at_once, self._num_running, self._tasks = num_at_once, 0, set()
 
     async def ask(self, signature: str, texts: dict[str, list[bytes]]) -> list[typing.Any]:
         """Returns a value for each text.
@@ -67,30 +74,46 @@ class Batcher:
             parts.append(_Waiting(signature, part, asyncio.get_running_loop().create_future()))
         self._waiting += parts
         self._num_waiting += count
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._compute_all())
+        while self._num_running < self._num_at_once and self._is_worth_a_batch(self._num_running):
+            self._num_running += 1
+            task = asyncio.create_task(self._compute_all())
+            self._tasks.add(task)  # the loop itself holds no task fast
+            task.add_done_callback(self._tasks.discard)
+        if len(parts) == 1:
+            return await parts[0].values
         values = await asyncio.gather(*(part.values for part in parts))
         return [value for part in values for value in part]
 
+    def _is_worth_a_batch(self, num_others):
+        """Returns whether so many texts wait that a batch should begin beside the others that are computed."""
+        return self._num_waiting >= (min(_FEW, self._max_batch_size) if num_others else 1)
+
     async def _compute_all(self):
-        """Computes until nothing waits."""
-        loop = asyncio.get_running_loop()
-        while self._waiting:
-            batch = self._next_batch()
-            if not batch:
-                continue
-            texts = {name: [text for part in batch for text in part.texts[name]] for name in batch[0].texts}
-            self._on_batch(_count(texts))
-            try:
-                values = await loop.run_in_executor(self._thread, self._compute, batch[0].signature, texts)
-            except Exception as error:
-                for part in batch:
-                    _settle(part.values, error=error)
-                continue
-            begin = 0
+        """Computes until too little waits, or of all batches at once the last one until nothing does."""
+        try:
+            while self._is_worth_a_batch(self._num_running - 1):
+                await self._compute_next()
+        finally:
+            self._num_running -= 1
+
+    async def _compute_next(self):
+        batch = self._next_batch()
+        if not batch:
+            return
+        texts = {name: [text for part in batch for text in part.texts[name]] for name in batch[0].texts}
+        self._on_batch(_count(texts))
+        try:
+            values = await asyncio.get_running_loop().run_in_executor(
+                self._thread, self._compute, batch[0].signature, texts
+            )
+        except Exception as error:
             for part in batch:
-                _settle(part.values, values[begin : begin + part.count])
-                begin += part.count
+                _settle(part.values, error=error)
+            return
+        begin = 0
+        for part in batch:
+            _settle(part.values, values[begin : begin + part.count])
+            begin += part.count
 
     def _next_batch(self):
         """Takes what is computed next: of one signature, in the order of coming, without requests that are given up."""

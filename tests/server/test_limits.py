@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from albert_tf.serving.server.limits import RequestLimits
+from albert_tf.server.limits import RequestLimits
 
 
 class Recorder:

@@ -9,7 +9,7 @@ import binascii
 import json
 import typing
 
-from albert_tf.serving.exported import DEFAULT, ExportedModel
+from albert_tf.exports import DEFAULT, Export
 
 
 class BadRequestError(Exception):
@@ -30,7 +30,7 @@ class Question(typing.NamedTuple):
     has_rows: bool
 
 
-def parse_request(body: typing.Any, model: ExportedModel, max_texts: int, max_characters: int) -> Question:
+def parse_request(body: typing.Any, model: Export, max_texts: int, max_characters: int) -> Question:
     """Returns what a request asks.
 
     Args:
@@ -72,13 +72,13 @@ def format_answer(question: Question, rows: list[dict[str, typing.Any]]) -> dict
     return {"predictions": rows if len(names) > 1 else [row[names[0]] for row in rows]}
 
 
-def status(model: ExportedModel) -> dict:
+def status(model: Export) -> dict:
     """Returns what GET /v1/models/NAME answers of a model that can be asked."""
     state = {"error_code": "OK", "error_message": ""}
     return {"model_version_status": [{"version": str(model.version), "state": "AVAILABLE", "status": state}]}
 
 
-def metadata(name: str, model: ExportedModel) -> dict:
+def metadata(name: str, model: Export) -> dict:
     """Returns what GET /v1/models/NAME/metadata answers, and the model's card beside it."""
     definitions = {
         signature: {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_tf.serving.server.batching import Batcher, BusyError
+from albert_tf.server.batching import Batcher, BusyError
 
 
 class Echo:
@@ -106,3 +106,42 @@ def test_too_many_are_sent_away_but_never_a_lone_one():
         return await ask(batcher, *range(9))
 
     assert len(asyncio.run(run())) == 9
+
+
+def test_as_many_batches_are_computed_at_once_as_may():
+    compute, started = Echo(), threading.Semaphore(0)
+    compute.may_go.clear()
+
+    def start(signature, texts):
+        started.release()
+        return compute(signature, texts)
+
+    async def run():
+        batcher = Batcher(start, 2, 1000, num_at_once=2)
+        tasks = [asyncio.create_task(ask(batcher, *range(5)))]  # three batches
+        await asyncio.sleep(0)
+        assert [await asyncio.to_thread(started.acquire, timeout=10) for _ in range(2)] == [True, True]
+        tasks.append(asyncio.create_task(ask(batcher, 5)))
+        assert not await asyncio.to_thread(started.acquire, timeout=0.05)
+        compute.may_go.set()
+        return await asyncio.gather(*tasks)
+
+    first, second = asyncio.run(run())
+    assert first == [("a", number) for number in range(5)] and second == [("a", 5)]
+
+
+def test_one_text_waits_for_a_batch_that_is_computed_and_for_no_other():
+    compute = Echo()
+    compute.may_go.clear()
+
+    async def run():
+        batcher = Batcher(compute, 32, 1000, num_at_once=2)
+        tasks = [asyncio.create_task(ask(batcher, number)) for number in range(2)]
+        await asyncio.sleep(0.05)
+        tasks += [asyncio.create_task(ask(batcher, number)) for number in range(2, 5)]
+        await asyncio.sleep(0.05)
+        compute.may_go.set()
+        await asyncio.gather(*tasks)
+
+    asyncio.run(run())
+    assert [texts for _, texts in compute.batches] == [[0, 1], [2, 3, 4]]

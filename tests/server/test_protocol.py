@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_tf.serving.exported import rows_of
-from albert_tf.serving.server.protocol import (
+from albert_tf.exports import rows_of
+from albert_tf.server.protocol import (
     BadRequestError,
     Question,
     format_answer,

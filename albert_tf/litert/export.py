@@ -1,0 +1,65 @@
+"""A LiteRT model asked as a SavedModel is: the same inputs, and the same outputs under the same names."""
+
+import collections.abc
+import os
+
+import numpy as np
+
+from albert_tf.exports import DEFAULT, version_of
+from albert_tf.litert.predictor import LiteRTPredictor
+
+
+class LiteRTExport:
+    """What `export_model.py --format=litert` has made of a classifier or a regression; see `Export`.
+
+    Args:
+        folder: As `find_litert` returns it.
+
+    Attributes:
+        folder: Likewise.
+        version: The number that it is called; 1 where it is called otherwise.
+        card: What model_card.json says of it; the signatures there are of the file, which reads ids.
+        signatures: The one that the SavedModel has, `DEFAULT`, which reads texts.
+
+    Raises:
+        InputError: It can't be used, or ai-edge-litert is missing.
+    """
+
+    def __init__(self, folder: str | os.PathLike):
+        self.folder = os.fspath(folder)
+        self.version = version_of(self.folder)
+        self._predictor = LiteRTPredictor(self.folder)
+        self.card = self._predictor.card
+        self._labels = np.array([label.encode() for label in self.card["labels"]], object)
+        self.signatures = {DEFAULT: {"inputs": self.card["input_fields"], "outputs": _outputs(len(self._labels))}}
+
+    def answer(
+        self, signature: str, inputs: collections.abc.Mapping[str, collections.abc.Sequence[str | bytes]]
+    ) -> dict[str, np.ndarray]:
+        """Returns the outputs of a signature; see `Export`."""
+        columns = [[_text(value) for value in inputs[name]] for name in self.signatures[signature]["inputs"]]
+        values = self._predictor.compute(list(zip(*columns)))
+        if not len(self._labels):
+            return {"score": values}
+        return {
+            "label": self._labels[values.argmax(axis=-1)],
+            "labels": np.tile(self._labels, [len(values), 1]),
+            "probabilities": values,
+            "probability": values.max(axis=-1),
+        }
+
+
+def _outputs(num_labels):
+    """Returns dtype and shape of each output, those of `LabelSignatures` or, without labels, `ScoreSignatures`."""
+    if not num_labels:
+        return {"score": ["float32", [None]]}
+    return {
+        "label": ["string", [None]],
+        "labels": ["string", [None, num_labels]],
+        "probabilities": ["float32", [None, num_labels]],
+        "probability": ["float32", [None]],
+    }
+
+
+def _text(value):
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
