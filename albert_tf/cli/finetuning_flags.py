@@ -51,8 +51,8 @@ def define_finetuning_flags(max_seq_length_help: str) -> None:
     flags.DEFINE_float(
         "token_dropout",
         None,
-        "Share of the pieces of training texts to hide, others each time; by default 0.15 where small models read single "
-        "texts or say how alike two are, else 0.",
+        "Share of the pieces of training texts to hide, others each time; by default 0.15 where small models read "
+        "single texts or say how alike two are, else 0.",
         0.0,
         1.0,
     )
