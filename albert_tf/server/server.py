@@ -1,5 +1,6 @@
 """The server: KServe's, around an exported model, with TensorFlow Serving's routes."""
 
+import asyncio
 import dataclasses
 import logging
 import os
@@ -11,6 +12,7 @@ import kserve
 import kserve.metrics
 import kserve.model_server
 import prometheus_client
+import uvicorn
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 from kserve.protocol.rest.server import RESTServer
@@ -30,7 +32,7 @@ from albert_tf.server.protocol import (
 
 # Asked before the first client does, so that nobody waits for what TensorFlow prepares at the first calls.
 _WARM_UP_TEXTS = ("", "한글 " * 20)
-
+_READS_BEFORE_END = 10
 
 _BATCH_SIZES = prometheus_client.Histogram(
     "batch_size_texts", "Texts computed at once.", buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -121,6 +123,7 @@ class _Server(RESTServer):
             grace_period=options.grace_seconds,
         )
         self.config.host = options.host
+        self._server = _ReadingServer(self.config)
 
     def create_application(self):
         """Adds to KServe's routes and handlers; ours come first, and so are found first."""
@@ -153,6 +156,19 @@ class _Server(RESTServer):
 
     async def _metadata(self):
         return metadata(self._name, self._model)
+
+
+class _ReadingServer(uvicorn.Server):
+    """Reads what has arrived before it closes connections: its loop may be behind while models compute.
+
+    What no read has seen yet would be lost, for uvicorn closes connections that it takes for idle.
+    """
+
+    async def shutdown(self, sockets=None):
+        """Lets the loop look at all its sockets some times, to accept and to read; then stops."""
+        for _ in range(_READS_BEFORE_END):
+            await asyncio.sleep(0.05)
+        await super().shutdown(sockets)
 
 
 class _Served(kserve.Model):
