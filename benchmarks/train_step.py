@@ -6,7 +6,7 @@ python -m benchmarks.train_step --dtype=mixed_bfloat16
 Same shapes, weights of the same size, masked positions, AdamW, and no dropout. KerasHub runs both as a TensorFlow graph
 and compiled by XLA (which is what its `fit` chooses); the faster one counts. Prints the median of each and its ratio to
 ours; and the time of the step's matrix products alone, each at its own shape, which is a bound for any library on
-TensorFlow.
+TensorFlow. "albert_tf XLA" is our step compiled as a whole, which no command does on a CPU: see docs/performance.md.
 """
 
 import collections
@@ -15,6 +15,7 @@ import statistics
 import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
 
 import numpy as np
 import tensorflow as tf
@@ -27,7 +28,7 @@ from albert_tf.objectives import AlbertPretraining
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
 from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.train_state import TrainState
-from albert_tf.training.train_step import make_train_function
+from albert_tf.training.train_step import make_replica_step, make_train_function
 from benchmarks import peers
 from benchmarks.stage import ROOT
 
@@ -39,7 +40,7 @@ flags.DEFINE_integer("train_batch_size", 8, "Examples in a step.", 1)
 flags.DEFINE_integer("max_seq_length", 128, "Pieces of an example.", 8)
 flags.DEFINE_integer("max_predictions_per_seq", 20, "Masked pieces of an example.", 1)
 flags.DEFINE_integer("rounds", 15, "How often everything is run, in turns.", 1)
-flags.DEFINE_list("only", ["albert_tf", "products", "keras_hub", "hugging_face"], "What to time.")
+flags.DEFINE_list("only", ["albert_tf", "albert_tf_xla", "products", "keras_hub", "hugging_face"], "What to time.")
 
 
 def make_batch(config: AlbertConfig) -> dict[str, np.ndarray]:
@@ -63,24 +64,42 @@ def make_batch(config: AlbertConfig) -> dict[str, np.ndarray]:
 def albert_tf_steps(config, batch):
     """Returns our functions: a training step, in the loop that `run_pretraining.py` runs, and the loss alone."""
     strategy = make_strategy()
-    with strategy.scope():
-        model = AlbertForPreTraining(config, dtype=FLAGS.dtype)
-        optimizer = make_optimizer("adamw", named_variables(model), LearningRateSchedule(peers.LEARNING_RATE, 10**6, 0))
-    objective = AlbertPretraining(config)
-    train_steps = make_train_function(
-        TrainState.create(strategy, objective, {"model": model}, optimizer), 0, tf.Variable(False, trainable=False)
-    )
+    state = make_state(config, strategy)
+    train_steps = make_train_function(state, 0, tf.Variable(False, trainable=False))
     iterator = iter(strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensors(batch).repeat()))
-
-    @tf.function
-    def forward(batch):
-        return objective.compute(batch, training=False, dropout_seed=None, model=model)["masked_lm_loss"]
-
+    forward = tf.function(forward_of(state))
     tensors = {name: tf.constant(values) for name, values in batch.items()}
     return {
         "albert_tf": lambda: train_steps(iterator, tf.constant(1)),
         "albert_tf forward": lambda: forward(tensors),
     }
+
+
+def albert_tf_xla_steps(config, batch):
+    """Returns the same, compiled by XLA as a whole, as for a TPU."""
+    state = make_state(config, tf.distribute.get_strategy())
+    train_step = tf.function(make_replica_step(state, 0), jit_compile=True, autograph=False)
+    forward = tf.function(forward_of(state), jit_compile=True)
+    tensors = {name: tf.constant(values) for name, values in batch.items()}
+    return {
+        "albert_tf XLA": lambda: train_step(tensors, tf.constant(1)),
+        "albert_tf forward XLA": lambda: forward(tensors)[0].numpy(),
+    }
+
+
+def make_state(config, strategy):
+    """Returns what is trained, from random weights."""
+    with strategy.scope():
+        model = AlbertForPreTraining(config, dtype=FLAGS.dtype)
+        optimizer = make_optimizer("adamw", named_variables(model), LearningRateSchedule(peers.LEARNING_RATE, 10**6, 0))
+    return TrainState.create(strategy, AlbertPretraining(config), {"model": model}, optimizer)
+
+
+def forward_of(state):
+    """Returns a function of a batch that computes the loss, and no gradient."""
+    return lambda batch: state.objective.compute(batch, training=False, dropout_seed=None, **state.models)[
+        "masked_lm_loss"
+    ]
 
 
 def keras_hub_steps(config, batch):
@@ -153,6 +172,7 @@ def main(_):
     batch = make_batch(config)
     makers = {
         "albert_tf": albert_tf_steps,
+        "albert_tf_xla": albert_tf_xla_steps,
         "products": product_steps,
         "keras_hub": keras_hub_steps,
         "hugging_face": hugging_face_steps,
@@ -170,8 +190,9 @@ def main(_):
     medians = {name: statistics.median(values) for name, values in seconds.items()}
     print(f"{FLAGS.dtype}, {os.cpu_count()} cores, batch {FLAGS.train_batch_size} of {FLAGS.max_seq_length}")
     for name, median in medians.items():
-        ours = medians.get("albert_tf forward" if "forward" in name else "albert_tf")
-        ratio = f", albert_tf takes {ours / median:.2f} of that" if ours and not name.startswith("albert_tf") else ""
+        reference = "albert_tf forward" if "forward" in name else "albert_tf"
+        ours = medians.get(reference)
+        ratio = f", albert_tf takes {ours / median:.2f} of that" if ours and name != reference else ""
         print(f"{name:24} {1000 * median:8.1f} ms{ratio}")
 
 
