@@ -13,6 +13,7 @@ import os
 
 from absl import app, flags
 
+from benchmarks.machine import computes_in_bfloat16
 from benchmarks.stage import ROOT, run_stage
 
 FLAGS = flags.FLAGS
@@ -29,12 +30,6 @@ PARTS = (
     ("second", "ko_small_continued.cfg", {}),
     ("third", "ko_small_continued.cfg", {"random_seed": 3, "num_train_steps": 15_000}),
 )
-
-
-def computes_in_bfloat16() -> bool:
-    """Returns whether the processor multiplies matrices in bfloat16; where it can't, TensorFlow is slow at it."""
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        return bool({"avx512_bf16", "amx_bf16"} & set(file.read().split()))
 
 
 def pretrain(data: str) -> None:

@@ -1,5 +1,7 @@
 """Ours, as the commands run it."""
 
+import dataclasses
+import functools
 import json
 import os
 import tempfile
@@ -8,11 +10,13 @@ import tensorflow as tf
 
 from albert_tf.finetuning import runner
 from albert_tf.finetuning.datasets import DATASETS, find_file
-from albert_tf.finetuning.defaults import default_token_dropout, finetuning_settings
+from albert_tf.finetuning.defaults import default_token_dropout
+from albert_tf.pretraining.cooccurrence import begin_with_counts
 from albert_tf.pretraining.phases import make_objective, make_phase
 from albert_tf.training import RunSettings, TrainingRun
 from albert_tf.training.devices.strategy import make_strategy
 from benchmarks.contestants.setting import CALIBRATION_STEPS, WARM_STEPS, WARMUP_PROPORTION
+from benchmarks.machine import computes_in_bfloat16
 
 
 class AlbertTf:
@@ -22,10 +26,13 @@ class AlbertTf:
         setting: What all have in common.
         optimizer: The value of --optimizer.
         learning_rate: Its peak.
+        follows_recipe: Whether word embeddings begin with counts, and products are in bfloat16 where the processor has
+            it, as in configs/recipes/ko_small.cfg.
     """
 
-    def __init__(self, setting, optimizer, learning_rate):
+    def __init__(self, setting, optimizer, learning_rate, follows_recipe=False):
         self._setting, self._optimizer, self._learning_rate = setting, optimizer, learning_rate
+        self._follows_recipe = follows_recipe
 
     def steps_per_second(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -54,10 +61,14 @@ class AlbertTf:
         )
         objective = make_objective(setting.config, setting.shards)
         tf.keras.utils.set_random_seed(setting.flags.random_seed)
+        in_bfloat16 = self._follows_recipe and computes_in_bfloat16()
         with make_strategy().scope():
-            model = objective.make_model()
+            model = objective.make_model(dtype="mixed_bfloat16" if in_bfloat16 else "float32")
         run = TrainingRun(folder, objective, model, settings, setting.shards.tokenizer)
-        run.train(make_phase(setting.config, setting.shards, settings, evaluates=False))
+        run.train(
+            make_phase(setting.config, setting.shards, settings, evaluates=False),
+            initialize=functools.partial(begin_with_counts, model, setting.shards) if self._follows_recipe else None,
+        )
         return run
 
     def masked_lm_loss(self):
@@ -65,9 +76,7 @@ class AlbertTf:
 
     def accuracy(self):
         setting = self._setting
-        settings = finetuning_settings(
-            setting.config, len(setting.train), init_checkpoint=self._folder, random_seed=setting.flags.random_seed
-        )
+        settings = dataclasses.replace(setting.finetuning, init_checkpoint=self._folder)
         tf.keras.utils.set_random_seed(setting.flags.random_seed)
         with make_strategy().scope():
             model = setting.task.make_model()

@@ -86,7 +86,8 @@ class HuggingFace:
     def accuracy(self):
         torch, setting = self._torch, self._setting
         torch.manual_seed(setting.flags.random_seed)
-        config = hugging_face_config(setting.config, classifier_dropout_prob=setting.config.classifier_dropout_prob)
+        config = setting.task.config
+        config = hugging_face_config(config, classifier_dropout_prob=config.classifier_dropout_prob)
         model = self._transformers.AlbertForSequenceClassification(config).train()
         model.albert.load_state_dict(self._model.albert.state_dict())
 

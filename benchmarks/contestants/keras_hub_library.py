@@ -99,8 +99,11 @@ class KerasHub:
     def accuracy(self):
         setting, settings = self._setting, self._setting.finetuning
         self._keras.utils.set_random_seed(setting.flags.random_seed)
+        config = setting.task.config
+        backbone = keras_hub_backbone(config, "float32")
+        backbone.set_weights(self._model.backbone.get_weights())
         model = self._hub.models.AlbertTextClassifier(
-            self._model.backbone, num_classes=2, preprocessor=None, dropout=setting.config.classifier_dropout_prob
+            backbone, num_classes=2, preprocessor=None, dropout=config.classifier_dropout_prob
         )
         self._compile(model, settings.learning_rate, settings.num_train_steps)
 

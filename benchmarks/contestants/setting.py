@@ -46,7 +46,9 @@ class Setting:
         self.train_features, self.dev_features = (
             self.task.encode(examples, self.shards.tokenizer, self.length) for examples in (self.train, self.dev)
         )
-        self.finetuning = finetuning_settings(self.config, len(self.train), random_seed=self.flags.random_seed)
+        self.finetuning = finetuning_settings(
+            config, len(self.train), init_checkpoint="what was pre-trained", random_seed=self.flags.random_seed
+        )
 
     def raw_batches(self):
         """Returns endless batches of shuffled examples without masks."""

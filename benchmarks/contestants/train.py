@@ -15,7 +15,7 @@ from benchmarks.contestants.keras_hub_library import KerasHub
 from benchmarks.contestants.setting import Setting
 
 CONTESTANTS = {
-    "albert_tf": lambda setting: AlbertTf(setting, "muon", setting.flags.muon_learning_rate),
+    "albert_tf": lambda setting: AlbertTf(setting, "muon", setting.flags.muon_learning_rate, follows_recipe=True),
     "albert_tf_adamw": lambda setting: AlbertTf(setting, "adamw", setting.flags.learning_rate),
     "hugging_face": HuggingFace,
     "keras_hub": KerasHub,
