@@ -208,10 +208,10 @@ rows = [
 display(Table(("", "질문 questions", "exact match", "F1"), rows))
 
 # %% [markdown]
-# 외운 것은 잘 답하고, 처음 보는 것은 몇 개를 맞히거나 그 곁을 짚습니다. 질문의 낱말과 닮은 곳 옆에 답이 있다는 것은 이만큼의
-# 예로도 조금 배우지만, 질문을 읽는 법은 그렇지 않습니다. KorQuAD의 질문 4,000개를 배우면 F1이 44쯤 됩니다
-# (`docs/question_answering.md`). 배운 질문도 100이 아닌 까닭은 답이 조각 안에서 끝나기 때문입니다(예: `서울에서`가 한
-# 조각이면 `서울`만 떼어 낼 수 없음).
+# 외운 것은 잘 답하고, 처음 보는 것은 몇 개를 맞히거나 그 곁을 짚습니다. 질문의 낱말과 닮은 곳 옆에 답이 있다는 것은
+# 이만큼의 예로도 조금 배우지만, 질문을 읽는 법은 그렇지 않습니다. KorQuAD의 질문 4,000개를 배우면 F1이 44쯤 됩니다
+# (`docs/question_answering.md`). 배운 질문도 100이 아닌 까닭은 답이 조각 안에서 끝나기 때문입니다(예: `서울에서`가
+# 한 조각이면 `서울`만 떼어 낼 수 없음).
 #
 # What it knows by heart it answers; of what is new it finds a few, or the place beside them. That answers stand near
 # words that are like the question's can be learnt a little from so few, how to read a question can't: 4,000 questions
