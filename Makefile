@@ -1,8 +1,9 @@
 # `make demo` runs the whole road on the built-in sample; `make test` runs the tests. Both install what they need into
 # .venv first.
 #
-#   make demo CORPUS=path     your own text: a file, or a folder of .txt and .txt.gz files
-#   make test REFERENCES=1    also installs PyTorch, Transformers and JAX, which some tests compare with
+#   make demo CORPUS=path     your own text: a file, or a folder of .txt or .jsonl (.gz too) and .parquet files
+#   make test REFERENCES=1    also installs PyTorch, Transformers, KerasHub, JAX, KServe, LiteRT, ONNX, Gradio, Beam and
+#                             what builds the site and runs the notebooks: some tests need them
 #   make test-fast            the tests without the marker `slow`: under two minutes on two cores, for while you work;
 #                             `make test` and CI run all of them
 #   make test-short RUN=path/to/python    a part of those, in an environment of your own, such as with another TensorFlow

@@ -144,7 +144,7 @@ def plot(results, sizes, path):
     axes.set_xticks(sizes, [f"{num_labels:,}" for num_labels in sizes])
     axes.minorticks_off()
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}%"))
-    axes.set(xlabel="labelled reviews to learn from", ylabel="reviews classified rightly")
+    axes.set(xlabel="labelled reviews to learn from", ylabel="reviews classified correctly")
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small")
     figure.savefig(path, dpi=120)

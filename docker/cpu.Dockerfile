@@ -1,4 +1,4 @@
-# albert_tf on a CPU, with the page, the server and the demo. Written to be read: the project's tests don't build it.
+# albert_tf on a CPU, with the server and the demo. Written to be read: the project's tests don't build it.
 #
 #   docker build -f docker/cpu.Dockerfile -t albert_tf .
 #   docker run --rm -v "$PWD:/work" albert_tf albert-demo --output_dir=demo_output

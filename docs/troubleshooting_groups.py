@@ -100,7 +100,7 @@ GROUPS = (
         {
             "en": """
 A flag is missing, misspelt, contradicts another one, or names a file that can't be read or written. `--help` lists the flags
-of a command with their defaults. Of google-research/albert's flags all are known; some have an effect no more
+of a command with their defaults. All flags of google-research/albert are known; some no longer have an effect
 ([which](coming-from-google-albert.md#flag-by-flag)).""",
             "ko": """
 플래그가 없거나, 이름이 틀렸거나, 다른 플래그와 어긋나거나, 읽거나 쓸 수 없는 파일을 가리킵니다. `--help`가 명령의 플래그와 기본값을 보여 줍니다.

@@ -88,7 +88,7 @@ def command_line(command):
 
 
 def train_classifier(start, output_dir, **flag_values):
-    """Fine-tunes on the sample's reviews; returns which of the others it classifies rightly, bool [reviews]."""
+    """Fine-tunes on the sample's reviews; returns which of the others it classifies correctly, bool [reviews]."""
     run_stage(
         f"A classifier from {start}",
         "run_classifier",

@@ -43,16 +43,16 @@ def define_finetuning_flags(max_seq_length_help: str) -> None:
     flags.DEFINE_float(
         "dropout",
         None,
-        "Dropout of hidden states and attention; by default the config's, in small models at least 0.1, or 0.2 for few "
-        "examples.",
+        "Dropout of hidden states and attention; by default the config's, but in small models at least 0.1, or 0.2 for "
+        "few examples; for multiple choice always the config's.",
         0.0,
         1.0,
     )
     flags.DEFINE_float(
         "token_dropout",
         None,
-        "Share of the pieces of training texts to hide, others each time; by default 0.15 where small models read "
-        "single texts or say how alike two are, else 0.",
+        "Share of the pieces of training texts to hide, others each time; by default 0.15 where small models classify "
+        "or score single texts or say how alike two are, else 0.",
         0.0,
         1.0,
     )

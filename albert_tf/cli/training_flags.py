@@ -97,8 +97,12 @@ def define_training_flags(**defaults) -> None:
         "license", None, "Licence of the model, for the model card; such as apache-2.0 or cc-by-sa-4.0."
     )
     flags.DEFINE_enum("optimizer", defaults["optimizer"], sorted(OPTIMIZERS), "Optimizer.")
-    by_size = "" if defaults["learning_rate"] else "; by default from 1.5e-4 (5e-4 without checkpoint) to 5e-5, by size"
-    flags.DEFINE_float("learning_rate", defaults["learning_rate"], f"Peak learning rate{by_size}.")
+    by_size = (
+        "; by default 5e-5 for models of hidden size 768 and more, and the smaller the model the higher, up to 1.5e-4; "
+        "up to 5e-4 without checkpoint, for answers to questions and for aligned pairs, and up to 1e-3 for entities"
+    )
+    learning_rate = defaults["learning_rate"]
+    flags.DEFINE_float("learning_rate", learning_rate, f"Peak learning rate{'' if learning_rate else by_size}.")
     flags.DEFINE_enum(
         "scale_learning_rate",
         "none",

@@ -1,4 +1,4 @@
-"""Asking a model where TensorFlow is not wanted, or not there: it takes a fifth of a second to start.
+"""Asking a model where TensorFlow is not wanted, or not there: it takes a tenth of a second to start.
 
 Nothing here imports TensorFlow, or what does.
 """

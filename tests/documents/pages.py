@@ -10,6 +10,8 @@ PAGES = sorted(
     for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("models/**/*.md"))
     if not path.is_symlink()
 )
+# Of the notebooks' page the links are checked alone.
+LINKING_PAGES = [*PAGES, *ROOT.glob("notebooks/*.md")]
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 _COMMENT = re.compile(r"<!--\s*((?:(?!-->).)*?)\s*-->\s*\Z", flags=re.DOTALL)
 _LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)")

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from pages import PAGES, ROOT, anchors_of, links_of, name_of
+from pages import LINKING_PAGES, PAGES, ROOT, anchors_of, links_of, name_of
 
 
 def broken_links(page):
@@ -24,7 +24,7 @@ def has_anchor(path, anchor):
     return path.suffix == ".md" and anchor in anchors_of(path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", LINKING_PAGES, ids=name_of)
 def test_links_lead_to_files_and_headings(page):
     assert not broken_links(page)
 
@@ -35,10 +35,10 @@ def test_pages_of_the_site_link_to_nothing_outside_of_it(page):
     assert not [link for link in links if link.startswith("../")]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", LINKING_PAGES, ids=name_of)
 def test_files_of_this_repository_that_a_page_names_are_there(page):
     named = re.findall(
-        r"\b(?:albert_tf|benchmarks|configs|docs|tests)/[\w/.]+\.(?:py|md|json|cfg|svg|png)\b",
+        r"\b(?:albert_tf|benchmarks|configs|docs|notebooks|tests)/[\w/.]+\.(?:py|md|json|cfg|svg|png|ipynb)\b",
         page.read_text(encoding="utf-8"),
     )
     assert [name for name in named if not (ROOT / name).exists()] == []
