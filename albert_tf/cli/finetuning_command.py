@@ -109,7 +109,8 @@ class FinetuningCommand:
         config.check_vocab_size(len(tokenizer.vocabulary), tokenizer.vocabulary.source)
         task = self.make_task(config)
         if FLAGS.token_dropout is None:
-            FLAGS.token_dropout = default_token_dropout(config, task.may_hide_pieces) if known_run is None else 0.0
+            is_new = known_run is None
+            FLAGS.token_dropout = default_token_dropout(task.config, task.may_hide_pieces) if is_new else 0.0
         if FLAGS.max_seq_length is None:
             FLAGS.max_seq_length = self._choose_max_seq_length(task, tokenizer)
         config.check_max_seq_length(FLAGS.max_seq_length, "--max_seq_length")
@@ -238,7 +239,9 @@ def _make_settings(task, train_file):
     num_train_steps, steps_flag = FLAGS.train_step or 1, "train_step"
     if train_file is not None and (FLAGS.num_train_epochs is not None or FLAGS.train_step is None):
         count, steps_flag = train_file.num_rows, "num_train_epochs"
-        epochs = default_num_train_epochs(count) if FLAGS.num_train_epochs is None else FLAGS.num_train_epochs
+        epochs = FLAGS.num_train_epochs
+        if epochs is None:
+            epochs = default_num_train_epochs(count, FLAGS.token_dropout)
         num_train_steps = num_steps(epochs, count, FLAGS.train_batch_size)
     if FLAGS.warmup_step is None:
         FLAGS.warmup_step = int(WARMUP_PROPORTION * num_train_steps)

@@ -35,7 +35,8 @@ class HuggingFace:
         return self._transformers.AlbertForPreTraining(hugging_face_config(self._setting.config))
 
     def _optimize(self, model, losses, num_steps, peak):
-        """Trains on an iterator of functions that return a loss."""
+        """Trains on an iterator of losses; returns when each step was done."""
+        done_at = []
         optimizer = self._torch.optim.AdamW(model.parameters(), lr=peak, weight_decay=WEIGHT_DECAY)
         for step in range(num_steps):
             for group in optimizer.param_groups:
@@ -44,6 +45,8 @@ class HuggingFace:
             next(losses).backward()
             self._torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
+            done_at.append(time.perf_counter())
+        return done_at
 
     def _pretrain(self, model, num_steps):
         def losses():
@@ -53,14 +56,11 @@ class HuggingFace:
                 logits = model(**inputs).prediction_logits
                 yield self._torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
-        self._optimize(model.train(), losses(), num_steps, self._setting.flags.learning_rate)
+        return self._optimize(model.train(), losses(), num_steps, self._setting.flags.learning_rate)
 
     def steps_per_second(self):
-        model = self._new_model()
-        self._pretrain(model, WARM_STEPS)
-        started_at = time.perf_counter()
-        self._pretrain(model, CALIBRATION_STEPS)
-        return CALIBRATION_STEPS / (time.perf_counter() - started_at)
+        done_at = self._pretrain(self._new_model(), WARM_STEPS + CALIBRATION_STEPS)
+        return CALIBRATION_STEPS / (done_at[-1] - done_at[-1 - CALIBRATION_STEPS])
 
     def train(self, num_steps):
         self._model = self._new_model()

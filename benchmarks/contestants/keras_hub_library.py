@@ -65,12 +65,13 @@ class KerasHub:
         return setting.raw_batches().map(mask, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
     def steps_per_second(self):
-        model = self._new_model(self._setting.flags.learning_rate, CALIBRATION_STEPS)
-        batches = self._masked_batches()
-        model.fit(batches, steps_per_epoch=WARM_STEPS, verbose=0)
-        started_at = time.perf_counter()
-        model.fit(batches, steps_per_epoch=CALIBRATION_STEPS, verbose=0)
-        return CALIBRATION_STEPS / (time.perf_counter() - started_at)
+        num_steps, done_at = WARM_STEPS + CALIBRATION_STEPS, []
+        model = self._new_model(self._setting.flags.learning_rate, num_steps)
+        clock = self._keras.callbacks.LambdaCallback(
+            on_train_batch_end=lambda *_, **__: done_at.append(time.perf_counter())
+        )
+        model.fit(self._masked_batches(), steps_per_epoch=num_steps, verbose=0, callbacks=[clock])
+        return CALIBRATION_STEPS / (done_at[-1] - done_at[-1 - CALIBRATION_STEPS])
 
     def train(self, num_steps):
         self._model = self._new_model(self._setting.flags.learning_rate, num_steps)

@@ -70,6 +70,14 @@ def test_small_models_are_fine_tuned_with_dropout():
     assert default_token_dropout(small, may_hide_pieces=False) == 0.0
 
 
+def test_of_aligned_pairs_more_pieces_are_hidden_and_they_are_read_more_often():
+    aligned = tiny_config(100).replace(classifier_pooling="aligned")
+    assert default_token_dropout(aligned, may_hide_pieces=True) == 0.25
+    assert default_token_dropout(aligned, may_hide_pieces=False) == 0.0
+    assert [default_num_train_epochs(6000, token_dropout=share) for share in (0.0, 0.15, 0.25)] == [6, 6, 9]
+    assert default_num_train_epochs(10, token_dropout=0.25) == 60
+
+
 def test_pieces_are_hidden_of_single_texts_and_of_pairs_that_are_compared():
     may_hide = {name: files.may_hide_pieces for name, files in DATASETS.items()}
     assert may_hide["nsmc"] and may_hide["question_pair"] and may_hide["korsts"] and may_hide["sts-b"]
