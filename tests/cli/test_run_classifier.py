@@ -81,6 +81,30 @@ def test_epochs_are_counted_in_steps(classify, without_training, epochs, steps):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("flag_values", "expected"),
+    [
+        ({"early_stopping": 2}, 3),
+        ({"early_stopping": 2, "save_checkpoints_steps": 30}, 30),
+        ({"early_stopping": 2, "eval_every_steps": 7}, 7),
+        ({}, None),
+    ],
+)
+def test_run_that_may_end_early_is_evaluated_often(classify, without_training, flag_values, expected):
+    result = classify(do_train=True, do_eval=True, train_step=60, **flag_values)
+    assert result.code == 0, result.errors
+    assert without_training[0].settings.eval_every_steps == expected
+    assert ("\n--eval_every_steps=3, for --early_stopping\n" in result.output) == (expected == 3)
+
+
+@pytest.mark.slow
+def test_training_of_a_few_labels_ends_early(classify, tmp_path):
+    # A rate this high only makes it worse.
+    result = classify(do_train=True, do_eval=True, early_stopping=2, train_step=40, learning_rate=1.0, warmup_step=0)
+    assert result.code == 0, result.errors
+    assert "ended early at step " in result.output
+
+
 def test_dropout_of_a_small_model_is_on_where_no_flag_says_otherwise(classify, without_training, contents, tmp_path):
     assert classify(do_train=True).code == 0
     written = json.loads(contents(tmp_path / "run")["albert_config.json"])
