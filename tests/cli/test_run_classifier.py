@@ -105,6 +105,7 @@ def test_training_of_a_few_labels_ends_early(classify, tmp_path):
     assert "ended early at step " in result.output
 
 
+@pytest.mark.slow
 def test_dropout_of_a_small_model_is_on_where_no_flag_says_otherwise(classify, without_training, contents, tmp_path):
     assert classify(do_train=True).code == 0
     written = json.loads(contents(tmp_path / "run")["albert_config.json"])

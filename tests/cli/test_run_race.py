@@ -91,6 +91,7 @@ def test_race_is_trained_evaluated_and_predicted(race, run_script, race_folder, 
     assert f"wrote 6 predictions of test to {run}/predictions.tsv\n" in result.output
     results = read_results(run)
     assert results["num_examples"] == 10
+    assert len(read_rows(run / "errors.tsv")) == round(10 * (1 - results["accuracy"]))
     counts = {"middle": 4, "high": 6}
     right = sum(results[f"{level}_accuracy"] * count for level, count in counts.items())
     assert results["accuracy"] == pytest.approx(right / 10)

@@ -72,6 +72,7 @@ def test_model_is_trained_evaluated_and_used(squad, squad_flags, run_script, con
     results = read_results(run)
     assert results["num_examples"] == 3 and results["global_step"] == 4
     assert 0 <= results["exact_match"] <= results["f1"] <= 100
+    assert (run / "errors.tsv").read_text().startswith("id\tquestion\tanswers\tprediction\tf1\n")
     assert read_json(run, "albert_config.json")["question_alignment"] == "words"
     answers, nbest = read_json(run, "predictions.json"), read_json(run, "nbest_predictions.json")
     assert list(answers) == list(nbest) == ["dev-0", "dev-1", "dev-2"]

@@ -248,6 +248,21 @@ def test_question_of_another_kind_is_refused(value):
         TASK.examples_of("비가 온다.")
 
 
+def test_surest_mistakes_come_first(tmp_path):
+    questions = [BLANK, WEATHER, WEATHER]
+    predictions = [
+        {"label": letter, "option": question.options["ABC".index(letter)], "probabilities": {letter: probability}}
+        for question, letter, probability in zip(questions, "ACA", (0.6, 0.9, 1.0))
+    ]
+    (write,) = TASK.reports().values()
+    write(str(tmp_path / "errors.tsv"), questions, predictions)
+    assert (tmp_path / "errors.tsv").read_text().splitlines() == [
+        "id\tlabel\tprediction\tprobability\tquestion\tanswer\tchosen",
+        "1\tA\tC\t0.9000\t무엇이 오나?\t비\t바람",
+        "2\tC\tA\t0.6000\t나는 _ 먹었다.\t국을\t밥을",
+    ]
+
+
 def test_predictions_are_written_and_measured(tmp_path):
     questions = [
         Question("글", f"{level}\t?", ("ㄱ", "ㄴ"), answer, f"{level}{number}", level)

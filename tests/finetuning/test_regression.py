@@ -58,6 +58,18 @@ def test_file_to_predict_needs_no_numbers(tmp_path, sample_tokenizer):
     assert TASK.encode([example], sample_tokenizer, 8)["label_values"] == [0.0]
 
 
+def test_largest_differences_come_first(tmp_path):
+    examples = [LabelledText(text, f"{text}2", label, line) for line, (text, label) in enumerate(("a0", "b5", "c3"), 2)]
+    (write,) = TASK.reports().values()
+    write(str(tmp_path / "errors.tsv"), examples, [{"score": score} for score in (0.5, 2.0, 3.0)])
+    assert (tmp_path / "errors.tsv").read_text().splitlines() == [
+        "line\tlabel\tprediction\tdifference\ttext\ttext_pair",
+        "3\t5\t2.0000\t-3.0000\tb\tb2",
+        "2\t0\t0.5000\t+0.5000\ta\ta2",
+        "4\t3\t3.0000\t+0.0000\tc\tc2",
+    ]
+
+
 def test_predictions_are_written_and_measured(tmp_path):
     examples = [LabelledText("하나", None, label, line) for line, label in enumerate(("1", "3", "5"))]
     predictions = TASK.predict(examples, {}, {"scores": np.array([0.5, 2.0, 3.5], np.float32)})
