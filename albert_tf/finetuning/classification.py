@@ -87,8 +87,7 @@ class Classification(FinetuningTask):
     def read(self, path, needs_labels=True):
         """Returns the rows of a file as `LabelledText`s; see `FinetuningTask`."""
         examples = read_examples(path, self._files, needs_labels)
-        check_known_labels(path, examples, self.labels, needs_labels)
-        return examples
+        return check_known_labels(path, examples, self.labels, needs_labels, self._files.on_bad_row)
 
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns the encoder's inputs and `label_ids`, 0 where there is no label; see `FinetuningTask`."""

@@ -31,6 +31,7 @@ class MultipleChoice(FinetuningTask):
         num_choices: How many options each question has.
         max_qa_length: Most pieces of question and option.
         levels: Which of RACE's levels are read; none for JSON lines.
+        on_bad_row: Whether to stop at a question that can't be used ("fail"), or to leave it out ("skip").
     """
 
     metric_names = ("accuracy",)
@@ -45,11 +46,13 @@ class MultipleChoice(FinetuningTask):
         num_choices: int = 4,
         max_qa_length: int = MAX_QA_LENGTH,
         levels: tuple[str, ...] = (),
+        on_bad_row: str = "fail",
     ):
         self.config = config
         self.loss_coefficients = {"multiple_choice_loss": 1.0}
         self.scores_predictions = len(levels) > 1
         self._num_choices, self._max_qa_length, self._levels = num_choices, max_qa_length, tuple(levels)
+        self._on_bad_row = on_bad_row
 
     def make_model(self, **options):
         """Returns an `AlbertForMultipleChoice`; see `Objective`."""
@@ -82,7 +85,7 @@ class MultipleChoice(FinetuningTask):
 
     def read(self, path, needs_labels=True):
         """Returns the `Question`s of a file of JSON lines, or of a folder of RACE; see `FinetuningTask`."""
-        return read_questions(path, self._levels, self._num_choices, needs_labels)
+        return read_questions(path, self._levels, self._num_choices, needs_labels, self._on_bad_row)
 
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns int32 [N, choices, S] inputs and `label_ids` [N], 0 without answer; see `encode_questions`."""

@@ -14,7 +14,7 @@ from albert_tf.finetuning.labelled_text import (
     unlabelled_examples,
 )
 from albert_tf.finetuning.metrics import SCORE_METRICS
-from albert_tf.finetuning.tables import write_rows
+from albert_tf.finetuning.tables import BadRows, write_rows
 from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
@@ -69,11 +69,17 @@ class Regression(FinetuningTask):
 
     def read(self, path, needs_labels=True):
         """Returns the rows of a file as `LabelledText`s; see `FinetuningTask`."""
-        examples = read_examples(path, self._files, needs_labels)
-        for example in examples:
+        bad_rows = BadRows(self._files.on_bad_row if needs_labels else "fail")
+        found = []
+        for example in read_examples(path, self._files, needs_labels):
             if _number(example.label) is None and (needs_labels or example.label not in (None, *UNKNOWN_LABELS)):
-                raise InputError(f"{path}, line {example.line}: {example.label!r} is not a number; correct the line")
-        return examples
+                bad_rows.refuse(f"{path}, line {example.line}: {example.label!r} is not a number")
+            else:
+                found.append(example)
+        bad_rows.warn()
+        if not found:
+            raise InputError(f"{path} has no row whose label is a number")
+        return found
 
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns the encoder's inputs and `label_values`, 0 where there is no label; see `FinetuningTask`."""

@@ -198,6 +198,19 @@ def test_labels_are_told_before_training(classify, reviews, without_training):
 
 
 @pytest.mark.slow
+def test_labels_that_nobody_named_may_be_left_out(classify, reviews, without_training):
+    path = reviews / "train.tsv"
+    path.write_text(path.read_text() + "99\t그저 그렇다\t2\n")
+    flag_values = {"labels": "0,1", "on_bad_row": "skip", "class_weights": "balanced"}
+    result = classify(do_train=True, **flag_values)
+    assert result.code == 0, result.errors
+    assert (
+        f"warning: 1 row of {path} left out, whose labels are not in the list 0, 1: '2' (1, the first" in result.output
+    )
+    assert f"\n2 labels in the 12 examples of {path}: " in result.output
+
+
+@pytest.mark.slow
 def test_labels_may_hold_commas(classify, reviews, tmp_path, without_training):
     for name in ("train", "test"):
         text = (reviews / f"{name}.tsv").read_text()

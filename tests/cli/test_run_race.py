@@ -151,6 +151,17 @@ def test_json_lines_say_how_many_options_there_are(race, run_script, lines_folde
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_training")
+def test_lines_that_can_not_be_used_may_be_left_out(race, lines_folder):
+    path = lines_folder / "train.jsonl"
+    path.write_text("{\n" + path.read_text())
+    result = race(do_train=True, task_name="jsonl", data_dir=lines_folder, on_bad_row="skip")
+    assert result.code == 0, result.errors
+    assert f"\nwarning: 1 entry left out; the first: {path}, line 1: not JSON " in result.output
+    assert "\n5 questions with 3 options each in " in result.output
+
+
+@pytest.mark.slow
 def test_one_level_alone(race, tmp_path):
     result = race(do_train=True, do_eval=True, high_only=True)
     assert result.code == 0 and "4 questions with 4 options each in " in result.output

@@ -191,6 +191,20 @@ def test_mistake_in_the_dev_file_is_found_before_training(squad, assert_refused,
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_training")
+def test_questions_that_can_not_be_used_may_be_left_out(squad, squad_flags):
+    content = json.loads(squad_flags["train_file"].read_text())
+    content["data"][0]["paragraphs"][2]["qas"][0].pop("question")
+    squad_flags["train_file"].write_text(json.dumps(content))
+    result = squad(do_train=True, on_bad_row="skip")
+    assert result.code == 0, result.errors
+    assert (
+        "\nwarning: 1 entry left out; the first: " in result.output and 'question train-2: "question"' in result.output
+    )
+    assert "\n5 questions about 5 texts in " in result.output
+
+
+@pytest.mark.slow
 def test_other_cutting_than_the_run_has_is_refused(squad, squad_flags, assert_refused, without_training, tmp_path):
     assert squad(do_train=True, doc_stride=7).code == 0
     message = assert_refused(lambda: squad(do_train=True, doc_stride=8), tmp_path / "run")

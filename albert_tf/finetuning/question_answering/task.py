@@ -39,6 +39,7 @@ class QuestionTask(FinetuningTask):
         may_be_unanswerable: Whether a question may have no answer in its text, as in SQuAD 2.0 and KLUE-MRC.
         null_threshold: See above.
         metrics: Of `METRICS`, the rules that `score` follows; None to choose them by the language of the questions.
+        on_bad_row: Whether to stop at a question that can't be used ("fail"), or to leave it out ("skip").
     """
 
     predictions_file = "predictions.json"
@@ -56,17 +57,18 @@ class QuestionTask(FinetuningTask):
         may_be_unanswerable: bool = False,
         null_threshold: float = 0.0,
         metrics: str | None = None,
+        on_bad_row: str = "fail",
     ):
         super().__init__(config)
         self.window_options = window_options or WindowOptions()
         self.span_options = span_options or SpanOptions()
         self.may_be_unanswerable = may_be_unanswerable
         self.null_threshold = null_threshold
-        self._metrics = metrics
+        self._metrics, self._on_bad_row = metrics, on_bad_row
 
     def read(self, path, needs_labels=True):
         """Returns the `Question`s of a file; see `FinetuningTask`."""
-        questions = read_questions(path, needs_labels)
+        questions = read_questions(path, needs_labels, self._on_bad_row)
         impossible = [question for question in questions if question.is_impossible]
         if impossible and needs_labels and not self.may_be_unanswerable:
             raise InputError(
@@ -164,10 +166,7 @@ class QuestionTask(FinetuningTask):
         return {ERRORS_FILE: self._write_errors}
 
     def _write_errors(self, path, examples, predictions):
-        """Writes a line for each question whose answer is not exactly right, the worst first.
-
-        The last column is F1, or ROUGE-W, in percent. Of no answer the text is empty.
-        """
+        """Writes a line for each question whose answer is not exactly right, the lowest F1, or ROUGE-W, first."""
         metrics, wrong = self._rules(examples), []
         for question, prediction in zip(examples, predictions):
             answers = [answer.text for answer in question.answers]
@@ -176,8 +175,9 @@ class QuestionTask(FinetuningTask):
                 texts = [question.question, " | ".join(dict.fromkeys(answers)), prediction["text"]]
                 wrong.append((overlap, [question.id, *texts, f"{100 * overlap:.1f}"]))
         wrong.sort(key=lambda row: row[0])
-        header = ["id", "question", "answers", "prediction", metrics.overlap_name]
-        write_rows(path, [header, *(row for _, row in wrong)])
+        write_rows(
+            path, [["id", "question", "answers", "prediction", metrics.overlap_name], *(row for _, row in wrong)]
+        )
 
     def write_predictions(self, path, examples, predictions):
         """Writes the answers by question, and beside them nbest_predictions.json and, if there are any, null_odds.json.
