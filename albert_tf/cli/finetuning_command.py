@@ -21,6 +21,7 @@ from albert_tf.finetuning.defaults import (
     default_learning_rate,
     default_num_train_epochs,
     default_token_dropout,
+    evaluation_period,
     num_steps,
     with_default_dropout,
 )
@@ -245,7 +246,17 @@ def _make_settings(task, train_file):
         num_train_steps = num_steps(epochs, count, FLAGS.train_batch_size)
     if FLAGS.warmup_step is None:
         FLAGS.warmup_step = int(WARMUP_PROPORTION * num_train_steps)
+    if train_file is not None and FLAGS.early_stopping:
+        _choose_evaluations(num_train_steps, train_file)
     return training_flags.settings_from_flags(num_train_steps, "warmup_step", steps_flag)
+
+
+def _choose_evaluations(num_train_steps, train_file):
+    """Sets how often a run that may end early is evaluated, where no flag says it, and prints it."""
+    if FLAGS.eval_every_steps is not None or FLAGS["save_checkpoints_steps"].present:
+        return
+    FLAGS.eval_every_steps = evaluation_period(num_train_steps, train_file.num_rows, FLAGS.train_batch_size)
+    print(f"--eval_every_steps={FLAGS.eval_every_steps}, for --early_stopping", flush=True)
 
 
 def _check_batch_sizes(strategy):

@@ -15,6 +15,7 @@ from albert_tf.finetuning import MultipleChoice
 from albert_tf.finetuning.choice_files import LETTERS, LEVELS, read_questions
 from albert_tf.finetuning.datasets import find_file
 from albert_tf.finetuning.multiple_choice import MAX_QA_LENGTH
+from albert_tf.finetuning.tables import ON_BAD_ROW
 
 FLAGS = flags.FLAGS
 
@@ -50,6 +51,9 @@ def define_flags():
     )
     flags.DEFINE_bool("middle_only", False, "Read RACE's middle school questions alone.")
     flags.DEFINE_bool("high_only", False, "Read RACE's high school questions alone.")
+    flags.DEFINE_enum(
+        "on_bad_row", "fail", ON_BAD_ROW, "Questions that can't be used: stop, or leave them out and count them."
+    )
     define_finetuning_flags("the end of a passage is cut. By default 512, or the model's positions if fewer.")
     define_original_flags("train_file", "eval_file", "predict_file", "num_keep_checkpoint", "dropout_prob")
 
@@ -87,8 +91,8 @@ def make_task(config):
     chosen_levels = levels()
     num_choices = FLAGS.num_choices or (RACE_CHOICES if chosen_levels else None)
     if num_choices is None:
-        num_choices = len(read_questions(find_path(TRAIN))[0].options)
-    return MultipleChoice(config, num_choices, FLAGS.max_qa_length, chosen_levels)
+        num_choices = len(read_questions(find_path(TRAIN), on_bad_row=FLAGS.on_bad_row)[0].options)
+    return MultipleChoice(config, num_choices, FLAGS.max_qa_length, chosen_levels, FLAGS.on_bad_row)
 
 
 COMMAND = FinetuningCommand(

@@ -15,6 +15,7 @@ from albert_tf.finetuning.question_answering.metrics import METRICS, choose_metr
 from albert_tf.finetuning.question_answering.spans import SpanOptions
 from albert_tf.finetuning.question_answering.squad import read_questions
 from albert_tf.finetuning.question_answering.windows import WindowOptions
+from albert_tf.finetuning.tables import ON_BAD_ROW
 
 FLAGS = flags.FLAGS
 
@@ -68,6 +69,9 @@ def define_flags():
         [_AUTO, *METRICS],
         "Whose evaluation to follow; auto: KorQuAD's if the questions are mostly Hangul, else SQuAD's.",
     )
+    flags.DEFINE_enum(
+        "on_bad_row", "fail", ON_BAD_ROW, "Questions that can't be used: stop, or leave them out and count them."
+    )
     define_finetuning_flags("what is longer is read in several windows. By default 384, or as long as the model reads.")
     define_original_flags(
         "dropout_prob",
@@ -101,6 +105,7 @@ def make_task(config):
         FLAGS.version_2_with_negative,
         FLAGS.null_score_diff_threshold,
         _choose_metrics() if FLAGS.do_eval else None,
+        FLAGS.on_bad_row,
     )
 
 
@@ -110,7 +115,7 @@ def _choose_metrics():
         return FLAGS.metrics
     path = FLAGS.predict_file or (FLAGS.dev_fraction and FLAGS.train_file)
     app.require(predict_file=path)
-    chosen = choose_metrics([each.question for each in read_questions(path)])
+    chosen = choose_metrics([each.question for each in read_questions(path, on_bad_row=FLAGS.on_bad_row)])
     print(f"--metrics={chosen}, by the language of the questions", flush=True)
     return chosen
 

@@ -134,7 +134,7 @@ def define_training_flags(**defaults) -> None:
         + (
             "--save_checkpoints_steps."
             if defaults["evaluates_often"]
-            else "only the last, or as often as it saves with --early_stopping."
+            else "only the last, or with --early_stopping 10 to 20 times a run, without --save_checkpoints_steps."
         ),
         1,
     )

@@ -1,6 +1,7 @@
 """Multiple-choice questions: folders of RACE, and JSON lines."""
 
 import dataclasses
+import functools
 import json
 import os
 import string
@@ -11,6 +12,7 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.files import read_text
 from albert_tf.finetuning.labelled_text import UNKNOWN_LABELS
+from albert_tf.finetuning.tables import BadRows
 
 # RACE's folders in train/, dev/ and test/.
 LEVELS = ("middle", "high")
@@ -42,7 +44,11 @@ class Question:
 
 
 def read_questions(
-    path: str, levels: tuple[str, ...] = (), num_choices: int | None = None, needs_answers: bool = True
+    path: str,
+    levels: tuple[str, ...] = (),
+    num_choices: int | None = None,
+    needs_answers: bool = True,
+    on_bad_row: str = "fail",
 ) -> list[Question]:
     """Returns the questions of a file or folder, in order.
 
@@ -51,23 +57,26 @@ def read_questions(
         levels: Which of RACE's levels to read; none for JSON lines.
         num_choices: How many options each question must have; None for as many as the first has.
         needs_answers: Whether each question must have its answer.
+        on_bad_row: Whether to stop at a question or article that can't be used, or to leave it out; see `BadRows`.
 
     Raises:
         InputError: The file or folder can't be read, or a question can't be used; the message names file and question.
     """
-    records = _race_records(path, levels) if levels else _line_records(path)
+    bad_entries = BadRows(on_bad_row, ("entry", "entries"))
     questions = []
-    for source, values in records:
-        question = _make_question(source, values)
-        if needs_answers and question.answer is None:
-            raise InputError(f"{source}: no answer; add it, or leave the question out")
-        num_choices = num_choices or len(question.options)
-        if len(question.options) != num_choices:
-            raise InputError(
-                f"{source}: {len(question.options)} options, but the model chooses from {num_choices}; give every "
-                "question as many options"
-            )
-        questions.append(question)
+    for source, values in _records(path, levels, bad_entries):
+        with bad_entries.leaving_out():
+            question = _make_question(source, values)
+            if needs_answers and question.answer is None:
+                raise InputError(f"{source}: no answer; add it, or leave the question out")
+            num_choices = num_choices or len(question.options)
+            if len(question.options) != num_choices:
+                raise InputError(
+                    f"{source}: {len(question.options)} options, but the model chooses from {num_choices}; give every "
+                    "question as many options"
+                )
+            questions.append(question)
+    bad_entries.warn()
     if not questions:
         raise InputError(f"{path} has no questions")
     return questions
@@ -95,40 +104,53 @@ def asked_questions(inputs: typing.Any, num_choices: int) -> list[Question]:
     return questions
 
 
-def _line_records(path):
-    """Yields (source, values) of each line of a file of JSON lines."""
+def _records(path, levels, bad_entries):
+    """Yields (source, values) of each question of a file or folder."""
+    for read in _race_readers(path, levels) if levels else _line_readers(path):
+        records = []
+        with bad_entries.leaving_out():
+            records = read()
+        yield from records
+
+
+def _line_readers(path):
+    """Yields for each line of a file of JSON lines a function that returns its (source, values) in a list."""
     for number, line in _lines(path):
-        source = f"{path}, line {number}"
-        values = _parse_object(source, line)
-        yield source, {**values, "name": str(values.get("id", number)), "level": None}
+        yield functools.partial(_record_of_line, f"{path}, line {number}", number, line)
 
 
-def _race_records(path, levels):
-    """Yields (source, values) of each question of one of RACE's folders."""
+def _record_of_line(source, number, line):
+    values = _parse_object(source, line)
+    return [(source, {**values, "name": str(values.get("id", number)), "level": None})]
+
+
+def _race_readers(path, levels):
+    """Yields for each article in one of RACE's folders a function that returns (source, values) of its questions."""
     folders = [(level, os.path.join(path, level)) for level in levels]
     folders = [(level, folder) for level, folder in folders if tf.io.gfile.isdir(folder)]
     if not folders:
         raise InputError(f"{path} has no folder {' or '.join(levels)}; unpack RACE there as it is published")
     for level, folder in folders:
-        for source, article in _articles(folder):
-            yield from _records_of_article(source, article, level)
+        for source, text in _articles(folder):
+            yield functools.partial(_records_of_article, source, text, level)
 
 
 def _articles(folder):
-    """Yields (source, article) of each article in a folder."""
+    """Yields (source, text) of each article in a folder."""
     all_articles = os.path.join(folder, _ALL_ARTICLES)
     if tf.io.gfile.exists(all_articles):
         for number, line in _lines(all_articles):
             source = f"{all_articles}, line {number}"
-            yield source, _parse_object(source, line)
+            yield source, line
         return
     for name in sorted(tf.io.gfile.listdir(folder)):
         if name.endswith(".txt") and not name.startswith("."):
             path = os.path.join(folder, name)
-            yield path, _parse_object(path, read_text(path, "the article"))
+            yield path, read_text(path, "the article")
 
 
-def _records_of_article(source, article, level):
+def _records_of_article(source, text, level):
+    article = _parse_object(source, text)
     questions, options = (_list_of(source, article, name) for name in ("questions", "options"))
     answers = _list_of(source, article, "answers") if article.get("answers") else [None] * len(questions)
     if not len(questions) == len(options) == len(answers):
@@ -137,9 +159,11 @@ def _records_of_article(source, article, level):
             "give every question one of each"
         )
     name = article.get("id", os.path.basename(source))
+    records = []
     for number, (question, choices, answer) in enumerate(zip(questions, options, answers), start=1):
         values = {"passage": article.get("article"), "question": question, "options": choices, "answer": answer}
-        yield f"{source}, question {number}", {**values, "name": f"{name}:{number}", "level": level}
+        records.append((f"{source}, question {number}", {**values, "name": f"{name}:{number}", "level": level}))
+    return records
 
 
 def _list_of(source, article, name):

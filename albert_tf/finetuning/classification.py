@@ -11,9 +11,9 @@ from albert_tf.finetuning.datasets import COLUMNS, DATASETS, DataFiles, files_of
 from albert_tf.finetuning.labelled_text import check_known_labels, encode_examples, read_examples, unlabelled_examples
 from albert_tf.finetuning.labels import label_report
 from albert_tf.finetuning.metrics import LABEL_METRICS
-from albert_tf.finetuning.mistakes import CONFUSION_FILE, ERRORS_FILE, plot_confusion_matrix, write_errors
+from albert_tf.finetuning.mistakes import CONFUSION_FILE, plot_confusion_matrix, write_errors
 from albert_tf.finetuning.tables import write_rows
-from albert_tf.finetuning.task import FinetuningTask
+from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
 from albert_tf.objectives.losses import weighted_cross_entropy
@@ -87,8 +87,7 @@ class Classification(FinetuningTask):
     def read(self, path, needs_labels=True):
         """Returns the rows of a file as `LabelledText`s; see `FinetuningTask`."""
         examples = read_examples(path, self._files, needs_labels)
-        check_known_labels(path, examples, self.labels, needs_labels)
-        return examples
+        return check_known_labels(path, examples, self.labels, needs_labels, self._files.on_bad_row)
 
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns the encoder's inputs and `label_ids`, 0 where there is no label; see `FinetuningTask`."""

@@ -17,6 +17,7 @@ WARMUP_PROPORTION = 0.1
 _SHARE_UNCUT = 0.995
 _LENGTH_STEP = 8
 _SMALL, _MANY, _MANY_PAIRS = 256, 5000, 20_000  # a hidden size, numbers of examples
+_EVALUATIONS = 10, 20  # of a run that may end early
 _DROPOUT_AFTER_FEW, _DROPOUT_AFTER_MANY = 0.2, 0.1
 _TOKEN_DROPOUT, _TOKEN_DROPOUT_OF_PAIRS = 0.15, 0.25
 
@@ -94,6 +95,16 @@ def _is_small(config):
 def num_steps(num_train_epochs: float, num_examples: int, train_batch_size: int) -> int:
     """Returns how many steps so many passes take, at least one."""
     return max(1, round(num_train_epochs * num_examples / train_batch_size))
+
+
+def evaluation_period(num_train_steps: int, num_examples: int, train_batch_size: int) -> int:
+    """Returns every how many steps to evaluate where training is to end early.
+
+    That is once a pass over the examples, but ten times a run at least and twenty times at most: less often would let
+    the best weights go by, and more often would have each evaluation cost what training does.
+    """
+    passes = num_train_steps * train_batch_size / num_examples
+    return math.ceil(num_train_steps / np.clip(math.ceil(passes), *_EVALUATIONS))
 
 
 def finetuning_settings(config: AlbertConfig, num_examples: int, **given) -> RunSettings:

@@ -49,11 +49,12 @@ def labels_of(path: str, examples: list[LabelledText]) -> tuple[str, ...]:
 def balanced_class_weights(labels: tuple[str, ...], examples: list[LabelledText]) -> tuple[float, ...]:
     """Returns weights with which all labels count alike in the loss, on average 1 an example.
 
-    A label without examples has weight 1.
+    A label without examples has weight 1; examples of other labels don't count.
     """
     counts = collections.Counter(example.label for example in examples)
     present = sum(counts[label] > 0 for label in labels)
-    return tuple(len(examples) / (present * counts[label]) if counts[label] else 1.0 for label in labels)
+    total = sum(counts[label] for label in labels)
+    return tuple(total / (present * counts[label]) if counts[label] else 1.0 for label in labels)
 
 
 def label_report(path: str, examples: list[LabelledText], labels: tuple[str, ...]) -> list[str]:

@@ -7,7 +7,7 @@ from albert_tf.finetuning.labelled_text import LabelledText
 from albert_tf.finetuning.tables import write_rows
 from albert_tf.plot_labels import drawable
 
-ERRORS_FILE, CONFUSION_FILE = "errors.tsv", "confusion_matrix.png"
+CONFUSION_FILE = "confusion_matrix.png"
 
 
 def write_errors(path: str, examples: list[LabelledText], predictions: list[dict]) -> None:

@@ -4,9 +4,9 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning.choice_files import LETTERS, asked_questions, read_questions
+from albert_tf.finetuning.choice_files import LETTERS, Question, asked_questions, read_questions
 from albert_tf.finetuning.tables import write_rows
-from albert_tf.finetuning.task import OPTIONS, FinetuningTask
+from albert_tf.finetuning.task import ERRORS_FILE, OPTIONS, FinetuningTask
 from albert_tf.modeling import AlbertForMultipleChoice
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
 from albert_tf.objectives.losses import weighted_cross_entropy
@@ -31,6 +31,7 @@ class MultipleChoice(FinetuningTask):
         num_choices: How many options each question has.
         max_qa_length: Most pieces of question and option.
         levels: Which of RACE's levels are read; none for JSON lines.
+        on_bad_row: Whether to stop at a question that can't be used ("fail"), or to leave it out ("skip").
     """
 
     metric_names = ("accuracy",)
@@ -45,11 +46,13 @@ class MultipleChoice(FinetuningTask):
         num_choices: int = 4,
         max_qa_length: int = MAX_QA_LENGTH,
         levels: tuple[str, ...] = (),
+        on_bad_row: str = "fail",
     ):
         self.config = config
         self.loss_coefficients = {"multiple_choice_loss": 1.0}
         self.scores_predictions = len(levels) > 1
         self._num_choices, self._max_qa_length, self._levels = num_choices, max_qa_length, tuple(levels)
+        self._on_bad_row = on_bad_row
 
     def make_model(self, **options):
         """Returns an `AlbertForMultipleChoice`; see `Objective`."""
@@ -82,7 +85,7 @@ class MultipleChoice(FinetuningTask):
 
     def read(self, path, needs_labels=True):
         """Returns the `Question`s of a file of JSON lines, or of a folder of RACE; see `FinetuningTask`."""
-        return read_questions(path, self._levels, self._num_choices, needs_labels)
+        return read_questions(path, self._levels, self._num_choices, needs_labels, self._on_bad_row)
 
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns int32 [N, choices, S] inputs and `label_ids` [N], 0 without answer; see `encode_questions`."""
@@ -129,6 +132,10 @@ class MultipleChoice(FinetuningTask):
                 scores[f"{level}_accuracy"] = sum(are_right) / len(are_right)
         return scores
 
+    def reports(self):
+        """Returns the list of mistakes; see `FinetuningTask`."""
+        return {ERRORS_FILE: write_errors}
+
     def describe(self, path, examples, features):
         """Returns how many questions there are, and how many of each level; see `FinetuningTask`."""
         counts = [f"{sum(question.level == level for question in examples):,} {level}" for level in self._levels]
@@ -155,6 +162,24 @@ class MultipleChoice(FinetuningTask):
             "max_qa_length": self._max_qa_length,
             "levels": list(self._levels),
         }
+
+
+def write_errors(path: str, questions: list[Question], predictions: list[dict]) -> None:
+    """Writes a line for each question that is answered wrongly, the surest mistake first.
+
+    Args:
+        path: The file.
+        questions: With their answers.
+        predictions: "label", "option" and "probabilities" of each.
+    """
+    wrong = [pair for pair in zip(questions, predictions) if _letter(pair[0].answer) != pair[1]["label"]]
+    wrong.sort(key=lambda pair: -pair[1]["probabilities"][pair[1]["label"]])
+    rows = [["id", "label", "prediction", "probability", "question", "answer", "chosen"]]
+    for question, found in wrong:
+        letters = [_letter(question.answer), found["label"], f"{found['probabilities'][found['label']]:.4f}"]
+        texts = [question.question, question.options[question.answer], found["option"]]
+        rows.append([question.name, *letters, *texts])
+    write_rows(path, rows)
 
 
 def question_with_option(question: str, option: str) -> str:

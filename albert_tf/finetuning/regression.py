@@ -6,10 +6,16 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import COLUMNS, DATASETS, DataFiles, files_of
-from albert_tf.finetuning.labelled_text import UNKNOWN_LABELS, encode_examples, read_examples, unlabelled_examples
+from albert_tf.finetuning.labelled_text import (
+    UNKNOWN_LABELS,
+    LabelledText,
+    encode_examples,
+    read_examples,
+    unlabelled_examples,
+)
 from albert_tf.finetuning.metrics import SCORE_METRICS
-from albert_tf.finetuning.tables import write_rows
-from albert_tf.finetuning.task import FinetuningTask
+from albert_tf.finetuning.tables import BadRows, write_rows
+from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
 from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
@@ -63,11 +69,17 @@ class Regression(FinetuningTask):
 
     def read(self, path, needs_labels=True):
         """Returns the rows of a file as `LabelledText`s; see `FinetuningTask`."""
-        examples = read_examples(path, self._files, needs_labels)
-        for example in examples:
+        bad_rows = BadRows(self._files.on_bad_row if needs_labels else "fail")
+        found = []
+        for example in read_examples(path, self._files, needs_labels):
             if _number(example.label) is None and (needs_labels or example.label not in (None, *UNKNOWN_LABELS)):
-                raise InputError(f"{path}, line {example.line}: {example.label!r} is not a number; correct the line")
-        return examples
+                bad_rows.refuse(f"{path}, line {example.line}: {example.label!r} is not a number")
+            else:
+                found.append(example)
+        bad_rows.warn()
+        if not found:
+            raise InputError(f"{path} has no row whose label is a number")
+        return found
 
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns the encoder's inputs and `label_values`, 0 where there is no label; see `FinetuningTask`."""
@@ -96,6 +108,10 @@ class Regression(FinetuningTask):
         truth = np.array([_number(example.label) for example in examples])
         found = np.array([prediction["score"] for prediction in predictions])
         return {name: SCORE_METRICS[name](truth, found) for name in self._files.metrics}
+
+    def reports(self):
+        """Returns the list of differences; see `FinetuningTask`."""
+        return {ERRORS_FILE: write_differences}
 
     def describe(self, path, examples, features):
         """Returns the range of the numbers; see `FinetuningTask`."""
@@ -129,6 +145,24 @@ class Regression(FinetuningTask):
     def settings(self):
         """Returns the columns; see `FinetuningTask`."""
         return {name: getattr(self._files, name) for name in COLUMNS}
+
+
+def write_differences(path: str, examples: list[LabelledText], predictions: list[dict]) -> None:
+    """Writes a line for each text: its number, the one found, how much more that is; the largest difference first.
+
+    Args:
+        path: The file.
+        examples: With their labels.
+        predictions: "score" of each.
+    """
+    has_pair = examples[0].text_pair is not None
+    differences = [found["score"] - _number(example.label) for example, found in zip(examples, predictions)]
+    rows = [["line", "label", "prediction", "difference", "text", *(["text_pair"] if has_pair else [])]]
+    for row in np.argsort(-np.abs(differences), kind="stable"):
+        example, texts = examples[row], [examples[row].text, *([examples[row].text_pair] if has_pair else [])]
+        numbers = (f"{predictions[row]['score']:.4f}", f"{differences[row]:+.4f}")
+        rows.append([str(example.line), example.label, *numbers, *texts])
+    write_rows(path, rows)
 
 
 def _number(text):

@@ -1,5 +1,7 @@
 """Rows of labelled data: tab-separated, CSV, JSON, JSON lines and Parquet files, told by the ends of their names."""
 
+import collections.abc
+import contextlib
 import csv
 import functools
 import io
@@ -30,10 +32,11 @@ class BadRows:
 
     Args:
         policy: One of `ON_BAD_ROW`.
+        units: What is left out is called, one of them and several.
     """
 
-    def __init__(self, policy: str = "fail"):
-        self._skips = policy == "skip"
+    def __init__(self, policy: str = "fail", units: tuple[str, str] = ("row", "rows")):
+        self._skips, self._units = policy == "skip", units
         self._count, self._first = 0, None
 
     def refuse(self, message: str) -> None:
@@ -44,14 +47,27 @@ class BadRows:
         """
         if not self._skips:
             raise InputError(f"{message}; correct the row, or pass --on_bad_row=skip to leave such rows out")
+        self._leave_out(message)
+
+    @contextlib.contextmanager
+    def leaving_out(self) -> collections.abc.Iterator[None]:
+        """Takes the InputErrors of a block, which say by themselves what to correct, as `refuse` takes messages."""
+        try:
+            yield
+        except InputError as error:
+            if not self._skips:
+                raise InputError(f"{error}; or pass --on_bad_row=skip to leave such {self._units[1]} out") from error
+            self._leave_out(str(error))
+
+    def _leave_out(self, message):
         self._count += 1
         self._first = self._first or message
 
     def warn(self) -> None:
         """Prints how many rows were left out, if any."""
         if self._count:
-            rows = f"{self._count:,} rows" if self._count > 1 else "1 row"
-            tell_once(f"warning: {rows} left out; the first: {self._first}")
+            counted = f"{self._count:,} {self._units[self._count > 1]}"
+            tell_once(f"warning: {counted} left out; the first: {self._first}")
 
 
 @functools.cache

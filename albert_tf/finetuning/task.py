@@ -15,6 +15,8 @@ from albert_tf.tokenization import Tokenizer
 
 Features = dict[str, np.ndarray]
 
+# What `reports` calls the list of mistakes.
+ERRORS_FILE = "errors.tsv"
 # Of `input_fields`: a list of texts to choose from, and not one text.
 OPTIONS = "options"
 

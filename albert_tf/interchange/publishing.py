@@ -16,7 +16,7 @@ from albert_tf.checkpoint_files import (
 )
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
-from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, read_config
+from albert_tf.modeling.pretrained import CONFIG_FILE, UNTRAINED_FILE, find_checkpoint, read_config
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
 from albert_tf.training.run_folder.model_card import CARD_FILE
@@ -28,7 +28,7 @@ def publish_model(init_checkpoint: str, output_dir: str, dtype: str = "float16")
     """Writes the model of a run, its config, tokenizer and model card into a folder that `--init_checkpoint` takes.
 
     Averaged weights are taken where the run has them, and of a folder its best checkpoint. The optimizer's state stays
-    behind. The files come into the folder together, at the end.
+    behind; what the run knows to be untrained comes along. The files come into the folder together, at the end.
 
     Args:
         init_checkpoint: A run's folder, or the path of a checkpoint in it without extension.
@@ -58,9 +58,9 @@ def publish_model(init_checkpoint: str, output_dir: str, dtype: str = "float16")
         write_checkpoint(os.path.join(temporary, name), _read_model(checkpoint, dtype))
         write_json(os.path.join(temporary, CONFIG_FILE), config.to_dict())
         tokenizer.save(temporary)
-        card = os.path.join(folder, CARD_FILE)
-        if tf.io.gfile.exists(card):
-            tf.io.gfile.copy(card, os.path.join(temporary, CARD_FILE))
+        for file in (CARD_FILE, UNTRAINED_FILE):
+            if tf.io.gfile.exists(os.path.join(folder, file)):
+                tf.io.gfile.copy(os.path.join(folder, file), os.path.join(temporary, file))
         tf.io.gfile.makedirs(output_dir)
         names = sorted(os.listdir(temporary), key=lambda file: file.endswith(".index"))  # the index last
         for file in names:

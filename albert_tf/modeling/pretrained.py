@@ -15,8 +15,11 @@ from albert_tf.checkpoint_files import (
 )
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.files import read_json
 
 CONFIG_FILE = "albert_config.json"
+# Beside a checkpoint: the names of its variables that are as random as they began, if there are any.
+UNTRAINED_FILE, UNTRAINED = "untrained.json", "untrained"
 # What the names of the variables begin with that a task adds to the encoder.
 HEAD = "head/"
 _HEAD_BIAS = f"{MODEL_PREFIX}{HEAD}dense/bias"
@@ -26,7 +29,7 @@ def load_weights(
     init_checkpoint: str,
     variables: dict[str, tf.Variable],
     source: str = "--init_checkpoint",
-    skips_other_heads: bool = False,
+    is_to_learn: bool = False,
 ) -> tuple[list[str], list[str], list[str]]:
     """Assigns those variables that a checkpoint of ours also has.
 
@@ -36,11 +39,12 @@ def load_weights(
         init_checkpoint: A checkpoint's path without extension, or a folder; see `resolve_checkpoint`.
         variables: Variables to assign, by name.
         source: What asks for it; errors begin with it.
-        skips_other_heads: Whether a head of another shape, which was trained for another task, is left out.
+        is_to_learn: Whether the model is to be trained. Then what can't help it is left out: a head of another shape,
+            which was trained for another task, and what was never trained.
 
     Returns:
         The names that were loaded, those that were not in the checkpoint, and those in the checkpoint that this model
-        does not have. What is left out of a head is among both of the latter.
+        does not have. What is left out is among both of the latter.
 
     Raises:
         InputError: There is no such checkpoint, it can't be read, it has none of the variables, or a shape differs.
@@ -50,11 +54,13 @@ def load_weights(
     shapes = reader.shapes
     in_checkpoint = {name.removeprefix(MODEL_PREFIX) for name in only_model(shapes)}
     names = {name: best_source(name, shapes) for name in variables if name in in_checkpoint}
-    if skips_other_heads:
+    if is_to_learn:
+        untrained = read_untrained(path)
         names = {
             name: full_name
             for name, full_name in names.items()
-            if not name.startswith(HEAD) or shapes[full_name] == variables[name].shape.as_list()
+            if name not in untrained
+            and (not name.startswith(HEAD) or shapes[full_name] == variables[name].shape.as_list())
         }
     for name, full_name in names.items():
         if shapes[full_name] != variables[name].shape.as_list():
@@ -73,6 +79,16 @@ def load_weights(
         variables[name].assign(values[full_name].astype(variables[name].dtype.as_numpy_dtype, copy=False))
     missing = [name for name in variables if name not in names]
     return list(names), missing, sorted(in_checkpoint - set(names))
+
+
+def read_untrained(checkpoint: str) -> set[str]:
+    """Returns the names of a checkpoint's variables that were never trained, as far as its folder tells.
+
+    Raises:
+        InputError: The file can't be read.
+    """
+    file = find_beside_checkpoint(checkpoint, UNTRAINED_FILE)
+    return set(read_json(file, "the names of untrained variables").get(UNTRAINED, ())) if file else set()
 
 
 def find_checkpoint(path: str, source: str) -> str:

@@ -7,7 +7,7 @@ from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.kernels import tied_cross_entropy
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
 from albert_tf.objectives.losses import weighted_cross_entropy
-from albert_tf.objectives.objective import Objective, encoder_batch_spec
+from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec
 from albert_tf.pretraining_data.masking import default_max_predictions
 
 _MASKED_LM_PROB = 0.15
@@ -66,6 +66,10 @@ class AlbertPretraining(Objective):
                 sentence_order_logits, batch["sentence_order_labels"], batch["example_weights"]
             )
         return results
+
+    def untouched(self, model):
+        """Returns what serves sentence order alone, if that is not learnt; see `Objective`."""
+        return () if self._has_pairs else (POOLER, "sentence_order_head/")
 
     def flops(self, batch_spec):
         """Returns the operations of a step; see `Objective`.

@@ -12,6 +12,8 @@ Batch = collections.abc.Mapping[str, tf.Tensor]
 BatchSpec = dict[str, tf.TensorSpec]
 # The sum of a loss or metric over some examples, and the sum of their weights; two float32 scalars.
 WeightedSum = tuple[tf.Tensor, tf.Tensor]
+# What the names of the pooler's variables begin with.
+POOLER = "encoder/pooler/"
 
 
 class Objective(abc.ABC):
@@ -68,6 +70,13 @@ class Objective(abc.ABC):
             dropout_seed: int32 [2], the seed of every dropout in this step; None outside training.
             **models: Those of `make_models`. Name them in the signature: `compute(self, batch, ..., model)`.
         """
+
+    def untouched(self, model: tf.keras.Model) -> tuple[str, ...]:
+        """Returns what the names of variables of `make_model`'s model begin with that no loss depends on.
+
+        Where they began at random they are random still, which a run writes down for those who go on with its weights.
+        """
+        return () if getattr(model, "reads_pooler", True) else (POOLER,)
 
     def flops(self, batch_spec: BatchSpec) -> int:
         """Returns the floating-point operations of a training step's matrix products; 0 if unknown.

@@ -10,6 +10,7 @@ from albert_tf.checkpoint_files import find_best_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.modeling.layers import named_variables
+from albert_tf.modeling.pretrained import UNTRAINED, UNTRAINED_FILE
 from albert_tf.objectives import Objective
 from albert_tf.tokenization import Tokenizer
 from albert_tf.training.devices.batches import per_replica_batch_size
@@ -82,6 +83,7 @@ class TrainingRun:
         )
         self._step = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._held_out = None
+        self._untrained = []
 
     @property
     def step(self) -> int:
@@ -169,12 +171,15 @@ class TrainingRun:
         if restored:
             self.log(f"restored {restored}")
             return
+        untouched = self.objective.untouched(self._models[MAIN_MODEL])
+        at_random = list(self._variables)
         if self.settings.init_checkpoint:
-            self._load_init_checkpoint()
+            at_random = self._load_init_checkpoint(untouched=untouched)
         else:
             self.log("training from random weights")
             if initialize is not None:
                 self.log(initialize())
+        self._untrained = [name for name in at_random if name.startswith(untouched)]
         state.optimizer.start_averages()
 
     def _claim(self, settings, results_data):
@@ -182,6 +187,8 @@ class TrainingRun:
             with naming_output_dir(self.output_dir):
                 claim_output_dir(self.output_dir, settings, self.objective.config, self.tokenizer)
                 claim_results(self.output_dir, results_data)
+                if self._untrained:
+                    write_json(os.path.join(self.output_dir, UNTRAINED_FILE), {UNTRAINED: self._untrained})
 
     def restore(self) -> None:
         """Restores the checkpoint that `eval_checkpoint` names, or else loads `init_checkpoint`, to use the model.
@@ -324,7 +331,10 @@ class TrainingRun:
             chosen = find_best_checkpoint(self.output_dir) or "latest"
         return self._checkpointer().latest if chosen == "latest" else chosen
 
-    def _load_init_checkpoint(self, needs_all=False):
-        self.log(
-            load_init_checkpoint(self.settings.init_checkpoint, self._variables, self.output_dir if needs_all else None)
+    def _load_init_checkpoint(self, needs_all=False, untouched=()):
+        """Loads it, tells what there is of it, and returns the names of variables that it lacks."""
+        line, missing = load_init_checkpoint(
+            self.settings.init_checkpoint, self._variables, self.output_dir if needs_all else None, untouched
         )
+        self.log(line)
+        return missing

@@ -55,21 +55,23 @@ def test_recipe_can_be_run(path, values_of):
     assert values["use_tpu"] == ("TPU" in re.search(r"^# Hardware: (.*)$", path.read_text(), re.MULTILINE)[1])
 
 
-# Lan et al. (2020), table 14: learning rate, batch size, dropout of ALBERT, steps, warm-up.
+# Lan et al. (2020), table 14: learning rate, batch size, dropout of ALBERT, steps, warm-up, length.
 PUBLISHED = {
-    "cola": (1e-5, 16, 0.0, 5336, 320),
-    "sts-b": (2e-5, 16, 0.0, 3598, 214),
-    "sst-2": (1e-5, 32, 0.0, 20935, 1256),
-    "mnli": (3e-5, 128, 0.0, 10000, 1000),
-    "qnli": (1e-5, 32, 0.0, 33112, 1986),
-    "qqp": (5e-5, 128, 0.1, 14000, 1000),
-    "rte": (3e-5, 32, 0.1, 800, 200),
-    "mrpc": (2e-5, 32, 0.0, 800, 200),
-    "wnli": (2e-5, 16, 0.1, 2000, 250),
-    "race": (2e-5, 32, 0.1, 12000, 1000),
+    "cola": (1e-5, 16, 0.0, 5336, 320, 512),
+    "sts-b": (2e-5, 16, 0.0, 3598, 214, 512),
+    "sst-2": (1e-5, 32, 0.0, 20935, 1256, 512),
+    "mnli": (3e-5, 128, 0.0, 10000, 1000, 512),
+    "qnli": (1e-5, 32, 0.0, 33112, 1986, 512),
+    "qqp": (5e-5, 128, 0.1, 14000, 1000, 512),
+    "rte": (3e-5, 32, 0.1, 800, 200, 512),
+    "mrpc": (2e-5, 32, 0.0, 800, 200, 512),
+    "wnli": (2e-5, 16, 0.1, 2000, 250, 512),
+    "race": (2e-5, 32, 0.1, 12000, 1000, 512),
+    "squad_v1": (5e-5, 48, 0.0, 3649, 365, 384),
+    "squad_v2": (3e-5, 48, 0.0, 8144, 814, 512),
 }
 # Where it is not run_classifier.py.
-SCRIPTS = {"race": "run_race.py"}
+SCRIPTS = {"race": "run_race.py", "squad_v1": "run_squad.py", "squad_v2": "run_squad.py"}
 
 
 @pytest.mark.parametrize("task", PUBLISHED)
@@ -86,6 +88,10 @@ def test_recipe_of_a_task_is_the_published_one(task, run_script, monkeypatch):
     monkeypatch.setattr("albert_tf.cli.app.run", main_without_work)
     assert run_script(script).code == 0
     assert f"#   python {script} --flagfile=configs/recipes/finetuning/{task}.cfg " in path.read_text()
-    names = ("learning_rate", "train_batch_size", "dropout", "train_step", "warmup_step")
+    names = ("learning_rate", "train_batch_size", "dropout", "train_step", "warmup_step", "max_seq_length")
     assert tuple(found[name] for name in names) == PUBLISHED[task]
-    assert (found["task_name"], found["max_seq_length"], found["do_train"]) == (task, 512, True)
+    assert found["do_train"] and found["do_eval"]
+    if script == "run_squad.py":
+        assert found["version_2_with_negative"] == (task == "squad_v2")
+    else:
+        assert found["task_name"] == task

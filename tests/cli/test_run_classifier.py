@@ -81,6 +81,31 @@ def test_epochs_are_counted_in_steps(classify, without_training, epochs, steps):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("flag_values", "expected"),
+    [
+        ({"early_stopping": 2}, 3),
+        ({"early_stopping": 2, "save_checkpoints_steps": 30}, 30),
+        ({"early_stopping": 2, "eval_every_steps": 7}, 7),
+        ({}, None),
+    ],
+)
+def test_run_that_may_end_early_is_evaluated_often(classify, without_training, flag_values, expected):
+    result = classify(do_train=True, do_eval=True, train_step=60, **flag_values)
+    assert result.code == 0, result.errors
+    assert without_training[0].settings.eval_every_steps == expected
+    assert ("\n--eval_every_steps=3, for --early_stopping\n" in result.output) == (expected == 3)
+
+
+@pytest.mark.slow
+def test_training_of_a_few_labels_ends_early(classify, tmp_path):
+    # A rate this high only makes it worse.
+    result = classify(do_train=True, do_eval=True, early_stopping=2, train_step=40, learning_rate=1.0, warmup_step=0)
+    assert result.code == 0, result.errors
+    assert "ended early at step " in result.output
+
+
+@pytest.mark.slow
 def test_dropout_of_a_small_model_is_on_where_no_flag_says_otherwise(classify, without_training, contents, tmp_path):
     assert classify(do_train=True).code == 0
     written = json.loads(contents(tmp_path / "run")["albert_config.json"])
@@ -170,6 +195,19 @@ def test_labels_are_told_before_training(classify, reviews, without_training):
         r"^warning: rare labels in .*train.tsv: ' O' \(1 example, the first on line 54\)", output, re.MULTILINE
     )
     assert told and warned, output
+
+
+@pytest.mark.slow
+def test_labels_that_nobody_named_may_be_left_out(classify, reviews, without_training):
+    path = reviews / "train.tsv"
+    path.write_text(path.read_text() + "99\t그저 그렇다\t2\n")
+    flag_values = {"labels": "0,1", "on_bad_row": "skip", "class_weights": "balanced"}
+    result = classify(do_train=True, **flag_values)
+    assert result.code == 0, result.errors
+    assert (
+        f"warning: 1 row of {path} left out, whose labels are not in the list 0, 1: '2' (1, the first" in result.output
+    )
+    assert f"\n2 labels in the 12 examples of {path}: " in result.output
 
 
 @pytest.mark.slow

@@ -41,6 +41,7 @@ def test_entities_are_learnt_measured_and_predicted(tag, run_script, tmp_path):
     assert "3 sentences in " in result.output and "with 4 entities of 2 types" in result.output
     results = read_results(tmp_path / "run")
     assert {"entity_f1", "entity_precision", "entity_recall", "tag_accuracy", "tag_loss"} <= results.keys()
+    assert (tmp_path / "run" / "errors.tsv").read_text().startswith("line\tmissed\twrong\ttext\n")
     (row,) = (json.loads(line) for line in (tmp_path / "run" / "predictions.jsonl").read_text().splitlines())
     assert row["text"] == "대전에 간 사람" and len(row["tags"]) == 3
 

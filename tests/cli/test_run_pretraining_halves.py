@@ -83,6 +83,36 @@ def test_a_run_that_begins_from_a_checkpoint_keeps_its_table(pretrain, on_halves
     assert result.code == 0 and "word embeddings: counted" not in result.output
 
 
+@pytest.mark.slow
+def test_pooler_that_was_never_trained_begins_anew(pretrain, on_halves, classify, tmp_path):
+    assert pretrain(**on_halves, output_dir=tmp_path / "halves").code == 0
+    untrained = json.loads((tmp_path / "halves" / "untrained.json").read_text())["untrained"]
+    assert untrained == [
+        "encoder/pooler/kernel",
+        "encoder/pooler/bias",
+        "sentence_order_head/dense/kernel",
+        "sentence_order_head/dense/bias",
+    ]
+    told = "; in it, but never trained, and so random anew: encoder/pooler/kernel, encoder/pooler/bias\n"
+    results = {}
+    for pooling in ("first", "mean"):
+        run = tmp_path / pooling
+        flag_values = {"init_checkpoint": tmp_path / "halves", "pooling": pooling, "output_dir": run}
+        result = classify(do_train=True, random_seed=7, **flag_values)
+        assert result.code == 0, result.errors
+        assert (told in result.output) == (pooling == "first")
+        assert (run / "untrained.json").exists() == (pooling == "mean"), "the one trains the pooler, the other doesn't"
+        results[pooling] = variables_in(run / "model.ckpt-3")
+    # What has a random pooler that nothing reads is whole, and can be used.
+    assert classify(do_predict=True, init_checkpoint=None, output_dir=tmp_path / "mean").code == 0
+    used = {"init_checkpoint": tmp_path / "mean", "output_dir": tmp_path / "used"}
+    result = classify(do_predict=True, **used)
+    assert (result.code, result.errors) == (0, "")
+    before = variables_in(tmp_path / "halves" / "model.ckpt-4")
+    name = "model/encoder/pooler/kernel"
+    assert (before[name] != results["mean"][name]).any()
+
+
 def test_counting_needs_to_know_special_tokens(pretrain, build_shards, tmp_path):
     shutil.copy(build_shards(32, 5, masking="static") / "train.tfrecord", tmp_path / "train.tfrecord")
     result = pretrain(

@@ -91,6 +91,7 @@ def test_race_is_trained_evaluated_and_predicted(race, run_script, race_folder, 
     assert f"wrote 6 predictions of test to {run}/predictions.tsv\n" in result.output
     results = read_results(run)
     assert results["num_examples"] == 10
+    assert len(read_rows(run / "errors.tsv")) == round(10 * (1 - results["accuracy"]))
     counts = {"middle": 4, "high": 6}
     right = sum(results[f"{level}_accuracy"] * count for level, count in counts.items())
     assert results["accuracy"] == pytest.approx(right / 10)
@@ -147,6 +148,17 @@ def test_json_lines_say_how_many_options_there_are(race, run_script, lines_folde
     (lines_folder / "train.jsonl").unlink()
     assert run_script("run_race.py", output_dir=run, do_predict=True).code == 0
     assert read_rows(run / "predictions.tsv") == before
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("without_training")
+def test_lines_that_can_not_be_used_may_be_left_out(race, lines_folder):
+    path = lines_folder / "train.jsonl"
+    path.write_text("{\n" + path.read_text())
+    result = race(do_train=True, task_name="jsonl", data_dir=lines_folder, on_bad_row="skip")
+    assert result.code == 0, result.errors
+    assert f"\nwarning: 1 entry left out; the first: {path}, line 1: not JSON " in result.output
+    assert "\n5 questions with 3 options each in " in result.output
 
 
 @pytest.mark.slow

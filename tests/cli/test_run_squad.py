@@ -72,6 +72,7 @@ def test_model_is_trained_evaluated_and_used(squad, squad_flags, run_script, con
     results = read_results(run)
     assert results["num_examples"] == 3 and results["global_step"] == 4
     assert 0 <= results["exact_match"] <= results["f1"] <= 100
+    assert (run / "errors.tsv").read_text().startswith("id\tquestion\tanswers\tprediction\tf1\n")
     assert read_json(run, "albert_config.json")["question_alignment"] == "words"
     answers, nbest = read_json(run, "predictions.json"), read_json(run, "nbest_predictions.json")
     assert list(answers) == list(nbest) == ["dev-0", "dev-1", "dev-2"]
@@ -187,6 +188,20 @@ def test_mistake_costs_one_sentence(squad, assert_refused, tmp_path, changes, me
 def test_mistake_in_the_dev_file_is_found_before_training(squad, assert_refused, tmp_path, fields, message):
     write_questions(tmp_path / "dev.json", CITIES[:3], **fields)
     assert re.match(message, assert_refused(lambda: squad(do_train=True, do_eval=True), tmp_path / "run"))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("without_training")
+def test_questions_that_can_not_be_used_may_be_left_out(squad, squad_flags):
+    content = json.loads(squad_flags["train_file"].read_text())
+    content["data"][0]["paragraphs"][2]["qas"][0].pop("question")
+    squad_flags["train_file"].write_text(json.dumps(content))
+    result = squad(do_train=True, on_bad_row="skip")
+    assert result.code == 0, result.errors
+    assert (
+        "\nwarning: 1 entry left out; the first: " in result.output and 'question train-2: "question"' in result.output
+    )
+    assert "\n5 questions about 5 texts in " in result.output
 
 
 @pytest.mark.slow

@@ -83,6 +83,8 @@ def test_balanced_weights_let_all_labels_count_alike():
     weights = balanced_class_weights(("a", "b", "c"), examples)
     assert weights == pytest.approx((4 / 6, 4 / 2, 1.0))
     assert 3 * weights[0] == pytest.approx(weights[1])
+    other = LabelledText("a", None, "d", 1)
+    assert balanced_class_weights(("a", "b", "c"), [*examples, other]) == weights, "those of no label are left out"
 
 
 def test_prediction_names_the_most_probable_label():

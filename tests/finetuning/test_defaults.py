@@ -13,6 +13,7 @@ from albert_tf.finetuning.defaults import (
     default_num_train_epochs,
     default_pooling,
     default_token_dropout,
+    evaluation_period,
     finetuning_settings,
     num_steps,
     with_default_dropout,
@@ -130,3 +131,16 @@ def test_length_is_at_most_the_models(sample_tokenizer):
     task = Classification(tiny_config(len(sample_tokenizer.vocabulary)).replace(max_position_embeddings=12))
     examples = [LabelledText(" ".join(["책"] * 20), None, "0", 1)]
     assert choose_max_seq_length(task, examples, sample_tokenizer) == 12
+
+
+@pytest.mark.parametrize(
+    ("num_train_steps", "num_examples", "expected"),
+    [
+        (219, 200, 11),  # 35 passes: 20 evaluations
+        (500, 1000, 32),  # 16 passes: one each
+        (2500, 20_000, 250),  # 4 passes: 10 evaluations
+        (3, 200, 1),
+    ],
+)
+def test_run_that_may_end_early_is_evaluated_ten_to_twenty_times(num_train_steps, num_examples, expected):
+    assert evaluation_period(num_train_steps, num_examples, 32) == expected

@@ -177,6 +177,22 @@ def test_unknown_label_names_file_line_and_what_is_allowed(write, label):
     assert one_sentence(error).startswith(f"{path}, line 3: label {label!r} is not in the list 0, 1; ")
 
 
+def test_unknown_labels_may_be_left_out(write, capsys):
+    path = write("document\tlabel", "a\t0", "b\t2", "c\t1", "d\t ", "e\t2")
+    examples = read_examples(path, DATASETS["tsv"], needs_label=True)
+    known = check_known_labels(path, examples, ("0", "1"), on_bad_row="skip")
+    assert [example.text for example in known] == ["a", "c"]
+    assert capsys.readouterr().out == (
+        f"warning: 3 rows of {path} left out, whose labels are not in the list 0, 1: '2' (2, the first on line 3), "
+        "' ' (1, the first on line 5)\n"
+    )
+    with pytest.raises(InputError, match="has no row whose label is in the list a, b; name yours with --labels"):
+        check_known_labels(path, examples, ("a", "b"), on_bad_row="skip")
+    # Each text to predict is to have an answer.
+    with pytest.raises(InputError, match="label '2' is not in the list 0, 1; "):
+        check_known_labels(path, examples, ("0", "1"), needs_label=False, on_bad_row="skip")
+
+
 def test_file_to_predict_may_leave_labels_open(write, sample_tokenizer):
     path = write("document\tlabel", "a\t", "b\t-", "c\t?", "d\t1")
     task = classification("0", "1")

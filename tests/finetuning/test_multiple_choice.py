@@ -227,6 +227,24 @@ def test_bad_article_is_named(write_race, changes, message):
     assert str(error.value).startswith(f"{path}/middle/1.txt{message}")
 
 
+def test_lines_and_articles_that_can_not_be_used_may_be_left_out(write_lines, write_race, capsys):
+    path = write_lines(line(options="비"), line(), "{", line(answer=9), line())
+    with pytest.raises(InputError, match=r"line 1: options must .*; or pass --on_bad_row=skip to leave such entries"):
+        read_questions(path)
+    assert len(read_questions(path, on_bad_row="skip")) == 2
+    told = capsys.readouterr().out
+    assert told.startswith(f"warning: 3 entries left out; the first: {path}, line 1: options must be a list of 2 to 26")
+    articles = {"1": {**ARTICLE, "questions": "?"}, "2": {**ARTICLE, "answers": ["A", "C"]}}
+    folder = write_race(middle=articles)
+    (question,) = read_questions(folder, LEVELS, 2, on_bad_row="skip")
+    assert question.question == "무엇이 오나?"
+    told = capsys.readouterr().out
+    assert (
+        told
+        == f"warning: 2 entries left out; the first: {folder}/middle/1.txt: no list of questions; correct the file\n"
+    )
+
+
 def test_nothing_to_read_is_told(tmp_path, write_lines):
     with pytest.raises(InputError, match="has no folder middle or high; unpack RACE there as it is published"):
         RACE_TASK.read(str(tmp_path))
@@ -246,6 +264,21 @@ def test_question_of_another_kind_is_refused(value):
         TASK.examples_of([value])
     with pytest.raises(InputError, match=r"predict takes a list, also of one input\. Received: '비가 온다\.'"):
         TASK.examples_of("비가 온다.")
+
+
+def test_surest_mistakes_come_first(tmp_path):
+    questions = [BLANK, WEATHER, WEATHER]
+    predictions = [
+        {"label": letter, "option": question.options["ABC".index(letter)], "probabilities": {letter: probability}}
+        for question, letter, probability in zip(questions, "ACA", (0.6, 0.9, 1.0))
+    ]
+    (write,) = TASK.reports().values()
+    write(str(tmp_path / "errors.tsv"), questions, predictions)
+    assert (tmp_path / "errors.tsv").read_text().splitlines() == [
+        "id\tlabel\tprediction\tprobability\tquestion\tanswer\tchosen",
+        "1\tA\tC\t0.9000\t무엇이 오나?\t비\t바람",
+        "2\tC\tA\t0.6000\t나는 _ 먹었다.\t국을\t밥을",
+    ]
 
 
 def test_predictions_are_written_and_measured(tmp_path):

@@ -1,5 +1,7 @@
 """Fine-tuning to numbers: the loss against NumPy, what is read and written, and what is measured."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -47,8 +49,20 @@ def test_missing_number_is_named_with_its_line(tmp_path):
 def test_what_is_no_number_is_named_with_its_line(tmp_path, label):
     path = tmp_path / "train.tsv"
     path.write_text(f"document\tscore\n좋다\t4.5\n나쁘다\t{label}\n")
-    with pytest.raises(InputError, match=f"train.tsv, line 3: '{label}' is not a number; correct the line"):
+    with pytest.raises(InputError, match=f"train.tsv, line 3: '{label}' is not a number; correct the row"):
         TASK.read(str(path))
+
+
+def test_rows_without_a_number_may_be_left_out(tmp_path, capsys):
+    path = tmp_path / "train.tsv"
+    path.write_text("document\tscore\n좋다\t4.5\n나쁘다\t셋\n그저 그렇다\tnan\n")
+    task = Regression(TASK.config, dataclasses.replace(FILES, on_bad_row="skip"))
+    assert [example.text for example in task.read(str(path))] == ["좋다"]
+    told = f"warning: 2 rows left out; the first: {path}, line 3: '셋' is not a number\n"
+    assert capsys.readouterr().out == told
+    path.write_text("document\tscore\n나쁘다\t셋\n")
+    with pytest.raises(InputError, match=r"train\.tsv has no row whose label is a number"):
+        task.read(str(path))
 
 
 def test_file_to_predict_needs_no_numbers(tmp_path, sample_tokenizer):
@@ -56,6 +70,18 @@ def test_file_to_predict_needs_no_numbers(tmp_path, sample_tokenizer):
     path.write_text("document\n좋다\n")
     (example,) = TASK.read(str(path), needs_labels=False)
     assert TASK.encode([example], sample_tokenizer, 8)["label_values"] == [0.0]
+
+
+def test_largest_differences_come_first(tmp_path):
+    examples = [LabelledText(text, f"{text}2", label, line) for line, (text, label) in enumerate(("a0", "b5", "c3"), 2)]
+    (write,) = TASK.reports().values()
+    write(str(tmp_path / "errors.tsv"), examples, [{"score": score} for score in (0.5, 2.0, 3.0)])
+    assert (tmp_path / "errors.tsv").read_text().splitlines() == [
+        "line\tlabel\tprediction\tdifference\ttext\ttext_pair",
+        "3\t5\t2.0000\t-3.0000\tb\tb2",
+        "2\t0\t0.5000\t+0.5000\ta\ta2",
+        "4\t3\t3.0000\t+0.0000\tc\tc2",
+    ]
 
 
 def test_predictions_are_written_and_measured(tmp_path):

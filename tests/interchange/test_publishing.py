@@ -13,6 +13,7 @@ from albert_tf.files import write_json
 from albert_tf.interchange.publishing import publish_model
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
+from albert_tf.modeling.pretrained import read_untrained
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 
@@ -38,6 +39,13 @@ def test_model_card_comes_along(run_folder, tmp_path):
     publish_model(str(run_folder), str(tmp_path / "model"))
     (run_folder / "README.md").unlink()
     assert (tmp_path / "model" / "README.md").read_text() == "# A card"
+
+
+def test_what_was_never_trained_is_still_known(run_folder, tmp_path):
+    write_json(run_folder / "untrained.json", {"untrained": ["encoder/pooler/kernel"]})
+    publish_model(str(run_folder), str(tmp_path / "model"))
+    (run_folder / "untrained.json").unlink()
+    assert read_untrained(resolve_checkpoint(str(tmp_path / "model"))) == {"encoder/pooler/kernel"}
 
 
 def averages(run_folder, step):

@@ -12,7 +12,8 @@ from albert_tf.finetuning.entities.alignment import IGNORED, count_split_pieces,
 from albert_tf.finetuning.entities.metrics import METRICS
 from albert_tf.finetuning.entities.tagged_text import TaggedText, read_tagged, units_of
 from albert_tf.finetuning.entities.tags import OUTSIDE, entities_of
-from albert_tf.finetuning.task import FinetuningTask
+from albert_tf.finetuning.tables import write_rows
+from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
 from albert_tf.modeling import AlbertForTokenClassification
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
 from albert_tf.objectives.losses import weighted_cross_entropy
@@ -123,6 +124,10 @@ class Entities(FinetuningTask):
         truth, found = [list(text.tags) for text in examples], [prediction["tags"] for prediction in predictions]
         return {name: METRICS[name](truth, found) for name in self._metrics}
 
+    def reports(self):
+        """Returns the list of mistakes; see `FinetuningTask`."""
+        return {ERRORS_FILE: write_errors}
+
     def describe(self, path, examples, features):
         """Returns how many entities there are, and how many borders the vocabulary can't tell; see `FinetuningTask`."""
         count = sum(len(entities_of(list(text.tags))) for text in examples)
@@ -158,6 +163,32 @@ class Entities(FinetuningTask):
     def settings(self):
         """Returns types and form; see `FinetuningTask`."""
         return {"types": list(self.types), "form": self._form}
+
+
+def write_errors(path: str, texts: list[TaggedText], predictions: list[dict]) -> None:
+    """Writes a line for each sentence whose entities are not those found: what was missed, and what was found wrongly.
+
+    The sentences with most mistakes come first.
+
+    Args:
+        path: The file.
+        texts: With their tags.
+        predictions: "entities" of each.
+    """
+    rows = []
+    for text, prediction in zip(texts, predictions):
+        true, found = _spans(text, list(text.tags)), prediction["entities"]
+        missed = [entity for entity in true if entity not in found]
+        wrong = [entity for entity in found if entity not in true]
+        if missed or wrong:
+            rows.append((len(missed) + len(wrong), [str(text.line), _describe(missed), _describe(wrong), text.text]))
+    rows.sort(key=lambda row: -row[0])
+    write_rows(path, [["line", "missed", "wrong", "text"], *(row for _, row in rows)])
+
+
+def _describe(entities):
+    """Returns entities as "PER 김철수 (6-9), ...", their borders in characters of the text."""
+    return ", ".join(f"{each['type']} {each['text']} ({each['begin']}-{each['end']})" for each in entities)
 
 
 def _weights(batch):

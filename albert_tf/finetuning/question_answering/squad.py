@@ -5,6 +5,7 @@ import typing
 
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
+from albert_tf.finetuning.tables import BadRows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,37 +55,51 @@ class Question:
         return first.begin < 0 or not first.text or self.context[first.begin : first.end] != first.text
 
 
-def read_questions(path: str, needs_answers: bool = True) -> list[Question]:
+def read_questions(path: str, needs_answers: bool = True, on_bad_row: str = "fail") -> list[Question]:
     """Reads every question of a file.
 
     Args:
         path: The file.
         needs_answers: Whether each question must have an answer or be marked as impossible to answer.
+        on_bad_row: Whether to stop at a question, text or article that can't be used, or to leave it out; see
+            `BadRows`.
 
     Raises:
         InputError: The file is no JSON, a part of it is missing or of another kind, two questions have one id, or there
             is no question. The message names the question, or the place in the file.
     """
     questions, places = [], {}
+    bad_entries = BadRows(on_bad_row, ("entry", "entries"))
     content = read_json(path, "the questions")
-    for number, article in enumerate(_take(content, "data", list, path)):
-        place = f"{path}, data[{number}]"
-        title = article.get("title", "") if isinstance(article, dict) else ""
-        for index, paragraph in enumerate(_take(article, "paragraphs", list, place)):
-            paragraph_place = f"{place}.paragraphs[{index}]"
-            context = _take(paragraph, "context", str, paragraph_place)
-            for each, entry in enumerate(_take(paragraph, "qas", list, paragraph_place)):
-                entry_place = f"{paragraph_place}.qas[{each}]"
-                question = _read_question(entry, context, title, path, entry_place, needs_answers)
-                if question.id in places:
-                    raise InputError(
-                        f"{entry_place}: {places[question.id]} has the id {question.id} too; give each its own"
-                    )
-                places[question.id] = entry_place.removeprefix(f"{path}, ")
-                questions.append(question)
+    for context, title, entry, entry_place in _entries(content, path, bad_entries):
+        with bad_entries.leaving_out():
+            question = _read_question(entry, context, title, path, entry_place, needs_answers)
+            if question.id in places:
+                raise InputError(
+                    f"{entry_place}: {places[question.id]} has the id {question.id} too; give each its own"
+                )
+            places[question.id] = entry_place.removeprefix(f"{path}, ")
+            questions.append(question)
+    bad_entries.warn()
     if not questions:
         raise InputError(f"{path} holds no question")
     return questions
+
+
+def _entries(content, path, bad_entries):
+    """Yields (context, title, entry, place) of each question of a file."""
+    for number, article in enumerate(_take(content, "data", list, path)):
+        place, paragraphs = f"{path}, data[{number}]", []
+        title = article.get("title", "") if isinstance(article, dict) else ""
+        with bad_entries.leaving_out():
+            paragraphs = _take(article, "paragraphs", list, place)
+        for index, paragraph in enumerate(paragraphs):
+            paragraph_place, context, entries = f"{place}.paragraphs[{index}]", "", []
+            with bad_entries.leaving_out():
+                context = _take(paragraph, "context", str, paragraph_place)
+                entries = _take(paragraph, "qas", list, paragraph_place)
+            for each, entry in enumerate(entries):
+                yield context, title, entry, f"{paragraph_place}.qas[{each}]"
 
 
 def _read_question(entry, context, title, path, place, needs_answers):

@@ -19,7 +19,8 @@ from albert_tf.finetuning.question_answering.spans import (
 )
 from albert_tf.finetuning.question_answering.squad import Question, read_questions
 from albert_tf.finetuning.question_answering.windows import WindowOptions, encode_questions
-from albert_tf.finetuning.task import FinetuningTask
+from albert_tf.finetuning.tables import write_rows
+from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
 from albert_tf.modeling.conditional_answers import IMPOSSIBLE
 from albert_tf.objectives import AnswerSpan, ConditionalAnswerSpan
 
@@ -38,6 +39,7 @@ class QuestionTask(FinetuningTask):
         may_be_unanswerable: Whether a question may have no answer in its text, as in SQuAD 2.0 and KLUE-MRC.
         null_threshold: See above.
         metrics: Of `METRICS`, the rules that `score` follows; None to choose them by the language of the questions.
+        on_bad_row: Whether to stop at a question that can't be used ("fail"), or to leave it out ("skip").
     """
 
     predictions_file = "predictions.json"
@@ -55,17 +57,18 @@ class QuestionTask(FinetuningTask):
         may_be_unanswerable: bool = False,
         null_threshold: float = 0.0,
         metrics: str | None = None,
+        on_bad_row: str = "fail",
     ):
         super().__init__(config)
         self.window_options = window_options or WindowOptions()
         self.span_options = span_options or SpanOptions()
         self.may_be_unanswerable = may_be_unanswerable
         self.null_threshold = null_threshold
-        self._metrics = metrics
+        self._metrics, self._on_bad_row = metrics, on_bad_row
 
     def read(self, path, needs_labels=True):
         """Returns the `Question`s of a file; see `FinetuningTask`."""
-        questions = read_questions(path, needs_labels)
+        questions = read_questions(path, needs_labels, self._on_bad_row)
         impossible = [question for question in questions if question.is_impossible]
         if impossible and needs_labels and not self.may_be_unanswerable:
             raise InputError(
@@ -129,7 +132,7 @@ class QuestionTask(FinetuningTask):
         If questions may have no answer, those of answerable and unanswerable questions are there, too, and the best
         that any threshold would give, under the names that SQuAD's script has for them.
         """
-        metrics = METRICS[self._metrics or choose_metrics([question.question for question in examples])]
+        metrics = self._rules(examples)
         answers = [[answer.text for answer in question.answers] for question in examples]
 
         def compare(texts):
@@ -154,6 +157,27 @@ class QuestionTask(FinetuningTask):
         for name, column in zip(names, if_answered.T):
             scores[f"best_{name}"], scores[f"best_{name}_thresh"] = best_threshold(column, has_answer, null_odds)
         return scores
+
+    def _rules(self, examples):
+        return METRICS[self._metrics or choose_metrics([question.question for question in examples])]
+
+    def reports(self):
+        """Returns the list of mistakes; see `FinetuningTask`."""
+        return {ERRORS_FILE: self._write_errors}
+
+    def _write_errors(self, path, examples, predictions):
+        """Writes a line for each question whose answer is not exactly right, the lowest F1, or ROUGE-W, first."""
+        metrics, wrong = self._rules(examples), []
+        for question, prediction in zip(examples, predictions):
+            answers = [answer.text for answer in question.answers]
+            exact, overlap = metrics.compare(prediction["text"], answers, self.may_be_unanswerable)
+            if exact < 1:
+                texts = [question.question, " | ".join(dict.fromkeys(answers)), prediction["text"]]
+                wrong.append((overlap, [question.id, *texts, f"{100 * overlap:.1f}"]))
+        wrong.sort(key=lambda row: row[0])
+        write_rows(
+            path, [["id", "question", "answers", "prediction", metrics.overlap_name], *(row for _, row in wrong)]
+        )
 
     def write_predictions(self, path, examples, predictions):
         """Writes the answers by question, and beside them nbest_predictions.json and, if there are any, null_odds.json.

@@ -140,13 +140,17 @@ def spans_with_most_context(begins: np.ndarray, lengths: np.ndarray, max_answer_
     ends = begins + lengths
     results = []
     for row, (begin, end) in enumerate(zip(begins, ends)):
+        # A span of this window lies in those alone that overlap it: a long text has many more.
+        is_near = (begins < end) & (ends > begin)
+        is_near[row] = True
+        near_begins, near_ends, near_lengths = (of[is_near, None, None] for of in (begins, ends, lengths))
         firsts = np.arange(begin, end)[:, None]
         lasts = firsts + np.arange(max_answer_length)
-        before, behind = firsts - begins[:, None, None], ends[:, None, None] - 1 - lasts
+        before, behind = firsts - near_begins, near_ends - 1 - lasts
         # Of equal ones the longer window, as in the original.
-        context = np.minimum(before, behind) + 0.01 * lengths[:, None, None]
+        context = np.minimum(before, behind) + 0.01 * near_lengths
         context = np.where((before >= 0) & (behind >= 0), context, -1)
-        results.append((context.argmax(axis=0) == row) & (lasts < end))
+        results.append((context.argmax(axis=0) == np.count_nonzero(is_near[:row])) & (lasts < end))
     return results
 
 

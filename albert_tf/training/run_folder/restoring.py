@@ -7,7 +7,7 @@ import tensorflow as tf
 from albert_tf.checkpoint_files import BEST_FILE, find_beside_checkpoint, find_best_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
-from albert_tf.modeling.pretrained import load_weights
+from albert_tf.modeling.pretrained import HEAD, load_weights
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
 
@@ -29,33 +29,44 @@ def require_best_checkpoint(output_dir: str) -> str:
 
 
 def load_init_checkpoint(
-    init_checkpoint: str, variables: dict[str, tf.Variable], complete_for: str | None = None
-) -> str:
-    """Assigns what a checkpoint has of a model's variables, and returns a line that says which those are.
+    init_checkpoint: str,
+    variables: dict[str, tf.Variable],
+    complete_for: str | None = None,
+    untouched: tuple[str, ...] = (),
+) -> tuple[str, list[str]]:
+    """Assigns what a checkpoint has of a model's variables.
 
     Args:
         init_checkpoint: A checkpoint's path, or a folder; see `resolve_checkpoint`.
         variables: The model's, by name.
         complete_for: The run's folder if the model is to be used as it is, so that nothing may be missing.
+        untouched: What the names begin with of variables that the training won't depend on.
+
+    Returns:
+        A line that says what was loaded and what was not, and the names of the variables that stay random.
 
     Raises:
         InputError: The checkpoint can't be used, or something is missing.
     """
-    loaded, missing, unused = load_weights(init_checkpoint, variables, skips_other_heads=complete_for is None)
+    loaded, missing, unused = load_weights(init_checkpoint, variables, is_to_learn=complete_for is None)
     if complete_for is not None and missing:
         raise InputError(
             f"--output_dir={complete_for} holds no run, and --init_checkpoint={init_checkpoint} lacks {missing[0]}, "
             "which can't be used untrained; check --output_dir, or pass --do_train"
         )
-    of_other_task = [name for name in missing if name in unused]
+    left_out = [name for name in missing if name in unused]
     parts = {
-        "not in it, and so random": [name for name in missing if name not in of_other_task],
-        "in it, but not in this model": [name for name in unused if name not in of_other_task],
+        "not in it, and so random": [name for name in missing if name not in left_out],
+        "in it, but not in this model": [name for name in unused if name not in left_out],
     }
+    of_other_task = [name for name in left_out if name.startswith(HEAD)]
     if of_other_task:
         parts["there for another task, and so random"] = of_other_task
+    untrained = [name for name in left_out if not name.startswith((HEAD, *untouched))]
+    if untrained:
+        parts["in it, but never trained, and so random anew"] = untrained
     told = "; ".join(f"{what}: {', '.join(names) or 'none'}" for what, names in parts.items())
-    return f"--init_checkpoint: loaded {len(loaded)} variables; {told}"
+    return f"--init_checkpoint: loaded {len(loaded)} variables; {told}", missing
 
 
 def check_tokenizer(tokenizer: Tokenizer | None, checkpoint: str | None) -> None:

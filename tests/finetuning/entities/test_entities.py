@@ -61,6 +61,25 @@ def test_tag_of_another_type_is_named_with_its_line(task, tmp_path):
         task.read(str(tmp_path / "other.tsv"))
 
 
+def test_sentences_with_most_mistakes_come_first(task, path, tmp_path):
+    texts = task.read(path)
+    found = [
+        [
+            {"type": "LOC", "begin": 0, "end": 3, "text": "서울에"},
+            {"type": "PER", "begin": 6, "end": 9, "text": "김철수"},
+        ],
+        [],
+        [{"type": "PER", "begin": 6, "end": 10, "text": "부산에서"}],
+    ]
+    (write_errors,) = task.reports().values()
+    write_errors(str(tmp_path / "errors.tsv"), texts, [{"entities": entities} for entities in found])
+    assert (tmp_path / "errors.tsv").read_text().splitlines() == [
+        "line\tmissed\twrong\ttext",
+        f"3\tLOC 부산에서 (6-10), PER 이영희 (16-19)\tPER 부산에서 (6-10)\t{texts[2].text}",
+        f"1\tPER 김철수 씨가 (6-12)\tPER 김철수 (6-9)\t{texts[0].text}",
+    ]
+
+
 @pytest.mark.slow
 def test_entities_are_learnt_written_and_found_again(task, path, tmp_path, sample_tokenizer):
     tf.keras.utils.set_random_seed(1)

@@ -13,7 +13,7 @@ from tiny_config import tiny_config
 from albert_tf.errors import InputError
 from albert_tf.finetuning import TASKS, ConditionalQuestionAnswering, QuestionAnswering
 from albert_tf.finetuning.question_answering.spans import SpanOptions, best_spans
-from albert_tf.finetuning.question_answering.squad import Answer
+from albert_tf.finetuning.question_answering.squad import Answer, Question
 from albert_tf.finetuning.question_answering.windows import WindowOptions
 
 TOKENIZER = character_tokenizer()
@@ -182,6 +182,23 @@ def test_score_with_unanswerable_questions():
             "best_f1_thresh": -2.0,
         }
     )
+
+
+def test_worst_answers_come_first(tmp_path):
+    questions = [
+        make_question("가나다", "가나", id="near", question="가?"),
+        make_question("가나다", "다", id="far", question="나?"),
+        make_question("가나다", "가", id="right"),
+        Question("none", "다?", "가나다", is_impossible=True),
+    ]
+    task = QuestionAnswering(CONFIG, may_be_unanswerable=True, metrics="korquad")
+    (write_errors,) = task.reports().values()
+    write_errors(str(tmp_path / "errors.tsv"), questions, predictions_of("가나다", "가", "가", ""))
+    assert (tmp_path / "errors.tsv").read_text().splitlines() == [
+        "id\tquestion\tanswers\tprediction\tf1",
+        "far\t나?\t다\t가\t0.0",
+        "near\t가?\t가나\t가나다\t80.0",
+    ]
 
 
 def test_score_without_unanswerable_questions_leaves_their_means_out():

@@ -89,6 +89,28 @@ def test_mistake_in_a_file_is_named(tmp_path, content, message):
         read_questions(str(tmp_path / "a.json"))
 
 
+def test_what_can_not_be_used_may_be_left_out(tmp_path, capsys):
+    good = entry("1", "이순신")
+    content = {
+        "data": [
+            {"paragraphs": [{"context": CONTEXT, "qas": [good, {**good, "id": 7}, good, {**good, "id": "2"}]}, {}]},
+            "no article",
+            {"paragraphs": [{"context": CONTEXT, "qas": [{**good, "id": "3", "answers": []}]}]},
+        ]
+    }
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=r"must be a string\. Received: 7; or pass --on_bad_row=skip to leave such"):
+        read_questions(str(path))
+    assert [question.id for question in read_questions(str(path), on_bad_row="skip")] == ["1", "2"]
+    place = f"{path}, data[0].paragraphs[0].qas[1]"
+    told = f'warning: 5 entries left out; the first: {place}: "id" must be a string. Received: 7\n'
+    assert capsys.readouterr().out == told
+    path.write_text(json.dumps({"data": ["no article"]}))
+    with pytest.raises(InputError, match="holds no question"):
+        read_questions(str(path), on_bad_row="skip")
+
+
 def test_two_questions_of_one_id_are_refused(tmp_path):
     path = write_squad(tmp_path / "a.json", [(CONTEXT, [entry("1", "이순신"), entry("1", "이순신")])])
     message = f"{path}, data[0].paragraphs[0].qas[1]: data[0].paragraphs[0].qas[0] has the id 1 too; give each its own"

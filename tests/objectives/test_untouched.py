@@ -1,0 +1,33 @@
+"""What an objective says that no loss depends on is what has no gradient."""
+
+import pytest
+import tensorflow as tf
+from tiny_config import tiny_config
+
+from albert_tf.modeling.layers import named_variables
+from albert_tf.objectives import AlbertPretraining
+from albert_tf.objectives.objective import with_batch_size
+from albert_tf.tpu.steps import PLANNED, zeros
+
+CONFIG = tiny_config(50)
+OBJECTIVES = {
+    **{name: objective(CONFIG) for name, objective in PLANNED.items()},
+    "single texts": AlbertPretraining(CONFIG, has_pairs=False),
+    "mean": PLANNED["classify"](CONFIG.replace(classifier_pooling="mean")),
+    "aligned": PLANNED["score"](CONFIG.replace(classifier_pooling="aligned")),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_untouched_variables_have_no_gradient(name):
+    objective = OBJECTIVES[name]
+    batch = zeros(with_batch_size(objective.batch_spec(8), 2))
+    model = objective.make_model()
+    variables = named_variables(model)
+    with tf.GradientTape() as tape:
+        computed = objective.compute(batch, training=True, dropout_seed=tf.constant([1, 2]), model=model)
+        loss = tf.add_n([computed[loss][0] for loss in objective.loss_coefficients])
+    gradients = tape.gradient(loss, variables)
+    untouched = {each for each in variables if each.startswith(objective.untouched(model))}
+    assert untouched == {each for each, gradient in gradients.items() if gradient is None}
+    assert bool(untouched) == (name not in ("pretrain", "classify", "score", "race"))
