@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import os
 import pathlib
 import runpy
@@ -102,12 +103,11 @@ def english_tokenizer(english_model_file) -> SentencePieceTokenizer:
 
 
 @pytest.fixture(scope="session")
-def export_classifier(tmp_path_factory, sample_tokenizer):
-    """Exports a classifier of "나쁨" and "좋음" with random weights, always the same; returns the folder "films"."""
+def export_task(tmp_path_factory, sample_tokenizer):
+    """Exports a task's model with random weights, always the same; returns the folder, called "films"."""
 
-    def export(model_format) -> pathlib.Path:
+    def export(task, model_format="saved_model") -> pathlib.Path:
         tf.keras.utils.set_random_seed(1)
-        task = Classification(tiny_config(len(sample_tokenizer)), ("나쁨", "좋음"))
         trained = TrainedModel(task.make_model(), sample_tokenizer, 64, task, "model.ckpt-1", {})
         folder = tmp_path_factory.mktemp(model_format) / "films"
         with pytest.MonkeyPatch.context() as patch:
@@ -116,6 +116,12 @@ def export_classifier(tmp_path_factory, sample_tokenizer):
         return folder
 
     return export
+
+
+@pytest.fixture(scope="session")
+def export_classifier(export_task, sample_tokenizer):
+    """Exports a classifier of "나쁨" and "좋음"; see `export_task`."""
+    return functools.partial(export_task, Classification(tiny_config(len(sample_tokenizer)), ("나쁨", "좋음")))
 
 
 @pytest.fixture(scope="session")

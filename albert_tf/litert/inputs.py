@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from albert_tf.exports import replace_halves
+
 
 class FastInputs:
     """Encodes texts or pairs as `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]`, the longer text cut off.
@@ -25,7 +27,7 @@ class FastInputs:
             texts: One text each, or two.
         """
         columns = [
-            self._tokenizer.encode_batch([_without_halves(text) for text in column], add_special_tokens=False)
+            self._tokenizer.encode_batch([replace_halves(text) for text in column], add_special_tokens=False)
             for column in zip(*texts)
         ]
         return [self._join(*segments) for segments in zip(*columns)]
@@ -61,8 +63,3 @@ def kept_lengths(lengths: list[int], room: int) -> list[int]:
     first, second = lengths
     first = min(first, max(room - second, room // 2))
     return [first, min(second, room - first)]
-
-
-def _without_halves(text):
-    """Returns a text in which half a surrogate pair, which is no character, is what the tokenizer leaves out."""
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")

@@ -9,7 +9,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  (the graph has its operations)
 
 from albert_tf.errors import InputError, first_line
-from albert_tf.exports import threads_per_batch, version_of
+from albert_tf.exports import replace_halves, threads_per_batch, version_of
 from albert_tf.files import read_json
 from albert_tf.litert.files import CARD_FILE
 
@@ -50,7 +50,10 @@ class ExportedModel:
         self, signature: str, inputs: collections.abc.Mapping[str, collections.abc.Sequence[str | bytes]]
     ) -> dict[str, np.ndarray]:
         """Returns the outputs of a signature, in the order of the card; see `Export`."""
-        strings = {name: tf.constant(texts, tf.string, [len(texts)]) for name, texts in inputs.items()}
+        strings = {
+            name: tf.constant([_utf8(text) for text in texts], tf.string, [len(texts)])
+            for name, texts in inputs.items()
+        }
         values = self._loaded.signatures[signature](**strings)
         return {name: values[name].numpy() for name in self.signatures[signature]["outputs"]}
 
@@ -91,3 +94,7 @@ def newest_version(folder: str) -> str:
     if not versions:
         raise InputError(f"{folder} holds no exported model; write one with export_model.py, and name its --output_dir")
     return os.path.join(folder, versions[-1])
+
+
+def _utf8(text):
+    return text if isinstance(text, bytes) else replace_halves(text).encode()

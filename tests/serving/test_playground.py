@@ -8,8 +8,13 @@ import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf
+from tiny_config import tiny_config
 
 from albert_tf.errors import with_extra
+from albert_tf.finetuning import Entities, MultipleChoice, QuestionAnswering
+from albert_tf.serving.loading import TrainedModel
+from albert_tf.serving.playground import model as playground_model
 from albert_tf.serving.playground import views
 from albert_tf.serving.playground.model import PlaygroundModel
 from albert_tf.serving.playground.wording import EXAMPLES, WORDS, language_of
@@ -55,6 +60,7 @@ def test_browser_says_which_language(header, language):
 
 def test_both_languages_say_the_same_things():
     assert list(WORDS["ko"]) == list(WORDS["en"])
+    assert all({*inputs} < {*WORDS["ko"]} for inputs in EXAMPLES)
     assert all(len(example) == len(inputs) for inputs, examples in EXAMPLES.items() for example in examples)
 
 
@@ -69,6 +75,61 @@ def test_export_is_asked_without_its_attention(exported_classifier):
 
 
 @pytest.mark.slow
+def test_litert_export_is_asked(export_classifier, exported_classifier):
+    pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert: pip install 'albert_tf[litert]'")
+    model, other = PlaygroundModel(export_classifier("litert")), PlaygroundModel(exported_classifier)
+    assert (model.task, model.inputs, model.guesses_masks) == ("Classification", ["text"], False)
+    assert not model.shows_attention
+    found, expected = model.ask("좋은 영화 \ud800"), other.ask("좋은 영화 \ud800")
+    assert list(found) == list(expected) and found["labels"] == expected["labels"]
+    np.testing.assert_allclose(found["probabilities"], expected["probabilities"], atol=1e-5)
+    assert model.pieces("좋은 영화") == other.pieces("좋은 영화")
+
+
+@pytest.fixture
+def model_for(monkeypatch, config, sample_tokenizer):
+    """Returns the model of the page for a folder with random weights of a task."""
+
+    def load(task):
+        tf.keras.utils.set_random_seed(1)
+        trained = TrainedModel(task.make_model(), sample_tokenizer, 64, task, "model.ckpt-1", {})
+        monkeypatch.setattr(playground_model, "load_trained", lambda *_: trained)
+        return PlaygroundModel("nowhere")
+
+    return load
+
+
+@pytest.fixture(scope="module")
+def config(sample_tokenizer):
+    return tiny_config(len(sample_tokenizer), initializer_range=0.5)
+
+
+def test_model_that_chooses_is_asked_with_an_option_a_line(model_for, config):
+    model = model_for(MultipleChoice(config, num_choices=3))
+    assert model.inputs == ["passage", "question", "options"] and not model.shows_attention
+    found = model.ask("민수는 어제 시장에 갔다.", "민수는 어제 어디에 갔나?", "학교\n시장\n집")
+    assert found["labels"] == ["A. 학교", "B. 시장", "C. 집"] and sum(found["probabilities"]) == pytest.approx(1)
+
+    page = pytest.importorskip("albert_tf.serving.playground.page", reason="needs gradio")
+    answer, pieces = page._show(model, ["민수는 시장에 갔다.", "어디에?", "학교\n시장"], WORDS["en"])
+    assert "Write 3 options, one a line." in answer
+    assert [pieces.count(f">{title}<") for title in ("Passage", "Question", "Options, one a line")] == [1, 1, 1]
+    answer, _ = page._show(model, ["민수는 시장에 갔다.", "어디에?", "학교\n시장\n집"], WORDS["en"])
+    assert all(option in answer for option in ("A. 학교", "B. 시장", "C. 집"))
+    page.build_page(model, "아무 이름")
+
+
+def test_attention_of_two_texts_is_that_of_both(model_for, config):
+    model = model_for(QuestionAnswering(config))
+    question, context = "어디에서 봤나요?", "이 영화는 서울에서 봤다."
+    both = [[piece for piece, *_ in model.pieces(text)] for text in (question, context)]
+    attention = model.attention(question, context, max_pieces=40)
+    assert attention.pieces == ["[CLS]", *both[0], "[SEP]", *both[1], "[SEP]"]
+    assert attention.probabilities.shape == (1, 2, *[len(attention.pieces)] * 2)
+    assert len(model.attention("글 " * 100, "글 " * 100, max_pieces=11).pieces) == 11
+
+
+@pytest.mark.slow
 def test_shipped_model_guesses_masks_and_shows_its_attention():
     model = PlaygroundModel(SHIPPED)
     text = "이 영화는 배우들의 [MASK]가 훌륭하다."
@@ -78,12 +139,12 @@ def test_shipped_model_guesses_masks_and_shows_its_attention():
     assert [(text[begin:end]) for piece, begin, end in pieces if piece == "[MASK]"] == ["[MASK]"]
     assert all(piece.removeprefix("##") == text[begin:end] for piece, begin, end in pieces)
 
-    attention = model.attention(text, 40)
+    attention = model.attention(text, max_pieces=40)
     assert attention.pieces == ["[CLS]", *(piece for piece, *_ in pieces), "[SEP]"]
     size = len(attention.pieces)
     assert attention.probabilities.shape == (model.num_layers, model.num_heads, size, size)
     np.testing.assert_allclose(attention.probabilities.sum(axis=-1), 1, atol=1e-5)
-    assert len(model.attention("글 " * 100, 10).pieces) == 10
+    assert len(model.attention("글 " * 100, max_pieces=10).pieces) == 10
 
 
 def test_missing_library_is_named(run_script, monkeypatch):
@@ -172,3 +233,36 @@ def test_shipped_model_is_tried_in_a_browser(open_page):
     page.get_by_role("tab", name="Fill the gaps").click()
     page.wait_for_selector("#answer .note")
     assert page.locator("#answer").inner_text() == "Write [MASK] where the model is to guess."
+
+
+@pytest.mark.slow
+def test_answer_is_marked_in_a_browser(open_page, export_task, config):
+    folder = export_task(QuestionAnswering(config))
+    texts = ["어디에서 봤나요?", f"이 영화는 서울에서 봤다. {EVIL}"]
+    expected = PlaygroundModel(folder).ask(*texts)
+    assert expected["begin"] >= 0
+    page = open_page(folder, "ko-KR")
+    for box, text in zip(page.locator("textarea").all(), texts):
+        box.fill(text)
+    page.get_by_role("button", name="물어보기").click()
+    page.wait_for_selector("#answer .marked")
+    assert page.locator("#answer .marked").text_content() == texts[1]
+    assert page.locator("#answer mark").text_content() == expected["answer"]
+    page.get_by_role("tab", name="조각").click()
+    page.wait_for_selector("#pieces .pieces")
+    assert page.locator("#pieces .pieces").count() == 2
+    assert {"질문", "본문"} <= set(page.locator("#pieces").inner_text().split())
+
+
+@pytest.mark.slow
+def test_entities_are_marked_in_a_browser(open_page, export_task, config):
+    folder = export_task(Entities(config, ("PS", "LC")))
+    text = "김민수 씨는 지난 3월 부산에 다녀왔다."
+    found = PlaygroundModel(folder).ask(text)
+    assert found["texts"]
+    page = open_page(folder, "en-US")
+    page.locator("textarea").first.fill(text)
+    page.get_by_role("button", name="Ask", exact=True).click()
+    page.wait_for_selector("#answer mark")
+    marks = page.locator("#answer mark").all_text_contents()
+    assert marks == [part + kind for part, kind in zip(found["texts"], found["types"])]

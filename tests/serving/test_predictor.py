@@ -47,6 +47,8 @@ def test_labels_are_those_that_the_run_predicts(tmp_path, config, sample_tokeniz
             list(prediction["probabilities"].values()), list(other["probabilities"].values()), rtol=1e-5
         )
     assert predictor.predict([]) == []
+    # Half a surrogate pair is no character.
+    assert predictor.predict(["좋\ud800다\udc00"]) == predictor.predict(["좋다"])
     for inputs, message in (
         ("좋다", "predict takes a list, also of one input. Received: '좋다'"),
         ([("좋다", "나쁘다")], "input 0 must be a string. Received: "),

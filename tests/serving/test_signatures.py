@@ -1,10 +1,21 @@
 """What exported models answer: the same as the tasks themselves predict, from raw strings, whatever the strings."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from asked_models import (
+    MAX_SEQ_LENGTH,
+    answers_of,
+    as_strings,
+    assert_same_answers,
+    assert_same_entities,
+    assert_same_labels,
+    features_of,
+    predictions_of,
+    trained,
+)
 from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
@@ -15,19 +26,14 @@ from albert_tf.finetuning import (
     MultipleChoice,
     QuestionAnswering,
     Regression,
-    runner,
 )
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.finetuning.question_answering.windows import WindowOptions
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.heads import mean_state
-from albert_tf.modeling.layers import named_variables
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.signatures import DEFAULT, make_signatures
-from albert_tf.training.devices.strategy import strategy_of
-from albert_tf.training.outputs import make_output_function
 
-MAX_SEQ_LENGTH = 24
 TEXTS = [
     "좋다",
     "정말 재미있고 배우들의 연기도 훌륭한 영화였다. 다시 보고 싶다! 친구들과 함께 한번 더 보러 갈 생각이다",
@@ -45,42 +51,9 @@ def config(sample_tokenizer):
     return tiny_config(len(sample_tokenizer), initializer_range=0.5)
 
 
-def trained(task, tokenizer, seed=1):
-    tf.keras.utils.set_random_seed(seed)
-    model = task.make_model()
-    return TrainedModel(model, tokenizer, MAX_SEQ_LENGTH, task, "model.ckpt-1", {})
-
-
-def predictions_of(asked, inputs):
-    """Returns what the task itself predicts."""
-    task = asked.task
-    examples = task.examples_of(inputs)
-    features = task.encode(examples, asked.tokenizer, MAX_SEQ_LENGTH)
-    encoded = runner.EncodedFile("", examples, features, MAX_SEQ_LENGTH)
-    compute = make_output_function(
-        strategy_of(named_variables(asked.model)), lambda batch: task.outputs(batch, asked.model)
-    )
-    return runner.compute_predictions(task, encoded, 4, lambda _, dataset: compute(dataset))
-
-
-def answers_of(asked):
-    """Returns the traced function of the default signature, from lists of texts to arrays."""
-    signature = make_signatures(asked).trace()[DEFAULT]
-    return lambda *texts: {name: value.numpy() for name, value in signature(*map(as_strings, texts)).items()}
-
-
-def as_strings(texts):
-    return tf.constant([text.encode() for text in texts], tf.string, shape=[len(texts)])
-
-
 def test_labels_are_those_that_the_task_predicts(config, sample_tokenizer):
     asked = trained(Classification(config, ("나쁨", "좋음", "보통")), sample_tokenizer)
-    outputs = answers_of(asked)(TEXTS)
-    for row, expected in enumerate(predictions_of(asked, TEXTS)):
-        assert outputs["label"][row].decode() == expected["label"]
-        assert [label.decode() for label in outputs["labels"][row]] == list(expected["probabilities"])
-        np.testing.assert_allclose(outputs["probabilities"][row], list(expected["probabilities"].values()), rtol=1e-5)
-        assert outputs["probability"][row] == outputs["probabilities"][row].max()
+    assert_same_labels(answers_of(asked)(TEXTS), predictions_of(asked, TEXTS), TEXTS)
 
 
 @pytest.mark.parametrize("pooling", ["first", "aligned"])
@@ -93,20 +66,6 @@ def test_pairs_get_the_numbers_that_the_task_predicts(config, sample_tokenizer, 
 
 
 HEADS = [QuestionAnswering, ConditionalQuestionAnswering]
-
-
-def assert_same_answers(asked, questions, contexts, ask):
-    outputs = ask(questions, contexts)
-    for row, expected in enumerate(predictions_of(asked, list(zip(questions, contexts)))):
-        found = tuple(outputs[name][row] for name in ("begin", "end"))
-        assert (outputs["answer"][row].decode(), *found) == (
-            expected["text"],
-            *(-1 if expected[name] is None else expected[name] for name in ("begin", "end")),
-        ), contexts[row]
-        if expected["nbest"]:
-            assert outputs["score"][row] == pytest.approx(expected["nbest"][0]["score"], rel=1e-4, abs=1e-4)
-        if "null_odds" in expected:
-            assert outputs["null_odds"][row] == pytest.approx(expected["null_odds"], rel=1e-4, abs=1e-4)
 
 
 @pytest.mark.slow
@@ -122,19 +81,28 @@ def test_answers_are_those_that_the_task_predicts(config, sample_tokenizer, head
             kernel = asked.model.question_alignment.mix.kernel
             kernel.assign(np.random.default_rng(seed).normal(size=kernel.shape, scale=0.3))
         ask = answers_of(asked)
-        assert_same_answers(asked, QUESTIONS, TEXTS, ask)
-        assert_same_answers(asked, QUESTIONS[:1], [LONG_TEXT], ask)
+        for columns in ((QUESTIONS, TEXTS), (QUESTIONS[:1], [LONG_TEXT])):
+            assert_same_answers(ask(*columns), predictions_of(asked, list(zip(*columns))), columns[1])
 
 
-def assert_same_entities(asked, texts, ask):
-    outputs = ask(texts)
-    for row, (text, expected) in enumerate(zip(texts, predictions_of(asked, texts))):
-        found = [
-            {"type": kind.decode(), "begin": begin, "end": end, "text": part.decode()}
-            for kind, begin, end, part in zip(*(outputs[name][row] for name in ("types", "begins", "ends", "texts")))
-            if kind
-        ]
-        assert found == expected["entities"], text
+@pytest.mark.slow
+@pytest.mark.parametrize("head", HEADS)
+def test_windows_are_computed_a_few_at_a_time(config, sample_tokenizer, head, monkeypatch):
+    """So that the memory that texts of 100,000 characters take is that of the few."""
+    compute, counts = head.outputs, []
+
+    def outputs(task, batch, model):
+        tf.py_function(lambda count: counts.append(int(count)), [tf.shape(batch["input_ids"])[0]], [])
+        return compute(task, batch, model)
+
+    asked = trained(head(config, WindowOptions(4, 6)), sample_tokenizer)
+    texts = [LONG_TEXT, LONG_TEXT[40:], *TEXTS]
+    questions = [*QUESTIONS, *QUESTIONS[:2]]
+    expected = predictions_of(asked, list(zip(questions, texts)))
+    monkeypatch.setattr(head, "outputs", outputs)
+    found = answers_of(asked)(questions, texts)
+    assert [answer.decode() for answer in found["answer"]] == [prediction["text"] for prediction in expected]
+    assert sum(counts) > 40 and max(counts) == 8
 
 
 @pytest.mark.slow
@@ -142,45 +110,14 @@ def assert_same_entities(asked, texts, ask):
 def test_entities_are_those_that_the_task_predicts(config, sample_tokenizer, form):
     for seed in range(4):
         asked = trained(Entities(config, ("PS", "LC"), form), sample_tokenizer, seed)
-        assert_same_entities(asked, [*TEXTS, LONG_TEXT], answers_of(asked))
-
-
-UNUSUAL = "가각힣ㄱㅏ\u1100\u1161\u11a8\u0301é ＡÀ\u200d👩🚀\ufe0f\u0000\t\u3000\u202e\u05d0İς.,!a1"
-STRINGS = st.text(st.one_of(st.sampled_from(UNUSUAL), st.characters(exclude_categories=["Cs"])), max_size=60)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["characters", "words", *HEADS])
-def test_any_string_is_answered_as_by_the_task(config, sample_tokenizer, kind):
-    is_tagger = isinstance(kind, str)
-    task = Entities(config, ("PS", "LC"), kind) if is_tagger else kind(config, WindowOptions(4, 6))
-    asked = trained(task, sample_tokenizer)
-    ask = answers_of(asked)
-
-    @settings(max_examples=40, deadline=None)
-    @given(st.lists(STRINGS, min_size=1, max_size=8))
-    def check(texts):
-        if is_tagger:
-            assert_same_entities(asked, texts, ask)
-        else:
-            assert_same_answers(asked, texts[::-1], texts, ask)
-
-    check()
+        texts = [*TEXTS, LONG_TEXT]
+        assert_same_entities(answers_of(asked)(texts), predictions_of(asked, texts), texts)
 
 
 @pytest.fixture
 def pretrained(config, sample_tokenizer):
     tf.keras.utils.set_random_seed(1)
     return TrainedModel(AlbertForPreTraining(config), sample_tokenizer, MAX_SEQ_LENGTH, None, "model.ckpt-1", {})
-
-
-def features_of(texts, tokenizer):
-    """Returns what the model reads, encoded by Python."""
-    rows = [encoding.ids for encoding in tokenizer.encode_batch(texts)]
-    length = max(map(len, rows))
-    ids = np.array([row + [0] * (length - len(row)) for row in rows], np.int32)
-    mask = np.array([[1] * len(row) + [0] * (length - len(row)) for row in rows], np.int32)
-    return {"input_ids": ids, "input_mask": mask, "segment_ids": np.zeros_like(ids)}
 
 
 def test_texts_get_their_embeddings(pretrained, sample_tokenizer):
@@ -221,6 +158,29 @@ def test_masks_get_the_most_probable_pieces(pretrained, sample_tokenizer):
     for nothing in ((0, 1), (2, 0), (2, 1)):
         assert set(guesses[nothing]) == {b""} and not probabilities[nothing].any()
     assert all(guesses[1].ravel())
+
+
+@pytest.mark.slow
+def test_masks_of_many_texts_are_guessed_a_few_texts_at_a_time(pretrained, monkeypatch):
+    compute, counts = AlbertForPreTraining.call, []
+
+    @functools.wraps(compute)
+    def call(model, inputs, *args, **options):
+        tf.py_function(lambda count: counts.append(int(count)), [tf.shape(inputs["input_ids"])[0]], [])
+        return compute(model, inputs, *args, **options)
+
+    texts = ["[MASK] " * (number % 5) + "영화 " * (number % 3) for number in range(20)]
+    alone = answers_of(pretrained, "fill_mask")
+    expected = [alone([text]) for text in texts]
+    monkeypatch.setattr(AlbertForPreTraining, "call", call)
+    found = answers_of(pretrained, "fill_mask")(texts)
+    assert sum(counts) == 20 and max(counts) == 8
+    assert found["guesses"].shape == found["probabilities"].shape == (20, 4, 10)
+    for row, one in enumerate(expected):
+        num_masks = row % 5
+        np.testing.assert_array_equal(found["guesses"][row][:num_masks], one["guesses"][0])
+        np.testing.assert_allclose(found["probabilities"][row][:num_masks], one["probabilities"][0], rtol=1e-4)
+        assert set(found["guesses"][row][num_masks:].ravel()) <= {b""}
 
 
 @pytest.mark.parametrize("name", ["labels", "answers", "entities"])

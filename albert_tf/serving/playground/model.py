@@ -1,4 +1,4 @@
-"""The model behind the page: an export, or any folder that holds a trained model; both are asked the same way."""
+"""The model behind the page: an export, or any folder that holds a trained model; all are asked the same way."""
 
 import collections.abc
 import os
@@ -8,7 +8,12 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.exports import DEFAULT, rows_of
+from albert_tf.exports import DEFAULT, replace_halves, rows_of
+from albert_tf.finetuning import MultipleChoice
+from albert_tf.finetuning.choice_files import LETTERS
+from albert_tf.finetuning.task import OPTIONS
+from albert_tf.litert import LiteRTExport, find_litert
+from albert_tf.litert.inputs import kept_lengths
 from albert_tf.serving.exported import EXTRA_FOLDER, ExportedModel, newest_version
 from albert_tf.serving.loading import TrainedModel, load_trained
 from albert_tf.serving.signatures import make_signatures
@@ -19,10 +24,10 @@ FILL_MASK = "fill_mask"
 
 
 class Attention(typing.NamedTuple):
-    """What a model looks at when it reads a text.
+    """What a model looks at when it reads a text, or two.
 
     Attributes:
-        pieces: The S pieces of the text, special tokens among them.
+        pieces: The S pieces of the texts, special tokens among them.
         probabilities: float32 [layers, heads, S, S]: how much each piece, a row, looks at each other one.
     """
 
@@ -34,33 +39,40 @@ class PlaygroundModel:
     """A model to try.
 
     Args:
-        folder: Of an export, or of what a command that trains has written, or a published model.
+        folder: Of an export, a SavedModel or LiteRT's, or of what a command that trains has written, or a published
+            model.
 
     Attributes:
         task: What it was trained for, the name of a `FinetuningTask`, or "pretraining".
         signatures: The inputs of each of its signatures.
+        num_choices: How many options it chooses from, a line of its last input each; 0 where it doesn't choose.
 
     Raises:
-        InputError: The folder holds no model, or one that can't be asked about lone texts.
+        InputError: The folder holds no model, or one that can't be asked in this way.
     """
 
     def __init__(self, folder: str | os.PathLike):
-        self._trained = None
-        if _is_export(os.fspath(folder)):
-            export = ExportedModel(folder)
+        self._trained, self.num_choices = None, 0
+        export, tokenizer_folder = _find_export(os.fspath(folder))
+        if export is not None:
             self.task = export.card["task"]
             self.signatures = {name: about["inputs"] for name, about in export.signatures.items()}
-            self._tokenizer = load_tokenizer(os.path.join(export.folder, EXTRA_FOLDER))
+            self._tokenizer = load_tokenizer(tokenizer_folder)
             self._answer = export.answer
+            return
+        self._trained = load_trained(folder, "--model_dir")
+        task = self._trained.task
+        self.task = type(task).__name__ if task is not None else "pretraining"
+        self._tokenizer = self._trained.tokenizer
+        if isinstance(task, MultipleChoice):
+            self.num_choices = task.settings()["num_choices"]
+            self.signatures, self._answer = {DEFAULT: list(task.input_fields)}, _choosing(self._trained)
         else:
-            self._trained = load_trained(folder, "--model_dir")
-            self.task = type(self._trained.task).__name__ if self._trained.task is not None else "pretraining"
-            self._tokenizer = self._trained.tokenizer
             self.signatures, self._answer = _traced(self._trained)
 
     @property
     def inputs(self) -> list[str]:
-        """What is asked: the names of one or two texts."""
+        """What is asked: the names of the texts."""
         return self.signatures[DEFAULT]
 
     @property
@@ -70,8 +82,8 @@ class PlaygroundModel:
 
     @property
     def shows_attention(self) -> bool:
-        """Whether it can tell what it looks at; an export has no way to ask for it."""
-        return self._trained is not None
+        """Whether it can tell what it looks at: an export can't, nor a model that reads a text once for each option."""
+        return self._trained is not None and not self.num_choices
 
     @property
     def num_layers(self) -> int:
@@ -85,12 +97,12 @@ class PlaygroundModel:
 
     def ask(self, *texts: str, signature: str = DEFAULT) -> dict[str, typing.Any]:
         """Returns what a signature says of one input, JSON values by name."""
-        columns = {name: [_characters(text)] for name, text in zip(self.signatures[signature], texts, strict=True)}
+        columns = {name: [replace_halves(text)] for name, text in zip(self.signatures[signature], texts, strict=True)}
         return rows_of(self._answer(signature, columns))[0]
 
     def pieces(self, text: str) -> list[tuple[str, int, int]]:
         """Returns the pieces of a text, and from which character to before which each goes."""
-        text = _characters(text)
+        text = replace_halves(text)
         parts = text.split(MASK) if self.guesses_masks else [text]
         pieces, start = [], 0
         for part in parts:
@@ -102,20 +114,37 @@ class PlaygroundModel:
             start += len(part) + len(MASK)
         return pieces
 
-    def attention(self, text: str, max_pieces: int) -> Attention:
-        """Returns what the model looks at when it reads a text, of which the first pieces are taken."""
-        pieces = [CLS, *(piece for piece, *_ in self.pieces(text)[: max_pieces - 2]), SEP]
-        ids = tf.constant([[self._tokenizer.vocabulary.id_of(piece) for piece in pieces]])
-        found = self._trained.model.encoder({"input_ids": ids}, output_attentions=True)["attentions"]
+    def attention(self, *texts: str, max_pieces: int) -> Attention:
+        """Returns what the model looks at when it reads texts, of which the first pieces are taken.
+
+        Args:
+            *texts: One text, or two where it reads pairs.
+            max_pieces: So many are taken at most, of two texts fewer of the longer one first.
+        """
+        parts = [[piece for piece, *_ in self.pieces(text)] for text in texts]
+        lengths = kept_lengths([len(part) for part in parts], max_pieces - 1 - len(parts))
+        pieces, segments = [CLS], [0]
+        for number, (part, length) in enumerate(zip(parts, lengths)):
+            pieces += [*part[:length], SEP]
+            segments += [number] * (length + 1)
+        inputs = {
+            "input_ids": tf.constant([[self._tokenizer.vocabulary.id_of(piece) for piece in pieces]]),
+            "segment_ids": tf.constant([segments]),
+        }
+        found = self._trained.model.encoder(inputs, output_attentions=True)["attentions"]
         return Attention(pieces, np.stack([layer[0].numpy() for layer in found]))
 
 
-def _is_export(folder):
+def _find_export(folder):
+    """Returns the export in a folder, and where its tokenizer lies; None twice where there is none."""
+    litert = find_litert(folder)
+    if litert is not None:
+        return LiteRTExport(litert), litert
     try:
-        newest_version(folder)
+        version = newest_version(folder)
     except InputError:
-        return False
-    return True
+        return None, None
+    return ExportedModel(version), os.path.join(version, EXTRA_FOLDER)
 
 
 def _traced(
@@ -134,6 +163,15 @@ def _traced(
     return inputs, answer
 
 
-def _characters(text):
-    """Returns a text in which every half of a surrogate pair, which is no character, is replaced."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+def _choosing(trained: TrainedModel) -> collections.abc.Callable[..., dict[str, np.ndarray]]:
+    """Returns a function like `ExportedModel.answer`: the options of a question, and how probable each is."""
+
+    def answer(_, columns):
+        options = [text.splitlines() for text in columns[OPTIONS]]
+        questions = trained.task.examples_of(list(zip(columns["passage"], columns["question"], options)))
+        features = trained.task.encode(questions, trained.tokenizer, trained.max_seq_length)
+        outputs = trained.task.outputs({name: tf.constant(values) for name, values in features.items()}, trained.model)
+        labels = [[f"{letter}. {option}".encode() for letter, option in zip(LETTERS, each)] for each in options]
+        return {"labels": np.array(labels, object), "probabilities": outputs["probabilities"].numpy()}
+
+    return answer

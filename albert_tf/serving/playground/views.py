@@ -59,11 +59,13 @@ def bordered(text: str, pieces: collections.abc.Sequence[tuple[str, int, int]]) 
 
 def guesses(masks: collections.abc.Sequence[collections.abc.Mapping[str, float]]) -> str:
     """Returns for each place that is to be guessed the guesses as bars."""
-    parts = [
-        f'<div style="font-weight:bold;margin-top:.6em">[MASK] {place}</div>{bars(guesses)}'
-        for place, guesses in enumerate(masks, 1)
-    ]
+    parts = [titled(f"[MASK] {place}", bars(guesses)) for place, guesses in enumerate(masks, 1)]
     return f'<div class="guesses">{"".join(parts)}</div>'
+
+
+def titled(title: str, shown: str) -> str:
+    """Returns what another function here has returned with a title above it."""
+    return f'<div style="font-weight:bold;margin-top:.6em">{_escape(title)}</div>{shown}'
 
 
 def heat_map(pieces: collections.abc.Sequence[str], weights: np.ndarray) -> str:

@@ -6,6 +6,8 @@ WORDS = {
         "text_pair": "둘째 글",
         "question": "질문",
         "context": "본문",
+        "passage": "지문",
+        "options": "보기, 한 줄에 하나씩",
         "ask": "물어보기",
         "answer": "답",
         "masks": "빈칸 채우기",
@@ -16,6 +18,7 @@ WORDS = {
         "no_answer": "본문에서 답을 찾지 못했습니다.",
         "no_entity": "개체명을 찾지 못했습니다.",
         "no_mask": "모델이 맞힐 자리에 [MASK]를 넣어 주세요.",
+        "wrong_number": "보기를 한 줄에 하나씩 {count}개 적어 주세요.",
         "is_cut": "글이 길어 앞의 {count}글자만 읽었습니다.",
     },
     "en": {
@@ -23,6 +26,8 @@ WORDS = {
         "text_pair": "Second text",
         "question": "Question",
         "context": "Text that answers it",
+        "passage": "Passage",
+        "options": "Options, one a line",
         "ask": "Ask",
         "answer": "Answer",
         "masks": "Fill the gaps",
@@ -33,6 +38,7 @@ WORDS = {
         "no_answer": "No answer was found in the text.",
         "no_entity": "No entity was found.",
         "no_mask": "Write [MASK] where the model is to guess.",
+        "wrong_number": "Write {count} options, one a line.",
         "is_cut": "The text is long; the first {count} characters were read.",
     },
 }

@@ -9,6 +9,7 @@ from albert_tf.finetuning import QuestionAnswering
 from albert_tf.finetuning.question_answering.windows import NUM_SPECIAL
 from albert_tf.modeling.conditional_answers import IMPOSSIBLE
 from albert_tf.serving.signatures.base import Signatures
+from albert_tf.serving.signatures.by_length import compute_by_length
 from albert_tf.serving.signatures.ragged import code_points, count_up, slices, substrings
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
@@ -44,24 +45,51 @@ class AnswerSignatures(Signatures):
     def _answer(self, question, context):
         ids, *offsets = self._tokenizer.encode_with_offsets(context)
         batch, windows = self._cut(self._tokenizer.encode_ids(question), ids)
-        outputs = self._task.outputs(batch, self._model)
-        firsts, lasts, scores, null_scores = self._spans(windows, outputs)
+        num_overlapping = _num_overlapping(windows)
+
+        def best_of_group(group):
+            numbers = group["numbers"][:, 0]
+            outputs = self._task.outputs({name: group[name] for name in batch}, self._model)
+            return self._best_of_windows(windows, numbers, num_overlapping, outputs, offsets)
+
+        # A long text has a thousand windows, and each of them thousands of spans: too many to be held at once.
+        numbers = tf.range(tf.size(windows.rows))[:, None]
+        found = compute_by_length(best_of_group, {**batch, "numbers": numbers})
+        window = _first_best(found["score"], windows.rows)
+        score, begin, end = (tf.gather(found[name], window) for name in ("score", "begin", "end"))
+        return self._choose(context, score, begin, end, tf.math.segment_min(found["null_score"], windows.rows))
+
+    def _best_of_windows(self, windows, numbers, num_overlapping, outputs, offsets):
+        """Returns the best span of each of G windows, [G] each.
+
+        Args:
+            windows: All windows.
+            numbers: int32 [G], which of them are asked for.
+            num_overlapping: As `_num_overlapping` returns it.
+            outputs: The task's for the G windows.
+            offsets: The characters that the pieces of each text stand for, [N, (pieces)] each.
+
+        Returns:
+            `score` and `null_score` float32, what speaks for the span and what for none; `begin` and `end` int32, its
+            characters in the text.
+        """
+        of_group = _Windows(*(tf.gather(values, numbers) for values in windows))
+        firsts, lasts, scores, null_scores = self._spans(of_group, outputs)
+        has_most_context = _has_most_context(windows, numbers, num_overlapping, firsts, lasts)
+        scores = tf.where(has_most_context, scores, IMPOSSIBLE)
         # One more, so that there is one to choose also where there is none.
         scores = tf.pad(scores, [[0, 0], [0, 1]], constant_values=IMPOSSIBLE)
         firsts, lasts = (
             tf.where(scores > IMPOSSIBLE / 2, tf.pad(places, [[0, 0], [0, 1]]), 0) for places in (firsts, lasts)
         )
-
-        # Of each window the best span, and of those of a text the best.
-        span_begins, span_ends = self._characters_of(windows.rows, firsts, lasts, offsets)
-        scores = tf.where(span_begins < span_ends, scores, IMPOSSIBLE)  # a mark may be a piece without characters
-        best_of_window = tf.argmax(scores, axis=1, output_type=tf.int32)
-        score, begin, end = (
-            tf.gather(values, best_of_window, batch_dims=1) for values in (scores, span_begins, span_ends)
-        )
-        window = _first_best(score, windows.rows)
-        score, begin, end = (tf.gather(values, window) for values in (score, begin, end))
-        return self._choose(context, score, begin, end, tf.math.segment_min(null_scores, windows.rows))
+        begins, ends = self._characters_of(of_group.rows, firsts, lasts, offsets)
+        scores = tf.where(begins < ends, scores, IMPOSSIBLE)  # a mark may be a piece without characters
+        best = tf.argmax(scores, axis=1, output_type=tf.int32)
+        found = {"score": scores, "begin": begins, "end": ends}
+        return {
+            **{name: tf.gather(values, best, batch_dims=1) for name, values in found.items()},
+            "null_score": null_scores,
+        }
 
     def _choose(self, context, score, begin, end, null_score):
         has_answer = score > IMPOSSIBLE / 2
@@ -104,9 +132,7 @@ class AnswerSignatures(Signatures):
             null_scores = outputs["start_logits"][:, 0] + outputs["end_logits"][:, 0]
         else:
             spans, null_scores = _spans_found(windows, outputs), outputs["null_logits"]
-        firsts, lasts, scores = spans
-        has_most_context = _has_most_context(windows, firsts, lasts)
-        return firsts, lasts, tf.where(has_most_context, scores, IMPOSSIBLE), null_scores
+        return *spans, null_scores
 
     @staticmethod
     def _characters_of(rows, firsts, lasts, offsets):
@@ -141,30 +167,36 @@ def _spans_found(windows, outputs):
     return offset + tf.reshape(firsts, flat), offset + tf.reshape(lasts, flat), tf.reshape(scores, flat)
 
 
-def _has_most_context(windows, firsts, lasts):
+def _has_most_context(windows, numbers, num_overlapping, firsts, lasts):
     """Returns which spans lie in their window, and have more around them there than in the other windows of the text.
 
     See `spans_with_most_context`. Only windows nearby can hold the span, too.
-    """
-    begins, ends, rows = windows.begins, windows.ends, windows.rows
-    numbers = tf.range(tf.size(rows))
 
-    def context(begins, ends):
+    Args:
+        windows: All windows.
+        numbers: int32 [G], which of them the spans are of.
+        num_overlapping: As `_num_overlapping` returns it.
+        firsts: int32 [G, C], the first piece of each span in its text.
+        lasts: Likewise.
+    """
+
+    def context(numbers):
         """Returns a hundred times how many pieces are around the spans, and, to decide, how many the window has."""
-        begins, ends = begins[:, None], ends[:, None]
+        begins, ends = (tf.gather(places, numbers)[:, None] for places in (windows.begins, windows.ends))
         before, behind = firsts - begins, ends - 1 - lasts
         return tf.where((before >= 0) & (behind >= 0), 100 * tf.minimum(before, behind) + ends - begins, -1)
 
-    own = context(begins, ends)
+    own, rows = context(numbers), tf.gather(windows.rows, numbers)
 
     def beats(shift):
         """Returns which spans have more context than in the window so many before; behind, as much is enough."""
-        other = context(tf.roll(begins, shift, 0), tf.roll(ends, shift, 0))
-        is_other = tf.equal(tf.roll(rows, shift, 0), rows) & tf.equal(tf.roll(numbers, shift, 0), numbers - shift)
+        others = tf.clip_by_value(numbers - shift, 0, tf.size(windows.rows) - 1)
+        is_other = tf.equal(others, numbers - shift) & tf.equal(tf.gather(windows.rows, others), rows)
+        other = context(others)
         return tf.where(is_other[:, None], (own > other) | ((shift < 0) & tf.equal(own, other)), True)
 
     _, is_best = tf.while_loop(
-        lambda distance, _: distance <= _num_overlapping(windows),
+        lambda distance, _: distance <= num_overlapping,
         lambda distance, is_best: (distance + 1, is_best & beats(distance) & beats(-distance)),
         (1, own >= 0),
     )

@@ -44,4 +44,9 @@ class Signatures(abc.ABC):
 
 def _traced(function):
     specs = [tf.TensorSpec([None], tf.string, name) for name in inspect.signature(function).parameters]
-    return tf.function(function, autograph=False).get_concrete_function(*specs)
+
+    def compute(*texts):
+        # What is no UTF-8 becomes U+FFFD here, so that all parts of the graph read the same characters.
+        return function(*(tf.strings.unicode_transcode(text, "UTF-8", "UTF-8") for text in texts))
+
+    return tf.function(compute, autograph=False, input_signature=specs).get_concrete_function()

@@ -14,8 +14,8 @@ def compute_by_length(function: collections.abc.Callable[[Tensors], Tensors], ba
     """Returns what a function makes of a batch, computed a group at a time: short texts first.
 
     Args:
-        function: Of the encoder's inputs, int32 [B, T] each; returns tensors [B, ...] or [B, T, ...].
-        batch: The encoder's inputs, int32 [N, S] each.
+        function: Of a group's part of the batch, int32 [B, T] each; returns tensors [B, ...] or [B, T, ...].
+        batch: The encoder's inputs, int32 [N, S] each, and what else it reads of each text, [N, up to S].
 
     Returns:
         What the function returns, [N, ...]; where it has a row for each piece, [N, S, ...], 0 where it computed none.

@@ -54,12 +54,24 @@ class PretrainedSignatures(Signatures):
 
     def _fill_mask(self, text):
         batch, positions = self._inputs.encode_masked(text)
-        logits = self._model({**batch, "masked_lm_positions": positions.to_tensor()})["masked_lm_logits"]
-        probabilities, ids = tf.math.top_k(tf.nn.softmax(logits), min(NUM_GUESSES, logits.shape[-1]))
-        is_mask = tf.sequence_mask(positions.row_lengths())[..., None]
+        is_mask = tf.sequence_mask(positions.row_lengths())
+        num_masks = tf.shape(is_mask)[1]
+
+        def guess(group):
+            """Returns the guesses and their probabilities [G, 10, M], so that the masks, M in all groups, come last."""
+            probabilities = tf.nn.softmax(self._model(group)["masked_lm_logits"])
+            found = tf.math.top_k(probabilities, min(NUM_GUESSES, probabilities.shape[-1]))
+            missing = [[0, 0], [0, num_masks - tf.shape(probabilities)[1]], [0, 0]]
+            return {
+                name: tf.linalg.matrix_transpose(tf.pad(values, missing)) for name, values in found._asdict().items()
+            }
+
+        # A group at a time, for of each mask there is a probability of each piece of the vocabulary.
+        found = compute_by_length(guess, {**batch, "masked_lm_positions": positions.to_tensor()})
+        ids, probabilities = (tf.linalg.matrix_transpose(found[name]) for name in ("indices", "values"))
         return {
-            "guesses": self._pieces(ids, tf.cast(is_mask, tf.int32)),
-            "probabilities": tf.where(is_mask, probabilities, 0.0),
+            "guesses": self._pieces(ids, tf.cast(is_mask[..., None], tf.int32)),
+            "probabilities": tf.where(is_mask[..., None], probabilities, 0.0),
         }
 
     def _pieces(self, ids, is_there):

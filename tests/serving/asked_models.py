@@ -1,0 +1,97 @@
+"""Models with random weights, asked in both ways: through the graph of their export, and as their task predicts."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.finetuning import runner
+from albert_tf.modeling.layers import named_variables
+from albert_tf.serving.loading import TrainedModel
+from albert_tf.serving.signatures import DEFAULT, make_signatures
+from albert_tf.training.devices.strategy import strategy_of
+from albert_tf.training.outputs import make_output_function
+
+MAX_SEQ_LENGTH = 24
+
+
+def trained(task, tokenizer, seed=1, max_seq_length=MAX_SEQ_LENGTH):
+    tf.keras.utils.set_random_seed(seed)
+    return TrainedModel(task.make_model(), tokenizer, max_seq_length, task, "model.ckpt-1", {})
+
+
+def predictions_of(asked, inputs, batch_size=4):
+    """Returns what the task itself predicts."""
+    task = asked.task
+    examples = task.examples_of(inputs)
+    features = task.encode(examples, asked.tokenizer, asked.max_seq_length)
+    encoded = runner.EncodedFile("", examples, features, asked.max_seq_length)
+    compute = _output_function(task, asked.model)
+    return runner.compute_predictions(task, encoded, batch_size, lambda _, dataset: compute(dataset))
+
+
+@functools.lru_cache(maxsize=1)
+def _output_function(task, model):
+    return make_output_function(strategy_of(named_variables(model)), lambda batch: task.outputs(batch, model))
+
+
+def answers_of(asked, name=DEFAULT):
+    """Returns the traced function of a signature, from lists of texts to arrays."""
+    signature = make_signatures(asked).trace()[name]
+    return lambda *texts: {name: value.numpy() for name, value in signature(*map(as_strings, texts)).items()}
+
+
+def as_strings(texts):
+    """Returns texts, or bytes that are none, as a tensor."""
+    texts = [text.encode() if isinstance(text, str) else text for text in texts]
+    return tf.constant(texts, tf.string, shape=[len(texts)])
+
+
+def cut(values, max_seq_length=MAX_SEQ_LENGTH):
+    """Returns what is left of a text's ids, pieces or offsets, of which the last one is that of [SEP]."""
+    return [*values[:-1][: max_seq_length - 1], values[-1]]
+
+
+def features_of(texts, tokenizer):
+    """Returns what the model reads, encoded by Python."""
+    rows = [cut(encoding.ids) for encoding in tokenizer.encode_batch(texts)]
+    length = max(map(len, rows))
+    ids = np.array([row + [0] * (length - len(row)) for row in rows], np.int32)
+    mask = np.array([[1] * len(row) + [0] * (length - len(row)) for row in rows], np.int32)
+    return {"input_ids": ids, "input_mask": mask, "segment_ids": np.zeros_like(ids)}
+
+
+def assert_same_labels(outputs, expected, texts):
+    """Checks what the graph says of texts against what the task predicts."""
+    for row, prediction in enumerate(expected):
+        probabilities = list(prediction["probabilities"].values())
+        assert outputs["label"][row].decode() == prediction["label"], texts[row]
+        assert [label.decode() for label in outputs["labels"][row]] == list(prediction["probabilities"])
+        np.testing.assert_allclose(outputs["probabilities"][row], probabilities, rtol=1e-4, atol=1e-6)
+        assert outputs["probability"][row] == outputs["probabilities"][row].max()
+
+
+def assert_same_answers(outputs, expected, contexts):
+    """Likewise, of questions about contexts."""
+    for row, prediction in enumerate(expected):
+        found = tuple(outputs[name][row] for name in ("begin", "end"))
+        assert (outputs["answer"][row].decode(), *found) == (
+            prediction["text"],
+            *(-1 if prediction[name] is None else prediction[name] for name in ("begin", "end")),
+        ), contexts[row]
+        if prediction["nbest"]:
+            assert outputs["score"][row] == pytest.approx(prediction["nbest"][0]["score"], rel=1e-4, abs=1e-4)
+        if "null_odds" in prediction:
+            assert outputs["null_odds"][row] == pytest.approx(prediction["null_odds"], rel=1e-4, abs=1e-4)
+
+
+def assert_same_entities(outputs, expected, texts):
+    """Likewise, of entities in texts."""
+    for row, prediction in enumerate(expected):
+        found = [
+            {"type": kind.decode(), "begin": begin, "end": end, "text": part.decode()}
+            for kind, begin, end, part in zip(*(outputs[name][row] for name in ("types", "begins", "ends", "texts")))
+            if kind
+        ]
+        assert found == prediction["entities"], texts[row]
