@@ -55,14 +55,15 @@ class FinetuningCommand:
         setting_flags: Flags that decide what a run computes; they are kept with it and taken from it.
         place_flags: Flags that say where data lie.
         find_path: Returns the path of the file for `TRAIN`, `DEV` or `TEST`; raises InputError where there is none.
-        make_task: Returns the task that the flags ask for, of a model with this config.
+        make_task: Returns the task that the flags ask for, given the model's config, and whether that is the config of
+            a run that is gone on with or used, which knows what defaults would choose for a new one.
     """
 
     name: str
     setting_flags: tuple[str, ...]
     place_flags: tuple[str, ...]
     find_path: collections.abc.Callable[[str], str]
-    make_task: collections.abc.Callable[[AlbertConfig], FinetuningTask]
+    make_task: collections.abc.Callable[[AlbertConfig, bool], FinetuningTask]
 
     def run(self, define_flags: collections.abc.Callable[[], None]) -> None:
         """Runs the command.
@@ -108,7 +109,7 @@ class FinetuningCommand:
         _check_batch_sizes(strategy)
         tokenizer = load_model_tokenizer(known_run)
         config.check_vocab_size(len(tokenizer.vocabulary), tokenizer.vocabulary.source)
-        task = self.make_task(config)
+        task = self.make_task(config, known_run is not None)
         if FLAGS.token_dropout is None:
             is_new = known_run is None
             FLAGS.token_dropout = default_token_dropout(task.config, task.may_hide_pieces) if is_new else 0.0

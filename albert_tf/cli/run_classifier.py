@@ -84,12 +84,14 @@ def find_path(part):
     return find_file(FLAGS.data_dir, {TRAIN: files.train, DEV: files.dev, TEST: files.test}[part])
 
 
-def make_task(config):
+def make_task(config, is_known):
     """Returns the task; its labels are the flag's, the run's or the data set's, or else those of the training file."""
     app.require(task_name=FLAGS.task_name, data_dir=FLAGS.data_dir)
     files = data_files()
     if FLAGS.pooling is None:
-        FLAGS.pooling = default_pooling(config, files.text_pair_column is not None)
+        # Runs of earlier versions kept it in their config alone.
+        reads_pairs = files.text_pair_column is not None
+        FLAGS.pooling = config.classifier_pooling if is_known else default_pooling(config, reads_pairs)
     config = config.replace(classifier_pooling=FLAGS.pooling)
     if files.is_regression:
         return Regression(config, files)

@@ -44,7 +44,7 @@ def find_path(part):
     return find_file(FLAGS.data_dir, {TRAIN: files.train, DEV: files.dev, TEST: files.test}[part])
 
 
-def make_task(config):
+def make_task(config, is_known):
     """Returns the task; its types are the flag's or the run's, or else those of the training file."""
     app.require(task_name=FLAGS.task_name, data_dir=FLAGS.data_dir)
     files = DATASETS[FLAGS.task_name]

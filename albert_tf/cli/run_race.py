@@ -85,7 +85,7 @@ def find_path(part):
     return path
 
 
-def make_task(config):
+def make_task(config, is_known):
     """Returns the task; the number of options is the flag's, the run's or RACE's, or else the training file's."""
     app.require(data_dir=FLAGS.data_dir)
     chosen_levels = levels()

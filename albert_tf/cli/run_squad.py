@@ -92,12 +92,13 @@ def find_path(part):
     return FLAGS.predict_file
 
 
-def make_task(config):
+def make_task(config, is_known):
     """Returns the task that the flags ask for; a head that neither a flag nor the run names follows from the data."""
     if FLAGS.head is None:
         FLAGS.head = "conditional" if FLAGS.version_2_with_negative else "independent"
     if FLAGS.question_alignment is None:
-        FLAGS.question_alignment = default_question_alignment(config)
+        # Runs of earlier versions kept it in their config alone.
+        FLAGS.question_alignment = config.question_alignment if is_known else default_question_alignment(config)
     return _HEADS[FLAGS.head](
         config.replace(question_alignment=FLAGS.question_alignment),
         WindowOptions(FLAGS.doc_stride, FLAGS.max_query_length),

@@ -1,6 +1,7 @@
 """What a model makes of every example of a data set."""
 
 import collections.abc
+import typing
 
 import numpy as np
 import tensorflow as tf
@@ -23,12 +24,7 @@ def make_output_function(
             shorter is filled up with 0.
     """
 
-    def replica_step(batch):
-        return function(batch), batch["example_weights"]
-
-    @tf.function(autograph=False, reduce_retracing=True)  # batches may be of several lengths
-    def step(batch):
-        return strategy.run(replica_step, args=(batch,))
+    step = make_output_step(strategy, function)
 
     def gather(values):
         return strategy.gather(values, axis=0).numpy()
@@ -43,6 +39,21 @@ def make_output_function(
         return {name: _concatenate(rows) for name, rows in collected.items()}
 
     return lambda dataset: read_batches(distribute_batches(strategy, dataset), compute_all)
+
+
+def make_output_step(
+    strategy: tf.distribute.Strategy, function: collections.abc.Callable[[Batch], dict[str, tf.Tensor]]
+) -> typing.Callable:
+    """Returns a tf.function (batch) that returns what another makes of it in every replica, and `example_weights`."""
+
+    def replica_step(batch):
+        return function(batch), batch["example_weights"]
+
+    @tf.function(autograph=False, reduce_retracing=True)  # batches may be of several lengths
+    def step(batch):
+        return strategy.run(replica_step, args=(batch,))
+
+    return step
 
 
 def _concatenate(batches):

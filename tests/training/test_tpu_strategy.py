@@ -18,6 +18,7 @@ from albert_tf.objectives.objective import with_batch_size
 from albert_tf.optimization import make_optimizer
 from albert_tf.training.devices import attention_choice
 from albert_tf.training.metrics import MetricSums
+from albert_tf.training.outputs import make_output_step
 from albert_tf.training.train_step import TrainState, make_eval_function
 
 WITH_DROPOUT = CONFIG.replace(
@@ -329,3 +330,18 @@ def test_every_fine_tuning_task_is_traced(name):
     # The gradients, the weights of the losses and the loss, and the metrics; some tasks leave the pooler as it is.
     exchanged = len(named(nodes, "CrossReplicaSum")) - 3
     assert 0.8 * len(named_variables(model)) < exchanged <= len(named_variables(model))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("graph")
+@pytest.mark.parametrize("name", sorted(TASKS))
+def test_prediction_of_every_task_is_traced(name):
+    strategy, task = make_tpu_strategy(), TASKS[name](WITH_DROPOUT)
+    with strategy.scope():
+        model = task.make_model(dtype="mixed_bfloat16")
+    step = make_output_step(strategy, lambda batch: task.outputs(batch, model=model))
+    nodes = operations(step.get_concrete_function(with_batch_size(task.batch_spec(16), 2)).graph)
+    assert_runs_on_every_core(nodes)
+    assert not named(nodes, "CrossReplicaSum"), "replicas need nothing of one another"
+    assert not named(nodes, "AssignVariableOp", "AssignAddVariableOp")
+    assert not dropouts(nodes)
