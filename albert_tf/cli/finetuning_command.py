@@ -111,8 +111,8 @@ class FinetuningCommand:
         config.check_vocab_size(len(tokenizer.vocabulary), tokenizer.vocabulary.source)
         task = self.make_task(config, known_run is not None)
         if FLAGS.token_dropout is None:
-            is_new = known_run is None
-            FLAGS.token_dropout = default_token_dropout(task.config, task.may_hide_pieces) if is_new else 0.0
+            hides_pieces = known_run is None and task.may_hide_pieces
+            FLAGS.token_dropout = default_token_dropout(task.config, hides_pieces, task.predicts_numbers)
         if FLAGS.max_seq_length is None:
             FLAGS.max_seq_length = self._choose_max_seq_length(task, tokenizer)
         config.check_max_seq_length(FLAGS.max_seq_length, "--max_seq_length")

@@ -52,7 +52,7 @@ def define_finetuning_flags(max_seq_length_help: str) -> None:
         "token_dropout",
         None,
         "Share of the pieces of training texts to hide, others each time; by default 0.15 where small models classify "
-        "or score single texts, 0.25 where they say how alike two are, else 0.",
+        "texts or score them, 0.25 where they tell whether two are alike, else 0.",
         0.0,
         1.0,
     )

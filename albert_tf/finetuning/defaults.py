@@ -78,14 +78,16 @@ def with_default_dropout(config: AlbertConfig, num_examples: int) -> AlbertConfi
     return config.replace(**{name: max(dropout, getattr(config, name)) for name in names})
 
 
-def default_token_dropout(config: AlbertConfig, may_hide_pieces: bool) -> float:
+def default_token_dropout(config: AlbertConfig, may_hide_pieces: bool, predicts_numbers: bool = False) -> float:
     """Returns which share of the pieces to hide: none for large models, and where the task allows none.
 
-    Of pairs that are aligned more is hidden, for they are known by heart sooner.
+    Of pairs that are aligned more is hidden, for they are known by heart sooner; but how alike two texts are, as a
+    number, hangs on more of their pieces than whether they are.
     """
     if not (_is_small(config) and may_hide_pieces):
         return 0.0
-    return _TOKEN_DROPOUT_OF_PAIRS if config.classifier_pooling == "aligned" else _TOKEN_DROPOUT
+    hides_more = config.classifier_pooling == "aligned" and not predicts_numbers
+    return _TOKEN_DROPOUT_OF_PAIRS if hides_more else _TOKEN_DROPOUT
 
 
 def _is_small(config):

@@ -32,6 +32,7 @@ class Regression(FinetuningTask):
     """
 
     scores_predictions = True
+    predicts_numbers = True
 
     def __init__(self, config: AlbertConfig, files: DataFiles = DATASETS["sts-b"]):
         self.config, self._files = config, files

@@ -31,6 +31,7 @@ class FinetuningTask(Objective):
         scores_predictions: Whether `score` finds what the objective's metrics don't, so that evaluation needs
             predictions.
         may_hide_pieces: Whether a training text without a few of its pieces still has its label.
+        predicts_numbers: Whether what is learnt is a number, and not a label or a place.
         adds_dropout: Whether small models are trained with more dropout than their config has, where nobody says how
             much.
         highest_learning_rate: The peak rate of small models where nobody says one; None for that of classifiers.
@@ -42,6 +43,7 @@ class FinetuningTask(Objective):
     predictions_file: str = "predictions.tsv"
     scores_predictions: bool = False
     may_hide_pieces: bool = False
+    predicts_numbers: bool = False
     adds_dropout: bool = True
     highest_learning_rate: float | None = None
     usual_max_seq_length: int | None = None

@@ -74,6 +74,7 @@ def test_small_models_are_fine_tuned_with_dropout():
 def test_of_aligned_pairs_more_pieces_are_hidden_and_they_are_read_more_often():
     aligned = tiny_config(100).replace(classifier_pooling="aligned")
     assert default_token_dropout(aligned, may_hide_pieces=True) == 0.25
+    assert default_token_dropout(aligned, may_hide_pieces=True, predicts_numbers=True) == 0.15
     assert default_token_dropout(aligned, may_hide_pieces=False) == 0.0
     assert [default_num_train_epochs(6000, token_dropout=share) for share in (0.0, 0.15, 0.25)] == [6, 6, 9]
     assert default_num_train_epochs(10, token_dropout=0.25) == 60
@@ -86,7 +87,8 @@ def test_pieces_are_hidden_of_single_texts_and_of_pairs_that_are_compared():
     for name in ("question_pair", "kornli", "nsmc"):
         task = Classification(tiny_config(100), DATASETS[name].labels, DATASETS[name])
         assert task.may_hide_pieces == may_hide[name]
-    assert Regression(tiny_config(100), DATASETS["korsts"]).may_hide_pieces
+    regression = Regression(tiny_config(100), DATASETS["korsts"])
+    assert regression.may_hide_pieces and regression.predicts_numbers
 
 
 def test_dropout_of_large_models_is_the_configs():
