@@ -90,15 +90,10 @@ def test_everything_that_can_be_trained_compiles(name):
     assert compiled(SMALL.replace(num_hidden_layers=2), name, 8, 128).temporary_bytes > 0
 
 
-@functools.cache
-def lowered_prediction(name):
-    return lower_prediction(TASKS[name](SMALL), 8, 128)
-
-
 @pytest.mark.parametrize("name", sorted(TASKS))
-@pytest.mark.parametrize("topology", ["v2:2x2", "v5e:2x2", "v6e:2x2"])
-def test_predictions_compile_for_the_oldest_and_the_newest_tpu(name, topology):
-    assert compile_program(lowered_prediction(name), topology).output_bytes > 0
+def test_predictions_compile_for_the_oldest_tpu(name):
+    program = lower_prediction(TASKS[name](SMALL), 8, 128)
+    assert compile_program(program, "v2:2x2").output_bytes > 0
 
 
 @pytest.mark.parametrize("name", sorted(TASKS))
