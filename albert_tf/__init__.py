@@ -7,8 +7,14 @@ def load(folder):
     """Returns a model as an object that predicts.
 
     Args:
-        folder: Of a command that fine-tunes, for `albert_tf.serving.Predictor`; or what `export_model.py
-            --format=litert` has written, for `albert_tf.litert.LiteRTPredictor`, which needs no TensorFlow.
+        folder: A path: the --output_dir of a command that fine-tunes, or what `export_model.py --format=litert` has
+            written.
+
+    Returns:
+        A `Predictor` of the former; of the latter a `LiteRTPredictor`, which needs no TensorFlow.
+
+    Raises:
+        InputError: The folder holds neither, or ai-edge-litert, which the latter needs, is missing.
     """
     from albert_tf.litert import LiteRTPredictor, find_litert  # here, so that importing the package alone takes no time
 

@@ -3,10 +3,10 @@
 python -m benchmarks.korean_small_model --reviews=nsmc_reviews.txt.gz --documentation=python_docs_ko.txt.gz \
     --output_dir=benchmark/ko_small
 
-The reviews are the texts of Naver's sentiment movie corpus and its sources without their labels (CC0), one a line with
-a blank line between films, but for those that models are judged by; the documentation is the Korean translation of
-Python's (CC0), one sentence a line. A run that was stopped goes on with the same command. Where the processor has no
-bfloat16, the recipe runs in float32. docs/korean_small_model.md has the losses to expect.
+The reviews are those of the folder `raw/` of github.com/e9t/nsmc without their ratings (CC0), one a line with a blank
+line between films, but for those that models are judged by; the documentation is the Korean translation of Python's
+(CC0), one sentence a line. docs/korean_small_model.md says how to make these files, and has the losses to expect. A run
+that was stopped goes on with the same command. Where the processor has no bfloat16, the recipe runs in float32.
 """
 
 import os

@@ -190,13 +190,26 @@ display(Image(png_of(figure)))
 #
 # The longer of two bars is the limit: memory traffic without the attention kernels (`plain`), operations with them.
 #
-# ## 4. 함께 든 모델을 여러 TPU에서 · The shipped model on several TPUs
+# ## 4. 어느 모델에 어느 TPU · Which TPU for which model
 #
-# 복제본마다 길이 128인 예를 128개씩. `notebooks/plans.json`에 있고, 만든 명령도 거기 적혀 있습니다. 명령의 `--tpu`에
-# 다른 TPU를, 다른 모델의 설정을 적어 그 파일에 더하면 여기에 함께 나옵니다.
+# 한국어 모델 셋을 여러 TPU에 맞추어 컴파일한 값입니다. 복제본마다의 배치와 길이는 표에 있습니다.
+# `notebooks/plans.json`에 있고, 만든 명령도 거기 적혀 있습니다. 다른 TPU나 다른 모델의 설정으로 만들어 그 파일에
+# 더하면 여기에 함께 나옵니다.
 #
-# 128 examples of 128 pieces on each replica, from `notebooks/plans.json`, which also has the command that made it.
-# What is added to that file, other TPUs or the configurations of other models, is shown here too.
+# - **들어갈 배치**는 어림입니다: 남는 메모리를 예 하나의 메모리로 나눈 것입니다. 2의 표와 견주면 base, 길이 512,
+#   v5e에서 어림이 조금 적습니다. 정확한 수는 `--train_batch_size` 없이 `plan_tpu.py`가 찾습니다.
+#   적어 둔 배치보다 훨씬 큰 수는 그만큼 덜 믿을 만합니다.
+# - **연산기를 쓰는 몫**은 한계(3)에 닿았을 때의 것, 곧 바랄 수 있는 최댓값입니다. 100%보다 적으면 메모리를 기다립니다.
+#
+# Korean models, compiled for several TPUs; batch and length on each replica stand in the table. From
+# `notebooks/plans.json`, which also has the commands that made it. What is added to that file, other TPUs or the
+# configurations of other models, is shown here too.
+#
+# - **The batch that fits** is an estimate: the memory that weights leave, over that of one example. For base at 512 on
+#   v5e it is a little lower than what part 2 found. `plan_tpu.py` without `--train_batch_size` finds the number itself;
+#   the further an estimate is from the batch that was compiled, the less it is worth.
+# - **The use of the peak** is that at the limit (3), so the most that can be hoped for. Below 100% the chip waits for
+#   its memory.
 
 # %%
 plans = json.loads(pathlib.Path("notebooks/plans.json").read_text(encoding="utf-8"))
@@ -204,62 +217,125 @@ for model in plans.values():
     print(model["command"])
 
 
-def describe(plan):
-    """Returns what a plan comes to: memory in MiB and as a share, examples a second on all replicas, what limits."""
+def describe(model, plan):
+    """Returns what a plan comes to: bytes of memory, batch that fits, pieces a second, use of the peak, intensity."""
     tpu = find_tpu(plan["tpu"])
-    memory = plan["temporary_bytes"] + plan["argument_bytes"]
-    is_by_memory = plan["bytes_accessed"] / tpu.bandwidth > plan["flops"] / tpu.peak_flops
+    of_an_example = plan["temporary_bytes"] / plan["batch_size"]
+    examples_per_second = plan["batch_size"] * tpu.num_replicas / plan["roofline_seconds"]
     return {
-        "memory": memory / 2**20,
-        "share": memory / tpu.memory_bytes,
-        "examples_per_second": plan["batch_size"] * tpu.num_replicas / plan["roofline_seconds"],
-        "limit": "메모리 왕복 memory traffic" if is_by_memory else "연산 operations",
+        "memory": plan["temporary_bytes"] + plan["argument_bytes"],
+        "largest_batch": int((tpu.memory_bytes - plan["argument_bytes"]) / of_an_example) // 8 * 8,
+        "examples_per_second": examples_per_second,
+        "pieces_per_second": examples_per_second * model["max_seq_length"],
+        "use": plan["flops"] / plan["roofline_seconds"] / tpu.peak_flops,
+        "intensity": plan["flops"] / plan["bytes_accessed"],
     }
 
 
 rows = []
 for name, model in plans.items():
     for plan in model["plans"]:
-        each = describe(plan)
-        speed = f"{each['examples_per_second']:,.0f}"
-        rows.append((name, plan["tpu"], f"{each['memory']:,.0f} MiB", f"{each['share']:.1%}", speed, each["limit"]))
-titles = ("모델 model", "TPU", "메모리 memory", "가운데 share of it", "예/초 examples/s, roofline", "한계 limited by")
+        tpu, each = find_tpu(plan["tpu"]), describe(model, plan)
+        rows.append(
+            (
+                name,
+                plan["tpu"],
+                f"{plan['batch_size']} x {model['max_seq_length']}",
+                f"{each['memory'] / 2**20:,.0f} MiB",
+                f"{each['memory'] / tpu.memory_bytes:.1%}",
+                f"{each['largest_batch']:,}",
+                f"{each['examples_per_second']:,.0f}",
+                f"{each['use']:.0%}",
+                "메모리 왕복 memory traffic" if each["use"] < 0.995 else "연산 operations",
+            )
+        )
+titles = (
+    "모델 model",
+    "TPU",
+    "배치 batch",
+    "메모리 memory",
+    "가운데 share of it",
+    "들어갈 배치 batch that fits",
+    "예/초 examples/s, roofline",
+    "연산기 몫 use of the peak",
+    "한계 limited by",
+)
 display(Table(titles, rows))
 
 # %%
 figure = Figure(figsize=(4.2 * len(plans), 2.4), layout="constrained")
 for axes, (name, model) in zip(np.atleast_1d(figure.subplots(1, len(plans))), plans.items()):
-    speeds = [describe(plan)["examples_per_second"] for plan in model["plans"]]
+    speeds = [describe(model, plan)["examples_per_second"] for plan in model["plans"]]
     bars = axes.barh([plan["tpu"] for plan in model["plans"]], speeds)
     axes.bar_label(bars, [f"{speed:,.0f}" for speed in speeds], padding=3, fontsize="small")
     axes.invert_yaxis()
-    axes.set(title=name, xlabel="examples/s, roofline", xlim=(0, max(speeds) * 1.3))
+    title = f"{name}, {model['max_seq_length']} pieces"
+    axes.set(title=title, xlabel="examples/s, roofline", xlim=(0, max(speeds) * 1.35))
     axes.locator_params(axis="x", nbins=4)
+display(Image(png_of(figure)))
+
+# %% [markdown]
+# 왜 그런지는 다음 그림에 있습니다. 모델의 한 단계가 메모리에서 읽고 쓰는 1바이트마다 하는 연산이 가로축이고, 그때
+# 복제본 하나가 낼 수 있는 속도가 세로축입니다. 비탈에 있는 모델은 메모리를 기다리고, 평평한 데 있는 모델은 연산기를
+# 다 씁니다. 꺾이는 곳이 오른쪽에 있는 TPU일수록 큰 모델이라야 제값을 합니다.
+#
+# Why, is in the next plot: across, the operations that a step does for each byte it reads or writes; up, the speed that
+# one replica can have then. A model on the slope waits for memory, one on the plateau uses all of the chip. The further
+# to the right a TPU bends, the larger a model has to be to be worth it.
+
+# %%
+figure = Figure(figsize=(7.5, 3.6), layout="constrained")
+axes = figure.subplots()
+markers = dict(zip(plans, "os^Dv"))
+compiled_for = sorted({plan["tpu"] for model in plans.values() for plan in model["plans"]}, key=list(TPUS).index)
+chips = {}  # one line for TPUs of one kind of chip
+for name in compiled_for:
+    chips.setdefault(name.partition("-")[0], find_tpu(name))
+intensities = np.geomspace(10, 1000, 200)
+colors = {}
+for chip, tpu in chips.items():
+    speeds = np.minimum(tpu.peak_flops, intensities * tpu.bandwidth) / 1e12
+    (line,) = axes.plot(intensities, speeds, linewidth=1, label=chip)
+    colors[chip] = line.get_color()
+for name, model in plans.items():
+    for plan in model["plans"]:
+        tpu, each = find_tpu(plan["tpu"]), describe(model, plan)
+        color = colors[plan["tpu"].partition("-")[0]]
+        axes.plot(each["intensity"], each["use"] * tpu.peak_flops / 1e12, markers[name], color=color, markersize=6)
+    axes.plot([], [], markers[name], color="gray", label=f"{name}, {model['max_seq_length']} pieces")
+axes.set(xscale="log", yscale="log", xlabel="operations a byte of memory traffic", ylabel="TFLOPS of a replica")
+axes.grid(alpha=0.3)
+axes.legend(fontsize="small", ncols=2)
 display(Image(png_of(figure)))
 
 # %% [markdown]
 # ## 5. 내 글이라면 며칠 · How long for your text
 #
-# `MEGABYTES`: 글의 크기(UTF-8). `PASSES`: 몇 번 읽을지. 한글 1 MB는 길이 128인 예로 대략 1,500개입니다(아래에서 이
-# 저장소의 글로 재어 봅니다). 한계 속도로 계산한 **가장 짧은** 시간입니다.
+# `MEGABYTES`: 글의 크기(UTF-8). `PASSES`: 몇 번 읽을지. 한글 1 MB가 몇 조각인지는 함께 든 모델의 어휘(8,000조각)로 이
+# 저장소의 글에서 재어 봅니다. 어휘가 더 크면 조각은 더 적습니다. 한계 속도로 계산한 **가장 짧은** 시간입니다.
+# `SHARE`에 실제로 그 가운데 얼마가 나오는지 적으면 나눠 줍니다. 재어 보기 전에는 모르고, 돌려 보면 `--peak_tflops`를
+# 준 명령이 알려 줍니다.
 #
-# How many megabytes of text, and how often they are read; how many examples of 128 pieces a megabyte gives is
-# measured on the samples. These are the shortest times that there can be.
+# How many megabytes of text, and how often they are read; how many pieces a megabyte has is measured on the samples,
+# with the 8,000 pieces of the shipped model: a larger vocabulary needs fewer. These are the **shortest** times that
+# there can be. `SHARE` is how much of the limit a run really reaches, if you know it: nobody does before running, and
+# a command with `--peak_tflops` tells.
 
 # %%
 MEGABYTES = 1000  # @param {type:"number"}
 PASSES = 10  # @param {type:"number"}
+SHARE = 1.0  # @param {type:"number"}
 
 from albert_tf.corpus.reader import CorpusReader, find_corpus_files
 from albert_tf.tokenization import load_tokenizer
 
-with clock("5 글에서 예의 수 · examples in the text"):
+with clock("5 글에서 조각의 수 · pieces in the text"):
     reader = CorpusReader(find_corpus_files(["samples/corpus"], "DATA"))
     sentences = list(reader.sentences())
     num_pieces = load_tokenizer("models/albert_ko_small").encode_ids(sentences).flat_values.shape[0]
-    per_megabyte = num_pieces / 128 / (reader.num_bytes / 1e6)
-num_examples = MEGABYTES * per_megabyte * PASSES
-print(f"{per_megabyte:,.0f} examples a megabyte with 8,000 pieces; {num_examples:,.0f} examples in all")
+    per_megabyte = num_pieces / (reader.num_bytes / 1e6)
+to_read = MEGABYTES * per_megabyte * PASSES
+print(f"{per_megabyte:,.0f} pieces a megabyte; {to_read:,.0f} pieces to read")
 
 
 def duration(seconds):
@@ -269,21 +345,20 @@ def duration(seconds):
     return f"{seconds / 3600:,.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:,.1f} d"
 
 
-names = sorted({plan["tpu"] for model in plans.values() for plan in model["plans"]}, key=list(TPUS).index)
 rows = []
 for name, model in plans.items():
-    times = {plan["tpu"]: num_examples / describe(plan)["examples_per_second"] for plan in model["plans"]}
-    rows.append((name, *(duration(times[tpu]) if tpu in times else "" for tpu in names)))
-display(Table(("", *names), rows))
+    times = {plan["tpu"]: to_read / describe(model, plan)["pieces_per_second"] / SHARE for plan in model["plans"]}
+    rows.append((name, *(duration(times[tpu]) if tpu in times else "" for tpu in compiled_for)))
+display(Table(("", *compiled_for), rows))
 
 # %% [markdown]
 # ## 6. 직접 물어보기 · Ask the compiler yourself
 #
 # `jax`와 `libtpu`가 있으면(`pip install 'albert_tf[tpu-compile]'`, TPU가 없는 컴퓨터에서) 작은 모델 하나를 지금
-# 컴파일합니다. 일 분쯤 걸립니다. 큰 모델은 `plan_tpu.py`로 하세요.
+# 컴파일합니다. 일 분쯤 걸립니다. 한 번 컴파일한 것은 `notebook_output/`에 남습니다. 큰 모델은 `plan_tpu.py`로 하세요.
 #
 # With `jax` and `libtpu` (`pip install 'albert_tf[tpu-compile]'`, on a machine without TPU) a small model is compiled
-# now, in a minute or so. For larger ones take `plan_tpu.py`.
+# now, in a minute or so; what came out is kept in `notebook_output/`. For larger ones take `plan_tpu.py`.
 
 # %%
 can_compile = all(importlib.util.find_spec(name) for name in ("jax", "libtpu")) and not has_tpu()
@@ -301,7 +376,7 @@ else:
     bar = Bar("compiling", 1)
     with clock("6 컴파일 · compiling"):
         lower = functools.partial(lower_step, objective, batch_size, length)
-        steps = CompiledSteps(cache_file=None, timeout=1800)
+        steps = CompiledSteps("notebook_output/which_tpu/compiled_steps.json", timeout=1800)
         with without_messages_of_processes():
             figures = steps.figures(lower, tpu, uncounted_flops(objective, batch_size, length))
         bar.update(1)
@@ -316,11 +391,17 @@ else:
     display(Table((f"configs/albert_demo.json, {batch_size} x {length}, {tpu.name}", ""), rows))
 
 # %% [markdown]
-# 무엇을 고를까: 들어가기만 하면(2), 예/초(4)를 값으로 나눈 것이 큰 TPU가 이득입니다. 값은 지역과 때에 따라 다르니
-# Google의 가격표에서 보세요. 메모리 왕복이 한계인 모델은 최고 속도가 높은 TPU에서도 그만큼 빨라지지 않습니다.
+# 무엇을 고를까: 들어가기만 하면(2, 4), 예/초(4)를 값으로 나눈 것이 큰 TPU가 이득입니다. 값은 지역과 때에 따라 다르니
+# Google의 가격표에서 보세요. 작은 모델은 어느 TPU에서나 메모리를 기다리므로, 최고 속도가 높은 TPU라고 그만큼 빨라지지
+# 않습니다. albert_small은 v5p의 칩 네 개에서 v6e의 칩 여덟 개만큼 빠르고, 그보다 작은 모델은 칩 하나(v5e-1)면 됩니다.
+# base는 v5e와 v5p에서 연산기를 거의 다 쓰고, v6e에서는 절반도 쓰지 못하지만 그래도 가장 빠릅니다. v2에는 base의 작은
+# 배치만 들어가고, 가장 느립니다.
 #
-# What to choose: of the TPUs that it fits (2), the one with most examples a second (4) for its price, which Google
-# tells. Where memory traffic is the limit, a higher peak doesn't help.
+# What to choose: of the TPUs that it fits (2, 4), the one with most examples a second (4) for its price, which Google
+# tells. Small models wait for memory on every TPU, so that a higher peak helps them little: albert_small is as fast on
+# four chips of v5p as on eight of v6e, and for what is smaller still one chip (v5e-1) will do. base uses nearly all of
+# v5e and v5p; of v6e it uses less than half, and is fastest there all the same. v2 takes small batches of base alone,
+# and is the slowest.
 
 # %%
 display(clock.table())

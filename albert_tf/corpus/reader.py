@@ -128,10 +128,14 @@ def describe_reading(num_bytes: int, share: float, seconds: float) -> str:
 
 
 def find_corpus_files(patterns: list[str], flag: str) -> list[str]:
-    """Returns the files that paths, globs or folders name, as `match_files`; `CORPUS_ENDINGS` says which of a folder.
+    """Returns the files that paths, globs or folders name, sorted, each once; `CORPUS_ENDINGS` says which of a folder.
+
+    Args:
+        patterns: Paths, globs or folders.
+        flag: The flag that they came from; named in errors.
 
     Raises:
-        InputError: As `match_files`.
+        InputError: One of them names no file, or a folder can't be read.
     """
     return match_files(patterns, flag, CORPUS_ENDINGS)
 

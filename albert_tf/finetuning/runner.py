@@ -67,6 +67,14 @@ def load_file(
 ) -> EncodedFile:
     """Reads and encodes a file, or a part of it.
 
+    Args:
+        task: What it is for.
+        path: The file.
+        tokenizer: What texts are encoded with.
+        max_seq_length: Length S that they are cut or padded to, in pieces.
+        needs_labels: Whether each example must have its answer, as for training and evaluation.
+        share: Which part of the file to take; None for all of it.
+
     Raises:
         InputError: It can't be used, or the sequences are longer than the model's positions.
     """

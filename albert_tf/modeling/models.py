@@ -175,7 +175,18 @@ class AlbertForSequenceClassification(_AlbertWithLabels):
     """
 
     def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
-        """Returns {"logits": float32 [B, num_labels]}."""
+        """Scores the labels of each text or pair.
+
+        Args:
+            inputs: The encoder's.
+            training: Whether dropout is on.
+            dropout_seed: int32 [2], or None.
+            output_hidden_states: As for `AlbertEncoder`.
+            output_attentions: As for `AlbertEncoder`.
+
+        Returns:
+            A dictionary of `logits` float32 [B, num_labels].
+        """
         wanted = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
         return self._encode(inputs, training, dropout_seed, **wanted)
 
@@ -193,7 +204,18 @@ class AlbertForTokenClassification(_AlbertWithLabels):
     reads_pooler = False
 
     def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
-        """Returns {"logits": float32 [B, S, num_labels]}."""
+        """Scores the labels of each piece.
+
+        Args:
+            inputs: The encoder's.
+            training: Whether dropout is on.
+            dropout_seed: int32 [2], or None.
+            output_hidden_states: As for `AlbertEncoder`.
+            output_attentions: As for `AlbertEncoder`.
+
+        Returns:
+            A dictionary of `logits` float32 [B, S, num_labels].
+        """
         wanted = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
         return self._encode(inputs, training, dropout_seed, **wanted)
 
@@ -214,7 +236,18 @@ class AlbertForQuestionAnswering(_AlbertWithOutputHead):
         self.question_alignment = make_question_alignment(config, dtype=kwargs.get("dtype"))
 
     def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
-        """Returns {"start_logits": float32 [B, S], "end_logits": float32 [B, S]}."""
+        """Scores each piece as the first and as the last of the answer.
+
+        Args:
+            inputs: The encoder's.
+            training: Whether dropout is on.
+            dropout_seed: int32 [2], or None.
+            output_hidden_states: As for `AlbertEncoder`.
+            output_attentions: As for `AlbertEncoder`.
+
+        Returns:
+            A dictionary of `start_logits` and `end_logits`, float32 [B, S].
+        """
         wanted = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
         inputs = align_question(inputs, self.encoder, self.question_alignment)
         outputs = self._encode(inputs, training, dropout_seed, **wanted)
@@ -240,10 +273,17 @@ class AlbertForMultipleChoice(_AlbertWithOutputHead):
         super().__init__(config, 1, **kwargs)
 
     def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
-        """Scores each choice by itself; inputs are the encoder's with a second axis, [B, choices, ...].
+        """Scores each choice by itself.
+
+        Args:
+            inputs: The encoder's with a second axis, [B, choices, ...].
+            training: Whether dropout is on.
+            dropout_seed: int32 [2], or None.
+            output_hidden_states: As for `AlbertEncoder`.
+            output_attentions: As for `AlbertEncoder`.
 
         Returns:
-            {"logits": float32 [B, choices]}; hidden states and attentions are those of B choices texts.
+            A dictionary of `logits` float32 [B, choices]; hidden states and attentions are those of B choices texts.
         """
         inputs = known_inputs(inputs)
         first = next(iter(inputs.values()))

@@ -36,8 +36,9 @@ def export_model(
     Args:
         model_dir: What a command that trains has written, or a published model.
         output_dir: The folder of all versions: 1, 2 and so on.
-        weight_type: How the large weights are stored, one of `WEIGHT_TYPES`.
-        model_format: One of `FORMATS`: a SavedModel that takes strings, or what `other_runtimes` writes.
+        weight_type: How the large weights are stored: "float32", "float16" or "int8".
+        model_format: "saved_model", which takes strings; or "litert" or "onnx", whose graphs take ids (see
+            `other_runtimes`).
         tokenizer: For a model without one; None for the folder's.
 
     Raises:

@@ -35,6 +35,8 @@ def _free(default: typing.Any = dataclasses.MISSING):
 class RunSettings:
     """How to train and evaluate. The names are those of the commands' flags.
 
+    What `_changes_result` declares must be the same when a run is resumed; what `_free` declares may change.
+
     Attributes:
         num_train_steps: Length of the training.
         train_batch_size: Examples in one update, over all replicas.

@@ -104,6 +104,16 @@ def _model_page(folder):
     }
 
 
+def _nsmc_clone(folder):
+    """Makes nsmc/raw/ of two films, and nsmc/ratings_test.txt with the review that one of them is without then."""
+    (folder / "nsmc" / "raw").mkdir(parents=True)
+    for film, reviews in (("1", ["정말  재밌어요", "별로"]), ("2", ["별로", ""])):
+        content = json.dumps([{"movie_id": film, "review": review} for review in reviews], ensure_ascii=False)
+        (folder / "nsmc" / "raw" / f"{film}.json").write_text(content, encoding="utf-8")
+    (folder / "nsmc" / "ratings_test.txt").write_text("id\tdocument\tlabel\n7\t별로\t0\n", encoding="utf-8")
+    return {}
+
+
 def _checkpoints_page(folder):
     """Makes the folder of Hugging Face that the page has downloaded."""
     from albert_tf.interchange.conversion import convert_checkpoint
@@ -140,6 +150,7 @@ WORKPLACES = {
     "docs/model.md": Workplace(_model_page),
     "docs/checkpoints.md": Workplace(_checkpoints_page, replacements=(('"my_model"', '"my_model_2"'),)),
     "docs/performance.md": Workplace(),
+    "docs/korean_small_model.md": Workplace(_nsmc_clone),
     "docs/coming-from-huggingface.md": Workplace(
         more_flags={"run_classifier.py": _FINETUNING}, needs=("torch", "transformers")
     ),

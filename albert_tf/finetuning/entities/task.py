@@ -36,7 +36,7 @@ class Entities(FinetuningTask):
 
     Args:
         config: Hyper-parameters.
-        types: The types of entities.
+        types: The types of entities; by default those of KLUE-NER.
         form: How files are written; see `read_tagged`.
         metrics: What to measure, names of `METRICS`; the first decides which checkpoint is best.
         on_bad_row: Whether to stop at a line that can't be used ("fail"), or to leave its sentence out ("skip").
