@@ -196,9 +196,9 @@ display(
 )
 
 # %% [markdown]
-# `±`는 표준 오차입니다. 리뷰 200건으로는 몇 점 차이를 가릴 수 없습니다.
+# `±`는 표준 오차입니다. 리뷰 800건으로는 한두 점 차이를 가릴 수 없습니다.
 #
-# `±` is a standard error: 200 reviews can't tell a difference of a few points from chance.
+# `±` is a standard error: 800 reviews can't tell a difference of a point or two from chance.
 #
 # ## 3. 무엇을 틀리나 · Its mistakes
 #

@@ -171,7 +171,9 @@ def main():
         vocab_file=vocab_file,
         max_seq_length=64,
         sentence_pair="halves",
+        masked_lm_prob=0.3,
         ngram=1,
+        dupe_factor=8,
         held_out_fraction=0.05,
         random_seed=FLAGS.random_seed,
     )

@@ -68,7 +68,7 @@ def test_demo_goes_all_the_way(run_script, tmp_path, sample_corpus):
     assert results["vocab_size"] == AlbertConfig.from_json_file(demo.CONFIG).vocab_size
     assert results["classifier_accuracy_majority"] == 0.5
     title, underline, *rows = first.output.splitlines()[-6:]
-    assert title == "200 reviews classified, after learning from 600"
+    assert title == "800 reviews classified, after learning from 600"
     assert underline == "-" * len(title)
     starts = ("majority", "random_weights", "own_text", "shipped_model")
     for row, start in zip(rows, starts, strict=True):
