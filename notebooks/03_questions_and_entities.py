@@ -289,7 +289,8 @@ display(Table(("문장 sentence",), rows))
 # %%
 def train_entities(name, init_checkpoint):
     """Returns what a model finds in the dev sentences, and its F1 in percent."""
-    rate = default_learning_rate(config, init_checkpoint is not None, entity_task.highest_learning_rate)
+    highest, num_sentences = entity_task.highest_learning_rate, train_sentences.num_rows
+    rate = default_learning_rate(config, init_checkpoint is not None, num_sentences, highest)
     given = {"num_train_steps": SIZES["entity_steps"]} if SIZES["entity_steps"] else {}
     settings = finetuning_settings(
         config,
