@@ -23,12 +23,12 @@ import tensorflow as tf
 from absl import app, flags, logging
 
 import albert_tf
+from albert_tf.batch_prediction import LineParser, read_lines
 from albert_tf.exports import DEFAULT, rows_of
 from albert_tf.finetuning import Classification, Regression
 from albert_tf.litert import LiteRTExport, find_litert
 from albert_tf.serving.exported import ExportedModel
 from albert_tf.serving.exporting import export_model
-from albert_tf.serving.input_lines import LineParser, read_lines
 
 FLAGS = flags.FLAGS
 

@@ -8,6 +8,7 @@ from absl import app, flags, logging
 from albert_tf.cli.flag_parsing import parse_flags
 from albert_tf.cli.original_flags import check_original_flags
 from albert_tf.errors import InputError
+from albert_tf.files import gfile_for
 from albert_tf.startup import end_in_one_line_if_interrupted
 
 end_in_one_line_if_interrupted()
@@ -63,3 +64,14 @@ def require(**flag_values) -> None:
     for name, value in flag_values.items():
         if value in (None, "", []):
             raise InputError(f"--{name} is missing; see --help")
+
+
+def refuse_to_overwrite(paths: list[str], overwrite: bool) -> None:
+    """Checks that no file is there yet, unless the user asked to overwrite.
+
+    Raises:
+        InputError: One is there.
+    """
+    for path in paths:
+        if not overwrite and gfile_for(path).exists(path):
+            raise InputError(f"{path} is there already; choose another folder, or pass --overwrite to replace it")

@@ -7,11 +7,11 @@ import typing
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.asked_texts import OPTIONS
 from albert_tf.errors import InputError
 from albert_tf.exports import DEFAULT, replace_halves, rows_of
 from albert_tf.finetuning import MultipleChoice
 from albert_tf.finetuning.choice_files import LETTERS
-from albert_tf.finetuning.task import OPTIONS
 from albert_tf.litert import LiteRTExport, find_litert
 from albert_tf.litert.inputs import kept_lengths
 from albert_tf.serving.exported import EXTRA_FOLDER, ExportedModel, newest_version
