@@ -46,7 +46,8 @@ def read_inputs(task):
         parser = LineParser(task, FLAGS.input_file)
         return [parser.parse(line).value for line in read_lines(FLAGS.input_file)]
     rows = (line.rstrip("\n").split("\t") for line in lines_of(FLAGS.input_file))
-    places = [next(rows).index(name) for name in FLAGS.columns]
+    header = next(rows)
+    places = [header.index(name) for name in FLAGS.columns]
     found = [tuple(row[place] for place in places) for row in rows]
     return found if len(places) > 1 else [text for (text,) in found]
 

@@ -131,7 +131,8 @@ class PlaygroundModel:
             "input_ids": tf.constant([[self._tokenizer.vocabulary.id_of(piece) for piece in pieces]]),
             "segment_ids": tf.constant([segments]),
         }
-        found = self._trained.model.encoder(inputs, output_attentions=True)["attentions"]
+        # The model itself is asked, and not its encoder: some change what the encoder reads.
+        found = self._trained.model(inputs, output_attentions=True)["attentions"]
         return Attention(pieces, np.stack([layer[0].numpy() for layer in found]))
 
 
