@@ -1,6 +1,7 @@
 """What all commands share, with TensorFlow or without: flags that are read when they run, errors without tracebacks."""
 
 import contextlib
+import os
 import sys
 
 from absl import app, flags, logging
@@ -64,6 +65,18 @@ def require(**flag_values) -> None:
     for name, value in flag_values.items():
         if value in (None, "", []):
             raise InputError(f"--{name} is missing; see --help")
+
+
+def require_folder(**flag_values) -> None:
+    """Checks that flags name folders that are there, where TensorFlow isn't needed to see that.
+
+    Raises:
+        InputError: One is missing, or names no folder.
+    """
+    require(**flag_values)
+    for name, value in flag_values.items():
+        if "://" not in value and not os.path.isdir(value):
+            raise InputError(f"--{name}={value}: there is no such folder; put the name right")
 
 
 def refuse_to_overwrite(paths: list[str], overwrite: bool) -> None:

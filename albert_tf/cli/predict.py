@@ -35,7 +35,8 @@ def define_flags():
 
 
 def main():
-    command.require(model_dir=FLAGS.model_dir, input_file=FLAGS.input_file, output_file=FLAGS.output_file)
+    command.require_folder(model_dir=FLAGS.model_dir)
+    command.require(input_file=FLAGS.input_file, output_file=FLAGS.output_file)
     if find_litert(FLAGS.model_dir) is None or any("://" in path for path in (FLAGS.input_file, FLAGS.output_file)):
         from albert_tf.cli import app  # noqa: F401  (it keeps TensorFlow quiet at its start)
     files = match_files([FLAGS.input_file], "input_file")

@@ -47,6 +47,7 @@ def test_file_gets_the_predictions_of_the_run(classify, run_script, reviews, tmp
     ("changes", "message"),
     [
         ({"model_dir": ""}, "--model_dir is missing; see --help"),
+        ({"model_dir": "nowhere"}, "--model_dir=nowhere: there is no such folder; put the name right"),
         ({"input_file": "nowhere.txt"}, "--input_file: no file matches nowhere.txt"),
         ({}, "holds no run, not a fine-tuned model with its run_settings.json; name the --output_dir of"),
     ],
@@ -92,6 +93,8 @@ def test_litert_export_answers_a_file_without_tensorflow(export_classifier, tmp_
     (tmp_path / "in.jsonl").write_text('"좋다"\n' * 70)
     code, printed, errors = predict(**flags)
     assert (code, errors) == (0, []) and "70 lines, 64 of them by an earlier run; " in printed
+    code, _, errors = predict(**{**flags, "model_dir": "nowhere"})
+    assert (code, errors) == (1, ["error: --model_dir=nowhere: there is no such folder; put the name right"])
     # Only files that are elsewhere need it.
     code, _, errors = predict(**{**flags, "input_file": "gs://bucket/in.txt"})
     assert code == 1 and errors[-1].endswith("tensorflow is not wanted here")

@@ -217,6 +217,8 @@ def test_taken_port_is_named(server, start):
 def test_folder_without_an_export_is_refused(run_script, tmp_path, assert_refused):
     message = assert_refused(lambda: run_script("serve.py", model_dir=tmp_path), tmp_path)
     assert message.startswith((f"{tmp_path} holds no exported model; write one with export_model.py", "serve.py needs"))
+    message = assert_refused(lambda: run_script("serve.py", model_dir=tmp_path / "nowhere"), tmp_path)
+    assert message == f"--model_dir={tmp_path}/nowhere: there is no such folder; put the name right"
 
 
 def test_missing_library_is_named(run_script, tmp_path, assert_refused, monkeypatch):
