@@ -12,7 +12,8 @@ _READS_BEFORE_END = 10
 class ReadingServer(uvicorn.Server):
     """Reads what has arrived before it closes connections: its loop may be behind while models compute.
 
-    What no read has seen yet would be lost, for uvicorn closes connections that it takes for idle.
+    What no read has seen yet would be lost, for uvicorn closes connections that it takes for idle. Who is answered
+    meanwhile is told that the connection ends, for else the next request would come when it is closed.
 
     Args:
         config: uvicorn's.
@@ -24,10 +25,19 @@ class ReadingServer(uvicorn.Server):
         super().__init__(config)
 
     async def shutdown(self, sockets=None):
-        """Lets the loop look at all its sockets some times, to accept and to read; then stops."""
-        for _ in range(_READS_BEFORE_END):
-            await asyncio.sleep(0.05)
+        """Lets the loop look at all its sockets some times, to accept and to read, and then to read alone; stops."""
+        self.server_state.default_headers.append((b"connection", b"close"))
+        await _read()
+        for server in self.servers:
+            server.close()
+        await _read()
         await super().shutdown(sockets)
+
+
+async def _read():
+    """Lets the loop look at all its sockets some times."""
+    for _ in range(_READS_BEFORE_END):
+        await asyncio.sleep(0.05)
 
 
 class _TimelyProtocol(AutoHTTPProtocol):

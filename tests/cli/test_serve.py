@@ -203,6 +203,28 @@ def test_stopped_under_load_it_answers_all_that_had_arrived(start):
 
 
 @pytest.mark.slow
+def test_stopped_under_load_it_tells_clients_to_ask_nothing_more(start):
+    running = start()
+
+    def ask_until_told():
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=60)
+        while True:
+            connection.request("POST", "/v1/models/films:predict", json.dumps({"instances": TEXTS}))
+            answer = connection.getresponse()
+            assert answer.status == 200 and len(json.loads(answer.read())["predictions"]) == 4
+            if answer.will_close:
+                return
+
+    with concurrent.futures.ThreadPoolExecutor(8) as clients:
+        asking = [clients.submit(ask_until_told) for _ in range(8)]
+        time.sleep(1)
+        assert not any(client.done() for client in asking)
+        found = running.stop()
+        assert [client.result() for client in asking] == [None] * 8
+    assert found == (0, "stopped; all requests that had arrived were answered\n", [])
+
+
+@pytest.mark.slow
 def test_taken_port_is_named(server, start):
     (folder, _) = start.args
     command = [sys.executable, str(ROOT / "serve.py"), f"--model_dir={folder}", f"--port={server.port}"]
