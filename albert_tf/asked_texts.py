@@ -1,9 +1,51 @@
-"""What a model is asked about in Python: a list of texts, or of tuples of texts."""
+"""What a model is asked about in Python: a list of texts, or of tuples of texts; nothing here imports TensorFlow."""
 
 import collections.abc
 import typing
 
 from albert_tf.errors import InputError
+
+# Of `input_fields`: a list of texts to choose from, and not one text.
+OPTIONS = "options"
+
+
+class AskedTask(typing.Protocol):
+    """What a model is there for: a `FinetuningTask`, or a `TextTask` without TensorFlow.
+
+    Attributes:
+        input_fields: What one input is made of, in order.
+    """
+
+    input_fields: tuple[str, ...]
+
+    def examples_of(self, inputs: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:
+        """Returns what a user asks about as the task's examples.
+
+        Raises:
+            InputError: An input is not what the task reads.
+        """
+
+
+class AskedModel(typing.Protocol):
+    """A model that answers lists of inputs: a `Predictor`, or a `LiteRTPredictor` without TensorFlow.
+
+    Attributes:
+        task: What it is there for.
+    """
+
+    task: AskedTask
+
+    @property
+    def identity(self) -> str:
+        """Tells the weights from others."""
+
+    def predict(self, inputs: collections.abc.Sequence[typing.Any], batch_size: int) -> list[typing.Any]:
+        """Returns a prediction for each input, in order.
+
+        Args:
+            inputs: As `AskedTask.examples_of` takes them.
+            batch_size: How many are computed at once.
+        """
 
 
 class TextTask(typing.NamedTuple):

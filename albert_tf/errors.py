@@ -3,6 +3,9 @@
 import os
 import shlex
 
+# What may be done with a row that can't be used: raise an InputError, or leave it out.
+ON_BAD_ROW = ("fail", "skip")
+
 _CHECKOUT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 

@@ -1,12 +1,20 @@
-"""Reading and writing whole text files, local or on Cloud Storage, so that no reader ever sees half a file."""
+"""Reading and writing whole text files, local or on Cloud Storage, so that no reader ever sees half a file.
+
+Files are opened with `tf.io.gfile`, which knows Cloud Storage; where a process has no TensorFlow, with Python's own
+functions. So nothing here imports TensorFlow by itself.
+"""
 
 import collections.abc
 import contextlib
+import errno
+import glob
 import json
 import os
+import shutil
+import sys
+import types
+import typing
 import uuid
-
-import tensorflow as tf
 
 from albert_tf.errors import InputError
 
@@ -14,6 +22,32 @@ _GLOB_CHARACTERS = "*?["
 
 # How JSON spells the halves of what UTF-16 writes as two; one half alone is no character.
 _HALF_CHARACTER = "\\ud"
+
+
+def gfile_for(path: str):
+    """Returns what opens a path: `tf.io.gfile`, or a class with the same functions.
+
+    A process that has imported TensorFlow opens everything with it, and no other is made to import it for a file of
+    this machine: that would take longer than what most of them are there for.
+    """
+    if _has_tensorflow() or "://" in path:
+        import tensorflow as tf
+
+        return tf.io.gfile
+    return _LocalFiles
+
+
+def file_errors() -> tuple[type[Exception], ...]:
+    """Returns what functions of `gfile_for` raise where a file can't be read or written."""
+    tf = sys.modules.get("tensorflow")
+    return (OSError,) if tf is None else (OSError, tf.errors.OpError)
+
+
+def reason_of(error: Exception) -> str:
+    """Returns why a file can't be read or written, given one of `file_errors`."""
+    if type(error).__name__ in ("FileNotFoundError", "NotFoundError"):
+        return "no such file"
+    return getattr(error, "message", None) or getattr(error, "strerror", None) or str(error)
 
 
 def read_bytes(path: str | os.PathLike, purpose: str) -> bytes:
@@ -28,11 +62,10 @@ def read_bytes(path: str | os.PathLike, purpose: str) -> bytes:
     """
     path = os.fspath(path)
     try:
-        with tf.io.gfile.GFile(path, "rb") as file:
+        with gfile_for(path).GFile(path, "rb") as file:
             return file.read()
-    except tf.errors.OpError as error:
-        reason = "no such file" if isinstance(error, tf.errors.NotFoundError) else error.message
-        raise InputError(f"can't read {purpose} {path}: {reason}") from error
+    except file_errors() as error:
+        raise InputError(f"can't read {purpose} {path}: {reason_of(error)}") from error
 
 
 def read_text(path: str | os.PathLike, purpose: str) -> str:
@@ -55,15 +88,16 @@ def read_text(path: str | os.PathLike, purpose: str) -> str:
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike) -> collections.abc.Iterator[tf.io.gfile.GFile]:
+def replacing(path: str | os.PathLike) -> collections.abc.Iterator[typing.BinaryIO]:
     """Opens a file for bytes under a temporary name, and renames it once all is written, replacing what was there."""
     path = os.fspath(path)
-    tf.io.gfile.makedirs(os.path.dirname(path) or ".")
+    gfile = gfile_for(path)
+    gfile.makedirs(os.path.dirname(path) or ".")
     temporary = f"{path}.temporary"
-    with tf.io.gfile.GFile(temporary, "wb") as file:
+    with gfile.GFile(temporary, "wb") as file:
         file.write(b"")  # a file that nothing is written to is not made
         yield file
-    tf.io.gfile.rename(temporary, path, overwrite=True)
+    gfile.rename(temporary, path, overwrite=True)
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:
@@ -128,15 +162,16 @@ def check_can_write(folder: str, flag: str) -> None:
         InputError: They can't.
     """
     try:
-        above = folder or "."
-        while "://" not in above and not tf.io.gfile.exists(above):
+        above, gfile = folder or ".", gfile_for(folder)
+        while "://" not in above and not gfile.exists(above):
             above = os.path.dirname(above) or "."
         probe = os.path.join(above, f".{uuid.uuid4().hex}.temporary")
-        with tf.io.gfile.GFile(probe, "w") as file:
+        with gfile.GFile(probe, "w") as file:
             file.write("can it be written?")
-        tf.io.gfile.remove(probe)
-    except tf.errors.OpError as error:
-        raise InputError(f"--{flag}={folder} can't be written to ({error.message}); name another folder") from error
+        gfile.remove(probe)
+    except file_errors() as error:
+        reason = reason_of(error)
+        raise InputError(f"--{flag}={folder} can't be written to ({reason}); name another folder") from error
 
 
 def name_in_folder(folder: str, name: str, source: str) -> str:
@@ -176,10 +211,10 @@ def match_files(patterns: list[str], flag: str, endings: tuple[str, ...] = ()) -
     for pattern in patterns:
         path = _spell(pattern)
         try:
-            is_folder = endings and tf.io.gfile.isdir(path)
+            is_folder = endings and gfile_for(path).isdir(path)
             matches = _files_in_folder(path, endings) if is_folder else _matches(path)
-        except tf.errors.OpError as error:
-            raise InputError(f"--{flag}: can't look for {pattern}: {error.message}") from error
+        except file_errors() as error:
+            raise InputError(f"--{flag}: can't look for {pattern}: {reason_of(error)}") from error
         if not matches:
             what = f"no {', '.join(endings)} file in" if is_folder else "no file matches"
             raise InputError(f"--{flag}: {what} {pattern}")
@@ -190,14 +225,16 @@ def match_files(patterns: list[str], flag: str, endings: tuple[str, ...] = ()) -
 
 
 def _files_in_folder(folder, endings):
-    names = [name for name in tf.io.gfile.listdir(folder) if name.endswith(endings) and not name.startswith(".")]
-    return [path for path in (os.path.join(folder, name) for name in names) if not tf.io.gfile.isdir(path)]
+    gfile = gfile_for(folder)
+    names = [name for name in gfile.listdir(folder) if name.endswith(endings) and not name.startswith(".")]
+    return [path for path in (os.path.join(folder, name) for name in names) if not gfile.isdir(path)]
 
 
 def _matches(path):
     # A name may hold brackets that are no glob, such as "[2020] news.txt".
-    names = [path] if tf.io.gfile.exists(path) else tf.io.gfile.glob(_escape_folders(path))
-    return [name for name in map(_spell, names) if not tf.io.gfile.isdir(name)]
+    gfile = gfile_for(path)
+    names = [path] if gfile.exists(path) else gfile.glob(_escape_folders(path))
+    return [name for name in map(_spell, names) if not gfile.isdir(name)]
 
 
 def _spell(path):
@@ -212,7 +249,37 @@ def _escape_folders(pattern):
     *folders, name = pattern.split("/")
     for end, folder in enumerate(folders, start=1):
         if any(character in _GLOB_CHARACTERS for character in folder):
-            if not tf.io.gfile.isdir("/".join(pattern.split("/")[:end])):
+            if not gfile_for(pattern).isdir("/".join(pattern.split("/")[:end])):
                 break
             folders[end - 1] = "".join(f"[{each}]" if each in _GLOB_CHARACTERS else each for each in folder)
     return "/".join([*folders, name])
+
+
+class _LocalFiles:
+    """What of `tf.io.gfile` files of this machine need: Python's own functions, called in the same way."""
+
+    GFile = staticmethod(open)
+    exists = staticmethod(os.path.exists)
+    glob = staticmethod(glob.glob)
+    isdir = staticmethod(os.path.isdir)
+    listdir = staticmethod(os.listdir)
+    remove = staticmethod(os.remove)
+    rmtree = staticmethod(shutil.rmtree)
+
+    @staticmethod
+    def makedirs(path):
+        os.makedirs(path, exist_ok=True)
+
+    @staticmethod
+    def rename(source, target, overwrite=False):
+        if not overwrite and os.path.exists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+        os.replace(source, target)
+
+    @staticmethod
+    def stat(path):
+        return types.SimpleNamespace(length=os.stat(path).st_size)
+
+
+def _has_tensorflow():
+    return "tensorflow" in sys.modules

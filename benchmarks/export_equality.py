@@ -23,12 +23,12 @@ import tensorflow as tf
 from absl import app, flags, logging
 
 import albert_tf
+from albert_tf.batch_prediction import LineParser, read_lines
 from albert_tf.exports import DEFAULT, rows_of
 from albert_tf.finetuning import Classification, Regression
 from albert_tf.litert import LiteRTExport, find_litert
 from albert_tf.serving.exported import ExportedModel
 from albert_tf.serving.exporting import export_model
-from albert_tf.serving.input_lines import LineParser, read_lines
 
 FLAGS = flags.FLAGS
 
@@ -46,7 +46,8 @@ def read_inputs(task):
         parser = LineParser(task, FLAGS.input_file)
         return [parser.parse(line).value for line in read_lines(FLAGS.input_file)]
     rows = (line.rstrip("\n").split("\t") for line in lines_of(FLAGS.input_file))
-    places = [next(rows).index(name) for name in FLAGS.columns]
+    header = next(rows)
+    places = [header.index(name) for name in FLAGS.columns]
     found = [tuple(row[place] for place in places) for row in rows]
     return found if len(places) > 1 else [text for (text,) in found]
 

@@ -87,7 +87,7 @@ def find_sentences() -> dict[str, set[str]]:
     classes = error_classes(trees)
     found = {}
     for name, tree in trees.items():
-        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
         for function in functions:
             assigned = assigned_texts(function)
             for node in ast.walk(function):

@@ -265,6 +265,7 @@ written ([what can](checkpoints.md)).""",
     Group(
         (
             "asked_texts.py",
+            "batch_prediction/",
             "litert/",
             "server/",
             "serving/",

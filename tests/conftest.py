@@ -20,6 +20,7 @@ from absl import app, flags
 from hypothesis import settings
 from tiny_config import tiny_config
 
+from albert_tf import files
 from albert_tf.compilation import fusion
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.finetuning import Classification
@@ -54,6 +55,15 @@ def shared_data() -> pathlib.Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"needs the Korean data sets in {SHARED_DATA} (ALBERT_TF_SHARED_DATA names another folder)")
     return SHARED_DATA
+
+
+@pytest.fixture(scope="module", params=["tensorflow", "python"])
+def opened_by(request):
+    """Lets local files be opened by TensorFlow, and once more as in a process that has none."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "python":
+            patch.setattr(files, "_has_tensorflow", lambda: False)
+        yield request.param
 
 
 @pytest.fixture(scope="session")

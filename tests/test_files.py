@@ -9,7 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_tf.errors import InputError
-from albert_tf.files import match_files, name_in_folder, read_json, read_text, write_json, write_text
+from albert_tf.files import (
+    check_can_write,
+    gfile_for,
+    match_files,
+    name_in_folder,
+    read_json,
+    read_text,
+    replacing,
+    write_json,
+    write_text,
+)
+
+pytestmark = pytest.mark.usefixtures("opened_by")
 
 
 @given(text=st.text(st.characters(codec="utf-8")).filter(lambda text: not text.startswith("\ufeff")))
@@ -33,30 +45,27 @@ def test_missing_folders_are_made_and_old_text_is_replaced(tmp_path):
     assert [file.name for file in path.parent.iterdir()] == ["text.txt"]
 
 
-def test_failed_write_leaves_the_old_text(tmp_path, monkeypatch):
+def test_failed_write_leaves_the_old_text(tmp_path):
     path = tmp_path / "text.txt"
     write_text(path, "old")
-
-    def fail(*arguments):
-        raise tf.errors.ResourceExhaustedError(None, None, "disk full")
-
-    monkeypatch.setattr(tf.io.gfile.GFile, "write", fail)
-    with pytest.raises(tf.errors.ResourceExhaustedError):
-        write_text(path, "new")
+    with pytest.raises(RuntimeError), replacing(path) as file:
+        file.write(b"new")
+        raise RuntimeError("disk full")
     assert path.read_text() == "old"
 
 
 def test_new_text_appears_at_once(tmp_path, monkeypatch):
     path = tmp_path / "text.txt"
     write_text(path, "old")
-    real_rename = tf.io.gfile.rename
+    gfile = gfile_for(str(path))
+    real_rename = gfile.rename
 
     def rename(source, target, overwrite=False):
         assert path.read_text() == "old"
         real_rename(source, target, overwrite)
         assert path.read_text() == "new"
 
-    monkeypatch.setattr(tf.io.gfile, "rename", rename)
+    monkeypatch.setattr(gfile, "rename", rename)
     write_text(path, "new")
 
 
@@ -157,6 +166,29 @@ def test_pattern_without_a_file_is_named(folder, pattern):
     with pytest.raises(InputError) as failure:
         match_files([f"{folder}/a.txt", f"{folder}/{pattern}"], "input_file")
     assert str(failure.value) == f"--input_file: no file matches {folder}/{pattern}"
+
+
+def test_folder_that_cannot_be_written_to_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    check_can_write(str(tmp_path / "new" / "newer"), "output_dir")
+    with pytest.raises(
+        InputError, match=r"--output_dir=.*/file/new can't be written to \(.*Not a directory\); name an"
+    ):
+        check_can_write(str(tmp_path / "file" / "new"), "output_dir")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_nothing_is_renamed_over_a_file_unless_asked(tmp_path, opened_by):
+    write_text(tmp_path / "a", "a")
+    write_text(tmp_path / "b", "b")
+    paths = [str(tmp_path / name) for name in "ab"]
+    gfile = gfile_for(paths[0])
+    with pytest.raises(FileExistsError if opened_by == "python" else tf.errors.AlreadyExistsError):
+        gfile.rename(*paths)
+    gfile.rename(*paths, overwrite=True)
+    assert gfile.listdir(str(tmp_path)) == ["b"] and gfile.stat(paths[1]).length == 1
+    gfile.rmtree(str(tmp_path))
+    assert not gfile.exists(str(tmp_path))
 
 
 def test_file_system_that_cannot_be_reached_is_named():

@@ -21,11 +21,12 @@ MAY_IMPORT = {
     "plot_labels": set(),
     "child_process": set(),
     "asked_texts": {"errors"},
-    # None of these three imports TensorFlow.
+    "corpus": BASE | {"progress_line"},
+    # None of these four imports TensorFlow.
     "exports": set(),
     "litert": {"errors", "asked_texts", "exports"},
     "server": {"errors", "exports"},
-    "corpus": BASE | {"progress_line"},
+    "batch_prediction": {"errors", "files", "progress_line", "asked_texts", "corpus"},
     "tokenization": BASE | {"progress_line"},
     "pretraining_data": BASE | {"startup", "progress_line", "child_process", "corpus", "tokenization"},
     "compilation": set(),
@@ -41,11 +42,9 @@ MAY_IMPORT = {
     "serving": BASE
     | {
         "checkpoint_files",
-        "progress_line",
         "asked_texts",
         "exports",
         "litert",
-        "corpus",
         "tokenization",
         "modeling",
         "training",

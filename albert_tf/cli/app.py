@@ -6,7 +6,7 @@ TF_CPP_MIN_LOG_LEVEL asks for them), which works only where tensorflow is first 
 
 import sys
 
-from albert_tf.cli.command import require, run
+from albert_tf.cli.command import refuse_to_overwrite, require, run
 from albert_tf.startup import fast_import, keep_memory, without_messages_of_libraries
 
 keep_memory()
@@ -23,17 +23,4 @@ if tf is None:
         ".venv/bin/activate), or install it: pip install -e ."
     )
 
-from albert_tf.errors import InputError
-
 __all__ = ["refuse_to_overwrite", "require", "run"]
-
-
-def refuse_to_overwrite(paths: list[str], overwrite: bool) -> None:
-    """Checks that no file is there yet, unless the user asked to overwrite.
-
-    Raises:
-        InputError: One is there.
-    """
-    for path in paths:
-        if not overwrite and tf.io.gfile.exists(path):
-            raise InputError(f"{path} is there already; choose another folder, or pass --overwrite to replace it")

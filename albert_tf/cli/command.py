@@ -1,6 +1,7 @@
 """What all commands share, with TensorFlow or without: flags that are read when they run, errors without tracebacks."""
 
 import contextlib
+import os
 import sys
 
 from absl import app, flags, logging
@@ -8,6 +9,7 @@ from absl import app, flags, logging
 from albert_tf.cli.flag_parsing import parse_flags
 from albert_tf.cli.original_flags import check_original_flags
 from albert_tf.errors import InputError
+from albert_tf.files import gfile_for
 from albert_tf.startup import end_in_one_line_if_interrupted
 
 end_in_one_line_if_interrupted()
@@ -63,3 +65,26 @@ def require(**flag_values) -> None:
     for name, value in flag_values.items():
         if value in (None, "", []):
             raise InputError(f"--{name} is missing; see --help")
+
+
+def require_folder(**flag_values) -> None:
+    """Checks that flags name folders that are there, where TensorFlow isn't needed to see that.
+
+    Raises:
+        InputError: One is missing, or names no folder.
+    """
+    require(**flag_values)
+    for name, value in flag_values.items():
+        if "://" not in value and not os.path.isdir(value):
+            raise InputError(f"--{name}={value}: there is no such folder; put the name right")
+
+
+def refuse_to_overwrite(paths: list[str], overwrite: bool) -> None:
+    """Checks that no file is there yet, unless the user asked to overwrite.
+
+    Raises:
+        InputError: One is there.
+    """
+    for path in paths:
+        if not overwrite and gfile_for(path).exists(path):
+            raise InputError(f"{path} is there already; choose another folder, or pass --overwrite to replace it")

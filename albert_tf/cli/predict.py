@@ -1,18 +1,16 @@
-"""The command `predict.py`."""
+"""The command `predict.py`: with TensorFlow, or without it where the model is a LiteRT export."""
 
-from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
-
-# isort: split
 import os
 import time
 
 from absl import flags
 
 import albert_tf
-from albert_tf.errors import InputError
+from albert_tf.batch_prediction import BatchOptions, predict_file
+from albert_tf.cli import command
+from albert_tf.errors import ON_BAD_ROW, InputError
 from albert_tf.files import check_can_write, match_files
-from albert_tf.finetuning.tables import ON_BAD_ROW
-from albert_tf.serving.batch_prediction import BatchOptions, predict_file
+from albert_tf.litert import find_litert
 
 FLAGS = flags.FLAGS
 
@@ -37,11 +35,14 @@ def define_flags():
 
 
 def main():
-    app.require(model_dir=FLAGS.model_dir, input_file=FLAGS.input_file, output_file=FLAGS.output_file)
+    command.require_folder(model_dir=FLAGS.model_dir)
+    command.require(input_file=FLAGS.input_file, output_file=FLAGS.output_file)
+    if find_litert(FLAGS.model_dir) is None or any("://" in path for path in (FLAGS.input_file, FLAGS.output_file)):
+        from albert_tf.cli import app  # noqa: F401  (it keeps TensorFlow quiet at its start)
     files = match_files([FLAGS.input_file], "input_file")
     if len(files) > 1:
         raise InputError(f"--input_file={FLAGS.input_file} names {len(files)} files; predict one after the other")
-    app.refuse_to_overwrite([FLAGS.output_file], FLAGS.overwrite)
+    command.refuse_to_overwrite([FLAGS.output_file], FLAGS.overwrite)
     check_can_write(os.path.dirname(FLAGS.output_file), "output_file")
     predictor = albert_tf.load(FLAGS.model_dir)
     options = BatchOptions(FLAGS.predict_batch_size, FLAGS.input_fields, FLAGS.on_bad_row == "skip")
@@ -57,4 +58,4 @@ def main():
 
 def run():
     """Runs the command."""
-    app.run(main, define_flags)
+    command.run(main, define_flags)

@@ -11,14 +11,13 @@ from albert_tf.cli.finetuning_command import DEV, TEST, TRAIN, FinetuningCommand
 from albert_tf.cli.finetuning_flags import define_finetuning_flags
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.config import POOLING_CHOICES
-from albert_tf.errors import InputError
+from albert_tf.errors import ON_BAD_ROW, InputError
 from albert_tf.finetuning import Classification, Regression
 from albert_tf.finetuning.datasets import COLUMNS, DATASETS, find_file
 from albert_tf.finetuning.defaults import default_pooling
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.labels import balanced_class_weights, check_labels, labels_of
 from albert_tf.finetuning.metrics import LABEL_METRICS, METRICS, SCORE_METRICS, check_metrics
-from albert_tf.finetuning.tables import ON_BAD_ROW
 
 FLAGS = flags.FLAGS
 

@@ -7,12 +7,11 @@ from absl import flags
 
 from albert_tf.cli.finetuning_command import DEV, TEST, TRAIN, FinetuningCommand
 from albert_tf.cli.finetuning_flags import define_finetuning_flags
-from albert_tf.errors import InputError
+from albert_tf.errors import ON_BAD_ROW, InputError
 from albert_tf.finetuning import Entities
 from albert_tf.finetuning.datasets import find_file
 from albert_tf.finetuning.entities.metrics import METRICS
 from albert_tf.finetuning.entities.tagged_text import DATASETS, types_of
-from albert_tf.finetuning.tables import ON_BAD_ROW
 
 FLAGS = flags.FLAGS
 

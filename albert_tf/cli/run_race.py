@@ -10,12 +10,11 @@ from absl import flags
 from albert_tf.cli.finetuning_command import DEV, TEST, TRAIN, FinetuningCommand
 from albert_tf.cli.finetuning_flags import define_finetuning_flags
 from albert_tf.cli.original_flags import define_original_flags
-from albert_tf.errors import InputError
+from albert_tf.errors import ON_BAD_ROW, InputError
 from albert_tf.finetuning import MultipleChoice
 from albert_tf.finetuning.choice_files import LETTERS, LEVELS, read_questions
 from albert_tf.finetuning.datasets import find_file
 from albert_tf.finetuning.multiple_choice import MAX_QA_LENGTH
-from albert_tf.finetuning.tables import ON_BAD_ROW
 
 FLAGS = flags.FLAGS
 

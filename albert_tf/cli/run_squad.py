@@ -9,13 +9,13 @@ from albert_tf.cli.finetuning_command import TRAIN, FinetuningCommand
 from albert_tf.cli.finetuning_flags import define_finetuning_flags
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.config import QUESTION_ALIGNMENT_CHOICES
+from albert_tf.errors import ON_BAD_ROW
 from albert_tf.finetuning.defaults import default_question_alignment
 from albert_tf.finetuning.question_answering import ConditionalQuestionAnswering, QuestionAnswering
 from albert_tf.finetuning.question_answering.metrics import METRICS, choose_metrics
 from albert_tf.finetuning.question_answering.spans import SpanOptions
 from albert_tf.finetuning.question_answering.squad import read_questions
 from albert_tf.finetuning.question_answering.windows import WindowOptions
-from albert_tf.finetuning.tables import ON_BAD_ROW
 
 FLAGS = flags.FLAGS
 

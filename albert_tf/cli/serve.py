@@ -33,7 +33,7 @@ def define_flags():
 
 
 def main():
-    command.require(model_dir=FLAGS.model_dir)
+    command.require_folder(model_dir=FLAGS.model_dir)
     load = _import_export()
     serve, server_options = _import_server()
     model = load()

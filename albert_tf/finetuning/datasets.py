@@ -26,7 +26,7 @@ class DataFiles:
         metrics: Names of `finetuning.metrics.METRICS`; the first decides which checkpoint is best.
         is_regression: Whether labels are numbers to come close to.
         columns: The names of the columns, where files have no header.
-        on_bad_row: What to do with a row that can't be used; one of `tables.ON_BAD_ROW`.
+        on_bad_row: What to do with a row that can't be used; one of `errors.ON_BAD_ROW`.
         asks_likeness: Whether labels say how much two texts are alike.
     """
 

@@ -3,10 +3,11 @@
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.asked_texts import OPTIONS
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.choice_files import LETTERS, Question, asked_questions, read_questions
 from albert_tf.finetuning.tables import write_rows
-from albert_tf.finetuning.task import ERRORS_FILE, OPTIONS, FinetuningTask
+from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
 from albert_tf.modeling import AlbertForMultipleChoice
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
 from albert_tf.objectives.losses import weighted_cross_entropy

@@ -12,8 +12,6 @@ import typing
 from albert_tf.errors import InputError
 from albert_tf.files import read_text, write_text
 
-ON_BAD_ROW = ("fail", "skip")
-
 
 class Row(typing.NamedTuple):
     """One row of a file.
@@ -31,7 +29,7 @@ class BadRows:
     """What to do with rows that can't be used: stop at the first, or leave all of them out and tell how many.
 
     Args:
-        policy: One of `ON_BAD_ROW`.
+        policy: One of `errors.ON_BAD_ROW`.
         units: What is left out is called, one of them and several.
     """
 

@@ -17,8 +17,6 @@ Features = dict[str, np.ndarray]
 
 # What `reports` calls the list of mistakes.
 ERRORS_FILE = "errors.tsv"
-# Of `input_fields`: a list of texts to choose from, and not one text.
-OPTIONS = "options"
 
 
 class FinetuningTask(Objective):

@@ -14,24 +14,27 @@ Answer = collections.abc.Callable[[bytes], collections.abc.Awaitable[dict[str, t
 
 
 class Predictions:
-    """An ASGI application in front of another, which answers one path itself and hands on all other requests.
+    """An ASGI application in front of another, which answers some paths itself and hands on all other requests.
 
     KServe's handlers, FastAPI's routes and what they hand over between them would take longer than a small model
     computes. CloudEvents are left to them.
 
     Args:
         application: The other.
-        path: Where predictions are asked for.
+        paths: Where predictions are asked for; 405 where they are not asked for by POST.
         answer: What answers them; BadRequestError is sent as 400, BusyError as 503.
     """
 
-    def __init__(self, application: Application, path: str, answer: Answer):
-        self._application, self._path, self._answer = application, path, answer
+    def __init__(self, application: Application, paths: collections.abc.Iterable[str], answer: Answer):
+        self._application, self._paths, self._answer = application, frozenset(paths), answer
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answers a request; see ASGI."""
-        if scope["type"] != "http" or scope["path"] != self._path or scope["method"] != "POST" or _is_event(scope):
+        if scope["type"] != "http" or scope["path"] not in self._paths or _is_event(scope):
             await self._application(scope, receive, send)
+            return
+        if scope["method"] != "POST":
+            await _send(send, 405, {"error": f"predictions are asked for by POST {scope['path']}"}, (b"allow", b"POST"))
             return
         try:
             status, values = 200, await self._answer(await _body(receive))
@@ -39,10 +42,7 @@ class Predictions:
             status, values = 400, {"error": str(error)}
         except BusyError as error:
             status, values = 503, {"error": str(error)}
-        body = orjson.dumps(values)
-        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await _send(send, status, values)
 
 
 def _is_event(scope):
@@ -60,3 +60,10 @@ async def _body(receive):
         parts.append(message.get("body", b""))
         has_more = message.get("more_body", False)
     return b"".join(parts)
+
+
+async def _send(send, status, values, *headers):
+    body = orjson.dumps(values)
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -9,7 +9,7 @@ import binascii
 import json
 import typing
 
-from albert_tf.exports import DEFAULT, Export
+from albert_tf.exports import DEFAULT, Export, replace_halves
 
 
 class BadRequestError(Exception):
@@ -174,5 +174,5 @@ def _dtype(name):
 
 
 def _short(value):
-    text = json.dumps(value, ensure_ascii=True, default=str)
+    text = replace_halves(json.dumps(value, ensure_ascii=False, default=str))
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,6 +1,5 @@
 """The server: KServe's, around an exported model, with TensorFlow Serving's routes."""
 
-import asyncio
 import dataclasses
 import logging
 import os
@@ -12,14 +11,15 @@ import kserve
 import kserve.metrics
 import kserve.model_server
 import prometheus_client
-import uvicorn
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 from kserve.protocol.rest.server import RESTServer
+from starlette.exceptions import HTTPException
 
 from albert_tf.errors import InputError
 from albert_tf.exports import Export, rows_of, threads_per_batch
 from albert_tf.server.batching import Batcher, BusyError
+from albert_tf.server.connections import ReadingServer
 from albert_tf.server.limits import RequestLimits
 from albert_tf.server.predictions import Predictions
 from albert_tf.server.protocol import (
@@ -32,11 +32,11 @@ from albert_tf.server.protocol import (
 
 # Asked before the first client does, so that nobody waits for what TensorFlow prepares at the first calls.
 _WARM_UP_TEXTS = ("", "한글 " * 20)
-_READS_BEFORE_END = 10
 
 _BATCH_SIZES = prometheus_client.Histogram(
     "batch_size_texts", "Texts computed at once.", buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256)
 )
+_ANSWERS = prometheus_client.Counter("answers", "Answers by HTTP status.", ["code"])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,13 +123,14 @@ class _Server(RESTServer):
             grace_period=options.grace_seconds,
         )
         self.config.host = options.host
-        self._server = _ReadingServer(self.config)
+        self._server = ReadingServer(self.config, options.request_timeout_seconds)
 
     def create_application(self):
         """Adds to KServe's routes and handlers; ours come first, and so are found first."""
         application = kserve.model_server.app
-        routes = APIRouter(prefix=f"/v1/models/{self._name}")
-        for path in ("", f"/versions/{self._model.version}"):
+        paths = [f"/v1/models/{self._name}{version}" for version in ("", f"/versions/{self._model.version}")]
+        routes = APIRouter()
+        for path in paths:
             routes.add_api_route(path, self._status, methods=["GET"])
             routes.add_api_route(f"{path}/metadata", self._metadata, methods=["GET"])
         application.include_router(routes)
@@ -138,11 +139,15 @@ class _Server(RESTServer):
         application.add_exception_handler(kserve.errors.InvalidInput, _answer_error(400))
         application.add_exception_handler(kserve.errors.ModelNotFound, self._answer_unknown_model)
         application.add_exception_handler(BusyError, _answer_error(503))
+        application.add_exception_handler(HTTPException, self._answer_wrong_path)
         application.add_middleware(
-            Predictions, path=f"/v1/models/{self._name}:predict", answer=self._served.predict_in_time
+            Predictions, paths=[f"{path}:predict" for path in paths], answer=self._served.predict_in_time
         )
         application.add_middleware(
-            RequestLimits, max_bytes=self._options.max_bytes, timeout_seconds=self._options.request_timeout_seconds
+            RequestLimits,
+            max_bytes=self._options.max_bytes,
+            timeout_seconds=self._options.request_timeout_seconds,
+            on_status=lambda code: _ANSWERS.labels(code).inc(),
         )
 
     def _add_middlewares(self, app):
@@ -154,21 +159,12 @@ class _Server(RESTServer):
     async def _answer_unknown_model(self, *_):
         return JSONResponse({"error": f"there is no model of that name; there is {self._name}"}, 404)
 
+    async def _answer_wrong_path(self, request, error):
+        ask = f"ask by POST /v1/models/{self._name}:predict"
+        return JSONResponse({"error": f"there is no {request.method} {request.url.path}; {ask}"}, error.status_code)
+
     async def _metadata(self):
         return metadata(self._name, self._model)
-
-
-class _ReadingServer(uvicorn.Server):
-    """Reads what has arrived before it closes connections: its loop may be behind while models compute.
-
-    What no read has seen yet would be lost, for uvicorn closes connections that it takes for idle.
-    """
-
-    async def shutdown(self, sockets=None):
-        """Lets the loop look at all its sockets some times, to accept and to read; then stops."""
-        for _ in range(_READS_BEFORE_END):
-            await asyncio.sleep(0.05)
-        await super().shutdown(sockets)
 
 
 class _Served(kserve.Model):

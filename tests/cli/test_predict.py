@@ -1,9 +1,17 @@
 """predict.py: what a fine-tuned folder says of every line of a file, and mistakes in what it is asked to do."""
 
 import json
+import os
+import pathlib
+import subprocess
+import sys
 
 import pytest
 from runs import read_rows
+
+import albert_tf
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.mark.slow
@@ -39,6 +47,7 @@ def test_file_gets_the_predictions_of_the_run(classify, run_script, reviews, tmp
     ("changes", "message"),
     [
         ({"model_dir": ""}, "--model_dir is missing; see --help"),
+        ({"model_dir": "nowhere"}, "--model_dir=nowhere: there is no such folder; put the name right"),
         ({"input_file": "nowhere.txt"}, "--input_file: no file matches nowhere.txt"),
         ({}, "holds no run, not a fine-tuned model with its run_settings.json; name the --output_dir of"),
     ],
@@ -47,3 +56,45 @@ def test_mistake_costs_one_sentence(run_script, tmp_path, assert_refused, change
     (tmp_path / "in.txt").write_text("좋다\n")
     flags = {"model_dir": tmp_path, "input_file": tmp_path / "in.txt", "output_file": tmp_path / "out.jsonl"}
     assert message in assert_refused(lambda: run_script("predict.py", **{**flags, **changes}), tmp_path)
+
+
+@pytest.mark.slow
+def test_litert_export_answers_a_file_without_tensorflow(export_classifier, tmp_path):
+    pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert: pip install 'albert_tf[litert]'")
+    folder, texts = export_classifier("litert"), ["좋다", "", "정말 재미있는 영화 " * 20, "\x00 ㅋㅋ 👩‍🚀"]
+    expected = albert_tf.load(folder).predict(texts)
+    for name in ("tensorflow", "keras"):
+        (tmp_path / f"{name}.py").write_text(f"raise ImportError('{name} is not wanted here')")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+
+    def predict(**flags):
+        command = [sys.executable, str(ROOT / "predict.py"), *(f"--{name}={value}" for name, value in flags.items())]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        errors = [line for line in done.stderr.splitlines() if not line.startswith("INFO: Created TensorFlow Lite")]
+        return done.returncode, done.stdout, errors
+
+    (tmp_path / "in.txt").write_text("".join(text + "\n" for text in texts))
+    flags = {"model_dir": folder, "input_file": "in.txt", "output_file": "new/out.jsonl"}
+    code, printed, errors = predict(**flags)
+    assert (code, errors) == (0, []) and printed.startswith("wrote new/out.jsonl: 4 lines; ")
+    found = [json.loads(line) for line in (tmp_path / "new" / "out.jsonl").read_text().splitlines()]
+    assert [answer["label"] for answer in found] == [answer["label"] for answer in expected]
+    for answer, other in zip(found, expected, strict=True):
+        assert answer["probabilities"] == pytest.approx(other["probabilities"], abs=1e-6)
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["out.jsonl"]
+
+    message = "error: new/out.jsonl is there already; choose another folder, or pass --overwrite to replace it"
+    assert predict(**flags) == (1, "", [message])
+    # What a killed run has done is kept, and the rest is done.
+    (tmp_path / "in.jsonl").write_text('"좋다"\n' * 70 + "{\n")
+    flags = {**flags, "input_file": "in.jsonl", "output_file": "new/other.jsonl", "predict_batch_size": 4}
+    code, _, [error] = predict(**flags)
+    assert code == 1 and error.endswith("or pass --on_bad_row=skip; what is done is kept")
+    (tmp_path / "in.jsonl").write_text('"좋다"\n' * 70)
+    code, printed, errors = predict(**flags)
+    assert (code, errors) == (0, []) and "70 lines, 64 of them by an earlier run; " in printed
+    code, _, errors = predict(**{**flags, "model_dir": "nowhere"})
+    assert (code, errors) == (1, ["error: --model_dir=nowhere: there is no such folder; put the name right"])
+    # Only files that are elsewhere need it.
+    code, _, errors = predict(**{**flags, "input_file": "gs://bucket/in.txt"})
+    assert code == 1 and errors[-1].endswith("tensorflow is not wanted here")

@@ -99,6 +99,7 @@ def test_answers_are_those_of_the_export(server, exported_classifier):
     for row, (label, probability) in zip(found["predictions"], expected_rows(exported_classifier, TEXTS), strict=True):
         assert row["label"] == label and row["probability"] == pytest.approx(probability, abs=1e-5)
         assert row["labels"] == ["나쁨", "좋음"]
+    assert server.ask("/v1/models/films/versions/1:predict", {"instances": TEXTS}) == (200, found)
     status, columns = server.predict(inputs={"text": TEXTS})
     assert (status, columns["outputs"]["label"]) == (200, [row["label"] for row in found["predictions"]])
 
@@ -111,7 +112,9 @@ def test_it_tells_what_it_serves_and_how_it_is(server):
     assert metadata["model_card"]["labels"] == ["나쁨", "좋음"]
     assert server.ask("/v2/health/live")[0] == server.ask("/v2/health/ready")[0] == 200
     server.predict(instances=TEXTS)
+    server.predict(instances=3)
     metrics = server.ask("/metrics")[1]
+    assert all(float(re.search(rf'answers_total{{code="{code}"}} (\S+)', metrics)[1]) >= 1 for code in (200, 400))
     assert 'batch_size_texts_bucket{le="4.0"}' in metrics
     assert float(re.search(r'request_predict_seconds_count\{model_name="films"\} (\S+)', metrics)[1]) >= 1
 
@@ -128,11 +131,19 @@ def test_mistakes_are_answered_in_a_sentence(server, headers):
         ({"instances": ["가" * 10_001]}, 400, "text 0 has 10,001 characters, and at most 10,000 are taken"),
         ({"instances": ["x"], "signature_name": "no"}, 400, 'there is no signature "no"; there are serving_default'),
         (b" " * 100_001, 413, "the request is larger than 100,000 bytes; send less at once"),
+        (b" " * (20 << 20), 413, "the request is larger than 100,000 bytes; send less at once"),
     ):
         status, answer = server.ask(path, body, headers)
         assert (status, list(answer)) == (code, ["error"]) and words in answer["error"]
     status, answer = server.ask("/v1/models/others:predict", {"instances": ["x"]}, headers)
     assert (status, answer["error"]) == (404, "there is no model of that name; there is films")
+    for path, body, code in (("/v1/models/films:classify", {}, 405), ("/v1/models/films/versions/2", None, 404)):
+        status, answer = server.ask(path, body, headers)
+        method = "GET" if body is None else "POST"
+        expected = f"there is no {method} {path}; ask by POST /v1/models/films:predict"
+        assert (status, answer) == (code, {"error": expected})
+    status, answer = server.ask("/v1/models/films:predict")
+    assert (status, answer["error"]) == (405, "predictions are asked for by POST /v1/models/films:predict")
     assert server.ask("/v2/repository/models/films/unload", b"", headers)[0] == 400
     assert server.predict(instances=["x"])[0] == 200
 
@@ -144,6 +155,21 @@ def test_slow_client_is_sent_away_and_holds_up_nobody(server):
         assert server.predict(instances=["x"])[0] == 200
         slow.settimeout(30)
         assert slow.recv(100).startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("before", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"])
+def test_client_that_never_says_what_it_wants_is_sent_away(server, before):
+    with socket.create_connection(("127.0.0.1", server.port)) as silent, silent.makefile("rb") as answers:
+        silent.settimeout(30)
+        if before:
+            silent.sendall(before)
+            assert answers.readline().startswith(b"HTTP/1.1 200 ")
+            time.sleep(0.5)
+        silent.sendall(b"POST /v1/models/films:predict HTTP/1.1\r\nHost:")
+        assert server.predict(instances=["x"])[0] == 200
+        assert not answers.read().rpartition(b"}")[2]  # it is closed, and nothing was said on top
+    assert server.predict(instances=["x"])[0] == 200
 
 
 @pytest.mark.slow
@@ -177,6 +203,28 @@ def test_stopped_under_load_it_answers_all_that_had_arrived(start):
 
 
 @pytest.mark.slow
+def test_stopped_under_load_it_tells_clients_to_ask_nothing_more(start):
+    running = start()
+
+    def ask_until_told():
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=60)
+        while True:
+            connection.request("POST", "/v1/models/films:predict", json.dumps({"instances": TEXTS}))
+            answer = connection.getresponse()
+            assert answer.status == 200 and len(json.loads(answer.read())["predictions"]) == 4
+            if answer.will_close:
+                return
+
+    with concurrent.futures.ThreadPoolExecutor(8) as clients:
+        asking = [clients.submit(ask_until_told) for _ in range(8)]
+        time.sleep(1)
+        assert not any(client.done() for client in asking)
+        found = running.stop()
+        assert [client.result() for client in asking] == [None] * 8
+    assert found == (0, "stopped; all requests that had arrived were answered\n", [])
+
+
+@pytest.mark.slow
 def test_taken_port_is_named(server, start):
     (folder, _) = start.args
     command = [sys.executable, str(ROOT / "serve.py"), f"--model_dir={folder}", f"--port={server.port}"]
@@ -191,6 +239,8 @@ def test_taken_port_is_named(server, start):
 def test_folder_without_an_export_is_refused(run_script, tmp_path, assert_refused):
     message = assert_refused(lambda: run_script("serve.py", model_dir=tmp_path), tmp_path)
     assert message.startswith((f"{tmp_path} holds no exported model; write one with export_model.py", "serve.py needs"))
+    message = assert_refused(lambda: run_script("serve.py", model_dir=tmp_path / "nowhere"), tmp_path)
+    assert message == f"--model_dir={tmp_path}/nowhere: there is no such folder; put the name right"
 
 
 def test_missing_library_is_named(run_script, tmp_path, assert_refused, monkeypatch):

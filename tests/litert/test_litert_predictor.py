@@ -11,6 +11,7 @@ import tensorflow as tf
 from tiny_config import tiny_config
 
 import albert_tf
+from albert_tf.batch_prediction import BatchOptions, predict_file
 from albert_tf.errors import InputError
 from albert_tf.exports import rows_of
 from albert_tf.finetuning import Classification, Entities, Regression
@@ -18,7 +19,6 @@ from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.litert import FAST_TOKENIZER_FILE, LiteRTExport, find_litert
 from albert_tf.litert.inputs import FastInputs, kept_lengths, pad
 from albert_tf.serving import exporting
-from albert_tf.serving.batch_prediction import BatchOptions, predict_file
 from albert_tf.serving.exported import ExportedModel
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.signatures.text_inputs import TextInputs

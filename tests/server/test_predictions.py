@@ -28,7 +28,7 @@ def request(answer, path=PATH, method="POST", headers=(), chunks=(b"a", b"b")):
         pass
 
     scope = {"type": "http", "path": path, "method": method, "headers": list(headers)}
-    asyncio.run(Predictions(other, PATH, answer)(scope, receive, send))
+    asyncio.run(Predictions(other, [PATH, "/v1/models/films/versions/1:predict"], answer)(scope, receive, send))
     if not sent:
         return None, None
     assert dict(sent[0]["headers"])[b"content-length"] == str(len(sent[1]["body"])).encode()
@@ -52,11 +52,19 @@ def test_what_can_not_be_answered_is_said(error, status):
     assert request(fail) == (status, {"error": "좋지 않다"})
 
 
+def test_version_may_be_named():
+    assert request(echo, path="/v1/models/films/versions/1:predict") == (200, {"predictions": ["ab"]})
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+def test_browser_is_told_to_post(method):
+    assert request(echo, method=method) == (405, {"error": f"predictions are asked for by POST {PATH}"})
+
+
 @pytest.mark.parametrize(
     "other",
     [
         {"path": "/v1/models/others:predict"},
-        {"method": "GET"},
         {"headers": [(b"ce-specversion", b"1.0")]},
         {"headers": [(b"content-type", b"application/cloudevents+json")]},
     ],

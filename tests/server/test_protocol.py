@@ -67,6 +67,8 @@ def test_pairs_come_as_objects_or_columns():
         ({"instances": ["a"], "signature_name": "x"}, 'there is no signature "x"; there are serving_default, pairs'),
         ({"instances": ["a"], "signature_name": [1]}, "there is no signature [1]; there are"),
         ({"instances": "a"}, '"instances" must be a list. Received: "a"'),
+        ({"instances": "정말"}, '"instances" must be a list. Received: "정말"'),
+        (rb'{"instances": "\ud800"}', '"instances" must be a list. Received: "\ufffd"'),
         ({"instances": []}, "the request holds no text"),
         ({"instances": ["a"] * 5}, "the request holds 5 texts, and at most 4 are taken; send several"),
         ({"instances": ["a", 1]}, 'instance 1 must be a string or an object with "text". Received: 1'),
@@ -117,7 +119,7 @@ def test_no_request_ends_in_anything_but_texts_or_a_sentence(values):
     try:
         question = parse_request(values, MODEL, 4, 5)
     except BadRequestError as error:
-        assert len(str(error)) < 200
+        assert len(str(error)) < 200 and str(error).encode()
     else:
         assert all(isinstance(text, bytes) for column in question.texts.values() for text in column)
 

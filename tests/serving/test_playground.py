@@ -12,7 +12,7 @@ import tensorflow as tf
 from tiny_config import tiny_config
 
 from albert_tf.errors import with_extra
-from albert_tf.finetuning import Entities, MultipleChoice, QuestionAnswering
+from albert_tf.finetuning import ConditionalQuestionAnswering, Entities, MultipleChoice, QuestionAnswering
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.playground import model as playground_model
 from albert_tf.serving.playground import views
@@ -127,6 +127,18 @@ def test_attention_of_two_texts_is_that_of_both(model_for, config):
     assert attention.pieces == ["[CLS]", *both[0], "[SEP]", *both[1], "[SEP]"]
     assert attention.probabilities.shape == (1, 2, *[len(attention.pieces)] * 2)
     assert len(model.attention("글 " * 100, "글 " * 100, max_pieces=11).pieces) == 11
+
+
+@pytest.mark.parametrize("task", [QuestionAnswering, ConditionalQuestionAnswering])
+def test_attention_is_that_of_what_the_model_reads(model_for, config, task):
+    model = model_for(task(config.replace(question_alignment="words")))
+    texts = "영화는 어디에서 봤나요?", "이 영화는 서울에서 봤다."
+    # The layer begins with zeros, and then the encoder reads the words themselves.
+    begun = model.attention(*texts, max_pieces=40).probabilities
+    kernel = model._trained.model.question_alignment.mix.kernel
+    kernel.assign(tf.random.stateless_normal(kernel.shape, [1, 2]))
+    found = model.attention(*texts, max_pieces=40).probabilities
+    assert found.shape == begun.shape and np.abs(found - begun).max() > 0.01
 
 
 @pytest.mark.slow

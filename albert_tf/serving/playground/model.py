@@ -7,11 +7,11 @@ import typing
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.asked_texts import OPTIONS
 from albert_tf.errors import InputError
 from albert_tf.exports import DEFAULT, replace_halves, rows_of
 from albert_tf.finetuning import MultipleChoice
 from albert_tf.finetuning.choice_files import LETTERS
-from albert_tf.finetuning.task import OPTIONS
 from albert_tf.litert import LiteRTExport, find_litert
 from albert_tf.litert.inputs import kept_lengths
 from albert_tf.serving.exported import EXTRA_FOLDER, ExportedModel, newest_version
@@ -131,7 +131,8 @@ class PlaygroundModel:
             "input_ids": tf.constant([[self._tokenizer.vocabulary.id_of(piece) for piece in pieces]]),
             "segment_ids": tf.constant([segments]),
         }
-        found = self._trained.model.encoder(inputs, output_attentions=True)["attentions"]
+        # The model itself is asked, and not its encoder: some change what the encoder reads.
+        found = self._trained.model(inputs, output_attentions=True)["attentions"]
         return Attention(pieces, np.stack([layer[0].numpy() for layer in found]))
 
 

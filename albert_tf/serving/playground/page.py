@@ -2,8 +2,8 @@
 
 import gradio as gr
 
+from albert_tf.asked_texts import OPTIONS
 from albert_tf.exports import replace_halves
-from albert_tf.finetuning.task import OPTIONS
 from albert_tf.serving.playground import views
 from albert_tf.serving.playground.model import FILL_MASK, PlaygroundModel
 from albert_tf.serving.playground.wording import EXAMPLES, MASK_EXAMPLES, WORDS, language_of

@@ -75,7 +75,8 @@ def heat_map(pieces: collections.abc.Sequence[str], weights: np.ndarray) -> str:
         pieces: S pieces.
         weights: [S, S], each row sums to 1.
     """
-    upright = "writing-mode:vertical-rl;font-weight:normal;text-align:right;padding:2px"
+    upright = "writing-mode:vertical-rl;font-weight:normal;text-align:right;padding:2px;white-space:nowrap"
+    beside = "font-weight:normal;text-align:right;padding:0 4px;white-space:nowrap"
     head = "".join(f'<th style="{upright}">{_escape(piece)}</th>' for piece in pieces)
     rows = []
     for piece, row in zip(pieces, weights):
@@ -84,9 +85,7 @@ def heat_map(pieces: collections.abc.Sequence[str], weights: np.ndarray) -> str:
             f'border:1px solid #8883;background:rgba({_INK},{min(1.0, value):.3f})"></td>'
             for other, value in zip(pieces, row)
         )
-        rows.append(
-            f'<tr><th style="font-weight:normal;text-align:right;padding:0 4px">{_escape(piece)}</th>{cells}</tr>'
-        )
+        rows.append(f'<tr><th style="{beside}">{_escape(piece)}</th>{cells}</tr>')
     table = f'<table style="border-collapse:collapse"><tr><th></th>{head}</tr>{"".join(rows)}</table>'
     return f'<div class="attention" style="overflow-x:auto">{table}</div>'
 

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_config import tiny_config
 
+from albert_tf.batch_prediction import BatchOptions, Line, LineParser, predict_file, read_lines
 from albert_tf.errors import InputError
 from albert_tf.finetuning import Classification, Entities, MultipleChoice, QuestionAnswering
 from albert_tf.finetuning.datasets import DataFiles
-from albert_tf.serving.batch_prediction import BatchOptions, predict_file
-from albert_tf.serving.input_lines import Line, LineParser, read_lines
+
+pytestmark = pytest.mark.usefixtures("opened_by")
 
 CONFIG = tiny_config(100)
 TEXTS = Classification(CONFIG, ("0", "1"))
@@ -219,7 +220,7 @@ def test_file_that_is_not_whole_is_refused(write, tmp_path):
 
 
 def test_line_without_an_end_is_refused(write, monkeypatch):
-    monkeypatch.setattr("albert_tf.serving.input_lines.MAX_BYTES_PER_LINE", 1 << 20)
+    monkeypatch.setattr("albert_tf.batch_prediction.input_lines.MAX_BYTES_PER_LINE", 1 << 20)
     path = write("in.txt", b"short\n" + b"a" * (3 << 20))
     with pytest.raises(InputError, match=r"in.txt, line 2: longer than 1 MB; is each input on a line of its own\?"):
         list(read_lines(path))

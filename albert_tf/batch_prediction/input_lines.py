@@ -6,13 +6,10 @@ import json
 import typing
 import zlib
 
-import tensorflow as tf
-
-from albert_tf.asked_texts import TextTask
+from albert_tf.asked_texts import OPTIONS, AskedTask
 from albert_tf.corpus.blocks import split_at_line_ends
-from albert_tf.errors import InputError, first_line
-from albert_tf.finetuning import FinetuningTask
-from albert_tf.finetuning.task import OPTIONS
+from albert_tf.errors import InputError
+from albert_tf.files import file_errors, gfile_for, reason_of
 
 MAX_BYTES_PER_LINE = 1 << 26
 
@@ -38,7 +35,7 @@ class Asked(typing.NamedTuple):
     """What a line asks.
 
     Attributes:
-        value: What `FinetuningTask.examples_of` takes.
+        value: What `AskedTask.examples_of` takes.
         more: What of the line goes into the answer: the "id" of an object, if it has one.
     """
 
@@ -53,7 +50,7 @@ def read_lines(path: str) -> collections.abc.Iterator[Line]:
         InputError: It can't be read, or a line is longer than `MAX_BYTES_PER_LINE`.
     """
     try:
-        with tf.io.gfile.GFile(path, "rb") as file:
+        with gfile_for(path).GFile(path, "rb") as file:
             stream = gzip.GzipFile(fileobj=file, mode="rb") if path.endswith(".gz") else file
             number = 1
             for content, begins_line, ends_line in split_at_line_ends(_blocks(stream), MAX_BYTES_PER_LINE):
@@ -65,10 +62,10 @@ def read_lines(path: str) -> collections.abc.Iterator[Line]:
                 for line in bytes(content).split(b"\n"):
                     yield Line(number, line, file.tell())
                     number += 1
-    except tf.errors.OpError as error:
-        raise InputError(f"can't read {path}: {first_line(error)}") from error
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:  # the first is an OSError, too
         raise InputError(f"can't read {path}: not a whole gzip file ({error})") from error
+    except file_errors() as error:
+        raise InputError(f"can't read {path}: {reason_of(error)}") from error
 
 
 class LineParser:
@@ -86,7 +83,7 @@ class LineParser:
         InputError: There must be as many fields as the task reads, and the file one of these forms.
     """
 
-    def __init__(self, task: FinetuningTask | TextTask, path: str, fields: list[str] | None = None):
+    def __init__(self, task: AskedTask, path: str, fields: list[str] | None = None):
         self._task, self._path = task, path
         self._fields = tuple(fields or task.input_fields)
         if len(self._fields) != len(task.input_fields):

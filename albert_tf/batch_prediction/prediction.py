@@ -12,14 +12,11 @@ import json
 import os
 import time
 
-import tensorflow as tf
-
+from albert_tf.asked_texts import AskedModel
+from albert_tf.batch_prediction.input_lines import Line, LineParser, read_lines
 from albert_tf.errors import InputError
-from albert_tf.files import read_json, replacing, write_json
-from albert_tf.litert import LiteRTPredictor
+from albert_tf.files import gfile_for, read_json, replacing, write_json
 from albert_tf.progress_line import ProgressLine, format_seconds
-from albert_tf.serving.input_lines import Line, LineParser, read_lines
-from albert_tf.serving.predictor import Predictor
 
 PARTS_ENDING = ".parts"
 PROGRESS_FILE = "progress.json"
@@ -75,7 +72,7 @@ class _Progress:
 
 
 def predict_file(
-    predictor: Predictor | LiteRTPredictor,
+    predictor: AskedModel,
     input_file: str,
     output_file: str,
     options: BatchOptions,
@@ -107,7 +104,7 @@ def predict_file(
     lines = read_lines(input_file)
     progress = _take_up(folder, settings, lines, overwrite)
     if progress is None:
-        tf.io.gfile.rmtree(folder)
+        gfile_for(folder).rmtree(folder)
         lines, progress = read_lines(input_file), _Progress()
     num_lines_before = progress.num_lines
     report = _Report(input_file)
@@ -120,14 +117,14 @@ def predict_file(
     report.finish()
     _join(output_file, [_part_file(folder, number) for number in range(progress.num_parts)])
     if progress.num_parts:
-        tf.io.gfile.rmtree(folder)
+        gfile_for(folder).rmtree(folder)
     return progress.num_lines, progress.num_bad_lines, num_lines_before
 
 
 def _take_up(folder, settings, lines, overwrite):
     """Returns how far a run is and reads so many lines; None to begin anew, if something is there and `overwrite`."""
     path = os.path.join(folder, PROGRESS_FILE)
-    if not tf.io.gfile.exists(path):
+    if not gfile_for(path).exists(path):
         return _Progress()
     found = read_json(path, "the progress")
     differing = next((name for name, value in settings.items() if found.get(name) != value), None)
@@ -194,7 +191,7 @@ def _write_part(path, answers):
 def _join(output_file, paths):
     with replacing(output_file) as output:
         for path in paths:
-            with tf.io.gfile.GFile(path, "rb") as file:
+            with gfile_for(path).GFile(path, "rb") as file:
                 while content := file.read(_BYTES_PER_COPY):
                     output.write(content)
 
@@ -203,7 +200,7 @@ class _Report:
     """Tells how far the predictions are; the first part, with what is compiled for it, is left out of the rate."""
 
     def __init__(self, input_file):
-        self._line, self._size = ProgressLine(), tf.io.gfile.stat(input_file).length
+        self._line, self._size = ProgressLine(), gfile_for(input_file).stat(input_file).length
         self._first = None
 
     def update(self, num_lines, position):
