@@ -50,11 +50,11 @@ install()
 # %% [markdown]
 # ## 무엇으로, 얼마나 · What to read, and how much
 #
-# `DATA`: `"samples"`는 이 프로젝트를 위해 쓴 리뷰 800건, `"upload"`는 내 파일 고르기(Colab), 그 밖에는 폴더
+# `DATA`: `"samples"`는 이 프로젝트를 위해 쓴 리뷰 1,400건, `"upload"`는 내 파일 고르기(Colab), 그 밖에는 폴더
 # 이름입니다. 드라이브라면 `/content/drive/MyDrive/...`. 폴더에는 `ratings_train.txt`와 `ratings_test.txt`(NSMC), 또는
 # `train.tsv`와 `dev.tsv`가 있어야 합니다. 다른 자료로 다시 할 때는 `WORK`도 바꾸세요.
 #
-# `"samples"`: 800 reviews written for this project; `"upload"`: choose files of your own (Colab); else a folder, in
+# `"samples"`: 1,400 reviews written for this project; `"upload"`: choose files of your own (Colab); else a folder, in
 # Google Drive `/content/drive/MyDrive/...`, with `ratings_train.txt` and `ratings_test.txt` (NSMC) or `train.tsv` and
 # `dev.tsv`. For other data choose another `WORK` too, the folder of results.
 
