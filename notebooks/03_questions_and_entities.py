@@ -289,8 +289,7 @@ display(Table(("문장 sentence",), rows))
 # %%
 def train_entities(name, init_checkpoint):
     """Returns what a model finds in the dev sentences, and its F1 in percent."""
-    highest, num_sentences = entity_task.highest_learning_rate, train_sentences.num_rows
-    rate = default_learning_rate(config, init_checkpoint is not None, num_sentences, highest)
+    rate = default_learning_rate(config, init_checkpoint is not None, entity_task.highest_learning_rate)
     given = {"num_train_steps": SIZES["entity_steps"]} if SIZES["entity_steps"] else {}
     settings = finetuning_settings(
         config,

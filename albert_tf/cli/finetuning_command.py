@@ -237,9 +237,7 @@ def _make_settings(task, train_file):
     """Returns the settings of the run; what neither a flag nor the run says follows from model and training file."""
     if FLAGS.learning_rate is None:
         is_pretrained = FLAGS.init_checkpoint is not None
-        num_examples = train_file.num_rows if train_file else 0
-        highest = task.highest_learning_rate
-        FLAGS.learning_rate = default_learning_rate(task.config, is_pretrained, num_examples, highest)
+        FLAGS.learning_rate = default_learning_rate(task.config, is_pretrained, task.highest_learning_rate)
     num_train_steps, steps_flag = FLAGS.train_step or 1, "train_step"
     if train_file is not None and (FLAGS.num_train_epochs is not None or FLAGS.train_step is None):
         count, steps_flag = train_file.num_rows, "num_train_epochs"

@@ -22,22 +22,17 @@ _DROPOUT_AFTER_FEW, _DROPOUT_AFTER_MANY = 0.2, 0.1
 _TOKEN_DROPOUT, _TOKEN_DROPOUT_OF_PAIRS = 0.15, 0.25
 
 
-def default_learning_rate(
-    config: AlbertConfig, is_pretrained: bool, num_examples: int = 0, highest: float | None = None
-) -> float:
+def default_learning_rate(config: AlbertConfig, is_pretrained: bool, highest: float | None = None) -> float:
     """Returns a peak learning rate: the original's 5e-5 at hidden size 768 and above; the smaller the model the higher.
 
     Args:
         config: The model's hyper-parameters.
-        is_pretrained: Whether it begins from a checkpoint. Then it is at most 1.5e-4, so that what was learnt is kept;
-            more than 1,000 examples teach in fewer passes, at up to 3e-4. Otherwise, or where the head that aligns
-            pairs has much to learn, it is at most 5e-4.
-        num_examples: Examples to train on; 0 where that isn't known.
+        is_pretrained: Whether it begins from a checkpoint. Then it is at most 1.5e-4, so that what was learnt is kept,
+            and otherwise, or where the head that aligns pairs has much to learn, at most 5e-4.
         highest: The task's own limit in place of these.
     """
     keeps_much = is_pretrained and config.classifier_pooling != "aligned"
-    if highest is None:
-        highest = 1.5e-4 * float(np.clip((num_examples / 1000) ** 0.25, 1, 2)) if keeps_much else 5e-4
+    highest = highest or (1.5e-4 if keeps_much else 5e-4)
     return float(f"{np.clip(5e-5 * (768 / config.hidden_size) ** 2.1, 5e-5, highest):.1e}")
 
 
@@ -128,7 +123,7 @@ def finetuning_settings(config: AlbertConfig, num_examples: int, **given) -> Run
         "num_train_steps": num_train_steps,
         "num_warmup_steps": int(WARMUP_PROPORTION * given.get("num_train_steps", num_train_steps)),
         "train_batch_size": batch_size,
-        "learning_rate": default_learning_rate(config, given.get("init_checkpoint") is not None, num_examples),
+        "learning_rate": default_learning_rate(config, given.get("init_checkpoint") is not None),
         "optimizer": "adamw",
         "bias_correction": True,
         "iterations_per_loop": 100,

@@ -32,16 +32,6 @@ def test_rate_is_the_originals_for_large_models_and_higher_for_small_ones(hidden
     assert default_learning_rate(config, is_pretrained=True) == pretrained
 
 
-@pytest.mark.parametrize(
-    ("num_examples", "rate"), [(200, 1.5e-4), (1000, 1.5e-4), (5000, 2.2e-4), (16_000, 3e-4), (150_000, 3e-4)]
-)
-def test_rate_of_small_pretrained_models_rises_with_the_examples_as_passes_fall(num_examples, rate):
-    config = tiny_config(100).replace(hidden_size=128)
-    assert default_learning_rate(config, True, num_examples) == rate
-    assert default_learning_rate(config, False, num_examples) == 5e-4
-    assert default_learning_rate(config.replace(hidden_size=768), True, num_examples) == 5e-5
-
-
 @pytest.mark.parametrize(("hidden_size", "rate"), [(128, 1e-3), (256, 5e-4), (768, 5e-5)])
 def test_task_may_raise_the_rate_of_small_models(hidden_size, rate):
     config = tiny_config(100).replace(hidden_size=hidden_size)
