@@ -17,6 +17,7 @@ import typing
 import uuid
 
 from albert_tf.errors import InputError
+from albert_tf.text_encoding import not_utf8
 
 _GLOB_CHARACTERS = "*?["
 
@@ -83,8 +84,10 @@ def read_text(path: str | os.PathLike, purpose: str) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path}, line {line}: not valid UTF-8; convert {purpose} to UTF-8") from error
+        number = content.count(b"\n", 0, error.start) + 1
+        begin, end = content.rfind(b"\n", 0, error.start) + 1, content.find(b"\n", error.start)
+        line = content[begin : end if end >= 0 else None]
+        raise not_utf8(f"{path}, line {number}", line, purpose) from error
 
 
 @contextlib.contextmanager

@@ -93,6 +93,7 @@ GROUPS = (
         (
             "cli/",
             "files.py",
+            "text_encoding.py",
             "shipped_files.py",
             "notebook/",
         ),

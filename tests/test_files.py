@@ -73,7 +73,7 @@ def test_new_text_appears_at_once(tmp_path, monkeypatch):
     ("content", "message"),
     [
         (None, "can't read the settings .*file: no such file"),
-        ("가\n나\n".encode() + "다".encode("cp949"), "file, line 3: not valid UTF-8; convert the settings to UTF-8"),
+        ("가\n나\n".encode() + "다".encode("cp949"), "file, line 3: not valid UTF-8 but, by its looks, CP949; "),
         (gzip.compress(b"{}", mtime=0), "file, line 1: not valid UTF-8"),
         (b'{\n"a": }', "file, line 2: not valid JSON"),
         (b"", "file, line 1: not valid JSON"),

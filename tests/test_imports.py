@@ -13,7 +13,8 @@ BASE = {"errors", "files", "config"}
 MAY_IMPORT = {
     "startup": set(),  # imported before everything else
     "errors": set(),
-    "files": {"errors"},
+    "text_encoding": {"errors"},
+    "files": {"errors", "text_encoding"},
     "config": {"errors", "files"},
     "checkpoint_files": {"errors", "files"},
     "progress_line": set(),
@@ -21,12 +22,12 @@ MAY_IMPORT = {
     "plot_labels": set(),
     "child_process": set(),
     "asked_texts": {"errors"},
-    "corpus": BASE | {"progress_line"},
+    "corpus": BASE | {"text_encoding", "progress_line"},
     # None of these four imports TensorFlow.
     "exports": set(),
     "litert": {"errors", "asked_texts", "exports"},
     "server": {"errors", "exports"},
-    "batch_prediction": {"errors", "files", "progress_line", "asked_texts", "corpus"},
+    "batch_prediction": {"errors", "text_encoding", "files", "progress_line", "asked_texts", "corpus"},
     "tokenization": BASE | {"progress_line"},
     "pretraining_data": BASE | {"startup", "progress_line", "child_process", "corpus", "tokenization"},
     "compilation": set(),

@@ -10,6 +10,7 @@ from albert_tf.asked_texts import OPTIONS, AskedTask
 from albert_tf.corpus.blocks import split_at_line_ends
 from albert_tf.errors import InputError
 from albert_tf.files import file_errors, gfile_for, reason_of
+from albert_tf.text_encoding import not_utf8
 
 MAX_BYTES_PER_LINE = 1 << 26
 
@@ -109,7 +110,7 @@ class LineParser:
             asked = self._parse_json(text) if self._is_json else Asked(self._parse_text(text), {})
             self._task.examples_of([asked.value])
         except UnicodeDecodeError as error:
-            raise InputError(f"{self._path}, line {line.number}: not valid UTF-8; convert the file") from error
+            raise not_utf8(f"{self._path}, line {line.number}", line.content, "the file") from error
         except InputError as error:
             message = str(error).removeprefix("input 0 ")
             raise InputError(f"{self._path}, line {line.number}: {message}") from error

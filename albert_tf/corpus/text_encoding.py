@@ -1,14 +1,7 @@
 """Decoding UTF-8, with an error that names the encoding where the bytes look like another one."""
 
-import codecs
-import re
-
 from albert_tf.corpus.errors import BadLineError
-
-_BYTES_TO_LOOK_AT = 1 << 14
-
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
-_HANGUL = re.compile("[가-힣ㄱ-ㅣ]")
+from albert_tf.text_encoding import guess_encoding
 
 
 def decode(line: bytes, errors: str) -> str:
@@ -28,23 +21,3 @@ def decode(line: bytes, errors: str) -> str:
         what = f"not valid UTF-8 but, by its looks, {encoding}" if encoding else "not valid UTF-8"
         how = f" (iconv -f {encoding} -t UTF-8)" if encoding else ""
         raise BadLineError(f"{what}; convert the file{how}") from error
-
-
-def guess_encoding(content: bytes) -> str | None:
-    """Returns the likely encoding of Korean text, as iconv names it, or None.
-
-    Args:
-        content: Bytes that are not UTF-8; only the first 16 KB count.
-    """
-    content = bytes(content[:_BYTES_TO_LOOK_AT])
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "UTF-16"
-    # Spaces, digits and line feeds have a zero byte in UTF-16, always on the same side; other encodings have none.
-    num_zeros = content.count(0)
-    for name, on_side in (("UTF-16LE", content[1::2].count(0)), ("UTF-16BE", content[0::2].count(0))):
-        if num_zeros > len(content) / 50 and on_side >= num_zeros * 0.75:
-            return name
-    text = codecs.getincrementaldecoder("cp949")("replace").decode(content)
-    others = len(_NOT_ASCII.findall(text))
-    # Arbitrary bytes may decode to some Hanja and symbols, but rarely to Hangul.
-    return "CP949" if others and "\ufffd" not in text and len(_HANGUL.findall(text)) > others * 0.8 else None

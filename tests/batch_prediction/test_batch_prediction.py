@@ -129,6 +129,7 @@ def test_fields_may_be_called_otherwise():
     ("task", "name", "line", "message"),
     [
         (TEXTS, "a.txt", b"\xff", "a.txt, line 3: not valid UTF-8; convert the file"),
+        (TEXTS, "a.txt", "좋다".encode("cp949"), "a.txt, line 3: not valid UTF-8 but, by its looks, CP949; convert"),
         (PAIRS, "a.tsv", b"a", "a.tsv, line 3: 1 texts with tabs between them, but the model reads 2: text, text_pair"),
         (PAIRS, "a.tsv", b"a\tb\tc", "a.tsv, line 3: 3 texts with tabs between them, but the model reads 2"),
         (CHOICES, "a.tsv", b"a\tb\tc\td", "a.tsv, line 3: must be a passage, a question and a list of 3 options"),

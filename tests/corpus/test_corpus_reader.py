@@ -12,7 +12,6 @@ from albert_tf.corpus import formats, long_lines
 from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE
 from albert_tf.corpus.reader import CorpusReader, read_chunks
-from albert_tf.corpus.text_encoding import guess_encoding
 from albert_tf.errors import InputError
 
 GOOD, BAD = "좋은 줄", "나쁜 줄".encode("cp949")
@@ -229,23 +228,6 @@ def test_file_in_another_encoding_is_refused_by_its_name(write, encoding, name, 
     message = f"{path}, line 1: not valid UTF-8 but, by its looks, {name}; convert the file (iconv -f {name} -t UTF-8)"
     assert str(failure.value).startswith(message)
     assert on_bad_text == "fail" or f"too much for --on_bad_text={on_bad_text}" in str(failure.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        ("한글".encode("cp949"), "CP949"),
-        ("뷁 글".encode("cp949"), "CP949"),
-        ("caf\u00e9 na\u00efve".encode("latin-1"), None),
-        (b"abc \xff def", None),
-        ("영화".encode()[:-1], None),
-        ("中文字".encode("gb18030"), None),
-        (bytes(range(256)), None),
-        ("가 1\n".encode("utf-16-le"), "UTF-16LE"),
-    ],
-)
-def test_encoding_is_guessed_only_where_it_shows(content, expected):
-    assert guess_encoding(content) == expected
 
 
 def test_bad_lines_among_more_good_ones_are_no_reason_to_refuse(write):

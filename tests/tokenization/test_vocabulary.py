@@ -39,7 +39,7 @@ def test_file_round_trip(tmp_path):
         ("[UNK]\n나\n너\n나\n", r"vocab\.txt, line 4: 나 stands on line 2 too; remove one"),
         ("[UNK]\n\n나\n", r"vocab\.txt, line 2: an empty line; every line must hold one piece"),
         ("", r"vocab\.txt, line 1: an empty line; every line must hold one piece"),
-        (b"[UNK]\n\xff\xfe\n", r"vocab\.txt, line 2: not valid UTF-8; convert the vocabulary to UTF-8"),
+        (b"[UNK]\n\xff\xff\n", r"vocab\.txt, line 2: not valid UTF-8; convert the vocabulary to UTF-8"),
     ],
     ids=["no unknown", "duplicate", "empty line", "empty file", "not UTF-8"],
 )
