@@ -201,10 +201,12 @@ def predict(run: TrainingRun, test_file: EncodedFile, batch_size: int) -> list[t
     """
     task = run.objective
     predictions = compute_predictions(task, test_file, batch_size, run.compute_outputs, run.has_fixed_shapes)
+    what = os.path.basename(test_file.path.rstrip("/"))
+    what = f"what is put aside of {what}" if test_file.share and test_file.share.is_dev else what
     run.write_results(
         task.predictions_file,
         test_file.identity,
-        f"{len(predictions):,} predictions of {os.path.basename(test_file.path.rstrip('/'))}",
+        f"{len(predictions):,} predictions of {what}",
         lambda path: task.write_predictions(path, test_file.examples, predictions),
     )
     return predictions

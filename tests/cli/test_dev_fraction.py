@@ -47,6 +47,7 @@ def test_share_is_evaluated_and_predicted_and_the_folder_knows_it(classify, only
     assert result.output.count(said) == 1 and "2 labels in the 16 examples of " in result.output
     empty = f"warning: 1 row of {path} with an empty text, the first on line 22; used as any other\n"
     assert result.output.count(empty) == 1
+    assert f"wrote 5 predictions of what is put aside of train.tsv to {run}/predictions.tsv\n" in result.output
     results, predicted = read_results(run), read_rows(run / "predictions.tsv")
     assert results["num_examples"] == 5 == len(predicted)
     assert json.loads((run / "run_settings.json").read_text())["train_file"]["examples"] == 16

@@ -102,6 +102,19 @@ def test_card_of_an_earlier_folder_lacks_the_number_of_examples(folder, model, t
     assert rows["training file"] == "`train.tsv`, SHA-256 5d23" and "training examples" not in rows
 
 
+def test_share_of_the_training_file_is_named_as_such(folder, model, tokenizer):
+    path = folder / "run_settings.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "dev_fraction": 0.1}))
+    front, rows = read_card(write_model_card(str(folder), model, tokenizer))
+    assert rows["evaluated on"] == "`dev.tsv`"
+    data = {"eval_results.json": {"name": "train.tsv", "sha256": "1"}}
+    (folder / "data_of_results.json").write_text(json.dumps(data))
+    front, rows = read_card(write_model_card(str(folder), model, tokenizer))
+    assert rows["evaluated on"] == "`10% of train.tsv, put aside`"
+    assert front["model-index"][0]["results"][0]["dataset"]["name"] == "10% of train.tsv, put aside"
+    assert "## Scores of `10% of train.tsv, put aside`" in (folder / "README.md").read_text()
+
+
 def test_card_of_pretraining_says_what_the_manifest_says(folder, tokenizer):
     model = AlbertForPreTraining(tiny_config(7))
     front, rows = read_card(write_model_card(str(folder), model, tokenizer, [MANIFEST]))
@@ -165,6 +178,8 @@ def test_example_of_use_is_python(folder, tokenizer, make):
         code = file.read().split("```python\n")[1].split("```")[0]
     compile(code, path, "exec")
     assert f"model = {make.__name__}.from_pretrained(folder)" in code
+    with open(path, encoding="utf-8") as file:
+        assert ("albert_tf.load(folder).predict" in file.read()) == (make is AlbertForMultipleChoice)
 
 
 def test_card_for_transformers_names_it_and_shows_no_code_of_ours(folder, model, tokenizer):

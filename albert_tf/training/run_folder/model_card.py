@@ -76,6 +76,9 @@ def write_model_card(
         license_name = found and json.loads(found[1])
     results, data = (_read(folder, name) for name in (EVAL_RESULTS_FILE, DATA_FILE))
     evaluated_on = data.get(EVAL_RESULTS_FILE, {}).get("name")
+    if evaluated_on and evaluated_on == (settings.get("train_file") or {}).get("name") and settings.get("dev_fraction"):
+        # Else it would look as if the model were judged by what it has learnt.
+        evaluated_on = f"{100 * settings['dev_fraction']:.3g}% of {evaluated_on}, put aside"
     name = os.path.basename(os.path.abspath(folder)) if "://" not in folder else folder.rstrip("/").split("/")[-1]
     kinds = (kind.__name__ for kind in type(model).__mro__)
     tag = next((_PIPELINE_TAGS[kind] for kind in kinds if kind in _PIPELINE_TAGS), _OTHER_TAG)
@@ -206,6 +209,9 @@ def _scores_section(results, evaluated_on):
 def _use_section(model, tag):
     kind = type(model).__name__
     call = 'outputs = model(tokenizer(["텍스트"], padding=True, return_tensors="tf"))\n'
+    # A published folder, which takes the card along, knows no task.
+    answers = "\n\nThe folder of the run itself also answers by `albert_tf.load(folder).predict([...])`."
+    answers = "" if tag == "fill-mask" else answers
     return f"""## Use
 
 ```python
@@ -215,7 +221,7 @@ from albert_tf.tokenization import load_tokenizer
 folder = "path/to/this/folder"
 tokenizer = load_tokenizer(folder)
 model = {kind}.from_pretrained(folder)
-{"" if tag == "multiple-choice" else call}```"""
+{"" if tag == "multiple-choice" else call}```{answers}"""
 
 
 def _scores(results):
