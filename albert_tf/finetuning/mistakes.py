@@ -51,7 +51,8 @@ def plot_confusion_matrix(path: str, examples: list[LabelledText], predictions: 
     names, font = drawable(labels)
     if names != labels:
         legend = ", ".join(f"{name} is {label}" for name, label in zip(names, labels))
-        print(f"warning: no font with Hangul is installed, such as NanumGothic; in the plot {legend}", flush=True)
+        how = "install one, such as NanumGothic (on Debian and Ubuntu: apt install fonts-nanum)"
+        print(f"warning: no font with Hangul is installed; {how}; in the plot {legend}", flush=True)
     axes.set_xticks(range(len(labels)), names, rotation=45, ha="right", fontfamily=font)
     axes.set_yticks(range(len(labels)), names, fontfamily=font)
     axes.set(xlabel="prediction", ylabel="label")
