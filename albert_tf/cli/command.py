@@ -87,4 +87,4 @@ def refuse_to_overwrite(paths: list[str], overwrite: bool) -> None:
     """
     for path in paths:
         if not overwrite and gfile_for(path).exists(path):
-            raise InputError(f"{path} is there already; choose another folder, or pass --overwrite to replace it")
+            raise InputError(f"{path} is there already; choose another place, or pass --overwrite to replace it")

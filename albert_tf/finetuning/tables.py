@@ -123,7 +123,19 @@ def _csv_rows(path, columns, bad_rows):
             lines.append((reader.line_num, values))
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: not CSV ({error}); correct it") from error
+    if columns is None and lines:
+        _check_separator(path, lines[0][1])
     return _named(path, [(number, values or [""]) for number, values in lines], columns, bad_rows)
+
+
+def _check_separator(path, header):
+    """Refuses a CSV file whose columns are separated as other programs do, before its rows look like bad ones."""
+    if len(header) == 1 and "\t" in header[0]:
+        raise InputError(
+            f"{path}, line 1: tabs between the columns, not commas; let its name end in .tsv, and pass --task_name=tsv"
+        )
+    if len(header) == 1 and ";" in header[0]:
+        raise InputError(f"{path}, line 1: semicolons between the columns, not commas; write the file with commas")
 
 
 def _named(path, lines, columns, bad_rows):

@@ -34,7 +34,7 @@ def test_file_gets_the_predictions_of_the_run(classify, run_script, reviews, tmp
     def refused(**changes):
         return assert_refused(lambda: run_script("predict.py", **{**flags, **changes}), tmp_path)
 
-    assert refused() == f"{output} is there already; choose another folder, or pass --overwrite to replace it"
+    assert refused() == f"{output} is there already; choose another place, or pass --overwrite to replace it"
     assert run_script("predict.py", **flags, overwrite=True).code == 0
     other = tmp_path / "other.jsonl"
     message = refused(output_file=other, input_fields="a,b")
@@ -83,7 +83,7 @@ def test_litert_export_answers_a_file_without_tensorflow(export_classifier, tmp_
         assert answer["probabilities"] == pytest.approx(other["probabilities"], abs=1e-6)
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["out.jsonl"]
 
-    message = "error: new/out.jsonl is there already; choose another folder, or pass --overwrite to replace it"
+    message = "error: new/out.jsonl is there already; choose another place, or pass --overwrite to replace it"
     assert predict(**flags) == (1, "", [message])
     # What a killed run has done is kept, and the rest is done.
     (tmp_path / "in.jsonl").write_text('"좋다"\n' * 70 + "{\n")
