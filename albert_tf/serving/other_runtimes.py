@@ -53,7 +53,8 @@ def to_litert(function: typing.Any, weight_type: str) -> bytes:
         weight_type: One of `WEIGHT_TYPES`; with int8 products of matrices are computed in 8 bits, where that pays.
     """
     # Given the model as well, the converter of TensorFlow 2.21 leaves Keras's variables out.
-    converter = tf.lite.TFLiteConverter.from_concrete_functions([function])
+    with _quiet():
+        converter = tf.lite.TFLiteConverter.from_concrete_functions([function])
     if weight_type != "float32":
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
     if weight_type == "float16":

@@ -21,6 +21,7 @@ from albert_tf.litert.inputs import FastInputs, kept_lengths, pad
 from albert_tf.serving import exporting
 from albert_tf.serving.exported import ExportedModel
 from albert_tf.serving.loading import TrainedModel
+from albert_tf.serving.other_runtimes import to_litert, trace_for_ids
 from albert_tf.serving.signatures.text_inputs import TextInputs
 from albert_tf.tokenization.huggingface import to_tokenizers
 from albert_tf.tokenization.model_inputs import pack_segments
@@ -184,3 +185,9 @@ def test_tokenizer_that_can_not_be_expressed_has_no_second_file(litert, export, 
     folder = export(Classification(config, ("a", "b")), model_format="litert")
     with pytest.raises(InputError, match="has a tokenizer that the tokenizers library can't express"):
         albert_tf.load(folder)
+
+
+def test_converter_says_nothing_of_its_own(caplog, capfd):
+    task = Classification(tiny_config(30), ("a", "b"))
+    to_litert(trace_for_ids(TrainedModel(task.make_model(), None, 24, task, "model.ckpt-1", {})), "float32")
+    assert (caplog.text, *capfd.readouterr()) == ("", "", "")
