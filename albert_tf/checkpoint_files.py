@@ -14,6 +14,7 @@ from albert_tf.files import read_json, write_text
 
 CHECKPOINT_NAME = "model.ckpt"
 BEST_FILE = "best_checkpoint.json"
+TRIALS_FILE = "trials.json"
 MODEL_PREFIX = "model/"
 AVERAGES_PREFIX = "averages/"
 
@@ -104,6 +105,19 @@ def find_checkpoints(folder: str) -> list[str]:
             if match:
                 found[int(match[1])] = os.path.join(folder, name.removesuffix(".index"))
     return [found[step] for step in sorted(found)]
+
+
+def refuse_trials(folder: str) -> None:
+    """Checks that a folder without a model isn't the one around several trials, each with a model of its own.
+
+    Raises:
+        InputError: It is; the message names the best trial.
+    """
+    path = os.path.join(folder, TRIALS_FILE)
+    if tf.io.gfile.exists(path):
+        best = read_json(path, "the trials").get("best")  # earlier versions did not write it down
+        example = f", such as {os.path.join(folder, best)}" if best else ""
+        raise InputError(f"{folder} holds several trials; name the folder of one{example}")
 
 
 def find_best_checkpoint(folder: str) -> str | None:

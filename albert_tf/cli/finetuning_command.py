@@ -8,6 +8,7 @@ import tensorflow as tf
 from absl import flags
 from absl.testing import flagsaver
 
+from albert_tf.checkpoint_files import TRIALS_FILE
 from albert_tf.cli import app, training_flags
 from albert_tf.cli.model_files import find_model_file, load_model_tokenizer
 from albert_tf.cli.run_flags import settings_flags, take_from_run
@@ -26,7 +27,7 @@ from albert_tf.finetuning.defaults import (
     with_default_dropout,
 )
 from albert_tf.finetuning.dev_share import Share
-from albert_tf.finetuning.trials import Trial, describe, summarize
+from albert_tf.finetuning.trials import Trial, best_trial, describe, summarize
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices.batches import per_replica_batch_size
@@ -41,7 +42,6 @@ flags.disclaim_key_flags()
 # Settings whose flag is called otherwise.
 STEP_FLAGS = {"num_train_steps": "train_step", "num_warmup_steps": "warmup_step"}
 TRAIN, DEV, TEST = "train", "dev", "test"
-TRIALS_FILE = "trials.json"
 # What a run keeps of every command's flags.
 SHARED_SETTINGS = ("dev_fraction", "max_seq_length", "token_dropout")
 
@@ -97,7 +97,9 @@ class FinetuningCommand:
                 if results is None:
                     return  # stopped; the same command goes on
                 finished.append(Trial(FLAGS.learning_rate, seed, folder, results))
-        write_json(os.path.join(FLAGS.output_dir, TRIALS_FILE), {"trials": [vars(trial) for trial in finished]})
+        best = os.path.basename(best_trial(finished, metric).folder)
+        found = {"best": best, "trials": [vars(trial) for trial in finished]}
+        write_json(os.path.join(FLAGS.output_dir, TRIALS_FILE), found)
         write_json(os.path.join(FLAGS.output_dir, EVAL_RESULTS_FILE), summarize(finished, metric))
         print("", *describe(finished, metric), sep="\n", flush=True)
 

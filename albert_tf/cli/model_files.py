@@ -5,7 +5,7 @@ import os
 import tensorflow as tf
 from absl import flags
 
-from albert_tf.checkpoint_files import find_beside_checkpoint
+from albert_tf.checkpoint_files import find_beside_checkpoint, refuse_trials
 from albert_tf.cli.run_flags import KnownRun
 from albert_tf.cli.tokenizer_flags import load_any_tokenizer
 from albert_tf.errors import InputError
@@ -24,6 +24,8 @@ def find_model_file(flag: str, name: str, run: KnownRun | None) -> str:
         InputError: There is neither, or --init_checkpoint names nothing.
     """
     found = FLAGS[flag].value or _find_beside_model(name, run)
+    if not found:
+        refuse_trials(FLAGS.init_checkpoint or FLAGS.output_dir)
     if not found and FLAGS.init_checkpoint is None:
         raise InputError(f"--{flag} is missing; name it, or a model to start from by --init_checkpoint")
     if not found and not any(tf.io.gfile.exists(FLAGS.init_checkpoint + ending) for ending in ("", ".index")):

@@ -31,6 +31,12 @@ def best_rate(trials: list[Trial], metric: str) -> float:
     return max(rates, key=lambda rate: sign * statistics.median(_values(_of_rate(trials, rate), metric)))
 
 
+def best_trial(trials: list[Trial], metric: str) -> Trial:
+    """Returns the best trial of the best rate."""
+    sign = -1 if metric == "loss" else 1
+    return max(_of_rate(trials, best_rate(trials, metric)), key=lambda trial: sign * trial.results[metric])
+
+
 def summarize(trials: list[Trial], metric: str) -> dict[str, float]:
     """Returns the medians over the seeds of the best rate, of `metric` with the lowest and the highest, and the rate.
 
@@ -53,10 +59,8 @@ def describe(trials: list[Trial], metric: str) -> list[str]:
         values = _values(_of_rate(trials, rate), metric)
         shown = ", ".join(f"{value:.4f}" for value in values)
         lines.append(f"--learning_rate={rate:g}: {metric} {statistics.median(values):.4f} in the median of {shown}")
-    rate = best_rate(trials, metric)
-    sign = -1 if metric == "loss" else 1
-    best = max(_of_rate(trials, rate), key=lambda trial: sign * trial.results[metric])
-    return [*lines, f"chosen on the dev file: --learning_rate={rate:g}; its best trial is {best.folder}"]
+    best = best_trial(trials, metric)
+    return [*lines, f"chosen on the dev file: --learning_rate={best.learning_rate:g}; its best trial is {best.folder}"]
 
 
 def _of_rate(trials, rate):

@@ -11,6 +11,7 @@ from albert_tf.checkpoint_files import (
     best_source,
     find_beside_checkpoint,
     only_model,
+    refuse_trials,
     resolve_checkpoint,
 )
 from albert_tf.config import AlbertConfig
@@ -99,6 +100,7 @@ def find_checkpoint(path: str, source: str) -> str:
     """
     found = resolve_checkpoint(path)
     if found is None:
+        refuse_trials(path)
         raise InputError(f"{source}: no checkpoint at {path}")
     return found
 

@@ -6,6 +6,7 @@ import typing
 
 import tensorflow as tf
 
+from albert_tf.checkpoint_files import refuse_trials
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
@@ -62,6 +63,9 @@ def load_finetuned(folder: str | os.PathLike, source: str, tokenizer: Tokenizer 
         raise InputError(f"{folder}: there is no such folder; name the --output_dir of a command that fine-tunes")
     settings = read_settings(folder)
     kinds = {kind.__name__: kind for kind in TASKS.values()}
+    if settings is None:
+        refuse_trials(folder)
+        _refuse_export(folder)
     if settings is None or settings.get("objective") not in kinds:
         found = "no run" if settings is None else f"a run of {settings.get('command', 'another kind')}"
         raise InputError(
@@ -96,6 +100,17 @@ def load_trained(folder: str | os.PathLike, source: str, tokenizer: Tokenizer | 
     model = _with_weights(AlbertForPreTraining(config), checkpoint, source)
     tokenizer = _tokenizer_of(folder, tokenizer, config)
     return TrainedModel(model, tokenizer, config.max_position_embeddings, None, checkpoint, _results(folder))
+
+
+def _refuse_export(folder):
+    """Checks that a folder without a run isn't one of SavedModels, which are asked in another way."""
+    names = tf.io.gfile.listdir(folder) if tf.io.gfile.isdir(folder) else []
+    places = [folder, *(os.path.join(folder, name) for name in names if name.rstrip("/").isdecimal())]
+    if any(tf.io.gfile.exists(os.path.join(place, "saved_model.pb")) for place in places):
+        raise InputError(
+            f"{folder} holds a SavedModel, which serve.py asks; name the folder that it was exported from, or export "
+            "that one with --format=litert"
+        )
 
 
 def _with_weights(model, checkpoint, source):

@@ -154,7 +154,7 @@ def test_labels_may_be_measured_otherwise_and_weighted(classify, reviews, tmp_pa
 
 
 @pytest.mark.slow
-def test_trials_are_compared_on_the_dev_file(classify, tmp_path):
+def test_trials_are_compared_on_the_dev_file(classify, run_script, tmp_path):
     flags_of_trials = {"num_trials": 2, "learning_rates": "1e-3,1e-2", "random_seed": 5}
     result = classify(do_train=True, do_eval=True, **flags_of_trials)
     assert result.code == 0, result.errors
@@ -168,6 +168,12 @@ def test_trials_are_compared_on_the_dev_file(classify, tmp_path):
     for name in names:
         assert (run / name / "errors.tsv").exists()
         assert json.loads((run / name / "run_settings.json").read_text())["random_seed"] == int(name[-1])
+    best = re.search("its best trial is (.*)\n", result.output)[1]
+    for script, named in (("run_classifier.py", {"output_dir": run, "do_predict": True}), ("export_model.py", {})):
+        named = named or {"model_dir": run, "output_dir": tmp_path / "export"}
+        refused = run_script(script, **named)
+        message = f"error: {run} holds several trials; name the folder of one, such as {best}\n"
+        assert (refused.code, refused.errors) == (1, message)
 
 
 @pytest.mark.slow

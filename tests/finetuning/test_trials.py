@@ -2,7 +2,7 @@
 
 import pytest
 
-from albert_tf.finetuning.trials import Trial, best_rate, describe, summarize
+from albert_tf.finetuning.trials import Trial, best_rate, best_trial, describe, summarize
 
 
 def trial(rate, seed, accuracy, loss):
@@ -18,6 +18,7 @@ TRIALS = [
 def test_rate_of_the_best_median_is_chosen_not_that_of_the_best_trial():
     assert best_rate(TRIALS, "accuracy") == 3e-4
     assert best_rate(TRIALS, "loss") == 1e-4
+    assert best_trial(TRIALS, "accuracy").folder == "run/rate_0.0003_seed_2"
 
 
 def test_summary_has_medians_and_spread():

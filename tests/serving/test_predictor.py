@@ -81,6 +81,21 @@ def test_folder_without_a_finetuned_model_is_refused(tmp_path):
         albert_tf.load(tmp_path)
 
 
+def test_folder_around_several_trials_names_the_best_one(tmp_path):
+    (tmp_path / "trials.json").write_text('{"best": "seed_3", "trials": []}')
+    with pytest.raises(InputError) as failure:
+        albert_tf.load(tmp_path)
+    assert str(failure.value) == f"{tmp_path} holds several trials; name the folder of one, such as {tmp_path}/seed_3"
+
+
+@pytest.mark.parametrize("place", ["", "2"])
+def test_saved_model_is_not_asked_as_a_run_is(tmp_path, place):
+    (tmp_path / place).mkdir(exist_ok=True)
+    (tmp_path / place / "saved_model.pb").touch()
+    with pytest.raises(InputError, match=r"holds a SavedModel, which serve\.py asks; name the folder that it was"):
+        albert_tf.load(tmp_path)
+
+
 def test_importing_the_package_imports_no_tensorflow():
     program = "import sys, albert_tf; albert_tf.load; assert 'tensorflow' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
