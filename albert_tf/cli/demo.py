@@ -17,7 +17,7 @@ from absl import flags
 
 from albert_tf.corpus.reader import find_corpus_files
 from albert_tf.errors import InputError
-from albert_tf.files import read_json, write_json, write_text
+from albert_tf.files import read_json, write_json
 from albert_tf.finetuning import Classification
 from albert_tf.finetuning.datasets import DATASETS, find_file
 from albert_tf.finetuning.labelled_text import read_examples
@@ -41,12 +41,12 @@ def define_flags():
 CONFIG = shipped_path("configs/albert_demo.json")
 RECIPE = shipped_path("configs/recipes/demo.cfg")
 SAMPLES = shipped_path("samples")
-SAMPLE_TEXTS = [os.path.join(SAMPLES, folder) for folder in ("corpus", "unlabelled_reviews")]
+REVIEWS = os.path.join(SAMPLES, "reviews")
+# What is to be classified is worth reading beforehand: so the reviews to learn from are here too, without their labels.
+SAMPLE_TEXTS = [os.path.join(SAMPLES, name) for name in ("corpus", "reviews/texts_of_train.txt", "unlabelled_reviews")]
 SHIPPED_MODEL = shipped_path("models/albert_ko_small")
 RESULTS_FILE = "demo_results.json"
-REVIEWS = os.path.join(SAMPLES, "reviews")
 STAGES = (
-    "text",
     "vocabulary",
     "data",
     "pretraining",
@@ -115,14 +115,9 @@ def held_out_metrics(output_dir):
     return records[0], min(records, key=lambda record: record["loss"])
 
 
-def labelled_reviews(names):
-    """Returns the sample's reviews to learn from, or those to judge by."""
-    return read_examples(find_file(REVIEWS, names), DATASETS["tsv"], needs_label=True)
-
-
-def write_texts(reviews, path):
-    """Writes reviews without their labels, one a line: what is to be classified is worth reading beforehand."""
-    write_text(path, "".join(f"{review.text}\n" for review in reviews))
+def labels_of_reviews(names):
+    """Returns the labels of the sample's training reviews, or of the others."""
+    return [example.label for example in read_examples(find_file(REVIEWS, names), DATASETS["tsv"], needs_label=True)]
 
 
 def majority_accuracy(train, dev):
@@ -155,14 +150,9 @@ def main():
     started_at = time.monotonic()
     corpus = find_corpus_files([FLAGS.corpus] if FLAGS.corpus else SAMPLE_TEXTS, "corpus")
     prepare_output_dir()
-    text, vocabulary, data, pretraining, from_random, from_own, from_shipped = (
+    vocabulary, data, pretraining, from_random, from_own, from_shipped = (
         os.path.join(FLAGS.output_dir, stage) for stage in STAGES
     )
-    files = DATASETS["tsv"]
-    train_reviews = labelled_reviews(files.train)
-    if not FLAGS.corpus:
-        corpus.append(os.path.join(text, "reviews_to_learn_from.txt"))
-        write_texts(train_reviews, corpus[-1])
     vocab_file = os.path.join(vocabulary, "vocab.txt")
 
     run_stage(
@@ -207,9 +197,8 @@ def main():
         "shipped_model": train_classifier("the model that comes along", from_shipped, init_checkpoint=SHIPPED_MODEL),
     }
 
-    train_labels, dev_labels = (
-        [review.label for review in reviews] for reviews in (train_reviews, labelled_reviews(files.dev))
-    )
+    files = DATASETS["tsv"]
+    train_labels, dev_labels = labels_of_reviews(files.train), labels_of_reviews(files.dev)
     accuracy = {start: float(reviews.mean()) for start, reviews in right.items()}
     accuracy["majority"] = majority_accuracy(train_labels, dev_labels)
     manifest = read_json(os.path.join(data, "manifest.json"), "the manifest")

@@ -7,7 +7,6 @@ import pytest
 
 from albert_tf.cli import demo
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning.datasets import DATASETS
 
 
 def test_folder_that_holds_something_else_is_left_alone(run_script, tmp_path):
@@ -48,15 +47,6 @@ def test_held_out_metrics_are_the_first_and_the_best(tmp_path):
     lines = [json.dumps({"split": split, "loss": loss}) for split, loss in losses]
     (tmp_path / "metrics.jsonl").write_text("\n".join(lines))
     assert [metrics["loss"] for metrics in demo.held_out_metrics(tmp_path)] == [8.0, 6.0]
-
-
-def test_reviews_to_learn_from_are_read_beforehand_without_labels_and_none_of_the_others(tmp_path):
-    train, dev = (demo.labelled_reviews(names) for names in (DATASETS["tsv"].train, DATASETS["tsv"].dev))
-    demo.write_texts(train, tmp_path / "text" / "reviews.txt")
-    lines = (tmp_path / "text" / "reviews.txt").read_text(encoding="utf-8").splitlines()
-    assert lines == [review.text for review in train]
-    assert (len(train), len(dev)) == (600, 800)
-    assert not set(lines) & {review.text for review in dev}
 
 
 @pytest.fixture

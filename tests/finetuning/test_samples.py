@@ -1,16 +1,18 @@
-"""The samples of questions and entities are whole: every row is read, and every answer stands where its file says."""
+"""The samples are whole: every row is read, and every answer stands where its file says."""
 
 import pathlib
 
 import pytest
 
+from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.entities.tagged_text import read_tagged, types_of
 from albert_tf.finetuning.entities.tags import entities_of
+from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.question_answering.squad import read_questions
 from albert_tf.tokenization import load_tokenizer
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-QUESTIONS, ENTITIES = ROOT / "samples" / "questions", ROOT / "samples" / "entities"
+QUESTIONS, ENTITIES, REVIEWS = (ROOT / "samples" / folder for folder in ("questions", "entities", "reviews"))
 
 
 @pytest.mark.parametrize(("part", "least"), [("train", 60), ("dev", 20)])
@@ -46,6 +48,15 @@ def test_no_text_is_in_both_files():
         for part in ("train", "dev")
     )
     assert not train & dev
+
+
+def test_reviews_to_learn_from_are_there_to_be_read_without_labels_and_no_others():
+    train, dev = (
+        [review.text for review in read_examples(str(REVIEWS / f"{part}.tsv"), DATASETS["tsv"], needs_label=True)]
+        for part in ("train", "dev")
+    )
+    assert (REVIEWS / "texts_of_train.txt").read_text(encoding="utf-8").splitlines() == train
+    assert not set(train) & set(dev)
 
 
 def test_the_model_that_comes_along_reads_each_question_with_its_text_at_once():
