@@ -65,3 +65,22 @@ def test_products_are_computed_in_the_dtype_of_the_states(inputs):
     gradients = tape.gradient(loss, [states, table, bias])
     assert [gradient.dtype for gradient in gradients] == [tf.bfloat16, tf.float32, tf.float32]
     assert float(loss) == pytest.approx(reference(*inputs)[0], rel=0.02)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_fused_passes_compute_what_separate_operations_do(inputs, dtype):
+    states = tf.cast(tf.constant(inputs[0]), dtype)
+    table, bias = (tf.constant(values, tf.float32) for values in inputs[1:3])
+    labels, weights = tf.constant(inputs[3], tf.int32), tf.constant(inputs[4], tf.float32)
+
+    def compute():
+        with tf.GradientTape() as tape:
+            tape.watch([states, table, bias])
+            loss, right = tied_cross_entropy(states, table, bias, labels, weights)
+        gradients = tape.gradient(loss, [states, table, bias])
+        return [loss, right, *(tf.cast(gradient, tf.float32) for gradient in gradients)]
+
+    separate, fused = compute(), tf.function(compute)()
+    assert float(fused[1]) == float(separate[1]) > 0
+    for values, expected in zip(fused, separate):
+        np.testing.assert_allclose(values, expected, rtol=1e-5 if dtype == "float32" else 1e-2, atol=1e-6)

@@ -5,10 +5,16 @@ and 30,000 pieces 9 MB an example each, more than a rematerialised encoder. The 
 gradient is linear in the one number that comes in. So both are computed chunk by chunk in the forward pass, which keeps
 only the gradients of the states, of the table and of the bias.
 
-python -m benchmarks.largest_batches --models=base       (how large a batch fits a chip)
+On a CPU the passes over the logits between the products run as one loop each.
+
+python -m benchmarks.largest_batches --models=base            (how large a batch fits a chip)
+python -m benchmarks.train_step --only=albert_tf,products     (time on a CPU)
 """
 
 import tensorflow as tf
+
+from albert_tf.compilation.fusion import fused
+from albert_tf.compilation.target import is_compiled_for_tpu
 
 # How many predictions' logits are held at once.
 _ROWS_IN_A_CHUNK = 4096
@@ -35,26 +41,18 @@ def tied_cross_entropy(
         cast_table = tf.cast(table, states.dtype)
 
         def compute(chunk_states, chunk_labels, chunk_weights):
-            logits = tf.cast(tf.matmul(chunk_states, cast_table, transpose_b=True), tf.float32) + bias
-            is_label = tf.equal(tf.range(logits.shape[-1])[None], chunk_labels[:, None])
-            # Softmax by hand, so that few operations remain, which compilers fuse into two passes over the logits.
-            largest = tf.reduce_max(logits, axis=-1, keepdims=True)
-            exponentials = tf.exp(logits - largest)
-            total = tf.reduce_sum(exponentials, axis=-1, keepdims=True)
-            of_label = tf.reduce_sum(tf.where(is_label, logits, 0.0), axis=-1, keepdims=True)
-            losses = (largest + tf.math.log(total) - of_label)[:, 0]
-            is_right = tf.equal(of_label, largest)[:, 0]
-            loss = tf.reduce_sum(losses * chunk_weights)
-            right = tf.reduce_sum(tf.cast(is_right, tf.float32) * chunk_weights)
-            scale = chunk_weights[:, None]
-            logit_gradient = exponentials * (scale / total) - tf.where(is_label, scale, 0.0)
-            cast_gradient = tf.cast(logit_gradient, states.dtype)
+            logits = tf.matmul(chunk_states, cast_table, transpose_b=True)
+            largest, total = _softmax_sums(logits, bias)
+            of_label = _logits_of(chunk_labels, logits, bias)
+            losses = largest + tf.math.log(total) - of_label
+            is_right = tf.equal(of_label, largest)
+            cast_gradient, bias_gradient = _logit_gradient(logits, bias, chunk_labels, chunk_weights, largest, total)
             return (
-                loss,
-                right,
+                tf.reduce_sum(losses * chunk_weights),
+                tf.reduce_sum(tf.cast(is_right, tf.float32) * chunk_weights),
                 tf.matmul(cast_gradient, cast_table),
                 tf.cast(tf.matmul(cast_gradient, chunk_states, transpose_a=True), tf.float32),
-                tf.reduce_sum(logit_gradient, axis=0),
+                bias_gradient,
             )
 
         loss, right, *gradients = _sum_over_chunks(compute, states, labels, weights, num_rows, table)
@@ -65,6 +63,35 @@ def tied_cross_entropy(
         return (loss, right), gradient
 
     return apply(states, table, bias)
+
+
+@fused
+def _softmax_sums(logits, bias):
+    """Returns the largest logit of each row [N], and the sum of exp(logit - largest) [N]; `logits` without bias."""
+    logits = tf.cast(logits, tf.float32) + bias
+    largest = tf.reduce_max(logits, axis=-1)
+    return largest, tf.reduce_sum(tf.exp(logits - largest[:, None]), axis=-1)
+
+
+def _logits_of(labels, logits, bias):
+    """Returns the logit of each row's label [N]."""
+    if is_compiled_for_tpu():
+        # A third sum in the same pass over the logits, where a gather would be a pass of its own.
+        return tf.reduce_sum(tf.where(_is_label(labels, logits), tf.cast(logits, tf.float32) + bias, 0.0), axis=-1)
+    return tf.cast(tf.gather(logits, labels, batch_dims=1), tf.float32) + tf.gather(bias, labels)
+
+
+@fused
+def _logit_gradient(logits, bias, labels, weights, largest, total):
+    """Returns the gradient of the weighted sum of losses: of the logits [N, V] in their dtype, and of the bias [V]."""
+    exponentials = tf.exp(tf.cast(logits, tf.float32) + bias - largest[:, None])
+    weights_of_labels = tf.where(_is_label(labels, logits), weights[:, None], 0.0)
+    gradient = exponentials * (weights / total)[:, None] - weights_of_labels
+    return tf.cast(gradient, logits.dtype), tf.reduce_sum(gradient, axis=0)
+
+
+def _is_label(labels, logits):
+    return tf.equal(tf.range(logits.shape[-1])[None], labels[:, None])
 
 
 def uncounted_flops(num_rows: int, embedding_size: int, vocab_size: int) -> int:
