@@ -37,7 +37,7 @@ class Asked(typing.NamedTuple):
 
     Attributes:
         value: What `AskedTask.examples_of` takes.
-        more: What of the line goes into the answer: the "id" of an object, if it has one.
+        more: What of the line goes into the answer: the "id" of an object, if it has one, and what is asked, if wanted.
     """
 
     value: typing.Any
@@ -79,13 +79,14 @@ class LineParser:
         task: What is to be asked.
         path: The file; its name tells the form, and errors begin with it.
         fields: Of objects, in the order in which the task reads them; None for those of `task.input_fields`.
+        keeps_inputs: Whether what is asked goes into the answer, by the names of the fields.
 
     Raises:
         InputError: There must be as many fields as the task reads, and the file one of these forms.
     """
 
-    def __init__(self, task: AskedTask, path: str, fields: list[str] | None = None):
-        self._task, self._path = task, path
+    def __init__(self, task: AskedTask, path: str, fields: list[str] | None = None, keeps_inputs: bool = False):
+        self._task, self._path, self._keeps_inputs = task, path, keeps_inputs
         self._fields = tuple(fields or task.input_fields)
         if len(self._fields) != len(task.input_fields):
             raise InputError(
@@ -109,6 +110,9 @@ class LineParser:
             text = line.content.decode("utf-8").removesuffix("\r")
             asked = self._parse_json(text) if self._is_json else Asked(self._parse_text(text), {})
             self._task.examples_of([asked.value])
+            if self._keeps_inputs:
+                values = asked.value if len(self._fields) > 1 else [asked.value]
+                asked = asked._replace(more={**asked.more, **dict(zip(self._fields, values))})
         except UnicodeDecodeError as error:
             raise not_utf8(f"{self._path}, line {line.number}", line.content, "the file") from error
         except InputError as error:

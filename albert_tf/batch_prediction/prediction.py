@@ -36,11 +36,13 @@ class BatchOptions:
         input_fields: As `LineParser.fields`.
         skips_bad_lines: Whether a line that can't be read gets an {"error": ...} in place of an answer; else it is the
             end.
+        keeps_inputs: Whether what was asked stands beside each answer.
     """
 
     batch_size: int = 64
     input_fields: list[str] | None = None
     skips_bad_lines: bool = False
+    keeps_inputs: bool = False
 
 
 @dataclasses.dataclass
@@ -93,13 +95,14 @@ def predict_file(
     Raises:
         InputError: A line can't be read, or the parts there are of other predictions.
     """
-    parser = LineParser(predictor.task, input_file, options.input_fields)
+    parser = LineParser(predictor.task, input_file, options.input_fields, options.keeps_inputs)
     folder = f"{output_file}{PARTS_ENDING}"
     settings = {
         "model_dir": predictor.identity,
         "predict_batch_size": options.batch_size,
         "input_fields": options.input_fields,
         "on_bad_row": "skip" if options.skips_bad_lines else "fail",
+        "with_inputs": options.keeps_inputs,
     }
     lines = read_lines(input_file)
     progress = _take_up(folder, settings, lines, overwrite)

@@ -31,6 +31,7 @@ def define_flags():
     flags.DEFINE_list("input_fields", None, "Fields of .jsonl objects; by default those that the model's task names.")
     flags.DEFINE_integer("predict_batch_size", 64, "Texts that are computed at once.", lower_bound=1)
     flags.DEFINE_enum("on_bad_row", "fail", ON_BAD_ROW, "Lines that can't be read: stop, or write why and go on.")
+    flags.DEFINE_bool("with_inputs", False, "Write what was asked beside each answer.")
     flags.DEFINE_bool("overwrite", False, "Replace the --output_file, and what other predictions have left behind.")
 
 
@@ -42,10 +43,12 @@ def main():
     files = match_files([FLAGS.input_file], "input_file")
     if len(files) > 1:
         raise InputError(f"--input_file={FLAGS.input_file} names {len(files)} files; predict one after the other")
+    if FLAGS.output_file.lower().endswith((".csv", ".tsv", ".parquet", ".gz")):
+        raise InputError(f"--output_file={FLAGS.output_file}: lines of JSON are written; call it something.jsonl")
     command.refuse_to_overwrite([FLAGS.output_file], FLAGS.overwrite)
     check_can_write(os.path.dirname(FLAGS.output_file), "output_file")
     predictor = albert_tf.load(FLAGS.model_dir)
-    options = BatchOptions(FLAGS.predict_batch_size, FLAGS.input_fields, FLAGS.on_bad_row == "skip")
+    options = BatchOptions(FLAGS.predict_batch_size, FLAGS.input_fields, FLAGS.on_bad_row == "skip", FLAGS.with_inputs)
     began_at = time.monotonic()
     counts = predict_file(predictor, files[0], FLAGS.output_file, options, FLAGS.overwrite)
     num_lines, num_bad_lines, num_lines_before = counts

@@ -75,6 +75,21 @@ def test_objects_keep_their_ids(write, tmp_path):
     ]
 
 
+def test_what_was_asked_stands_beside_the_answers_if_wanted(write, tmp_path):
+    options = BatchOptions(skips_bad_lines=True, keeps_inputs=True)
+    path = write("in.jsonl", '{"text": "좋다", "id": 7}\n"나쁘다"\n{\n')
+    predict_file(Echo(), path, str(tmp_path / "out.jsonl"), options)
+    *found, error = answers(tmp_path / "out.jsonl")
+    assert found == [{"id": 7, "text": "좋다", "asked": "좋다"}, {"text": "나쁘다", "asked": "나쁘다"}]
+    assert list(error) == ["error"]
+    predict_file(Echo(CHOICES), write("in.tsv", "글\t물음\t가\t나\t다\n"), str(tmp_path / "two.jsonl"), options)
+    [found] = answers(tmp_path / "two.jsonl")
+    assert found.pop("asked") and found == {"passage": "글", "question": "물음", "options": ["가", "나", "다"]}
+    named = BatchOptions(input_fields=["review"], keeps_inputs=True)
+    predict_file(Echo(), write("named.jsonl", '{"review": "좋다"}\n'), str(tmp_path / "three.jsonl"), named)
+    assert answers(tmp_path / "three.jsonl") == [{"review": "좋다", "asked": "좋다"}]
+
+
 def test_id_is_the_files_and_not_one_that_a_task_gives(write, tmp_path, monkeypatch):
     monkeypatch.setattr(Echo, "predict", lambda self, inputs, batch_size: [{"id": "0", "text": ""} for _ in inputs])
     path = write("in.jsonl", '{"id": "a", "text": ""}\n{"text": ""}\n')

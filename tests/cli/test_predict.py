@@ -48,6 +48,7 @@ def test_file_gets_the_predictions_of_the_run(classify, run_script, reviews, tmp
     [
         ({"model_dir": ""}, "--model_dir is missing; see --help"),
         ({"model_dir": "nowhere"}, "--model_dir=nowhere: there is no such folder; put the name right"),
+        ({"output_file": "out.csv"}, "--output_file=out.csv: lines of JSON are written; call it something.jsonl"),
         ({"input_file": "nowhere.txt"}, "--input_file: no file matches nowhere.txt"),
         ({}, "holds no run, not a fine-tuned model with its run_settings.json; name the --output_dir of"),
     ],
