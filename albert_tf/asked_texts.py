@@ -62,14 +62,23 @@ class TextTask(typing.NamedTuple):
         return read_texts(inputs, len(self.input_fields) == 2)
 
 
+def list_inputs(inputs: collections.abc.Iterable[typing.Any]) -> list[typing.Any]:
+    """Returns what is asked about as a list.
+
+    Raises:
+        InputError: It is one text, or nothing that holds several.
+    """
+    if isinstance(inputs, str | bytes | collections.abc.Mapping) or not isinstance(inputs, collections.abc.Iterable):
+        raise InputError(f"predict takes a list, also of one input. Received: {str(inputs)[:60]!r}")
+    return list(inputs)
+
+
 def read_texts(inputs: collections.abc.Sequence[typing.Any], reads_pairs: bool) -> list[tuple[str, ...]]:
     """Returns each input as a tuple of one text, or of two.
 
     Raises:
         InputError: One is not a string, or not two of them where pairs are read.
     """
-    if isinstance(inputs, str):
-        raise InputError(f"predict takes a list, also of one input. Received: {inputs[:60]!r}")
     found = []
     for number, value in enumerate(inputs):
         texts = [value] if isinstance(value, str) else value

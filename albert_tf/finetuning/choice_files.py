@@ -88,8 +88,6 @@ def asked_questions(inputs: typing.Any, num_choices: int) -> list[Question]:
     Raises:
         InputError: An input is anything else, or has another number of options.
     """
-    if isinstance(inputs, str):
-        raise InputError(f"predict takes a list, also of one input. Received: {inputs[:60]!r}")
     questions = []
     for number, value in enumerate(inputs):
         if not isinstance(value, list | tuple) or len(value) != 3 or not _are_options(value[2], num_choices):

@@ -9,7 +9,7 @@ import typing
 
 import numpy as np
 
-from albert_tf.asked_texts import TextTask
+from albert_tf.asked_texts import TextTask, list_inputs
 from albert_tf.errors import InputError, with_extra
 from albert_tf.exports import threads_per_batch
 from albert_tf.litert.files import FAST_TOKENIZER_FILE, LITERT_FILE, read_card
@@ -63,7 +63,7 @@ class LiteRTPredictor:
         Raises:
             InputError: An input is not what the model reads.
         """
-        texts = self.task.examples_of(inputs)
+        texts = self.task.examples_of(list_inputs(inputs))
         return [self._prediction(values) for values in self.compute(texts, batch_size)] if texts else []
 
     def compute(self, texts: collections.abc.Sequence[tuple[str, ...]], batch_size: int = 4) -> np.ndarray:

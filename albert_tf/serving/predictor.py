@@ -6,6 +6,7 @@ import typing
 
 import tensorflow as tf
 
+from albert_tf.asked_texts import list_inputs
 from albert_tf.finetuning import runner
 from albert_tf.modeling.layers import named_variables
 from albert_tf.serving.loading import load_finetuned
@@ -55,7 +56,7 @@ class Predictor:
         Raises:
             InputError: An input is not what the task reads.
         """
-        examples = self.task.examples_of(inputs)
+        examples = self.task.examples_of(list_inputs(inputs))
         if not examples:
             return []
         features = self.task.encode(examples, self.tokenizer, self.max_seq_length)

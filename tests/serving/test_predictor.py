@@ -51,6 +51,8 @@ def test_labels_are_those_that_the_run_predicts(tmp_path, config, sample_tokeniz
     assert predictor.predict(["좋\ud800다\udc00"]) == predictor.predict(["좋다"])
     for inputs, message in (
         ("좋다", "predict takes a list, also of one input. Received: '좋다'"),
+        (None, "predict takes a list, also of one input. Received: 'None'"),
+        ({"text": "좋다"}, "predict takes a list, also of one input. Received: "),
         ([("좋다", "나쁘다")], "input 0 must be a string. Received: "),
         (["좋다", None], "input 1 must be a string. Received: 'None'"),
     ):

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.asked_texts import read_texts
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import write_text
@@ -146,8 +147,7 @@ class Entities(FinetuningTask):
 
     def examples_of(self, inputs):
         """Returns texts as `TaggedText`s without tags; see `FinetuningTask`."""
-        if isinstance(inputs, str) or not all(isinstance(text, str) for text in inputs):
-            raise InputError("predict takes a list of strings")
+        inputs = [text for (text,) in read_texts(inputs, reads_pairs=False)]
         return [TaggedText(text, units_of(text, self.reads_words), None, number) for number, text in enumerate(inputs)]
 
     @classmethod
