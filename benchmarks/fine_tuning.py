@@ -18,6 +18,7 @@ import sys
 
 from absl import app, flags
 
+from albert_tf.config import AlbertConfig
 from albert_tf.files import read_json, write_json
 from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.labelled_text import read_examples
@@ -131,7 +132,7 @@ def train(name, task, data_folder, contestant):
     if contestant == PRETRAINED:
         command += [f"--init_checkpoint={FLAGS.model}"]
     else:
-        config = FLAGS.larger_config if contestant == LARGER else os.path.join(FLAGS.model, "albert_config.json")
+        config = larger_config() if contestant == LARGER else os.path.join(FLAGS.model, "albert_config.json")
         command += [f"--albert_config_file={config}", f"--vocab_file={os.path.join(FLAGS.model, 'vocab.txt')}"]
     num_trials = 1 if contestant == LARGER else FLAGS.num_trials
     with open(f"{FLAGS.output_dir}/last_command.log", "w", encoding="utf-8") as log:
@@ -140,6 +141,14 @@ def train(name, task, data_folder, contestant):
         return [read_json(os.path.join(output_dir, "eval_results.json"), "the results")[task.metric]]
     trials = read_json(os.path.join(output_dir, "trials.json"), "the trials")["trials"]
     return [trial["results"][task.metric] for trial in trials]
+
+
+def larger_config():
+    """Writes the larger model's config for the vocabulary of the other one, and returns its path."""
+    path = os.path.join(FLAGS.output_dir, "larger_config.json")
+    vocab_size = AlbertConfig.from_json_file(os.path.join(FLAGS.model, "albert_config.json")).vocab_size
+    write_json(path, AlbertConfig.from_json_file(FLAGS.larger_config).replace(vocab_size=vocab_size).to_dict())
+    return path
 
 
 def baselines(task, folder):

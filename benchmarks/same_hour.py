@@ -55,13 +55,18 @@ def main(_):
     FLAGS.output_dir = os.path.abspath(FLAGS.output_dir)
     os.makedirs(FLAGS.output_dir, exist_ok=True)
     results = {contestant: result_of(contestant) for contestant in FLAGS.only}
-    print("\n| library | steps | examples a second | held-out masked-LM loss | NSMC |\n|---|---|---|---|---|")
+    columns = ("library", "minutes", "steps", "examples a second", "held-out masked-LM loss", "NSMC")
+    print(f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
     for contestant, result in results.items():
-        accuracy = f"{result['accuracy']:.1%}" if "accuracy" in result else ""
-        print(
-            f"| {contestant} | {result['steps']:,} | {result['examples_per_second']:.0f} | "
-            f"{result['masked_lm_loss']:.3f} | {accuracy} |"
+        cells = (
+            contestant,
+            f"{result['seconds'] / 60:.1f}",
+            f"{result['steps']:,}",
+            f"{result['examples_per_second']:.0f}",
+            f"{result['masked_lm_loss']:.3f}",
+            f"{result['accuracy']:.1%}" if "accuracy" in result else "",
         )
+        print(f"| {' | '.join(cells)} |")
     peers = [result["examples_per_second"] for name, result in results.items() if not name.startswith("albert_tf")]
     if peers and "albert_tf" in results:
         ratio = results["albert_tf"]["examples_per_second"] / max(peers)

@@ -270,7 +270,7 @@ def test_classifier_of_other_labels_begins_with_a_head_of_its_own(classify, fini
     (reviews / "train.tsv").write_text(text + "99\t그저 그렇다\t2\n")
     result = classify(do_train=True, init_checkpoint=finished, output_dir=tmp_path / "other")
     assert result.code == 0, result.errors
-    assert "; there for another task, and so random: head/dense/kernel, head/dense/bias\n" in result.output
+    assert "; there for another task, and so random: head\n" in result.output
 
 
 @pytest.mark.slow

@@ -65,8 +65,20 @@ def load_init_checkpoint(
     untrained = [name for name in left_out if not name.startswith((HEAD, *untouched))]
     if untrained:
         parts["in it, but never trained, and so random anew"] = untrained
-    told = "; ".join(f"{what}: {', '.join(names) or 'none'}" for what, names in parts.items())
+    told = "; ".join(f"{what}: {', '.join(_shortest(names, loaded)) or 'none'}" for what, names in parts.items())
     return f"--init_checkpoint: loaded {len(loaded)} variables; {told}", missing
+
+
+def _shortest(names, loaded):
+    """Returns the names, each cut to the first of its parts under which nothing was loaded: "head", "encoder/pooler"."""
+    known = {name[:end] for name in loaded for end, character in enumerate(name) if character == "/"}
+
+    def cut(name):
+        parts = name.split("/")
+        prefixes = ("/".join(parts[:count]) for count in range(1, len(parts)))
+        return next((prefix for prefix in prefixes if prefix not in known), name)
+
+    return dict.fromkeys(map(cut, names))
 
 
 def check_tokenizer(tokenizer: Tokenizer | None, checkpoint: str | None) -> None:
