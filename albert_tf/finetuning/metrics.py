@@ -40,11 +40,11 @@ def f1(truth: list[str], found: list[str], labels: tuple[str, ...]) -> float:
     return float(f1_score(truth, found, labels=[labels[-1]], average="macro", zero_division=0))
 
 
-def macro_f1(truth: list[str], found: list[str], labels: tuple[str, ...]) -> float:
-    """Returns the mean of the F1 of every label."""
+def macro_f1(truth: list[str], found: list[str]) -> float:
+    """Returns the mean of the F1 of every label that is true or found somewhere."""
     from sklearn.metrics import f1_score
 
-    return float(f1_score(truth, found, labels=list(labels), average="macro", zero_division=0))
+    return float(f1_score(truth, found, average="macro", zero_division=0))
 
 
 def matthews(truth: list[str], found: list[str]) -> float:
@@ -84,7 +84,7 @@ def _correlation(function, truth, found):
 LABEL_METRICS: dict[str, collections.abc.Callable[..., float]] = {
     "accuracy": lambda truth, found, labels: accuracy(truth, found),
     "f1": f1,
-    "macro_f1": macro_f1,
+    "macro_f1": lambda truth, found, labels: macro_f1(truth, found),
     "matthews": lambda truth, found, labels: matthews(truth, found),
 }
 # Of scores: functions of two arrays.

@@ -31,6 +31,13 @@ def test_measures_of_labels_where_one_label_is_all_that_is_found():
     assert measured == pytest.approx({"accuracy": 0.5, "f1": 0.0, "macro_f1": (2 * 0.5 / 1.5) / 3, "matthews": 0.0})
 
 
+def test_labels_that_are_nowhere_have_no_part_in_macro_f1():
+    """As in KLUE's own evaluation of YNAT; a label that is found alone has an F1 of 0."""
+    macro_f1 = LABEL_METRICS["macro_f1"]
+    assert macro_f1(["a", "b"], ["a", "b"], ("a", "b", "c")) == 1.0
+    assert macro_f1(["a", "b"], ["a", "c"], ("a", "b", "c", "d")) == pytest.approx(1 / 3)
+
+
 def test_measures_of_scores():
     truth, found = np.array([0.0, 1.0, 3.0, 5.0]), np.array([1.0, 0.0, 3.5, 2.9])
     measured = {name: function(truth, found) for name, function in SCORE_METRICS.items()}

@@ -78,11 +78,14 @@ class Metrics:
         normalize: Returns a text as it is compared.
         overlap_name: What the second measure is called.
         overlap: Compares two normalised texts, a prediction and an answer; from 0 to 1.
+        counts_empty_answers: Whether, of several answers, one counts of which nothing is left once normalised, where
+            questions may have no answer.
     """
 
     normalize: collections.abc.Callable[[str], str]
     overlap_name: str
     overlap: collections.abc.Callable[[str, str], float]
+    counts_empty_answers: bool = False
 
     def compare(self, prediction: str, answers: list[str], may_be_unanswerable: bool) -> tuple[float, float]:
         """Returns exact match and overlap of a prediction, each from 0 to 1, each the best over the answers.
@@ -90,12 +93,12 @@ class Metrics:
         Args:
             prediction: The text; empty for no answer.
             answers: What people answered; empty where nobody can.
-            may_be_unanswerable: Whether questions may have no answer, as in SQuAD 2.0. Then an answer of which nothing
-                is left once normalised doesn't count, and where none is left, no answer is right.
+            may_be_unanswerable: Whether questions may have no answer, as in SQuAD 2.0. Where there is none that counts,
+                no answer is right; see `counts_empty_answers`.
         """
         prediction, answers = self.normalize(prediction), [self.normalize(answer) for answer in answers]
         if may_be_unanswerable:
-            answers = [answer for answer in answers if answer]
+            answers = [answer for answer in answers if answer or self.counts_empty_answers]
             if not answers:
                 return float(not prediction), float(not prediction)
         exact = max(float(prediction == answer) for answer in answers)
@@ -105,7 +108,7 @@ class Metrics:
 METRICS = {
     "squad": Metrics(normalize_squad, "f1", word_f1),
     "korquad": Metrics(normalize_korquad, "f1", character_f1),
-    "klue": Metrics(normalize_klue, "rouge_w", rouge_w),
+    "klue": Metrics(normalize_klue, "rouge_w", rouge_w, counts_empty_answers=True),
 }
 
 

@@ -150,9 +150,9 @@ class QuestionTask(FinetuningTask):
             if chosen.any():
                 scores.update({f"{prefix}_{name}": value for name, value in zip(names, _percent(values[chosen]))})
             scores[f"{prefix}_total"] = int(chosen.sum())
-        if_answered = compare(
-            [prediction["nbest"][0]["text"] if prediction["nbest"] else "" for prediction in predictions]
-        )
+        best_texts = [prediction["nbest"][0]["text"] if prediction["nbest"] else "" for prediction in predictions]
+        # Where SQuAD's script looks for a threshold, a lone article is an answer, too, and wrong where there is none.
+        if_answered = np.where(has_answer[:, None], compare(best_texts), [[not text] for text in best_texts])
         null_odds = np.array([prediction["null_odds"] for prediction in predictions])
         for name, column in zip(names, if_answered.T):
             scores[f"best_{name}"], scores[f"best_{name}_thresh"] = best_threshold(column, has_answer, null_odds)

@@ -77,8 +77,14 @@ def test_no_answer_is_right_where_there_is_none(name):
     assert compare(name, "", may_be_unanswerable=True) == (1, 1)
     assert compare(name, "서울", may_be_unanswerable=True) == (0, 0)
     assert compare(name, "", "서울", may_be_unanswerable=True) == (0, 0)
+    assert compare(name, "", ".", may_be_unanswerable=True) == (1, 1)
     assert compare(name, "서울", "서울", ".", may_be_unanswerable=True) == (1, 1)
-    assert compare(name, "", "서울", ".", may_be_unanswerable=True) == (0, 0)
+
+
+@pytest.mark.parametrize(("name", "score"), [("squad", 0), ("korquad", 0), ("klue", 1)])
+def test_answer_of_which_nothing_is_left_beside_others_counts_with_klue_alone(name, score):
+    """SQuAD 2.0's script leaves such answers out, KLUE's does not."""
+    assert compare(name, "", "서울", ".", may_be_unanswerable=True) == (score, score)
 
 
 @pytest.mark.parametrize(

@@ -184,6 +184,17 @@ def test_score_with_unanswerable_questions():
     )
 
 
+def test_every_answer_to_what_has_none_costs_where_thresholds_are_compared():
+    """SQuAD's script takes a lone article for no answer in its scores, but not where it looks for a threshold."""
+    task = QuestionAnswering(CONFIG, may_be_unanswerable=True, metrics="squad")
+    questions = [make_question("the x", is_impossible=True), make_question("red", "red")]
+    scores = task.score(questions, predictions_of("the", "red", null_odds=[-1.0, 1.0]))
+    assert scores["exact_match"] == scores["NoAns_exact"] == 100.0
+    # Nothing: 1 of 2, up to -1: 0, all: 1.
+    assert (scores["best_exact"], scores["best_exact_thresh"]) == (50.0, 0.0)
+    assert (scores["best_f1"], scores["best_f1_thresh"]) == (50.0, 0.0)
+
+
 def test_worst_answers_come_first(tmp_path):
     questions = [
         make_question("가나다", "가나", id="near", question="가?"),
