@@ -104,6 +104,7 @@ class _Loop:
         self._has_warned_of_overfitting = False
 
     def run(self):
+        self._skipped.stop_if_too_many()  # a checkpoint may hold them
         step = int(self._state.global_step.numpy())
         self._progress.start(step, self._last_step)
         self._checkpointer.best = find_best_checkpoint(self._progress.output_dir)
