@@ -130,6 +130,15 @@ def test_restored_run_evaluates_to_the_same(finished):
     assert restored.evaluate(held_out()) == pytest.approx(expected, rel=1e-6)
 
 
+def test_evaluation_of_weights_from_elsewhere_is_no_row_of_the_run(finished, tmp_path):
+    checkpoint = f"{finished[1]}/model.ckpt-3"
+    for changes in ({"eval_checkpoint": checkpoint}, {"init_checkpoint": checkpoint}):
+        run = start(tmp_path, dataclasses.replace(SETTINGS, **changes))
+        run.restore()
+        run.evaluate(held_out())
+    assert (tmp_path / "eval_results.json").exists() and not (tmp_path / "metrics.jsonl").exists()
+
+
 def test_model_of_a_strategy_trains_on_its_replicas(finished, tmp_path, capsys):
     run = start(tmp_path, strategy=make_strategy(num_cpu_replicas=2))
     assert run.train(make_phase())
