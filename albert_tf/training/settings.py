@@ -110,6 +110,8 @@ class RunSettings:
                 raise InputError(f"--{name} must be at least 1. Received: {getattr(self, name)}")
         if self.head_learning_rate is not None and not self.head_learning_rate > 0:
             raise InputError(f"--head_learning_rate must be greater than 0. Received: {self.head_learning_rate}")
+        if not 0 <= self.random_seed < 2**31:
+            raise InputError(f"--random_seed must be from 0 to {2**31 - 1}. Received: {self.random_seed}")
         if self.early_stopping < 0:
             raise InputError(f"--early_stopping must not be negative. Received: {self.early_stopping}")
         if self.scale_learning_rate not in ("none", "sqrt"):

@@ -181,6 +181,7 @@ def test_other_settings_may_change(finished):
     [
         ({"train_batch_size": 0}, "--train_batch_size must be at least 1. Received: 0"),
         ({"iterations_per_loop": 0}, "--iterations_per_loop must be at least 1. Received: 0"),
+        ({"random_seed": 2**31}, "--random_seed must be from 0 to 2147483647. Received: 2147483648"),
         ({"scale_learning_rate": "root"}, "--scale_learning_rate must be none or sqrt. Received: root"),
         ({"scale_learning_rate": "sqrt"}, 'scale_learning_rate="sqrt" and reference_batch_size go together'),
     ],
