@@ -56,7 +56,7 @@ class RunSettings:
         freeze: Regular expressions of variables to leave as they are.
         init_checkpoint: Checkpoint or run folder to start from; None for random weights.
         random_seed: Seed of dropout, and of order and masks of the data.
-        eval_batch_size: Batch size of evaluation, over all replicas.
+        eval_batch_size: Batch size of evaluation, over all replicas; it decides the loss of halves of sentences.
         max_eval_steps: Most batches of an evaluation; None for all.
         eval_every_steps: Steps between evaluations while training; None for the last step only.
         evaluates_first: Whether to evaluate before the first step too.
