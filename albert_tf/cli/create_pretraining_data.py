@@ -127,6 +127,10 @@ def builder_options():
 
 def output_paths():
     """Returns the training shards, the held-out shards, and the other files that come with them."""
+    for flag, paths in (("output_file", FLAGS.output_file), ("held_out_file", [FLAGS.held_out_file or ""])):
+        for path in paths:
+            if path.endswith("/") or (path and tf.io.gfile.isdir(path)):
+                raise InputError(f"--{flag}={path} is a folder; name a file in it, such as train.tfrecord")
     train_paths = FLAGS.output_file
     if len(train_paths) == 1:
         train_paths = shard_paths(train_paths[0], FLAGS.num_shards)
@@ -146,6 +150,17 @@ def output_paths():
     return train_paths, held_out_paths, [os.path.join(folder, name) for name in other_files]
 
 
+def pipeline_arguments():
+    """Returns what --pipeline_arguments holds as a shell would cut it."""
+    try:
+        return shlex.split(FLAGS.pipeline_arguments)
+    except ValueError as error:
+        raise InputError(
+            f"--pipeline_arguments={FLAGS.pipeline_arguments} can't be cut into arguments ({error}); mend its "
+            "quotation marks"
+        ) from error
+
+
 def create():
     app.require(input_file=FLAGS.input_file, output_file=FLAGS.output_file)
     if not FLAGS.spm_model_file:
@@ -154,16 +169,15 @@ def create():
     tokenizer = load_any_tokenizer(FLAGS.vocab_file, FLAGS.spm_model_file)
     reader = CorpusReader(find_corpus_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.text_field)
     options = builder_options()
+    arguments = reader, tokenizer, options, train_paths, held_out_paths
     is_unfinished = tf.io.gfile.exists(os.path.join(os.path.dirname(train_paths[0]), WORK_FOLDER))
-    if FLAGS.resume and not is_unfinished and is_made_of(other_paths[0], reader, tokenizer, options):
+    if FLAGS.resume and not is_unfinished and is_made_of(other_paths[0], *arguments):
         print(f"nothing to resume: {other_paths[0]} says that this data is finished")
         return
     if not (FLAGS.resume and is_unfinished):
         app.refuse_to_overwrite([*train_paths, *held_out_paths, *other_paths], FLAGS.overwrite)
-    arguments = reader, tokenizer, options, train_paths, held_out_paths
     if FLAGS.runner:
-        beam_flags = shlex.split(FLAGS.pipeline_arguments)
-        manifest = run_on_beam(*arguments, FLAGS.runner, beam_flags, FLAGS.resume)
+        manifest = run_on_beam(*arguments, FLAGS.runner, pipeline_arguments(), FLAGS.resume)
     else:
         manifest = build(*arguments, FLAGS.num_workers, FLAGS.resume)
     print(

@@ -17,7 +17,7 @@ from absl import flags
 
 from albert_tf.corpus.reader import find_corpus_files
 from albert_tf.errors import InputError
-from albert_tf.files import read_json, write_json
+from albert_tf.files import check_can_write, read_json, write_json
 from albert_tf.finetuning import Classification
 from albert_tf.finetuning.datasets import DATASETS, find_file
 from albert_tf.finetuning.labelled_text import read_examples
@@ -58,6 +58,7 @@ STAGES = (
 
 def prepare_output_dir():
     """Makes room for a new demo; deletes nothing but an earlier one."""
+    check_can_write(FLAGS.output_dir, "output_dir")
     found = sorted(os.listdir(FLAGS.output_dir)) if os.path.isdir(FLAGS.output_dir) else []
     if found and not os.path.exists(os.path.join(FLAGS.output_dir, RESULTS_FILE)):
         raise InputError(f"--output_dir={FLAGS.output_dir} holds something else than a demo; choose another folder")

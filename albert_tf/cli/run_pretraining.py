@@ -19,6 +19,7 @@ from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.pretraining.cooccurrence import begin_with_counts
 from albert_tf.pretraining.identity import data_settings, held_out_identity
 from albert_tf.pretraining.phases import make_held_out_dataset, make_objective, make_phase
+from albert_tf.pretraining_data.records import has_halves
 from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES, find_shards
 from albert_tf.pretraining_data.tfrecords import describe_damage, naming_damaged_shards
 from albert_tf.training import TrainingRun
@@ -84,7 +85,13 @@ def define_flags():
 
 
 # What a run's folder knows, besides the settings that all training shares; and where its data are.
-PHASE_SETTINGS = ("phase2_start_step", "phase2_gradient_accumulation_steps", "read_own_shards", "word_embeddings")
+MORE_SETTINGS = (
+    "phase2_start_step",
+    "phase2_gradient_accumulation_steps",
+    "read_own_shards",
+    "word_embeddings",
+    "eval_batch_size",
+)
 PLACES = ("input_file", "held_out_file", "phase2_input_file", "phase2_held_out_file")
 LENGTHS = ("max_seq_length", "max_predictions_per_seq")
 
@@ -128,7 +135,7 @@ def warn_of(shards):
 
 def find_run():
     """Returns the run that --output_dir holds, None for a new one; flags that are not given become the run's."""
-    names = {**settings_flags(), **{name: name for name in PHASE_SETTINGS}}
+    names = {**settings_flags(), **{name: name for name in MORE_SETTINGS}}
     return take_from_run("run_pretraining", names, [*PLACES, *LENGTHS])
 
 
@@ -218,12 +225,15 @@ def initializer_of(model, shards):
 
 def settings_of_command(data, end_steps):
     """Returns what decides, besides the run's settings, what it computes, and where it found its data."""
+    # Elsewhere it may change: only halves are looked for among those of a batch, so that its size decides the loss.
+    evaluation = {"eval_batch_size": FLAGS.eval_batch_size} if has_halves(data[-1].sentence_pair) else {}
     return {
         "command": "run_pretraining",
         **data_settings(data, end_steps),
         "phase2_gradient_accumulation_steps": FLAGS.phase2_gradient_accumulation_steps,
         "read_own_shards": FLAGS.read_own_shards,
         "word_embeddings": FLAGS.word_embeddings,
+        **evaluation,
         FOUND_AT: {
             **{name: FLAGS[name].value and [absolute_path(path) for path in FLAGS[name].value] for name in PLACES},
             **{name: FLAGS[name].value for name in LENGTHS},

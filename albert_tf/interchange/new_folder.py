@@ -38,19 +38,24 @@ def new_folder(folder: str) -> collections.abc.Iterator[str]:
     """
     check_is_new(folder)
     is_local = "://" not in folder
-    place = os.path.dirname(os.path.abspath(folder)) if is_local else None
+    is_there = is_local and os.path.isdir(folder)
+    place = folder if is_there else os.path.dirname(os.path.abspath(folder)) if is_local else None
     if is_local:
         os.makedirs(place, exist_ok=True)
     temporary = tempfile.mkdtemp(prefix=".new-", dir=place)
     try:
         yield temporary
-        if is_local:
+        if is_there:
+            # It may be a link or a volume, which nothing else can take the place of.
+            for name in _index_last(temporary):
+                os.rename(os.path.join(temporary, name), os.path.join(folder, name))
+        elif is_local:
             os.chmod(temporary, 0o777 & ~_umask())
-            if os.path.isdir(folder):
-                os.rmdir(folder)
             os.rename(temporary, folder)
         else:
-            _copy(temporary, folder)
+            tf.io.gfile.makedirs(folder)
+            for name in _index_last(temporary):
+                tf.io.gfile.copy(os.path.join(temporary, name), os.path.join(folder, name))
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -62,8 +67,6 @@ def _umask():
     return mask
 
 
-def _copy(source, target):
-    """Copies files, the index of a checkpoint last, so that no half of one is ever taken for a whole."""
-    tf.io.gfile.makedirs(target)
-    for name in sorted(os.listdir(source), key=lambda file: file.endswith(".index")):
-        tf.io.gfile.copy(os.path.join(source, name), os.path.join(target, name))
+def _index_last(folder):
+    """Returns the names of files, that of a checkpoint's index last, so that no half of one is taken for a whole."""
+    return sorted(os.listdir(folder), key=lambda name: name.endswith(".index"))

@@ -1,7 +1,6 @@
 """Turning a run into a small folder to give away: weights alone, what they mean, and the tokenizer."""
 
 import os
-import tempfile
 
 import numpy as np
 import tensorflow as tf
@@ -16,6 +15,7 @@ from albert_tf.checkpoint_files import (
 )
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
+from albert_tf.interchange.new_folder import check_is_new, new_folder
 from albert_tf.modeling.pretrained import CONFIG_FILE, UNTRAINED_FILE, find_checkpoint, read_config
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
@@ -39,13 +39,12 @@ def publish_model(init_checkpoint: str, output_dir: str, dtype: str = "float16")
         The size of what was written, in bytes.
 
     Raises:
-        InputError: There is no checkpoint, config or tokenizer, the folder holds something, or a weight is too large
-            for float16.
+        InputError: There is no checkpoint, config or tokenizer, the folder holds something or can't be written, or a
+            weight is too large for float16.
     """
     if dtype not in WEIGHT_DTYPES:
         raise InputError(f"--weights_dtype must be one of {', '.join(WEIGHT_DTYPES)}. Received: {dtype}")
-    if tf.io.gfile.exists(output_dir) and tf.io.gfile.listdir(output_dir):
-        raise InputError(f"--output_dir={output_dir} holds something already; choose another folder")
+    check_is_new(output_dir)
     checkpoint = find_checkpoint(init_checkpoint, "--init_checkpoint")
     config = read_config(checkpoint, "--init_checkpoint")
     folder = checkpoint_folder(checkpoint)
@@ -53,7 +52,7 @@ def publish_model(init_checkpoint: str, output_dir: str, dtype: str = "float16")
         raise InputError(f"--init_checkpoint: no {TOKENIZER_FILE} in {folder or '.'}; put the one there that it needs")
     tokenizer = load_tokenizer(folder)
 
-    with tempfile.TemporaryDirectory() as temporary:
+    with new_folder(output_dir) as temporary:
         name = os.path.basename(checkpoint)
         write_checkpoint(os.path.join(temporary, name), _read_model(checkpoint, dtype))
         write_json(os.path.join(temporary, CONFIG_FILE), config.to_dict())
@@ -61,11 +60,7 @@ def publish_model(init_checkpoint: str, output_dir: str, dtype: str = "float16")
         for file in (CARD_FILE, UNTRAINED_FILE):
             if tf.io.gfile.exists(os.path.join(folder, file)):
                 tf.io.gfile.copy(os.path.join(folder, file), os.path.join(temporary, file))
-        tf.io.gfile.makedirs(output_dir)
-        names = sorted(os.listdir(temporary), key=lambda file: file.endswith(".index"))  # the index last
-        for file in names:
-            tf.io.gfile.copy(os.path.join(temporary, file), os.path.join(output_dir, file))
-        return sum(os.path.getsize(os.path.join(temporary, file)) for file in names)
+        return sum(entry.stat().st_size for entry in os.scandir(temporary))
 
 
 def _read_model(checkpoint, dtype):

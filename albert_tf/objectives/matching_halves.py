@@ -3,7 +3,7 @@
 Two halves of one review share what the review thinks, and little else but its topic; so a model that tells them from
 the halves of other reviews has learnt to read opinions, without a label. The loss is InfoNCE (van den Oord et al. 2018,
 equation 4): for each half the cross-entropy of its other half among those of all sentences that one replica has in its
-batch, scored by the cosine of mean states.
+batch, or in a micro-batch of it, scored by the cosine of mean states.
 """
 
 import typing

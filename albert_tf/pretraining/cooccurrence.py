@@ -76,6 +76,7 @@ def _read_sentences(shards):
     for features in batches.as_numpy_iterator():
         ids, is_text = features["input_ids"], features["input_mask"] == 1
         if options.is_static:
+            ids = ids.copy()  # an iterator's arrays can't be written to
             rows, places = np.nonzero(features["masked_lm_weights"])
             ids[rows, features["masked_lm_positions"][rows, places]] = features["masked_lm_ids"][rows, places]
         if has_halves(shards.sentence_pair):
@@ -127,7 +128,7 @@ def _pairs(sentence, piece):
     partners, begins = np.repeat(sizes, sizes), np.repeat(begins, sizes)
     ends = np.cumsum(partners)
     limits = np.arange(0, ends[-1] + _PAIRS_PER_UPDATE, _PAIRS_PER_UPDATE) if len(ends) else []
-    borders = np.unique(np.searchsorted(ends, limits))
+    borders = np.unique(np.searchsorted(ends, limits, "right"))
     for low, high in itertools.pairwise(borders):
         some = partners[low:high]
         first = np.repeat(piece[low:high], some)

@@ -41,8 +41,8 @@ class HeldOutHistory:
     """
 
     def __init__(self, rows: list[dict], metric: str, begin: int, end: int):
-        sign = 1 if metric == "loss" else -1
         self._measures_loss = metric == "loss"
+        self._sign = sign = 1 if self._measures_loss else -1
         self._values = {
             row["step"]: sign * row[metric]
             for row in sorted(rows, key=lambda row: row["step"])
@@ -55,6 +55,11 @@ class HeldOutHistory:
     def best_step(self) -> int | None:
         """The step of the best evaluation, the first of equals; None if there was none."""
         return min(self._values, key=self._values.get, default=None)
+
+    @property
+    def best_value(self) -> float | None:
+        """What the metric was at that step."""
+        return self._sign * self._values[self.best_step] if self._values else None
 
     @property
     def evaluations_since_best(self) -> int:

@@ -132,10 +132,19 @@ def _forget_later_rows(path, step):
     text = read_text(path, "the metrics")
     kept = []
     for line in text.splitlines(keepends=True):
-        if line.endswith("\n") and json.loads(line)["step"] <= step:
+        row = _row_of(line)
+        if row and row["step"] <= step:
             kept.append(line)
     if "".join(kept) != text:
         write_text(path, "".join(kept))
+
+
+def _row_of(line):
+    """Returns the row that a line holds; None for half a row, which a full disk may leave, also before another."""
+    try:
+        return json.loads(line) if line.endswith("\n") else None
+    except ValueError:
+        return None
 
 
 def read_metrics(output_dir: str) -> list[dict]:
@@ -144,7 +153,7 @@ def read_metrics(output_dir: str) -> list[dict]:
     if not tf.io.gfile.exists(path):
         return []
     with tf.io.gfile.GFile(path) as file:
-        rows = [json.loads(line) for line in file if line.endswith("\n")]
+        rows = list(filter(None, map(_row_of, file)))
     return list({(row["split"], row["step"]): row for row in rows}.values())
 
 

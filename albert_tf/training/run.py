@@ -27,7 +27,7 @@ from albert_tf.training.run_folder.guard import (
     read_settings,
 )
 from albert_tf.training.run_folder.held_folder import check_same_step, hold_folder, naming_output_dir
-from albert_tf.training.run_folder.identity import checkpoint_identity
+from albert_tf.training.run_folder.identity import absolute_path, checkpoint_identity
 from albert_tf.training.run_folder.model_card import write_model_card
 from albert_tf.training.run_folder.restoring import check_tokenizer, load_init_checkpoint, require_best_checkpoint
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, check_results_data, claim_results, results_path
@@ -83,6 +83,7 @@ class TrainingRun:
         )
         self._step = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._held_out = None
+        self._is_of_folder = True  # whether the weights, once they are restored, are of a checkpoint in the folder
         self._untrained = []
 
     @property
@@ -220,7 +221,7 @@ class TrainingRun:
         if results is None:
             results = self._evaluator.evaluate(dataset)
             _, is_own = results_path(self.output_dir, EVAL_RESULTS_FILE, data)
-            if is_own:  # the best checkpoint is chosen from what is recorded
+            if is_own and self._is_of_folder:  # the best checkpoint is chosen from what is recorded
                 with naming_output_dir(self.output_dir):
                     self._progress.record(self.step, "held_out", results)
             self._progress.tell_held_out(self.step, results)
@@ -305,6 +306,7 @@ class TrainingRun:
 
     def _restore_or_load(self):
         restored = self._restore_chosen()
+        self._is_of_folder = restored is not None and _is_in(restored, self.output_dir)
         if restored:
             self.log(f"restored {restored}")
         elif self.settings.init_checkpoint:
@@ -338,3 +340,7 @@ class TrainingRun:
         )
         self.log(line)
         return missing
+
+
+def _is_in(path, folder):
+    return absolute_path(os.path.dirname(path)) == absolute_path(folder)

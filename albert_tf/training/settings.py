@@ -56,7 +56,7 @@ class RunSettings:
         freeze: Regular expressions of variables to leave as they are.
         init_checkpoint: Checkpoint or run folder to start from; None for random weights.
         random_seed: Seed of dropout, and of order and masks of the data.
-        eval_batch_size: Batch size of evaluation, over all replicas.
+        eval_batch_size: Batch size of evaluation, over all replicas; it decides the loss of halves of sentences.
         max_eval_steps: Most batches of an evaluation; None for all.
         eval_every_steps: Steps between evaluations while training; None for the last step only.
         evaluates_first: Whether to evaluate before the first step too.
@@ -110,6 +110,8 @@ class RunSettings:
                 raise InputError(f"--{name} must be at least 1. Received: {getattr(self, name)}")
         if self.head_learning_rate is not None and not self.head_learning_rate > 0:
             raise InputError(f"--head_learning_rate must be greater than 0. Received: {self.head_learning_rate}")
+        if not 0 <= self.random_seed < 2**31:
+            raise InputError(f"--random_seed must be from 0 to {2**31 - 1}. Received: {self.random_seed}")
         if self.early_stopping < 0:
             raise InputError(f"--early_stopping must not be negative. Received: {self.early_stopping}")
         if self.scale_learning_rate not in ("none", "sqrt"):

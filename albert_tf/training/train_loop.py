@@ -7,7 +7,7 @@ import os
 
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import BEST_FILE
+from albert_tf.checkpoint_files import BEST_FILE, find_best_checkpoint
 from albert_tf.errors import InputError, first_line
 from albert_tf.files import write_json
 from albert_tf.training.devices.batches import distribute_batches, distribute_host_batches, read_batches
@@ -104,9 +104,11 @@ class _Loop:
         self._has_warned_of_overfitting = False
 
     def run(self):
+        self._skipped.stop_if_too_many()  # a checkpoint may hold them
         step = int(self._state.global_step.numpy())
         self._progress.start(step, self._last_step)
-        self._checkpointer.best = self._find_best(step)
+        self._checkpointer.best = find_best_checkpoint(self._progress.output_dir)
+        self._update_best(step)  # an earlier process may have been stopped before it came to that
         rows = read_metrics(self._progress.output_dir)
         for row in rows:
             if row["split"] == "train" and "loss" in row:
@@ -260,27 +262,32 @@ class _Loop:
         self._held_out = results
         self._progress.record(step, "held_out", results)
         self._progress.tell_held_out(step, results)
-        self._update_best(step, results)
+        self._update_best(step)
         self._warn_of_overfitting(step)
         self._progress.restart_clock(step)
         return True
 
-    def _update_best(self, step, results):
-        best = self._find_best(step)
-        if best is None or best != self._checkpointer.path(step) or not is_chief(self._strategy):
+    def _update_best(self, step):
+        """Names the checkpoint that did best on the held-out data of the present phase, up to a step, and keeps it."""
+        history = self._history(step)
+        if history.best_step is None or not is_chief(self._strategy):
+            return
+        best = self._checkpointer.path(history.best_step)
+        if best == self._checkpointer.best and history.best_step != step:
             return
         self._checkpointer.wait()
+        if not tf.io.gfile.exists(f"{best}.index"):  # somebody has deleted it
+            return
         self._checkpointer.best = best
-        metric = self._state.objective.selection_metric
         write_json(
             os.path.join(self._progress.output_dir, BEST_FILE),
-            {"checkpoint": os.path.basename(best), "step": step, "metric": metric, "value": results[metric]},
+            {
+                "checkpoint": os.path.basename(best),
+                "step": history.best_step,
+                "metric": self._state.objective.selection_metric,
+                "value": history.best_value,
+            },
         )
-
-    def _find_best(self, step):
-        """Returns the path of the checkpoint that did best on the held-out data of the present phase, up to a step."""
-        best_step = self._history(step).best_step
-        return None if best_step is None else self._checkpointer.path(best_step)
 
     def _history(self, step):
         """Returns the evaluations of the present phase, up to a step."""

@@ -18,6 +18,14 @@ def test_folder_that_holds_something_else_is_left_alone(run_script, tmp_path):
     assert (tmp_path / "data" / "thesis.txt").read_text() == "mine"
 
 
+def test_output_that_is_a_file_costs_one_sentence(run_script, tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    result = run_script("demo.py", output_dir=tmp_path / "thesis.txt", overwrite=True)
+    assert result.code == 1
+    assert result.errors.startswith(f"error: --output_dir={tmp_path}/thesis.txt can't be written to (")
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+
+
 @pytest.mark.parametrize("corpus", ["missing.txt", "."])
 def test_corpus_without_text_is_named(run_script, tmp_path, monkeypatch, corpus):
     monkeypatch.chdir(tmp_path)

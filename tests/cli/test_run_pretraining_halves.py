@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 from runs import assert_same_run, read_results, variables_in
 
+from albert_tf.pretraining.cooccurrence import cooccurrence_embeddings
+from albert_tf.pretraining_data.shards import find_shards
+
 TABLE = "model/encoder/embeddings/word_embeddings"
 
 
@@ -111,6 +114,27 @@ def test_pooler_that_was_never_trained_begins_anew(pretrain, on_halves, classify
     before = variables_in(tmp_path / "halves" / "model.ckpt-4")
     name = "model/encoder/pooler/kernel"
     assert (before[name] != results["mean"][name]).any()
+
+
+@pytest.mark.slow
+def test_batches_of_evaluation_stay_those_of_the_run(pretrain, run_script, on_halves, tmp_path):
+    assert pretrain(**on_halves, eval_batch_size=2).code == 0
+    before = read_results(tmp_path / "run")
+    (tmp_path / "run" / "eval_results.json").unlink()
+    result = run_script("run_pretraining.py", output_dir=tmp_path / "run", do_train=False, do_eval=True)
+    assert (result.code, result.errors) == (0, "")
+    assert read_results(tmp_path / "run") == pytest.approx(before)
+    result = pretrain(**on_halves, eval_batch_size=4)
+    assert result.code == 1 and "its --eval_batch_size is 2, and now 4; " in result.errors
+
+
+def test_counts_of_masked_shards_are_those_of_their_text(build_shards, tiny_config):
+    tables = []
+    for masking in ("dynamic", "static"):
+        shards = find_shards([str(build_shards(32, 5, masking=masking) / "train.tfrecord")], tiny_config)
+        tables.append(cooccurrence_embeddings(shards, tiny_config.vocab_size, 8, stddev=0.02))
+    np.testing.assert_array_equal(*tables)
+    assert tables[0].any()
 
 
 def test_counting_needs_to_know_special_tokens(pretrain, build_shards, tmp_path):

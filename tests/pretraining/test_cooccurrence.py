@@ -38,6 +38,13 @@ def test_sentences_with_both_pieces_are_counted(monkeypatch, num_contexts, pairs
     np.testing.assert_array_equal(counts, count_slowly(random_batches(), num_contexts))
 
 
+def test_pairs_that_fill_the_last_update_are_counted(monkeypatch):
+    monkeypatch.setattr("albert_tf.pretraining.cooccurrence._PAIRS_PER_UPDATE", 2)
+    ids = np.array([[5, 6]])  # each of the two makes two pairs, one of them with itself
+    counts = count_pairs([(ids, ids > 0, np.zeros_like(ids))], VOCAB_SIZE, SPECIAL_IDS)
+    assert (counts[5, 6], counts[6, 5], counts.sum()) == (1, 1, 2)
+
+
 def test_no_text_counts_nothing():
     ids = np.zeros([2, 5], np.int64)
     assert not count_pairs([(ids, ids == 1, ids)], VOCAB_SIZE, SPECIAL_IDS).any()

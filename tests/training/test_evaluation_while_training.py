@@ -114,6 +114,22 @@ def test_best_checkpoint_survives_a_resume(tmp_path):
     assert find_checkpoints(str(tmp_path)) == [f"{tmp_path}/model.ckpt-{step}" for step in (4, 12)]
 
 
+def test_best_checkpoint_that_a_kill_left_without_a_name_is_named_when_resumed(tmp_path, monkeypatch):
+    def kill(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("albert_tf.training.train_loop.write_json", kill)
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path / "killed", held_out=CONTRARY)
+    assert evaluated_steps(tmp_path / "killed") == [4]
+    assert not (tmp_path / "killed" / "best_checkpoint.json").exists()
+    for folder in (tmp_path / "killed", tmp_path / "uninterrupted"):
+        train(folder, held_out=CONTRARY, keep_checkpoint_max=1)
+        assert find_checkpoints(str(folder)) == [f"{folder}/model.ckpt-{step}" for step in (4, 12)]
+    assert best(tmp_path / "killed") == best(tmp_path / "uninterrupted")
+
+
 def test_held_out_loss_that_is_not_a_number_is_not_best(tmp_path):
     broken = {**HELD_OUT, "targets": HELD_OUT["targets"] * float("nan")}
     train(tmp_path, held_out=broken, num_train_steps=4)

@@ -25,9 +25,10 @@ def history(held_out, train=(), metric="loss", begin=0, end=1000):
 def test_best_is_the_first_of_the_lowest(held_out):
     best = min(sorted(held_out), key=held_out.get)
     found = history(held_out)
-    assert found.best_step == best
+    assert (found.best_step, found.best_value) == (best, held_out[best])
     assert found.evaluations_since_best == sum(step > best for step in held_out)
-    assert history(held_out, metric="accuracy").best_step == best
+    found = history(held_out, metric="accuracy")
+    assert (found.best_step, found.best_value) == (best, -held_out[best])
 
 
 @pytest.mark.parametrize(

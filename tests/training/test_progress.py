@@ -155,6 +155,17 @@ def test_resumed_run_replaces_the_steps_it_repeats(tmp_path):
     assert [row["step"] for row in rows(tmp_path) if row["split"] == "train"] == [2, 3, 4, 8, 10]
 
 
+def test_half_a_row_before_another_is_left_out(tmp_path):
+    report(tmp_path)
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 4, "split": "tr')
+    Progress(str(tmp_path), "", io.StringIO()).record(4, "held_out", {"loss": 2.0})  # as evaluation alone does
+    expected = [("train", 2), ("train", 4), ("held_out", 4)]
+    assert [(row["split"], row["step"]) for row in read_metrics(str(tmp_path))] == expected
+    report(tmp_path, steps=(6,), start=4, num_train_steps=6)
+    assert [(row["split"], row["step"]) for row in rows(tmp_path)] == [*expected, ("train", 6), ("held_out", 6)]
+
+
 def test_start_that_forgets_nothing_leaves_the_file_alone(tmp_path):
     report(tmp_path)
     before = (tmp_path / "metrics.jsonl").stat()

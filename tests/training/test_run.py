@@ -130,6 +130,15 @@ def test_restored_run_evaluates_to_the_same(finished):
     assert restored.evaluate(held_out()) == pytest.approx(expected, rel=1e-6)
 
 
+def test_evaluation_of_weights_from_elsewhere_is_no_row_of_the_run(finished, tmp_path):
+    checkpoint = f"{finished[1]}/model.ckpt-3"
+    for changes in ({"eval_checkpoint": checkpoint}, {"init_checkpoint": checkpoint}):
+        run = start(tmp_path, dataclasses.replace(SETTINGS, **changes))
+        run.restore()
+        run.evaluate(held_out())
+    assert (tmp_path / "eval_results.json").exists() and not (tmp_path / "metrics.jsonl").exists()
+
+
 def test_model_of_a_strategy_trains_on_its_replicas(finished, tmp_path, capsys):
     run = start(tmp_path, strategy=make_strategy(num_cpu_replicas=2))
     assert run.train(make_phase())
@@ -172,6 +181,7 @@ def test_other_settings_may_change(finished):
     [
         ({"train_batch_size": 0}, "--train_batch_size must be at least 1. Received: 0"),
         ({"iterations_per_loop": 0}, "--iterations_per_loop must be at least 1. Received: 0"),
+        ({"random_seed": 2**31}, "--random_seed must be from 0 to 2147483647. Received: 2147483648"),
         ({"scale_learning_rate": "root"}, "--scale_learning_rate must be none or sqrt. Received: root"),
         ({"scale_learning_rate": "sqrt"}, 'scale_learning_rate="sqrt" and reference_batch_size go together'),
     ],

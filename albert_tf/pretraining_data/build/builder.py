@@ -159,7 +159,17 @@ def _remember():
     """Returns a function that says whether a digest is new; it remembers digests on disk."""
     database = sqlite3.connect("")  # a temporary file, of which only the most used pages are in memory
     database.execute("CREATE TABLE digests (digest BLOB PRIMARY KEY) WITHOUT ROWID")
-    return lambda digest: database.execute("INSERT OR IGNORE INTO digests VALUES (?)", (digest,)).rowcount == 1
+
+    def is_new(digest):
+        try:
+            return database.execute("INSERT OR IGNORE INTO digests VALUES (?)", (digest,)).rowcount == 1
+        except sqlite3.OperationalError as error:
+            raise InputError(
+                f"--deduplicate: can't write to a temporary file what has been read ({error}); free some space, or "
+                "name another folder in the environment variable SQLITE_TMPDIR"
+            ) from error
+
+    return is_new
 
 
 def _shard_parts(split, num_shards, runs, work):

@@ -11,7 +11,7 @@ from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.shard_writer import is_static_split
-from albert_tf.pretraining_data.manifest import read_manifest, tells_labels_by_lengths
+from albert_tf.pretraining_data.manifest import HELD_OUT, TRAIN, read_manifest, tells_labels_by_lengths
 from albert_tf.pretraining_data.records import SHORTEST_CUT_SENTENCE, has_halves, has_pairs
 from albert_tf.tokenization import Tokenizer
 
@@ -101,11 +101,21 @@ def check_counts(
             )
 
 
-def is_made_of(path: str, reader: CorpusReader, tokenizer: Tokenizer, options: BuilderOptions) -> bool:
-    """Whether there is a manifest of data that this input and these options give."""
+def is_made_of(
+    path: str,
+    reader: CorpusReader,
+    tokenizer: Tokenizer,
+    options: BuilderOptions,
+    train_paths: list[str],
+    held_out_paths: list[str],
+) -> bool:
+    """Whether there is a manifest of the shards of these names that this input and these options give."""
     manifest = read_manifest(path)
+    listed = {split: found.get("files") for split, found in manifest.get("splits", {}).items()}
+    shards = {TRAIN: train_paths, HELD_OUT: held_out_paths}
     return (
-        manifest.get("input_files") == [os.path.basename(path) for path in reader.paths]
+        listed == {split: list(map(os.path.basename, paths)) for split, paths in shards.items() if paths}
+        and manifest.get("input_files") == [os.path.basename(path) for path in reader.paths]
         and manifest.get("options") == dataclasses.asdict(options)
         and manifest.get("tokenizer", {}).get("identity") == tokenizer.identity
         and not tells_labels_by_lengths(manifest)

@@ -94,8 +94,10 @@ class ShardStatistics:
         """float64 [S + 1], how many pieces should be chosen at each length; None if unknown."""
         if self._options is None:
             return None
-        wanted = np.round(np.arange(len(self.lengths)) * self._options.masked_lm_prob)
-        return np.clip(wanted, 1, self._options.max_predictions_per_seq)
+        wanted = np.maximum(np.round(np.arange(len(self.lengths)) * self._options.masked_lm_prob), 1)
+        most = self._options.max_predictions_per_seq
+        most_permuted = most // 2 if self._options.do_permutation else 0
+        return np.minimum(wanted, most - most_permuted) + np.minimum(wanted, most_permuted)
 
     @property
     def expected_mask_rate(self) -> float | None:

@@ -5,6 +5,7 @@ import itertools
 import json
 import pathlib
 import shutil
+import sqlite3
 import subprocess
 
 import pytest
@@ -92,6 +93,22 @@ def test_corpus_that_cannot_be_read_leaves_old_shards_as_they_were(rebuild, fini
     with open(tmp_path / "corpus.txt", "ab") as file:
         file.write(b"\n\xff\n")
     assert rebuild(2, expected_error=(InputError, "not valid UTF-8")) == before
+
+
+@pytest.mark.slow
+def test_no_room_to_remember_documents_costs_a_sentence(
+    tmp_path, tiny_tokenizer, write_corpus, random_documents, monkeypatch
+):
+    def connect_with_little_room(path, connect=sqlite3.connect):
+        database = connect(path)
+        database.execute("PRAGMA max_page_count=4")
+        return database
+
+    write_corpus(tmp_path / "corpus.txt", random_documents(400))
+    with monkeypatch.context() as patch, pytest.raises(InputError, match=r"disk is full\).* --resume goes on$"):
+        patch.setattr(sqlite3, "connect", connect_with_little_room)
+        build_from_small_chunks(tmp_path, tiny_tokenizer, deduplicate=True)
+    build_from_small_chunks(tmp_path, tiny_tokenizer, deduplicate=True, resume=True)
 
 
 @pytest.mark.slow

@@ -150,6 +150,15 @@ def test_missing_files_are_named(refuses, workspace):
     refuses("can't read the vocabulary gone.txt: no such file", vocab_file="gone.txt")
 
 
+def test_output_that_is_a_folder_is_refused_before_any_work(refuses, workspace):
+    refuses(f"--output_file={workspace}/data/ is a folder", output_file=f"{workspace}/data/")
+    refuses(f"--held_out_file={workspace}/vocab is a folder", held_out_file=workspace / "vocab", overwrite=True)
+
+
+def test_quotation_mark_that_is_left_open_costs_one_sentence(refuses):
+    refuses("can't be cut into arguments (No closing quotation)", runner="FnApiRunner", pipeline_arguments="--a='b")
+
+
 @pytest.mark.parametrize(
     ("text", "message"), [("", "no text in"), (" \n\n", "no text in"), ("가\n\n나\n", "two sentences of some length")]
 )
@@ -221,6 +230,7 @@ def test_resume_of_a_finished_build_changes_nothing(contents_of, create, refuses
     assert (result.code, contents_of(workspace)) == (0, before)
     assert "nothing to resume" in result.output
     refuses(f"{workspace}/data/train.tfrecord is there already", resume=True, random_seed=2)
+    refuses(f"{workspace}/data/held_out.tfrecord is there already", resume=True, num_shards=2)
 
 
 def test_original_flag_for_random_second_segments_is_understood(create, read_manifest, refuses):

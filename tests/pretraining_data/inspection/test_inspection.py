@@ -108,6 +108,13 @@ def test_dynamic_shard_shows_masks_that_an_epoch_could_have(dynamic_shards):
     assert "{" in output and "to predict" in output
 
 
+def test_permuted_pieces_are_expected_too(folder, edit_manifest):
+    more = {"do_permutation": True, "max_predictions_per_seq": 12}
+    edit_manifest(lambda manifest: manifest["options"]["masking_options"].update(more))
+    statistics = ShardStatistics(ShardReader(folder / "train-00000-of-00003.tfrecord"))
+    assert statistics.num_chosen / statistics.num_pieces == pytest.approx(statistics.expected_mask_rate, rel=0.1)
+
+
 def test_bare_shard_of_the_original_shows_ids(static_shards, tmp_path):
     path = shutil.copy(static_shards.train_paths[0], tmp_path)
     output = inspect(path)
