@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import sys
 import typing
 
 from albert_tf.errors import InputError
@@ -138,6 +139,7 @@ def _tsv_rows(path, columns, bad_rows):
 
 
 def _csv_rows(path, columns, bad_rows):
+    csv.field_size_limit(sys.maxsize)  # else a text of more than 131,072 characters is refused
     reader = csv.reader(io.StringIO(read_text(path, "the labelled data"), newline=""), strict=True)
     lines = []
     try:

@@ -51,6 +51,11 @@ def test_half_a_surrogate_pair_becomes_a_character_that_can_be_written(tmp_path,
     write_rows(str(tmp_path / "errors.tsv"), [list(found.values())[::2]])
 
 
+def test_text_of_csv_may_be_of_any_length(tmp_path):
+    path = write(tmp_path, "a.csv", f'document,label\n"{"가나 " * 60_000}",1\n')
+    assert len(values(path)[0]["document"]) == 180_000
+
+
 def test_parquet(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
