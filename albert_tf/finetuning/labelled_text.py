@@ -93,12 +93,14 @@ def _warn_of_empty_texts(path, examples):
 
 
 def _check_is_one_value(place, column, value):
-    """Refuses objects and lists, whose Python notation would be taken for a text or a label."""
+    """Refuses objects, lists and bytes, whose Python notation would be taken for a text or a label."""
     if isinstance(value, dict):
         inner = " or ".join(f"{column}.{key}" for key in list(value)[:5])
         raise InputError(f"{place}: {column} holds an object; name a value in it{f', {inner}' if inner else ''}")
     if isinstance(value, list):
         raise InputError(f"{place}: {column} holds a list, not one value; name another column")
+    if isinstance(value, bytes):
+        raise InputError(f"{place}: {column} holds bytes, not text; write it as strings, or name another column")
 
 
 def unlabelled_examples(inputs: collections.abc.Sequence, reads_pairs: bool) -> list[LabelledText]:

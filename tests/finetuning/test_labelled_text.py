@@ -142,6 +142,14 @@ def test_objects_and_lists_are_no_labels(tmp_path, label, message):
         read_examples(str(path), DATASETS["jsonl"], needs_label=True)
 
 
+def test_bytes_are_no_texts(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist([{"document": "좋다".encode(), "label": 1}]), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="line 1: document holds bytes, not text; write it as strings, or name"):
+        read_examples(str(tmp_path / "a.parquet"), DATASETS["parquet"], needs_label=True)
+
+
 @pytest.mark.parametrize("lines", [[], ["document\tlabel"]])
 def test_file_without_examples_is_refused(write, lines):
     path = write(*lines)
