@@ -57,7 +57,7 @@ def read_examples(path: str, files: DataFiles, needs_label: bool) -> list[Labell
     columns += [files.label_column] if needs_label else []
     rows = read_rows(path, files.columns, bad_rows)
     for column in columns:
-        if column not in rows[0].values:
+        if not any(column in row.values for row in rows):
             found = ", ".join(map(str, rows[0].values))
             raise InputError(
                 f"{path}, line 1: no column named {column}; the header has {found}; name yours by --text_column, "

@@ -128,6 +128,15 @@ def test_row_without_a_label_is_left_out_on_request(write, capsys):
     assert len(read_examples(path, DATASETS["tsv"], needs_label=False)) == 3
 
 
+def test_first_object_without_a_label_is_a_row_as_any_other(write, capsys):
+    path = write('{"document": "그저 그렇다"}', '{"document": "좋다", "label": 1}', name="train.jsonl")
+    with pytest.raises(InputError, match=r"line 1: nothing under label; .* --on_bad_row=skip"):
+        read_examples(path, DATASETS["jsonl"], needs_label=True)
+    skipping = dataclasses.replace(DATASETS["jsonl"], on_bad_row="skip")
+    assert [example.text for example in read_examples(path, skipping, needs_label=True)] == ["좋다"]
+    assert "warning: 1 row left out; " in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("label", "message"),
     [
