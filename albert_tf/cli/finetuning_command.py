@@ -8,7 +8,7 @@ import tensorflow as tf
 from absl import flags
 from absl.testing import flagsaver
 
-from albert_tf.checkpoint_files import TRIALS_FILE
+from albert_tf.checkpoint_files import TRIALS_FILE, refuse_trials
 from albert_tf.cli import app, training_flags
 from albert_tf.cli.model_files import find_model_file, load_model_tokenizer
 from albert_tf.cli.run_flags import settings_flags, take_from_run
@@ -31,7 +31,7 @@ from albert_tf.finetuning.trials import Trial, best_trial, describe, summarize
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices.batches import per_replica_batch_size
-from albert_tf.training.run_folder.guard import FOUND_AT, check_model
+from albert_tf.training.run_folder.guard import FOUND_AT, check_model, read_settings
 from albert_tf.training.run_folder.identity import absolute_path
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 
@@ -79,6 +79,7 @@ class FinetuningCommand:
             raise InputError("nothing to do: pass --do_train, --do_eval or --do_predict")
         trials = _trials()
         if trials is None:
+            refuse_trials(FLAGS.output_dir)
             self._run_once()
         else:
             self._run_all(trials)
@@ -87,6 +88,8 @@ class FinetuningCommand:
         """Runs one trial after the other, each in a folder of its own, and writes what they come to."""
         if not (FLAGS.do_train and FLAGS.do_eval):
             raise InputError("--num_trials and --learning_rates need --do_train and --do_eval, to compare the trials")
+        if read_settings(FLAGS.output_dir) is not None:  # its results would be replaced
+            raise InputError(f"--output_dir={FLAGS.output_dir} holds a run; choose another folder for the trials")
         finished = []
         for rate, seed in trials:
             name = f"seed_{seed}" if rate is None else f"rate_{rate:g}_seed_{seed}"

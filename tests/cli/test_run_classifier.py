@@ -169,11 +169,14 @@ def test_trials_are_compared_on_the_dev_file(classify, run_script, tmp_path):
         assert (run / name / "errors.tsv").exists()
         assert json.loads((run / name / "run_settings.json").read_text())["random_seed"] == int(name[-1])
     best = re.search("its best trial is (.*)\n", result.output)[1]
+    named_best = f"name the folder of one, such as {best}\n"
+    results = (run / "eval_results.json").read_bytes()
+    assert classify(do_train=True, do_eval=True).errors == f"error: {run} holds several trials; {named_best}"
+    assert (run / "eval_results.json").read_bytes() == results
     for script, named in (("run_classifier.py", {"output_dir": run, "do_predict": True}), ("export_model.py", {})):
         named = named or {"model_dir": run, "output_dir": tmp_path / "export"}
         refused = run_script(script, **named)
-        message = f"error: {run} holds several trials; name the folder of one, such as {best}\n"
-        assert (refused.code, refused.errors) == (1, message)
+        assert (refused.code, refused.errors) == (1, f"error: {run} holds several trials; {named_best}")
 
 
 @pytest.mark.slow

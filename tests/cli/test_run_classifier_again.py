@@ -105,6 +105,11 @@ def test_number_of_epochs_that_contradicts_the_run_is_refused(classify_only, fin
     assert classify_only(do_train=True, num_train_epochs=1).code == 0
 
 
+def test_trials_do_not_replace_the_results_of_a_run(classify, finished, assert_refused):
+    message = assert_refused(lambda: classify(do_train=True, do_eval=True, num_trials=2), finished)
+    assert message == f"--output_dir={finished} holds a run; choose another folder for the trials"
+
+
 def test_changed_training_data_are_refused(classify, reviews, finished, assert_refused):
     flip_labels(reviews / "train.tsv")
     message = assert_refused(lambda: classify(do_train=True, do_eval=True), finished)
