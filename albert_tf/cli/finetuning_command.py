@@ -231,11 +231,15 @@ def _trials():
 
 
 def _with_dropout(config, adds_dropout, train_file, known_run):
-    """Returns the config with the dropout of the flag, or else, for a new run, the default's if the task adds any."""
+    """Returns the config with the dropout of the flag or of the run, or else the default's if the task adds any."""
+    names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
     if FLAGS.dropout is not None:
-        return config.replace(hidden_dropout_prob=FLAGS.dropout, attention_probs_dropout_prob=FLAGS.dropout)
-    is_new = train_file is not None and known_run is None
-    return with_default_dropout(config, train_file.num_rows) if is_new and adds_dropout else config
+        return config.replace(**dict.fromkeys(names, FLAGS.dropout))
+    if known_run is not None:
+        # The file of --albert_config_file, where the command is repeated, lacks what the run has added.
+        of_run = known_run.settings.get("albert_config", {})
+        return config.replace(**{name: max(of_run.get(name, 0.0), getattr(config, name)) for name in names})
+    return with_default_dropout(config, train_file.num_rows) if train_file and adds_dropout else config
 
 
 def _make_settings(task, train_file):

@@ -144,6 +144,19 @@ def test_run_is_gone_on_with_by_its_folder_alone(classify, run_script, tmp_path)
 
 
 @pytest.mark.slow
+def test_command_that_names_the_config_can_be_repeated(
+    classify, config_file, tiny_config, write_config, without_training, assert_refused, tmp_path
+):
+    for _ in range(2):
+        result = classify(do_train=True, albert_config_file=config_file)
+        assert (result.code, result.errors) == (0, "")
+    assert json.loads((tmp_path / "run" / "albert_config.json").read_text())["hidden_dropout_prob"] == 0.2
+    other = write_config(tiny_config.replace(hidden_dropout_prob=0.4))
+    message = assert_refused(lambda: classify(do_train=True, albert_config_file=other), tmp_path / "run")
+    assert "its hidden_dropout_prob is 0.2, and now 0.4; " in message
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("spelling", ["checkpoint", "relative", "link", "copy", "gone"])
 def test_same_checkpoint_may_be_spelled_otherwise(
     classify, run_script, checkpoint, tmp_path, without_training, monkeypatch, spelling
