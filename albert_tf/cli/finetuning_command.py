@@ -1,6 +1,7 @@
 """What all commands that fine-tune share: the way from flags to a trained model and its results."""
 
 import collections.abc
+import contextlib
 import dataclasses
 import os
 
@@ -166,7 +167,8 @@ class FinetuningCommand:
             path = self.find_path(part)
         except InputError as error:
             if fraction is not None:
-                return self.find_path(TRAIN), Share(fraction, is_dev=True)
+                with contextlib.suppress(InputError):  # without a training file the missing one is what there is to say
+                    return self.find_path(TRAIN), Share(fraction, is_dev=True)
             if part == DEV and FLAGS.do_train:
                 raise InputError(
                     f"{error}; or put a share of the training file aside, as by --dev_fraction=0.1"
