@@ -113,6 +113,7 @@ def test_nothing_is_left_where_the_first_line_is_bad_or_there_is_none(write, tmp
         (PAIRS, "a.jsonl", '{"text": "가", "text_pair": "나"}', ("가", "나")),
         (QuestionAnswering(CONFIG), "a.txt", "누가?\t내가", ("누가?", "내가")),
         (QuestionAnswering(CONFIG), "a.jsonl", '{"context": "나", "question": "가"}', ("가", "나")),
+        (TEXTS, "a.JSONL", '{"text": "좋다"}', "좋다"),
         (Entities(CONFIG, ("PER",)), "a.txt", "홍길동\t서울", "홍길동\t서울"),
         (CHOICES, "a.tsv", "글\t물음\t가\t나\t다", ("글", "물음", ["가", "나", "다"])),
         (
