@@ -139,4 +139,4 @@ def _tokenizer_of(folder, tokenizer, config):
 
 def _results(folder):
     path = os.path.join(folder, EVAL_RESULTS_FILE)
-    return read_json(path, "the results") if os.path.exists(path) else {}
+    return read_json(path, "the results") if tf.io.gfile.exists(path) else {}
