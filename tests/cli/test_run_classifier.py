@@ -291,6 +291,7 @@ def test_vocabulary_and_config_may_be_named(
         ({"do_train": True, "metrics": "pearson"}, "--metrics=pearson is none of accuracy, f1, macro_f1, matthews, "),
         ({"do_train": True, "class_weights": "1,0"}, "--class_weights=1,0 must be balanced, or a number above 0 for "),
         ({"do_train": True, "regression": True, "text_column": "label", "label_column": "document"}, ".* not a number"),
+        ({"do_train": True, "random_seed": 1 << 32}, "--random_seed=4294967296: 4294967296 is not an integer in the"),
         ({"do_train": True, "token_dropout": 1.0}, "--token_dropout must be at least 0 and less than 1. Received: 1.0"),
         ({"do_train": True, "warmup_step": 3}, "--warmup_step=3 must be less than .* steps, 3 .--train_step."),
         ({"do_predict": True, "predict_batch_size": 3, "num_cpu_replicas": 2}, "--predict_batch_size=3 must be "),
