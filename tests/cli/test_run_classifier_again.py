@@ -234,6 +234,21 @@ def test_results_of_other_data_go_elsewhere(classify_only, reviews, finished, co
 
 
 @pytest.mark.slow
+def test_reports_are_of_the_data_of_the_results_whichever_are_evaluated_first(classify, reviews, tmp_path):
+    assert classify(do_train=True).code == 0
+    dev = (reviews / "dev.tsv").read_text()
+    flip_labels(reviews / "dev.tsv")
+    result = classify(do_eval=True)
+    assert result.code == 0 and "eval_results-dev-" in result.output and "errors-dev-" in result.output
+    assert not (tmp_path / "run" / "errors.tsv").exists()
+    (reviews / "dev.tsv").write_text(dev)
+    assert classify(do_eval=True).code == 0
+    assert len(read_rows(tmp_path / "run" / "errors.tsv")) == round(
+        7 * (1 - read_results(tmp_path / "run")["accuracy"])
+    )
+
+
+@pytest.mark.slow
 def test_data_that_were_not_there_while_training_become_the_runs_own(classify, classifier_flags, reviews, tmp_path):
     dev = (reviews / "dev.tsv").read_text()
     (reviews / "dev.tsv").unlink()
