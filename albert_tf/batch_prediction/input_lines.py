@@ -98,7 +98,7 @@ class LineParser:
                 f"{path}: lines of text or .jsonl objects are read here, no CSV or Parquet; convert it, or let the "
                 "command that fine-tuned the model read it: --do_predict --data_dir=FOLDER, where it is called test"
             )
-        self._is_json = path.removesuffix(".gz").endswith(_JSON_LINES_ENDINGS)
+        self._is_json = path.removesuffix(".gz").lower().endswith(_JSON_LINES_ENDINGS)
 
     def parse(self, line: Line) -> Asked:
         """Returns what a line asks.

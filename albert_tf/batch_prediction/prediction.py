@@ -120,6 +120,7 @@ def predict_file(
     report.finish()
     _join(output_file, [_part_file(folder, number) for number in range(progress.num_parts)])
     if progress.num_parts:
+        gfile_for(folder).remove(os.path.join(folder, PROGRESS_FILE))  # first, for it speaks of all the parts
         gfile_for(folder).rmtree(folder)
     return progress.num_lines, progress.num_bad_lines, num_lines_before
 

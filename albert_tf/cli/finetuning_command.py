@@ -1,6 +1,7 @@
 """What all commands that fine-tune share: the way from flags to a trained model and its results."""
 
 import collections.abc
+import contextlib
 import dataclasses
 import os
 
@@ -8,7 +9,7 @@ import tensorflow as tf
 from absl import flags
 from absl.testing import flagsaver
 
-from albert_tf.checkpoint_files import TRIALS_FILE
+from albert_tf.checkpoint_files import TRIALS_FILE, refuse_trials
 from albert_tf.cli import app, training_flags
 from albert_tf.cli.model_files import find_model_file, load_model_tokenizer
 from albert_tf.cli.run_flags import settings_flags, take_from_run
@@ -31,7 +32,7 @@ from albert_tf.finetuning.trials import Trial, best_trial, describe, summarize
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices.batches import per_replica_batch_size
-from albert_tf.training.run_folder.guard import FOUND_AT, check_model
+from albert_tf.training.run_folder.guard import FOUND_AT, check_model, read_settings
 from albert_tf.training.run_folder.identity import absolute_path
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 
@@ -79,6 +80,7 @@ class FinetuningCommand:
             raise InputError("nothing to do: pass --do_train, --do_eval or --do_predict")
         trials = _trials()
         if trials is None:
+            refuse_trials(FLAGS.output_dir)
             self._run_once()
         else:
             self._run_all(trials)
@@ -87,6 +89,8 @@ class FinetuningCommand:
         """Runs one trial after the other, each in a folder of its own, and writes what they come to."""
         if not (FLAGS.do_train and FLAGS.do_eval):
             raise InputError("--num_trials and --learning_rates need --do_train and --do_eval, to compare the trials")
+        if read_settings(FLAGS.output_dir) is not None:  # its results would be replaced
+            raise InputError(f"--output_dir={FLAGS.output_dir} holds a run; choose another folder for the trials")
         finished = []
         for rate, seed in trials:
             name = f"seed_{seed}" if rate is None else f"rate_{rate:g}_seed_{seed}"
@@ -163,7 +167,8 @@ class FinetuningCommand:
             path = self.find_path(part)
         except InputError as error:
             if fraction is not None:
-                return self.find_path(TRAIN), Share(fraction, is_dev=True)
+                with contextlib.suppress(InputError):  # without a training file the missing one is what there is to say
+                    return self.find_path(TRAIN), Share(fraction, is_dev=True)
             if part == DEV and FLAGS.do_train:
                 raise InputError(
                     f"{error}; or put a share of the training file aside, as by --dev_fraction=0.1"
@@ -228,11 +233,15 @@ def _trials():
 
 
 def _with_dropout(config, adds_dropout, train_file, known_run):
-    """Returns the config with the dropout of the flag, or else, for a new run, the default's if the task adds any."""
+    """Returns the config with the dropout of the flag or of the run, or else the default's if the task adds any."""
+    names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
     if FLAGS.dropout is not None:
-        return config.replace(hidden_dropout_prob=FLAGS.dropout, attention_probs_dropout_prob=FLAGS.dropout)
-    is_new = train_file is not None and known_run is None
-    return with_default_dropout(config, train_file.num_rows) if is_new and adds_dropout else config
+        return config.replace(**dict.fromkeys(names, FLAGS.dropout))
+    if known_run is not None:
+        # The file of --albert_config_file, where the command is repeated, lacks what the run has added.
+        of_run = known_run.settings.get("albert_config", {})
+        return config.replace(**{name: max(of_run.get(name, 0.0), getattr(config, name)) for name in names})
+    return with_default_dropout(config, train_file.num_rows) if train_file and adds_dropout else config
 
 
 def _make_settings(task, train_file):

@@ -9,7 +9,7 @@ import albert_tf
 from albert_tf.batch_prediction import BatchOptions, predict_file
 from albert_tf.cli import command
 from albert_tf.errors import ON_BAD_ROW, InputError
-from albert_tf.files import check_can_write, match_files
+from albert_tf.files import check_can_write, gfile_for, match_files
 from albert_tf.litert import find_litert
 
 FLAGS = flags.FLAGS
@@ -45,6 +45,8 @@ def main():
         raise InputError(f"--input_file={FLAGS.input_file} names {len(files)} files; predict one after the other")
     if FLAGS.output_file.lower().endswith((".csv", ".tsv", ".parquet", ".gz")):
         raise InputError(f"--output_file={FLAGS.output_file}: lines of JSON are written; call it something.jsonl")
+    if FLAGS.output_file.endswith("/") or gfile_for(FLAGS.output_file).isdir(FLAGS.output_file):
+        raise InputError(f"--output_file={FLAGS.output_file} is a folder; name a file in it")
     command.refuse_to_overwrite([FLAGS.output_file], FLAGS.overwrite)
     check_can_write(os.path.dirname(FLAGS.output_file), "output_file")
     predictor = albert_tf.load(FLAGS.model_dir)

@@ -12,7 +12,7 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.files import read_text
 from albert_tf.finetuning.labelled_text import UNKNOWN_LABELS
-from albert_tf.finetuning.tables import BadRows
+from albert_tf.finetuning.tables import BadRows, load_json
 
 # RACE's folders in train/, dev/ and test/.
 LEVELS = ("middle", "high")
@@ -178,7 +178,7 @@ def _lines(path):
 
 def _parse_object(source, text):
     try:
-        values = json.loads(text)
+        values = load_json(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{source}: not JSON ({error}); correct it") from error
     if not isinstance(values, dict):

@@ -57,7 +57,7 @@ def read_examples(path: str, files: DataFiles, needs_label: bool) -> list[Labell
     columns += [files.label_column] if needs_label else []
     rows = read_rows(path, files.columns, bad_rows)
     for column in columns:
-        if column not in rows[0].values:
+        if not any(column in row.values for row in rows):
             found = ", ".join(map(str, rows[0].values))
             raise InputError(
                 f"{path}, line 1: no column named {column}; the header has {found}; name yours by --text_column, "
@@ -93,12 +93,14 @@ def _warn_of_empty_texts(path, examples):
 
 
 def _check_is_one_value(place, column, value):
-    """Refuses objects and lists, whose Python notation would be taken for a text or a label."""
+    """Refuses objects, lists and bytes, whose Python notation would be taken for a text or a label."""
     if isinstance(value, dict):
         inner = " or ".join(f"{column}.{key}" for key in list(value)[:5])
         raise InputError(f"{place}: {column} holds an object; name a value in it{f', {inner}' if inner else ''}")
     if isinstance(value, list):
         raise InputError(f"{place}: {column} holds a list, not one value; name another column")
+    if isinstance(value, bytes):
+        raise InputError(f"{place}: {column} holds bytes, not text; write it as strings, or name another column")
 
 
 def unlabelled_examples(inputs: collections.abc.Sequence, reads_pairs: bool) -> list[LabelledText]:

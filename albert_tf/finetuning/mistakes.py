@@ -9,6 +9,9 @@ from albert_tf.plot_labels import drawable
 
 CONFUSION_FILE = "confusion_matrix.png"
 
+# Of a thousand labels a plot in full size would take more pixels than there can be, and all memory before.
+_LARGEST_INCHES, _POINTS_PER_INCH = 30, 72
+
 
 def write_errors(path: str, examples: list[LabelledText], predictions: list[dict]) -> None:
     """Writes a line for each text that is labelled wrongly, the surest mistake first.
@@ -44,7 +47,7 @@ def plot_confusion_matrix(path: str, examples: list[LabelledText], predictions: 
     truth, found = [example.label for example in examples], [prediction["label"] for prediction in predictions]
     counts = confusion_matrix(truth, found, labels)
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
-    size = 2.5 + 0.55 * len(labels)
+    size = min(2.5 + 0.55 * len(labels), _LARGEST_INCHES)
     figure = Figure(figsize=(size + 1, size), layout="constrained")
     axes = figure.subplots()
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
@@ -53,8 +56,10 @@ def plot_confusion_matrix(path: str, examples: list[LabelledText], predictions: 
         legend = ", ".join(f"{name} is {label}" for name, label in zip(names, labels))
         how = "install one, such as NanumGothic (on Debian and Ubuntu: apt install fonts-nanum)"
         print(f"warning: no font with Hangul is installed; {how}; in the plot {legend}", flush=True)
-    axes.set_xticks(range(len(labels)), names, rotation=45, ha="right", fontfamily=font)
-    axes.set_yticks(range(len(labels)), names, fontfamily=font)
+    # Dollar signs begin no formula. Where labels are many, their letters are small.
+    style = {"fontfamily": font, "parse_math": False, "fontsize": min(10, _POINTS_PER_INCH * size / len(labels))}
+    axes.set_xticks(range(len(labels)), names, rotation=45, ha="right", **style)
+    axes.set_yticks(range(len(labels)), names, **style)
     axes.set(xlabel="prediction", ylabel="label")
     if len(labels) <= 20:
         for (row, column), count in np.ndenumerate(counts):

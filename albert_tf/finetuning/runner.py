@@ -162,8 +162,11 @@ def train(
         **task.settings(),
         **(more_settings or {}),
     }
+    results_data = dict(results_data or {})
     if dev_file is not None:
-        results_data = {EVAL_RESULTS_FILE: dev_file.identity, **(results_data or {})}
+        results_data.setdefault(EVAL_RESULTS_FILE, dev_file.identity)
+    if EVAL_RESULTS_FILE in results_data:  # the reports beside them are of the same data, whichever are evaluated first
+        results_data.update(dict.fromkeys(task.reports(), results_data[EVAL_RESULTS_FILE]))
     augment = TokenDropout(token_dropout, run.tokenizer.vocabulary) if token_dropout else None
     phase = make_phase(task, run.settings, train_file, dev_file, run.has_fixed_shapes, augment)
     return run.train(phase, data_settings, results_data)

@@ -7,10 +7,16 @@ import functools
 import io
 import json
 import os
+import re
+import sys
 import typing
 
 from albert_tf.errors import InputError
+from albert_tf.exports import replace_halves
 from albert_tf.files import read_text, write_text
+
+# How JSON spells the halves of what UTF-16 writes as two.
+_HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class Row(typing.NamedTuple):
@@ -103,6 +109,23 @@ def read_rows(path: str, columns: tuple[str, ...] | None, bad_rows: BadRows) -> 
     return rows
 
 
+def load_json(text: str) -> typing.Any:
+    """Returns a JSON value; half a surrogate pair, which JSON can spell and no UTF-8 file hold, becomes U+FFFD.
+
+    Raises:
+        json.JSONDecodeError: It is none, or one that Python does not read.
+    """
+    try:
+        value = json.loads(text)
+        if _HALF_CHARACTER.search(text):
+            value = json.loads(replace_halves(json.dumps(value, ensure_ascii=False)))
+        return value
+    except json.JSONDecodeError:
+        raise
+    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of brackets
+        raise json.JSONDecodeError("too many digits or brackets", text, 0) from error
+
+
 def write_rows(path: str, rows: list[list[str]]) -> None:
     """Writes a tab-separated file, by way of a temporary name; tabs and line ends inside a value become spaces."""
     spaces = str.maketrans("\t\n\r", "   ")
@@ -116,6 +139,7 @@ def _tsv_rows(path, columns, bad_rows):
 
 
 def _csv_rows(path, columns, bad_rows):
+    csv.field_size_limit(sys.maxsize)  # else a text of more than 131,072 characters is refused
     reader = csv.reader(io.StringIO(read_text(path, "the labelled data"), newline=""), strict=True)
     lines = []
     try:
@@ -158,7 +182,7 @@ def _json_rows(path, text, bad_rows):
     """Returns the objects of a JSON list, or of JSON lines, whatever the file is called."""
     if text.lstrip().startswith("["):
         try:
-            found = list(enumerate(json.loads(text), start=1))
+            found = list(enumerate(load_json(text), start=1))
         except json.JSONDecodeError as error:
             raise InputError(f"{path}, line {error.lineno}: not JSON ({error.msg}); correct it") from error
     else:
@@ -167,7 +191,7 @@ def _json_rows(path, text, bad_rows):
     for number, value in found:
         if isinstance(value, str):
             try:
-                value = json.loads(value)
+                value = load_json(value)
             except json.JSONDecodeError as error:
                 bad_rows.refuse(f"{path}, line {number}: not JSON ({error.msg})")
                 continue

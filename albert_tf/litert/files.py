@@ -7,13 +7,14 @@ import typing
 from albert_tf.errors import InputError
 
 LITERT_FILE = "model.tflite"
+SAVED_MODEL_FILE = "saved_model.pb"
 CARD_FILE = "model_card.json"
 # The tokenizer once more, as the `tokenizers` library reads it.
 FAST_TOKENIZER_FILE = "fast_tokenizer.json"
 
 
 def find_litert(folder: str | os.PathLike) -> str | None:
-    """Returns the folder of a LiteRT model: the one that is given, or the newest version in it; None if there is none.
+    """Returns the folder of a LiteRT model: the one that is given, or the newest version in it; None if that is none.
 
     Args:
         folder: A local folder.
@@ -21,8 +22,12 @@ def find_litert(folder: str | os.PathLike) -> str | None:
     folder = os.fspath(folder)
     names = os.listdir(folder) if os.path.isdir(folder) else []
     versions = sorted((name for name in names if name.isdecimal()), key=int, reverse=True)
-    places = [folder, *(os.path.join(folder, name) for name in versions)]
-    return next((place for place in places if os.path.exists(os.path.join(place, LITERT_FILE))), None)
+    for place in (folder, *(os.path.join(folder, name) for name in versions)):
+        if os.path.exists(os.path.join(place, LITERT_FILE)):
+            return place
+        if os.path.exists(os.path.join(place, SAVED_MODEL_FILE)):
+            return None
+    return None
 
 
 def read_card(folder: str) -> dict[str, typing.Any]:

@@ -120,6 +120,8 @@ def _next_version(output_dir):
 def _move_in(source, target):
     """Copies a folder to where it belongs, under a name that no server reads until all is there."""
     unfinished = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.unfinished")
+    if tf.io.gfile.exists(unfinished):
+        tf.io.gfile.rmtree(unfinished)  # of an export that was killed, perhaps in another format
     for folder, _, files in os.walk(source):
         there = os.path.normpath(os.path.join(unfinished, os.path.relpath(folder, source)))
         tf.io.gfile.makedirs(there)

@@ -11,6 +11,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
 from albert_tf.finetuning import TASKS, FinetuningTask
+from albert_tf.litert.files import SAVED_MODEL_FILE
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.layers import named_variables
@@ -106,7 +107,7 @@ def _refuse_export(folder):
     """Checks that a folder without a run isn't one of SavedModels, which are asked in another way."""
     names = tf.io.gfile.listdir(folder) if tf.io.gfile.isdir(folder) else []
     places = [folder, *(os.path.join(folder, name) for name in names if name.rstrip("/").isdecimal())]
-    if any(tf.io.gfile.exists(os.path.join(place, "saved_model.pb")) for place in places):
+    if any(tf.io.gfile.exists(os.path.join(place, SAVED_MODEL_FILE)) for place in places):
         raise InputError(
             f"{folder} holds a SavedModel, which serve.py asks; name the folder that it was exported from, or export "
             "that one with --format=litert"
@@ -138,4 +139,4 @@ def _tokenizer_of(folder, tokenizer, config):
 
 def _results(folder):
     path = os.path.join(folder, EVAL_RESULTS_FILE)
-    return read_json(path, "the results") if os.path.exists(path) else {}
+    return read_json(path, "the results") if tf.io.gfile.exists(path) else {}

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import pathlib
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from tiny_config import tiny_config
 
 from albert_tf.batch_prediction import BatchOptions, Line, LineParser, predict_file, read_lines
 from albert_tf.errors import InputError
+from albert_tf.files import gfile_for
 from albert_tf.finetuning import Classification, Entities, MultipleChoice, QuestionAnswering
 from albert_tf.finetuning.datasets import DataFiles
 
@@ -113,6 +115,7 @@ def test_nothing_is_left_where_the_first_line_is_bad_or_there_is_none(write, tmp
         (PAIRS, "a.jsonl", '{"text": "가", "text_pair": "나"}', ("가", "나")),
         (QuestionAnswering(CONFIG), "a.txt", "누가?\t내가", ("누가?", "내가")),
         (QuestionAnswering(CONFIG), "a.jsonl", '{"context": "나", "question": "가"}', ("가", "나")),
+        (TEXTS, "a.JSONL", '{"text": "좋다"}', "좋다"),
         (Entities(CONFIG, ("PER",)), "a.txt", "홍길동\t서울", "홍길동\t서울"),
         (CHOICES, "a.tsv", "글\t물음\t가\t나\t다", ("글", "물음", ["가", "나", "다"])),
         (
@@ -198,6 +201,21 @@ def test_killed_anywhere_it_ends_in_the_same_file(tmp_path_factory, texts, lives
     content = output.read_bytes()
     assert content == "".join(json.dumps({"asked": text}, ensure_ascii=False) + "\n" for text in texts).encode()
     assert not (folder / "out.jsonl.parts").exists()
+
+
+def test_killed_while_it_clears_up_it_can_be_repeated(write, tmp_path, monkeypatch):
+    path, output = write("in.txt", "가\n" * 40), tmp_path / "out.jsonl"
+
+    def die(folder):
+        pathlib.Path(folder, "00000000.jsonl").unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(gfile_for(path), "rmtree", die)
+        predict_file(Echo(), path, str(output), OPTIONS)
+    assert len(answers(output)) == 40
+    assert predict_file(Echo(), path, str(output), OPTIONS, overwrite=True) == (40, 0, 0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.jsonl"]
 
 
 @pytest.mark.parametrize("change", ["model_dir", "predict_batch_size", "on_bad_row", "input_file"])

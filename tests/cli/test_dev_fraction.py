@@ -104,6 +104,20 @@ def test_other_share_than_the_run_s_is_refused(classify, only_training, without_
         assert "its --dev_fraction is 0.25, and now 0.5" in message
 
 
+def test_folder_to_predict_is_asked_for_a_test_file(
+    classify, run_script, only_training, without_training, assert_refused, tmp_path
+):
+    assert classify(do_train=True, dev_fraction=0.25).code == 0
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "new.tsv").write_text("document\n좋다\n")
+    flags = {"output_dir": tmp_path / "run", "do_predict": True, "data_dir": other}
+    message = assert_refused(lambda: run_script("run_classifier.py", **flags), other)
+    assert message.startswith(
+        f"--data_dir={other} has no test.tsv or dev.tsv; give the file that name (there is new.tsv)"
+    )
+
+
 def test_sentences_questions_and_passages_are_put_aside_as_well(
     tag,  # noqa: F811
     squad,  # noqa: F811

@@ -49,6 +49,8 @@ def test_file_gets_the_predictions_of_the_run(classify, run_script, reviews, tmp
         ({"model_dir": ""}, "--model_dir is missing; see --help"),
         ({"model_dir": "nowhere"}, "--model_dir=nowhere: there is no such folder; put the name right"),
         ({"output_file": "out.csv"}, "--output_file=out.csv: lines of JSON are written; call it something.jsonl"),
+        ({"output_file": "new/"}, "--output_file=new/ is a folder; name a file in it"),
+        ({"output_file": "/", "overwrite": True}, "--output_file=/ is a folder; name a file in it"),
         ({"input_file": "nowhere.txt"}, "--input_file: no file matches nowhere.txt"),
         ({}, "holds no run, not a fine-tuned model with its run_settings.json; name the --output_dir of"),
     ],

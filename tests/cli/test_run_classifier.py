@@ -169,11 +169,14 @@ def test_trials_are_compared_on_the_dev_file(classify, run_script, tmp_path):
         assert (run / name / "errors.tsv").exists()
         assert json.loads((run / name / "run_settings.json").read_text())["random_seed"] == int(name[-1])
     best = re.search("its best trial is (.*)\n", result.output)[1]
+    named_best = f"name the folder of one, such as {best}\n"
+    results = (run / "eval_results.json").read_bytes()
+    assert classify(do_train=True, do_eval=True).errors == f"error: {run} holds several trials; {named_best}"
+    assert (run / "eval_results.json").read_bytes() == results
     for script, named in (("run_classifier.py", {"output_dir": run, "do_predict": True}), ("export_model.py", {})):
         named = named or {"model_dir": run, "output_dir": tmp_path / "export"}
         refused = run_script(script, **named)
-        message = f"error: {run} holds several trials; name the folder of one, such as {best}\n"
-        assert (refused.code, refused.errors) == (1, message)
+        assert (refused.code, refused.errors) == (1, f"error: {run} holds several trials; {named_best}")
 
 
 @pytest.mark.slow
@@ -288,6 +291,7 @@ def test_vocabulary_and_config_may_be_named(
         ({"do_train": True, "metrics": "pearson"}, "--metrics=pearson is none of accuracy, f1, macro_f1, matthews, "),
         ({"do_train": True, "class_weights": "1,0"}, "--class_weights=1,0 must be balanced, or a number above 0 for "),
         ({"do_train": True, "regression": True, "text_column": "label", "label_column": "document"}, ".* not a number"),
+        ({"do_train": True, "random_seed": 1 << 32}, "--random_seed=4294967296: 4294967296 is not an integer in the"),
         ({"do_train": True, "token_dropout": 1.0}, "--token_dropout must be at least 0 and less than 1. Received: 1.0"),
         ({"do_train": True, "warmup_step": 3}, "--warmup_step=3 must be less than .* steps, 3 .--train_step."),
         ({"do_predict": True, "predict_batch_size": 3, "num_cpu_replicas": 2}, "--predict_batch_size=3 must be "),

@@ -105,6 +105,11 @@ def test_number_of_epochs_that_contradicts_the_run_is_refused(classify_only, fin
     assert classify_only(do_train=True, num_train_epochs=1).code == 0
 
 
+def test_trials_do_not_replace_the_results_of_a_run(classify, finished, assert_refused):
+    message = assert_refused(lambda: classify(do_train=True, do_eval=True, num_trials=2), finished)
+    assert message == f"--output_dir={finished} holds a run; choose another folder for the trials"
+
+
 def test_changed_training_data_are_refused(classify, reviews, finished, assert_refused):
     flip_labels(reviews / "train.tsv")
     message = assert_refused(lambda: classify(do_train=True, do_eval=True), finished)
@@ -136,6 +141,19 @@ def test_run_is_gone_on_with_by_its_folder_alone(classify, run_script, tmp_path)
     assert "\ngoing on from step 2: steps 2 to 3: batch 4 = 1 x 4, " in result.output
     assert re.search(r", 0\.33 epochs over 12 examples\n", result.output)
     assert_same_variables(tmp_path / "run" / "model.ckpt-3", whole / "model.ckpt-3")
+
+
+@pytest.mark.slow
+def test_command_that_names_the_config_can_be_repeated(
+    classify, config_file, tiny_config, write_config, without_training, assert_refused, tmp_path
+):
+    for _ in range(2):
+        result = classify(do_train=True, albert_config_file=config_file)
+        assert (result.code, result.errors) == (0, "")
+    assert json.loads((tmp_path / "run" / "albert_config.json").read_text())["hidden_dropout_prob"] == 0.2
+    other = write_config(tiny_config.replace(hidden_dropout_prob=0.4))
+    message = assert_refused(lambda: classify(do_train=True, albert_config_file=other), tmp_path / "run")
+    assert "its hidden_dropout_prob is 0.2, and now 0.4; " in message
 
 
 @pytest.mark.slow
@@ -213,6 +231,21 @@ def test_results_of_other_data_go_elsewhere(classify_only, reviews, finished, co
         in (result.output)
     )
     assert json.loads(after[results])["accuracy"] == pytest.approx(1 - read_results(finished)["accuracy"])
+
+
+@pytest.mark.slow
+def test_reports_are_of_the_data_of_the_results_whichever_are_evaluated_first(classify, reviews, tmp_path):
+    assert classify(do_train=True).code == 0
+    dev = (reviews / "dev.tsv").read_text()
+    flip_labels(reviews / "dev.tsv")
+    result = classify(do_eval=True)
+    assert result.code == 0 and "eval_results-dev-" in result.output and "errors-dev-" in result.output
+    assert not (tmp_path / "run" / "errors.tsv").exists()
+    (reviews / "dev.tsv").write_text(dev)
+    assert classify(do_eval=True).code == 0
+    assert len(read_rows(tmp_path / "run" / "errors.tsv")) == round(
+        7 * (1 - read_results(tmp_path / "run")["accuracy"])
+    )
 
 
 @pytest.mark.slow

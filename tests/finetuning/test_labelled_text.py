@@ -128,6 +128,15 @@ def test_row_without_a_label_is_left_out_on_request(write, capsys):
     assert len(read_examples(path, DATASETS["tsv"], needs_label=False)) == 3
 
 
+def test_first_object_without_a_label_is_a_row_as_any_other(write, capsys):
+    path = write('{"document": "그저 그렇다"}', '{"document": "좋다", "label": 1}', name="train.jsonl")
+    with pytest.raises(InputError, match=r"line 1: nothing under label; .* --on_bad_row=skip"):
+        read_examples(path, DATASETS["jsonl"], needs_label=True)
+    skipping = dataclasses.replace(DATASETS["jsonl"], on_bad_row="skip")
+    assert [example.text for example in read_examples(path, skipping, needs_label=True)] == ["좋다"]
+    assert "warning: 1 row left out; " in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("label", "message"),
     [
@@ -140,6 +149,14 @@ def test_objects_and_lists_are_no_labels(tmp_path, label, message):
     path.write_text(f'{{"document": "좋다", "label": {label}}}\n', encoding="utf-8")
     with pytest.raises(InputError, match=f"line 1: {message}"):
         read_examples(str(path), DATASETS["jsonl"], needs_label=True)
+
+
+def test_bytes_are_no_texts(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist([{"document": "좋다".encode(), "label": 1}]), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="line 1: document holds bytes, not text; write it as strings, or name"):
+        read_examples(str(tmp_path / "a.parquet"), DATASETS["parquet"], needs_label=True)
 
 
 @pytest.mark.parametrize("lines", [[], ["document\tlabel"]])

@@ -27,10 +27,13 @@ def test_confusion_matrix_has_a_row_for_each_true_label():
     np.testing.assert_array_equal(counts, [[1, 1, 0], [0, 2, 0], [0, 1, 0]])
 
 
-@pytest.mark.parametrize("labels", [("0", "1"), ("부정", "긍정")])
+@pytest.mark.parametrize(
+    "labels",
+    [("0", "1"), ("부정", "긍정"), ("$", "$$"), pytest.param(tuple(map(str, range(1000))), marks=pytest.mark.slow)],
+)
 def test_confusion_matrix_is_drawn(tmp_path, labels):
     examples = [LabelledText("a", None, label, 2) for label in labels]
-    plot_confusion_matrix(str(tmp_path / "a.png"), examples, [prediction(labels[0], 0.9)] * 2, labels)
+    plot_confusion_matrix(str(tmp_path / "a.png"), examples, [prediction(labels[0], 0.9)] * len(labels), labels)
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 

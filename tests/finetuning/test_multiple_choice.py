@@ -188,10 +188,16 @@ def test_articles_without_answers_can_be_predicted(write_race):
         RACE_TASK.read(path)
 
 
+def test_half_a_surrogate_pair_becomes_a_character_that_can_be_written(write_lines):
+    (question,) = TASK.read(write_lines(line(passage="비가\ud83d 온다.", options=["비", "눈\udc00", "바람"])))
+    assert question.passage == "비가\ufffd 온다." and question.options == ("비", "눈\ufffd", "바람")
+
+
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
         ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
         ("[1]", "not a JSON object; correct it"),
         (line(passage=None), "no text of the passage; add it, or leave the question out"),
         (line(question=3), "no text of the question; add it, or leave the question out"),

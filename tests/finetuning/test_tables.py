@@ -43,6 +43,19 @@ def test_value_inside_an_object_has_a_column_of_its_own(tmp_path):
     assert values(path)[0]["labels.real-label"] == 3.5
 
 
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+def test_half_a_surrogate_pair_becomes_a_character_that_can_be_written(tmp_path, name):
+    row = r'{"document": "좋\ud83d다 \ud83d\ude00 \uD55C", "labels": {"hate": "\udc00"}}'
+    [found] = values(write(tmp_path, name, f"[{row}]" if name == "a.json" else row))
+    assert found["document"] == "좋\ufffd다 😀 한" and found["labels.hate"] == "\ufffd"
+    write_rows(str(tmp_path / "errors.tsv"), [list(found.values())[::2]])
+
+
+def test_text_of_csv_may_be_of_any_length(tmp_path):
+    path = write(tmp_path, "a.csv", f'document,label\n"{"가나 " * 60_000}",1\n')
+    assert len(values(path)[0]["document"]) == 180_000
+
+
 def test_parquet(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -71,6 +84,8 @@ def test_files_without_header_have_the_columns_that_are_named(tmp_path):
         ("a.json", '[{"a": 1},', "line 1: not JSON"),
         ("a.json", "[1]", "row 1: not a JSON object"),
         ("a.jsonl", '{"a": 1}\n{"a":\n', "line 2: not JSON"),
+        ("a.jsonl", "[" * 100_000, "line 1: not JSON"),
+        ("a.jsonl", '{"a": 1}\n{"a": ' + "9" * 5000 + "}\n", "line 2: not JSON"),
         ("a.tsv", "a\tb\n1\t2\t3\n", "line 2: 3 columns, but the header has 2"),
         ("a.jsonl", "", "has no lines below its header"),
     ],

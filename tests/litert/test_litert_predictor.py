@@ -159,6 +159,10 @@ def test_newest_version_is_found(tmp_path):
         (tmp_path / version / "model.tflite").touch()
     assert find_litert(tmp_path) == str(tmp_path / "10")
     assert find_litert(tmp_path / "2") == str(tmp_path / "2")
+    # A SavedModel that was exported later is not passed over for an older model.
+    (tmp_path / "11").mkdir()
+    (tmp_path / "11" / "saved_model.pb").touch()
+    assert find_litert(tmp_path) is None and find_litert(tmp_path / "11") is None
 
 
 def test_what_needs_tensorflow_is_said(tmp_path):

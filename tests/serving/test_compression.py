@@ -80,6 +80,15 @@ def test_smaller_export_answers_as_its_rounded_weights_do(export, config, weight
 
 
 @pytest.mark.slow
+def test_nothing_of_a_killed_export_is_in_the_next_one(export, config, tmp_path):
+    (tmp_path / "export" / ".1.unfinished").mkdir(parents=True)
+    (tmp_path / "export" / ".1.unfinished" / "model.tflite").touch()
+    folder = export(Classification(config, ("나쁨", "좋음")))
+    assert folder == str(tmp_path / "export" / "1") and "model.tflite" not in os.listdir(folder)
+    assert os.listdir(tmp_path / "export") == ["1"]
+
+
+@pytest.mark.slow
 def test_exports_that_are_loaded_together_keep_their_weights(export, config):
     folders = [export(Classification(config, ("나쁨", "좋음")), weight_type="float16", seed=seed) for seed in (1, 2)]
     alone = [ExportedModel(folder).answer("serving_default", {"text": TEXTS})["probabilities"] for folder in folders]

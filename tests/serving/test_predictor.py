@@ -1,5 +1,6 @@
 """A fine-tuned folder as a Python object: the run's own predictions, and inputs that it can't read."""
 
+import os
 import subprocess
 import sys
 
@@ -10,8 +11,10 @@ from tiny_config import tiny_config
 
 import albert_tf
 from albert_tf.errors import InputError
+from albert_tf.files import write_json
 from albert_tf.finetuning import Classification, Regression, runner
 from albert_tf.finetuning.datasets import DataFiles
+from albert_tf.serving import loading
 from albert_tf.training import RunSettings, TrainingRun
 
 TEXTS = ["좋다", "정말 재미있고 배우들의 연기도 훌륭한 영화였다", "나쁘다", "", "그저 그렇다"]
@@ -101,3 +104,10 @@ def test_saved_model_is_not_asked_as_a_run_is(tmp_path, place):
 def test_importing_the_package_imports_no_tensorflow():
     program = "import sys, albert_tf; albert_tf.load; assert 'tensorflow' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_results_are_found_wherever_a_run_lies(tmp_path):
+    for folder in (str(tmp_path), f"ram://{tmp_path.name}"):
+        assert loading._results(folder) == {}
+        write_json(os.path.join(folder, "eval_results.json"), {"accuracy": 0.5})
+        assert loading._results(folder) == {"accuracy": 0.5}

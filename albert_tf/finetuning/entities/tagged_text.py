@@ -172,7 +172,7 @@ def _sentence_of_characters(block):
 
 
 def _read_conll(lines):
-    for block in _blocks(lines):
+    for block in _blocks(map(str.strip, lines)):  # a line of spaces ends a sentence, too
         if not block[0][1].startswith("-DOCSTART-"):
             yield lambda block=block: _sentence_of_columns(block)
 

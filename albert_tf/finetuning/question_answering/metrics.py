@@ -17,6 +17,7 @@ import dataclasses
 import difflib
 import re
 import string
+import unicodedata
 
 import numpy as np
 
@@ -114,8 +115,8 @@ METRICS = {
 
 def choose_metrics(texts: list[str]) -> str:
     """Returns the metrics for texts where nobody says which: "korquad" if most of their letters are Hangul."""
-    letters = sum(map(str.isalpha, "".join(texts)))
-    hangul = len(_HANGUL.findall("".join(texts)))
+    text = unicodedata.normalize("NFC", "".join(texts))  # files may hold Hangul in parts, as macOS writes it
+    letters, hangul = sum(map(str.isalpha, text)), len(_HANGUL.findall(text))
     return "korquad" if 2 * hangul > letters else "squad"
 
 

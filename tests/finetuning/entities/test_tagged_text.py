@@ -40,6 +40,13 @@ def test_a_word_and_its_columns_a_line(tmp_path):
     ]
 
 
+def test_line_of_spaces_ends_a_sentence_of_conll(tmp_path):
+    for text, tags in (("EU B-ORG\n \nrejects O\n\t \n", ("B-ORG",)), ("EU\n  \nrejects\n", None)):
+        found = read_tagged(write(tmp_path, text), "conll", needs_tags=False)
+        assert [(each.text, each.line) for each in found] == [("EU", 1), ("rejects", 3)]
+        assert found[0].tags == tags
+
+
 @pytest.mark.parametrize(("form", "text"), [("words", "간 김철수\n"), ("characters", "김\n \n감\n"), ("conll", "EU\n")])
 def test_text_to_predict_needs_no_tags(tmp_path, form, text):
     path = write(tmp_path, text)

@@ -1,5 +1,7 @@
 """Exact match, F1 and ROUGE-W of answers, worked out by hand."""
 
+import unicodedata
+
 import numpy as np
 import pytest
 
@@ -92,7 +94,8 @@ def test_answer_of_which_nothing_is_left_beside_others_counts_with_klue_alone(na
     [(["누구?", "NBA의 MVP는 누구인가?"], "korquad"), (["Who?", "What is 김치?"], "squad"), (["1?"], "squad")],
 )
 def test_metrics_follow_the_language(texts, chosen):
-    assert choose_metrics(texts) == chosen
+    for form in ("NFC", "NFD"):
+        assert choose_metrics([unicodedata.normalize(form, text) for text in texts]) == chosen
 
 
 def test_best_threshold_answers_what_gains():
