@@ -2,7 +2,6 @@
 
 import collections.abc
 import os
-import re
 import typing
 
 import numpy as np
@@ -10,7 +9,6 @@ import numpy as np
 DEFAULT = "serving_default"
 
 _LARGE_HIDDEN_SIZE = 512
-_HALVES = re.compile("[\ud800-\udfff]")
 
 
 class Export(typing.Protocol):
@@ -39,11 +37,6 @@ class Export(typing.Protocol):
             signature: One of `signatures`.
             inputs: N texts under the name of each input.
         """
-
-
-def replace_halves(text: str) -> str:
-    """Returns a text in which half a surrogate pair, which is no character, is U+FFFD: tokenizers leave out both."""
-    return _HALVES.sub("\ufffd", text)
 
 
 def version_of(folder: str) -> int:

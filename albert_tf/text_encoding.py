@@ -1,4 +1,4 @@
-"""Which encoding text is in that is not UTF-8, so that an error can say how to convert it."""
+"""Text that is not UTF-8: which encoding it is in, so that an error can say how to convert it, and half characters."""
 
 import codecs
 import re
@@ -8,6 +8,7 @@ from albert_tf.errors import InputError
 _BYTES_TO_LOOK_AT = 1 << 14
 
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+_HALVES = re.compile("[\ud800-\udfff]")
 _HANGUL = re.compile("[가-힣ㄱ-ㅣ]")
 
 
@@ -23,6 +24,11 @@ def not_utf8(place: str, line: bytes, purpose: str) -> InputError:
     what = f"not valid UTF-8 but, by its looks, {encoding}" if encoding else "not valid UTF-8"
     how = f" (iconv -f {encoding} -t UTF-8)" if encoding else ""
     return InputError(f"{place}: {what}; convert {purpose} to UTF-8{how}")
+
+
+def replace_halves(text: str) -> str:
+    """Returns a text in which half a surrogate pair, which is no character, is U+FFFD: tokenizers leave out both."""
+    return _HALVES.sub("\ufffd", text)
 
 
 def guess_encoding(content: bytes) -> str | None:

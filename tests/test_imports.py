@@ -25,8 +25,8 @@ MAY_IMPORT = {
     "corpus": BASE | {"text_encoding", "progress_line"},
     # None of these four imports TensorFlow.
     "exports": set(),
-    "litert": {"errors", "asked_texts", "exports"},
-    "server": {"errors", "exports"},
+    "litert": {"errors", "text_encoding", "asked_texts", "exports"},
+    "server": {"errors", "text_encoding", "exports"},
     "batch_prediction": {"errors", "text_encoding", "files", "progress_line", "asked_texts", "corpus"},
     "tokenization": BASE | {"progress_line"},
     "pretraining_data": BASE | {"startup", "progress_line", "child_process", "corpus", "tokenization"},
@@ -37,11 +37,21 @@ MAY_IMPORT = {
     "training": BASE | {"checkpoint_files", "progress_line", "tokenization", "modeling", "optimization", "objectives"},
     "pretraining": BASE | {"pretraining_data", "objectives", "training"},
     "finetuning": BASE
-    | {"plot_labels", "asked_texts", "tokenization", "pretraining_data", "modeling", "objectives", "training"},
+    | {
+        "text_encoding",
+        "plot_labels",
+        "asked_texts",
+        "tokenization",
+        "pretraining_data",
+        "modeling",
+        "objectives",
+        "training",
+    },
     # Other libraries' models know what their head is for, and so must we.
     "interchange": BASE | {"checkpoint_files", "tokenization", "modeling", "training", "finetuning"},
     "serving": BASE
     | {
+        "text_encoding",
         "checkpoint_files",
         "asked_texts",
         "exports",

@@ -17,11 +17,9 @@ from albert_tf.training.devices.attention_choice import choose_attention
 from albert_tf.training.devices.description import describe_device, unused_device_warnings
 from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.devices.workers import is_chief
+from albert_tf.training.settings import LARGEST_SEED
 
 FLAGS = flags.FLAGS
-
-# Of what NumPy takes.
-_LARGEST_SEED = 2**32 - 1
 
 # The flags defined below belong to the script that asks for them, so that its --help shows them.
 flags.disclaim_key_flags()
@@ -157,7 +155,7 @@ def define_training_flags(**defaults) -> None:
     flags.DEFINE_float(
         "peak_tflops", None, "Peak of one replica in 1e12 operations a second, to show what share of it is used.", 0.0
     )
-    flags.DEFINE_integer("random_seed", 12345, "Seed of weights, order, masks and dropout.", 0, _LARGEST_SEED)
+    flags.DEFINE_integer("random_seed", 12345, "Seed of weights, order, masks and dropout.", 0, LARGEST_SEED)
 
 
 def settings_from_flags(

@@ -12,8 +12,8 @@ import sys
 import typing
 
 from albert_tf.errors import InputError
-from albert_tf.exports import replace_halves
 from albert_tf.files import read_text, write_text
+from albert_tf.text_encoding import replace_halves
 
 # How JSON spells the halves of what UTF-16 writes as two.
 _HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from albert_tf.exports import replace_halves
+from albert_tf.text_encoding import replace_halves
 
 
 class FastInputs:

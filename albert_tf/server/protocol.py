@@ -9,7 +9,8 @@ import binascii
 import json
 import typing
 
-from albert_tf.exports import DEFAULT, Export, replace_halves
+from albert_tf.exports import DEFAULT, Export
+from albert_tf.text_encoding import replace_halves
 
 
 class BadRequestError(Exception):

@@ -9,9 +9,10 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  (the graph has its operations)
 
 from albert_tf.errors import InputError, first_line
-from albert_tf.exports import replace_halves, threads_per_batch, version_of
+from albert_tf.exports import threads_per_batch, version_of
 from albert_tf.files import read_json
 from albert_tf.litert.files import CARD_FILE
+from albert_tf.text_encoding import replace_halves
 
 # What TensorFlow Serving leaves alone beside a SavedModel.
 EXTRA_FOLDER = "assets.extra"

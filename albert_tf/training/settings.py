@@ -10,6 +10,8 @@ from albert_tf.errors import InputError
 from albert_tf.modeling.pretrained import HEAD
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
 
+LARGEST_SEED = 2**31 - 1  # seeds of dropout are int32
+
 _AT_LEAST_ONE = (
     "num_train_steps",
     "train_batch_size",
@@ -110,8 +112,8 @@ class RunSettings:
                 raise InputError(f"--{name} must be at least 1. Received: {getattr(self, name)}")
         if self.head_learning_rate is not None and not self.head_learning_rate > 0:
             raise InputError(f"--head_learning_rate must be greater than 0. Received: {self.head_learning_rate}")
-        if not 0 <= self.random_seed < 2**31:
-            raise InputError(f"--random_seed must be from 0 to {2**31 - 1}. Received: {self.random_seed}")
+        if not 0 <= self.random_seed <= LARGEST_SEED:
+            raise InputError(f"--random_seed must be from 0 to {LARGEST_SEED}. Received: {self.random_seed}")
         if self.early_stopping < 0:
             raise InputError(f"--early_stopping must not be negative. Received: {self.early_stopping}")
         if self.scale_learning_rate not in ("none", "sqrt"):

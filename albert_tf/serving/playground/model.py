@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_tf.asked_texts import OPTIONS
 from albert_tf.errors import InputError
-from albert_tf.exports import DEFAULT, replace_halves, rows_of
+from albert_tf.exports import DEFAULT, rows_of
 from albert_tf.finetuning import MultipleChoice
 from albert_tf.finetuning.choice_files import LETTERS
 from albert_tf.litert import LiteRTExport, find_litert
@@ -17,6 +17,7 @@ from albert_tf.litert.inputs import kept_lengths
 from albert_tf.serving.exported import EXTRA_FOLDER, ExportedModel, newest_version
 from albert_tf.serving.loading import TrainedModel, load_trained
 from albert_tf.serving.signatures import make_signatures
+from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenization.vocabulary import CLS, MASK, SEP
 

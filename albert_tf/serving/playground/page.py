@@ -3,10 +3,10 @@
 import gradio as gr
 
 from albert_tf.asked_texts import OPTIONS
-from albert_tf.exports import replace_halves
 from albert_tf.serving.playground import views
 from albert_tf.serving.playground.model import FILL_MASK, PlaygroundModel
 from albert_tf.serving.playground.wording import EXAMPLES, MASK_EXAMPLES, WORDS, language_of
+from albert_tf.text_encoding import replace_halves
 
 _MAX_CHARACTERS = 5000
 # More would fit on no screen.

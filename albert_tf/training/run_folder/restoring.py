@@ -70,7 +70,7 @@ def load_init_checkpoint(
 
 
 def _shortest(names, loaded):
-    """Returns the names, each cut to the first of its parts under which nothing was loaded: "head", "encoder/pooler"."""
+    """Returns the names, each cut to the first part under which nothing was loaded: "head", "encoder/pooler"."""
     known = {name[:end] for name in loaded for end, character in enumerate(name) if character == "/"}
 
     def cut(name):
