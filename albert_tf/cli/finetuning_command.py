@@ -35,6 +35,7 @@ from albert_tf.training.devices.batches import per_replica_batch_size
 from albert_tf.training.run_folder.guard import FOUND_AT, check_model, read_settings
 from albert_tf.training.run_folder.identity import absolute_path
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
+from albert_tf.training.stability import DivergedError
 
 FLAGS = flags.FLAGS
 
@@ -91,16 +92,26 @@ class FinetuningCommand:
             raise InputError("--num_trials and --learning_rates need --do_train and --do_eval, to compare the trials")
         if read_settings(FLAGS.output_dir) is not None:  # its results would be replaced
             raise InputError(f"--output_dir={FLAGS.output_dir} holds a run; choose another folder for the trials")
-        finished = []
-        for rate, seed in trials:
+        finished, diverged = [], set()
+        for number, (rate, seed) in enumerate(trials, start=1):
+            if rate in diverged:
+                continue
             name = f"seed_{seed}" if rate is None else f"rate_{rate:g}_seed_{seed}"
             folder = os.path.join(FLAGS.output_dir, name)
-            print(f"\ntrial {len(finished) + 1} of {len(trials)}: {folder}", flush=True)
+            print(f"\ntrial {number} of {len(trials)}: {folder}", flush=True)
             with flagsaver.flagsaver(output_dir=folder, random_seed=seed, learning_rate=rate):
-                metric, results = self._run_once()
+                try:
+                    metric, results = self._run_once()
+                except DivergedError as error:
+                    if len({rate for rate, _ in trials}) == 1 + len(diverged):
+                        raise  # no rate is left
+                    print(f"warning: --learning_rate={rate:g} is left out: {error}", flush=True)
+                    diverged.add(rate)
+                    continue
                 if results is None:
                     return  # stopped; the same command goes on
                 finished.append(Trial(FLAGS.learning_rate, seed, folder, results))
+        finished = [trial for trial in finished if trial.learning_rate not in diverged]
         best = os.path.basename(best_trial(finished, metric).folder)
         found = {"best": best, "trials": [vars(trial) for trial in finished]}
         write_json(os.path.join(FLAGS.output_dir, TRIALS_FILE), found)

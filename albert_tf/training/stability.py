@@ -18,6 +18,10 @@ _MEMORY = 0.9
 _LOSSES_BEFORE_JUDGING = 10
 
 
+class DivergedError(InputError):
+    """More steps were skipped than may be, because loss or gradients were not finite."""
+
+
 class LossSpikeDetector:
     """Compares each loss with a moving average of those before it."""
 
@@ -85,10 +89,10 @@ class SkippedSteps:
         """Raises if more steps were skipped than may be.
 
         Raises:
-            InputError: They were.
+            DivergedError: They were.
         """
         if self._known > self._max_skipped_steps:
-            raise InputError(
+            raise DivergedError(
                 f"loss or gradients were not finite in {self._known} steps, the last of them step {self._last:,}, and "
                 f"--max_skipped_steps is {self._max_skipped_steps}; its batch is in {self.batch_path(self._last)}, and "
                 "skipped steps have left the weights alone; lower --learning_rate, or look for broken examples in the "

@@ -14,6 +14,8 @@ from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.labelled_text import LabelledText, encode_examples
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.modeling.layers import named_variables
+from albert_tf.training import TrainingRun
+from albert_tf.training.stability import DivergedError
 
 
 def probabilities_of(folder, texts, tokenizer, num_labels):
@@ -175,6 +177,26 @@ def test_trials_are_compared_on_the_dev_file(classify, run_script, tmp_path):
         named = named or {"model_dir": run, "output_dir": tmp_path / "export"}
         refused = run_script(script, **named)
         assert (refused.code, refused.errors) == (1, f"error: {run} holds several trials; {named_best}")
+
+
+@pytest.mark.slow
+def test_rate_at_which_training_diverges_is_left_out(classify, tmp_path, monkeypatch):
+    train = TrainingRun.train
+
+    def diverging(self, *arguments):
+        if self.settings.learning_rate > 0.1:
+            raise DivergedError("the loss was not finite")
+        return train(self, *arguments)
+
+    monkeypatch.setattr(TrainingRun, "train", diverging)
+    flags = {"do_train": True, "do_eval": True, "num_trials": 2}
+    result = classify(**flags, learning_rates="0.5,1e-3")
+    assert (result.code, result.errors) == (0, "")
+    assert result.output.count("\nwarning: --learning_rate=0.5 is left out: the loss was not finite\n") == 1
+    trials = json.loads((tmp_path / "run" / "trials.json").read_text())["trials"]
+    assert {trial["learning_rate"] for trial in trials} == {1e-3}
+    result = classify(**flags, learning_rates="0.5,0.6", output_dir=tmp_path / "other")
+    assert (result.code, result.errors) == (1, "error: the loss was not finite\n")
 
 
 @pytest.mark.slow
