@@ -27,6 +27,7 @@ def trace_for_ids(trained: TrainedModel) -> typing.Any:
     """Returns the concrete function of a model for `INPUT_NAMES`, int32 [B, S] each; B and S are free.
 
     Its outputs, by name, are those of the task; for a pre-trained model `sequence_output` and `pooled_output`.
+    TensorFlow's functions hold their variables weakly: the model must be kept for as long as the function.
 
     Raises:
         InputError: The task's batches are of another shape.

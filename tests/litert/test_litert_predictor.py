@@ -193,5 +193,6 @@ def test_tokenizer_that_can_not_be_expressed_has_no_second_file(litert, export, 
 
 def test_converter_says_nothing_of_its_own(caplog, capfd):
     task = Classification(tiny_config(30), ("a", "b"))
-    to_litert(trace_for_ids(TrainedModel(task.make_model(), None, 24, task, "model.ckpt-1", {})), "float32")
+    trained = TrainedModel(task.make_model(), None, 24, task, "model.ckpt-1", {})  # the function doesn't keep it
+    to_litert(trace_for_ids(trained), "float32")
     assert (caplog.text, *capfd.readouterr()) == ("", "", "")
