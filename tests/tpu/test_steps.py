@@ -19,6 +19,7 @@ pytest.importorskip("libtpu")
 pytestmark = pytest.mark.slow
 
 CONFIGS = pathlib.Path(__file__).resolve().parent.parent.parent / "configs"
+TOPOLOGIES = ("v2:2x2", "v3:2x2", "v4:2x2x1", "v5e:2x2", "v5p:2x2x1", "v6e:2x2")
 # Of sizes that fill a TPU's registers and not much more: the compiler takes most of the time.
 SMALL = AlbertConfig(
     vocab_size=1024,
@@ -91,14 +92,15 @@ def test_everything_that_can_be_trained_compiles(name):
 
 
 @pytest.mark.parametrize("name", sorted(TASKS))
-def test_predictions_compile_for_the_oldest_tpu(name):
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_predictions_compile_for_every_tpu(name, topology):
     program = lower_prediction(TASKS[name](SMALL), 8, 128)
-    assert compile_program(program, "v2:2x2").output_bytes > 0
+    assert compile_program(program, topology).output_bytes > 0
 
 
 @pytest.mark.parametrize("name", sorted(TASKS))
-@pytest.mark.parametrize("topology", ["v2:2x2", "v6e:2x2"])
-def test_fine_tuning_compiles_for_the_oldest_and_the_newest_tpu(name, topology):
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_fine_tuning_compiles_for_every_tpu(name, topology):
     step = compiled(SMALL, name, 8, 128, topology=topology, attention="plain", runs_pallas_kernels=False)
     assert step.temporary_bytes > 0
 
