@@ -100,7 +100,8 @@ def define_training_flags(**defaults) -> None:
     flags.DEFINE_enum("optimizer", defaults["optimizer"], sorted(OPTIMIZERS), "Optimizer.")
     by_size = (
         "; by default 5e-5 for models of hidden size 768 and more, and the smaller the model the higher, up to 1.5e-4; "
-        "up to 5e-4 without checkpoint, for answers to questions and for aligned pairs, and up to 1e-3 for entities"
+        "up to 5e-4 without checkpoint (less in more than 4 layers), for answers to questions and for aligned pairs, "
+        "and up to 1e-3 for entities"
     )
     learning_rate = defaults["learning_rate"]
     flags.DEFINE_float("learning_rate", learning_rate, f"Peak learning rate{'' if learning_rate else by_size}.")

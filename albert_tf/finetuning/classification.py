@@ -131,6 +131,16 @@ class Classification(FinetuningTask):
             CONFUSION_FILE: functools.partial(plot_confusion_matrix, labels=self.labels),
         }
 
+    def doubts(self, examples, predictions):
+        """Returns a line if all examples are given one label, though they have several; see `FinetuningTask`."""
+        found = {prediction["label"] for prediction in predictions}
+        if len(found) > 1 or len({example.label for example in examples}) < 2:
+            return []
+        return [
+            f"all {len(examples):,} examples are given the label {found.pop()}, as if nothing had been learnt; "
+            "try a lower --learning_rate, more steps or --class_weights=balanced"
+        ]
+
     def describe(self, path, examples, features):
         """Returns how often each label occurs, and warns of what looks mistyped; see `label_report`."""
         return label_report(path, examples, self.labels)

@@ -17,6 +17,7 @@ WARMUP_PROPORTION = 0.1
 _SHARE_UNCUT = 0.995
 _LENGTH_STEP = 8
 _SMALL, _MANY, _MANY_PAIRS = 256, 5000, 20_000  # a hidden size, numbers of examples
+_LAYERS_AT_FULL_RATE = 4
 _EVALUATIONS = 10, 20  # of a run that may end early
 _DROPOUT_AFTER_FEW, _DROPOUT_AFTER_MANY = 0.2, 0.1
 _TOKEN_DROPOUT, _TOKEN_DROPOUT_OF_PAIRS = 0.15, 0.25
@@ -27,12 +28,17 @@ def default_learning_rate(config: AlbertConfig, is_pretrained: bool, highest: fl
 
     Args:
         config: The model's hyper-parameters.
-        is_pretrained: Whether it begins from a checkpoint. Then it is at most 1.5e-4, so that what was learnt is kept,
-            and otherwise, or where the head that aligns pairs has much to learn, at most 5e-4.
+        is_pretrained: Whether it begins from a checkpoint. Then it is at most 1.5e-4, so that what was learnt is kept.
+            From random weights it is at most 5e-4, and less above 4 layers: one label is too little for a deep model to
+            begin with, and at 5e-4 one of 12 layers learns nothing. A head that aligns pairs has much to learn, and
+            what it compares leads past the layers: 5e-4, pre-trained or not.
         highest: The task's own limit in place of these.
     """
-    keeps_much = is_pretrained and config.classifier_pooling != "aligned"
-    highest = highest or (1.5e-4 if keeps_much else 5e-4)
+    if config.classifier_pooling == "aligned":
+        limit = 5e-4
+    else:
+        limit = 1.5e-4 if is_pretrained else 5e-4 * min(1.0, _LAYERS_AT_FULL_RATE / config.num_hidden_layers)
+    highest = highest or limit
     return float(f"{np.clip(5e-5 * (768 / config.hidden_size) ** 2.1, 5e-5, highest):.1e}")
 
 

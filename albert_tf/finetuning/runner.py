@@ -179,13 +179,16 @@ def evaluate(run: TrainingRun, dev_file: EncodedFile) -> dict[str, float]:
     """
     task = run.objective
     dataset = _dev_dataset(task, dev_file, run.settings, run.has_fixed_shapes)
-    scores, reports = {}, task.reports()
+    scores, reports, predictions = {}, task.reports(), None
     if task.scores_predictions or reports:
         predictions = compute_predictions(
             task, dev_file, run.settings.eval_batch_size, run.compute_outputs, run.has_fixed_shapes
         )
         scores = task.score(dev_file.examples, predictions) if task.scores_predictions else {}
     results = run.evaluate(dataset, dev_file.identity, num_examples=len(dev_file.examples), **scores)
+    if predictions is not None:
+        for doubt in task.doubts(dev_file.examples, predictions):
+            run.log(doubt)
     for name, write in reports.items():
         what = f"the {os.path.splitext(name)[0].replace('_', ' ')}"
         run.write_results(

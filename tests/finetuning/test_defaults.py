@@ -32,6 +32,15 @@ def test_rate_is_the_originals_for_large_models_and_higher_for_small_ones(hidden
     assert default_learning_rate(config, is_pretrained=True) == pretrained
 
 
+@pytest.mark.parametrize(("num_hidden_layers", "rate"), [(1, 5e-4), (4, 5e-4), (12, 1.7e-4), (24, 8.3e-5)])
+def test_deep_model_begins_from_random_weights_at_a_lower_rate(num_hidden_layers, rate):
+    config = tiny_config(100).replace(hidden_size=256, num_hidden_layers=num_hidden_layers)
+    assert default_learning_rate(config, is_pretrained=False) == rate
+    assert default_learning_rate(config, is_pretrained=True) == 1.5e-4
+    assert default_learning_rate(config, is_pretrained=False, highest=1e-3) == 5e-4
+    assert default_learning_rate(config.replace(classifier_pooling="aligned"), is_pretrained=False) == 5e-4
+
+
 @pytest.mark.parametrize(("hidden_size", "rate"), [(128, 1e-3), (256, 5e-4), (768, 5e-5)])
 def test_task_may_raise_the_rate_of_small_models(hidden_size, rate):
     config = tiny_config(100).replace(hidden_size=hidden_size)

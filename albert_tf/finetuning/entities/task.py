@@ -129,6 +129,15 @@ class Entities(FinetuningTask):
         """Returns the list of mistakes; see `FinetuningTask`."""
         return {ERRORS_FILE: write_errors}
 
+    def doubts(self, examples, predictions):
+        """Returns a line if no entity is found, though there are some; see `FinetuningTask`."""
+        if any(row["entities"] for row in predictions) or not any(entities_of(list(text.tags)) for text in examples):
+            return []
+        return [
+            f"no entity is found in {len(examples):,} sentences, as if nothing had been learnt; try more steps or "
+            "another --learning_rate"
+        ]
+
     def describe(self, path, examples, features):
         """Returns how many entities there are, and how many borders the vocabulary can't tell; see `FinetuningTask`."""
         count = sum(len(entities_of(list(text.tags))) for text in examples)

@@ -80,6 +80,15 @@ def test_sentences_with_most_mistakes_come_first(task, path, tmp_path):
     ]
 
 
+def test_model_that_finds_no_entity_is_doubted(task, path):
+    texts = task.read(str(path))
+    nothing = [{"entities": [], "tags": []}] * len(texts)
+    assert task.doubts(texts, nothing) == [
+        "no entity is found in 3 sentences, as if nothing had been learnt; try more steps or another --learning_rate"
+    ]
+    assert not task.doubts(texts, [*nothing[1:], {"entities": ["x"], "tags": []}])
+
+
 @pytest.mark.slow
 def test_entities_are_learnt_written_and_found_again(task, path, tmp_path, sample_tokenizer):
     tf.keras.utils.set_random_seed(1)
