@@ -188,7 +188,7 @@ def evaluate(run: TrainingRun, dev_file: EncodedFile) -> dict[str, float]:
     results = run.evaluate(dataset, dev_file.identity, num_examples=len(dev_file.examples), **scores)
     if predictions is not None:
         for doubt in task.doubts(dev_file.examples, predictions):
-            run.log(doubt)
+            run.log(f"warning: {doubt}")
     for name, write in reports.items():
         what = f"the {os.path.splitext(name)[0].replace('_', ' ')}"
         run.write_results(

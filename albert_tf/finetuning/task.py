@@ -97,7 +97,12 @@ class FinetuningTask(Objective):
         return {}
 
     def doubts(self, examples: list[typing.Any], predictions: list[typing.Any]) -> list[str]:
-        """Returns what looks wrong with the predictions for a dev file, one line each."""
+        """Returns what looks wrong with the predictions for a dev file, one line each; printed after an evaluation.
+
+        Args:
+            examples: What `read` returned, with their answers.
+            predictions: What `predict` returned for them.
+        """
         return []
 
     def describe(self, path: str, examples: list[typing.Any], features: Features) -> list[str]:
