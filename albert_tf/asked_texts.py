@@ -8,15 +8,19 @@ from albert_tf.errors import InputError
 # Of `input_fields`: a list of texts to choose from, and not one text.
 OPTIONS = "options"
 
+_LONGEST_SHOWN = 60
+
 
 class AskedTask(typing.Protocol):
     """What a model is there for: a `FinetuningTask`, or a `TextTask` without TensorFlow.
 
     Attributes:
         input_fields: What one input is made of, in order.
+        input_columns: What the columns of it were called in the training file; empty where it had none.
     """
 
     input_fields: tuple[str, ...]
+    input_columns: tuple[str, ...]
 
     def examples_of(self, inputs: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:
         """Returns what a user asks about as the task's examples.
@@ -53,9 +57,11 @@ class TextTask(typing.NamedTuple):
 
     Attributes:
         input_fields: What one input is made of, in order, as of a `FinetuningTask`.
+        input_columns: Likewise.
     """
 
     input_fields: tuple[str, ...]
+    input_columns: tuple[str, ...] = ()
 
     def examples_of(self, inputs: collections.abc.Sequence[typing.Any]) -> list[tuple[str, ...]]:
         """Returns what a user asks about as tuples of texts; see `read_texts`."""
@@ -69,8 +75,14 @@ def list_inputs(inputs: collections.abc.Iterable[typing.Any]) -> list[typing.Any
         InputError: It is one text, or nothing that holds several.
     """
     if isinstance(inputs, str | bytes | collections.abc.Mapping) or not isinstance(inputs, collections.abc.Iterable):
-        raise InputError(f"predict takes a list, also of one input. Received: {str(inputs)[:60]!r}")
+        raise InputError(f"predict takes a list, also of one input. Received: {describe(inputs)}")
     return list(inputs)
+
+
+def describe(value: typing.Any) -> str:
+    """Returns the beginning of a value and its type, for messages."""
+    shown = repr(value)
+    return f"{shown if len(shown) <= _LONGEST_SHOWN else shown[:_LONGEST_SHOWN] + '...'} ({type(value).__name__})"
 
 
 def read_texts(inputs: collections.abc.Sequence[typing.Any], reads_pairs: bool) -> list[tuple[str, ...]]:
@@ -82,9 +94,9 @@ def read_texts(inputs: collections.abc.Sequence[typing.Any], reads_pairs: bool) 
     found = []
     for number, value in enumerate(inputs):
         texts = [value] if isinstance(value, str) else value
-        wanted = "two strings, as this task reads pairs" if reads_pairs else "a string"
+        wanted = "a tuple of two strings, as this task reads pairs" if reads_pairs else "a string"
         is_right = isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts)
         if not is_right or len(texts) != 1 + reads_pairs:
-            raise InputError(f"input {number} must be {wanted}. Received: {str(value)[:60]!r}")
+            raise InputError(f"input {number} must be {wanted}. Received: {describe(value)}")
         found.append(tuple(texts))
     return found

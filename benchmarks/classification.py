@@ -10,7 +10,7 @@ import os
 from absl import app, flags
 
 from albert_tf.files import read_json
-from albert_tf.finetuning.datasets import DATASETS, find_file
+from albert_tf.finetuning.datasets import DATASETS, find_files
 from albert_tf.finetuning.labelled_text import read_examples
 from benchmarks.linear_model import linear_accuracy
 from benchmarks.stage import run_stage
@@ -50,7 +50,7 @@ def fine_tuned_accuracy(name, **flag_values):
 def read_data():
     """Returns the examples of the training file and of the dev file."""
     files = DATASETS[FLAGS.task_name]
-    return [read_examples(find_file(FLAGS.data_dir, names), files, True) for names in (files.train, files.dev)]
+    return [read_examples(find_files(FLAGS.data_dir, names), files, True) for names in (files.train, files.dev)]
 
 
 def main(_):

@@ -25,7 +25,7 @@ from matplotlib.ticker import FuncFormatter
 from albert_tf.config import AlbertConfig
 from albert_tf.files import read_json, write_json
 from albert_tf.finetuning import Classification, runner
-from albert_tf.finetuning.datasets import DATASETS, find_file
+from albert_tf.finetuning.datasets import DATASETS, find_files
 from albert_tf.finetuning.defaults import (
     choose_max_seq_length,
     default_token_dropout,
@@ -65,7 +65,7 @@ class Contestants:
         self._files, self._dev_path = files, dev_path
         self.train_examples = read_examples(train_path, files, needs_label=True)
         self._dev_examples = read_examples(dev_path, files, needs_label=True)
-        self._labels = files.labels or labels_of(train_path, self.train_examples)
+        self._labels = files.labels or labels_of(self.train_examples)
         self.functions = {
             MAJORITY: lambda examples, seed: majority_accuracy(examples, self._dev_examples),
             LINEAR: lambda examples, seed: linear_accuracy(examples, self._dev_examples),
@@ -155,7 +155,7 @@ def main(_):
     sizes = sorted(map(int, FLAGS.num_labels))
     os.makedirs(FLAGS.output_dir, exist_ok=True)
     files = DATASETS[FLAGS.task_name]
-    train_path, dev_path = (find_file(FLAGS.data_dir, names) for names in (files.train, files.dev))
+    train_path, dev_path = (find_files(FLAGS.data_dir, names) for names in (files.train, files.dev))
     contestants = Contestants(models, train_path, dev_path)
     results = measure(contestants, sizes, os.path.join(FLAGS.output_dir, "labels_needed.json"))
     results = {name: results[name] for name in contestants.functions}

@@ -77,7 +77,7 @@ from matplotlib.figure import Figure
 
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import Classification, runner
-from albert_tf.finetuning.datasets import DATASETS, find_file
+from albert_tf.finetuning.datasets import DATASETS, find_files
 from albert_tf.finetuning.defaults import (
     choose_max_seq_length,
     default_token_dropout,
@@ -106,9 +106,9 @@ with clock("1 자료 · data"):
     folder = find_data(DATA, "samples/reviews")
     is_nsmc = os.path.exists(os.path.join(folder, "ratings_train.txt"))
     files = DATASETS["nsmc" if is_nsmc else "tsv"]
-    train_path, dev_path = find_file(folder, files.train), find_file(folder, files.dev)
+    train_path, dev_path = find_files(folder, files.train), find_files(folder, files.dev)
     train, dev = (read_examples(path, files, needs_label=True) for path in (train_path, dev_path))
-    labels = files.labels or labels_of(train_path, train)
+    labels = files.labels or labels_of(train)
 
 counts = [[label, *(sum(each.label == label for each in part) for part in (train, dev))] for label in labels]
 display(Table(("라벨 label", "학습 train", "확인 dev"), counts))

@@ -82,7 +82,7 @@ from IPython.display import display
 import albert_tf
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import Entities, QuestionAnswering, runner
-from albert_tf.finetuning.datasets import find_file
+from albert_tf.finetuning.datasets import find_files
 from albert_tf.finetuning.defaults import (
     choose_max_seq_length,
     default_learning_rate,
@@ -126,8 +126,8 @@ def make_run(name, task, settings, panels):
 # %%
 with clock("1 질문 읽기 · reading questions"):
     folder = find_data(QUESTIONS_DATA, "samples/questions", os.path.join(WORK, "uploaded_questions"))
-    train_path = find_file(folder, ("train.json", "KorQuAD_v1.0_train.json"))
-    dev_path = find_file(folder, ("dev.json", "KorQuAD_v1.0_dev.json"))
+    train_path = find_files(folder, ("train.json", "KorQuAD_v1.0_train.json"))
+    dev_path = find_files(folder, ("dev.json", "KorQuAD_v1.0_dev.json"))
     # 작은 모델에게는 글의 조각마다 질문의 어느 낱말과 닮았는지 알려 줍니다. Each piece is told which words it is like.
     aligned = config.replace(question_alignment=default_question_alignment(config))
     question_task = QuestionAnswering(aligned, metrics="korquad")
@@ -250,10 +250,10 @@ COLORS = ("#cfe8ff", "#ffe3b8", "#d7f2cf", "#f3d1ee", "#ffd2cc", "#e0dcf7", "#f7
 with clock("2 이름 읽기 · reading entities"):
     files = DATASETS[ENTITIES_FORM]
     folder = find_data(ENTITIES_DATA, "samples/entities", os.path.join(WORK, "uploaded_entities"))
-    train_path, dev_path = find_file(folder, files.train), find_file(folder, files.dev)
+    train_path, dev_path = find_files(folder, files.train), find_files(folder, files.dev)
     types = tuple(types_of(train_path, files.form))
     entity_task = Entities(config, types, files.form, ("entity_f1", "entity_precision", "entity_recall"))
-    length = choose_max_seq_length(entity_task, entity_task.read(train_path), tokenizer)
+    length = choose_max_seq_length(entity_task, runner.read_file(entity_task, train_path), tokenizer)
     train_sentences = runner.load_file(entity_task, train_path, tokenizer, length)
     dev_sentences = runner.load_file(entity_task, dev_path, tokenizer, length)
     entity_task.config = with_default_dropout(config, train_sentences.num_rows)

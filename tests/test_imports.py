@@ -23,11 +23,12 @@ MAY_IMPORT = {
     "child_process": set(),
     "asked_texts": {"errors"},
     "corpus": BASE | {"text_encoding", "progress_line"},
-    # None of these four imports TensorFlow.
+    # None of these five imports TensorFlow.
+    "rows": {"errors", "text_encoding", "files", "corpus"},
     "exports": set(),
     "litert": {"errors", "text_encoding", "asked_texts", "exports"},
     "server": {"errors", "text_encoding", "exports"},
-    "batch_prediction": {"errors", "text_encoding", "files", "progress_line", "asked_texts", "corpus"},
+    "batch_prediction": {"errors", "files", "progress_line", "asked_texts", "rows"},
     "tokenization": BASE | {"progress_line"},
     "pretraining_data": BASE | {"startup", "progress_line", "child_process", "corpus", "tokenization"},
     "compilation": set(),
@@ -41,6 +42,7 @@ MAY_IMPORT = {
         "text_encoding",
         "plot_labels",
         "asked_texts",
+        "rows",
         "tokenization",
         "pretraining_data",
         "modeling",

@@ -1,7 +1,7 @@
 """Predictions for files of any length, in bounded memory; a run that was killed goes on where it stood.
 
 The file is read in parts of a few batches. The answers of each go into a file of their own below `OUTPUT.parts/`, which
-is put together at the end. `progress.json` there says how far that is, for which model, and the SHA-256 of the lines
+is put together at the end. `progress.json` there says how far that is, for which model, and the SHA-256 of the rows
 that were read: a run goes on only where all of it is the same.
 """
 
@@ -13,10 +13,11 @@ import os
 import time
 
 from albert_tf.asked_texts import AskedModel
-from albert_tf.batch_prediction.input_lines import Line, LineParser, read_lines
+from albert_tf.batch_prediction.input_rows import InputRows
 from albert_tf.errors import InputError
 from albert_tf.files import gfile_for, read_json, replacing, write_json
 from albert_tf.progress_line import ProgressLine, format_seconds
+from albert_tf.rows import Row
 
 PARTS_ENDING = ".parts"
 PROGRESS_FILE = "progress.json"
@@ -33,7 +34,7 @@ class BatchOptions:
 
     Attributes:
         batch_size: Texts that are computed at once.
-        input_fields: As `LineParser.fields`.
+        input_fields: As the `fields` of `InputRows`.
         skips_bad_lines: Whether a line that can't be read gets an {"error": ...} in place of an answer; else it is the
             end.
         keeps_inputs: Whether what was asked stands beside each answer.
@@ -84,7 +85,7 @@ def predict_file(
 
     Args:
         predictor: The model.
-        input_file: As for `LineParser`.
+        input_file: As for `InputRows`.
         output_file: Appears when all is done.
         options: How.
         overwrite: Whether to begin anew where parts of other predictions lie.
@@ -95,7 +96,8 @@ def predict_file(
     Raises:
         InputError: A line can't be read, or the parts there are of other predictions.
     """
-    parser = LineParser(predictor.task, input_file, options.input_fields, options.keeps_inputs)
+    rows = InputRows(predictor.task, input_file, options.input_fields, options.keeps_inputs)
+    print(rows.description, flush=True)
     folder = f"{output_file}{PARTS_ENDING}"
     settings = {
         "model_dir": predictor.identity,
@@ -104,15 +106,15 @@ def predict_file(
         "on_bad_row": "skip" if options.skips_bad_lines else "fail",
         "with_inputs": options.keeps_inputs,
     }
-    lines = read_lines(input_file)
+    lines = iter(rows)
     progress = _take_up(folder, settings, lines, overwrite)
     if progress is None:
         gfile_for(folder).rmtree(folder)
-        lines, progress = read_lines(input_file), _Progress()
+        lines, progress = iter(rows), _Progress()
     num_lines_before = progress.num_lines
     report = _Report(input_file)
     for part in _parts(lines, options.batch_size * _BATCHES_PER_PART):
-        answers = _answers(predictor, parser, part, options)
+        answers = _answers(predictor, rows, part, options)
         _write_part(_part_file(folder, progress.num_parts), answers)
         progress.add(part, answers)
         write_json(os.path.join(folder, PROGRESS_FILE), {**settings, **progress.to_dict()})
@@ -148,7 +150,7 @@ def _take_up(folder, settings, lines, overwrite):
     )
 
 
-def _parts(lines: collections.abc.Iterator[Line], max_lines: int) -> collections.abc.Iterator[list[Line]]:
+def _parts(lines: collections.abc.Iterator[Row], max_lines: int) -> collections.abc.Iterator[list[Row]]:
     """Yields some lines at a time, fewer where they are long."""
     part, num_bytes = [], 0
     for line in lines:
@@ -161,12 +163,12 @@ def _parts(lines: collections.abc.Iterator[Line], max_lines: int) -> collections
         yield part
 
 
-def _answers(predictor, parser, part, options):
+def _answers(predictor, rows, part, options):
     """Returns an answer to each line, or why there is none."""
     answers, asked = [], []
     for line in part:
         try:
-            question = parser.parse(line)
+            question = rows.parse(line)
         except InputError as error:
             if not options.skips_bad_lines:
                 raise InputError(f"{error}; or pass --on_bad_row=skip; what is done is kept") from error

@@ -19,7 +19,7 @@ from albert_tf.corpus.reader import find_corpus_files
 from albert_tf.errors import InputError
 from albert_tf.files import check_can_write, read_json, write_json
 from albert_tf.finetuning import Classification
-from albert_tf.finetuning.datasets import DATASETS, find_file
+from albert_tf.finetuning.datasets import DATASETS, find_files
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.shipped_files import shipped_path
 from albert_tf.training.progress import METRICS_FILE, PLOT_FILE, format_seconds
@@ -118,7 +118,7 @@ def held_out_metrics(output_dir):
 
 def labels_of_reviews(names):
     """Returns the labels of the sample's training reviews, or of the others."""
-    return [example.label for example in read_examples(find_file(REVIEWS, names), DATASETS["tsv"], needs_label=True)]
+    return [example.label for example in read_examples(find_files(REVIEWS, names), DATASETS["tsv"], needs_label=True)]
 
 
 def majority_accuracy(train, dev):

@@ -56,7 +56,8 @@ class FinetuningCommand:
         name: The script's name.
         setting_flags: Flags that decide what a run computes; they are kept with it and taken from it.
         place_flags: Flags that say where data lie.
-        find_path: Returns the path of the file for `TRAIN`, `DEV` or `TEST`; raises InputError where there is none.
+        find_paths: Returns the paths of the files for `TRAIN`, `DEV` or `TEST`, which are read as one; raises
+            InputError where there is none.
         make_task: Returns the task that the flags ask for, given the model's config, and whether that is the config of
             a run that is gone on with or used, which knows what defaults would choose for a new one.
     """
@@ -64,7 +65,7 @@ class FinetuningCommand:
     name: str
     setting_flags: tuple[str, ...]
     place_flags: tuple[str, ...]
-    find_path: collections.abc.Callable[[str], str]
+    find_paths: collections.abc.Callable[[str], tuple[str, ...]]
     make_task: collections.abc.Callable[[AlbertConfig, bool], FinetuningTask]
 
     def run(self, define_flags: collections.abc.Callable[[], None]) -> None:
@@ -136,8 +137,8 @@ class FinetuningCommand:
         model_options = training_flags.model_options(strategy, config, [(FLAGS.max_seq_length, 1)])
 
         def load(part, needs_labels=True):
-            path, share = self._find(part)
-            return runner.load_file(task, path, tokenizer, FLAGS.max_seq_length, needs_labels, share)
+            paths, share = self._find(part)
+            return runner.load_file(task, paths, tokenizer, FLAGS.max_seq_length, needs_labels, share)
 
         train_file = load(TRAIN) if FLAGS.do_train else None
         dev_file = load(DEV) if FLAGS.do_eval else None
@@ -170,16 +171,16 @@ class FinetuningCommand:
         return take_from_run(self.name, names, list(self.place_flags))
 
     def _find(self, part):
-        """Returns the path of a part of the data, and which share of that file it is, None for all of it."""
+        """Returns the paths of a part of the data, and which share of it that is, None for all of it."""
         fraction = FLAGS.dev_fraction
         if part == TRAIN:
-            return self.find_path(TRAIN), None if fraction is None else Share(fraction, is_dev=False)
+            return self.find_paths(TRAIN), None if fraction is None else Share(fraction, is_dev=False)
         try:
-            path = self.find_path(part)
+            paths = self.find_paths(part)
         except InputError as error:
             if fraction is not None:
                 with contextlib.suppress(InputError):  # without a training file the missing one is what there is to say
-                    return self.find_path(TRAIN), Share(fraction, is_dev=True)
+                    return self.find_paths(TRAIN), Share(fraction, is_dev=True)
             if part == DEV and FLAGS.do_train:
                 raise InputError(
                     f"{error}; or put a share of the training file aside, as by --dev_fraction=0.1"
@@ -187,9 +188,10 @@ class FinetuningCommand:
             raise
         if fraction is not None and part == DEV and (FLAGS.do_train or FLAGS["dev_fraction"].present):
             raise InputError(
-                f"--dev_fraction={fraction:g}: there is a file to evaluate on, {path}; leave out one of them"
+                f"--dev_fraction={fraction:g}: there is a file to evaluate on, {' and '.join(paths)}; leave out one of "
+                "them"
             )
-        return path, None
+        return paths, None
 
     def _choose_max_seq_length(self, task, tokenizer):
         """Returns the length where neither a flag nor the run says it, and prints it."""
@@ -198,8 +200,8 @@ class FinetuningCommand:
             return longest
         if task.usual_max_seq_length is not None:
             return min(longest, task.usual_max_seq_length)
-        path, share = self._find(TRAIN)
-        length = choose_max_seq_length(task, runner.read_file(task, path, share=share), tokenizer)
+        paths, share = self._find(TRAIN)
+        length = choose_max_seq_length(task, runner.read_file(task, paths, share=share), tokenizer)
         print(f"--max_seq_length={length}, by the lengths of the training texts", flush=True)
         return length
 

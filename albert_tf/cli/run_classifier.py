@@ -13,7 +13,7 @@ from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.config import POOLING_CHOICES
 from albert_tf.errors import ON_BAD_ROW, InputError
 from albert_tf.finetuning import Classification, Regression
-from albert_tf.finetuning.datasets import COLUMNS, DATASETS, find_file
+from albert_tf.finetuning.datasets import COLUMNS, DATASETS, find_files
 from albert_tf.finetuning.defaults import default_pooling
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.labels import balanced_class_weights, check_labels, labels_of
@@ -76,11 +76,11 @@ def data_files():
     return dataclasses.replace(files, **given)
 
 
-def find_path(part):
-    """Returns the path of the training file, the file for evaluation, or the one to predict."""
+def find_paths(part):
+    """Returns the paths of the training file, the file for evaluation, or the one to predict."""
     app.require(task_name=FLAGS.task_name, data_dir=FLAGS.data_dir)
     files = data_files()
-    return find_file(FLAGS.data_dir, {TRAIN: files.train, DEV: files.dev, TEST: files.test}[part])
+    return find_files(FLAGS.data_dir, {TRAIN: files.train, DEV: files.dev, TEST: files.test}[part])
 
 
 def make_task(config, is_known):
@@ -96,9 +96,8 @@ def make_task(config, is_known):
         return Regression(config, files)
     train_examples = None
     if not files.labels or (FLAGS.do_train and FLAGS.class_weights == ["balanced"]):
-        path = find_path(TRAIN)
-        train_examples = read_examples(path, files, needs_label=True)
-    labels = files.labels or labels_of(path, train_examples)
+        train_examples = read_examples(find_paths(TRAIN), files, needs_label=True)
+    labels = files.labels or labels_of(train_examples)
     return Classification(config, labels, files, class_weights(labels, train_examples))
 
 
@@ -129,7 +128,7 @@ COMMAND = FinetuningCommand(
     "run_classifier",
     ("task_name", *COLUMNS, "labels", "regression", "metrics", "class_weights", "pooling"),
     ("data_dir",),
-    find_path,
+    find_paths,
     make_task,
 )
 

@@ -9,7 +9,7 @@ from albert_tf.cli.finetuning_command import DEV, TEST, TRAIN, FinetuningCommand
 from albert_tf.cli.finetuning_flags import define_finetuning_flags
 from albert_tf.errors import ON_BAD_ROW, InputError
 from albert_tf.finetuning import Entities
-from albert_tf.finetuning.datasets import find_file
+from albert_tf.finetuning.datasets import find_files
 from albert_tf.finetuning.entities.metrics import METRICS
 from albert_tf.finetuning.entities.tagged_text import DATASETS, types_of
 
@@ -36,11 +36,11 @@ def define_flags():
     define_finetuning_flags("what is longer is read in parts. By default what leaves 99.5% of the sentences whole.")
 
 
-def find_path(part):
-    """Returns the path of the training file, the file for evaluation, or the one to predict."""
+def find_paths(part):
+    """Returns the paths of the training file, the file for evaluation, or the one to predict."""
     app.require(task_name=FLAGS.task_name, data_dir=FLAGS.data_dir)
     files = DATASETS[FLAGS.task_name]
-    return find_file(FLAGS.data_dir, {TRAIN: files.train, DEV: files.dev, TEST: files.test}[part])
+    return find_files(FLAGS.data_dir, {TRAIN: files.train, DEV: files.dev, TEST: files.test}[part])
 
 
 def make_task(config, is_known):
@@ -51,11 +51,11 @@ def make_task(config, is_known):
     for metric in metrics:
         if metric not in METRICS:
             raise InputError(f"--metrics={metric} is none of {', '.join(METRICS)}")
-    types = tuple(FLAGS.types or types_of(find_path(TRAIN), files.form, FLAGS.on_bad_row))
+    types = tuple(FLAGS.types or types_of(find_paths(TRAIN), files.form, FLAGS.on_bad_row))
     return Entities(config, types, files.form, metrics, FLAGS.on_bad_row)
 
 
-COMMAND = FinetuningCommand("run_ner", ("task_name", "types", "metrics"), ("data_dir",), find_path, make_task)
+COMMAND = FinetuningCommand("run_ner", ("task_name", "types", "metrics"), ("data_dir",), find_paths, make_task)
 
 
 def run():

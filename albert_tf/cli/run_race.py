@@ -13,7 +13,7 @@ from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.errors import ON_BAD_ROW, InputError
 from albert_tf.finetuning import MultipleChoice
 from albert_tf.finetuning.choice_files import LETTERS, LEVELS, read_questions
-from albert_tf.finetuning.datasets import find_file
+from albert_tf.finetuning.datasets import find_files
 from albert_tf.finetuning.multiple_choice import MAX_QA_LENGTH
 
 FLAGS = flags.FLAGS
@@ -73,15 +73,15 @@ def levels():
     return tuple(only) or LEVELS
 
 
-def find_path(part):
-    """Returns the path of the folder or file to train on, to evaluate on, or to predict."""
+def find_paths(part):
+    """Returns the path of the folder, or the paths of the files, to train on, to evaluate on, or to predict."""
     app.require(data_dir=FLAGS.data_dir)
     if FLAGS.task_name == JSON_LINES:
-        return find_file(FLAGS.data_dir, tuple(f"{name}.jsonl" for name in PARTS[part]))
-    path = find_file(FLAGS.data_dir, PARTS[part])
+        return find_files(FLAGS.data_dir, tuple(f"{name}.jsonl" for name in PARTS[part]))
+    (path,) = find_files(FLAGS.data_dir, PARTS[part])
     if not tf.io.gfile.isdir(path):
         raise InputError(f"{path} must be a folder, as RACE is published; or choose --task_name={JSON_LINES}")
-    return path
+    return (path,)
 
 
 def make_task(config, is_known):
@@ -90,7 +90,7 @@ def make_task(config, is_known):
     chosen_levels = levels()
     num_choices = FLAGS.num_choices or (RACE_CHOICES if chosen_levels else None)
     if num_choices is None:
-        num_choices = len(read_questions(find_path(TRAIN), on_bad_row=FLAGS.on_bad_row)[0].options)
+        num_choices = len(read_questions(find_paths(TRAIN)[0], on_bad_row=FLAGS.on_bad_row)[0].options)
     return MultipleChoice(config, num_choices, FLAGS.max_qa_length, chosen_levels, FLAGS.on_bad_row)
 
 
@@ -98,7 +98,7 @@ COMMAND = FinetuningCommand(
     "run_race",
     ("task_name", "max_qa_length", "num_choices", "middle_only", "high_only"),
     ("data_dir",),
-    find_path,
+    find_paths,
     make_task,
 )
 

@@ -83,13 +83,13 @@ def define_flags():
     )
 
 
-def find_path(part):
+def find_paths(part):
     """Returns the path of the training file, or else of the one to evaluate on and to predict."""
     if part == TRAIN:
         app.require(train_file=FLAGS.train_file)
-        return FLAGS.train_file
+        return (FLAGS.train_file,)
     app.require(predict_file=FLAGS.predict_file)
-    return FLAGS.predict_file
+    return (FLAGS.predict_file,)
 
 
 def make_task(config, is_known):
@@ -122,7 +122,7 @@ def _choose_metrics():
 
 
 SETTING_FLAGS = ("doc_stride", "max_query_length", "version_2_with_negative", "head", "question_alignment")
-COMMAND = FinetuningCommand("run_squad", SETTING_FLAGS, ("train_file", "predict_file"), find_path, make_task)
+COMMAND = FinetuningCommand("run_squad", SETTING_FLAGS, ("train_file", "predict_file"), find_paths, make_task)
 
 
 def run():

@@ -12,7 +12,7 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.files import read_text
 from albert_tf.finetuning.labelled_text import UNKNOWN_LABELS
-from albert_tf.finetuning.tables import BadRows, load_json
+from albert_tf.rows import BadRows, RowFile, counted, load_json, shorten, tell_once
 
 # RACE's folders in train/, dev/ and test/.
 LEVELS = ("middle", "high")
@@ -79,6 +79,9 @@ def read_questions(
     bad_entries.warn()
     if not questions:
         raise InputError(f"{path} has no questions")
+    first = questions[0]
+    shown = f"{shorten(first.question)} {' / '.join(map(shorten, first.options))}"
+    tell_once(f"{path}: {counted(len(questions), 'question')} with {num_choices} options each\n  the first: {shown}")
     return questions
 
 
@@ -113,13 +116,18 @@ def _records(path, levels, bad_entries):
 
 def _line_readers(path):
     """Yields for each line of a file of JSON lines a function that returns its (source, values) in a list."""
-    for number, line in _lines(path):
-        yield functools.partial(_record_of_line, f"{path}, line {number}", number, line)
+    rows = RowFile(path, is_json=True)
+    for row in rows:
+        if row.content.strip():
+            yield functools.partial(_record_of_row, rows.place(row.number), row)
 
 
-def _record_of_line(source, number, line):
-    values = _parse_object(source, line)
-    return [(source, {**values, "name": str(values.get("id", number)), "level": None})]
+def _record_of_row(source, row):
+    if row.error:
+        raise InputError(f"{row.error}; correct it")
+    if not isinstance(row.values, dict):
+        raise InputError(f"{source}: not a JSON object; correct it")
+    return [(source, {**row.values, "name": str(row.values.get("id", row.number)), "level": None})]
 
 
 def _race_readers(path, levels):
@@ -137,9 +145,9 @@ def _articles(folder):
     """Yields (source, text) of each article in a folder."""
     all_articles = os.path.join(folder, _ALL_ARTICLES)
     if tf.io.gfile.exists(all_articles):
-        for number, line in _lines(all_articles):
-            source = f"{all_articles}, line {number}"
-            yield source, line
+        for number, line in enumerate(read_text(all_articles, "the articles").split("\n"), start=1):
+            if line.strip():
+                yield f"{all_articles}, line {number}", line
         return
     for name in sorted(tf.io.gfile.listdir(folder)):
         if name.endswith(".txt") and not name.startswith("."):
@@ -168,12 +176,6 @@ def _list_of(source, article, name):
     if not isinstance(article.get(name), list):
         raise InputError(f"{source}: no list of {name}; correct the file")
     return article[name]
-
-
-def _lines(path):
-    """Returns (number, line) of the lines of a file that aren't empty."""
-    lines = enumerate(read_text(path, "the questions").split("\n"), start=1)
-    return [(number, line) for number, line in lines if line.strip()]
 
 
 def _parse_object(source, text):

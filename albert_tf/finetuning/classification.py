@@ -12,12 +12,12 @@ from albert_tf.finetuning.labelled_text import check_known_labels, encode_exampl
 from albert_tf.finetuning.labels import label_report
 from albert_tf.finetuning.metrics import LABEL_METRICS
 from albert_tf.finetuning.mistakes import CONFUSION_FILE, plot_confusion_matrix, write_errors
-from albert_tf.finetuning.tables import write_rows
 from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
 from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
+from albert_tf.rows import write_rows
 
 
 class Classification(FinetuningTask):
@@ -167,6 +167,11 @@ class Classification(FinetuningTask):
     def input_fields(self) -> tuple[str, ...]:
         """A text, or two; see `FinetuningTask`."""
         return ("text", "text_pair") if self.reads_pairs else ("text",)
+
+    @property
+    def input_columns(self) -> tuple[str, ...]:
+        """The columns of the files; see `FinetuningTask`."""
+        return self._files.text_columns
 
     def settings(self):
         """Returns labels and columns; see `FinetuningTask`."""

@@ -2,10 +2,18 @@
 
 import dataclasses
 import os
+import re
 
 import tensorflow as tf
 
 from albert_tf.errors import InputError
+from albert_tf.rows import tell_once
+
+# The names that a file may have; in place of one there may be several, of files that belong together.
+FileNames = tuple[str | tuple[str, ...], ...]
+
+# What the file for evaluation is called.
+DEV_NAMES = ("dev", "val", "valid", "validation")
 
 # What a run keeps of its data set.
 COLUMNS = ("text_column", "text_pair_column", "label_column")
@@ -16,9 +24,9 @@ class DataFiles:
     """The files of a data set, the meaning of their columns, and the measures that its authors chose.
 
     Attributes:
-        train: Names that the training file may have.
-        dev: Names that the file for evaluation may have.
-        test: Names that the file to predict may have.
+        train: Names that the training file may have, in the order in which they are looked for; see `find_files`.
+        dev: Likewise of the file for evaluation.
+        test: Likewise of the file to predict.
         text_column: Column of the text.
         text_pair_column: Column of the second text, None if there is none.
         label_column: Column of the label.
@@ -30,9 +38,9 @@ class DataFiles:
         asks_likeness: Whether labels say how much two texts are alike.
     """
 
-    train: tuple[str, ...] = ("train.tsv",)
-    dev: tuple[str, ...] = ("dev.tsv",)
-    test: tuple[str, ...] = ("test.tsv", "dev.tsv")
+    train: FileNames = ("train.tsv",)
+    dev: FileNames = ("dev.tsv",)
+    test: FileNames = ("test.tsv", "dev.tsv")
     text_column: str = "document"
     text_pair_column: str | None = None
     label_column: str = "label"
@@ -44,6 +52,11 @@ class DataFiles:
     asks_likeness: bool = False
 
     @property
+    def text_columns(self) -> tuple[str, ...]:
+        """The columns of the texts, one or two."""
+        return (self.text_column, self.text_pair_column) if self.text_pair_column else (self.text_column,)
+
+    @property
     def may_hide_pieces(self) -> bool:
         """Whether a training text without a few of its pieces still has its label; docs/classification.md has figures.
 
@@ -53,8 +66,9 @@ class DataFiles:
 
 
 def _of_format(extension):
-    """Returns a data set of one's own: train, dev and test with this ending."""
-    return DataFiles((f"train.{extension}",), (f"dev.{extension}",), (f"test.{extension}", f"dev.{extension}"))
+    """Returns a data set of one's own: train, dev (or val, valid, validation) and test with this ending."""
+    dev = tuple(f"{name}.{extension}" for name in DEV_NAMES)
+    return DataFiles((f"train.{extension}",), dev, (f"test.{extension}", *dev))
 
 
 def _klue(name, **more):
@@ -83,7 +97,7 @@ DATASETS = {
         labels=("0", "1"),
     ),
     "kornli": DataFiles(
-        train=("multinli.train.ko.tsv", "snli_1.0_train.ko.tsv", "train.tsv"),
+        train=(("multinli.train.ko.tsv", "snli_1.0_train.ko.tsv"), "train.tsv"),
         dev=("xnli.dev.ko.tsv", "dev.tsv"),
         test=("xnli.test.ko.tsv", "test.tsv", "xnli.dev.ko.tsv", "dev.tsv"),
         label_column="gold_label",
@@ -187,21 +201,68 @@ def files_of(settings: dict) -> DataFiles:
     return DataFiles(**{name: settings.get(name) for name in COLUMNS})
 
 
-def find_file(data_dir: str, names: tuple[str, ...]) -> str:
-    """Returns the path of the first name that exists in a folder.
+def find_files(data_dir: str, names: FileNames) -> tuple[str, ...]:
+    """Returns the paths of the first name that exists in a folder: one, or several of one part of a data set.
+
+    A name stands also for its gzip file, `train.tsv.gz`, and for numbered files, such as train-00000-of-00002.parquet
+    or train_1.tsv, train_2.tsv. All of them are read, as are all that exist of names that belong together; what several
+    files are read, and what looks like one of them and is not read, is printed.
 
     Raises:
-        InputError: None does, or there is no such folder.
+        InputError: None exists, there is no such folder, or a numbered file is missing.
     """
     if not tf.io.gfile.exists(data_dir):
         raise InputError(f"--data_dir={data_dir}: there is no such folder")
+    first = names[0] if isinstance(names[0], str) else names[0][0]
     if not tf.io.gfile.isdir(data_dir):
-        raise InputError(f"--data_dir={data_dir} is a file; name the folder that has it, and call it {names[0]} there")
-    for name in names:
-        path = os.path.join(data_dir, name)
-        if tf.io.gfile.exists(path):
-            return path
-    extensions = {os.path.splitext(name)[1] for name in names}
-    alike = sorted(name for name in tf.io.gfile.listdir(data_dir) if os.path.splitext(name)[1] in extensions)
+        raise InputError(f"--data_dir={data_dir} is a file; name the folder that has it, and call it {first} there")
+    there = sorted(name.rstrip("/") for name in tf.io.gfile.listdir(data_dir))
+    for entry in names:
+        group = (entry,) if isinstance(entry, str) else entry
+        found = [file for name in group for file in _files_called(name, there, data_dir)]
+        if found:
+            _tell(data_dir, found, there, group)
+            return tuple(os.path.join(data_dir, name) for name in found)
+    flat = [name for entry in names for name in ((entry,) if isinstance(entry, str) else entry)]
+    extensions = {os.path.splitext(name)[1] for name in flat}
+    alike = [name for name in there if os.path.splitext(name)[1] in extensions]
     there_is = f" (there is {', '.join(alike[:5])})" if alike else ""
-    raise InputError(f"--data_dir={data_dir} has no {' or '.join(names)}; give the file that name{there_is}")
+    raise InputError(f"--data_dir={data_dir} has no {' or '.join(flat)}; give the file that name{there_is}")
+
+
+def _files_called(name, there, data_dir):
+    """Returns the files of a folder that a name stands for."""
+    for exact in (name, f"{name}.gz"):
+        if exact in there:
+            return [exact]
+    numbered = _numbered(name, there)
+    totals = {int(total) for _, _, total in numbered if total}
+    for total in totals:
+        numbers = [int(number) for _, number, of in numbered if of]
+        missing = sorted(set(range(total)) - set(numbers))
+        if missing or len(totals) > 1 or len(numbers) < len(numbered):
+            what = f"number {missing[0]}" if missing else "one set of them"
+            raise InputError(
+                f"--data_dir={data_dir}: {numbered[0][0]} is one of {total} files, and {what} is missing; put all there"
+            )
+    return [file for file, _, _ in sorted(numbered, key=lambda each: (int(each[1]), each[0]))]
+
+
+def _numbered(name, there):
+    """Returns (file, its number, of how many or "") of the numbered files that a name stands for."""
+    stem, extension = os.path.splitext(name)
+    pattern = re.compile(rf"{re.escape(stem)}[-_.]?(\d+)(?:-of-(\d+))?{re.escape(extension)}(?:\.gz)?")
+    matches = [(file, pattern.fullmatch(file)) for file in there]
+    return [(file, match[1], match[2] or "") for file, match in matches if match]
+
+
+def _tell(data_dir, found, there, group):
+    """Prints which files are read where they are several, and which that look like them are not."""
+    if len(found) > 1:
+        tell_once(f"{len(found)} files of {data_dir} are read as one: {', '.join(found)}")
+    stem, extension = os.path.splitext(group[0])
+    names = [f"{each}{extension}" for each in (DEV_NAMES if stem in DEV_NAMES else (stem,))]
+    alike = [file for file in there for name in names if file in (name, f"{name}.gz") or _numbered(name, [file])]
+    unread = sorted(set(alike) - set(found))
+    if unread:
+        tell_once(f"warning: of {data_dir}, {', '.join(found)} is read, and {', '.join(unread)} is not; is that right?")

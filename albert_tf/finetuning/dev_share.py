@@ -6,8 +6,7 @@ import hashlib
 import typing
 
 from albert_tf.errors import InputError
-from albert_tf.finetuning.tables import tell_once
-from albert_tf.training.run_folder.identity import file_identity
+from albert_tf.rows import tell_once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,9 +21,12 @@ class Share:
     dev_fraction: float
     is_dev: bool
 
-    def identity(self, path: str) -> dict[str, str]:
-        """Returns the file's name, and a SHA-256 that tells this part of it; of what is trained on the whole file's."""
-        whole = file_identity(path)
+    def identity(self, whole: dict[str, str]) -> dict[str, str]:
+        """Returns the file's name, and a SHA-256 that tells this part of it; of what is trained on the whole file's.
+
+        Args:
+            whole: The identity of the file.
+        """
         if not self.is_dev:
             return whole
         return {**whole, "sha256": _sha256(f"{self.dev_fraction} of {whole['sha256']}")}

@@ -3,13 +3,16 @@
 import collections
 import collections.abc
 import dataclasses
+import os
+import typing
 
 import numpy as np
 
 from albert_tf.asked_texts import read_texts
 from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import DataFiles
-from albert_tf.finetuning.tables import BadRows, read_rows, tell_once
+from albert_tf.rows import BadRows, RowFile, counted, shorten, tell_once
+from albert_tf.rows.values import is_missing, one_text, one_value, without_fractions
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.model_inputs import pack_segments
 
@@ -27,12 +30,14 @@ class LabelledText:
         text_pair: The second text, or None.
         label: The label as it is written, or None where the file has no label column.
         line: Number of the row's line in the file, for messages.
+        path: The file.
     """
 
     text: str
     text_pair: str | None
     label: str | None
     line: int
+    path: str = dataclasses.field(default="", compare=False)
 
     @property
     def texts(self) -> str:
@@ -40,67 +45,111 @@ class LabelledText:
         return self.text if self.text_pair is None else f"{self.text}\t{self.text_pair}"
 
 
-def read_examples(path: str, files: DataFiles, needs_label: bool) -> list[LabelledText]:
-    """Reads every row of a file.
+def read_examples(path: str | tuple[str, ...], files: DataFiles, needs_label: bool) -> list[LabelledText]:
+    """Reads every row of a file, and prints in a line how the file was understood.
 
     Args:
-        path: The file.
+        path: The file, or several that are read as one.
         files: What its columns mean, and what to do with a row that can't be used.
         needs_label: Whether the label column must be there.
 
     Raises:
         InputError: A column is missing, a row can't be used and is not to be left out, or there is no row.
     """
+    if not isinstance(path, str):
+        return [example for each in path for example in read_examples(each, files, needs_label)]
     bad_rows = BadRows(files.on_bad_row)
-    columns = [files.text_column]
-    columns += [files.text_pair_column] if files.text_pair_column else []
-    columns += [files.label_column] if needs_label else []
-    rows = read_rows(path, files.columns, bad_rows)
-    for column in columns:
-        if not any(column in row.values for row in rows):
-            found = ", ".join(map(str, rows[0].values))
-            raise InputError(
-                f"{path}, line 1: no column named {column}; the header has {found}; name yours by --text_column, "
-                "--text_pair_column and --label_column"
-            )
+    row_file = RowFile(path, files.columns)
+    rows = _objects(row_file, bad_rows)
+    found = row_file.columns or tuple(dict.fromkeys(name for row in rows for name in row.values))
+    wanted = [*files.text_columns, *([files.label_column] if needs_label or files.label_column in found else [])]
+    row_file.check_columns(wanted, found, "name yours by --text_column, --text_pair_column and --label_column")
     examples = []
     for row in rows:
-        missing = [column for column in columns if row.values.get(column) is None]
-        if needs_label and row.values.get(files.label_column) == "":
-            missing.append(files.label_column)
-        if missing:
-            bad_rows.refuse(f"{path}, line {row.number}: nothing under {missing[0]}")
-            continue
-        for column in columns:
-            _check_is_one_value(f"{path}, line {row.number}", column, row.values[column])
-        pair = str(row.values[files.text_pair_column]) if files.text_pair_column else None
-        label = row.values.get(files.label_column)
-        text = str(row.values[files.text_column])
-        examples.append(LabelledText(text, pair, None if label is None else str(label), row.number))
+        try:
+            texts = [one_text(row.values, column) for column in files.text_columns]
+            label = _label(row.values, files.label_column, needs_label)
+        except InputError as error:
+            bad_rows.refuse(f"{row_file.place(row.number)}: {error}")
+        else:
+            pair = texts[1] if len(texts) > 1 else None
+            examples.append(LabelledText(texts[0], pair, label, row.number, path))
     bad_rows.warn()
-    _warn_of_empty_texts(path, examples)
     if not examples:
         raise InputError(f"{path} has no row that can be used")
+    labels = without_fractions([example.label for example in examples])
+    examples = [dataclasses.replace(example, label=label) for example, label in zip(examples, labels)]
+    tell_once(_describe_file(row_file, found, files, examples))
+    _warn_of_empty_texts(path, examples)
     return examples
+
+
+def _objects(row_file, bad_rows):
+    """Returns the rows of a file that have columns."""
+    rows = []
+    for row in row_file:
+        if row.error:
+            # An empty line between JSON lines says nothing; in a file to predict it would need an answer.
+            if row.content.strip() or row_file.columns:
+                bad_rows.refuse(row.error)
+        elif isinstance(row.values, dict):
+            rows.append(row)
+        else:
+            bad_rows.refuse(f"{row_file.place(row.number)}: not a JSON object")
+    if not rows:
+        bad_rows.warn()
+        below = " below its header" if row_file.columns else ""
+        raise InputError(f"{row_file.path} has no {row_file.unit}s{below} that can be used")
+    return rows
+
+
+def _label(values, column, needs_label):
+    """Returns the label of a row; without need of one, None where there is none."""
+    if not needs_label and is_missing(values.get(column)):
+        return None
+    label = one_value(values, column)
+    if needs_label and label == "":
+        raise InputError(f"nothing under {column}")
+    return label
+
+
+def _describe_file(row_file, found, files, examples):
+    """Returns how a file was understood, and its first row, in two lines."""
+    meaning = f"{files.text_column} is the text"
+    if files.text_pair_column:
+        meaning = f"{files.text_column} and {files.text_pair_column} are the texts"
+    used = {*files.text_columns, files.label_column}
+    if files.label_column in found:
+        kind = "number" if files.is_regression else "label"
+        meaning += f", {files.label_column} the {kind}"
+    unread = [str(name) for name in found if name not in used]
+    if unread:
+        more = ", ..." if len(unread) > _MOST_NAMED else ""
+        meaning += f"; {', '.join(unread[:_MOST_NAMED])}{more}: not read"
+    header = ", no header" if files.columns else ""
+    first = examples[0]
+    shown = " | ".join(shorten(text) for text in (first.text, first.text_pair) if text is not None)
+    shown += "" if first.label is None else f" -> {first.label}"
+    return f"{row_file.path}: {counted(len(examples), 'row')}, {row_file.form}{header}; {meaning}\n  the first: {shown}"
 
 
 def _warn_of_empty_texts(path, examples):
     """Tells of texts without a character; a file to predict has an answer for each, so none is left out."""
     lines = [each.line for each in examples if "" in (each.text.strip(), each.text_pair and each.text_pair.strip())]
     if lines:
-        rows = f"{len(lines):,} rows" if len(lines) > 1 else "1 row"
+        rows = counted(len(lines), "row")
         tell_once(f"warning: {rows} of {path} with an empty text, the first on line {lines[0]:,}; used as any other")
 
 
-def _check_is_one_value(place, column, value):
-    """Refuses objects, lists and bytes, whose Python notation would be taken for a text or a label."""
-    if isinstance(value, dict):
-        inner = " or ".join(f"{column}.{key}" for key in list(value)[:5])
-        raise InputError(f"{place}: {column} holds an object; name a value in it{f', {inner}' if inner else ''}")
-    if isinstance(value, list):
-        raise InputError(f"{place}: {column} holds a list, not one value; name another column")
-    if isinstance(value, bytes):
-        raise InputError(f"{place}: {column} holds bytes, not text; write it as strings, or name another column")
+def line_names(examples: collections.abc.Sequence[typing.Any]) -> list[str]:
+    """Returns the number of each example's line; where they are of several files, with the name of its file.
+
+    Args:
+        examples: Anything with `line` and `path`.
+    """
+    if len({example.path for example in examples}) < 2:
+        return [str(example.line) for example in examples]
+    return [f"{example.line} of {os.path.basename(example.path)}" for example in examples]
 
 
 def unlabelled_examples(inputs: collections.abc.Sequence, reads_pairs: bool) -> list[LabelledText]:
@@ -154,7 +203,7 @@ def _describe_unknown(path, unknown, labels):
     counts = collections.Counter(example.label for example in unknown).most_common()
     named = ", ".join(f"{label!r} ({n:,}, the first on line {lines[label]:,})" for label, n in counts[:_MOST_NAMED])
     more = f", and {len(counts) - _MOST_NAMED:,} more" if len(counts) > _MOST_NAMED else ""
-    rows = f"{len(unknown):,} rows" if len(unknown) > 1 else "1 row"
+    rows = counted(len(unknown), "row")
     return f"warning: {rows} of {path} left out, whose labels are not in the list {', '.join(labels)}: {named}{more}"
 
 

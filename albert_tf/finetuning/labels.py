@@ -4,7 +4,7 @@ import collections
 import unicodedata
 
 from albert_tf.errors import InputError
-from albert_tf.finetuning.labelled_text import LabelledText
+from albert_tf.finetuning.labelled_text import LabelledText, line_names
 
 # So many are all named; of more, the first ones.
 _MOST_NAMED = 10
@@ -32,17 +32,18 @@ def check_labels(labels: tuple[str, ...], source: str) -> None:
         raise InputError(f"{source}: {', '.join(map(repr, labels))} is the only label; a classifier needs two or more")
 
 
-def labels_of(path: str, examples: list[LabelledText]) -> tuple[str, ...]:
-    """Returns the labels that a training file has, sorted.
+def labels_of(examples: list[LabelledText]) -> tuple[str, ...]:
+    """Returns the labels of the examples to train on, sorted.
 
     Raises:
         InputError: An example has none, or all have the same.
     """
     for example in examples:
         if not example.label:
-            raise InputError(f"{path}, line {example.line}: the label is empty; give the line one, or remove it")
+            place = f"{example.path}, line {example.line}"
+            raise InputError(f"{place}: the label is empty; give the line one, or remove it")
     labels = tuple(sorted({example.label for example in examples}))
-    check_labels(labels, path)
+    check_labels(labels, examples[0].path)
     return labels
 
 
@@ -83,12 +84,12 @@ def _describe_counts(path, counts):
 
 def _warn_of_mistyped(path, examples, counts):
     """Returns a line that names labels rare among frequent ones, and one for each group of labels that look alike."""
-    lines = {example.label: example.line for example in reversed(examples)}
+    lines = {example.label: name for example, name in zip(reversed(examples), reversed(line_names(examples)))}
 
     def describe(label):
         if not counts[label]:
             return f"{label!r} (no example)"
-        return f"{label!r} ({counts[label]:,} example{'s' * (counts[label] > 1)}, the first on line {lines[label]:,})"
+        return f"{label!r} ({counts[label]:,} example{'s' * (counts[label] > 1)}, the first on line {lines[label]})"
 
     warnings = []
     most = max(counts.values())

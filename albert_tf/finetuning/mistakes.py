@@ -3,9 +3,9 @@
 import numpy as np
 
 from albert_tf.files import replacing
-from albert_tf.finetuning.labelled_text import LabelledText
-from albert_tf.finetuning.tables import write_rows
+from albert_tf.finetuning.labelled_text import LabelledText, line_names
 from albert_tf.plot_labels import drawable
+from albert_tf.rows import write_rows
 
 CONFUSION_FILE = "confusion_matrix.png"
 
@@ -21,14 +21,15 @@ def write_errors(path: str, examples: list[LabelledText], predictions: list[dict
         examples: With their labels.
         predictions: "label" and "probabilities" of each.
     """
-    wrong = [pair for pair in zip(examples, predictions) if pair[0].label != pair[1]["label"]]
-    wrong.sort(key=lambda pair: -pair[1]["probabilities"][pair[1]["label"]])
+    found_at = zip(examples, predictions, line_names(examples))
+    wrong = [each for each in found_at if each[0].label != each[1]["label"]]
+    wrong.sort(key=lambda each: -each[1]["probabilities"][each[1]["label"]])
     has_pair = examples[0].text_pair is not None
     rows = [["line", "label", "prediction", "probability", "text", *(["text_pair"] if has_pair else [])]]
-    for example, prediction in wrong:
+    for example, prediction, line in wrong:
         found = prediction["label"]
         texts = [example.text, example.text_pair] if has_pair else [example.text]
-        rows.append([str(example.line), example.label, found, f"{prediction['probabilities'][found]:.4f}", *texts])
+        rows.append([line, example.label, found, f"{prediction['probabilities'][found]:.4f}", *texts])
     write_rows(path, rows)
 
 

@@ -6,12 +6,12 @@ import tensorflow as tf
 from albert_tf.asked_texts import OPTIONS
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.choice_files import LETTERS, Question, asked_questions, read_questions
-from albert_tf.finetuning.tables import write_rows
 from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
 from albert_tf.modeling import AlbertForMultipleChoice
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
 from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
+from albert_tf.rows import write_rows
 from albert_tf.tokenization.model_inputs import pack_segments
 
 MAX_QA_LENGTH = 128

@@ -10,15 +10,16 @@ from albert_tf.finetuning.labelled_text import (
     UNKNOWN_LABELS,
     LabelledText,
     encode_examples,
+    line_names,
     read_examples,
     unlabelled_examples,
 )
 from albert_tf.finetuning.metrics import SCORE_METRICS
-from albert_tf.finetuning.tables import BadRows, write_rows
 from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
 from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
+from albert_tf.rows import BadRows, write_rows
 
 
 class Regression(FinetuningTask):
@@ -143,6 +144,11 @@ class Regression(FinetuningTask):
         """A text, or two; see `FinetuningTask`."""
         return ("text", "text_pair") if self.reads_pairs else ("text",)
 
+    @property
+    def input_columns(self) -> tuple[str, ...]:
+        """The columns of the files; see `FinetuningTask`."""
+        return self._files.text_columns
+
     def settings(self):
         """Returns the columns; see `FinetuningTask`."""
         return {name: getattr(self._files, name) for name in COLUMNS}
@@ -159,10 +165,11 @@ def write_differences(path: str, examples: list[LabelledText], predictions: list
     has_pair = examples[0].text_pair is not None
     differences = [found["score"] - _number(example.label) for example, found in zip(examples, predictions)]
     rows = [["line", "label", "prediction", "difference", "text", *(["text_pair"] if has_pair else [])]]
+    lines = line_names(examples)
     for row in np.argsort(-np.abs(differences), kind="stable"):
         example, texts = examples[row], [examples[row].text, *([examples[row].text_pair] if has_pair else [])]
         numbers = (f"{predictions[row]['score']:.4f}", f"{differences[row]:+.4f}")
-        rows.append([str(example.line), example.label, *numbers, *texts])
+        rows.append([lines[row], example.label, *numbers, *texts])
     write_rows(path, rows)
 
 

@@ -15,27 +15,32 @@ from albert_tf.finetuning.token_dropout import TokenDropout
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.tokenization import Tokenizer
 from albert_tf.training import Phase, RunSettings, TrainingRun
-from albert_tf.training.run_folder.identity import file_identity
+from albert_tf.training.run_folder.identity import file_identity, joint_identity
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 
 
 @dataclasses.dataclass(frozen=True)
 class EncodedFile:
-    """A file of examples, ready for the model.
+    """A file of examples, or several that are read as one, ready for the model.
 
     Attributes:
-        path: Where it lies.
+        path: Where it lies, or where they do.
         examples: What it holds.
         features: What `FinetuningTask.encode` made of them.
         max_seq_length: Length that they are cut or padded to.
         share: Which part of the file it is; None for all of it.
     """
 
-    path: str
+    path: str | tuple[str, ...]
     examples: list[typing.Any]
     features: Features
     max_seq_length: int
     share: Share | None = None
+
+    @property
+    def name(self) -> str:
+        """The path, or all of them, for messages."""
+        return " and ".join(_paths(self.path))
 
     @property
     def identity(self) -> dict[str, str]:
@@ -59,7 +64,7 @@ class EncodedFile:
 
 def load_file(
     task: FinetuningTask,
-    path: str,
+    path: str | tuple[str, ...],
     tokenizer: Tokenizer,
     max_seq_length: int,
     needs_labels: bool = True,
@@ -69,7 +74,7 @@ def load_file(
 
     Args:
         task: What it is for.
-        path: The file.
+        path: The file, or several that are read as one.
         tokenizer: What texts are encoded with.
         max_seq_length: Length S that they are cut or padded to, in pieces.
         needs_labels: Whether each example must have its answer, as for training and evaluation.
@@ -84,18 +89,21 @@ def load_file(
 
 
 def read_file(
-    task: FinetuningTask, path: str, needs_labels: bool = True, share: Share | None = None
+    task: FinetuningTask, path: str | tuple[str, ...], needs_labels: bool = True, share: Share | None = None
 ) -> list[typing.Any]:
     """Returns the examples of a file, or of a part of it, which always need labels; errors as of `load_file`."""
+    paths = _paths(path)
+    examples = [example for each in paths for example in task.read(each, needs_labels or share is not None)]
     if share is None:
-        return task.read(path, needs_labels)
-    examples = task.read(path)
-    return share.choose(path, examples, [task.text_and_label(example) for example in examples])
+        return examples
+    return share.choose(" and ".join(paths), examples, [task.text_and_label(example) for example in examples])
 
 
-def identity_of(path: str, share: Share | None = None) -> dict[str, str]:
-    """Returns the name of a file and a SHA-256 that tells it, or a part of it, from others."""
-    return file_identity(path) if share is None else share.identity(path)
+def identity_of(path: str | tuple[str, ...], share: Share | None = None) -> dict[str, str]:
+    """Returns the name of a file and a SHA-256 that tells it, or a part of it, from others; of several files as one."""
+    identities = [file_identity(each) for each in _paths(path)]
+    whole = identities[0] if len(identities) == 1 else joint_identity(identities)
+    return whole if share is None else share.identity(whole)
 
 
 def make_phase(
@@ -154,7 +162,7 @@ def train(
         InputError: The folder holds another run, or training can't go on.
     """
     task = run.objective
-    run.log("\n".join(task.describe(train_file.path, train_file.examples, train_file.features)))
+    run.log("\n".join(task.describe(train_file.name, train_file.examples, train_file.features)))
     data_settings = {
         "train_file": {**train_file.identity, "examples": len(train_file.examples)},
         "max_seq_length": train_file.max_seq_length,
@@ -207,7 +215,7 @@ def predict(run: TrainingRun, test_file: EncodedFile, batch_size: int) -> list[t
     """
     task = run.objective
     predictions = compute_predictions(task, test_file, batch_size, run.compute_outputs, run.has_fixed_shapes)
-    what = os.path.basename(test_file.path.rstrip("/"))
+    what = " and ".join(os.path.basename(path.rstrip("/")) for path in _paths(test_file.path))
     what = f"what is put aside of {what}" if test_file.share and test_file.share.is_dev else what
     run.write_results(
         task.predictions_file,
@@ -238,6 +246,10 @@ def compute_predictions(
     outputs = compute_outputs(task.outputs, batched.eval_dataset(batch_size))
     rows = np.argsort(batched.order_of_evaluation)
     return task.predict(file.examples, file.features, {name: values[rows] for name, values in outputs.items()})
+
+
+def _paths(path):
+    return (path,) if isinstance(path, str) else tuple(path)
 
 
 def _dev_dataset(task, dev_file, settings, is_fixed):

@@ -35,6 +35,7 @@ class FinetuningTask(Objective):
         highest_learning_rate: The peak rate of small models where nobody says one; None for that of classifiers.
         usual_max_seq_length: The length where nobody says one; None to choose it by the lengths of the texts.
         input_fields: What one of the inputs of `examples_of` is made of, in order.
+        input_columns: What the columns of it are called in the files that the task reads; empty where they have none.
     """
 
     title = "fine-tuning loss"
@@ -46,6 +47,7 @@ class FinetuningTask(Objective):
     highest_learning_rate: float | None = None
     usual_max_seq_length: int | None = None
     input_fields: tuple[str, ...] = ("text",)
+    input_columns: tuple[str, ...] = ()
 
     @abc.abstractmethod
     def read(self, path: str, needs_labels: bool = True) -> list[typing.Any]:

@@ -38,7 +38,7 @@ class LiteRTPredictor:
 
     def __init__(self, folder: str | os.PathLike):
         self.card = read_card(folder)
-        self.task = TextTask(tuple(self.card["input_fields"]))
+        self.task = TextTask(tuple(self.card["input_fields"]), tuple(self.card.get("input_columns", ())))
         self._inputs = FastInputs(os.path.join(folder, FAST_TOKENIZER_FILE), self.card["max_seq_length"])
         self._path = os.path.join(folder, LITERT_FILE)
         self._num_threads = threads_per_batch(self.card)

@@ -90,6 +90,7 @@ def model_card(trained: TrainedModel, functions: dict, weight_type: str) -> dict
         "labels": list(getattr(task, "labels", ())),
         "signatures": {name: _describe(function) for name, function in functions.items()},
         "input_fields": list(task.input_fields) if task is not None else ["text"],
+        "input_columns": list(task.input_columns) if task is not None else [],
         "max_seq_length": trained.max_seq_length,
         "tokenizer": trained.tokenizer.identity,
         "weights": weight_type,

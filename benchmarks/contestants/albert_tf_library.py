@@ -9,7 +9,7 @@ import tempfile
 import tensorflow as tf
 
 from albert_tf.finetuning import runner
-from albert_tf.finetuning.datasets import DATASETS, find_file
+from albert_tf.finetuning.datasets import DATASETS, find_files
 from albert_tf.finetuning.defaults import default_token_dropout
 from albert_tf.pretraining.cooccurrence import begin_with_counts
 from albert_tf.pretraining.phases import make_objective, make_phase
@@ -80,7 +80,7 @@ class AlbertTf:
         tf.keras.utils.set_random_seed(setting.flags.random_seed)
         with make_strategy().scope():
             model = setting.task.make_model()
-        path = find_file(setting.flags.data_dir, DATASETS["nsmc"].dev)
+        path = find_files(setting.flags.data_dir, DATASETS["nsmc"].dev)
         files = [
             runner.EncodedFile(path, examples, features, setting.length)
             for examples, features in ((setting.train, setting.train_features), (setting.dev, setting.dev_features))

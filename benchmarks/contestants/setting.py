@@ -8,7 +8,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import Classification
 from albert_tf.finetuning.batches import Examples
-from albert_tf.finetuning.datasets import DATASETS, find_file
+from albert_tf.finetuning.datasets import DATASETS, find_files
 from albert_tf.finetuning.defaults import choose_max_seq_length, finetuning_settings, with_default_dropout
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, parse
@@ -36,7 +36,7 @@ class Setting:
     def _load_labelled(self):
         files = DATASETS["nsmc"]
         train, self.dev = (
-            read_examples(find_file(self.flags.data_dir, names), files, True) for names in (files.train, files.dev)
+            read_examples(find_files(self.flags.data_dir, names), files, True) for names in (files.train, files.dev)
         )
         order = np.random.default_rng(self.flags.random_seed).permutation(len(train))
         self.train = [train[index] for index in order[: self.flags.num_labels]]

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_config import tiny_config
 
-from albert_tf.batch_prediction import BatchOptions, Line, LineParser, predict_file, read_lines
+from albert_tf.batch_prediction import BatchOptions, InputRows, predict_file
 from albert_tf.errors import InputError
 from albert_tf.files import gfile_for
 from albert_tf.finetuning import Classification, Entities, MultipleChoice, QuestionAnswering
 from albert_tf.finetuning.datasets import DataFiles
+from albert_tf.rows.lines import read_lines
 
 pytestmark = pytest.mark.usefixtures("opened_by")
 
@@ -52,6 +53,11 @@ def write(tmp_path):
         return str(path)
 
     return write_file
+
+
+def ask(rows):
+    """Returns what each row asks."""
+    return [rows.parse(row).value for row in rows]
 
 
 def answers(path):
@@ -101,7 +107,7 @@ def test_id_is_the_files_and_not_one_that_a_task_gives(write, tmp_path, monkeypa
 
 def test_nothing_is_left_where_the_first_line_is_bad_or_there_is_none(write, tmp_path):
     output = tmp_path / "out.jsonl"
-    with pytest.raises(InputError, match="line 1: not valid JSON"):
+    with pytest.raises(InputError, match="line 1: not JSON"):
         predict_file(Echo(), write("in.jsonl", "{"), str(output), OPTIONS)
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
     assert predict_file(Echo(), write("in.jsonl", ""), str(output), OPTIONS) == (0, 0, 0)
@@ -116,7 +122,9 @@ def test_nothing_is_left_where_the_first_line_is_bad_or_there_is_none(write, tmp
         (QuestionAnswering(CONFIG), "a.txt", "누가?\t내가", ("누가?", "내가")),
         (QuestionAnswering(CONFIG), "a.jsonl", '{"context": "나", "question": "가"}', ("가", "나")),
         (TEXTS, "a.JSONL", '{"text": "좋다"}', "좋다"),
-        (Entities(CONFIG, ("PER",)), "a.txt", "홍길동\t서울", "홍길동\t서울"),
+        (Entities(CONFIG, ("PER",)), "a.txt", "홍길동 서울", "홍길동 서울"),
+        (TEXTS, "a.jsonl", '{"text": 1}', "1"),
+        (TEXTS, "a.jsonl", r'{"text": "좋\ud800"}', "좋\ufffd"),
         (CHOICES, "a.tsv", "글\t물음\t가\t나\t다", ("글", "물음", ["가", "나", "다"])),
         (
             CHOICES,
@@ -126,21 +134,57 @@ def test_nothing_is_left_where_the_first_line_is_bad_or_there_is_none(write, tmp
         ),
     ],
 )
-def test_lines_ask_what_the_task_reads(task, name, line, value):
-    assert LineParser(task, name).parse(Line(1, line.encode(), 0)).value == value
+def test_lines_ask_what_the_task_reads(write, task, name, line, value):
+    assert ask(InputRows(task, write(name, line))) == [value]
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.PARQUET"])
-def test_tables_are_not_taken_for_lines_of_text(name):
-    with pytest.raises(InputError, match=f"{name}: lines of text or .jsonl objects are read here, no CSV or Parquet"):
-        LineParser(TEXTS, name)
+LABELLED = [{"id": "7", "document": "좋다, 참", "label": "1"}, {"id": "8", "document": "나쁘다", "label": "0"}]
 
 
-def test_fields_may_be_called_otherwise():
-    parser = LineParser(PAIRS, "a.jsonl", ["premise", "hypothesis"])
-    assert parser.parse(Line(1, b'{"hypothesis": "b", "premise": "a"}', 0)).value == ("a", "b")
+def labelled(form, columns=("id", "document", "label")):
+    """Returns the rows of a labelled file as a file of some form writes them."""
+    if form == "jsonl":
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in LABELLED)
+    quote = '"{}"'.format if form == "csv" else str
+    rows = [[quote(row[name]) for name in columns] for row in LABELLED]
+    return "".join({"csv": ",", "tsv": "\t", "txt": "\t"}[form].join(row) + "\n" for row in [columns, *rows])
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "txt", "jsonl", "csv.gz", "parquet"])
+def test_labelled_file_is_understood_as_in_training(write, tmp_path, capsys, form):
+    if form == "parquet":
+        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pyarrow.Table.from_pylist(LABELLED), tmp_path / "in.parquet")
+        path = str(tmp_path / "in.parquet")
+    else:
+        path = write(f"in.{form}", labelled(form.removesuffix(".gz")))
+    assert predict_file(Echo(), path, str(tmp_path / "out.jsonl"), OPTIONS) == (2, 0, 0)
+    assert [answer["asked"] for answer in answers(tmp_path / "out.jsonl")] == ["좋다, 참", "나쁘다"]
+    understood = {"jsonl": "JSON lines; document is read", "parquet": "Parquet; document is read, id, label not"}
+    separated = "comma" if "csv" in form else "tab"
+    expected = understood.get(form, f"{separated}-separated; document is read, id, label not")
+    assert capsys.readouterr().out == f"{path}: {expected}\n  the first: 좋다, 참\n"
+
+
+def test_columns_that_mean_nothing_to_the_model_are_refused(write):
+    path = write("in.tsv", "id\treview\n7\t좋다\n")
+    with pytest.raises(
+        InputError, match=r"in.tsv, line 1: 2 columns, but the model reads 1 \(text\); if the line names"
+    ):
+        InputRows(TEXTS, path)
+    assert ask(InputRows(TEXTS, path, ["review"])) == ["좋다"]
+    for columns in (["text"], ["id", "text"]):
+        with pytest.raises(InputError, match=r"no column named text; .* --input_fields|this model reads 1, text;"):
+            InputRows(TEXTS, path, columns)
+    with pytest.raises(InputError, match="no column named text; the header has a, b; name the column of each text"):
+        InputRows(TEXTS, write("in.csv", "a,b\n1,2\n"))
+
+
+def test_fields_may_be_called_otherwise(write):
+    path = write("a.jsonl", '{"hypothesis": "b", "premise": "a"}')
+    assert ask(InputRows(PAIRS, path, ["premise", "hypothesis"])) == [("a", "b")]
     with pytest.raises(InputError, match="--input_fields=premise: this model reads 2, text and text_pair"):
-        LineParser(PAIRS, "a.jsonl", ["premise"])
+        InputRows(PAIRS, path, ["premise"])
 
 
 @pytest.mark.parametrize(
@@ -151,19 +195,22 @@ def test_fields_may_be_called_otherwise():
         (PAIRS, "a.tsv", b"a", "a.tsv, line 3: 1 texts with tabs between them, but the model reads 2: text, text_pair"),
         (PAIRS, "a.tsv", b"a\tb\tc", "a.tsv, line 3: 3 texts with tabs between them, but the model reads 2"),
         (CHOICES, "a.tsv", b"a\tb\tc\td", "a.tsv, line 3: must be a passage, a question and a list of 3 options"),
-        (TEXTS, "a.jsonl", b"", "a.jsonl, line 3: not valid JSON"),
-        (TEXTS, "a.jsonl", b"[" * 100_000, "a.jsonl, line 3: not valid JSON"),
+        (TEXTS, "a.jsonl", b"", "a.jsonl, line 3: an empty line, not JSON"),
+        (TEXTS, "a.jsonl", b'{"text": NaN}', "a.jsonl, line 3: nothing under text but nan"),
+        (TEXTS, "a.jsonl", b"[" * 100_000, "a.jsonl, line 3: not JSON"),
         (TEXTS, "a.jsonl", b"[1]", "a.jsonl, line 3: must be a JSON object. Received: [1]"),
         (PAIRS, "a.jsonl", b'"text"', 'a.jsonl, line 3: must be a JSON object. Received: "text"'),
-        (TEXTS, "a.jsonl", b'{"document": "a"}', 'a.jsonl, line 3: no "text"; add it, or name the fields by --inp'),
-        (TEXTS, "a.jsonl", b'{"text": 1}', "a.jsonl, line 3: must be a string. Received: '1'"),
-        (TEXTS, "a.jsonl", rb'{"text": "\ud800"}', "a.jsonl, line 3: half a surrogate pair, which is no character"),
+        (TEXTS, "a.jsonl", b'{"document": "a"}', 'a.jsonl, line 3: no "text"; add it, or name the column of each'),
+        (TEXTS, "a.jsonl", b'{"text": true}', "a.jsonl, line 3: text holds true, not text"),
+        (TEXTS, "a.jsonl", b'{"text": ["a"]}', "a.jsonl, line 3: text holds a list, not one value"),
     ],
 )
-def test_bad_line_is_named(task, name, line, message):
+def test_bad_line_is_named(write, task, name, line, message):
+    good = {"a.txt": b"a", "a.tsv": b"\t".join([b"a"] * len(task.input_fields)), "a.jsonl": b'{"text": "a"}'}[name]
+    rows = InputRows(task, write(name, b"\n".join([good, good, line, good])))
     with pytest.raises(InputError) as error:
-        LineParser(task, name).parse(Line(3, line, 0))
-    assert str(error.value).startswith(message)
+        rows.parse(list(rows)[2])
+    assert str(error.value).partition(name)[2].startswith(message.partition(name)[2])
 
 
 def test_bad_lines_are_left_out_on_request_and_what_is_done_is_kept(write, tmp_path):
@@ -183,7 +230,7 @@ def test_bad_lines_are_left_out_on_request_and_what_is_done_is_kept(write, tmp_p
 
 
 @given(
-    st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r")), max_size=80),
+    st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r\t")), max_size=80),
     st.lists(st.integers(0, 60)),
 )
 def test_killed_anywhere_it_ends_in_the_same_file(tmp_path_factory, texts, lives):
@@ -254,7 +301,7 @@ def test_file_that_is_not_whole_is_refused(write, tmp_path):
 
 
 def test_line_without_an_end_is_refused(write, monkeypatch):
-    monkeypatch.setattr("albert_tf.batch_prediction.input_lines.MAX_BYTES_PER_LINE", 1 << 20)
+    monkeypatch.setattr("albert_tf.rows.lines.MAX_BYTES_PER_LINE", 1 << 20)
     path = write("in.txt", b"short\n" + b"a" * (3 << 20))
     with pytest.raises(InputError, match=r"in.txt, line 2: longer than 1 MB; is each input on a line of its own\?"):
         list(read_lines(path))

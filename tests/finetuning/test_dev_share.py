@@ -6,6 +6,7 @@ import random
 import pytest
 
 from albert_tf.errors import InputError
+from albert_tf.finetuning import runner
 from albert_tf.finetuning.dev_share import Share, dev_rows
 
 ROWS = [(f"글 {number}", "좋음" if number % 4 else "나쁨") for number in range(400)]
@@ -82,9 +83,11 @@ def test_column_of_a_label_for_every_text_is_asked_about():
 def test_parts_of_a_file_are_told_apart_by_content(tmp_path):
     path = tmp_path / "train.csv"
     path.write_text("a")
-    train, dev = (Share(0.1, is_dev).identity(str(path)) for is_dev in (False, True))
-    other = Share(0.2, is_dev=True).identity(str(path))
+    train, dev = (runner.identity_of(str(path), Share(0.1, is_dev)) for is_dev in (False, True))
+    other = runner.identity_of(str(path), Share(0.2, is_dev=True))
     assert len({part["sha256"] for part in (train, dev, other)}) == 3
     assert {part["name"] for part in (train, dev, other)} == {"train.csv"}
     path.write_text("b")
-    assert Share(0.1, is_dev=True).identity(str(path)) != dev
+    assert runner.identity_of(str(path), Share(0.1, is_dev=True)) != dev
+    both = runner.identity_of((str(path), str(path)))
+    assert both["name"] == "train.csv+train.csv" and both["sha256"] != runner.identity_of(str(path))["sha256"]

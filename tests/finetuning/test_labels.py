@@ -11,11 +11,11 @@ from albert_tf.finetuning.labels import check_labels, label_report, labels_of
 
 def examples_of(*labels):
     """Returns examples with these labels, on lines 2, 3, ..."""
-    return [LabelledText("글", None, label, line) for line, label in enumerate(labels, start=2)]
+    return [LabelledText("글", None, label, line, "train.tsv") for line, label in enumerate(labels, start=2)]
 
 
 def report(examples, labels=None):
-    return label_report("train.tsv", examples, labels or labels_of("train.tsv", examples))
+    return label_report("train.tsv", examples, labels or labels_of(examples))
 
 
 def test_labels_are_told_with_their_counts():
@@ -103,15 +103,15 @@ def test_list_of_labels_that_makes_no_sense_is_refused(labels, message):
 
 
 def test_labels_of_a_file_are_sorted():
-    assert labels_of("train.tsv", examples_of("b", "a", "b")) == ("a", "b")
+    assert labels_of(examples_of("b", "a", "b")) == ("a", "b")
 
 
 def test_example_without_label_is_named():
     with pytest.raises(InputError) as error:
-        labels_of("train.tsv", examples_of("b", "", "a"))
+        labels_of(examples_of("b", "", "a"))
     assert str(error.value) == "train.tsv, line 3: the label is empty; give the line one, or remove it"
 
 
 def test_file_with_one_label_is_refused():
     with pytest.raises(InputError, match=r"^train.tsv: 'a' is the only label; a classifier needs two or more$"):
-        labels_of("train.tsv", examples_of("a", "a"))
+        labels_of(examples_of("a", "a"))

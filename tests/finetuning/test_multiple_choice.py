@@ -245,9 +245,8 @@ def test_lines_and_articles_that_can_not_be_used_may_be_left_out(write_lines, wr
     (question,) = read_questions(folder, LEVELS, 2, on_bad_row="skip")
     assert question.question == "무엇이 오나?"
     told = capsys.readouterr().out
-    assert (
-        told
-        == f"warning: 2 entries left out; the first: {folder}/middle/1.txt: no list of questions; correct the file\n"
+    assert told.startswith(
+        f"warning: 2 entries left out; the first: {folder}/middle/1.txt: no list of questions; correct the file\n"
     )
 
 

@@ -1,12 +1,16 @@
 """Texts with their entities tagged, from files of words or of characters."""
 
 import dataclasses
+import functools
+import itertools
 import re
 
 from albert_tf.errors import InputError
-from albert_tf.files import read_text
+from albert_tf.finetuning.datasets import DEV_NAMES
 from albert_tf.finetuning.entities.tags import normalize_tag
-from albert_tf.finetuning.tables import BadRows
+from albert_tf.rows import BadRows, RowFile, counted, shorten, tell_once
+
+_MOST_NAMED, _UNITS_SHOWN = 10, 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,12 +22,18 @@ class TaggedText:
         units: Spans (begin, end) in characters of what is tagged: words, or characters other than spaces.
         tags: A tag for each unit, `B-TYPE`, `I-TYPE` or `O`; None where nobody knows them.
         line: Line in the file, for messages.
+        path: The file.
     """
 
     text: str
     units: tuple[tuple[int, int], ...]
     tags: tuple[str, ...] | None
     line: int
+    path: str = dataclasses.field(default="", compare=False)
+
+
+def _named(*parts):
+    return tuple(f"{part}.{ending}" for part in parts for ending in ("tsv", "txt", "conll"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,9 +49,9 @@ class EntityFiles:
     """
 
     form: str
-    train: tuple[str, ...] = ("train.tsv", "train.txt", "train.conll")
-    dev: tuple[str, ...] = ("dev.tsv", "dev.txt", "dev.conll", "valid.txt")
-    test: tuple[str, ...] = ("test.tsv", "test.txt", "test.conll", "dev.tsv", "dev.txt", "dev.conll", "valid.txt")
+    train: tuple[str, ...] = _named("train")
+    dev: tuple[str, ...] = _named(*DEV_NAMES)
+    test: tuple[str, ...] = _named("test", *DEV_NAMES)
     metrics: tuple[str, ...] = ("entity_f1", "entity_precision", "entity_recall")
 
 
@@ -64,13 +74,15 @@ def units_of(text: str, are_words: bool) -> tuple[tuple[int, int], ...]:
 
 
 def read_tagged(path: str, form: str, needs_tags: bool, on_bad_row: str = "fail") -> list[TaggedText]:
-    """Returns the sentences of a file.
+    """Returns the sentences of a file, and prints in a line how it was understood.
 
     Args:
         path: The file.
         form: "words": a sentence a line, its words, a tab, and a tag for each (Naver); "characters": a character, a
-            tab and its tag a line (KLUE); "conll": a word first and its tag last in a line. In the latter two an empty
-            line ends a sentence, and `##` begins a comment. Tags may be missing, in all lines of a sentence.
+            tab and its tag a line (KLUE); "conll": a word and its tag a line, with tabs between the columns, or spaces
+            where there is no tab. The word is the first column, or the second behind running numbers (Naver's original
+            files); the tag is the last. In the latter two an empty line ends a sentence, and `## ` before a sentence
+            begins a comment. Tags may be missing, in all lines of a sentence.
         needs_tags: Whether each sentence must have tags.
         on_bad_row: Whether to stop at a line that can't be used, or to leave its sentence out; see `BadRows`.
 
@@ -78,11 +90,15 @@ def read_tagged(path: str, form: str, needs_tags: bool, on_bad_row: str = "fail"
         InputError: The file can't be read, or a line of it can't be used.
     """
     bad_rows = BadRows(on_bad_row)
-    lines = [line.rstrip("\r") for line in read_text(path, "the tagged text").split("\n")]
+    lines = [row._replace(values=row.values or "") for row in RowFile(path, is_text=True)]
+    for row in lines:
+        if row.error:
+            raise InputError(row.error)
+    sentences, described = _READERS[form]([(row.number, row.values) for row in lines])
     found = []
-    for sentence in _READERS[form](lines):
+    for sentence in sentences:
         try:
-            found.append(sentence() if callable(sentence) else sentence)
+            found.append(dataclasses.replace(sentence(), path=path))
         except _BadLineError as error:
             bad_rows.refuse(f"{path}, line {error.line}: {error}")
     if needs_tags:
@@ -92,20 +108,38 @@ def read_tagged(path: str, form: str, needs_tags: bool, on_bad_row: str = "fail"
     bad_rows.warn()
     if not found:
         raise InputError(f"{path} has no sentence that can be used")
+    count = counted(len(found), "sentence")
+    tell_once(f"{path}: {count}, {described}{_describe_tags(found)}\n  the first: {_show(found[0])}")
     return found
 
 
-def types_of(path: str, form: str, on_bad_row: str = "fail") -> list[str]:
-    """Returns the types of the entities in a file, sorted; arguments as for `read_tagged`.
+def types_of(path: str | tuple[str, ...], form: str, on_bad_row: str = "fail") -> list[str]:
+    """Returns the types of the entities in a file, or in several, sorted; further arguments as for `read_tagged`.
 
     Raises:
-        InputError: As `read_tagged`, or it holds no entity.
+        InputError: As `read_tagged`, or there is no entity.
     """
-    texts = read_tagged(path, form, needs_tags=True, on_bad_row=on_bad_row)
+    paths = (path,) if isinstance(path, str) else path
+    texts = [text for path in paths for text in read_tagged(path, form, needs_tags=True, on_bad_row=on_bad_row)]
     types = sorted({tag.partition("-")[2] for text in texts for tag in text.tags} - {""})
     if not types:
-        raise InputError(f"{path} has no entity; every tag in it is O")
+        raise InputError(f"{' and '.join(paths)} has no entity; every tag in it is O")
     return types
+
+
+def _describe_tags(texts):
+    tags = sorted({tag for text in texts for tag in text.tags or ()})
+    if not tags:
+        return "; no tags"
+    more = ", ..." if len(tags) > _MOST_NAMED else ""
+    return f"; {counted(len(tags), 'tag')}: {', '.join(tags[:_MOST_NAMED])}{more}"
+
+
+def _show(text):
+    """Returns the first units of a sentence, each with its tag."""
+    units = [text.text[begin:end] for begin, end in text.units[:_UNITS_SHOWN]]
+    shown = [f"{unit}/{tag}" for unit, tag in zip(units, text.tags)] if text.tags else units
+    return " ".join(map(shorten, shown)) + (" ..." if len(text.units) > _UNITS_SHOWN else "")
 
 
 class _BadLineError(Exception):
@@ -121,11 +155,13 @@ def _tags(values, line):
         raise _BadLineError(line, f"{str(error)!r} is no tag such as B-PER, PER-B, I-PER or O") from error
 
 
+# Each reader takes (number, line)s, and returns a function for each sentence, which gives it or raises _BadLineError,
+# and what the form is, in words.
+
+
 def _read_words(lines):
-    """Yields a function for each line, which returns its sentence."""
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            yield lambda number=number, line=line: _sentence_of_words(number, line)
+    sentences = [functools.partial(_sentence_of_words, number, line) for number, line in lines if line.strip()]
+    return sentences, "a sentence a line, its words and a tab before their tags"
 
 
 def _sentence_of_words(number, line):
@@ -135,15 +171,19 @@ def _sentence_of_words(number, line):
         return TaggedText(text, units, None, number)
     values = tags.split()
     if len(values) != len(units):
-        raise _BadLineError(number, f"{len(units)} words, but {len(values)} tags")
+        # A word may hold a space that does not break, where only plain ones stand between words.
+        units_at_spaces = tuple(match.span() for match in re.finditer(r"[^ ]+", text))
+        if len(values) != len(units_at_spaces):
+            raise _BadLineError(number, f"{len(units)} words, but {len(values)} tags")
+        units = units_at_spaces
     return TaggedText(text, units, _tags(values, number), number)
 
 
 def _blocks(lines):
     """Yields the (number, line)s of each sentence of a file with a unit a line."""
     block = []
-    for number, line in enumerate([*lines, ""], start=1):
-        if line.startswith("##"):
+    for number, line in [*lines, (0, "")]:
+        if not block and (line == "##" or line.startswith("## ")):
             continue
         if line.strip("\t"):
             block.append((number, line))
@@ -153,8 +193,8 @@ def _blocks(lines):
 
 
 def _read_characters(lines):
-    for block in _blocks(lines):
-        yield lambda block=block: _sentence_of_characters(block)
+    sentences = [functools.partial(_sentence_of_characters, block) for block in _blocks(lines)]
+    return sentences, "a character, a tab and its tag a line"
 
 
 def _sentence_of_characters(block):
@@ -171,27 +211,70 @@ def _sentence_of_characters(block):
     return TaggedText(text, units_of(text, are_words=False), tuple(tags) if has_tags else None, block[0][0])
 
 
-def _read_conll(lines):
-    for block in _blocks(map(str.strip, lines)):  # a line of spaces ends a sentence, too
-        if not block[0][1].startswith("-DOCSTART-"):
-            yield lambda block=block: _sentence_of_columns(block)
+def _read_columns(lines):
+    """Reads a word a line with its columns; see `read_tagged`."""
+    has_tabs = any("\t" in line.strip() for _, line in lines)
+    split = _split_at_tabs if has_tabs else _split_at_spaces
+    blocks = [[(number, split(line)) for number, line in block] for block in _blocks(_without_borders(lines))]
+    word = int(_counts_words(blocks))
+    described = _describe_columns(max((len(row) for block in blocks for _, row in block), default=1), word, has_tabs)
+    return [functools.partial(_sentence_of_columns, block, word, has_tabs) for block in blocks], described
 
 
-def _sentence_of_columns(block):
-    for number, line in block:
-        words, _, tags = line.partition("\t")
-        if len(words.split()) == len(tags.split()) > 1:
+def _describe_columns(count, word, has_tabs):
+    has_tags = count > word + 1
+    tags = f" and its tag (column {count})" if has_tags else ""
+    unread = [str(column + 1) for column in range(count - has_tags) if column != word]
+    not_read = f"; column {', '.join(unread)}: not read" if unread else ""
+    between = "tabs" if has_tabs else "spaces"
+    return f"a word (column {word + 1}){tags} a line, {between} between them{not_read}"
+
+
+def _without_borders(lines):
+    """Returns lines without those that begin a document; a line of blanks becomes an empty one."""
+    return [(n, line if line.strip() else "") for n, line in lines if not line.startswith("-DOCSTART-")]
+
+
+def _split_at_tabs(line):
+    # Blanks inside a column belong to it; a trailing tab adds none.
+    return [value.strip() for value in line.rstrip("\t").split("\t")]
+
+
+def _split_at_spaces(line):
+    return [value for value in line.split(" ") if value]
+
+
+def _counts_words(blocks):
+    """Whether the first column of every sentence counts its words, and another one follows that is no tag."""
+
+    def is_tag(value):
+        try:
+            return bool(normalize_tag(value))
+        except ValueError:
+            return False
+
+    second = [row[1] for block in blocks for _, row in block if len(row) > 1]
+    counts = all([row[0] for _, row in block] == [str(n) for n in range(1, len(block) + 1)] for block in blocks)
+    return bool(second) and counts and not all(map(is_tag, second))
+
+
+def _sentence_of_columns(block, word, has_tabs):
+    for number, row in block:
+        if has_tabs and len(row) == 1:
+            raise _BadLineError(number, "no tab, as other lines have between their columns")
+        if len(row) == 2 and len(row[0].split()) == len(row[1].split()) > 1:
             raise _BadLineError(
                 number, "a whole sentence and its tags, not one word; --task_name=naver_ner reads such files"
             )
-    rows = [(number, line.split()) for number, line in block]
-    has_tags = any(len(values) > 1 for _, values in rows)
-    for number, values in rows:
-        if has_tags and len(values) < 2:
-            raise _BadLineError(number, "not a word and its tag")
-    text = " ".join(values[0] for _, values in rows)
-    tags = tuple(tag for number, values in rows for tag in _tags(values[-1:], number)) if has_tags else None
-    return TaggedText(text, units_of(text, are_words=True), tags, block[0][0])
+    has_tags = any(len(row) > word + 1 for _, row in block)
+    for number, row in block:
+        if len(row) <= word + has_tags or not row[word]:
+            raise _BadLineError(number, "not a word and its tag" if has_tags else "no word")
+    words = [row[word] for _, row in block]
+    begins = itertools.accumulate((len(each) + 1 for each in words[:-1]), initial=0)
+    units = tuple((begin, begin + len(each)) for begin, each in zip(begins, words))
+    tags = tuple(tag for number, row in block for tag in _tags(row[-1:], number)) if has_tags else None
+    return TaggedText(" ".join(words), units, tags, block[0][0])
 
 
-_READERS = {"words": _read_words, "characters": _read_characters, "conll": _read_conll}
+_READERS = {"words": _read_words, "characters": _read_characters, "conll": _read_columns}

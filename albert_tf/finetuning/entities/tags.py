@@ -21,16 +21,17 @@ class Entity(typing.NamedTuple):
 
 
 def normalize_tag(tag: str) -> str:
-    """Returns a tag as `B-TYPE`, `I-TYPE` or `O`, also of `TYPE-B` (Naver) and `-`.
+    """Returns a tag as `B-TYPE`, `I-TYPE` or `O`, also of `TYPE-B` and `TYPE_B` (Naver) and `-`.
 
     Raises:
         ValueError: It is none of these.
     """
     if tag in _OUTSIDE:
         return OUTSIDE
-    for prefix, separator, kind in (tag.partition("-"), tag.rpartition("-")[::-1]):
-        if separator and kind and prefix in ("B", "I"):
-            return f"{prefix}-{kind}"
+    for separator in "-_":
+        for prefix, found, kind in (tag.partition(separator), tag.rpartition(separator)[::-1]):
+            if found and kind and prefix in ("B", "I"):
+                return f"{prefix}-{kind}"
     raise ValueError(tag)
 
 

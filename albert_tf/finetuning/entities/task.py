@@ -13,12 +13,12 @@ from albert_tf.finetuning.entities.alignment import IGNORED, count_split_pieces,
 from albert_tf.finetuning.entities.metrics import METRICS
 from albert_tf.finetuning.entities.tagged_text import TaggedText, read_tagged, units_of
 from albert_tf.finetuning.entities.tags import OUTSIDE, entities_of
-from albert_tf.finetuning.tables import write_rows
 from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
 from albert_tf.modeling import AlbertForTokenClassification
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
 from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
+from albert_tf.rows import write_rows
 
 # KLUE-NER's (Park et al. 2021, section 3.4).
 _KLUE_TYPES = ("DT", "LC", "OG", "PS", "QT", "TI")

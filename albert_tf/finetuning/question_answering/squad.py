@@ -5,7 +5,7 @@ import typing
 
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
-from albert_tf.finetuning.tables import BadRows
+from albert_tf.rows import BadRows, counted, shorten, tell_once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +83,14 @@ def read_questions(path: str, needs_answers: bool = True, on_bad_row: str = "fai
     bad_entries.warn()
     if not questions:
         raise InputError(f"{path} holds no question")
+    texts, impossible = len({question.context for question in questions}), sum(q.is_impossible for q in questions)
+    without = f", {impossible:,} of them without an answer" if impossible else ""
+    first = questions[0]
+    answer = f" -> {shorten(first.answers[0].text)}" if first.answers else ""
+    tell_once(
+        f"{path}: {counted(len(questions), 'question')} about {counted(texts, 'text')}{without}\n"
+        f"  the first: {shorten(first.question)}{answer}"
+    )
     return questions
 
 

@@ -19,10 +19,10 @@ from albert_tf.finetuning.question_answering.spans import (
 )
 from albert_tf.finetuning.question_answering.squad import Question, read_questions
 from albert_tf.finetuning.question_answering.windows import WindowOptions, encode_questions
-from albert_tf.finetuning.tables import write_rows
 from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
 from albert_tf.modeling.conditional_answers import IMPOSSIBLE
 from albert_tf.objectives import AnswerSpan, ConditionalAnswerSpan
+from albert_tf.rows import write_rows
 
 
 class QuestionTask(FinetuningTask):

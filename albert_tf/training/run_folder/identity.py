@@ -32,6 +32,13 @@ def file_identity(path: str) -> dict[str, str]:
     return {"name": os.path.basename(path), "sha256": digest}
 
 
+def joint_identity(identities: list[dict[str, str]]) -> dict[str, str]:
+    """Returns the names of several files, and a SHA-256 of theirs, given what `file_identity` returned of each."""
+    digests = "".join(f"{identity['sha256']}  {identity['name']}\n" for identity in identities)
+    names = "+".join(identity["name"] for identity in identities)
+    return {"name": names, "sha256": hashlib.sha256(digests.encode()).hexdigest()}
+
+
 def shard_identity(path: str) -> str:
     """Returns what tells a shard, of which no manifest holds a digest: size and SHA-256 of its first record.
 

@@ -9,7 +9,7 @@ from albert_tf.finetuning.entities.tagged_text import DATASETS, TaggedText, read
 
 WORDS = "서울에 간 김철수씨 .\tLOC-B O PER-B O\n-\tO\n"
 CHARACTERS = "## 주석\n## klue-ner-0\t<김:PS>이 감\n김\tB-PS\n이\tO\n \tO\n감\tO\n\n#\tO\n1\tB-QT\n\n"
-CONLL = "-DOCSTART- -X- O\n\nEU NNP B-ORG\nrejects VBZ O\n\nPeter\tI-PER\n"
+CONLL = "-DOCSTART- -X- O\n\nEU NNP B-ORG\nrejects VBZ O\n\nPeter  X I-PER\n"
 
 
 def write(tmp_path, text):
@@ -40,6 +40,37 @@ def test_a_word_and_its_columns_a_line(tmp_path):
     ]
 
 
+def test_columns_with_tabs_keep_their_blanks(tmp_path):
+    text = "New York\tB-LOC\n에서\tO\n10\u00a0000\tB-NUM\n원\tO\n"
+    (found,) = read_tagged(write(tmp_path, text), "conll", needs_tags=True)
+    assert found.text == "New York 에서 10\u00a0000 원"
+    assert [found.text[begin:end] for begin, end in found.units] == ["New York", "에서", "10\u00a0000", "원"]
+    assert found.tags == ("B-LOC", "O", "B-NUM", "O")
+    (found,) = read_tagged(write(tmp_path, "10\u00a0000 원\tB-NUM O\n"), "words", needs_tags=True)
+    assert [found.text[begin:end] for begin, end in found.units] == ["10\u00a0000", "원"]
+
+
+def test_running_numbers_before_the_words_are_not_read(tmp_path, capsys):
+    path = write(tmp_path, "1\t하늘이\tPER_B\n2\t왔다\t-\n\n1\t비\t-\n")
+    found = read_tagged(path, "conll", needs_tags=True)
+    assert [(each.text, each.tags) for each in found] == [("하늘이 왔다", ("B-PER", "O")), ("비", ("O",))]
+    assert capsys.readouterr().out == (
+        f"{path}: 2 sentences, a word (column 2) and its tag (column 3) a line, tabs between them; column 1: not read; "
+        "2 tags: B-PER, O\n  the first: 하늘이/B-PER 왔다/O\n"
+    )
+    (found,) = read_tagged(write(tmp_path, "1\t하늘이\n2\t왔다\n"), "conll", needs_tags=False)
+    assert (found.text, found.tags) == ("하늘이 왔다", None)
+    # Numbers may be words, where nothing else could be one.
+    (found,) = read_tagged(write(tmp_path, "1 B-NUM\n2 O\n"), "conll", needs_tags=True)
+    assert (found.text, found.tags) == ("1 2", ("B-NUM", "O"))
+
+
+def test_word_that_looks_like_a_comment_is_one_inside_a_sentence(tmp_path):
+    text = "-DOCSTART- O\n## doc 1\n##봄\tB-TAG\n##\tO\n"
+    (found,) = read_tagged(write(tmp_path, text), "conll", needs_tags=True)
+    assert (found.text, found.tags) == ("##봄 ##", ("B-TAG", "O"))
+
+
 def test_line_of_spaces_ends_a_sentence_of_conll(tmp_path):
     for text, tags in (("EU B-ORG\n \nrejects O\n\t \n", ("B-ORG",)), ("EU\n  \nrejects\n", None)):
         found = read_tagged(write(tmp_path, text), "conll", needs_tags=False)
@@ -64,6 +95,7 @@ def test_text_to_predict_needs_no_tags(tmp_path, form, text):
         ("characters", "간\tO\n다라\tO\n", "line 2: not one character, a tab and its tag"),
         ("characters", "간\tO\n다\n", "line 2: not one character"),
         ("conll", "EU B-ORG\nrejects\n", "line 2: not a word and its tag"),
+        ("conll", "EU\tB-ORG\nrejects O\n", "line 2: no tab, as other lines have between their columns"),
         ("conll", "EU rejects\tB-ORG O\n", "line 1: a whole sentence and its tags, .* --task_name=naver_ner"),
     ],
 )
@@ -72,6 +104,7 @@ def test_malformed_line_is_named_or_its_sentence_left_out(tmp_path, capsys, form
     with pytest.raises(InputError, match=f"{re.escape(path)}, {message}.*--on_bad_row=skip"):
         read_tagged(path, form, needs_tags=True)
     good = {"words": "집\tO\n", "characters": "\n집\tO\n", "conll": "\n집 O\n"}[form]
+    good = good.replace(" ", "\t") if "\t" in text else good
     found = read_tagged(write(tmp_path, text + good), form, needs_tags=True, on_bad_row="skip")
     assert found[-1].text == "집" and "warning: 1 row left out; the first: " in capsys.readouterr().out
 
@@ -95,6 +128,6 @@ def test_published_files_are_read_whole(shared_data, path, name, count):
 
 
 def test_types_are_those_of_the_entities(tmp_path):
-    assert types_of(write(tmp_path, WORDS), "words") == ["LOC", "PER"]
+    assert types_of((write(tmp_path, WORDS),), "words") == ["LOC", "PER"]
     with pytest.raises(InputError, match="has no entity"):
         types_of(write(tmp_path, "-\tO\n"), "words")

@@ -1,5 +1,6 @@
 """Reading rows of labelled data: every format, what is malformed, and what is left out."""
 
+import dataclasses
 import json
 import re
 
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.labelled_text import read_examples
-from albert_tf.finetuning.tables import BadRows, read_rows, write_rows
+from albert_tf.rows import RowFile, write_rows
+from albert_tf.rows.values import without_fractions
 
 ROWS = [{"document": '그가 "좋다, 좋아" 했다', "label": "1"}, {"document": "두 줄\n나쁘다", "label": "0"}]
 
@@ -22,13 +24,17 @@ def write(folder, name, content):
 
 
 def values(path, columns=None):
-    return [row.values for row in read_rows(path, columns, BadRows())]
+    rows = list(RowFile(path, columns))
+    wrong = next((row.error for row in rows if row.error), None)
+    if wrong:
+        raise InputError(wrong)
+    return [row.values for row in rows]
 
 
 def test_csv_is_quoted(tmp_path):
     path = write(tmp_path, "a.csv", 'document,label\r\n"그가 ""좋다, 좋아"" 했다",1\r\n"두 줄\n나쁘다",0\r\n')
     assert values(path) == ROWS
-    assert [row.number for row in read_rows(path, None, BadRows())] == [2, 4]
+    assert [row.number for row in RowFile(path)] == [2, 4]
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
@@ -61,7 +67,7 @@ def test_parquet(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "a.parquet")
     assert values(str(tmp_path / "a.parquet")) == ROWS
-    with pytest.raises(InputError, match="can't read the labelled data"):
+    with pytest.raises(InputError, match=r"can't read .*broken.parquet"):
         values(write(tmp_path, "broken.parquet", "no parquet"))
 
 
@@ -82,12 +88,14 @@ def test_files_without_header_have_the_columns_that_are_named(tmp_path):
         ("a.csv", "a\tb\n1\t2\n", "line 1: tabs between the columns, not commas; let its name end in .tsv, and pass "),
         ("a.csv", "a,b\n1\n", "line 2: 1 columns, but the header has 2"),
         ("a.json", '[{"a": 1},', "line 1: not JSON"),
-        ("a.json", "[1]", "row 1: not a JSON object"),
         ("a.jsonl", '{"a": 1}\n{"a":\n', "line 2: not JSON"),
         ("a.jsonl", "[" * 100_000, "line 1: not JSON"),
         ("a.jsonl", '{"a": 1}\n{"a": ' + "9" * 5000 + "}\n", "line 2: not JSON"),
         ("a.tsv", "a\tb\n1\t2\t3\n", "line 2: 3 columns, but the header has 2"),
-        ("a.jsonl", "", "has no lines below its header"),
+        ("a.jsonl", '{"a": 1, "a": 2}', 'line 1: not JSON \\("a" is there twice\\)'),
+        ("a.json", '[{"a": {"b": 1}, "a.b": 2}]', 'row 1: "a.b" is there twice, by itself and inside "a"'),
+        ("a.jsonl", '{"a": 1}\n\n{"a": 2}\n\n', "line 2: an empty line, not JSON"),
+        ("a.tsv", "", "is empty; its first line must name the columns"),
     ],
 )
 def test_malformed_file_is_named_with_its_line(tmp_path, name, content, message):
@@ -98,11 +106,10 @@ def test_malformed_file_is_named_with_its_line(tmp_path, name, content, message)
 
 def test_bad_rows_are_left_out_and_counted(tmp_path, capsys):
     path = write(tmp_path, "a.tsv", "document\tlabel\n좋다\t1\n한 칸\na\tb\tc\n나쁘다\t0\n")
-    bad_rows = BadRows("skip")
-    assert [row.number for row in read_rows(path, None, bad_rows)] == [2, 5]
-    bad_rows.warn()
-    warned = capsys.readouterr().out
-    assert warned == f"warning: 2 rows left out; the first: {path}, line 3: 1 columns, but the header has 2\n"
+    examples = read_examples(path, dataclasses.replace(DATASETS["tsv"], on_bad_row="skip"), needs_label=True)
+    assert [example.line for example in examples] == [2, 5]
+    warned = f"warning: 2 rows left out; the first: {path}, line 3: 1 columns, but the header has 2\n"
+    assert warned in capsys.readouterr().out
 
 
 def test_row_without_text_is_refused(tmp_path):
@@ -111,12 +118,69 @@ def test_row_without_text_is_refused(tmp_path):
         read_examples(path, DATASETS["tsv"], needs_label=True)
 
 
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ('{"document": NaN, "label": 0}', "nothing under document but nan"),
+        ('{"document": "a", "label": NaN}', "nothing under label but nan"),
+        ('{"document": "a", "label": null}', "nothing under label"),
+        ('{"document": Infinity, "label": 0}', "document holds inf, which is no number"),
+        ('{"document": "a", "label": -1e999}', "label holds -inf, which is no number"),
+        ('{"document": true, "label": 0}', "document holds true, not text"),
+    ],
+)
+def test_values_that_say_nothing_are_bad_rows(tmp_path, row, message):
+    path = write(tmp_path, "a.jsonl", '{"document": "b", "label": 1}\n' + row + "\n")
+    with pytest.raises(InputError, match=re.escape(f"{path}, line 2: {message}") + ".* --on_bad_row=skip"):
+        read_examples(path, DATASETS["jsonl"], needs_label=True)
+    skipping = dataclasses.replace(DATASETS["jsonl"], on_bad_row="skip")
+    assert [(each.text, each.label) for each in read_examples(path, skipping, needs_label=True)] == [("b", "1")]
+
+
+def test_gaps_of_parquet_are_bad_rows_and_leave_the_labels_as_they_are(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = {
+        "document": ["a", "b", None, "c"],
+        "label": [1.0, float("nan"), 0.0, 0.0],
+        "flag": [True, False, True, False],
+    }
+    parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
+    files = dataclasses.replace(DATASETS["parquet"], on_bad_row="skip")
+    examples = read_examples(str(tmp_path / "a.parquet"), files, needs_label=True)
+    assert [(each.text, each.label) for each in examples] == [("a", "1"), ("c", "0")]
+    flags = dataclasses.replace(files, label_column="flag")
+    examples = read_examples(str(tmp_path / "a.parquet"), flags, needs_label=True)
+    assert [each.label for each in examples] == ["true", "false", "false"]
+
+
+def test_labels_lose_a_fraction_of_nothing_where_all_have_one():
+    assert without_fractions(["1.0", "0.0", None, ""]) == ["1", "0", None, ""]
+    assert without_fractions(["1.0", "0.5"]) == ["1.0", "0.5"]
+    assert without_fractions(["1.0", "x"]) == ["1.0", "x"]
+
+
+def test_file_is_described_as_it_was_understood(tmp_path, capsys):
+    path = write(tmp_path, "a.tsv", "id\tdocument\tlabel\n7\t좋다\t1\n8\t나쁘다\t0\n")
+    read_examples(path, DATASETS["tsv"], needs_label=True)
+    assert capsys.readouterr().out == (
+        f"{path}: 2 rows, tab-separated; document is the text, label the label; id: not read\n  the first: 좋다 -> 1\n"
+    )
+
+
+def test_column_that_is_there_twice_is_refused_where_it_is_read(tmp_path):
+    path = write(tmp_path, "a.csv", "document,label,label,x,x\n좋다,1,0,,\n")
+    with pytest.raises(InputError, match=f"{re.escape(path)}, line 1: two columns are called label; give each a name"):
+        read_examples(path, DATASETS["csv"], needs_label=True)
+    assert len(read_examples(path, dataclasses.replace(DATASETS["csv"], label_column="document"), True)) == 1
+
+
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=5))
 @settings(deadline=None)
 def test_what_is_written_has_a_line_for_each_row(tmp_path_factory, texts):
     path = str(tmp_path_factory.mktemp("written") / "a.tsv")
     write_rows(path, [["text", "label"], *([text, "1"] for text in texts)])
-    found = [row.values["text"] for row in read_rows(path, None, BadRows())]
+    found = [row.values["text"] for row in RowFile(path)]
     assert found == [re.sub("[\t\n\r]", " ", text) for text in texts]
 
 

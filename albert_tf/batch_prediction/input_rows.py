@@ -1,0 +1,165 @@
+"""What to predict, out of a file of any length: an input a row."""
+
+import collections.abc
+import json
+import os
+import typing
+
+from albert_tf.asked_texts import OPTIONS, AskedTask
+from albert_tf.errors import InputError
+from albert_tf.rows import Row, RowFile, shorten
+from albert_tf.rows.lines import decode, read_lines
+from albert_tf.rows.row_file import JSON_ENDINGS
+from albert_tf.rows.values import one_text
+
+_NAME_COLUMNS = "name the column of each text with --input_fields"
+
+
+class Asked(typing.NamedTuple):
+    """What a row asks.
+
+    Attributes:
+        value: What `AskedTask.examples_of` takes.
+        more: What of the row goes into the answer: its "id", if it has one, and what is asked, if wanted.
+    """
+
+    value: typing.Any
+    more: dict[str, typing.Any]
+
+
+class InputRows:
+    """The rows of a file, and what each asks.
+
+    JSON, CSV and Parquet files have columns, and so have others whose first line names those that are read; a file that
+    the model was trained or evaluated on is understood as it was there. Of any other file each line is a text; where an
+    input is several texts, there are tabs between them. JSON lines may also be strings, where an input is one text.
+
+    Args:
+        task: What is to be asked.
+        path: The file, a gzip file if its name ends in .gz.
+        fields: The columns to read, in the order in which the task reads them; None for those of the training file, or
+            else `task.input_fields`.
+        keeps_inputs: Whether what is asked goes into the answer, by the names of the columns.
+
+    Attributes:
+        description: How the file was understood, and its first row, in two lines.
+
+    Raises:
+        InputError: It can't be read, or not understood.
+    """
+
+    def __init__(self, task: AskedTask, path: str, fields: list[str] | None = None, keeps_inputs: bool = False):
+        self._task, self._path, self._keeps_inputs = task, path, keeps_inputs
+        num_fields = len(task.input_fields)
+        if fields and len(fields) != num_fields:
+            raise InputError(
+                f"--input_fields={','.join(fields)}: this model reads {num_fields}, {' and '.join(task.input_fields)}; "
+                "name the column of each"
+            )
+        # The columns that may be meant, the likeliest first.
+        choices = [tuple(fields)] if fields else [task.input_columns, task.input_fields]
+        self._choices = [choice for choice in choices if len(choice) == num_fields]
+        self._fields, self._has_columns = self._choices[-1], True
+        ending = os.path.splitext(path.lower().removesuffix(".gz"))[1]
+        if ending in (".csv", ".parquet"):
+            self._file = RowFile(path)
+            self._fields = self._choose(self._file.columns)
+            self._file.check_columns(list(self._fields), self._file.columns, _NAME_COLUMNS)
+        elif ending in JSON_ENDINGS:
+            self._file = RowFile(path)
+            first = next((row.values for row in self._file if not row.error), None)
+            self._fields = self._choose(first) if isinstance(first, dict) else self._choices[-1]
+        else:
+            self._open_lines(fields)
+        self.description = self._describe()
+
+    def __iter__(self) -> collections.abc.Iterator[Row]:
+        return iter(self._file)
+
+    def parse(self, row: Row) -> Asked:
+        """Returns what a row asks.
+
+        Raises:
+            InputError: Nothing that the task reads; the message names file and line.
+        """
+        if row.error:
+            raise InputError(row.error)
+        try:
+            asked = self._from_text(row.values) if not self._has_columns else self._from_columns(row.values)
+            self._task.examples_of([asked.value])
+        except InputError as error:
+            message = str(error).removeprefix("input 0 ")
+            raise InputError(f"{self._file.place(row.number)}: {message}") from error
+        if self._keeps_inputs:
+            values = asked.value if len(self._fields) > 1 else [asked.value]
+            asked = asked._replace(more={**asked.more, **dict(zip(self._fields, values))})
+        return asked
+
+    def _choose(self, columns):
+        return next((choice for choice in self._choices if set(choice) <= set(columns)), self._choices[-1])
+
+    def _open_lines(self, fields):
+        """Finds out whether the first line of a file names columns, or is an input as all others."""
+        line = next(read_lines(self._path), None)
+        columns = decode(self._path, line).rstrip("\r").split("\t") if line else []
+        header = next((choice for choice in self._choices if set(choice) <= set(columns)), None)
+        if fields and header is None and line:
+            RowFile(self._path).check_columns(fields, tuple(columns), _NAME_COLUMNS)
+        if header:
+            self._file, self._fields = RowFile(self._path), header
+            self._file.check_columns(list(header), self._file.columns, _NAME_COLUMNS)
+            return
+        self._file, self._has_columns = RowFile(self._path, is_text=True), False
+        num_texts = len(self._task.input_fields)
+        has_options = self._task.input_fields[-1] == OPTIONS
+        if len(columns) > num_texts and not has_options:
+            raise InputError(
+                f"{self._path}, line 1: {len(columns)} columns, but the model reads {num_texts} "
+                f"({', '.join(self._fields)}); if the line names the columns, {_NAME_COLUMNS}; if it is an input, take "
+                "the tabs out of its texts, or write a .jsonl file"
+            )
+
+    def _describe(self):
+        if self._has_columns:
+            columns = self._file.columns
+            unread = [name for name in columns or () if name not in self._fields]
+            meaning = f"{' and '.join(self._fields)} {'are' if len(self._fields) > 1 else 'is'} read"
+            meaning += f", {', '.join(unread)} not" if unread else ""
+        else:
+            meaning = "a line is a text" if len(self._fields) == 1 else f"a line is {', tab, '.join(self._fields)}"
+        first = next(iter(self), None)
+        if first is None:
+            return f"{self._path}: no rows"
+        try:
+            value = self.parse(first).value
+            shown = shorten(value) if isinstance(value, str) else " | ".join(shorten(str(text)) for text in value)
+        except InputError:
+            shown = "can't be read"
+        return f"{self._path}: {self._file.form}; {meaning}\n  the first: {shown}"
+
+    def _from_text(self, text):
+        if len(self._fields) == 1:
+            return Asked(text, {})
+        values = text.split("\t")
+        num_texts = len(self._fields)
+        if self._task.input_fields[-1] == OPTIONS and len(values) >= num_texts:
+            values = [*values[: num_texts - 1], values[num_texts - 1 :]]
+        if len(values) != num_texts:
+            raise InputError(
+                f"{len(values)} texts with tabs between them, but the model reads {num_texts}: "
+                f"{', '.join(self._fields)}; mend the line, or use a .jsonl file"
+            )
+        return Asked(tuple(values), {})
+
+    def _from_columns(self, values):
+        if isinstance(values, str) and len(self._fields) == 1:
+            return Asked(values, {})
+        if not isinstance(values, dict):
+            raise InputError(f"must be a JSON object. Received: {json.dumps(values, ensure_ascii=False)[:60]}")
+        missing = [field for field in self._fields if field not in values]
+        if missing:
+            raise InputError(f'no "{missing[0]}"; add it, or {_NAME_COLUMNS}')
+        options = self._task.input_fields[-1] == OPTIONS
+        texts = [one_text(values, field) for field in self._fields[: len(self._fields) - options]]
+        found = (*texts, values[self._fields[-1]]) if options else tuple(texts)
+        return Asked(found if len(found) > 1 else found[0], {name: values[name] for name in ("id",) if name in values})

@@ -1,0 +1,273 @@
+"""Rows of tab-separated, CSV, JSON, JSON lines and Parquet files, told by the ends of their names."""
+
+import collections.abc
+import csv
+import json
+import os
+import sys
+import typing
+
+from albert_tf.errors import InputError, first_line
+from albert_tf.files import gfile_for, write_text
+from albert_tf.rows.lines import Line, decode, read_lines
+from albert_tf.rows.values import load_json
+
+JSON_ENDINGS = (".json", ".jsonl", ".ndjson")
+
+_ROWS_PER_BATCH = 1024
+
+
+class Row(typing.NamedTuple):
+    """One row of a file.
+
+    Attributes:
+        number: Its line, or in lists of JSON and Parquet files its number, from 1.
+        values: By column; text, or whatever a JSON or Parquet file holds. Of JSON lines it is the line's value, which
+            need not be an object; of lines of text it is the text.
+        error: What is wrong with it, a sentence that begins with the place; None if nothing is.
+        content: What it is in the file, as bytes that tell it from others.
+        position: About how many bytes of the file, as it is stored, were read by then.
+    """
+
+    number: int
+    values: typing.Any
+    error: str | None = None
+    content: bytes = b""
+    position: int = 0
+
+
+class RowFile(collections.abc.Iterable[Row]):
+    """The rows of a file, read one after another whenever it is iterated over; a gzip file if its name ends in .gz.
+
+    Tab-separated files (every name that doesn't end otherwise) know no quotation marks: as many public files, they may
+    hold single ones. CSV files are quoted as RFC 4180 says. JSON files hold a list of objects, JSON lines an object
+    each; a column `a.b` is the value b of the object a.
+
+    Args:
+        path: The file.
+        columns: The names of the columns of a tab-separated or CSV file without header; None where its first line names
+            them.
+        is_text: Whether each line is one value, whatever the file is called.
+        is_json: Whether it holds JSON, whatever it is called.
+
+    Attributes:
+        path: The file.
+        form: How it is written, in words.
+        columns: The names of the columns; None where they are the rows' own.
+        unit: What `Row.number` counts, "line" or "row".
+
+    Raises:
+        InputError: It can't be read, its header can't be used, or pyarrow is missing. Iterating raises it too where the
+            rest can't be read.
+    """
+
+    def __init__(self, path: str, columns: tuple[str, ...] | None = None, is_text=False, is_json=False):
+        self.path, self.columns, self.unit = path, columns, "line"
+        ending = os.path.splitext(path.lower().removesuffix(".gz"))[1]
+        self._has_header = columns is None
+        if is_text:
+            self.form, self._read = "lines of text", self._texts
+        elif ending == ".parquet" and not is_json:
+            self.form, self._read, self.unit = "Parquet", self._parquet_rows, "row"
+            self.columns = tuple(_open_parquet(path).schema.names)
+        elif is_json or ending in JSON_ENDINGS:
+            is_list = next((line.content for line in read_lines(path) if line.content.strip()), b"").startswith(b"[")
+            self.form, self._read = ("a list of JSON", self._json_list) if is_list else ("JSON lines", self._json_lines)
+            self.unit = "row" if is_list else "line"
+        else:
+            is_csv = ending == ".csv"
+            self.form = "comma-separated" if is_csv else "tab-separated"
+            self._read, self._split = self._table_rows, self._csv_lines if is_csv else self._tsv_lines
+            if columns is None:
+                self._read_header(is_csv)
+
+    def __iter__(self) -> collections.abc.Iterator[Row]:
+        return self._read()
+
+    def place(self, number: int) -> str:
+        """Returns the place of a row, for messages."""
+        return f"{self.path}, {self.unit} {number}"
+
+    def check_columns(self, wanted: list[str], found: tuple[str, ...], how: str) -> None:
+        """Checks that columns are there, each once.
+
+        Args:
+            wanted: Their names.
+            found: The names of all columns.
+            how: How others are named; ends the error.
+
+        Raises:
+            InputError: One is not.
+        """
+        for name in wanted:
+            if name not in found:
+                header = ", ".join(map(str, found))
+                raise InputError(f"{self.path}, line 1: no column named {name}; the header has {header}; {how}")
+            if found.count(name) > 1:
+                raise InputError(f"{self.path}, line 1: two columns are called {name}; give each a name of its own")
+
+    def _bad_row(self, number, what, content, position):
+        return Row(number, None, f"{self.place(number)}: {what}", content, position)
+
+    def _texts(self):
+        for line in read_lines(self.path):
+            try:
+                yield Row(line.number, decode(self.path, line).removesuffix("\r"), None, line.content, line.position)
+            except InputError as error:
+                yield Row(line.number, None, str(error), line.content, line.position)
+
+    # Tables: lines of values, the first of them the names of the columns.
+
+    def _read_header(self, is_csv):
+        header = next(self._split(), None)
+        if header is None:
+            raise InputError(f"{self.path} is empty; its first line must name the columns")
+        if header.error:
+            raise InputError(header.error)
+        self.columns = tuple(header.values)
+        if is_csv:
+            self._check_separator()
+
+    def _check_separator(self):
+        """Refuses a CSV file whose columns are separated as other programs do, before its rows look like bad ones."""
+        if len(self.columns) == 1 and "\t" in self.columns[0]:
+            raise InputError(
+                f"{self.path}, line 1: tabs between the columns, not commas; let its name end in .tsv, and pass "
+                "--task_name=tsv"
+            )
+        if len(self.columns) == 1 and ";" in self.columns[0]:
+            raise InputError(
+                f"{self.path}, line 1: semicolons between the columns, not commas; write the file with commas"
+            )
+
+    def _table_rows(self):
+        lines, empty = self._split(), []
+        if self._has_header:
+            next(lines, None)
+        for row in lines:
+            # Where the text is all there is, an empty line may be one; elsewhere those at the end are passed over.
+            if row.values == [""] and len(self.columns) > 1:
+                empty.append(row)
+                continue
+            yield from map(self._named, empty)
+            empty.clear()
+            yield self._named(row)
+
+    def _named(self, row):
+        if row.error:
+            return row
+        if len(row.values) != len(self.columns):
+            owner = "the header has" if self._has_header else "there should be"
+            return self._bad_row(
+                row.number, f"{len(row.values)} columns, but {owner} {len(self.columns)}", row.content, row.position
+            )
+        return row._replace(values=dict(zip(self.columns, row.values)))
+
+    def _tsv_lines(self):
+        for row in self._texts():
+            yield row if row.error else row._replace(values=row.values.split("\t"))
+
+    def _csv_lines(self):
+        csv.field_size_limit(sys.maxsize)  # else a text of more than 131,072 characters is refused
+        taken: list[Line] = []
+
+        def texts():
+            for line in read_lines(self.path):
+                taken.append(line)
+                yield decode(self.path, line) + "\n"
+
+        reader = csv.reader(texts(), strict=True)
+        while True:
+            try:
+                values = next(reader, None)
+            except csv.Error as error:
+                raise InputError(f"{self.path}, line {reader.line_num}: not CSV ({error}); correct it") from error
+            if values is None:
+                return
+            content = b"\n".join(line.content for line in taken)
+            yield Row(reader.line_num, values or [""], None, content, taken[-1].position)
+            taken.clear()
+
+    # JSON.
+
+    def _json_lines(self):
+        empty = []
+        for row in self._texts():
+            if row.error is None and not row.values.strip():
+                empty.append(self._bad_row(row.number, "an empty line, not JSON", row.content, row.position))
+                continue
+            yield from empty
+            empty.clear()
+            yield row if row.error else self._parse_json(row)
+
+    def _parse_json(self, row):
+        try:
+            return row._replace(values=_flatten(load_json(row.values)))
+        except json.JSONDecodeError as error:
+            return self._bad_row(row.number, f"not JSON ({error.msg})", row.content, row.position)
+        except InputError as error:
+            return self._bad_row(row.number, str(error), row.content, row.position)
+
+    def _json_list(self):
+        lines = list(read_lines(self.path))
+        try:
+            found = load_json("\n".join(decode(self.path, line) for line in lines))
+        except json.JSONDecodeError as error:
+            raise InputError(f"{self.path}, line {error.lineno}: not JSON ({error.msg}); correct it") from error
+        for number, value in enumerate(found, start=1):
+            content = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            try:
+                yield Row(number, _flatten(value), None, content, lines[-1].position)
+            except InputError as error:
+                yield self._bad_row(number, str(error), content, lines[-1].position)
+
+    # Parquet.
+
+    def _parquet_rows(self):
+        import pyarrow
+
+        number, source = 0, _open_parquet(self.path)
+        bytes_per_row = gfile_for(self.path).stat(self.path).length / max(1, source.count_rows())
+        try:
+            for batch in source.to_batches(batch_size=_ROWS_PER_BATCH, batch_readahead=0, use_threads=False):
+                for values in batch.to_pylist():
+                    number += 1
+                    content = repr(values).encode("utf-8", "surrogatepass")
+                    yield Row(number, _flatten(values), None, content, int(number * bytes_per_row))
+        except (OSError, pyarrow.lib.ArrowException, UnicodeDecodeError) as error:
+            raise InputError(f"can't read {self.path}: {first_line(error)}") from error
+
+
+def write_rows(path: str, rows: list[list[str]]) -> None:
+    """Writes a tab-separated file, by way of a temporary name; tabs and line ends inside a value become spaces."""
+    spaces = str.maketrans("\t\n\r", "   ")
+    write_text(path, "".join("\t".join(value.translate(spaces) for value in row) + "\n" for row in rows))
+
+
+def _flatten(value):
+    """Returns an object with the values of the objects in it as columns of their own, `a.b`; other values as they are.
+
+    Raises:
+        InputError: It has a column `a.b` of its own, too.
+    """
+    if not isinstance(value, dict):
+        return value
+    flat = dict(value)
+    for name, inner in value.items():
+        if isinstance(inner, dict):
+            for key, item in _flatten(inner).items():
+                if f"{name}.{key}" in value:
+                    raise InputError(f'"{name}.{key}" is there twice, by itself and inside "{name}"; rename one')
+                flat[f"{name}.{key}"] = item
+    return flat
+
+
+def _open_parquet(path):
+    try:
+        import pyarrow.dataset  # optional
+    except ImportError as error:
+        raise InputError(f"{path}: Parquet files need pyarrow; pip install pyarrow") from error
+    try:
+        return pyarrow.dataset.dataset(path, format="parquet")
+    except (OSError, pyarrow.lib.ArrowException) as error:
+        raise InputError(f"can't read {path}: {first_line(error)}") from error

@@ -1,0 +1,98 @@
+"""What a value of a row says: one text, however the file writes it, or that it is missing."""
+
+import collections.abc
+import json
+import math
+import re
+import typing
+
+from albert_tf.errors import InputError
+from albert_tf.text_encoding import replace_halves
+
+# How JSON spells the halves of what UTF-16 writes as two.
+_HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
+_WHOLE = re.compile(r"(-?\d+)\.0+")
+
+
+def load_json(text: str) -> typing.Any:
+    """Returns a JSON value; half a surrogate pair, which JSON can spell and no UTF-8 file hold, becomes U+FFFD.
+
+    Raises:
+        json.JSONDecodeError: It is none, one that Python does not read, or an object that has a name twice.
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=_object)
+        if _HALF_CHARACTER.search(text):
+            value = json.loads(replace_halves(json.dumps(value, ensure_ascii=False)))
+        return value
+    except json.JSONDecodeError:
+        raise
+    except _RepeatedNameError as error:
+        raise json.JSONDecodeError(f'"{error}" is there twice', text, 0) from error
+    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of brackets
+        raise json.JSONDecodeError("too many digits or brackets", text, 0) from error
+
+
+def one_value(values: collections.abc.Mapping[str, typing.Any], column: str) -> str:
+    """Returns what a column holds as a text: a string as it is, anything else as JSON writes it.
+
+    Args:
+        values: A row's values by column.
+        column: The column.
+
+    Raises:
+        InputError: There is none (absent, null, NaN), or it is no text, number or truth value. The message names the
+            column, and lacks the place.
+    """
+    value = values.get(column)
+    if isinstance(value, str):
+        return value
+    if is_missing(value):
+        raise InputError(f"nothing under {column}" + ("" if value is None else f" but {value}"))
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        inner = " or ".join(f"{column}.{key}" for key in list(value)[:5])
+        raise InputError(f"{column} holds an object; name a value in it{f', {inner}' if inner else ''}")
+    if isinstance(value, list):
+        raise InputError(f"{column} holds a list, not one value; name another column")
+    if isinstance(value, bytes):
+        raise InputError(f"{column} holds bytes, not text; write it as strings, or name another column")
+    if isinstance(value, float) and math.isinf(value):
+        raise InputError(f"{column} holds {value}, which is no number; correct it")
+    return str(value)
+
+
+def one_text(values: collections.abc.Mapping[str, typing.Any], column: str) -> str:
+    """Returns what a column of texts holds; as `one_value`, and true and false, which are no texts, are refused too."""
+    if isinstance(values.get(column), bool):
+        raise InputError(f"{column} holds {str(values[column]).lower()}, not text; name another column")
+    return one_value(values, column)
+
+
+def is_missing(value: typing.Any) -> bool:
+    """Whether a value stands for none: null, or the NaN that tables with gaps have."""
+    return value is None or value != value
+
+
+def without_fractions(labels: list[str | None]) -> list[str | None]:
+    """Returns labels with "1.0" as "1" where every one of them is a whole number.
+
+    So writes pandas a column of whole numbers that has gaps; the same labels in a file without gaps are "1".
+    """
+    known = [label for label in labels if label]
+    if known and all(_WHOLE.fullmatch(label) for label in known):
+        return [label and _WHOLE.fullmatch(label)[1] for label in labels]
+    return labels
+
+
+class _RepeatedNameError(ValueError):
+    pass
+
+
+def _object(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _RepeatedNameError(next(name for name in names if names.count(name) > 1))
+    return values
