@@ -4,23 +4,24 @@ __version__ = "0.2.0"
 
 
 def load(folder):
-    """Returns a model as an object that predicts.
+    """Returns a model as an object to ask.
 
     Args:
-        folder: A path: the --output_dir of a command that fine-tunes, or what `export_model.py --format=litert` has
-            written.
+        folder: A path: the --output_dir of a command that trains, a published model, or what
+            `export_model.py --format=litert` has written.
 
     Returns:
-        A `Predictor` of the former; of the latter a `LiteRTPredictor`, which needs no TensorFlow.
+        A `Predictor` of what was fine-tuned, with `predict`; a `PretrainedModel` of what was not, with `fill_mask` and
+        `encode`; of an export a `LiteRTPredictor`, which predicts without TensorFlow.
 
     Raises:
-        InputError: The folder holds neither, or ai-edge-litert, which the latter needs, is missing.
+        InputError: The folder holds none of these, or ai-edge-litert, which the last needs, is missing.
     """
     from albert_tf.litert import LiteRTPredictor, find_litert  # here, so that importing the package alone takes no time
 
     exported = find_litert(folder)
     if exported is not None:
         return LiteRTPredictor(exported)
-    from albert_tf.serving import Predictor
+    from albert_tf.serving import Predictor, PretrainedModel, holds_finetuned
 
-    return Predictor(folder)
+    return Predictor(folder) if holds_finetuned(folder) else PretrainedModel(folder)

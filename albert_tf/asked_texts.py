@@ -2,6 +2,7 @@
 
 import collections.abc
 import typing
+import warnings
 
 from albert_tf.errors import InputError
 
@@ -35,9 +36,11 @@ class AskedModel(typing.Protocol):
 
     Attributes:
         task: What it is there for.
+        num_cut: How many of the inputs that it was asked so far were longer than what it reads of them.
     """
 
     task: AskedTask
+    num_cut: int
 
     @property
     def identity(self) -> str:
@@ -68,6 +71,28 @@ class TextTask(typing.NamedTuple):
         return read_texts(inputs, len(self.input_fields) == 2)
 
 
+def warn_of_cuts(max_seq_length: int) -> None:
+    """Warns, as Python does once in a process, that the ends of long inputs are not read.
+
+    Args:
+        max_seq_length: The longest input in pieces.
+    """
+    warnings.warn(
+        f"some inputs are longer than the {max_seq_length} pieces that the model reads, and their ends are left out; "
+        "num_cut of the model counts them",
+        stacklevel=3,
+    )
+
+
+def read_strings(inputs: collections.abc.Iterable[str]) -> list[str]:
+    """Returns texts as a list.
+
+    Raises:
+        InputError: It is one text, or an input is no string.
+    """
+    return [text for (text,) in read_texts(list_inputs(inputs), reads_pairs=False)]
+
+
 def list_inputs(inputs: collections.abc.Iterable[typing.Any]) -> list[typing.Any]:
     """Returns what is asked about as a list.
 
@@ -75,7 +100,7 @@ def list_inputs(inputs: collections.abc.Iterable[typing.Any]) -> list[typing.Any
         InputError: It is one text, or nothing that holds several.
     """
     if isinstance(inputs, str | bytes | collections.abc.Mapping) or not isinstance(inputs, collections.abc.Iterable):
-        raise InputError(f"predict takes a list, also of one input. Received: {describe(inputs)}")
+        raise InputError(f"ask about a list, also of one input. Received: {describe(inputs)}")
     return list(inputs)
 
 

@@ -11,13 +11,14 @@ import hashlib
 import json
 import os
 import time
+import warnings
 
 from albert_tf.asked_texts import AskedModel
 from albert_tf.batch_prediction.input_rows import InputRows
 from albert_tf.errors import InputError
 from albert_tf.files import gfile_for, read_json, replacing, write_json
 from albert_tf.progress_line import ProgressLine, format_seconds
-from albert_tf.rows import Row
+from albert_tf.rows import Row, counted
 
 PARTS_ENDING = ".parts"
 PROGRESS_FILE = "progress.json"
@@ -120,6 +121,8 @@ def predict_file(
         write_json(os.path.join(folder, PROGRESS_FILE), {**settings, **progress.to_dict()})
         report.update(progress.num_lines, part[-1].position)
     report.finish()
+    if predictor.num_cut:
+        print(f"warning: {counted(predictor.num_cut, 'input')} longer than what the model reads; the ends are left out")
     _join(output_file, [_part_file(folder, number) for number in range(progress.num_parts)])
     if progress.num_parts:
         gfile_for(folder).remove(os.path.join(folder, PROGRESS_FILE))  # first, for it speaks of all the parts
@@ -176,7 +179,9 @@ def _answers(predictor, rows, part, options):
         else:
             asked.append(question)
             answers.append(None)
-    predictions = predictor.predict([question.value for question in asked], options.batch_size)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # inputs that are cut are told of at the end, all at once
+        predictions = predictor.predict([question.value for question in asked], options.batch_size)
     # Some tasks number what they are asked, which means nothing in a file that is read in parts.
     found = (
         {**question.more, **{name: value for name, value in prediction.items() if name != "id"}}

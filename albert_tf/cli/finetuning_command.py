@@ -202,7 +202,8 @@ class FinetuningCommand:
             return min(longest, task.usual_max_seq_length)
         paths, share = self._find(TRAIN)
         length = choose_max_seq_length(task, runner.read_file(task, paths, share=share), tokenizer)
-        print(f"--max_seq_length={length}, by the lengths of the training texts", flush=True)
+        reason = "the longest that this model reads" if length == longest else "by the lengths of the training texts"
+        print(f"--max_seq_length={length}, {reason}", flush=True)
         return length
 
     def _train(self, run, train_file, dev_file):

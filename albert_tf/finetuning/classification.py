@@ -8,7 +8,12 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.datasets import COLUMNS, DATASETS, DataFiles, files_of
-from albert_tf.finetuning.labelled_text import check_known_labels, encode_examples, read_examples, unlabelled_examples
+from albert_tf.finetuning.labelled_text import (
+    check_known_labels,
+    encode_and_count_cut,
+    read_examples,
+    unlabelled_examples,
+)
 from albert_tf.finetuning.labels import label_report
 from albert_tf.finetuning.metrics import LABEL_METRICS
 from albert_tf.finetuning.mistakes import CONFUSION_FILE, plot_confusion_matrix, write_errors
@@ -93,7 +98,7 @@ class Classification(FinetuningTask):
         """Returns the encoder's inputs and `label_ids`, 0 where there is no label; see `FinetuningTask`."""
         ids = {label: index for index, label in enumerate(self.labels)}
         label_ids = np.array([ids.get(example.label, 0) for example in examples], np.int32)
-        return {**encode_examples(tokenizer, examples, max_seq_length), "label_ids": label_ids}
+        return {**encode_and_count_cut(tokenizer, examples, max_seq_length), "label_ids": label_ids}
 
     def outputs(self, batch, model):
         """Returns `probabilities` float32 [B, labels]; see `FinetuningTask`."""

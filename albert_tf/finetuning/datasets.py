@@ -15,6 +15,8 @@ FileNames = tuple[str | tuple[str, ...], ...]
 # What the file for evaluation is called.
 DEV_NAMES = ("dev", "val", "valid", "validation")
 
+_MOST_NAMED = 4
+
 # What a run keeps of its data set.
 COLUMNS = ("text_column", "text_pair_column", "label_column")
 
@@ -227,7 +229,8 @@ def find_files(data_dir: str, names: FileNames) -> tuple[str, ...]:
     extensions = {os.path.splitext(name)[1] for name in flat}
     alike = [name for name in there if os.path.splitext(name)[1] in extensions]
     there_is = f" (there is {', '.join(alike[:5])})" if alike else ""
-    raise InputError(f"--data_dir={data_dir} has no {' or '.join(flat)}; give the file that name{there_is}")
+    named = " or ".join(flat[:_MOST_NAMED]) + (" ..." if len(flat) > _MOST_NAMED else "")
+    raise InputError(f"--data_dir={data_dir} has no {named}; give the file that name{there_is}")
 
 
 def _files_called(name, there, data_dir):

@@ -11,6 +11,7 @@ import numpy as np
 from albert_tf.asked_texts import read_texts
 from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import DataFiles
+from albert_tf.finetuning.task import CUT
 from albert_tf.rows import BadRows, RowFile, counted, shorten, tell_once
 from albert_tf.rows.values import is_missing, one_text, one_value, without_fractions
 from albert_tf.tokenization import Tokenizer
@@ -125,7 +126,7 @@ def _describe_file(row_file, found, files, examples):
     unread = [str(name) for name in found if name not in used]
     if unread:
         more = ", ..." if len(unread) > _MOST_NAMED else ""
-        meaning += f"; {', '.join(unread[:_MOST_NAMED])}{more}: not read"
+        meaning += f"; {', '.join(unread[:_MOST_NAMED])}{more} not read"
     header = ", no header" if files.columns else ""
     first = examples[0]
     shown = " | ".join(shorten(text) for text in (first.text, first.text_pair) if text is not None)
@@ -221,9 +222,21 @@ def encode_examples(tokenizer: Tokenizer, examples: list[LabelledText], max_seq_
     Raises:
         InputError: A special token is missing.
     """
+    features = encode_and_count_cut(tokenizer, examples, max_seq_length)
+    del features[CUT]
+    return features
+
+
+def encode_and_count_cut(
+    tokenizer: Tokenizer, examples: list[LabelledText], max_seq_length: int
+) -> dict[str, np.ndarray]:
+    """Returns what `encode_examples` does, and int32 [N] `pieces_cut`, how many pieces of each example are cut off."""
     columns = [[example.text for example in examples]]
     if examples[0].text_pair is not None:
         columns.append([example.text_pair for example in examples])
     segments = [tokenizer.encode_ids(column) for column in columns]
     features = pack_segments(segments, tokenizer.vocabulary, max_seq_length)
-    return {name: values.numpy() for name, values in features.items()}
+    features = {name: values.numpy() for name, values in features.items()}
+    lengths = sum(segment.row_lengths().numpy() for segment in segments) + 1 + len(segments)
+    cut = lengths - features["input_mask"].sum(axis=1)
+    return {**features, CUT: cut.astype(np.int32)}

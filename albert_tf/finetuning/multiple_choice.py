@@ -6,7 +6,7 @@ import tensorflow as tf
 from albert_tf.asked_texts import OPTIONS
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.choice_files import LETTERS, Question, asked_questions, read_questions
-from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
+from albert_tf.finetuning.task import CUT, ERRORS_FILE, FinetuningTask
 from albert_tf.modeling import AlbertForMultipleChoice
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
 from albert_tf.objectives.losses import weighted_cross_entropy
@@ -201,30 +201,34 @@ def encode_questions(tokenizer, questions, max_seq_length, max_qa_length=MAX_QA_
         max_qa_length: Most pieces of question and option.
 
     Returns:
-        int32 [N, C, S] `input_ids`, `input_mask`, `segment_ids`.
+        int32 [N, C, S] `input_ids`, `input_mask`, `segment_ids`; and int32 [N, C] `pieces_cut`, how many pieces are
+        left out.
 
     Raises:
         InputError: A special token is missing.
     """
     shape = [len(questions), len(questions[0].options), max_seq_length]
     features = {name: np.zeros(shape, np.int32) for name in encoder_batch_spec(max_seq_length)}
+    features[CUT] = np.zeros(shape[:-1], np.int32)
     max_qa_length = min(max_qa_length, (max_seq_length - _SPECIAL_TOKENS) // 2)
     for start in range(0, len(questions), _QUESTIONS_AT_ONCE):
         part = questions[start : start + _QUESTIONS_AT_ONCE]
         encoded = _encode_part(tokenizer, part, max_seq_length, max_qa_length)
         for name, values in encoded.items():
-            features[name][start : start + len(part)] = tf.reshape(values, [len(part), *shape[1:]])
+            features[name][start : start + len(part)] = tf.reshape(values, [len(part), *features[name].shape[1:]])
     return features
 
 
 def _encode_part(tokenizer, questions, max_seq_length, max_qa_length):
-    """Returns int32 [N C, S] inputs; see `encode_questions`. A passage of several questions is encoded once."""
+    """Returns int32 [N C, S] inputs and [N C] `pieces_cut`; a passage of several questions is encoded once."""
     rows_of = {}
     rows = [rows_of.setdefault(question.passage, len(rows_of)) for question in questions for _ in question.options]
     passages = tf.gather(tokenizer.encode_ids(list(rows_of)), rows)
     texts = [question_with_option(question.question, option) for question in questions for option in question.options]
-    ends = tokenizer.encode_ids(texts)[:, -max_qa_length:]
-    return pack_segments([passages, ends], tokenizer.vocabulary, max_seq_length)
+    ends = tokenizer.encode_ids(texts)
+    features = pack_segments([passages, ends[:, -max_qa_length:]], tokenizer.vocabulary, max_seq_length)
+    lengths = tf.cast(passages.row_lengths() + ends.row_lengths(), tf.int32) + _SPECIAL_TOKENS
+    return {**features, CUT: lengths - tf.reduce_sum(features["input_mask"], axis=1)}
 
 
 def _letter(answer):

@@ -9,7 +9,7 @@ from albert_tf.finetuning.datasets import COLUMNS, DATASETS, DataFiles, files_of
 from albert_tf.finetuning.labelled_text import (
     UNKNOWN_LABELS,
     LabelledText,
-    encode_examples,
+    encode_and_count_cut,
     line_names,
     read_examples,
     unlabelled_examples,
@@ -86,7 +86,7 @@ class Regression(FinetuningTask):
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns the encoder's inputs and `label_values`, 0 where there is no label; see `FinetuningTask`."""
         values = np.array([_number(example.label) or 0.0 for example in examples], np.float32)
-        return {**encode_examples(tokenizer, examples, max_seq_length), "label_values": values}
+        return {**encode_and_count_cut(tokenizer, examples, max_seq_length), "label_values": values}
 
     def outputs(self, batch, model):
         """Returns `scores` float32 [B]; see `FinetuningTask`."""

@@ -13,6 +13,7 @@ from albert_tf.finetuning.dev_share import Share
 from albert_tf.finetuning.task import Features, FinetuningTask
 from albert_tf.finetuning.token_dropout import TokenDropout
 from albert_tf.objectives.objective import with_batch_size
+from albert_tf.rows import tell_once
 from albert_tf.tokenization import Tokenizer
 from albert_tf.training import Phase, RunSettings, TrainingRun
 from albert_tf.training.run_folder.identity import file_identity, joint_identity
@@ -70,7 +71,7 @@ def load_file(
     needs_labels: bool = True,
     share: Share | None = None,
 ) -> EncodedFile:
-    """Reads and encodes a file, or a part of it.
+    """Reads and encodes a file, or a part of it; prints how many of its texts are cut.
 
     Args:
         task: What it is for.
@@ -85,7 +86,11 @@ def load_file(
     """
     task.config.check_max_seq_length(max_seq_length)
     examples = read_file(task, path, needs_labels, share)
-    return EncodedFile(path, examples, task.encode(examples, tokenizer, max_seq_length), max_seq_length, share)
+    encoded = EncodedFile(path, examples, task.encode(examples, tokenizer, max_seq_length), max_seq_length, share)
+    cuts = task.describe_cuts(encoded.features, max_seq_length, f"in {encoded.name}")
+    if cuts:
+        tell_once(cuts)
+    return encoded
 
 
 def read_file(

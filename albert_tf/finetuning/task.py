@@ -9,11 +9,15 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.finetuning.cut_texts import describe_cuts, length_limit
 from albert_tf.objectives import Objective
 from albert_tf.objectives.objective import Batch
 from albert_tf.tokenization import Tokenizer
 
 Features = dict[str, np.ndarray]
+
+# Of features that `encode` returns: how many pieces of a text are left out for its length.
+CUT = "pieces_cut"
 
 # What `reports` calls the list of mistakes.
 ERRORS_FILE = "errors.tsv"
@@ -66,7 +70,8 @@ class FinetuningTask(Objective):
         """Returns arrays [N, ...] by name: the features of `batch_spec` but for `example_weights`, which is added.
 
         N may be larger than the number of examples, where a long text becomes several windows. What `predict` needs
-        besides, such as the example of each window, goes under names that `batch_spec` doesn't have.
+        besides, such as the example of each window, goes under names that `batch_spec` doesn't have; so does `CUT`,
+        int32 [N, ...], where texts may be cut.
 
         Raises:
             InputError: A special token is missing in the vocabulary.
@@ -116,6 +121,19 @@ class FinetuningTask(Objective):
             features: What `encode` made of them.
         """
         return [f"{len(examples):,} examples in {path}"]
+
+    def describe_cuts(self, features: Features, max_seq_length: int, where: str = "") -> str | None:
+        """Returns how many texts are cut, and by how much, None if none is; see `cut_texts.describe_cuts`.
+
+        Args:
+            features: What `encode` made of them.
+            max_seq_length: Length S.
+            where: What they are of, as in "in train.tsv".
+        """
+        if CUT not in features:
+            return None
+        limit = length_limit(max_seq_length, self.config.max_position_embeddings)
+        return describe_cuts(features[CUT], features["input_mask"].sum(), "text", where, limit)
 
     def examples_of(self, inputs: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:
         """Returns examples without answers, made of what a user asks about in Python: texts, or tuples of them.

@@ -18,10 +18,10 @@ class FastInputs:
 
         self._tokenizer = tokenizers.Tokenizer.from_file(tokenizer_file)
         self._tokenizer.encode_special_tokens = True  # no text turns into a special token; files can't say so
-        self._max_seq_length = max_seq_length
+        self.max_seq_length, self.num_cut = max_seq_length, 0
 
     def encode(self, texts: list[tuple[str, ...]]) -> list:
-        """Returns a `tokenizers.Encoding` of each input.
+        """Returns a `tokenizers.Encoding` of each input, and counts in `num_cut` those that are cut.
 
         Args:
             texts: One text each, or two.
@@ -33,7 +33,9 @@ class FastInputs:
         return [self._join(*segments) for segments in zip(*columns)]
 
     def _join(self, *segments):
-        lengths = kept_lengths([len(segment) for segment in segments], self._max_seq_length - 1 - len(segments))
+        room = self.max_seq_length - 1 - len(segments)
+        lengths = kept_lengths([len(segment) for segment in segments], room)
+        self.num_cut += sum(map(len, segments)) > room
         for segment, length in zip(segments, lengths):
             segment.truncate(length)
         return self._tokenizer.post_process(*segments)

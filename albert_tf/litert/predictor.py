@@ -9,7 +9,7 @@ import typing
 
 import numpy as np
 
-from albert_tf.asked_texts import TextTask, list_inputs
+from albert_tf.asked_texts import TextTask, list_inputs, warn_of_cuts
 from albert_tf.errors import InputError, with_extra
 from albert_tf.exports import threads_per_batch
 from albert_tf.litert.files import FAST_TOKENIZER_FILE, LITERT_FILE, read_card
@@ -53,6 +53,11 @@ class LiteRTPredictor:
         with open(self._path, "rb") as file:
             return hashlib.sha256(file.read()).hexdigest()
 
+    @property
+    def num_cut(self) -> int:
+        """How many of the inputs asked so far were longer than what is read of them."""
+        return self._inputs.num_cut
+
     def predict(self, inputs: collections.abc.Sequence[typing.Any], batch_size: int = 4) -> list[typing.Any]:
         """Returns a prediction for each input, in order.
 
@@ -64,7 +69,11 @@ class LiteRTPredictor:
             InputError: An input is not what the model reads.
         """
         texts = self.task.examples_of(list_inputs(inputs))
-        return [self._prediction(values) for values in self.compute(texts, batch_size)] if texts else []
+        num_cut_before = self.num_cut
+        predictions = [self._prediction(values) for values in self.compute(texts, batch_size)] if texts else []
+        if self.num_cut > num_cut_before:
+            warn_of_cuts(self.card["max_seq_length"])
+        return predictions
 
     def compute(self, texts: collections.abc.Sequence[tuple[str, ...]], batch_size: int = 4) -> np.ndarray:
         """Returns the model's only output, float32 [N, labels], or [N] of a regression.

@@ -48,7 +48,7 @@ def one_value(values: collections.abc.Mapping[str, typing.Any], column: str) -> 
     if isinstance(value, str):
         return value
     if is_missing(value):
-        raise InputError(f"nothing under {column}" + ("" if value is None else f" but {value}"))
+        raise InputError(f"nothing under {column}" + ("" if value is None else " but NaN"))
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):

@@ -6,7 +6,7 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import refuse_trials
+from albert_tf.checkpoint_files import refuse_trials, resolve_checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
@@ -20,6 +20,9 @@ from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
+
+# The tasks by what a run's settings call them.
+_KINDS = {kind.__name__: kind for kind in TASKS.values()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +51,14 @@ class TrainedModel:
         return self.model.config
 
 
+def holds_finetuned(folder: str | os.PathLike) -> bool:
+    """Whether a folder holds a fine-tuned model, as far as its settings tell, or nothing that was pre-trained."""
+    settings = read_settings(os.fspath(folder))
+    if settings is not None:
+        return settings.get("objective") in _KINDS
+    return resolve_checkpoint(os.fspath(folder)) is None
+
+
 def load_finetuned(folder: str | os.PathLike, source: str, tokenizer: Tokenizer | None = None) -> TrainedModel:
     """Loads what a command that fine-tunes has written.
 
@@ -63,18 +74,17 @@ def load_finetuned(folder: str | os.PathLike, source: str, tokenizer: Tokenizer 
     if not tf.io.gfile.exists(folder):
         raise InputError(f"{folder}: there is no such folder; name the --output_dir of a command that fine-tunes")
     settings = read_settings(folder)
-    kinds = {kind.__name__: kind for kind in TASKS.values()}
     if settings is None:
         refuse_trials(folder)
         _refuse_export(folder)
-    if settings is None or settings.get("objective") not in kinds:
+    if settings is None or settings.get("objective") not in _KINDS:
         found = "no run" if settings is None else f"a run of {settings.get('command', 'another kind')}"
         raise InputError(
             f"{folder} holds {found}, not a fine-tuned model with its {SETTINGS_FILE}; name the --output_dir of "
             "run_classifier.py or of another command that fine-tunes"
         )
     config = AlbertConfig.from_json_file(os.path.join(folder, CONFIG_FILE))
-    task = kinds[settings["objective"]].from_settings(config, settings)
+    task = _KINDS[settings["objective"]].from_settings(config, settings)
     checkpoint = find_checkpoint(folder, source)
     model = _with_weights(task.make_model(), checkpoint, source)
     tokenizer = _tokenizer_of(folder, tokenizer, config)
@@ -94,7 +104,7 @@ def load_trained(folder: str | os.PathLike, source: str, tokenizer: Tokenizer | 
     """
     folder = os.fspath(folder)
     settings = read_settings(folder) or {}
-    if settings.get("objective") in {kind.__name__ for kind in TASKS.values()}:
+    if settings.get("objective") in _KINDS:
         return load_finetuned(folder, source, tokenizer)
     checkpoint = find_checkpoint(folder, source)
     config = read_config(checkpoint, source)

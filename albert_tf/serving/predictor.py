@@ -6,8 +6,10 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.asked_texts import list_inputs
+from albert_tf.asked_texts import list_inputs, warn_of_cuts
 from albert_tf.finetuning import runner
+from albert_tf.finetuning.cut_texts import count_cut
+from albert_tf.finetuning.task import CUT
 from albert_tf.modeling.layers import named_variables
 from albert_tf.serving.loading import load_finetuned
 from albert_tf.training.devices.strategy import strategy_of
@@ -32,6 +34,7 @@ class Predictor:
         tokenizer: What texts are encoded with.
         max_seq_length: Longest input in pieces; what is longer is cut, or read in windows, as in training.
         identity: Tells the weights from others.
+        num_cut: How many of the inputs asked so far were longer than what is read of them.
 
     Raises:
         InputError: The folder holds no fine-tuned model.
@@ -41,6 +44,7 @@ class Predictor:
         loaded = load_finetuned(folder, "albert_tf.load")
         self.task, self.tokenizer, self.max_seq_length = loaded.task, loaded.tokenizer, loaded.max_seq_length
         self.identity = checkpoint_identity(loaded.checkpoint)["index_sha256"]
+        self.num_cut = 0
         self._model = loaded.model
         strategy = strategy_of(named_variables(self._model))
         self._is_fixed = isinstance(strategy, tf.distribute.TPUStrategy)
@@ -60,6 +64,10 @@ class Predictor:
         if not examples:
             return []
         features = self.task.encode(examples, self.tokenizer, self.max_seq_length)
+        num_cut = count_cut(features.get(CUT, ()))
+        if num_cut:
+            self.num_cut += num_cut
+            warn_of_cuts(self.max_seq_length)
         encoded = runner.EncodedFile("", examples, features, self.max_seq_length)
         return runner.compute_predictions(
             self.task, encoded, batch_size, lambda _, dataset: self._compute(dataset), self._is_fixed

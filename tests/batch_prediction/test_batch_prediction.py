@@ -28,7 +28,7 @@ OPTIONS = BatchOptions(batch_size=1)
 class Echo:
     """Answers with what it is asked; after so many answers it dies."""
 
-    identity = "weights"
+    identity, num_cut = "weights", 0
 
     def __init__(self, task=TEXTS, dies_after=None):
         self.task, self.dies_after, self.largest = task, dies_after, 0
@@ -196,7 +196,7 @@ def test_fields_may_be_called_otherwise(write):
         (PAIRS, "a.tsv", b"a\tb\tc", "a.tsv, line 3: 3 texts with tabs between them, but the model reads 2"),
         (CHOICES, "a.tsv", b"a\tb\tc\td", "a.tsv, line 3: must be a passage, a question and a list of 3 options"),
         (TEXTS, "a.jsonl", b"", "a.jsonl, line 3: an empty line, not JSON"),
-        (TEXTS, "a.jsonl", b'{"text": NaN}', "a.jsonl, line 3: nothing under text but nan"),
+        (TEXTS, "a.jsonl", b'{"text": NaN}', "a.jsonl, line 3: nothing under text but NaN"),
         (TEXTS, "a.jsonl", b"[" * 100_000, "a.jsonl, line 3: not JSON"),
         (TEXTS, "a.jsonl", b"[1]", "a.jsonl, line 3: must be a JSON object. Received: [1]"),
         (PAIRS, "a.jsonl", b'"text"', 'a.jsonl, line 3: must be a JSON object. Received: "text"'),

@@ -25,7 +25,7 @@ def test_file_gets_the_predictions_of_the_run(classify, run_script, reviews, tmp
 
     result = run_script("predict.py", **flags)
     assert (result.code, result.errors) == (0, "")
-    assert result.output.startswith(f"wrote {output}: {len(texts)} lines; ")
+    assert f"\nwrote {output}: {len(texts)} lines; " in result.output
     found = [json.loads(line) for line in output.read_text().splitlines()]
     assert [answer["label"] for answer in found] == [row["prediction"] for row in expected]
     for answer, row in zip(found, expected):
@@ -38,7 +38,7 @@ def test_file_gets_the_predictions_of_the_run(classify, run_script, reviews, tmp
     assert run_script("predict.py", **flags, overwrite=True).code == 0
     other = tmp_path / "other.jsonl"
     message = refused(output_file=other, input_fields="a,b")
-    assert message == "--input_fields=a,b: this model reads 1, text; name the field of each"
+    assert message == "--input_fields=a,b: this model reads 1, text; name the column of each"
     message = refused(output_file=other, input_file=tmp_path / "*.*")
     assert message.endswith("*.* names 2 files; predict one after the other")
 
@@ -79,7 +79,7 @@ def test_litert_export_answers_a_file_without_tensorflow(export_classifier, tmp_
     (tmp_path / "in.txt").write_text("".join(text + "\n" for text in texts))
     flags = {"model_dir": folder, "input_file": "in.txt", "output_file": "new/out.jsonl"}
     code, printed, errors = predict(**flags)
-    assert (code, errors) == (0, []) and printed.startswith("wrote new/out.jsonl: 4 lines; ")
+    assert (code, errors) == (0, []) and "\nwrote new/out.jsonl: 4 lines; " in printed
     found = [json.loads(line) for line in (tmp_path / "new" / "out.jsonl").read_text().splitlines()]
     assert [answer["label"] for answer in found] == [answer["label"] for answer in expected]
     for answer, other in zip(found, expected, strict=True):

@@ -125,7 +125,8 @@ def test_loss_is_the_cross_entropy_over_the_options(sample_tokenizer):
     tf.keras.utils.set_random_seed(0)
     task = MultipleChoice(tiny_config(len(sample_tokenizer), max_position_embeddings=LENGTH), 3)
     features = task.encode([WEATHER, BLANK, BLANK], sample_tokenizer, LENGTH)
-    batch = {**features, "example_weights": np.array([1, 1, 0], np.float32)}
+    batch = {name: features[name] for name in task.batch_spec(LENGTH) if name in features}
+    batch["example_weights"] = np.array([1, 1, 0], np.float32)
     model = task.make_model()
     probabilities = task.outputs(batch, model)["probabilities"].numpy().astype(np.float64)
     assert probabilities.shape == (3, 3)

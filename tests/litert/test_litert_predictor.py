@@ -118,7 +118,7 @@ def test_pairs_get_the_numbers_of_the_saved_model(litert, export, config):
     predictor = albert_tf.load(folder)
     found = [each["score"] for each in predictor.predict(list(zip(*inputs.values())))]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-    with pytest.raises(InputError, match="input 0 must be two strings, as this task reads pairs"):
+    with pytest.raises(InputError, match="input 0 must be a tuple of two strings, as this task reads pairs"):
         predictor.predict(["좋다"])
 
 

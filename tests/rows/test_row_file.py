@@ -121,8 +121,8 @@ def test_row_without_text_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ('{"document": NaN, "label": 0}', "nothing under document but nan"),
-        ('{"document": "a", "label": NaN}', "nothing under label but nan"),
+        ('{"document": NaN, "label": 0}', "nothing under document but NaN"),
+        ('{"document": "a", "label": NaN}', "nothing under label but NaN"),
         ('{"document": "a", "label": null}', "nothing under label"),
         ('{"document": Infinity, "label": 0}', "document holds inf, which is no number"),
         ('{"document": "a", "label": -1e999}', "label holds -inf, which is no number"),
@@ -164,7 +164,7 @@ def test_file_is_described_as_it_was_understood(tmp_path, capsys):
     path = write(tmp_path, "a.tsv", "id\tdocument\tlabel\n7\t좋다\t1\n8\t나쁘다\t0\n")
     read_examples(path, DATASETS["tsv"], needs_label=True)
     assert capsys.readouterr().out == (
-        f"{path}: 2 rows, tab-separated; document is the text, label the label; id: not read\n  the first: 좋다 -> 1\n"
+        f"{path}: 2 rows, tab-separated; document is the text, label the label; id not read\n  the first: 좋다 -> 1\n"
     )
 
 

@@ -225,7 +225,7 @@ def _describe_columns(count, word, has_tabs):
     has_tags = count > word + 1
     tags = f" and its tag (column {count})" if has_tags else ""
     unread = [str(column + 1) for column in range(count - has_tags) if column != word]
-    not_read = f"; column {', '.join(unread)}: not read" if unread else ""
+    not_read = f"; column {' and '.join(unread)} not read" if unread else ""
     between = "tabs" if has_tabs else "spaces"
     return f"a word (column {word + 1}){tags} a line, {between} between them{not_read}"
 

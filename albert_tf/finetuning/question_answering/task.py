@@ -9,6 +9,7 @@ import numpy as np
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
+from albert_tf.finetuning.cut_texts import describe_cuts
 from albert_tf.finetuning.question_answering.metrics import METRICS, best_threshold, choose_metrics
 from albert_tf.finetuning.question_answering.spans import (
     SpanOptions,
@@ -19,7 +20,7 @@ from albert_tf.finetuning.question_answering.spans import (
 )
 from albert_tf.finetuning.question_answering.squad import Question, read_questions
 from albert_tf.finetuning.question_answering.windows import WindowOptions, encode_questions
-from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
+from albert_tf.finetuning.task import CUT, ERRORS_FILE, FinetuningTask
 from albert_tf.modeling.conditional_answers import IMPOSSIBLE
 from albert_tf.objectives import AnswerSpan, ConditionalAnswerSpan
 from albert_tf.rows import write_rows
@@ -125,6 +126,12 @@ class QuestionTask(FinetuningTask):
         if nbest and prediction.get("null_odds", -np.inf) <= self.null_threshold:
             prediction.update({name: nbest[0][name] for name in ("text", "begin", "end")})
         return prediction
+
+    def describe_cuts(self, features, max_seq_length, where=""):
+        """Returns how many questions are cut; texts are read in several windows. See `FinetuningTask`."""
+        kept = (features["context_positions"][features["context_begins"] == 0] - 2).sum()
+        limit = f"max_query_length is {self.window_options.max_query_length}, and counts up to half of max_seq_length"
+        return describe_cuts(features[CUT], kept, "question", where, limit)
 
     def score(self, examples, predictions):
         """Returns exact match and F1, or ROUGE-W, in percent; see `METRICS`.

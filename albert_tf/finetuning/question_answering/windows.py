@@ -9,7 +9,7 @@ import numpy as np
 
 from albert_tf.errors import InputError
 from albert_tf.finetuning.question_answering.squad import Question
-from albert_tf.finetuning.task import Features
+from albert_tf.finetuning.task import CUT, Features
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
@@ -75,6 +75,7 @@ def encode_questions(
             `context_offsets` object [N]: int32 [pieces, 2], where the window's pieces of the text begin and end in the
                 text, in characters; the windows of a text share memory.
             `is_on_borders` bool [N]: whether the question's answer begins and ends where pieces do.
+            `pieces_cut` int32 [Q]: how many pieces of each question are cut off.
 
     Raises:
         InputError: A special token is missing, or S leaves no room for question and text.
@@ -85,7 +86,9 @@ def encode_questions(
         raise InputError(f"max_seq_length must be at least {NUM_SPECIAL + 2}. Received: {max_seq_length}")
     cls, sep, pad = (vocabulary.id_of(token) for token in (CLS, SEP, PAD))
     max_query_length = min(options.max_query_length, (max_seq_length - NUM_SPECIAL) // 2)
-    queries = tokenizer.encode_ids([question.question for question in questions])[:, :max_query_length].to_list()
+    queries = tokenizer.encode_ids([question.question for question in questions])
+    pieces_cut = np.maximum(queries.row_lengths().numpy() - max_query_length, 0).astype(np.int32)
+    queries = queries[:, :max_query_length].to_list()
     contexts = _encode_contexts(questions, tokenizer)
 
     windows = []
@@ -105,6 +108,7 @@ def encode_questions(
         "context_begins": columns[:, 1],
         "context_offsets": np.empty(count, object),
         "is_on_borders": np.zeros(count, bool),
+        CUT: pieces_cut,
     }
     answers = [_find_answer(question, contexts[question.context]) for question in questions]
     for row, (index, begin, end) in enumerate(windows):

@@ -172,7 +172,8 @@ def _choosing(trained: TrainedModel) -> collections.abc.Callable[..., dict[str, 
         options = [text.splitlines() for text in columns[OPTIONS]]
         questions = trained.task.examples_of(list(zip(columns["passage"], columns["question"], options)))
         features = trained.task.encode(questions, trained.tokenizer, trained.max_seq_length)
-        outputs = trained.task.outputs({name: tf.constant(values) for name, values in features.items()}, trained.model)
+        batch = {name: tf.constant(features[name]) for name in trained.task.batch_spec(None) if name in features}
+        outputs = trained.task.outputs(batch, trained.model)
         labels = [[f"{letter}. {option}".encode() for letter, option in zip(LETTERS, each)] for each in options]
         return {"labels": np.array(labels, object), "probabilities": outputs["probabilities"].numpy()}
 

@@ -55,7 +55,7 @@ def test_running_numbers_before_the_words_are_not_read(tmp_path, capsys):
     found = read_tagged(path, "conll", needs_tags=True)
     assert [(each.text, each.tags) for each in found] == [("하늘이 왔다", ("B-PER", "O")), ("비", ("O",))]
     assert capsys.readouterr().out == (
-        f"{path}: 2 sentences, a word (column 2) and its tag (column 3) a line, tabs between them; column 1: not read; "
+        f"{path}: 2 sentences, a word (column 2) and its tag (column 3) a line, tabs between them; column 1 not read; "
         "2 tags: B-PER, O\n  the first: 하늘이/B-PER 왔다/O\n"
     )
     (found,) = read_tagged(write(tmp_path, "1\t하늘이\n2\t왔다\n"), "conll", needs_tags=False)
