@@ -229,6 +229,7 @@ the batches lie in the folder ([more](pretraining.md#when-something-goes-wrong))
     Group(
         (
             "finetuning/",
+            "rows/",
             "cli/finetuning_command.py",
             "cli/run_classifier.py",
             "cli/run_ner.py",

@@ -7,9 +7,9 @@ import typing
 
 from albert_tf.asked_texts import OPTIONS, AskedTask
 from albert_tf.errors import InputError
-from albert_tf.rows import Row, RowFile, shorten
+from albert_tf.rows.bad_rows import shorten
 from albert_tf.rows.lines import decode, read_lines
-from albert_tf.rows.row_file import JSON_ENDINGS
+from albert_tf.rows.row_file import JSON_ENDINGS, Row, RowFile
 from albert_tf.rows.values import one_text
 
 _NAME_COLUMNS = "name the column of each text with --input_fields"

@@ -18,7 +18,8 @@ from albert_tf.batch_prediction.input_rows import InputRows
 from albert_tf.errors import InputError
 from albert_tf.files import gfile_for, read_json, replacing, write_json
 from albert_tf.progress_line import ProgressLine, format_seconds
-from albert_tf.rows import Row, counted
+from albert_tf.rows.bad_rows import counted
+from albert_tf.rows.row_file import Row
 
 PARTS_ENDING = ".parts"
 PROGRESS_FILE = "progress.json"

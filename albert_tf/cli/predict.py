@@ -25,10 +25,11 @@ def define_flags():
     flags.DEFINE_string(
         "input_file",
         None,
-        "What to predict, an input a line: .jsonl objects, or text with tabs where an input is several texts; .gz too.",
+        "What to predict, an input a row: lines of text, or .jsonl, .csv, .tsv or .parquet with the columns of the "
+        "training file; .gz too.",
     )
     flags.DEFINE_string("output_file", None, "JSON lines to write, one for each line of the input, in its order.")
-    flags.DEFINE_list("input_fields", None, "Fields of .jsonl objects; by default those that the model's task names.")
+    flags.DEFINE_list("input_fields", None, "Columns to read; by default the training file's, or else the task's.")
     flags.DEFINE_integer("predict_batch_size", 64, "Texts that are computed at once.", lower_bound=1)
     flags.DEFINE_enum("on_bad_row", "fail", ON_BAD_ROW, "Lines that can't be read: stop, or write why and go on.")
     flags.DEFINE_bool("with_inputs", False, "Write what was asked beside each answer.")

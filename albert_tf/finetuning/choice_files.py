@@ -12,7 +12,9 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.files import read_text
 from albert_tf.finetuning.labelled_text import UNKNOWN_LABELS
-from albert_tf.rows import BadRows, RowFile, counted, load_json, shorten, tell_once
+from albert_tf.rows.bad_rows import BadRows, counted, shorten, tell_once
+from albert_tf.rows.row_file import RowFile
+from albert_tf.rows.values import load_json
 
 # RACE's folders in train/, dev/ and test/.
 LEVELS = ("middle", "high")

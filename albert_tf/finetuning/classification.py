@@ -22,7 +22,7 @@ from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
 from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
-from albert_tf.rows import write_rows
+from albert_tf.rows.row_file import write_rows
 
 
 class Classification(FinetuningTask):

@@ -7,7 +7,7 @@ import re
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.rows import tell_once
+from albert_tf.rows.bad_rows import tell_once
 
 # The names that a file may have; in place of one there may be several, of files that belong together.
 FileNames = tuple[str | tuple[str, ...], ...]

@@ -6,7 +6,7 @@ import hashlib
 import typing
 
 from albert_tf.errors import InputError
-from albert_tf.rows import tell_once
+from albert_tf.rows.bad_rows import tell_once
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,8 @@ from albert_tf.asked_texts import read_texts
 from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.finetuning.task import CUT
-from albert_tf.rows import BadRows, RowFile, counted, shorten, tell_once
+from albert_tf.rows.bad_rows import BadRows, counted, shorten, tell_once
+from albert_tf.rows.row_file import RowFile
 from albert_tf.rows.values import is_missing, one_text, one_value, without_fractions
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.model_inputs import pack_segments

@@ -5,7 +5,7 @@ import numpy as np
 from albert_tf.files import replacing
 from albert_tf.finetuning.labelled_text import LabelledText, line_names
 from albert_tf.plot_labels import drawable
-from albert_tf.rows import write_rows
+from albert_tf.rows.row_file import write_rows
 
 CONFUSION_FILE = "confusion_matrix.png"
 

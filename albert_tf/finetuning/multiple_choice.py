@@ -11,7 +11,7 @@ from albert_tf.modeling import AlbertForMultipleChoice
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
 from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
-from albert_tf.rows import write_rows
+from albert_tf.rows.row_file import write_rows
 from albert_tf.tokenization.model_inputs import pack_segments
 
 MAX_QA_LENGTH = 128

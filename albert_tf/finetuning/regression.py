@@ -19,7 +19,8 @@ from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
 from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
-from albert_tf.rows import BadRows, write_rows
+from albert_tf.rows.bad_rows import BadRows
+from albert_tf.rows.row_file import write_rows
 
 
 class Regression(FinetuningTask):

@@ -13,7 +13,7 @@ from albert_tf.finetuning.dev_share import Share
 from albert_tf.finetuning.task import Features, FinetuningTask
 from albert_tf.finetuning.token_dropout import TokenDropout
 from albert_tf.objectives.objective import with_batch_size
-from albert_tf.rows import tell_once
+from albert_tf.rows.bad_rows import tell_once
 from albert_tf.tokenization import Tokenizer
 from albert_tf.training import Phase, RunSettings, TrainingRun
 from albert_tf.training.run_folder.identity import file_identity, joint_identity

@@ -114,7 +114,8 @@ def test_folder_to_predict_is_asked_for_a_test_file(
     flags = {"output_dir": tmp_path / "run", "do_predict": True, "data_dir": other}
     message = assert_refused(lambda: run_script("run_classifier.py", **flags), other)
     assert message.startswith(
-        f"--data_dir={other} has no test.tsv or dev.tsv or val.tsv or valid.tsv ...; give the file that name (there is new.tsv)"
+        f"--data_dir={other} has no test.tsv or dev.tsv or val.tsv or valid.tsv ...; give the file that name (there is "
+        "new.tsv)"
     )
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.labelled_text import read_examples
-from albert_tf.rows import RowFile, write_rows
+from albert_tf.rows.row_file import RowFile, write_rows
 from albert_tf.rows.values import without_fractions
 
 ROWS = [{"document": '그가 "좋다, 좋아" 했다', "label": "1"}, {"document": "두 줄\n나쁘다", "label": "0"}]

@@ -8,7 +8,8 @@ import re
 from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import DEV_NAMES
 from albert_tf.finetuning.entities.tags import normalize_tag
-from albert_tf.rows import BadRows, RowFile, counted, shorten, tell_once
+from albert_tf.rows.bad_rows import BadRows, counted, shorten, tell_once
+from albert_tf.rows.row_file import RowFile
 
 _MOST_NAMED, _UNITS_SHOWN = 10, 8
 

@@ -18,7 +18,7 @@ from albert_tf.modeling import AlbertForTokenClassification
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
 from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
-from albert_tf.rows import write_rows
+from albert_tf.rows.row_file import write_rows
 
 # KLUE-NER's (Park et al. 2021, section 3.4).
 _KLUE_TYPES = ("DT", "LC", "OG", "PS", "QT", "TI")

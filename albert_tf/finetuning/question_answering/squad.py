@@ -5,7 +5,7 @@ import typing
 
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
-from albert_tf.rows import BadRows, counted, shorten, tell_once
+from albert_tf.rows.bad_rows import BadRows, counted, shorten, tell_once
 
 
 @dataclasses.dataclass(frozen=True)

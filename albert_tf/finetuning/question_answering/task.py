@@ -23,7 +23,7 @@ from albert_tf.finetuning.question_answering.windows import WindowOptions, encod
 from albert_tf.finetuning.task import CUT, ERRORS_FILE, FinetuningTask
 from albert_tf.modeling.conditional_answers import IMPOSSIBLE
 from albert_tf.objectives import AnswerSpan, ConditionalAnswerSpan
-from albert_tf.rows import write_rows
+from albert_tf.rows.row_file import write_rows
 
 
 class QuestionTask(FinetuningTask):
