@@ -4,12 +4,10 @@ import collections.abc
 import typing
 import warnings
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, describe
 
 # Of `input_fields`: a list of texts to choose from, and not one text.
 OPTIONS = "options"
-
-_LONGEST_SHOWN = 60
 
 
 class AskedTask(typing.Protocol):
@@ -102,12 +100,6 @@ def list_inputs(inputs: collections.abc.Iterable[typing.Any]) -> list[typing.Any
     if isinstance(inputs, str | bytes | collections.abc.Mapping) or not isinstance(inputs, collections.abc.Iterable):
         raise InputError(f"ask about a list, also of one input. Received: {describe(inputs)}")
     return list(inputs)
-
-
-def describe(value: typing.Any) -> str:
-    """Returns the beginning of a value and its type, for messages."""
-    shown = repr(value)
-    return f"{shown if len(shown) <= _LONGEST_SHOWN else shown[:_LONGEST_SHOWN] + '...'} ({type(value).__name__})"
 
 
 def read_texts(inputs: collections.abc.Sequence[typing.Any], reads_pairs: bool) -> list[tuple[str, ...]]:

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError, first_line
 from albert_tf.files import read_json, write_text
+from albert_tf.json_types import check_types
 
 CHECKPOINT_NAME = "model.ckpt"
 BEST_FILE = "best_checkpoint.json"
@@ -115,7 +116,8 @@ def refuse_trials(folder: str) -> None:
     """
     path = os.path.join(folder, TRIALS_FILE)
     if tf.io.gfile.exists(path):
-        best = read_json(path, "the trials").get("best")  # earlier versions did not write it down
+        # Earlier versions did not write it down.
+        best = check_types(read_json(path, "the trials"), {"best": str | None}, path).get("best")
         example = f", such as {os.path.join(folder, best)}" if best else ""
         raise InputError(f"{folder} holds several trials; name the folder of one{example}")
 
@@ -129,7 +131,7 @@ def find_best_checkpoint(folder: str) -> str | None:
     path = os.path.join(folder, BEST_FILE)
     if not tf.io.gfile.exists(path):
         return None
-    name = read_json(path, "the best checkpoint").get("checkpoint")
+    name = check_types(read_json(path, "the best checkpoint"), {"checkpoint": str}, path, ("checkpoint",))["checkpoint"]
     return next((found for found in find_checkpoints(folder) if os.path.basename(found) == name), None)
 
 

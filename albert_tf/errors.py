@@ -6,6 +6,8 @@ import shlex
 # What may be done with a row that can't be used: raise an InputError, or leave it out.
 ON_BAD_ROW = ("fail", "skip")
 
+_LONGEST_SHOWN = 60
+
 _CHECKOUT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -14,6 +16,12 @@ class InputError(ValueError):
 
     Scripts print the message without a traceback and exit with code 1 (`albert_tf.cli.app`).
     """
+
+
+def describe(value: object) -> str:
+    """Returns the beginning of a value and its type, for messages."""
+    shown = repr(value)
+    return f"{shown if len(shown) <= _LONGEST_SHOWN else shown[:_LONGEST_SHOWN] + '...'} ({type(value).__name__})"
 
 
 def first_line(error: Exception) -> str:

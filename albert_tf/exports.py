@@ -6,9 +6,27 @@ import typing
 
 import numpy as np
 
+from albert_tf.errors import InputError
+from albert_tf.json_types import check_types
+
 DEFAULT = "serving_default"
 
 _LARGE_HIDDEN_SIZE = 512
+
+# What is read of a model's card.
+_CARD_TYPES = {
+    "task": str,
+    "labels": list[str],
+    "signatures": dict[str, dict],
+    "input_fields": list[str],
+    "input_columns": list[str],
+    "max_seq_length": int,
+    "tokenizer": str,
+    "config": {"hidden_size": int},
+    "fast_tokenizer_sha256": str,
+}
+_REQUIRED = ("task", "labels", "signatures", "input_fields", "max_seq_length", "config")
+_SHORTEST = 3
 
 
 class Export(typing.Protocol):
@@ -43,6 +61,26 @@ def version_of(folder: str) -> int:
     """Returns the version that a folder is called after; 1 where it is called otherwise."""
     name = os.path.basename(os.path.normpath(folder))
     return int(name) if name.isdecimal() else 1
+
+
+def check_card(card: typing.Any, source: str) -> dict[str, typing.Any]:
+    """Returns what model_card.json says of a model, after checking what is read of it.
+
+    Args:
+        card: The JSON value.
+        source: The file; named in errors.
+
+    Raises:
+        InputError: It was not written by `export_model.py`, or was changed.
+    """
+    card = check_types(card, _CARD_TYPES, source, _REQUIRED)
+    check_types(card["config"], {}, source, ("hidden_size",))
+    for name, signature in card["signatures"].items():
+        place = f'{source}, signature "{name}"'
+        check_types(signature, {"inputs": list[str], "outputs": dict[str, list]}, place, ("inputs", "outputs"))
+    if card["max_seq_length"] < _SHORTEST:
+        raise InputError(f'{source}: "max_seq_length" must be at least {_SHORTEST}. Received: {card["max_seq_length"]}')
+    return card
 
 
 def threads_per_batch(card: dict[str, typing.Any]) -> int:

@@ -8,15 +8,16 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIBRARY = ROOT / "albert_tf"
 
-BASE = {"errors", "files", "config"}
+BASE = {"errors", "files", "json_types", "config"}
 # Each part of the library, from the bottom up, and the parts that it may use.
 MAY_IMPORT = {
     "startup": set(),  # imported before everything else
     "errors": set(),
     "text_encoding": {"errors"},
     "files": {"errors", "text_encoding"},
+    "json_types": {"errors"},
     "config": {"errors", "files"},
-    "checkpoint_files": {"errors", "files"},
+    "checkpoint_files": {"errors", "files", "json_types"},
     "progress_line": set(),
     "shipped_files": {"errors"},
     "plot_labels": set(),
@@ -25,7 +26,7 @@ MAY_IMPORT = {
     "corpus": BASE | {"text_encoding", "progress_line"},
     # None of these five imports TensorFlow.
     "rows": {"errors", "text_encoding", "files", "corpus"},
-    "exports": set(),
+    "exports": {"errors", "json_types"},
     "litert": {"errors", "text_encoding", "asked_texts", "exports"},
     "server": {"errors", "text_encoding", "exports"},
     "batch_prediction": {"errors", "files", "progress_line", "asked_texts", "rows"},

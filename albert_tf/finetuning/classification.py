@@ -2,12 +2,13 @@
 
 import functools
 import importlib.util
+from types import MappingProxyType
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning.datasets import COLUMNS, DATASETS, DataFiles, files_of
+from albert_tf.finetuning.datasets import COLUMN_TYPES, COLUMNS, DATASETS, DataFiles, files_of
 from albert_tf.finetuning.labelled_text import (
     check_known_labels,
     encode_and_count_cut,
@@ -38,6 +39,7 @@ class Classification(FinetuningTask):
     """
 
     metric_names = ("accuracy",)
+    setting_types = MappingProxyType({"labels": list[str], **COLUMN_TYPES})
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import re
+import types
 
 import tensorflow as tf
 
@@ -19,6 +20,7 @@ _MOST_NAMED = 4
 
 # What a run keeps of its data set.
 COLUMNS = ("text_column", "text_pair_column", "label_column")
+COLUMN_TYPES = types.MappingProxyType({"text_column": str, "text_pair_column": str | None, "label_column": str})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Fine-tuning to choose the right one of several options (original run_race.py)."""
 
+from types import MappingProxyType
+
 import numpy as np
 import tensorflow as tf
 
@@ -36,6 +38,7 @@ class MultipleChoice(FinetuningTask):
     """
 
     metric_names = ("accuracy",)
+    setting_types = MappingProxyType({"num_choices": int, "max_qa_length": int, "levels": list[str]})
     selection_metric = "accuracy"
     adds_dropout = False  # each option has masks of its own, and what they differ by hides what the options differ by
     usual_max_seq_length = 512

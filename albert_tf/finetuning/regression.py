@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.finetuning.datasets import COLUMNS, DATASETS, DataFiles, files_of
+from albert_tf.finetuning.datasets import COLUMN_TYPES, COLUMNS, DATASETS, DataFiles, files_of
 from albert_tf.finetuning.labelled_text import (
     UNKNOWN_LABELS,
     LabelledText,
@@ -34,6 +34,7 @@ class Regression(FinetuningTask):
     """
 
     scores_predictions = True
+    setting_types = COLUMN_TYPES
     predicts_numbers = True
 
     def __init__(self, config: AlbertConfig, files: DataFiles = DATASETS["sts-b"]):

@@ -2,6 +2,7 @@
 
 import abc
 import collections.abc
+import types
 import typing
 
 import numpy as np
@@ -38,6 +39,7 @@ class FinetuningTask(Objective):
             much.
         highest_learning_rate: The peak rate of small models where nobody says one; None for that of classifiers.
         usual_max_seq_length: The length where nobody says one; None to choose it by the lengths of the texts.
+        setting_types: The types of what `from_settings` needs of a run's settings, as for `check_types`.
         input_fields: What one of the inputs of `examples_of` is made of, in order.
         input_columns: What the columns of it are called in the files that the task reads; empty where they have none.
     """
@@ -50,6 +52,7 @@ class FinetuningTask(Objective):
     adds_dropout: bool = True
     highest_learning_rate: float | None = None
     usual_max_seq_length: int | None = None
+    setting_types: collections.abc.Mapping[str, typing.Any] = types.MappingProxyType({})
     input_fields: tuple[str, ...] = ("text",)
     input_columns: tuple[str, ...] = ()
 

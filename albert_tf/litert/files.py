@@ -1,10 +1,12 @@
 """What `export_model.py --format=litert` writes."""
 
+import hashlib
 import json
 import os
 import typing
 
 from albert_tf.errors import InputError
+from albert_tf.exports import check_card
 
 LITERT_FILE = "model.tflite"
 SAVED_MODEL_FILE = "saved_model.pb"
@@ -30,16 +32,44 @@ def find_litert(folder: str | os.PathLike) -> str | None:
     return None
 
 
+def check_fast_tokenizer(card: dict[str, typing.Any], folder: str | os.PathLike) -> None:
+    """Checks that the tokenizer's file is the one that was exported with the model.
+
+    Args:
+        card: What `read_card` returned; exports of earlier versions don't know their tokenizer's file.
+        folder: The export.
+
+    Raises:
+        InputError: It is another.
+    """
+    path = os.path.join(folder, FAST_TOKENIZER_FILE)
+    expected = card.get("fast_tokenizer_sha256")
+    if expected is not None and file_sha256(path) != expected:
+        raise InputError(
+            f"{path} is not the one that was exported with the model, and would make other ids of texts; export the "
+            "model anew"
+        )
+
+
+def file_sha256(path: str | os.PathLike) -> str:
+    """Returns the SHA-256 of a local file's content."""
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
 def read_card(folder: str) -> dict[str, typing.Any]:
     """Returns what the folder says of its model.
 
     Raises:
         InputError: The model is of a task that only TensorFlow answers, or files are missing.
     """
+    path = os.path.join(folder, CARD_FILE)
     try:
-        with open(os.path.join(folder, CARD_FILE), encoding="utf-8") as file:
-            card = json.load(file)
-    except (OSError, ValueError) as error:
+        with open(path, encoding="utf-8") as file:
+            card = check_card(json.load(file), path)
+    except InputError:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"can't read {CARD_FILE} in {folder} ({error}); export the model anew") from error
     if card["task"] not in ("Classification", "Regression"):
         raise InputError(

@@ -12,7 +12,7 @@ import numpy as np
 from albert_tf.asked_texts import TextTask, list_inputs, warn_of_cuts
 from albert_tf.errors import InputError, with_extra
 from albert_tf.exports import threads_per_batch
-from albert_tf.litert.files import FAST_TOKENIZER_FILE, LITERT_FILE, read_card
+from albert_tf.litert.files import FAST_TOKENIZER_FILE, LITERT_FILE, check_fast_tokenizer, read_card
 from albert_tf.litert.inputs import FastInputs, pad
 
 
@@ -39,12 +39,15 @@ class LiteRTPredictor:
     def __init__(self, folder: str | os.PathLike):
         self.card = read_card(folder)
         self.task = TextTask(tuple(self.card["input_fields"]), tuple(self.card.get("input_columns", ())))
+        check_fast_tokenizer(self.card, folder)
         self._inputs = FastInputs(os.path.join(folder, FAST_TOKENIZER_FILE), self.card["max_seq_length"])
         self._path = os.path.join(folder, LITERT_FILE)
         self._num_threads = threads_per_batch(self.card)
         # An interpreter computes for one at a time; there come to be as many as are asked at once.
         self._idle = queue.LifoQueue()
-        self._idle.put(_load(self._path, self._num_threads))
+        interpreter = _load(self._path, self._num_threads)
+        self._check_labels(interpreter)
+        self._idle.put(interpreter)
         self._workers = concurrent.futures.ThreadPoolExecutor(max(1, os.cpu_count() // self._num_threads), "litert")
 
     @property
@@ -90,6 +93,15 @@ class LiteRTPredictor:
             return self._compute_group(*inputs)[np.argsort(order)]
         values = list(self._workers.map(self._compute_group, inputs))
         return np.concatenate(values)[np.argsort(order)]
+
+    def _check_labels(self, interpreter):
+        shape = interpreter.get_output_details()[0]["shape_signature"]
+        num_labels, num_outputs = len(self.card["labels"]), shape[1] if len(shape) > 1 else 0
+        if num_labels != num_outputs:
+            raise InputError(
+                f"{self._path} has {num_outputs} labels, and the model card beside it {num_labels}; the files are not "
+                "of one export, so export the model anew"
+            )
 
     def _prediction(self, values):
         labels = self.card["labels"]

@@ -17,6 +17,7 @@ from albert_tf.checkpoint_files import (
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
+from albert_tf.json_types import check_types
 
 CONFIG_FILE = "albert_config.json"
 # Beside a checkpoint: the names of its variables that are as random as they began, if there are any.
@@ -89,7 +90,10 @@ def read_untrained(checkpoint: str) -> set[str]:
         InputError: The file can't be read.
     """
     file = find_beside_checkpoint(checkpoint, UNTRAINED_FILE)
-    return set(read_json(file, "the names of untrained variables").get(UNTRAINED, ())) if file else set()
+    if not file:
+        return set()
+    found = check_types(read_json(file, "the names of untrained variables"), {UNTRAINED: list[str]}, file)
+    return set(found.get(UNTRAINED, ()))
 
 
 def find_checkpoint(path: str, source: str) -> str:

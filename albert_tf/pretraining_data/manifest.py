@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.files import name_in_folder, read_json
+from albert_tf.json_types import check_types
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.records import has_pairs
 
@@ -16,6 +17,23 @@ MANIFEST_FILE = "manifest.json"
 WORK_FOLDER = "create_pretraining_data.unfinished"
 
 TRAIN, HELD_OUT = SPLITS = ("train", "held_out")
+
+# What is read of it; an earlier version may lack anything.
+_TYPES = {
+    "version": str,
+    "tokenizer": {"identity": str},
+    "max_seq_length": int,
+    "max_predictions_per_seq": int | None,
+    "options": {"masking_options": dict | None, "sentence_pair": str},
+    "splits": dict[str, dict],
+}
+_SPLIT_TYPES = {
+    "files": list[str],
+    "examples": int,
+    "examples_per_shard": list[int],
+    "bytes_per_shard": list[int],
+    "sha256_per_shard": list[str],
+}
 
 # Of a split, what decides which examples are read.
 _DECISIVE_OF_SPLIT = ("masking", "examples", "examples_per_shard", "bytes_per_shard", "sha256_per_shard")
@@ -27,7 +45,15 @@ def read_manifest(path: str) -> dict:
     Raises:
         InputError: The file can't be read.
     """
-    return read_json(path, "the manifest") if tf.io.gfile.exists(path) else {}
+    if not tf.io.gfile.exists(path):
+        return {}
+    manifest = check_types(read_json(path, "the manifest"), _TYPES, path)
+    for name in ("max_seq_length", "max_predictions_per_seq"):
+        if (manifest.get(name) or 0) < 0:
+            raise InputError(f'{path}: "{name}" must not be below 0. Received: {manifest[name]}')
+    for name, split in manifest.get("splits", {}).items():
+        check_types(split, _SPLIT_TYPES, f'{path}, split "{name}"')
+    return manifest
 
 
 def masking_options(manifest: dict, source: str) -> MaskingOptions | None:

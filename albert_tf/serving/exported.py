@@ -9,7 +9,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  (the graph has its operations)
 
 from albert_tf.errors import InputError, first_line
-from albert_tf.exports import threads_per_batch, version_of
+from albert_tf.exports import check_card, threads_per_batch, version_of
 from albert_tf.files import read_json
 from albert_tf.litert.files import CARD_FILE
 from albert_tf.text_encoding import replace_halves
@@ -77,7 +77,8 @@ def read_card(folder: str) -> dict[str, typing.Any]:
     """Returns what the folder of a version says of its model."""
     path = os.path.join(folder, EXTRA_FOLDER, CARD_FILE)
     # Beside what is no SavedModel it lies in the folder itself.
-    return read_json(path if tf.io.gfile.exists(path) else os.path.join(folder, CARD_FILE), "the model card")
+    path = path if tf.io.gfile.exists(path) else os.path.join(folder, CARD_FILE)
+    return check_card(read_json(path, "the model card"), path)
 
 
 def newest_version(folder: str) -> str:

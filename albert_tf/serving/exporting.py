@@ -10,7 +10,7 @@ import albert_tf
 from albert_tf.errors import InputError
 from albert_tf.exports import DEFAULT
 from albert_tf.files import write_json, write_text
-from albert_tf.litert.files import CARD_FILE, FAST_TOKENIZER_FILE, LITERT_FILE
+from albert_tf.litert.files import CARD_FILE, FAST_TOKENIZER_FILE, LITERT_FILE, file_sha256
 from albert_tf.serving.compression import pack_weights
 from albert_tf.serving.exported import EXTRA_FOLDER
 from albert_tf.serving.loading import TrainedModel, load_trained
@@ -57,7 +57,11 @@ def export_model(
             functions = {DEFAULT: _convert(temporary, trained, weight_type, model_format)}
             beside = temporary
         trained.tokenizer.save(beside)
-        write_json(os.path.join(beside, CARD_FILE), model_card(trained, functions, weight_type))
+        card = model_card(trained, functions, weight_type)
+        fast_tokenizer = os.path.join(beside, FAST_TOKENIZER_FILE)
+        if os.path.exists(fast_tokenizer):
+            card["fast_tokenizer_sha256"] = file_sha256(fast_tokenizer)
+        write_json(os.path.join(beside, CARD_FILE), card)
         return _move_in(temporary, os.path.join(output_dir, str(version)))
 
 

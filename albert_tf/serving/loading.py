@@ -9,8 +9,8 @@ import tensorflow as tf
 from albert_tf.checkpoint_files import refuse_trials, resolve_checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.files import read_json
 from albert_tf.finetuning import TASKS, FinetuningTask
+from albert_tf.json_types import check_types
 from albert_tf.litert.files import SAVED_MODEL_FILE
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.base import AlbertModel
@@ -19,7 +19,7 @@ from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, load_wei
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
-from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
+from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, read_results
 
 # The tasks by what a run's settings call them.
 _KINDS = {kind.__name__: kind for kind in TASKS.values()}
@@ -55,7 +55,7 @@ def holds_finetuned(folder: str | os.PathLike) -> bool:
     """Whether a folder holds a fine-tuned model, as far as its settings tell, or nothing that was pre-trained."""
     settings = read_settings(os.fspath(folder))
     if settings is not None:
-        return settings.get("objective") in _KINDS
+        return _objective_of(settings, folder) in _KINDS
     return resolve_checkpoint(os.fspath(folder)) is None
 
 
@@ -77,14 +77,16 @@ def load_finetuned(folder: str | os.PathLike, source: str, tokenizer: Tokenizer 
     if settings is None:
         refuse_trials(folder)
         _refuse_export(folder)
-    if settings is None or settings.get("objective") not in _KINDS:
+    if settings is None or _objective_of(settings, folder) not in _KINDS:
         found = "no run" if settings is None else f"a run of {settings.get('command', 'another kind')}"
         raise InputError(
             f"{folder} holds {found}, not a fine-tuned model with its {SETTINGS_FILE}; name the --output_dir of "
             "run_classifier.py or of another command that fine-tunes"
         )
     config = AlbertConfig.from_json_file(os.path.join(folder, CONFIG_FILE))
-    task = _KINDS[settings["objective"]].from_settings(config, settings)
+    kind, path = _KINDS[settings["objective"]], os.path.join(folder, SETTINGS_FILE)
+    check_types(settings, {"max_seq_length": int, **kind.setting_types}, path, ("max_seq_length", *kind.setting_types))
+    task = kind.from_settings(config, settings)
     checkpoint = find_checkpoint(folder, source)
     model = _with_weights(task.make_model(), checkpoint, source)
     tokenizer = _tokenizer_of(folder, tokenizer, config)
@@ -104,13 +106,18 @@ def load_trained(folder: str | os.PathLike, source: str, tokenizer: Tokenizer | 
     """
     folder = os.fspath(folder)
     settings = read_settings(folder) or {}
-    if settings.get("objective") in _KINDS:
+    if _objective_of(settings, folder) in _KINDS:
         return load_finetuned(folder, source, tokenizer)
     checkpoint = find_checkpoint(folder, source)
     config = read_config(checkpoint, source)
     model = _with_weights(AlbertForPreTraining(config), checkpoint, source)
     tokenizer = _tokenizer_of(folder, tokenizer, config)
     return TrainedModel(model, tokenizer, config.max_position_embeddings, None, checkpoint, _results(folder))
+
+
+def _objective_of(settings, folder):
+    path = os.path.join(folder, SETTINGS_FILE)
+    return check_types(settings, {"objective": str, "command": str}, path).get("objective")
 
 
 def _refuse_export(folder):
@@ -149,4 +156,4 @@ def _tokenizer_of(folder, tokenizer, config):
 
 def _results(folder):
     path = os.path.join(folder, EVAL_RESULTS_FILE)
-    return read_json(path, "the results") if tf.io.gfile.exists(path) else {}
+    return read_results(path) if tf.io.gfile.exists(path) else {}

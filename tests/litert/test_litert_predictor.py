@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -174,10 +176,27 @@ def test_what_needs_tensorflow_is_said(tmp_path):
         return str(error.value)
 
     assert message().startswith(f"can't read model_card.json in {tmp_path}")
-    (tmp_path / "model_card.json").write_text(json.dumps({"task": Entities.__name__}))
+    card = {"labels": [], "signatures": {}, "input_fields": ["text"], "max_seq_length": 8, "config": {"hidden_size": 4}}
+    (tmp_path / "model_card.json").write_text(json.dumps({**card, "task": Entities.__name__}))
     assert message().startswith(f"{tmp_path} holds a model for Entities, whose answers need TensorFlow")
-    (tmp_path / "model_card.json").write_text(json.dumps({"task": "Classification"}))
+    (tmp_path / "model_card.json").write_text(json.dumps({**card, "task": "Classification"}))
     assert message().startswith(f"{tmp_path} has no fast_tokenizer.json: it was exported by an earlier version")
+
+
+@pytest.mark.slow
+def test_files_of_two_exports_are_refused(litert, export_classifier, tmp_path):
+    folder = pathlib.Path(shutil.copytree(find_litert(export_classifier("litert")), tmp_path / "copy"))
+    tokenizer, card = folder / FAST_TOKENIZER_FILE, folder / "model_card.json"
+    whole, values = tokenizer.read_text(encoding="utf-8"), json.loads(card.read_text(encoding="utf-8"))
+    tokenizer.write_text(whole.replace('"lowercase":true', '"lowercase":false', 1) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"fast_tokenizer.json is not the one that was exported with the model"):
+        albert_tf.load(folder)
+    tokenizer.write_text(whole, encoding="utf-8")
+    card.write_text(json.dumps({**values, "labels": ["하나", "둘", "셋"]}), encoding="utf-8")
+    with pytest.raises(
+        InputError, match="has 2 labels, and the model card beside it 3; the files are not of one export"
+    ):
+        albert_tf.load(folder)
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Fine-tuning to find named entities."""
 
 import json
+from types import MappingProxyType
 
 import numpy as np
 import tensorflow as tf
@@ -44,6 +45,7 @@ class Entities(FinetuningTask):
     """
 
     metric_names = ("tag_accuracy",)
+    setting_types = MappingProxyType({"types": list[str], "form": str})
     predictions_file = "predictions.jsonl"
     scores_predictions = True
     highest_learning_rate = 1e-3  # measured: see docs/entities.md

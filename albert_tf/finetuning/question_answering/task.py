@@ -3,6 +3,7 @@
 import abc
 import functools
 import os
+from types import MappingProxyType
 
 import numpy as np
 
@@ -45,6 +46,7 @@ class QuestionTask(FinetuningTask):
 
     predictions_file = "predictions.json"
     scores_predictions = True
+    setting_types = MappingProxyType({"doc_stride": int, "max_query_length": int, "version_2_with_negative": bool})
     usual_max_seq_length = 384
     # What aligns questions begins from nothing, as the head does.
     highest_learning_rate = 5e-4

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
+from albert_tf.json_types import check_types
 
 EVAL_RESULTS_FILE = "eval_results.json"
 DATA_FILE = "data_of_results.json"
@@ -38,6 +39,16 @@ def check_results_data(output_dir: str, file_name: str, data: dict[str, str]) ->
         )
 
 
+def read_results(path: str) -> dict[str, float | None]:
+    """Returns what eval_results.json holds: by the name of a measure its number.
+
+    Raises:
+        InputError: The file can't be read, or holds something else.
+    """
+    values = read_json(path, "the results")
+    return check_types(values, dict.fromkeys(values, float | None), path)
+
+
 def results_path(output_dir: str, file_name: str, data: dict[str, str] | None) -> tuple[str, bool]:
     """Returns the path of the file for results, and whether it is the one for the run's own data.
 
@@ -61,7 +72,12 @@ def results_path(output_dir: str, file_name: str, data: dict[str, str] | None) -
 
 def _known_data(output_dir):
     path = os.path.join(output_dir, DATA_FILE)
-    return read_json(path, "the data of the results") if tf.io.gfile.exists(path) else {}
+    if not tf.io.gfile.exists(path):
+        return {}
+    known = read_json(path, "the data of the results")
+    for name, data in known.items():
+        check_types(data, {"name": str, "sha256": str}, f'{path}, "{name}"', ("name", "sha256"))
+    return known
 
 
 def _describe(data):
