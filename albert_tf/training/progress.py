@@ -148,13 +148,20 @@ def _row_of(line):
 
 
 def read_metrics(output_dir: str) -> list[dict]:
-    """Returns what metrics.jsonl holds; where a resumed run repeated a step, what it wrote last."""
+    """Returns what metrics.jsonl holds, a row for each split and step.
+
+    Of several rows of one step, each value is the last of its name: earlier versions wrote a second one without the
+    scores, which must not hide them.
+    """
     path = os.path.join(output_dir, METRICS_FILE)
     if not tf.io.gfile.exists(path):
         return []
     with tf.io.gfile.GFile(path) as file:
         rows = list(filter(None, map(_row_of, file)))
-    return list({(row["split"], row["step"]): row for row in rows}.values())
+    merged = {}
+    for row in rows:
+        merged.setdefault((row["split"], row["step"]), {}).update(row)
+    return list(merged.values())
 
 
 def plot_losses(output_dir: str, title: str) -> None:

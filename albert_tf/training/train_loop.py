@@ -12,7 +12,7 @@ from albert_tf.errors import InputError, first_line
 from albert_tf.files import write_json
 from albert_tf.training.devices.batches import distribute_batches, distribute_host_batches, read_batches
 from albert_tf.training.devices.workers import Agreement, has_several_workers, is_chief
-from albert_tf.training.evaluation import Evaluator, with_total_loss
+from albert_tf.training.evaluation import Evaluator, with_scores, with_total_loss
 from albert_tf.training.held_out_history import HeldOutHistory
 from albert_tf.training.phase import Phase
 from albert_tf.training.preemption import StopRequest
@@ -31,7 +31,7 @@ class TrainResult:
     Attributes:
         is_finished: Whether it reached its end, which may have been an early one; if not, it was asked to stop, and
             has saved.
-        held_out: What the last evaluation found, None if there was none.
+        held_out: What the evaluation after the last step found, None if an earlier process made it, or nobody.
     """
 
     is_finished: bool
@@ -114,11 +114,9 @@ class _Loop:
             if row["split"] == "train" and "loss" in row:
                 self._spikes.update(row["loss"])
         if self._is_evaluation_due(step):
-            # An earlier process may have been stopped between saving and evaluating. At the last step the user asks
-            # for an evaluation and for nothing else.
-            is_missing = step == self._last_step or not any(
-                (row["split"], row["step"]) == ("held_out", step) for row in rows
-            )
+            # An earlier process may have been stopped between saving and evaluating.
+            selects = self._state.objective.selection_metric
+            is_missing = not any((row["split"], row["step"]) == ("held_out", step) and selects in row for row in rows)
             is_writing = is_chief(self._strategy)
             if self._agreement.any(is_writing and is_missing) and not self._evaluate(step):
                 return self._stop()
@@ -254,8 +252,9 @@ class _Loop:
             results = self._evaluator.evaluate(
                 phase.make_eval_dataset(), lambda: may_stop and self._stop_request.is_made
             )
-            if results is not None and phase.score_held_out is not None:
-                results = {**results, **phase.score_held_out(self._evaluator.compute_outputs)}
+            if results is not None:
+                scores = phase.score_held_out(self._evaluator.compute_outputs) if phase.score_held_out else {}
+                results = with_scores(self._state.objective, results, scores)
         self._check_lease()
         if results is None:
             return False
