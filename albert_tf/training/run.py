@@ -1,6 +1,7 @@
 """A run: a model in a folder, to be trained, evaluated and used."""
 
 import collections.abc
+import functools
 import os
 
 import numpy as np
@@ -141,9 +142,12 @@ class TrainingRun:
         checkpointer.remove_leftovers()
         self._agreement.run(lambda: self._begin(checkpointer, state, initialize))
         check_same_step(self.output_dir, self._agreement, int(state.global_step.numpy()))
-        self._agreement.run(lambda: self._claim(settings, results_data))
+        # Until it has saved something, a run that fails leaves its folder to the corrected command.
+        claim = functools.cache(lambda: self._claim(settings, results_data))
+        if checkpointer.latest:
+            self._agreement.run(claim)
         self.log(describe_run(state, phases))
-        result = train(state, phases, self.settings, checkpointer, self._evaluator, self._progress, check_lease)
+        result = train(state, phases, self.settings, checkpointer, self._evaluator, self._progress, check_lease, claim)
         self._step.assign(state.global_step)
         self._held_out = result.held_out
         if result.is_finished:

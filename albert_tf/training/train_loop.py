@@ -46,6 +46,7 @@ def train(
     evaluator: Evaluator,
     progress: Progress,
     check_lease: collections.abc.Callable[[], None] = lambda: None,
+    claim: collections.abc.Callable[[], None] = lambda: None,
 ) -> TrainResult:
     """Trains from where `state.global_step` stands to the end of the last phase, or until SIGTERM or Ctrl-C comes.
 
@@ -57,6 +58,7 @@ def train(
         evaluator: Of the same model.
         progress: What is told after every loop.
         check_lease: Called before anything is written; raises InputError if the folder is another run's by now.
+        claim: Called before each checkpoint: makes the folder this run's, which it isn't as long as nothing is saved.
 
     Raises:
         InputError: The folder is another run's, a checkpoint can't be written, too many steps were skipped, or a device
@@ -64,7 +66,7 @@ def train(
     """
     interrupts_loop = not has_several_workers(state.strategy)
     with StopRequest(interrupts_loop) as stop_request:
-        loop = _Loop(state, phases, settings, checkpointer, evaluator, progress, stop_request, check_lease)
+        loop = _Loop(state, phases, settings, checkpointer, evaluator, progress, stop_request, check_lease, claim)
         try:
             return loop.run()
         except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.ResourceExhaustedError) as error:
@@ -89,10 +91,10 @@ def _explain(error):
 
 
 class _Loop:
-    def __init__(self, state, phases, settings, checkpointer, evaluator, progress, stop_request, check_lease):
+    def __init__(self, state, phases, settings, checkpointer, evaluator, progress, stop_request, check_lease, claim):
         self._state, self._strategy, self._settings = state, state.strategy, settings
         self._checkpointer, self._evaluator, self._progress = checkpointer, evaluator, progress
-        self._stop_request, self._check_lease = stop_request, check_lease
+        self._stop_request, self._check_lease, self._claim = stop_request, check_lease, claim
         self._begins = [0, *(phase.end_step for phase in phases[:-1])]
         self._phases, self._last_step = phases, phases[-1].end_step
         self._skipped = SkippedSteps(state.optimizer, progress.output_dir, settings.max_skipped_steps)
@@ -138,12 +140,16 @@ class _Loop:
     def _stop(self):
         step = int(self._state.global_step.numpy())
         if step:
-            self._checkpointer.save()
+            self._save()
         self._checkpointer.wait()
         self._progress.finish(step)
         saved = f"saved at step {step:,}" if step else "there is nothing to save yet"
         self._progress.log(f"stopped by {self._stop_request.cause}; {saved}; repeat the command to go on")
         return TrainResult(False)
+
+    def _save(self):
+        self._claim()
+        self._checkpointer.save()
 
     def _train_phase(self, begin, phase, iterator):
         """Trains to the end of a phase, or to an early one; returns whether it was not asked to stop before."""
@@ -175,7 +181,7 @@ class _Loop:
                 return False
             is_evaluation_due = self._is_evaluation_due(step)
             if is_evaluation_due or step % self._settings.save_checkpoints_steps == 0 or step == self._last_step:
-                self._checkpointer.save()
+                self._save()
             self._checkpointer.check()
             if new_skips:
                 self._checkpointer.wait()
