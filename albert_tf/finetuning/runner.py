@@ -198,7 +198,7 @@ def evaluate(run: TrainingRun, dev_file: EncodedFile) -> dict[str, float]:
             task, dev_file, run.settings.eval_batch_size, run.compute_outputs, run.has_fixed_shapes
         )
         scores = task.score(dev_file.examples, predictions) if task.scores_predictions else {}
-    results = run.evaluate(dataset, dev_file.identity, num_examples=len(dev_file.examples), **scores)
+    results = run.evaluate(dataset, dev_file.identity, scores, num_examples=len(dev_file.examples))
     if predictions is not None:
         for doubt in task.doubts(dev_file.examples, predictions):
             run.log(f"warning: {doubt}")

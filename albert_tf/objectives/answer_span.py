@@ -12,7 +12,8 @@ from albert_tf.objectives.objective import Objective, batch_sizes, encoder_batch
 class AnswerSpan(Objective):
     """The mean of the cross-entropies of an answer's first and last position.
 
-    Where these positions are unknown, -1, an example weighs nothing.
+    Where these positions are unknown, -1, an example weighs nothing. Accuracies are over the examples that hold the
+    answer; where they are 0, that of [CLS], there is none.
 
     Args:
         config: Hyper-parameters.
@@ -42,23 +43,21 @@ class AnswerSpan(Objective):
         return {"span_loss": tf.reduce_sum(known_weights(batch))}
 
     def compute(self, batch, training, dropout_seed, model):
-        """Returns the loss and the accuracy of both positions; see `Objective`."""
+        """Returns the loss, and the accuracy of both positions where there is an answer; see `Objective`."""
         return self.compute_spans(batch, model(batch, training=training, dropout_seed=dropout_seed))
 
     def compute_spans(self, batch, logits):
         """Returns the loss and the accuracy of both positions from the model's `start_logits` and `end_logits`."""
         weights = known_weights(batch)
-        (start_loss, total), start_accuracy = weighted_cross_entropy(
-            logits["start_logits"], tf.maximum(batch["start_positions"], 0), weights
-        )
-        (end_loss, _), end_accuracy = weighted_cross_entropy(
-            logits["end_logits"], tf.maximum(batch["end_positions"], 0), weights
-        )
-        return {
-            "span_loss": (0.5 * (start_loss + end_loss), total),
-            "start_accuracy": start_accuracy,
-            "end_accuracy": end_accuracy,
-        }
+        # A text is read in many windows, most of which hold no answer: that [CLS] is found there says little.
+        holds_answer = tf.cast(batch["start_positions"] > 0, tf.float32)
+        losses, accuracies = [], {}
+        for name in ("start", "end"):
+            found, positions = logits[f"{name}_logits"], tf.maximum(batch[f"{name}_positions"], 0)
+            (loss, total), _ = weighted_cross_entropy(found, positions, weights)
+            losses.append(loss)
+            _, accuracies[f"{name}_accuracy"] = weighted_cross_entropy(found, positions, weights * holds_answer)
+        return {"span_loss": (0.5 * sum(losses), total), **accuracies}
 
     def flops(self, batch_spec):
         """Returns the operations of a step: the encoder's, and S 2 H of the head; see `Objective`.

@@ -80,6 +80,24 @@ class Evaluator:
         return self._output_functions[function](dataset)
 
 
+def with_scores(
+    objective: Objective, averages: dict[str, float], scores: collections.abc.Mapping[str, float]
+) -> dict[str, float]:
+    """Returns all that an evaluation found, in the order in which people read it.
+
+    That is the metric that selects, the further scores, and what `Evaluator.evaluate` returned.
+
+    Args:
+        objective: What is learnt.
+        averages: What `Evaluator.evaluate` returned.
+        scores: Measures that no sum over batches gives; see `Phase`.
+    """
+    found = {**averages, **scores}
+    return {
+        name: found[name] for name in dict.fromkeys([objective.selection_metric, *scores, *averages]) if name in found
+    }
+
+
 def with_total_loss(objective: Objective, averages: dict[str, float]) -> dict[str, float]:
     """Adds "loss", what training minimises, if all losses were measured."""
     coefficients = objective.loss_coefficients

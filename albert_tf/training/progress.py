@@ -37,7 +37,10 @@ class Progress:
         self._writers = {}
 
     def start(self, step: int, num_train_steps: int) -> None:
-        """Starts the clock at a step, and forgets what a run that was killed later than at that step had reported."""
+        """Starts the clock at a step, and forgets what a run that was killed later than at that step had reported.
+
+        At step 0 nothing is saved, and what had been reported may be of a run with other settings.
+        """
         self._num_train_steps = num_train_steps
         self.restart_clock(step)
         self._started_at, self._started_step = self._last_at, step
@@ -126,14 +129,14 @@ class Progress:
 
 
 def _forget_later_rows(path, step):
-    """Leaves the rows that a run had written when it had done so many steps; the rest, also half a row, comes again."""
+    """Leaves the rows that a run had written when it had saved at a step; the rest, also half a row, comes again."""
     if not tf.io.gfile.exists(path):
         return
     text = read_text(path, "the metrics")
     kept = []
     for line in text.splitlines(keepends=True):
         row = _row_of(line)
-        if row and row["step"] <= step:
+        if step and row and row["step"] <= step:
             kept.append(line)
     if "".join(kept) != text:
         write_text(path, "".join(kept))
@@ -148,13 +151,20 @@ def _row_of(line):
 
 
 def read_metrics(output_dir: str) -> list[dict]:
-    """Returns what metrics.jsonl holds; where a resumed run repeated a step, what it wrote last."""
+    """Returns what metrics.jsonl holds, a row for each split and step.
+
+    Of several rows of one step, each value is the last of its name: earlier versions wrote a second one without the
+    scores, which must not hide them.
+    """
     path = os.path.join(output_dir, METRICS_FILE)
     if not tf.io.gfile.exists(path):
         return []
     with tf.io.gfile.GFile(path) as file:
         rows = list(filter(None, map(_row_of, file)))
-    return list({(row["split"], row["step"]): row for row in rows}.values())
+    merged = {}
+    for row in rows:
+        merged.setdefault((row["split"], row["step"]), {}).update(row)
+    return list(merged.values())
 
 
 def plot_losses(output_dir: str, title: str) -> None:

@@ -1,6 +1,7 @@
 """A run: a model in a folder, to be trained, evaluated and used."""
 
 import collections.abc
+import functools
 import os
 
 import numpy as np
@@ -16,7 +17,7 @@ from albert_tf.tokenization import Tokenizer
 from albert_tf.training.devices.batches import per_replica_batch_size
 from albert_tf.training.devices.strategy import strategy_of
 from albert_tf.training.devices.workers import Agreement, is_chief
-from albert_tf.training.evaluation import Evaluator
+from albert_tf.training.evaluation import Evaluator, with_scores
 from albert_tf.training.phase import Phase
 from albert_tf.training.progress import Progress
 from albert_tf.training.run_folder.checkpoints import Checkpointer, model_state
@@ -27,7 +28,7 @@ from albert_tf.training.run_folder.guard import (
     read_settings,
 )
 from albert_tf.training.run_folder.held_folder import check_same_step, hold_folder, naming_output_dir
-from albert_tf.training.run_folder.identity import absolute_path, checkpoint_identity
+from albert_tf.training.run_folder.identity import checkpoint_identity
 from albert_tf.training.run_folder.model_card import write_model_card
 from albert_tf.training.run_folder.restoring import check_tokenizer, load_init_checkpoint, require_best_checkpoint
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, check_results_data, claim_results, results_path
@@ -83,7 +84,6 @@ class TrainingRun:
         )
         self._step = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._held_out = None
-        self._is_of_folder = True  # whether the weights, once they are restored, are of a checkpoint in the folder
         self._untrained = []
 
     @property
@@ -142,9 +142,12 @@ class TrainingRun:
         checkpointer.remove_leftovers()
         self._agreement.run(lambda: self._begin(checkpointer, state, initialize))
         check_same_step(self.output_dir, self._agreement, int(state.global_step.numpy()))
-        self._agreement.run(lambda: self._claim(settings, results_data))
+        # Until it has saved something, a run that fails leaves its folder to the corrected command.
+        claim = functools.cache(lambda: self._claim(settings, results_data))
+        if checkpointer.latest:
+            self._agreement.run(claim)
         self.log(describe_run(state, phases))
-        result = train(state, phases, self.settings, checkpointer, self._evaluator, self._progress, check_lease)
+        result = train(state, phases, self.settings, checkpointer, self._evaluator, self._progress, check_lease, claim)
         self._step.assign(state.global_step)
         self._held_out = result.held_out
         if result.is_finished:
@@ -205,13 +208,21 @@ class TrainingRun:
         self._restore_together()
 
     def evaluate(
-        self, dataset: tf.data.Dataset, data: dict[str, str] | None = None, **more_results: float
+        self,
+        dataset: tf.data.Dataset,
+        data: dict[str, str] | None = None,
+        scores: dict[str, float] | None = None,
+        **more_results: float,
     ) -> dict[str, float]:
         """Writes the held-out metrics, with "global_step", into eval_results.json; those of other data beside it.
+
+        It is no row of metrics.jsonl: how a run goes on, and which checkpoint is its best, follows from the evaluations
+        that it makes by itself while it trains, whoever has looked at it meanwhile.
 
         Args:
             dataset: Global batches; not read again if training has just ended with their evaluation.
             data: "name" and "sha256" of what is in them; None if they are always the same.
+            scores: Measures of them that no sum over batches gives.
             **more_results: What else to write there.
 
         Returns:
@@ -219,11 +230,7 @@ class TrainingRun:
         """
         results = self._held_out
         if results is None:
-            results = self._evaluator.evaluate(dataset)
-            _, is_own = results_path(self.output_dir, EVAL_RESULTS_FILE, data)
-            if is_own and self._is_of_folder:  # the best checkpoint is chosen from what is recorded
-                with naming_output_dir(self.output_dir):
-                    self._progress.record(self.step, "held_out", results)
+            results = with_scores(self.objective, self._evaluator.evaluate(dataset), scores or {})
             self._progress.tell_held_out(self.step, results)
         values = {"global_step": self.step, **more_results, **results}
         self.write_results(EVAL_RESULTS_FILE, data, "the results", lambda path: write_json(path, values))
@@ -306,7 +313,6 @@ class TrainingRun:
 
     def _restore_or_load(self):
         restored = self._restore_chosen()
-        self._is_of_folder = restored is not None and _is_in(restored, self.output_dir)
         if restored:
             self.log(f"restored {restored}")
         elif self.settings.init_checkpoint:
@@ -340,7 +346,3 @@ class TrainingRun:
         )
         self.log(line)
         return missing
-
-
-def _is_in(path, folder):
-    return absolute_path(os.path.dirname(path)) == absolute_path(folder)

@@ -12,7 +12,7 @@ from albert_tf.errors import InputError, first_line
 from albert_tf.files import write_json
 from albert_tf.training.devices.batches import distribute_batches, distribute_host_batches, read_batches
 from albert_tf.training.devices.workers import Agreement, has_several_workers, is_chief
-from albert_tf.training.evaluation import Evaluator, with_total_loss
+from albert_tf.training.evaluation import Evaluator, with_scores, with_total_loss
 from albert_tf.training.held_out_history import HeldOutHistory
 from albert_tf.training.phase import Phase
 from albert_tf.training.preemption import StopRequest
@@ -31,7 +31,7 @@ class TrainResult:
     Attributes:
         is_finished: Whether it reached its end, which may have been an early one; if not, it was asked to stop, and
             has saved.
-        held_out: What the last evaluation found, None if there was none.
+        held_out: What the evaluation after the last step found, None if an earlier process made it, or nobody.
     """
 
     is_finished: bool
@@ -46,6 +46,7 @@ def train(
     evaluator: Evaluator,
     progress: Progress,
     check_lease: collections.abc.Callable[[], None] = lambda: None,
+    claim: collections.abc.Callable[[], None] = lambda: None,
 ) -> TrainResult:
     """Trains from where `state.global_step` stands to the end of the last phase, or until SIGTERM or Ctrl-C comes.
 
@@ -57,6 +58,7 @@ def train(
         evaluator: Of the same model.
         progress: What is told after every loop.
         check_lease: Called before anything is written; raises InputError if the folder is another run's by now.
+        claim: Called before each checkpoint: makes the folder this run's, which it isn't as long as nothing is saved.
 
     Raises:
         InputError: The folder is another run's, a checkpoint can't be written, too many steps were skipped, or a device
@@ -64,7 +66,7 @@ def train(
     """
     interrupts_loop = not has_several_workers(state.strategy)
     with StopRequest(interrupts_loop) as stop_request:
-        loop = _Loop(state, phases, settings, checkpointer, evaluator, progress, stop_request, check_lease)
+        loop = _Loop(state, phases, settings, checkpointer, evaluator, progress, stop_request, check_lease, claim)
         try:
             return loop.run()
         except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.ResourceExhaustedError) as error:
@@ -89,10 +91,10 @@ def _explain(error):
 
 
 class _Loop:
-    def __init__(self, state, phases, settings, checkpointer, evaluator, progress, stop_request, check_lease):
+    def __init__(self, state, phases, settings, checkpointer, evaluator, progress, stop_request, check_lease, claim):
         self._state, self._strategy, self._settings = state, state.strategy, settings
         self._checkpointer, self._evaluator, self._progress = checkpointer, evaluator, progress
-        self._stop_request, self._check_lease = stop_request, check_lease
+        self._stop_request, self._check_lease, self._claim = stop_request, check_lease, claim
         self._begins = [0, *(phase.end_step for phase in phases[:-1])]
         self._phases, self._last_step = phases, phases[-1].end_step
         self._skipped = SkippedSteps(state.optimizer, progress.output_dir, settings.max_skipped_steps)
@@ -114,11 +116,9 @@ class _Loop:
             if row["split"] == "train" and "loss" in row:
                 self._spikes.update(row["loss"])
         if self._is_evaluation_due(step):
-            # An earlier process may have been stopped between saving and evaluating. At the last step the user asks
-            # for an evaluation and for nothing else.
-            is_missing = step == self._last_step or not any(
-                (row["split"], row["step"]) == ("held_out", step) for row in rows
-            )
+            # An earlier process may have been stopped between saving and evaluating.
+            selects = self._state.objective.selection_metric
+            is_missing = not any((row["split"], row["step"]) == ("held_out", step) and selects in row for row in rows)
             is_writing = is_chief(self._strategy)
             if self._agreement.any(is_writing and is_missing) and not self._evaluate(step):
                 return self._stop()
@@ -140,12 +140,16 @@ class _Loop:
     def _stop(self):
         step = int(self._state.global_step.numpy())
         if step:
-            self._checkpointer.save()
+            self._save()
         self._checkpointer.wait()
         self._progress.finish(step)
         saved = f"saved at step {step:,}" if step else "there is nothing to save yet"
         self._progress.log(f"stopped by {self._stop_request.cause}; {saved}; repeat the command to go on")
         return TrainResult(False)
+
+    def _save(self):
+        self._claim()
+        self._checkpointer.save()
 
     def _train_phase(self, begin, phase, iterator):
         """Trains to the end of a phase, or to an early one; returns whether it was not asked to stop before."""
@@ -177,7 +181,7 @@ class _Loop:
                 return False
             is_evaluation_due = self._is_evaluation_due(step)
             if is_evaluation_due or step % self._settings.save_checkpoints_steps == 0 or step == self._last_step:
-                self._checkpointer.save()
+                self._save()
             self._checkpointer.check()
             if new_skips:
                 self._checkpointer.wait()
@@ -254,8 +258,9 @@ class _Loop:
             results = self._evaluator.evaluate(
                 phase.make_eval_dataset(), lambda: may_stop and self._stop_request.is_made
             )
-            if results is not None and phase.score_held_out is not None:
-                results = {**results, **phase.score_held_out(self._evaluator.compute_outputs)}
+            if results is not None:
+                scores = phase.score_held_out(self._evaluator.compute_outputs) if phase.score_held_out else {}
+                results = with_scores(self._state.objective, results, scores)
         self._check_lease()
         if results is None:
             return False

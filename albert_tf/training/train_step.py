@@ -71,7 +71,7 @@ def make_replica_step(
 
 def _accumulate(compute_gradients, batch, count, variables, metric_names):
     """Returns the sums of what `compute_gradients` returns over `count` micro-batches, computed one after the other."""
-    micro_batches = {name: tf.reshape(values, [count, -1, *values.shape[1:]]) for name, values in batch.items()}
+    micro_batches = {name: _cut(values, count) for name, values in batch.items()}
     reached = set()
 
     def add_one(index, gradients, loss, computed):
@@ -94,6 +94,14 @@ def _accumulate(compute_gradients, batch, count, variables, metric_names):
         maximum_iterations=count,
     )
     return {name: total for name, total in gradients.items() if name in reached}, loss, computed
+
+
+def _cut(values, count):
+    """Returns [B, ...] as [count, B / count, ...]; what is known of the shape stays known, which a TPU needs."""
+    examples, *rest = values.shape
+    dynamic = tf.shape(values)
+    rest = [dynamic[axis] if size is None else size for axis, size in enumerate(rest, start=1)]
+    return tf.reshape(values, [count, -1 if examples is None else examples // count, *rest])
 
 
 def make_train_function(

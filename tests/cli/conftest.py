@@ -151,7 +151,9 @@ def without_training(monkeypatch):
     """Replaces the loop; returns a list of what each run would have trained with."""
     runs = []
 
-    def train(state, phases, settings, *_):
+    def train(state, phases, settings, *others):
+        *_, claim = others
+        claim()
         runs.append(
             types.SimpleNamespace(
                 weights={name: variable.numpy() for name, variable in named_variables(state.model).items()},

@@ -154,8 +154,63 @@ def test_evaluation_that_was_made_is_not_repeated(tmp_path):
     run, _ = train(tmp_path)
     assert evaluated_steps(tmp_path) == [4, 8, 12]
     assert "held-out at step 8" not in run.printed
+    rows = rows_of(tmp_path)
     finished, result = train(tmp_path)
-    assert "held-out at step 12" in finished.printed and result.held_out, "but at the end it is what the user asks for"
+    assert "held-out" not in finished.printed and result.held_out is None, "`TrainingRun.evaluate` evaluates the best"
+    assert rows_of(tmp_path) == rows
+
+
+# What no sum over batches gives: best at the second of three evaluations.
+SCORES = {4: 0.5, 8: 0.75, 12: 0.25}
+
+
+def train_scored(folder, **more):
+    """Trains a run whose best checkpoint is chosen by the scores above; returns it and how it ended."""
+    run = start_linear(selection_metric="score")
+
+    def score(compute_outputs):
+        return {"other_score": 1.0, "score": SCORES[int(run.global_step.numpy())]}
+
+    return train(folder, run, score_held_out=score, **more)
+
+
+def test_scores_select_and_come_first(tmp_path):
+    run, result = train_scored(tmp_path)
+    assert list(result.held_out) == ["score", "other_score", "loss", "squared_error", "absolute_error"]
+    assert "held-out at step 8: score 0.7500 other_score 1.0000 loss " in run.printed
+    assert (best(tmp_path)["step"], best(tmp_path)["value"]) == (8, 0.75)
+
+
+@pytest.mark.parametrize("options", [OPTIONS, dataclasses.replace(OPTIONS, early_stopping=1)])
+def test_best_of_a_finished_run_stays_best_however_often_it_is_repeated(tmp_path, options):
+    train_scored(tmp_path, options=options)
+    files = {name: (tmp_path / name).read_bytes() for name in ("best_checkpoint.json", "metrics.jsonl")}
+    for _ in range(3):
+        train_scored(tmp_path, options=options)
+        assert {name: (tmp_path / name).read_bytes() for name in files} == files
+
+
+def test_rows_that_an_earlier_version_wrote_without_scores_hide_none(tmp_path):
+    train_scored(tmp_path)
+    named, path = best(tmp_path), tmp_path / "metrics.jsonl"
+    for step in (8, 12, 4):
+        with path.open("a") as file:
+            file.write(json.dumps({"step": step, "split": "held_out", "loss": 3.0}) + "\n")
+        (tmp_path / "best_checkpoint.json").write_text(json.dumps({**named, "checkpoint": "model.ckpt-12"}))
+        train_scored(tmp_path)
+        assert best(tmp_path) == named
+    (unscored,) = {tuple(row) for row in rows_of(tmp_path, "held_out") if "score" not in row}
+    assert unscored == ("step", "split", "loss")
+
+
+def test_last_row_without_the_score_that_selects_is_made_up_for(tmp_path):
+    train_scored(tmp_path)
+    path = tmp_path / "metrics.jsonl"
+    *others, last = rows_of(tmp_path)
+    others.append({name: value for name, value in last.items() if name != "score"})
+    path.write_text("".join(json.dumps(row) + "\n" for row in others))
+    train_scored(tmp_path)
+    assert [row.get("score") for row in rows_of(tmp_path, "held_out")] == [0.5, 0.75, None, 0.25]
 
 
 @pytest.mark.parametrize("stop_at_step", [3, 6, 9])

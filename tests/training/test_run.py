@@ -16,6 +16,7 @@ from albert_tf.objectives import AlbertPretraining
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.training import Phase, RunSettings, TrainingRun
 from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.run_folder.guard import read_settings
 from albert_tf.training.settings import result_settings
 
 pytestmark = pytest.mark.slow
@@ -189,6 +190,24 @@ def test_other_settings_may_change(finished):
 def test_settings_that_can_not_be_are_refused(changes, message):
     with pytest.raises(InputError, match=message):
         dataclasses.replace(SETTINGS, **changes)
+
+
+def test_run_that_fails_before_it_has_saved_leaves_its_folder_free(finished, tmp_path, monkeypatch):
+    """Whatever it had written by then; evaluation before the first step records a row."""
+    settings = dataclasses.replace(SETTINGS, evaluates_first=True, learning_rate=0.1)
+    with monkeypatch.context() as patch:
+        patch.setattr(AlbertPretraining, "loss_weights", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            start(tmp_path, settings).train(make_phase())
+    assert (tmp_path / "metrics.jsonl").exists() and read_settings(str(tmp_path)) is None
+    run = start(tmp_path, dataclasses.replace(SETTINGS, evaluates_first=True))
+    assert run.train(make_phase())
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [(row["split"], row["step"]) for row in rows if row["split"] == "held_out"] == [
+        ("held_out", step) for step in (0, 3, 6)
+    ]
+    for name, value in values(finished[0]).items():
+        np.testing.assert_array_equal(values(run)[name], value, err_msg=name)
 
 
 def test_phase_of_another_length_than_the_learning_rates_is_refused(tmp_path):

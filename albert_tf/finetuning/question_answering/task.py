@@ -68,6 +68,7 @@ class QuestionTask(FinetuningTask):
         self.may_be_unanswerable = may_be_unanswerable
         self.null_threshold = null_threshold
         self._metrics, self._on_bad_row = metrics, on_bad_row
+        self.selection_metric = METRICS[metrics].overlap_name if metrics else "f1"
 
     def read(self, path, needs_labels=True):
         """Returns the `Question`s of a file; see `FinetuningTask`."""

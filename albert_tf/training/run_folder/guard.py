@@ -138,7 +138,7 @@ def check_same_settings(folder: str, earlier: dict, now: dict, flag: str = "outp
 def claim_output_dir(output_dir: str, settings: dict, config: AlbertConfig, tokenizer: Tokenizer | None) -> None:
     """Writes the settings, model config and tokenizer of a run into its folder, unless they are there already.
 
-    Call it when nothing stands in the way of training any more: from then on the folder takes no other run.
+    Call it before the first checkpoint is written: from then on the folder takes no other run.
 
     Args and errors as for `check_output_dir`.
     """

@@ -294,4 +294,16 @@ def test_tasks_train(name):
     batch["example_weights"] = tf.ones([2])
     computed = task.compute(batch, True, tf.constant([1, 2]), model)
     assert computed.keys() == {*task.loss_coefficients, *task.metric_names}
-    assert all(np.isfinite(float(value)) and float(weight) == 2.0 for value, weight in computed.values())
+    assert all(np.isfinite(float(value)) for value, _ in computed.values())
+    ends = {"start_accuracy", "end_accuracy"}  # of the one that holds its answer
+    assert {name: float(weight) for name, (_, weight) in computed.items()} == {
+        name: 1.0 if name in ends else 2.0 for name in computed
+    }
+
+
+@pytest.mark.parametrize("metrics", [None, "squad", "korquad", "klue"])
+def test_checkpoints_are_chosen_by_what_answers_have_in_common(metrics):
+    task = QuestionAnswering(CONFIG, metrics=metrics)
+    questions = [make_question("이순신은 장군이다", "이순신")]
+    assert task.selection_metric in task.score(questions, predictions_of("이순신은"))
+    assert task.selection_metric == ("rouge_w" if metrics == "klue" else "f1")
