@@ -1,6 +1,7 @@
 """What the server answers, route by route, and the limits of what a request may hold."""
 
 import asyncio
+import collections
 import gc
 import logging
 import os
@@ -14,12 +15,13 @@ from starlette.routing import Route, Router
 from albert_tf.exports import Export, rows_of, threads_per_batch
 from albert_tf.server import protocol
 from albert_tf.server.batching import Batcher
-from albert_tf.server.metrics import Metrics
+from albert_tf.server.metrics import Histogram
 from albert_tf.server.options import MAX_HEAD_BYTES, MAX_HEADERS, TOO_LONG_HEAD, RefusedError, ServerOptions
 
 # What every request may hold even while all together hold too much, so that small ones are answered still.
 _FREE_BYTES = 65_536
 _PIECE_BYTES = 65_536
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
 class Application:
@@ -32,19 +34,21 @@ class Application:
 
     Attributes:
         options: Likewise.
-        metrics: What is counted.
+        answers: How many answers have been sent by HTTP status.
         num_requests: How many requests have come.
         is_stopping: Whether clients are told that their connections end.
     """
 
     def __init__(self, model: Export, name: str, options: ServerOptions):
-        self.options, self.metrics, self.num_requests, self.is_stopping = options, Metrics(name), 0, False
+        self.options, self.answers, self.num_requests, self.is_stopping = options, collections.Counter(), 0, False
         self._model, self._held_bytes = model, 0
+        self._batch_sizes = Histogram("batch_size_texts", (1, 2, 4, 8, 16, 32, 64, 128, 256))
+        self._seconds = Histogram("request_predict_seconds", _SECONDS, f'model_name="{name}"')
         self._batcher = Batcher(
-            lambda signature, texts: [protocol.row_as_json(row) for row in rows_of(model.answer(signature, texts))],
+            self._compute,
             options.max_batch_size,
             options.max_waiting,
-            self.metrics.batch_sizes.observe,
+            self._batch_sizes.observe,
             max(1, os.cpu_count() // threads_per_batch(model.card)),
         )
         paths = [f"/v1/models/{name}{version}" for version in ("", f"/versions/{model.version}")]
@@ -71,7 +75,7 @@ class Application:
 
         async def send_in_pieces(message):
             if message["type"] == "http.response.start":
-                self.metrics.answers[message["status"]] += 1
+                self.answers[message["status"]] += 1
                 await send({**message, "headers": [*message["headers"], *self._last_headers(scope, message)]})
                 return
             body = memoryview(message["body"])
@@ -104,17 +108,28 @@ class Application:
         body = await self._read(request)
         gc.disable()  # it would look at the many lists of a hostile request again and again
         try:
-            question = protocol.parse_request(body, self._model, self.options.max_texts, self.options.max_characters)
+            signature, rows, has_rows = protocol.parse_request(
+                body, self._model, self.options.max_texts, self.options.max_characters
+            )
         finally:
             gc.enable()
         del body
-        answer = protocol.format_answer(question, await self._batcher.ask(question.signature, question.texts))
+        answer = protocol.format_answer(await self._batcher.ask(signature, rows), has_rows)
         self._hold(request.scope, len(answer))
-        self.metrics.seconds.observe(time.perf_counter() - begin)
+        self._seconds.observe(time.perf_counter() - begin)
         return Response(answer, media_type="application/json")
 
+    def _compute(self, signature, rows):
+        """Computes a batch; its answers become JSON here, in a thread, for that of large ones takes long."""
+        names = self._model.signatures[signature]["inputs"]
+        outputs = self._model.answer(signature, dict(zip(names, zip(*rows))))
+        return [protocol.row_as_json(row) for row in rows_of(outputs)]
+
     async def _metrics(self, _):
-        return Response(self.metrics.text(), media_type="text/plain; version=0.0.4")
+        lines = ["# TYPE answers_total counter"]
+        lines += [f'answers_total{{code="{code}"}} {count}' for code, count in self.answers.items()]
+        lines += self._batch_sizes.lines() + self._seconds.lines()
+        return Response("\n".join([*lines, ""]), media_type="text/plain; version=0.0.4")
 
     async def _read(self, request):
         parts, num_bytes = [], int(request.headers.get("content-length", 0))

@@ -12,22 +12,10 @@ from albert_tf.exports import DEFAULT, Export
 from albert_tf.server.options import RefusedError
 
 
-class Question(typing.NamedTuple):
-    """What a request asks.
-
-    Attributes:
-        signature: Of which signature.
-        texts: UTF-8 by input, as many of each.
-        has_rows: Whether answers are sent as rows too.
-    """
-
-    signature: str
-    texts: dict[str, list[bytes]]
-    has_rows: bool
-
-
-def parse_request(body: bytes, model: Export, max_texts: int, max_characters: int) -> Question:
-    """Returns what a request asks.
+def parse_request(
+    body: bytes, model: Export, max_texts: int, max_characters: int
+) -> tuple[str, list[tuple[bytes, ...]], bool]:
+    """Returns the signature that a request asks, rows of UTF-8 texts, and whether it wants rows rather than columns.
 
     Args:
         body: The request's JSON.
@@ -48,21 +36,19 @@ def parse_request(body: bytes, model: Export, max_texts: int, max_characters: in
     if has_rows == ("inputs" in values):
         raise RefusedError(400, 'the request needs either "instances", a list of rows, or "inputs", lists by name')
     names = model.signatures[signature]["inputs"]
-    columns = (_columns_of_rows if has_rows else _columns)(values["instances" if has_rows else "inputs"], names)
-    count = len(columns[names[0]])
-    if any(len(column) != count for column in columns.values()):
-        raise RefusedError(400, f"the lists {', '.join(names)} must be of one length")
-    if not 0 < count <= max_texts:
-        raise RefusedError(400, f"the request holds {count:,} texts; send 1 to {max_texts:,} at once")
-    texts = {
-        name: [_text(value, f"{name} {number}", max_characters) for number, value in enumerate(columns[name])]
-        for name in names
-    }
-    return Question(signature, texts, has_rows)
+    if has_rows:
+        rows = _rows(values["instances"], names, max_texts)
+    else:
+        rows = _rows_of_columns(values["inputs"], names, max_texts)
+    texts = [
+        tuple(_text(value, f"{name} {number}", max_characters) for name, value in zip(names, row))
+        for number, row in enumerate(rows)
+    ]
+    return signature, texts, has_rows
 
 
 def row_as_json(row: dict[str, typing.Any]) -> dict[str, str]:
-    """Returns what a model says of a text as JSON by name, which costs time and so is best done in another thread.
+    """Returns what a model says of a row as JSON by name.
 
     Raises:
         ValueError: A number is infinite, or none.
@@ -73,10 +59,10 @@ def row_as_json(row: dict[str, typing.Any]) -> dict[str, str]:
     }
 
 
-def format_answer(question: Question, rows: list[dict[str, str]]) -> bytes:
-    """Returns what a request is answered, given JSON for each text; where there is one output, only its values."""
+def format_answer(rows: list[dict[str, str]], has_rows: bool) -> bytes:
+    """Returns what a request is answered, given JSON for each row; where there is one output, only its values."""
     names = list(rows[0])
-    if question.has_rows:
+    if has_rows:
         items = ",".join(_object(row) if len(names) > 1 else row[names[0]] for row in rows)
         return f'{{"predictions":[{items}]}}'.encode()
     columns = {name: f"[{','.join(row[name] for row in rows)}]" for name in names}
@@ -135,26 +121,33 @@ _DECODER = json.JSONDecoder(
 )
 
 
-def _columns_of_rows(rows, names):
-    if not isinstance(rows, list):
+def _rows(instances, names, max_texts):
+    if not isinstance(instances, list):
         raise RefusedError(400, '"instances" must be a list')
+    _check_count(len(instances), max_texts)
+    rows = [{names[0]: row} if len(names) == 1 and _is_text(row) else row for row in instances]
     for number, row in enumerate(rows):
-        if not (len(names) == 1 and _is_text(row)) and not (isinstance(row, dict) and row.keys() == set(names)):
+        if not isinstance(row, dict) or row.keys() != set(names):
             or_text = "a string or " if len(names) == 1 else ""
-            raise RefusedError(400, f"instance {number} must be {or_text}an object with {_quoted(names)}")
-    return {name: [row if len(names) == 1 and _is_text(row) else row[name] for row in rows] for name in names}
+            raise RefusedError(400, f"instance {number} must be {or_text}an object of {' and '.join(names)}")
+    return [[row[name] for name in names] for row in rows]
 
 
-def _columns(inputs, names):
+def _rows_of_columns(inputs, names, max_texts):
     if len(names) == 1 and not (isinstance(inputs, dict) and inputs.keys() == set(names)):
         inputs = {names[0]: inputs}
     if not isinstance(inputs, dict) or inputs.keys() != set(names):
-        raise RefusedError(400, f'"inputs" must be an object with {_quoted(names)}')
-    columns = {name: [column] if _is_text(column) else column for name, column in inputs.items()}
-    for name, column in columns.items():
-        if not isinstance(column, list):
-            raise RefusedError(400, f'"{name}" must be a list of strings')
-    return columns
+        raise RefusedError(400, f'"inputs" must be an object of {" and ".join(names)}')
+    columns = [[inputs[name]] if _is_text(inputs[name]) else inputs[name] for name in names]
+    if not all(isinstance(column, list) for column in columns) or len({len(column) for column in columns}) > 1:
+        raise RefusedError(400, f"{' and '.join(names)} must be lists of strings, and of one length")
+    _check_count(len(columns[0]), max_texts)
+    return list(zip(*columns))
+
+
+def _check_count(count, max_texts):
+    if not 0 < count <= max_texts:
+        raise RefusedError(400, f"the request holds {count:,} texts; send 1 to {max_texts:,} at once")
 
 
 def _is_text(value):
@@ -180,10 +173,6 @@ def _text(value, place, max_characters):
 
 def _object(values):
     return "{" + ",".join(f'"{name}":{value}' for name, value in values.items()) + "}"
-
-
-def _quoted(names):
-    return " and ".join(f'"{name}"' for name in names)
 
 
 def _tensor_info(dtype, shape):

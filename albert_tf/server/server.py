@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import socket
+import time
 
 import h11
 import uvicorn
@@ -20,6 +21,7 @@ from albert_tf.server.options import MAX_HEAD_BYTES, TOO_LONG_HEAD, ServerOption
 # Asked before the first client does, so that nobody waits for what TensorFlow prepares at the first calls.
 _WARM_UP_TEXTS = ("", "한글 " * 20)
 
+# What is read of a connection, and parsed, before the others take their turn.
 _READ_BYTES = 16_384
 # How many more connections than allowed are told so; any further one is closed.
 _MAX_TOLD = 64
@@ -27,26 +29,25 @@ _MAX_TOLD = 64
 _LAST_CALL_SECONDS = 2
 
 
-class Connection(H11Protocol):
-    """A connection, which ends when its client keeps the server waiting for too long."""
+class _Connection(H11Protocol):
+    """A connection, which ends when the server has waited for its client for too long.
+
+    Overrides what uvicorn and asyncio call.
+    """
 
     def connection_made(self, transport):
-        """Begins; see asyncio."""
         super().connection_made(transport)
         self._waits_since = self.loop.time()
-        # What is read at once, and parsed before others take their turn.
         transport.max_size = _READ_BYTES
         if len(self.connections) > self.app.options.max_connections + _MAX_TOLD:
             transport.abort()
 
     def connection_lost(self, exc):
-        """Gives up what nobody waits for any more; see asyncio."""
         super().connection_lost(exc)
         if self.cycle is not None and not self.cycle.response_complete and "task" in self.scope:
-            self.scope["task"].cancel()
+            self.scope["task"].cancel()  # nobody waits for it any more
 
     def data_received(self, data):
-        """Reads; see asyncio."""
         cycle = self.cycle
         if cycle is None and len(self.connections) > self.app.options.max_connections:
             self.refuse(503, "too many connections are open; try again in a moment")
@@ -56,17 +57,14 @@ class Connection(H11Protocol):
             self._waits_since = self.loop.time()
 
     def pause_writing(self):
-        """Waits until the client has read; see asyncio."""
         super().pause_writing()
         self._waits_since = self.loop.time()
 
     def on_response_complete(self):
-        """Waits for the next request; see uvicorn."""
         self._waits_since = self.loop.time()
         super().on_response_complete()
 
     def send_400_response(self, msg):
-        """Answers what is no HTTP; see uvicorn."""
         if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):  # it goes on wrong after it was answered
             self.transport.close()
         elif len(self.conn.trailing_data[0]) > MAX_HEAD_BYTES:
@@ -75,7 +73,7 @@ class Connection(H11Protocol):
             self.refuse(400, "this is no HTTP/1.1 request")
 
     def shutdown(self):
-        """Ends the connection if its client has asked nothing that is not answered; see uvicorn."""
+        """Ends the connection if its client has asked nothing that is not answered."""
         poll = select.poll()
         poll.register(self.transport.get_extra_info("socket"), select.POLLIN)
         if not self.is_answering() and not self.transport.is_closing() and not poll.poll(0):
@@ -111,7 +109,7 @@ class Connection(H11Protocol):
         else:
             self.cycle.disconnected = True
         self.server_state.total_requests += 1
-        self.app.metrics.answers[status] += 1
+        self.app.answers[status] += 1
         body = json.dumps({"error": sentence}).encode()
         head = b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
         self.transport.write(head % (status, STATUS_PHRASES[status], len(body)) + body)
@@ -120,12 +118,13 @@ class Connection(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """Serves an application until SIGTERM or Ctrl-C; `serve` says how to use it.
+    """Serves an application until SIGTERM or Ctrl-C, and then answers what was sent to it.
 
     Args:
         application: What answers.
 
     Attributes:
+        application: Likewise.
         answered_at_signal: How many requests had been answered when it was told to stop.
         num_answered: How many were in the end; the others of `application.num_requests` were not.
     """
@@ -135,7 +134,7 @@ class Server(uvicorn.Server):
         config = uvicorn.Config(
             application,
             loop="asyncio",
-            http=Connection,
+            http=_Connection,
             ws="none",
             lifespan="off",
             interface="asgi3",
@@ -151,7 +150,7 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter):
         """Looks after the connections, ten times a second; see uvicorn."""
-        self._end_late_connections()
+        self._tell_connections(_Connection.end_if_late)
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets=None):
@@ -159,18 +158,16 @@ class Server(uvicorn.Server):
         self.application.is_stopping = True
         self.answered_at_signal = self.server_state.total_requests
         await self._stop_listening(sockets)
-        loop = asyncio.get_running_loop()
-        last_call = loop.time() + _LAST_CALL_SECONDS
-        end = loop.time() + self.application.options.grace_period
-        while self.server_state.connections and loop.time() < end and not self.force_exit:
-            self._end_late_connections()
-            if loop.time() > last_call:
-                for connection in list(self.server_state.connections):
-                    connection.shutdown()
+        begin = time.monotonic()
+        while self.server_state.connections and not self.force_exit:
+            if time.monotonic() - begin > self.application.options.grace_period:
+                break
+            self._tell_connections(_Connection.end_if_late)
+            if time.monotonic() - begin > _LAST_CALL_SECONDS:
+                self._tell_connections(_Connection.shutdown)
             await asyncio.sleep(0.05)
-        connections = list(self.server_state.connections)
-        unanswered = [connection for connection in connections if connection.is_answering()]
-        for connection in set(connections).difference(unanswered):
+        unanswered = [connection for connection in self.server_state.connections if connection.is_answering()]
+        for connection in self.server_state.connections.difference(unanswered):
             connection.abandon()
         self.num_answered = self.server_state.total_requests
         for connection in unanswered:
@@ -190,12 +187,12 @@ class Server(uvicorn.Server):
             server.close()
         for connection in accepted:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: Connection(self.config, self.server_state, {}), connection
+                lambda: _Connection(self.config, self.server_state, {}), connection
             )
 
-    def _end_late_connections(self):
+    def _tell_connections(self, what):
         for connection in list(self.server_state.connections):
-            connection.end_if_late()
+            what(connection)
 
 
 def serve(model: Export, name: str, options: ServerOptions) -> None:
@@ -218,10 +215,11 @@ def serve(model: Export, name: str, options: ServerOptions) -> None:
         signal.signal(number, server.handle_exit)
     print(f"serving {name}, version {model.version}: http://{options.host}:{options.port}/v1/models/{name}", flush=True)
     server.run([listener])
+    num_after = server.num_answered - server.answered_at_signal
+    num_lost = server.application.num_requests - server.num_answered
     print(
-        f"stopped; {server.num_answered:,} requests were answered, "
-        f"{server.num_answered - server.answered_at_signal:,} of them after the signal, and "
-        f"{server.application.num_requests - server.num_answered:,} were not",
+        f"stopped; {server.num_answered:,} requests were answered, {num_after:,} of them after the signal, and "
+        f"{num_lost:,} were not",
         flush=True,
     )
 
@@ -241,7 +239,6 @@ def listen(options: ServerOptions) -> socket.socket:
             f"can't listen on --host={options.host} --port={options.port} ({reason}); is another server there? Choose "
             "another port"
         ) from error
-    # Connections have it from their listener; without it a head waits for the client's delayed acknowledgement of it
-    # before its body is sent.
+    # Its connections get it too. Without, a body waits until the client has acknowledged the head, 40 ms later.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener

@@ -18,16 +18,16 @@ class Echo:
         self.batches, self.may_go, self.error = [], threading.Event(), error
         self.may_go.set()
 
-    def __call__(self, signature, texts):
+    def __call__(self, signature, rows):
         self.may_go.wait(10)
-        self.batches.append((signature, list(texts["text"])))
-        if self.error and self.error in texts["text"]:
+        self.batches.append((signature, rows))
+        if self.error and self.error in rows:
             raise ValueError("it can't be computed")
-        return [(signature, text) for text in texts["text"]]
+        return [(signature, row) for row in rows]
 
 
-def ask(batcher, *texts, signature="a"):
-    return batcher.ask(signature, {"text": list(texts)})
+def ask(batcher, *rows, signature="a"):
+    return batcher.ask(signature, list(rows))
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.lists(st.integers(), min_size=1, max_size=9)), max_size=30))

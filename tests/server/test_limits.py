@@ -122,7 +122,7 @@ def test_client_that_drips_is_late_too(start):
             dripping.sendall(bytes([byte]))
             time.sleep(0.05)
     assert server.predict(SMALL).status == 200
-    assert server.application.metrics.answers == {200: 1}
+    assert server.application.answers == {200: 1}
 
 
 def test_slow_model_makes_no_client_late(start):
@@ -142,8 +142,7 @@ def test_answers_that_nobody_reads_are_given_up(start):
         silent.connect(("127.0.0.1", server.port))
         silent.sendall(request(json.dumps({"instances": ["a"] * 30, "signature_name": "long"}).encode()))
         wait_for(lambda: server.application._held_bytes > 1 << 20)
-        wait_for(lambda: not server.server.server_state.connections)
-    assert server.application._held_bytes == 0
+        wait_for(lambda: server.application._held_bytes == 0)
     assert is_well(server)
     assert server.stop() == (1, 1)
 
@@ -183,7 +182,7 @@ def test_answers_are_held_too(start):
     server = start(max_held_bytes=1 << 20, max_request_bytes=1 << 20)
     assert server.predict({"instances": ["a"] * 30, "signature_name": "long"}).status == 503
     assert server.predict({"instances": ["a"], "signature_name": "long"}).status == 200
-    assert server.application._held_bytes == 0
+    wait_for(lambda: server.application._held_bytes == 0)
 
 
 def test_too_many_texts_and_those_that_wait_are_refused(start):
@@ -218,7 +217,7 @@ def test_client_that_leaves_is_not_computed(start):
         assert read_answer(first).startswith(b"HTTP/1.1 200 ")
         second.sendall(request(json.dumps(SMALL).encode()))
         assert read_answer(second).startswith(b"HTTP/1.1 200 ")
-    assert server.application.metrics.answers == {200: 2}
+    assert server.application.answers == {200: 2}
 
 
 @pytest.mark.parametrize("before", [b"", request(b"{}")])
@@ -236,7 +235,7 @@ def test_bad_chunks_are_refused_without_a_trace(start, before):
         assert f"HTTP/1.1 {status} ".encode() in answers
     with server.connect() as refused:
         refused.sendall(before + head + b"3e9\r\n" + b" " * 1001)
-        wait_for(lambda: server.application.metrics.answers[413])
+        wait_for(lambda: server.application.answers[413])
         refused.sendall(b"zz\r\n\r\n")
         answers = read_all(refused)
     assert answers.count(b"HTTP/1.1 ") == 1 + bool(before) and b"HTTP/1.1 413 " in answers

@@ -10,7 +10,6 @@ import pytest
 from albert_tf.exports import rows_of
 from albert_tf.server.options import RefusedError
 from albert_tf.server.protocol import (
-    Question,
     format_answer,
     metadata,
     parse_request,
@@ -40,17 +39,16 @@ def parse(values, max_texts=4, max_characters=5):
     ],
 )
 def test_every_form_asks_the_same(values):
-    expected = Question("serving_default", {"text": ["가".encode(), "나".encode()]}, "instances" in values)
-    assert parse(values) == expected
+    assert parse(values) == ("serving_default", [("가".encode(),), ("나".encode(),)], "instances" in values)
 
 
 def test_pairs_come_as_objects_or_columns():
-    texts = {"text": [b"a", b"b"], "text_pair": [b"c", b"d"]}
+    expected = [(b"a", b"c"), (b"b", b"d")]
     rows = [{"text": "a", "text_pair": "c"}, {"text_pair": "d", "text": "b"}]
-    assert parse({"signature_name": "pairs", "instances": rows}).texts == texts
+    assert parse({"signature_name": "pairs", "instances": rows})[1] == expected
     columns = {"text": ["a", "b"], "text_pair": ["c", "d"]}
-    assert parse({"signature_name": "pairs", "inputs": columns}).texts == texts
-    assert parse({"signature_name": "pairs", "inputs": {"text": "a", "text_pair": "c"}}).texts["text"] == [b"a"]
+    assert parse({"signature_name": "pairs", "inputs": columns})[1] == expected
+    assert parse({"signature_name": "pairs", "inputs": {"text": "a", "text_pair": "c"}})[1] == expected[:1]
 
 
 @pytest.mark.parametrize(
@@ -68,22 +66,22 @@ def test_pairs_come_as_objects_or_columns():
         ({"instances": "a"}, '"instances" must be a list'),
         ({"instances": []}, "the request holds 0 texts; send 1 to 4 at once"),
         ({"instances": ["a"] * 5}, "the request holds 5 texts; send 1 to 4 at once"),
-        ({"instances": ["a", None]}, 'instance 1 must be a string or an object with "text"'),
-        ({"instances": [{"txt": "a"}]}, 'instance 0 must be a string or an object with "text"'),
+        ({"instances": ["a", None]}, "instance 1 must be a string or an object of text"),
+        ({"instances": [{"txt": "a"}]}, "instance 0 must be a string or an object of text"),
         ({"instances": [{"text": ["a"]}]}, "text 0 must be a string"),
         ({"instances": ["123456"]}, "text 0 has 6 characters, and at most 5 are taken"),
         ({"instances": [{"b64": "?"}]}, "text 0 is no UTF-8 text in base64"),
         ({"instances": [{"b64": None}]}, "text 0 is no UTF-8 text in base64"),
         ({"instances": [{"b64": "/w=="}]}, "text 0 is no UTF-8 text in base64"),
         (rb'{"instances": ["\ud800"]}', "text 0 holds half a surrogate pair, which is no character"),
-        ({"instances": ["a"], "signature_name": "pairs"}, 'instance 0 must be an object with "text" and "text_pair"'),
-        ({"inputs": {"text": ["a"]}, "signature_name": "pairs"}, '"inputs" must be an object with "text" and "text_p'),
+        ({"instances": ["a"], "signature_name": "pairs"}, "instance 0 must be an object of text and text_pair"),
+        ({"inputs": {"text": ["a"]}, "signature_name": "pairs"}, '"inputs" must be an object of text and text_pair'),
         (
             {"inputs": {"text": ["a"], "text_pair": ["a", "b"]}, "signature_name": "pairs"},
-            "the lists text, text_pair must be of one length",
+            "text and text_pair must be lists of strings, and of one length",
         ),
-        ({"inputs": {"text": {"a": "b"}}}, '"text" must be a list of strings'),
-        ({"inputs": None}, '"text" must be a list of strings'),
+        ({"inputs": {"text": {"a": "b"}}}, "text must be lists of strings, and of one length"),
+        ({"inputs": None}, "text must be lists of strings, and of one length"),
         ({"inputs": [None]}, "text 0 must be a string"),
         ({"instances": [1]}, "the request holds a number, and models read texts alone; write it as a string"),
         (b'{"instances": [-Infinity]}', "the request holds a number"),
@@ -97,7 +95,7 @@ def test_what_can_not_be_answered_is_said_in_a_sentence(values, message):
 
 
 def answer(rows, has_rows):
-    return json.loads(format_answer(Question("", {}, has_rows), [row_as_json(row) for row in rows]))
+    return json.loads(format_answer([row_as_json(row) for row in rows], has_rows))
 
 
 def test_rows_and_columns_are_sent_as_they_were_asked():

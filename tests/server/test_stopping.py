@@ -130,5 +130,5 @@ def test_answer_that_is_not_read_in_time_is_counted_as_none(start):
     with server.connect() as silent:
         body = json.dumps({"instances": ["a"] * 30, "signature_name": "long"}).encode()
         silent.sendall(request(body))
-        wait_for(lambda: server.application.metrics.answers[200])
+        wait_for(lambda: server.application.answers[200])
         assert server.stop() == (0, 1)
