@@ -4,42 +4,37 @@ import asyncio
 import collections
 import collections.abc
 import concurrent.futures
+import itertools
 import typing
 
-# Given a signature and texts by input, returns a value for each text; runs in a thread.
-Compute = collections.abc.Callable[[str, dict[str, list[bytes]]], list[typing.Any]]
+from albert_tf.server.options import RefusedError
 
+# Given a signature and a row of texts for each value, returns the values; runs in a thread.
+Compute = collections.abc.Callable[[str, list[tuple[bytes, ...]]], list[typing.Any]]
 
-# With fewer a batch beside another one costs more than it saves.
+# With fewer rows a batch beside another one costs more than it saves.
 _FEW = 8
 
 
-class BusyError(Exception):
-    """More texts wait than may."""
-
-
-class _Waiting(typing.NamedTuple):
-    """Part of a request that waits for its turn: texts by input, and where the values go."""
+class _Part(typing.NamedTuple):
+    """Rows of a request that fit into a batch, and where their values go."""
 
     signature: str
-    texts: dict[str, list[bytes]]
+    rows: list[tuple[bytes, ...]]
     values: asyncio.Future
-
-    @property
-    def count(self):
-        return _count(self.texts)
 
 
 class Batcher:
-    """Computes one batch after the other: all texts that came while those before were computed, up to a number of them.
+    """Computes one batch after the other: all rows that came while those before were computed, up to a number of them.
 
-    So a lone request never waits for others, and the more wait the larger batches become. While a batch is computed,
-    another one begins at the same time only if it is of a few texts, for a batch of one costs almost as much as they.
+    So a lone request never waits for others, and the more wait, the larger the batches become. A request of more rows
+    than a batch holds queues again for each batch, so that small ones pass it. While a batch is computed, another one
+    begins only if it is of a few rows, for a batch of one costs almost as much as they.
 
     Args:
         compute: What is computed of a batch.
-        max_batch_size: Most texts in a batch.
-        max_waiting: Most texts that wait.
+        max_batch_size: Most rows in a batch.
+        max_waiting: Most rows that are not answered yet.
         on_batch: Told the size of each batch.
         num_at_once: Batches that are computed at the same time, in as many threads.
     """
@@ -53,91 +48,84 @@ class Batcher:
         num_at_once: int = 1,
     ):
         self._compute, self._max_batch_size, self._max_waiting = compute, max_batch_size, max_waiting
-        self._on_batch = on_batch
-        self._waiting = collections.deque()
-        self._num_waiting = 0
-        self._thread = concurrent.futures.ThreadPoolExecutor(num_at_once, "compute")
-        self._num_at_once, self._num_running, self._tasks = num_at_once, 0, set()
+        self._on_batch, self._num_at_once = on_batch, num_at_once
+        self._threads = concurrent.futures.ThreadPoolExecutor(num_at_once, "compute")
+        self._queue, self._num_queued, self._num_waiting = collections.deque(), 0, 0
+        self._tasks, self._num_running = set(), 0
 
-    async def ask(self, signature: str, texts: dict[str, list[bytes]]) -> list[typing.Any]:
-        """Returns a value for each text.
+    async def ask(self, signature: str, rows: list[tuple[bytes, ...]]) -> list[typing.Any]:
+        """Returns a value for each row.
 
         Raises:
-            BusyError: Too many wait already.
+            RefusedError: Too many wait already.
         """
-        count = _count(texts)
-        if self._num_waiting + count > self._max_waiting and self._num_waiting:
-            raise BusyError(f"{self._num_waiting:,} texts are waiting already; try again in a moment")
-        parts = []
-        for begin in range(0, count, self._max_batch_size):
-            part = {name: column[begin : begin + self._max_batch_size] for name, column in texts.items()}
-            parts.append(_Waiting(signature, part, asyncio.get_running_loop().create_future()))
-        self._waiting += parts
-        self._num_waiting += count
+        if self._num_waiting and self._num_waiting + len(rows) > self._max_waiting:
+            raise RefusedError(503, f"{self._num_waiting:,} texts are waiting already; try again in a moment")
+        self._num_waiting += len(rows)
+        try:
+            if len(rows) <= self._max_batch_size:
+                return await self._enqueue(signature, rows)
+            found, begins = {}, iter(range(0, len(rows), self._max_batch_size))
+
+            async def take_turns():
+                for begin in begins:
+                    found[begin] = await self._enqueue(signature, rows[begin : begin + self._max_batch_size])
+
+            await asyncio.gather(*(take_turns() for _ in range(self._num_at_once)))
+            return [value for begin in sorted(found) for value in found[begin]]
+        finally:
+            self._num_waiting -= len(rows)
+
+    def _enqueue(self, signature, rows):
+        """Returns the future values of rows that fit into a batch."""
+        part = _Part(signature, rows, asyncio.get_running_loop().create_future())
+        self._queue.append(part)
+        self._num_queued += len(rows)
         while self._num_running < self._num_at_once and self._is_worth_a_batch(self._num_running):
             self._num_running += 1
             task = asyncio.create_task(self._compute_all())
-            self._tasks.add(task)  # the loop itself holds no task fast
+            self._tasks.add(task)  # the loop itself keeps no task alive
             task.add_done_callback(self._tasks.discard)
-        if len(parts) == 1:
-            return await parts[0].values
-        values = await asyncio.gather(*(part.values for part in parts))
-        return [value for part in values for value in part]
+        return part.values
 
     def _is_worth_a_batch(self, num_others):
-        """Returns whether so many texts wait that a batch should begin beside the others that are computed."""
-        return self._num_waiting >= (min(_FEW, self._max_batch_size) if num_others else 1)
+        """Returns whether so much is queued that a batch should begin beside the others that are computed."""
+        return self._num_queued >= (min(_FEW, self._max_batch_size) if num_others else 1)
 
     async def _compute_all(self):
-        """Computes until too little waits, or of all batches at once the last one until nothing does."""
-        try:
-            while self._is_worth_a_batch(self._num_running - 1):
-                await self._compute_next()
-        finally:
-            self._num_running -= 1
+        """Computes until too little is queued, or of all batches at once the last one until nothing is."""
+        while self._is_worth_a_batch(self._num_running - 1):
+            batch = self._next_batch()
+            if batch:
+                await self._compute_batch(batch)
+        self._num_running -= 1
 
-    async def _compute_next(self):
-        batch = self._next_batch()
-        if not batch:
-            return
-        texts = {name: [text for part in batch for text in part.texts[name]] for name in batch[0].texts}
-        self._on_batch(_count(texts))
+    async def _compute_batch(self, batch):
+        rows = [row for part in batch for row in part.rows]
+        self._on_batch(len(rows))
+        loop = asyncio.get_running_loop()
         try:
-            values = await asyncio.get_running_loop().run_in_executor(
-                self._thread, self._compute, batch[0].signature, texts
-            )
+            values = iter(await loop.run_in_executor(self._threads, self._compute, batch[0].signature, rows))
         except Exception as error:
             for part in batch:
-                _settle(part.values, error=error)
+                if not part.values.cancelled():
+                    part.values.set_exception(error)
             return
-        begin = 0
         for part in batch:
-            _settle(part.values, values[begin : begin + part.count])
-            begin += part.count
+            mine = list(itertools.islice(values, len(part.rows)))
+            if not part.values.cancelled():
+                part.values.set_result(mine)
 
     def _next_batch(self):
         """Takes what is computed next: of one signature, in the order of coming, without requests that are given up."""
         batch, size = [], 0
-        while self._waiting:
-            part = self._waiting[0]
+        while self._queue:
+            part = self._queue[0]
             if not part.values.cancelled():
-                if batch and (part.signature != batch[0].signature or size + part.count > self._max_batch_size):
+                size += len(part.rows)
+                if batch and (part.signature != batch[0].signature or size > self._max_batch_size):
                     break
                 batch.append(part)
-                size += part.count
-            self._waiting.popleft()
-            self._num_waiting -= part.count
+            self._queue.popleft()
+            self._num_queued -= len(part.rows)
         return batch
-
-
-def _settle(future, values=None, error=None):
-    if future.cancelled():
-        return
-    if error is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(values)
-
-
-def _count(texts):
-    return len(next(iter(texts.values())))

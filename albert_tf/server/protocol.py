@@ -1,76 +1,72 @@
 """TensorFlow Serving's REST protocol for texts: what requests ask, and answers as they are sent.
 
 https://www.tensorflow.org/tfx/serving/api_rest; of its forms all that make sense for string inputs: rows under
-"instances", or columns under "inputs".
+"instances", or columns under "inputs". No sentence repeats what the request holds: a stranger decides how long that is.
 """
 
 import base64
-import binascii
 import json
 import typing
 
 from albert_tf.exports import DEFAULT, Export
-from albert_tf.text_encoding import replace_halves
+from albert_tf.server.options import RefusedError
 
 
-class BadRequestError(Exception):
-    """A request that can't be answered, and a sentence that says why."""
-
-
-class Question(typing.NamedTuple):
-    """What a request asks.
-
-    Attributes:
-        signature: Of which signature.
-        texts: UTF-8 by input, as many of each.
-        has_rows: Whether answers are sent as rows too.
-    """
-
-    signature: str
-    texts: dict[str, list[bytes]]
-    has_rows: bool
-
-
-def parse_request(body: typing.Any, model: Export, max_texts: int, max_characters: int) -> Question:
-    """Returns what a request asks.
+def parse_request(
+    body: bytes, model: Export, max_texts: int, max_characters: int
+) -> tuple[str, list[tuple[bytes, ...]], bool]:
+    """Returns the signature that a request asks, rows of UTF-8 texts, and whether it wants rows rather than columns.
 
     Args:
-        body: The request's JSON: bytes, or values that they were read as.
+        body: The request's JSON.
         model: Whom it asks.
         max_texts: Most texts in one request.
         max_characters: Longest text.
 
     Raises:
-        BadRequestError: Nothing that the model can answer.
+        RefusedError: Nothing that the model can answer.
     """
     values = _parse_json(body)
-    if not isinstance(values, dict):
-        raise BadRequestError(f"the request must be a JSON object. Received: {_short(values)}")
+    if not isinstance(values, dict) or not values.keys() <= {"signature_name", "instances", "inputs"}:
+        raise RefusedError(400, 'the request must be an object of "instances" or "inputs" and perhaps "signature_name"')
     signature = values.get("signature_name", DEFAULT)
     if not isinstance(signature, str) or signature not in model.signatures:
-        raise BadRequestError(f"there is no signature {_short(signature)}; there are {', '.join(model.signatures)}")
+        raise RefusedError(400, f"there is no such signature; there are {', '.join(model.signatures)}")
     has_rows = "instances" in values
     if has_rows == ("inputs" in values):
-        raise BadRequestError('the request needs either "instances", a list of rows, or "inputs", lists by name')
+        raise RefusedError(400, 'the request needs either "instances", a list of rows, or "inputs", lists by name')
     names = model.signatures[signature]["inputs"]
     if has_rows:
-        columns = _columns_of_rows(values["instances"], names, max_texts)
+        rows = _rows(values["instances"], names, max_texts)
     else:
-        columns = _columns(values["inputs"], names, max_texts)
-    texts = {
-        name: [_text(value, f"{name} {number}", max_characters) for number, value in enumerate(column)]
-        for name, column in columns.items()
+        rows = _rows_of_columns(values["inputs"], names, max_texts)
+    texts = [
+        tuple(_text(value, f"{name} {number}", max_characters) for name, value in zip(names, row))
+        for number, row in enumerate(rows)
+    ]
+    return signature, texts, has_rows
+
+
+def row_as_json(row: dict[str, typing.Any]) -> dict[str, str]:
+    """Returns what a model says of a row as JSON by name.
+
+    Raises:
+        ValueError: A number is infinite, or none.
+    """
+    return {
+        name: json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        for name, value in row.items()
     }
-    return Question(signature, texts, has_rows)
 
 
-def format_answer(question: Question, rows: list[dict[str, typing.Any]]) -> dict[str, typing.Any]:
-    """Returns what a request is answered, given a row for each text; where there is one output, only its values."""
+def format_answer(rows: list[dict[str, str]], has_rows: bool) -> bytes:
+    """Returns what a request is answered, given JSON for each row; where there is one output, only its values."""
     names = list(rows[0])
-    if not question.has_rows:
-        columns = {name: [row[name] for row in rows] for name in names}
-        return {"outputs": columns if len(names) > 1 else columns[names[0]]}
-    return {"predictions": rows if len(names) > 1 else [row[names[0]] for row in rows]}
+    if has_rows:
+        items = ",".join(_object(row) if len(names) > 1 else row[names[0]] for row in rows)
+        return f'{{"predictions":[{items}]}}'.encode()
+    columns = {name: f"[{','.join(row[name] for row in rows)}]" for name in names}
+    return f'{{"outputs":{_object(columns) if len(names) > 1 else columns[names[0]]}}}'.encode()
 
 
 def status(model: Export) -> dict:
@@ -83,8 +79,8 @@ def metadata(name: str, model: Export) -> dict:
     """Returns what GET /v1/models/NAME/metadata answers, and the model's card beside it."""
     definitions = {
         signature: {
-            "inputs": {each: _tensor_info("DT_STRING", [-1]) for each in about["inputs"]},
-            "outputs": {each: _tensor_info(_dtype(dtype), shape) for each, (dtype, shape) in about["outputs"].items()},
+            "inputs": {each: _tensor_info("string", [None]) for each in about["inputs"]},
+            "outputs": {each: _tensor_info(dtype, shape) for each, (dtype, shape) in about["outputs"].items()},
             "method_name": "tensorflow/serving/predict",
         }
         for signature, about in model.signatures.items()
@@ -97,51 +93,61 @@ def metadata(name: str, model: Export) -> dict:
 
 
 def _parse_json(body):
-    if not isinstance(body, bytes | bytearray):
-        return body
     try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise BadRequestError(f"the request is not valid JSON: {error}") from error
+        return _DECODER.decode(body.decode("utf-8-sig"))
+    except RecursionError as error:
+        raise RefusedError(400, "the request is nested too deeply") from error
+    except ValueError as error:
+        raise RefusedError(400, f"the request is not valid JSON: {error}") from error
 
 
-def _columns_of_rows(rows, names, max_texts):
-    if not isinstance(rows, list):
-        raise BadRequestError(f'"instances" must be a list. Received: {_short(rows)}')
-    _check_count(len(rows), max_texts)
+def _refuse_number(_):
+    raise RefusedError(400, "the request holds a number, and models read texts alone; write it as a string")
+
+
+def _object_of_pairs(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise RefusedError(400, "an object in the request has the same name twice")
+    return values
+
+
+# No request that can be answered holds a number, so that none is ever converted, however many digits it has.
+_DECODER = json.JSONDecoder(
+    parse_int=_refuse_number,
+    parse_float=_refuse_number,
+    parse_constant=_refuse_number,
+    object_pairs_hook=_object_of_pairs,
+)
+
+
+def _rows(instances, names, max_texts):
+    if not isinstance(instances, list):
+        raise RefusedError(400, '"instances" must be a list')
+    _check_count(len(instances), max_texts)
+    rows = [{names[0]: row} if len(names) == 1 and _is_text(row) else row for row in instances]
     for number, row in enumerate(rows):
-        if len(names) == 1 and _is_text(row):
-            continue
-        if not isinstance(row, dict) or set(row) != set(names):
-            wanted = " and ".join(f'"{name}"' for name in names)
+        if not isinstance(row, dict) or row.keys() != set(names):
             or_text = "a string or " if len(names) == 1 else ""
-            raise BadRequestError(
-                f"instance {number} must be {or_text}an object with {wanted}. Received: {_short(row)}"
-            )
-    return {name: [row if len(names) == 1 and _is_text(row) else row[name] for row in rows] for name in names}
+            raise RefusedError(400, f"instance {number} must be {or_text}an object of {' and '.join(names)}")
+    return [[row[name] for name in names] for row in rows]
 
 
-def _columns(inputs, names, max_texts):
-    if len(names) == 1 and not (isinstance(inputs, dict) and set(inputs) == set(names)):
+def _rows_of_columns(inputs, names, max_texts):
+    if len(names) == 1 and not (isinstance(inputs, dict) and inputs.keys() == set(names)):
         inputs = {names[0]: inputs}
-    if not isinstance(inputs, dict) or set(inputs) != set(names):
-        wanted = " and ".join(f'"{name}"' for name in names)
-        raise BadRequestError(f'"inputs" must be an object with {wanted}. Received: {_short(inputs)}')
-    columns = {name: [column] if _is_text(column) else column for name, column in inputs.items()}
-    for name, column in columns.items():
-        if not isinstance(column, list):
-            raise BadRequestError(f'"{name}" must be a list of strings. Received: {_short(column)}')
-        _check_count(len(column), max_texts)
-    if len({len(column) for column in columns.values()}) > 1:
-        raise BadRequestError(f"the lists {', '.join(columns)} must be of one length")
-    return columns
+    if not isinstance(inputs, dict) or inputs.keys() != set(names):
+        raise RefusedError(400, f'"inputs" must be an object of {" and ".join(names)}')
+    columns = [[inputs[name]] if _is_text(inputs[name]) else inputs[name] for name in names]
+    if not all(isinstance(column, list) for column in columns) or len({len(column) for column in columns}) > 1:
+        raise RefusedError(400, f"{' and '.join(names)} must be lists of strings, and of one length")
+    _check_count(len(columns[0]), max_texts)
+    return list(zip(*columns))
 
 
 def _check_count(count, max_texts):
-    if not count:
-        raise BadRequestError("the request holds no text")
-    if count > max_texts:
-        raise BadRequestError(f"the request holds {count:,} texts, and at most {max_texts:,} are taken; send several")
+    if not 0 < count <= max_texts:
+        raise RefusedError(400, f"the request holds {count:,} texts; send 1 to {max_texts:,} at once")
 
 
 def _is_text(value):
@@ -153,27 +159,23 @@ def _text(value, place, max_characters):
     if isinstance(value, dict) and list(value) == ["b64"]:
         try:
             value = base64.b64decode(value["b64"], validate=True).decode("utf-8")
-        except (TypeError, ValueError, binascii.Error) as error:
-            raise BadRequestError(f"{place} is no UTF-8 text in base64") from error
+        except (TypeError, ValueError) as error:
+            raise RefusedError(400, f"{place} is no UTF-8 text in base64") from error
     if not isinstance(value, str):
-        raise BadRequestError(f"{place} must be a string. Received: {_short(value)}")
+        raise RefusedError(400, f"{place} must be a string")
     if len(value) > max_characters:
-        raise BadRequestError(f"{place} has {len(value):,} characters, and at most {max_characters:,} are taken")
+        raise RefusedError(400, f"{place} has {len(value):,} characters, and at most {max_characters:,} are taken")
     try:
         return value.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise BadRequestError(f"{place} holds half a surrogate pair, which is no character") from error
+        raise RefusedError(400, f"{place} holds half a surrogate pair, which is no character") from error
+
+
+def _object(values):
+    return "{" + ",".join(f'"{name}":{value}' for name, value in values.items()) + "}"
 
 
 def _tensor_info(dtype, shape):
     sizes = [{"size": str(-1 if size is None else size), "name": ""} for size in shape]
+    dtype = {"string": "DT_STRING", "float32": "DT_FLOAT", "int32": "DT_INT32"}[dtype]
     return {"dtype": dtype, "tensor_shape": {"dim": sizes, "unknown_rank": False}, "name": ""}
-
-
-def _dtype(name):
-    return {"string": "DT_STRING", "float32": "DT_FLOAT", "int32": "DT_INT32"}[name]
-
-
-def _short(value):
-    text = replace_halves(json.dumps(value, ensure_ascii=False, default=str))
-    return text if len(text) <= 60 else f"{text[:57]}..."

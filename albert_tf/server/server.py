@@ -1,69 +1,198 @@
-"""The server: KServe's, around an exported model, with TensorFlow Serving's routes."""
+"""uvicorn's server and connections, with the limits that uvicorn has none for, and a stop that loses no request."""
 
-import dataclasses
-import logging
+import asyncio
+import contextlib
+import json
 import os
+import select
 import signal
 import socket
-import warnings
+import time
 
-import kserve
-import kserve.metrics
-import kserve.model_server
-import prometheus_client
-from fastapi import APIRouter
-from fastapi.responses import JSONResponse
-from kserve.protocol.rest.server import RESTServer
-from starlette.exceptions import HTTPException
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from albert_tf.errors import InputError
-from albert_tf.exports import Export, rows_of, threads_per_batch
-from albert_tf.server.batching import Batcher, BusyError
-from albert_tf.server.connections import ReadingServer
-from albert_tf.server.limits import RequestLimits
-from albert_tf.server.predictions import Predictions
-from albert_tf.server.protocol import (
-    BadRequestError,
-    format_answer,
-    metadata,
-    parse_request,
-    status,
-)
+from albert_tf.exports import Export
+from albert_tf.server.application import Application
+from albert_tf.server.options import MAX_HEAD_BYTES, TOO_LONG_HEAD, ServerOptions
 
 # Asked before the first client does, so that nobody waits for what TensorFlow prepares at the first calls.
 _WARM_UP_TEXTS = ("", "한글 " * 20)
 
-_BATCH_SIZES = prometheus_client.Histogram(
-    "batch_size_texts", "Texts computed at once.", buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256)
-)
-_ANSWERS = prometheus_client.Counter("answers", "Answers by HTTP status.", ["code"])
+# What is read of a connection, and parsed, before the others take their turn.
+_READ_BYTES = 16_384
+# How many more connections than allowed are told so; any further one is closed.
+_MAX_TOLD = 64
+# How long clients with open connections may still ask something when the server stops.
+_LAST_CALL_SECONDS = 2
 
 
-@dataclasses.dataclass(frozen=True)
-class ServerOptions:
-    """How a server runs.
+class _Connection(H11Protocol):
+    """A connection, which ends when the server has waited for its client for too long.
 
-    Attributes:
-        host: Where it listens.
-        port: Likewise.
-        max_batch_size: Most texts that are computed at once.
-        max_texts: Most texts of a request.
-        max_waiting: Most texts that wait; who comes then is answered 503.
-        max_characters: Longest text.
-        max_bytes: Largest request.
-        request_timeout_seconds: How long a request may take to arrive.
-        grace_seconds: How long requests may take that are being answered when the server is told to stop.
+    Overrides what uvicorn and asyncio call.
     """
 
-    host: str = "127.0.0.1"
-    port: int = 8501
-    max_batch_size: int = 32
-    max_texts: int = 1024
-    max_waiting: int = 4096
-    max_characters: int = 100_000
-    max_bytes: int = 8 << 20
-    request_timeout_seconds: float = 30
-    grace_seconds: int = 30
+    def connection_made(self, transport):
+        super().connection_made(transport)
+        self._waits_since = self.loop.time()
+        transport.max_size = _READ_BYTES
+        if len(self.connections) > self.app.options.max_connections + _MAX_TOLD:
+            transport.abort()
+
+    def connection_lost(self, exc):
+        super().connection_lost(exc)
+        if self.cycle is not None and not self.cycle.response_complete and "task" in self.scope:
+            self.scope["task"].cancel()  # nobody waits for it any more
+
+    def data_received(self, data):
+        cycle = self.cycle
+        if cycle is None and len(self.connections) > self.app.options.max_connections:
+            self.refuse(503, "too many connections are open; try again in a moment")
+            return
+        super().data_received(data)
+        if self.cycle is not cycle:
+            self._waits_since = self.loop.time()
+
+    def pause_writing(self):
+        super().pause_writing()
+        self._waits_since = self.loop.time()
+
+    def on_response_complete(self):
+        self._waits_since = self.loop.time()
+        super().on_response_complete()
+
+    def send_400_response(self, msg):
+        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):  # it goes on wrong after it was answered
+            self.transport.close()
+        elif len(self.conn.trailing_data[0]) > MAX_HEAD_BYTES:
+            self.refuse(431, TOO_LONG_HEAD)
+        else:
+            self.refuse(400, "this is no HTTP/1.1 request")
+
+    def shutdown(self):
+        """Ends the connection if its client has asked nothing that is not answered."""
+        poll = select.poll()
+        poll.register(self.transport.get_extra_info("socket"), select.POLLIN)
+        if not self.is_answering() and not self.transport.is_closing() and not poll.poll(0):
+            self.transport.close()
+
+    def end_if_late(self):
+        """Ends the connection if the server has waited for its client for too long."""
+        timeout = self.app.options.request_timeout
+        if self.loop.time() - self._waits_since < timeout:
+            return
+        if not self.is_answering() or self.flow.write_paused:
+            self.abandon()
+        elif self.cycle.more_body:
+            self.refuse(408, f"the request did not arrive within {timeout:g} seconds; send it again")
+
+    def is_answering(self):
+        """Returns whether its client waits for an answer."""
+        return self.cycle is not None and not self.cycle.response_complete and not self.cycle.disconnected
+
+    def abandon(self):
+        """Ends the connection at once; an answer that its client has not read to the end counts as none."""
+        if self.transport.get_write_buffer_size() and not self.is_answering():
+            self.server_state.total_requests -= 1
+        self.transport.abort()
+
+    def refuse(self, status, sentence):
+        """Answers in place of the application, and ends the connection."""
+        if not self.is_answering():
+            self.app.num_requests += 1
+        elif self.cycle.response_started:
+            self.transport.abort()
+            return
+        else:
+            self.cycle.disconnected = True
+        self.server_state.total_requests += 1
+        self.app.answers[status] += 1
+        body = json.dumps({"error": sentence}).encode()
+        head = b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+        self.transport.write(head % (status, STATUS_PHRASES[status], len(body)) + body)
+        self.transport.close()
+        self._waits_since = self.loop.time()
+
+
+class Server(uvicorn.Server):
+    """Serves an application until SIGTERM or Ctrl-C, and then answers what was sent to it.
+
+    Args:
+        application: What answers.
+
+    Attributes:
+        application: Likewise.
+        answered_at_signal: How many requests had been answered when it was told to stop.
+        num_answered: How many were in the end; the others of `application.num_requests` were not.
+    """
+
+    def __init__(self, application: Application):
+        self.application, self.answered_at_signal, self.num_answered = application, 0, 0
+        config = uvicorn.Config(
+            application,
+            loop="asyncio",
+            http=_Connection,
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            log_level="error",  # clients' mistakes are told to them alone
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=application.options.request_timeout,
+            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        )
+        super().__init__(config)
+
+    async def on_tick(self, counter):
+        """Looks after the connections, ten times a second; see uvicorn."""
+        self._tell_connections(_Connection.end_if_late)
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets=None):
+        """Answers all that was sent, for as long as the grace period lasts; see uvicorn."""
+        self.application.is_stopping = True
+        self.answered_at_signal = self.server_state.total_requests
+        await self._stop_listening(sockets)
+        begin = time.monotonic()
+        while self.server_state.connections and not self.force_exit:
+            if time.monotonic() - begin > self.application.options.grace_period:
+                break
+            self._tell_connections(_Connection.end_if_late)
+            if time.monotonic() - begin > _LAST_CALL_SECONDS:
+                self._tell_connections(_Connection.shutdown)
+            await asyncio.sleep(0.05)
+        unanswered = [connection for connection in self.server_state.connections if connection.is_answering()]
+        for connection in self.server_state.connections.difference(unanswered):
+            connection.abandon()
+        self.num_answered = self.server_state.total_requests
+        for connection in unanswered:
+            connection.refuse(503, "the server has stopped; ask another one")
+        for task in self.server_state.tasks:
+            task.cancel()
+        await asyncio.gather(*self.server_state.tasks, return_exceptions=True)
+
+    async def _stop_listening(self, listeners):
+        """Accepts all that waits for it and closes at once, for what still waited then would be reset."""
+        accepted = []
+        for listener in listeners:
+            with contextlib.suppress(OSError):
+                while True:
+                    accepted.append(listener.accept()[0])
+        for server in self.servers:
+            server.close()
+        for connection in accepted:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: _Connection(self.config, self.server_state, {}), connection
+            )
+
+    def _tell_connections(self, what):
+        for connection in list(self.server_state.connections):
+            what(connection)
 
 
 def serve(model: Export, name: str, options: ServerOptions) -> None:
@@ -77,135 +206,39 @@ def serve(model: Export, name: str, options: ServerOptions) -> None:
     Raises:
         InputError: The address is taken.
     """
-    _check_address(options)
-    for logger in ("kserve", "kserve.trace", "uvicorn"):
-        logging.getLogger(logger).setLevel(logging.ERROR)
-    logging.getLogger("uvicorn.access").propagate = False  # without handlers uvicorn makes no lines for it
-    warnings.filterwarnings("ignore", "ORJSONResponse is deprecated")  # KServe's affair
+    listener = listen(options)
+    server = Server(Application(model, name, options))
     for signature, about in model.signatures.items():
         model.answer(signature, dict.fromkeys(about["inputs"], _WARM_UP_TEXTS))
     # uvicorn has handlers of its own while it serves, and at its end repeats the signal to those before.
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
-    server = _Server(model, name, options)
+        signal.signal(number, server.handle_exit)
     print(f"serving {name}, version {model.version}: http://{options.host}:{options.port}/v1/models/{name}", flush=True)
-    server.run()
-    print("stopped; all requests that had arrived were answered", flush=True)
+    server.run([listener])
+    num_after = server.num_answered - server.answered_at_signal
+    num_lost = server.application.num_requests - server.num_answered
+    print(
+        f"stopped; {server.num_answered:,} requests were answered, {num_after:,} of them after the signal, and "
+        f"{num_lost:,} were not",
+        flush=True,
+    )
 
 
-def _check_address(options):
+def listen(options: ServerOptions) -> socket.socket:
+    """Returns a socket that listens where the options say.
+
+    Raises:
+        InputError: The address is taken.
+    """
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     try:
-        socket.create_server((options.host, options.port), family=family).close()
+        listener = socket.create_server((options.host, options.port), family=family)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
         raise InputError(
             f"can't listen on --host={options.host} --port={options.port} ({reason}); is another server there? Choose "
             "another port"
         ) from error
-
-
-class _Server(RESTServer):
-    """KServe's server of one model, with the routes and limits that are ours."""
-
-    def __init__(self, model, name, options):
-        self._model, self._name, self._options = model, name, options
-        kserve_server = kserve.ModelServer(
-            options.port, enable_grpc=False, enable_latency_logging=False, registered_models=_OneModel()
-        )
-        self._served = _Served(model, name, options)
-        kserve_server.register_model(self._served)
-        super().__init__(
-            "kserve.model_server:app",
-            kserve_server.dataplane,
-            kserve_server.model_repository_extension,
-            options.port,
-            grace_period=options.grace_seconds,
-        )
-        self.config.host = options.host
-        self._server = ReadingServer(self.config, options.request_timeout_seconds)
-
-    def create_application(self):
-        """Adds to KServe's routes and handlers; ours come first, and so are found first."""
-        application = kserve.model_server.app
-        paths = [f"/v1/models/{self._name}{version}" for version in ("", f"/versions/{self._model.version}")]
-        routes = APIRouter()
-        for path in paths:
-            routes.add_api_route(path, self._status, methods=["GET"])
-            routes.add_api_route(f"{path}/metadata", self._metadata, methods=["GET"])
-        application.include_router(routes)
-        super().create_application()
-        application.add_exception_handler(BadRequestError, _answer_error(400))
-        application.add_exception_handler(kserve.errors.InvalidInput, _answer_error(400))
-        application.add_exception_handler(kserve.errors.ModelNotFound, self._answer_unknown_model)
-        application.add_exception_handler(BusyError, _answer_error(503))
-        application.add_exception_handler(HTTPException, self._answer_wrong_path)
-        application.add_middleware(
-            Predictions, paths=[f"{path}:predict" for path in paths], answer=self._served.predict_in_time
-        )
-        application.add_middleware(
-            RequestLimits,
-            max_bytes=self._options.max_bytes,
-            timeout_seconds=self._options.request_timeout_seconds,
-            on_status=lambda code: _ANSWERS.labels(code).inc(),
-        )
-
-    def _add_middlewares(self, app):
-        """Leaves out KServe's, which asks the system for processor times twice a request, for a log that is off."""
-
-    async def _status(self):
-        return {"name": self._name, "ready": True, **status(self._model)}
-
-    async def _answer_unknown_model(self, *_):
-        return JSONResponse({"error": f"there is no model of that name; there is {self._name}"}, 404)
-
-    async def _answer_wrong_path(self, request, error):
-        ask = f"ask by POST /v1/models/{self._name}:predict"
-        return JSONResponse({"error": f"there is no {request.method} {request.url.path}; {ask}"}, error.status_code)
-
-    async def _metadata(self):
-        return metadata(self._name, self._model)
-
-
-class _Served(kserve.Model):
-    """An exported model, as KServe asks it."""
-
-    def __init__(self, model, name, options):
-        super().__init__(name)
-        self._model, self._options = model, options
-        self._seconds = kserve.metrics.PREDICT_HIST_TIME.labels(**kserve.metrics.get_labels(name))
-        self._batcher = Batcher(
-            lambda signature, texts: rows_of(model.answer(signature, texts)),
-            options.max_batch_size,
-            options.max_waiting,
-            _BATCH_SIZES.observe,
-            max(1, os.cpu_count() // threads_per_batch(model.card)),
-        )
-        self.ready = True
-
-    async def predict(self, payload, headers=None):
-        """Answers the JSON of a request, or its bytes where it does not call itself JSON."""
-        if isinstance(payload, kserve.InferRequest):
-            raise BadRequestError(f"the model takes requests of version 1: POST /v1/models/{self.name}:predict")
-        question = parse_request(payload, self._model, self._options.max_texts, self._options.max_characters)
-        return format_answer(question, await self._batcher.ask(question.signature, question.texts))
-
-    async def predict_in_time(self, payload):
-        """Answers likewise, and counts the seconds, as KServe does where it asks."""
-        with self._seconds.time():
-            return await self.predict(payload)
-
-
-class _OneModel(kserve.ModelRepository):
-    """Models that no client can unload."""
-
-    def unload(self, name):
-        """Refuses."""
-        raise BadRequestError(f"{name} stays loaded while the server runs")
-
-
-def _answer_error(code):
-    async def answer(_, error):
-        return JSONResponse({"error": str(error)}, code)
-
-    return answer
+    # Its connections get it too. Without, a body waits until the client has acknowledged the head, 40 ms later.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener

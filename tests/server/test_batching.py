@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_tf.server.batching import Batcher, BusyError
+from albert_tf.server.batching import Batcher
+from albert_tf.server.options import RefusedError
 
 
 class Echo:
@@ -17,16 +18,16 @@ class Echo:
         self.batches, self.may_go, self.error = [], threading.Event(), error
         self.may_go.set()
 
-    def __call__(self, signature, texts):
+    def __call__(self, signature, rows):
         self.may_go.wait(10)
-        self.batches.append((signature, list(texts["text"])))
-        if self.error and self.error in texts["text"]:
+        self.batches.append((signature, rows))
+        if self.error and self.error in rows:
             raise ValueError("it can't be computed")
-        return [(signature, text) for text in texts["text"]]
+        return [(signature, row) for row in rows]
 
 
-def ask(batcher, *texts, signature="a"):
-    return batcher.ask(signature, {"text": list(texts)})
+def ask(batcher, *rows, signature="a"):
+    return batcher.ask(signature, list(rows))
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.lists(st.integers(), min_size=1, max_size=9)), max_size=30))
@@ -94,12 +95,12 @@ def test_too_many_are_sent_away_but_never_a_lone_one():
     compute.may_go.clear()
 
     async def run():
-        batcher = Batcher(compute, 2, 3)
+        batcher = Batcher(compute, 2, 4)
         tasks = [asyncio.create_task(ask(batcher, 0))]
         await asyncio.sleep(0.05)
         tasks.append(asyncio.create_task(ask(batcher, 1, 2, 3)))
         await asyncio.sleep(0.05)
-        with pytest.raises(BusyError, match="3 texts are waiting already; try again in a moment"):
+        with pytest.raises(RefusedError, match="4 texts are waiting already; try again in a moment"):
             await ask(batcher, 4)
         compute.may_go.set()
         await asyncio.gather(*tasks)
@@ -145,3 +146,20 @@ def test_one_text_waits_for_a_batch_that_is_computed_and_for_no_other():
 
     asyncio.run(run())
     assert [texts for _, texts in compute.batches] == [[0, 1], [2, 3, 4]]
+
+
+def test_small_request_passes_what_is_left_of_a_large_one():
+    compute = Echo()
+    compute.may_go.clear()
+
+    async def run():
+        batcher = Batcher(compute, 4, 1000)
+        large = asyncio.create_task(ask(batcher, *range(12)))
+        await asyncio.sleep(0.05)
+        small = asyncio.create_task(ask(batcher, 99))
+        await asyncio.sleep(0.05)
+        compute.may_go.set()
+        return await small, await large
+
+    assert asyncio.run(run()) == ([("a", 99)], [("a", number) for number in range(12)])
+    assert [texts for _, texts in compute.batches] == [[0, 1, 2, 3], [99], [4, 5, 6, 7], [8, 9, 10, 11]]

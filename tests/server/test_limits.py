@@ -1,85 +1,251 @@
-"""Requests that are too large or too slow never reach the application; all others reach it as they came."""
+"""Whatever a stranger can make long has a limit, and a sentence for who goes beyond it."""
 
-import asyncio
+import contextlib
 import json
+import socket
+import time
 
 import pytest
+from fake_server import PREDICT, checksum, read_all, read_answer, request, wait_for
 
-from albert_tf.server.limits import RequestLimits
-
-
-class Recorder:
-    """An application that keeps the bodies that it gets."""
-
-    def __init__(self):
-        self.bodies = []
-
-    async def __call__(self, scope, receive, send):
-        body, more = b"", scope["type"] == "http"
-        while more:
-            message = await receive()
-            body, more = body + message.get("body", b""), message.get("more_body", False)
-        self.bodies.append(body)
-        await send({"type": "http.response.start", "status": 200, "headers": []})
+SMALL = {"instances": ["가"]}
+CHUNKED = f"POST {PREDICT} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+LONG_HEAD = "the request has more than 100 headers, or 16,384 bytes before its body"
 
 
-def request(chunks, headers=(), seconds_between=0.0, scope_type="http"):
-    """Returns (status, error) of what limits of 10 bytes and 0.2 seconds answer, and the bodies that went through.
-
-    The list of chunks is empty once all was read; then nothing comes any more.
-    """
-    application, sent, counted = Recorder(), [], []
-
-    async def receive():
-        await asyncio.sleep(seconds_between if chunks else 60)
-        return {"type": "http.request", "body": chunks.pop(0), "more_body": bool(chunks)}
-
-    async def send(message):
-        sent.append(message)
-
-    scope = {"type": scope_type, "headers": list(headers)}
-    asyncio.run(RequestLimits(application, 10, 0.2, counted.append)(scope, receive, send))
-    assert counted == [message["status"] for message in sent if "status" in message and scope_type == "http"]
-    error = json.loads(sent[1]["body"])["error"] if len(sent) > 1 else None
-    return sent[0]["status"], error, application.bodies
+def parts(answer):
+    """Returns status and sentence of an answer as it came over the wire."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)["error"]
 
 
-@pytest.mark.parametrize("chunks", [[b""], [b"1234567890"], [b"12345", b"", b"67890"]])
-def test_small_requests_pass(chunks):
-    assert request(list(chunks)) == (200, None, [b"".join(chunks)])
+def is_well(server):
+    return server.predict(SMALL).content == {"predictions": [checksum("가")]}
 
 
 @pytest.mark.parametrize(
-    ("chunks", "headers"),
+    ("head", "status"),
     [
-        ([b"12345678901"], []),
-        ([b"12345", b"67890", b"1", b"thrown away", b"like this"], []),
-        ([b"short"], [(b"content-length", b"11")]),
-        ([b"12345678901"], [(b"content-length", b"-1")]),
+        (f"GET /{'a' * 16_400} HTTP/1.1\r\nhost: x", 431),
+        (f"GET /?{'a' * 16_400} HTTP/1.1\r\nhost: x", 431),
+        (f"GET / HTTP/1.1\r\nhost: x\r\na: {'b' * 200_000}", 431),
+        ("GET / HTTP/1.1\r\nhost: x" + "\r\na: b" * 100, 431),
+        ("GET / HTTP/1.1\r\nhost: x" + "\r\na:" * 60_000, 431),
+        ("GET / HTTP/1.1\r\nhost: x" + "\r\na: b" * 99, 404),
+        (f"GET / HTTP/1.1\r\nhost: x\r\na: {'b' * 16_000}", 404),
+        ("GET / HTTP/1.1\r\nhost: x\r\ncontent-length: " + "9" * 5000, 400),
+        ("GET / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: gzip", 400),
+        ("GET / HTTP/1.1", 400),
+        ("\x16\x03\x01", 400),
+        ("", 400),
     ],
 )
-def test_large_requests_are_refused_once_they_were_sent(chunks, headers):
-    chunks = list(chunks)
-    code, error, bodies = request(chunks, headers)
-    assert (code, error, bodies) == (413, "the request is larger than 10 bytes; send less at once", [])
-    assert not chunks
+def test_heads_are_neither_long_nor_anything_but_http(start, head, status):
+    server = start(request_timeout=0.5)
+    found, sentence = parts(server.send(head.encode() + b"\r\n\r\n"))
+    assert found == status
+    assert {431: LONG_HEAD, 400: "this is no HTTP/1.1 request"}.get(status, sentence) == sentence
+    assert is_well(server)
 
 
-def test_client_that_asks_first_is_refused_before_it_sends():
-    chunks = [b"12345678901"]
-    code, _, bodies = request(chunks, [(b"content-length", b"11"), (b"expect", b"100-Continue")])
-    assert (code, bodies, len(chunks)) == (413, [], 1)
+def test_head_without_an_end_is_refused_while_it_comes(start):
+    server = start()
+    with server.connect() as endless:
+        endless.sendall(b"GET / HTTP/1.1\r\nhost: x\r\na: ")
+        sent, answer = 0, b""
+        endless.setblocking(False)
+        while not answer and sent < 100 << 20:
+            try:
+                sent += endless.send(b"b" * 10_000)
+                time.sleep(0.001)
+            except BlockingIOError:
+                pass
+            except ConnectionError:
+                break
+            with contextlib.suppress(BlockingIOError):
+                answer = endless.recv(65536)
+    assert sent < 10 << 20
+    assert not answer or parts(answer) == (431, LONG_HEAD)
+    assert is_well(server)
 
 
-def test_large_and_slow_requests_are_refused():
-    code, _, bodies = request([b"12345678901"] * 9, seconds_between=0.05)
-    assert (code, bodies) == (413, [])
+@pytest.mark.parametrize(
+    "content",
+    [
+        request(b" " * 1001),
+        request(b" " * (20 << 20)),
+        f"POST {PREDICT} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3e9\r\n".encode()
+        + b" " * 1001
+        + b"\r\n",
+        f"POST {PREDICT} HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 1001\r\n\r\n".encode(),
+    ],
+)
+def test_large_bodies_are_refused_and_the_answer_is_there_to_read(start, content):
+    server = start(max_request_bytes=1000, request_timeout=0.5)
+    assert parts(server.send(content)) == (413, "the request is larger than 1,000 bytes; send less at once")
+    assert server.predict(b'{"instances": ["a"]' + b" " * 980 + b"}").status == 200
+    assert is_well(server)
 
 
-def test_slow_requests_are_refused():
-    code, error, bodies = request([b"1"] * 9, seconds_between=0.05)
-    assert (code, error, bodies) == (408, "the request did not arrive within 0.2 seconds; send it again", [])
+def test_connection_goes_on_after_a_large_body(start):
+    server = start(max_request_bytes=1000)
+    answers = server.send(request(b" " * 100_000) + request(b"{}", "connection: close"))
+    assert answers.count(b"HTTP/1.1 413 ") == answers.count(b"HTTP/1.1 400 ") == 1
 
 
-def test_what_is_no_request_passes():
-    assert request([], scope_type="lifespan")[0] == 200
+def test_slow_clients_are_sent_away_and_hold_up_nobody(start):
+    server = start(request_timeout=0.5)
+    slow = {
+        "nothing": b"",
+        "part of a head": b"POST /v1/models",
+        "part of a body": request(b"{}")[:-1],
+        "nothing more": request(json.dumps(SMALL).encode()),
+        "part of a second": request(json.dumps(SMALL).encode()) + b"GET",
+    }
+    connections = {name: server.connect() for name in slow}
+    for name, connection in connections.items():
+        connection.sendall(slow[name])
+    assert is_well(server)
+    answers = {name: read_all(connection) for name, connection in connections.items()}
+    assert answers["nothing"] == answers["part of a head"] == b""
+    assert parts(answers["part of a body"]) == (408, "the request did not arrive within 0.5 seconds; send it again")
+    for name in ("nothing more", "part of a second"):
+        assert answers[name].count(b"HTTP/1.1 ") == 1 and answers[name].startswith(b"HTTP/1.1 200 ")
+    for connection in connections.values():
+        connection.close()
+
+
+def test_client_that_drips_is_late_too(start):
+    server = start(request_timeout=0.5)
+    with server.connect() as dripping, pytest.raises(ConnectionError):
+        for byte in request(b"{}", *(f"a{number}: b" for number in range(90))):
+            dripping.sendall(bytes([byte]))
+            time.sleep(0.05)
+    assert server.predict(SMALL).status == 200
+    assert server.application.answers == {200: 1}
+
+
+def test_slow_model_makes_no_client_late(start):
+    server = start(request_timeout=0.3)
+    server.model.may_answer.clear()
+    with server.connect() as patient:
+        patient.sendall(request(json.dumps(SMALL).encode()))
+        time.sleep(1)
+        server.model.may_answer.set()
+        assert read_answer(patient).startswith(b"HTTP/1.1 200 ")
+
+
+def test_answers_that_nobody_reads_are_given_up(start):
+    server = start(request_timeout=0.5)
+    with socket.socket() as silent:
+        silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        silent.connect(("127.0.0.1", server.port))
+        silent.sendall(request(json.dumps({"instances": ["a"] * 30, "signature_name": "long"}).encode()))
+        wait_for(lambda: server.application._held_bytes > 1 << 20)
+        wait_for(lambda: server.application._held_bytes == 0)
+    assert is_well(server)
+    assert server.stop() == (1, 1)
+
+
+def test_too_many_connections_are_told_or_closed(start):
+    server = start(max_connections=3)
+    idle = [server.connect() for _ in range(3)]
+    wait_for(lambda: len(server.server.server_state.connections) == 3)
+    assert server.predict(SMALL).content == {"error": "too many connections are open; try again in a moment"}
+    told = [server.connect() for _ in range(64)]
+    wait_for(lambda: len(server.server.server_state.connections) == 67)
+    with server.connect() as further, pytest.raises(ConnectionError):
+        further.sendall(request(b"{}"))
+        if not further.recv(1):
+            raise ConnectionError
+    for connection in idle + told:
+        connection.close()
+    wait_for(lambda: not server.server.server_state.connections)
+    assert is_well(server)
+
+
+def test_bodies_on_all_connections_together_have_a_limit_and_small_ones_pass(start):
+    server = start(max_request_bytes=1 << 20, max_held_bytes=1 << 20)
+    large = request(b" " * (1 << 20))
+    with server.connect() as holding:
+        holding.sendall(large[:-1])
+        wait_for(lambda: server.application._held_bytes > 900_000)
+        busy = server.predict(b" " * 500_000)
+        sentence = "the server holds too much for other requests; try again, or send less at once"
+        assert (busy.status, busy.content) == (503, {"error": sentence})
+        assert is_well(server)
+    wait_for(lambda: not server.application._held_bytes)
+    assert server.predict(b" " * 500_000).status == 400
+
+
+def test_answers_are_held_too(start):
+    server = start(max_held_bytes=1 << 20, max_request_bytes=1 << 20)
+    assert server.predict({"instances": ["a"] * 30, "signature_name": "long"}).status == 503
+    assert server.predict({"instances": ["a"], "signature_name": "long"}).status == 200
+    wait_for(lambda: server.application._held_bytes == 0)
+
+
+def test_too_many_texts_and_those_that_wait_are_refused(start):
+    server = start(max_texts=4, max_waiting=6, max_characters=5)
+    assert server.predict({"instances": ["a"] * 5}).content == {
+        "error": "the request holds 5 texts; send 1 to 4 at once"
+    }
+    error = "text 1 has 6 characters, and at most 5 are taken"
+    assert server.predict({"instances": ["가나다라마", "가나다라마바"]}).content == {"error": error}
+    server.model.may_answer.clear()
+    with server.connect() as waiting:
+        waiting.sendall(request(json.dumps({"instances": ["a"] * 4}).encode()))
+        wait_for(lambda: server.application._batcher._num_waiting == 4)
+        busy = server.predict({"instances": ["b"] * 3})
+        assert (busy.status, busy.content) == (503, {"error": "4 texts are waiting already; try again in a moment"})
+        server.model.may_answer.set()
+        assert read_answer(waiting).startswith(b"HTTP/1.1 200 ")
+
+
+def test_client_that_leaves_is_not_computed(start):
+    server = start(max_batch_size=1)
+    server.model.may_answer.clear()
+    with server.connect() as first, server.connect() as second:
+        first.sendall(request(json.dumps(SMALL).encode()))
+        wait_for(lambda: server.application._batcher._num_running)
+        for _ in range(3):
+            with server.connect() as leaving:
+                leaving.sendall(request(json.dumps({"instances": ["gone"] * 9}).encode()))
+                wait_for(lambda: server.application._batcher._num_waiting > 5)
+        wait_for(lambda: server.application._batcher._num_waiting == 1)
+        server.model.may_answer.set()
+        assert read_answer(first).startswith(b"HTTP/1.1 200 ")
+        second.sendall(request(json.dumps(SMALL).encode()))
+        assert read_answer(second).startswith(b"HTTP/1.1 200 ")
+    assert server.application.answers == {200: 2}
+
+
+@pytest.mark.parametrize("before", [b"", request(b"{}")])
+def test_bad_chunks_are_refused_without_a_trace(start, before):
+    server = start(max_request_bytes=1000)
+    head = CHUNKED.encode()
+    for chunks, status in (
+        (b"zz\r\n", 400),
+        (b"1\r\n{zz", 400),
+        (b"f" * 20_000, 431),
+        (b"1;" + b"a" * 20_000, 431),
+        (b"0\r\n" + b"a: b\r\n" * 20_000, 431),
+    ):
+        answers = server.send(before + head + chunks)
+        assert f"HTTP/1.1 {status} ".encode() in answers
+    with server.connect() as refused:
+        refused.sendall(before + head + b"3e9\r\n" + b" " * 1001)
+        wait_for(lambda: server.application.answers[413])
+        refused.sendall(b"zz\r\n\r\n")
+        answers = read_all(refused)
+    assert answers.count(b"HTTP/1.1 ") == 1 + bool(before) and b"HTTP/1.1 413 " in answers
+    assert is_well(server)
+
+
+def test_upgrades_are_not_taken_and_pipelined_requests_are_answered_in_order(start):
+    server = start(request_timeout=0.5)
+    upgrade = request(json.dumps(SMALL).encode(), "connection: upgrade", "upgrade: websocket")
+    assert server.send(upgrade).startswith(b"HTTP/1.1 200 ")
+    texts = [f"글 {number}" for number in range(50)]
+    answers = server.send(b"".join(request(json.dumps({"instances": [text]}).encode()) for text in texts))
+    assert [int(part.split(b"]}")[0]) for part in answers.split(b'{"predictions":[')[1:]] == [*map(checksum, texts)]

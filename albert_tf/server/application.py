@@ -1,0 +1,165 @@
+"""What the server answers, route by route, and the limits of what a request may hold."""
+
+import asyncio
+import collections
+import gc
+import logging
+import os
+import time
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, Router
+
+from albert_tf.exports import Export, rows_of, threads_per_batch
+from albert_tf.server import protocol
+from albert_tf.server.batching import Batcher
+from albert_tf.server.metrics import Histogram
+from albert_tf.server.options import MAX_HEAD_BYTES, MAX_HEADERS, TOO_LONG_HEAD, RefusedError, ServerOptions
+
+# What every request may hold even while all together hold too much, so that small ones are answered still.
+_FREE_BYTES = 65_536
+_PIECE_BYTES = 65_536
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+
+class Application:
+    """An ASGI application that answers for one model.
+
+    Args:
+        model: Whom to ask.
+        name: What requests call it.
+        options: How the server runs.
+
+    Attributes:
+        options: Likewise.
+        answers: How many answers have been sent by HTTP status.
+        num_requests: How many requests have come.
+        is_stopping: Whether clients are told that their connections end.
+    """
+
+    def __init__(self, model: Export, name: str, options: ServerOptions):
+        self.options, self.answers, self.num_requests, self.is_stopping = options, collections.Counter(), 0, False
+        self._model, self._held_bytes = model, 0
+        self._batch_sizes = Histogram("batch_size_texts", (1, 2, 4, 8, 16, 32, 64, 128, 256))
+        self._seconds = Histogram("request_predict_seconds", _SECONDS, f'model_name="{name}"')
+        self._batcher = Batcher(
+            self._compute,
+            options.max_batch_size,
+            options.max_waiting,
+            self._batch_sizes.observe,
+            max(1, os.cpu_count() // threads_per_batch(model.card)),
+        )
+        paths = [f"/v1/models/{name}{version}" for version in ("", f"/versions/{model.version}")]
+        fixed = {"/v2/health/live": {"live": True}, "/v2/health/ready": {"ready": True}}
+        fixed |= {path: {"name": name, "ready": True, **protocol.status(model)} for path in paths}
+        fixed |= {f"{path}/metadata": protocol.metadata(name, model) for path in paths}
+        self._nothing_here = f"there is nothing of this path and method; ask by POST {paths[0]}:predict"
+        self._router = Router(
+            [
+                *(Route(f"{path}:predict", self._predict, methods=["POST"]) for path in paths),
+                *(Route(path, JSONResponse(values), methods=["GET"]) for path, values in fixed.items()),
+                Route("/metrics", self._metrics),
+            ],
+            redirect_slashes=False,  # it would repeat what the request says
+        )
+
+    async def __call__(self, scope, receive, send):
+        """Answers a request; see https://asgi.readthedocs.io.
+
+        The server may cancel `scope["task"]`: the client has left, or the server stops.
+        """
+        self.num_requests += 1
+        scope |= {"app": self, "task": asyncio.current_task(), "num_bytes": 0}
+
+        async def send_in_pieces(message):
+            if message["type"] == "http.response.start":
+                self.answers[message["status"]] += 1
+                await send({**message, "headers": [*message["headers"], *self._last_headers(scope, message)]})
+                return
+            body = memoryview(message["body"])
+            for begin in range(0, max(1, len(body)), _PIECE_BYTES):
+                end = begin + _PIECE_BYTES
+                await send({**message, "body": body[begin:end], "more_body": end < len(body)})
+
+        try:
+            _check_head(scope)
+            await self._router(scope, receive, send_in_pieces)
+        except (ClientDisconnect, asyncio.CancelledError):
+            pass
+        except RefusedError as error:
+            await _say(error.status, str(error))(scope, receive, send_in_pieces)
+        except HTTPException as error:
+            await _say(error.status_code, self._nothing_here, error.headers)(scope, receive, send_in_pieces)
+        except Exception:
+            logging.exception("a request could not be answered")
+            await _say(500, "the server has failed at this request; its log says why")(scope, receive, send_in_pieces)
+        finally:
+            self._held_bytes -= max(0, scope["num_bytes"] - _FREE_BYTES)
+
+    def _last_headers(self, scope, message):
+        """Returns what ends a connection where the server stops, or the client may send no body after all."""
+        is_refused_early = message["status"] >= 400 and any(name == b"expect" for name, _ in scope["headers"])
+        return [(b"connection", b"close")] if self.is_stopping or is_refused_early else []
+
+    async def _predict(self, request):
+        begin = time.perf_counter()
+        body = await self._read(request)
+        gc.disable()  # it would look at the many lists of a hostile request again and again
+        try:
+            signature, rows, has_rows = protocol.parse_request(
+                body, self._model, self.options.max_texts, self.options.max_characters
+            )
+        finally:
+            gc.enable()
+        del body
+        answer = protocol.format_answer(await self._batcher.ask(signature, rows), has_rows)
+        self._hold(request.scope, len(answer))
+        self._seconds.observe(time.perf_counter() - begin)
+        return Response(answer, media_type="application/json")
+
+    def _compute(self, signature, rows):
+        """Computes a batch; its answers become JSON here, in a thread, for that of large ones takes long."""
+        names = self._model.signatures[signature]["inputs"]
+        outputs = self._model.answer(signature, dict(zip(names, zip(*rows))))
+        return [protocol.row_as_json(row) for row in rows_of(outputs)]
+
+    async def _metrics(self, _):
+        lines = ["# TYPE answers_total counter"]
+        lines += [f'answers_total{{code="{code}"}} {count}' for code, count in self.answers.items()]
+        lines += self._batch_sizes.lines() + self._seconds.lines()
+        return Response("\n".join([*lines, ""]), media_type="text/plain; version=0.0.4")
+
+    async def _read(self, request):
+        parts, num_bytes = [], int(request.headers.get("content-length", 0))
+        too_large = RefusedError(
+            413, f"the request is larger than {self.options.max_request_bytes:,} bytes; send less at once"
+        )
+        if num_bytes > self.options.max_request_bytes:
+            raise too_large
+        async for part in request.stream():
+            parts.append(part)
+            self._hold(request.scope, len(part))
+            if request.scope["num_bytes"] > self.options.max_request_bytes:
+                raise too_large
+        return b"".join(parts)
+
+    def _hold(self, scope, num_bytes):
+        """Counts bytes of a request or its answer until it is answered."""
+        before = scope["num_bytes"]
+        counted = max(0, before + num_bytes - _FREE_BYTES) - max(0, before - _FREE_BYTES)
+        if self._held_bytes + counted > self.options.max_held_bytes:
+            raise RefusedError(503, "the server holds too much for other requests; try again, or send less at once")
+        self._held_bytes += counted
+        scope["num_bytes"] += num_bytes
+
+
+def _check_head(scope):
+    head = [scope["raw_path"], scope["query_string"], *(part for header in scope["headers"] for part in header)]
+    if len(scope["headers"]) > MAX_HEADERS or sum(map(len, head)) > MAX_HEAD_BYTES:
+        raise RefusedError(431, TOO_LONG_HEAD)
+
+
+def _say(status, sentence, headers=None):
+    return JSONResponse({"error": sentence}, status, headers)
