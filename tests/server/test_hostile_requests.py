@@ -131,5 +131,5 @@ def test_every_body_gets_a_right_answer_or_a_sentence(start):
 
     send()
     connection.close()
-    assert statuses == {200, 400}
+    assert 400 in statuses and statuses <= {200, 400}
     assert server.predict({"instances": ["가"]}).content == {"predictions": [checksum("가")]}
