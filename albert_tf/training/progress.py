@@ -82,6 +82,13 @@ class Progress:
             )
         self._last_at, self._last_step = now, step
 
+    def tell_pace(self, step: int) -> None:
+        """Tells how long training will take, by the few steps since the clock was restarted."""
+        seconds = (time.monotonic() - self._last_at) / max(step - self._last_step, 1)
+        left = self._num_train_steps - step
+        if self._on_metrics is None:
+            self.log(f"{seconds:.2g} s a step: {left:,} steps more in about {format_seconds(seconds * left)}")
+
     def log(self, line: str) -> None:
         """Prints a line of its own."""
         if self._is_chief:

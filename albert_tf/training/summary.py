@@ -5,6 +5,9 @@ import math
 from albert_tf.training.phase import Phase
 from albert_tf.training.train_state import TrainState, learnt_variables
 
+# After so many passes over its examples a model knows them by heart, whatever they are.
+_MANY_PASSES = 100
+
 
 def describe_run(state: TrainState, phases: list[Phase]) -> str:
     """Returns a few lines: the size of the model, of its variables and of a batch, steps, and epochs over the data.
@@ -44,5 +47,10 @@ def describe_run(state: TrainState, phases: list[Phase]) -> str:
             f"{going_on}steps {begin:,} to {phase.end_step:,}: batch {batch:,} = {replicas} x {batch // replicas:,}"
             f"{micro}{pieces}{epochs}"
         )
+        if examples and (passes := steps * batch / examples) > _MANY_PASSES:
+            lines.append(
+                f"warning: {passes:,.0f} passes over {examples:,} examples, which the model will know by heart; train "
+                "for fewer steps, or on more data"
+            )
         begin, going_on = phase.end_step, ""
     return "\n".join(lines)

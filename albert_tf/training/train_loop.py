@@ -90,6 +90,10 @@ def _explain(error):
     )
 
 
+# After the first of these steps, in which batches still come slowly, the others show how long the rest will take.
+_STEPS_TO_TIME = (5, 10)
+
+
 class _Loop:
     def __init__(self, state, phases, settings, checkpointer, evaluator, progress, stop_request, check_lease, claim):
         self._state, self._strategy, self._settings = state, state.strategy, settings
@@ -166,6 +170,8 @@ class _Loop:
                 train_steps(iterator, tf.constant(1))  # compiles
                 step += 1
                 self._progress.restart_clock(step)
+                if border - step > sum(_STEPS_TO_TIME):
+                    step = self._tell_pace(iterator, train_steps)
             is_first = False
             train_steps(iterator, tf.constant(border - step))
             step = int(self._state.global_step.numpy())
@@ -192,6 +198,15 @@ class _Loop:
                 if self._is_to_end_early(step):
                     break
         return True
+
+    def _tell_pace(self, iterator, train_steps):
+        """Trains for a few steps, tells how long the rest will take, and returns the step."""
+        for count in _STEPS_TO_TIME:
+            self._progress.restart_clock(int(self._state.global_step.numpy()))
+            train_steps(iterator, tf.constant(count))
+        step = int(self._state.global_step.numpy())
+        self._progress.tell_pace(step)
+        return step
 
     def _next_border(self, step, phase):
         """Returns the next step at which there is something to do; the same wherever a run was resumed."""

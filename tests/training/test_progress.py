@@ -91,6 +91,15 @@ def test_what_the_clock_is_restarted_after_is_left_out_of_the_rate(tmp_path, clo
     assert stream.getvalue().endswith("trained 5 steps in 1:00\n"), "the whole time"
 
 
+def test_a_few_steps_tell_how_long_the_rest_takes(tmp_path, clock):
+    clock(100.0, 150.0, 152.0)
+    progress = Progress(str(tmp_path), "", stream := io.StringIO())
+    progress.start(0, 9000)
+    progress.restart_clock(6)
+    progress.tell_pace(16)
+    assert stream.getvalue() == "0.2 s a step: 8,984 steps more in about 29:57\n"
+
+
 def test_share_of_the_peak_is_reported_where_both_are_known(tmp_path, clock):
     clock(100.0, 102.0, 107.0, 107.0)
     printed = report(tmp_path / "known", flops=5e9, peak_flops_per_second=20e9).splitlines()

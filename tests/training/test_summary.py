@@ -35,6 +35,8 @@ def test_each_phase_has_its_line():
         "steps 0 to 9,000: batch 4,096 = 2 x 2,048, sequences of 128 pieces",
         "steps 9,000 to 10,000: batch 1,024 = 2 x 512 in 4 parts of 128, sequences of 512 pieces, "
         "500.00 epochs over 2,048 examples",
+        "warning: 500 passes over 2,048 examples, which the model will know by heart; train for fewer steps, or on "
+        "more data",
     ]
 
 
