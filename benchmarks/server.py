@@ -4,20 +4,20 @@ python -m benchmarks.server --saved_model=served/nsmc --litert=served/nsmc_liter
 
 Each client sends one text after the other over a connection of its own. The same server, from a clean start, without
 batches is the peer. Clients do as little as they can, so that they leave the cores to the server; what they took is
-printed. Needs kserve.
+printed. Needs uvicorn and starlette.
 """
 
 import asyncio
 import gzip
 import json
-import os
 import subprocess
 import sys
 import time
 import typing
 
-import uvloop
 from absl import app, flags
+
+from benchmarks.machine import megabytes
 
 FLAGS = flags.FLAGS
 
@@ -112,12 +112,6 @@ async def load(seconds, texts):
     return Load(latencies, errors, (time.process_time() - began_at) / seconds)
 
 
-def megabytes(process_id):
-    """Returns the memory that a process holds."""
-    with open(f"/proc/{process_id}/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
 def measure(kind, folder, setting, texts):
     """Returns the requests a second that a server answers under load, and prints its row of the table."""
     command = [sys.executable, "serve.py", f"--model_dir={folder}", "--model_name=model", f"--port={FLAGS.port}"]
@@ -125,12 +119,12 @@ def measure(kind, folder, setting, texts):
     server.stdout.readline()
     while True:
         try:
-            uvloop.run(load(_WARM_UP_SECONDS, texts))
+            asyncio.run(load(_WARM_UP_SECONDS, texts))
             break
         except OSError:
             time.sleep(0.2)
     before = megabytes(server.pid)
-    found = uvloop.run(load(FLAGS.seconds, texts))
+    found = asyncio.run(load(FLAGS.seconds, texts))
     after = megabytes(server.pid)
     server.terminate()
     server.wait()

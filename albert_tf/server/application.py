@@ -21,6 +21,8 @@ from albert_tf.server.options import MAX_HEAD_BYTES, MAX_HEADERS, TOO_LONG_HEAD,
 # What every request may hold even while all together hold too much, so that small ones are answered still.
 _FREE_BYTES = 65_536
 _PIECE_BYTES = 65_536
+# Some models compute as much longer as a text is longer, and meanwhile all others wait.
+_MAX_BATCH_BYTES = 16_384
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
@@ -47,6 +49,7 @@ class Application:
         self._batcher = Batcher(
             self._compute,
             options.max_batch_size,
+            _MAX_BATCH_BYTES,
             options.max_waiting,
             self._batch_sizes.observe,
             max(1, os.cpu_count() // threads_per_batch(model.card)),
@@ -114,8 +117,11 @@ class Application:
         finally:
             gc.enable()
         del body
-        answer = protocol.format_answer(await self._batcher.ask(signature, rows), has_rows)
-        self._hold(request.scope, len(answer))
+
+        def hold(values):
+            self._hold(request.scope, sum(len(output) for value in values for output in value.values()))
+
+        answer = protocol.format_answer(await self._batcher.ask(signature, rows, hold), has_rows)
         self._seconds.observe(time.perf_counter() - begin)
         return Response(answer, media_type="application/json")
 

@@ -25,15 +25,16 @@ class _Part(typing.NamedTuple):
 
 
 class Batcher:
-    """Computes one batch after the other: all rows that came while those before were computed, up to a number of them.
+    """Computes one batch after the other: all rows that came while those before were computed, as far as they fit.
 
-    So a lone request never waits for others, and the more wait, the larger the batches become. A request of more rows
-    than a batch holds queues again for each batch, so that small ones pass it. While a batch is computed, another one
-    begins only if it is of a few rows, for a batch of one costs almost as much as they.
+    So a lone request never waits for others, and the more wait, the larger the batches become. A request that fills
+    several batches queues again for each, so that small ones pass it. While a batch is computed, another one begins
+    only if it is of a few rows, for a batch of one costs almost as much as they.
 
     Args:
         compute: What is computed of a batch.
         max_batch_size: Most rows in a batch.
+        max_batch_bytes: Most bytes of texts in it, but for a row that alone has more.
         max_waiting: Most rows that are not answered yet.
         on_batch: Told the size of each batch.
         num_at_once: Batches that are computed at the same time, in as many threads.
@@ -43,18 +44,29 @@ class Batcher:
         self,
         compute: Compute,
         max_batch_size: int,
+        max_batch_bytes: int,
         max_waiting: int,
         on_batch: collections.abc.Callable[[int], None] = lambda size: None,
         num_at_once: int = 1,
     ):
-        self._compute, self._max_batch_size, self._max_waiting = compute, max_batch_size, max_waiting
-        self._on_batch, self._num_at_once = on_batch, num_at_once
+        self._compute, self._max_batch_size, self._max_batch_bytes = compute, max_batch_size, max_batch_bytes
+        self._max_waiting, self._on_batch, self._num_at_once = max_waiting, on_batch, num_at_once
         self._threads = concurrent.futures.ThreadPoolExecutor(num_at_once, "compute")
         self._queue, self._num_queued, self._num_waiting = collections.deque(), 0, 0
         self._tasks, self._num_running = set(), 0
 
-    async def ask(self, signature: str, rows: list[tuple[bytes, ...]]) -> list[typing.Any]:
+    async def ask(
+        self,
+        signature: str,
+        rows: list[tuple[bytes, ...]],
+        on_values: collections.abc.Callable[[list[typing.Any]], None] = lambda values: None,
+    ) -> list[typing.Any]:
         """Returns a value for each row.
+
+        Args:
+            signature: What is asked.
+            rows: Of whom.
+            on_values: Told values once they are there; what it raises ends the request.
 
         Raises:
             RefusedError: Too many wait already.
@@ -62,19 +74,31 @@ class Batcher:
         if self._num_waiting and self._num_waiting + len(rows) > self._max_waiting:
             raise RefusedError(503, f"{self._num_waiting:,} texts are waiting already; try again in a moment")
         self._num_waiting += len(rows)
+        found, futures = [], collections.deque()
         try:
-            if len(rows) <= self._max_batch_size:
-                return await self._enqueue(signature, rows)
-            found, begins = {}, iter(range(0, len(rows), self._max_batch_size))
-
-            async def take_turns():
-                for begin in begins:
-                    found[begin] = await self._enqueue(signature, rows[begin : begin + self._max_batch_size])
-
-            await asyncio.gather(*(take_turns() for _ in range(self._num_at_once)))
-            return [value for begin in sorted(found) for value in found[begin]]
+            parts = self._split(rows)
+            while len(found) < len(rows):
+                futures += (
+                    self._enqueue(signature, part) for part in itertools.islice(parts, self._num_at_once - len(futures))
+                )
+                values = await futures.popleft()
+                on_values(values)
+                found += values
         finally:
             self._num_waiting -= len(rows)
+            for future in futures:
+                future.cancel()
+        return found
+
+    def _split(self, rows):
+        """Returns lists of rows that fit into a batch each."""
+        part = []
+        for row in rows:
+            if part and not self._fits([*part, row]):
+                yield part
+                part = []
+            part.append(row)
+        yield part
 
     def _enqueue(self, signature, rows):
         """Returns the future values of rows that fit into a batch."""
@@ -95,13 +119,12 @@ class Batcher:
     async def _compute_all(self):
         """Computes until too little is queued, or of all batches at once the last one until nothing is."""
         while self._is_worth_a_batch(self._num_running - 1):
-            batch = self._next_batch()
+            batch, rows = self._next_batch()
             if batch:
-                await self._compute_batch(batch)
+                await self._compute_batch(batch, rows)
         self._num_running -= 1
 
-    async def _compute_batch(self, batch):
-        rows = [row for part in batch for row in part.rows]
+    async def _compute_batch(self, batch, rows):
         self._on_batch(len(rows))
         loop = asyncio.get_running_loop()
         try:
@@ -118,14 +141,18 @@ class Batcher:
 
     def _next_batch(self):
         """Takes what is computed next: of one signature, in the order of coming, without requests that are given up."""
-        batch, size = [], 0
+        batch, rows = [], []
         while self._queue:
             part = self._queue[0]
             if not part.values.cancelled():
-                size += len(part.rows)
-                if batch and (part.signature != batch[0].signature or size > self._max_batch_size):
+                if batch and not (part.signature == batch[0].signature and self._fits(rows + part.rows)):
                     break
                 batch.append(part)
+                rows += part.rows
             self._queue.popleft()
             self._num_queued -= len(part.rows)
-        return batch
+        return batch, rows
+
+    def _fits(self, rows):
+        num_bytes = sum(len(text) for row in rows for text in row)
+        return len(rows) <= self._max_batch_size and num_bytes <= self._max_batch_bytes

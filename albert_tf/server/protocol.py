@@ -47,26 +47,26 @@ def parse_request(
     return signature, texts, has_rows
 
 
-def row_as_json(row: dict[str, typing.Any]) -> dict[str, str]:
+def row_as_json(row: dict[str, typing.Any]) -> dict[str, bytes]:
     """Returns what a model says of a row as JSON by name.
 
     Raises:
         ValueError: A number is infinite, or none.
     """
     return {
-        name: json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        name: json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
         for name, value in row.items()
     }
 
 
-def format_answer(rows: list[dict[str, str]], has_rows: bool) -> bytes:
+def format_answer(rows: list[dict[str, bytes]], has_rows: bool) -> bytes:
     """Returns what a request is answered, given JSON for each row; where there is one output, only its values."""
     names = list(rows[0])
     if has_rows:
-        items = ",".join(_object(row) if len(names) > 1 else row[names[0]] for row in rows)
-        return f'{{"predictions":[{items}]}}'.encode()
-    columns = {name: f"[{','.join(row[name] for row in rows)}]" for name in names}
-    return f'{{"outputs":{_object(columns) if len(names) > 1 else columns[names[0]]}}}'.encode()
+        items = (_object(row) if len(names) > 1 else row[names[0]] for row in rows)
+        return b'{"predictions":[%b]}' % b",".join(items)
+    columns = {name: b"[%b]" % b",".join(row[name] for row in rows) for name in names}
+    return b'{"outputs":%b}' % (_object(columns) if len(names) > 1 else columns[names[0]])
 
 
 def status(model: Export) -> dict:
@@ -172,7 +172,7 @@ def _text(value, place, max_characters):
 
 
 def _object(values):
-    return "{" + ",".join(f'"{name}":{value}' for name, value in values.items()) + "}"
+    return b"{%b}" % b",".join(b'"%b":%b' % (name.encode(), value) for name, value in values.items())
 
 
 def _tensor_info(dtype, shape):

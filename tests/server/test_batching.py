@@ -20,14 +20,15 @@ class Echo:
 
     def __call__(self, signature, rows):
         self.may_go.wait(10)
-        self.batches.append((signature, rows))
-        if self.error and self.error in rows:
+        numbers = [int(text) for (text,) in rows]
+        self.batches.append((signature, numbers))
+        if self.error in numbers:
             raise ValueError("it can't be computed")
-        return [(signature, row) for row in rows]
+        return [(signature, number) for number in numbers]
 
 
-def ask(batcher, *rows, signature="a"):
-    return batcher.ask(signature, list(rows))
+def ask(batcher, *numbers, signature="a", **others):
+    return batcher.ask(signature, [(b"%d" % number,) for number in numbers], **others)
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.lists(st.integers(), min_size=1, max_size=9)), max_size=30))
@@ -35,7 +36,7 @@ def test_every_request_gets_its_own_values(requests):
     compute = Echo()
 
     async def run():
-        batcher = Batcher(compute, 4, 1000)
+        batcher = Batcher(compute, 4, 1000, 1000)
         return await asyncio.gather(*(ask(batcher, *texts, signature=name) for name, texts in requests))
 
     assert asyncio.run(run()) == [[(name, text) for text in texts] for name, texts in requests]
@@ -47,7 +48,7 @@ def test_what_comes_while_a_batch_is_computed_is_the_next_batch():
     compute.may_go.clear()
 
     async def run():
-        batcher = Batcher(compute, 8, 1000, sizes.append)
+        batcher = Batcher(compute, 8, 1000, 1000, sizes.append)
         first = asyncio.create_task(ask(batcher, 0))
         await asyncio.sleep(0.05)
         others = [asyncio.create_task(ask(batcher, number)) for number in range(1, 7)]
@@ -65,7 +66,7 @@ def test_clients_that_left_are_not_computed_and_harm_nobody():
     compute.may_go.clear()
 
     async def run():
-        batcher = Batcher(compute, 8, 1000)
+        batcher = Batcher(compute, 8, 1000, 1000)
         tasks = [asyncio.create_task(ask(batcher, 0))]
         await asyncio.sleep(0.05)
         tasks += [asyncio.create_task(ask(batcher, number)) for number in (1, 2)]
@@ -82,7 +83,7 @@ def test_failure_reaches_those_of_its_batch_only():
     compute = Echo(error=1)
 
     async def run():
-        batcher = Batcher(compute, 1, 1000)
+        batcher = Batcher(compute, 1, 1000, 1000)
         return await asyncio.gather(*(ask(batcher, number) for number in range(3)), return_exceptions=True)
 
     first, second, third = asyncio.run(run())
@@ -95,7 +96,7 @@ def test_too_many_are_sent_away_but_never_a_lone_one():
     compute.may_go.clear()
 
     async def run():
-        batcher = Batcher(compute, 2, 4)
+        batcher = Batcher(compute, 2, 1000, 4)
         tasks = [asyncio.create_task(ask(batcher, 0))]
         await asyncio.sleep(0.05)
         tasks.append(asyncio.create_task(ask(batcher, 1, 2, 3)))
@@ -118,7 +119,7 @@ def test_as_many_batches_are_computed_at_once_as_may():
         return compute(signature, texts)
 
     async def run():
-        batcher = Batcher(start, 2, 1000, num_at_once=2)
+        batcher = Batcher(start, 2, 1000, 1000, num_at_once=2)
         tasks = [asyncio.create_task(ask(batcher, *range(5)))]  # three batches
         await asyncio.sleep(0)
         assert [await asyncio.to_thread(started.acquire, timeout=10) for _ in range(2)] == [True, True]
@@ -136,7 +137,7 @@ def test_one_text_waits_for_a_batch_that_is_computed_and_for_no_other():
     compute.may_go.clear()
 
     async def run():
-        batcher = Batcher(compute, 32, 1000, num_at_once=2)
+        batcher = Batcher(compute, 32, 1000, 1000, num_at_once=2)
         tasks = [asyncio.create_task(ask(batcher, number)) for number in range(2)]
         await asyncio.sleep(0.05)
         tasks += [asyncio.create_task(ask(batcher, number)) for number in range(2, 5)]
@@ -153,7 +154,7 @@ def test_small_request_passes_what_is_left_of_a_large_one():
     compute.may_go.clear()
 
     async def run():
-        batcher = Batcher(compute, 4, 1000)
+        batcher = Batcher(compute, 4, 1000, 1000)
         large = asyncio.create_task(ask(batcher, *range(12)))
         await asyncio.sleep(0.05)
         small = asyncio.create_task(ask(batcher, 99))
@@ -163,3 +164,35 @@ def test_small_request_passes_what_is_left_of_a_large_one():
 
     assert asyncio.run(run()) == ([("a", 99)], [("a", number) for number in range(12)])
     assert [texts for _, texts in compute.batches] == [[0, 1, 2, 3], [99], [4, 5, 6, 7], [8, 9, 10, 11]]
+
+
+@given(st.lists(st.lists(st.sampled_from([1, 22, 333, 4444, 55555]), min_size=1, max_size=9), max_size=9))
+def test_batches_hold_no_more_bytes_than_they_may_but_for_a_row_of_more(requests):
+    compute = Echo()
+
+    async def run():
+        batcher = Batcher(compute, 4, 4, 1000)
+        return await asyncio.gather(*(ask(batcher, *numbers) for numbers in requests))
+
+    assert asyncio.run(run()) == [[("a", number) for number in numbers] for numbers in requests]
+    for _, numbers in compute.batches:
+        assert len(numbers) == 1 or (len(numbers) <= 4 and sum(len(str(number)) for number in numbers) <= 4)
+
+
+def test_request_ends_where_its_values_are_too_much():
+    compute, seen = Echo(), []
+
+    def refuse_second(values):
+        seen.append(values)
+        if len(seen) > 1:
+            raise ValueError("too much")
+
+    async def run():
+        batcher = Batcher(compute, 2, 1000, 1000)
+        with pytest.raises(ValueError, match="too much"):
+            await ask(batcher, *range(8), on_values=refuse_second)
+        return await ask(batcher, 9)
+
+    assert asyncio.run(run()) == [("a", 9)]
+    assert [texts for _, texts in compute.batches] == [[0, 1], [2, 3], [9]]
+    assert seen == [[("a", 0), ("a", 1)], [("a", 2), ("a", 3)]]
