@@ -56,6 +56,16 @@ def _one_sentence(flag_names):
         sys.exit(1)
 
 
+def exit_if_nothing_is_saved(step: int) -> None:
+    """Ends the process with 130, as where it is interrupted, if a run was stopped before there was something to save.
+
+    Args:
+        step: How many steps the run had trained.
+    """
+    if step == 0:
+        sys.exit(130)
+
+
 def require(**flag_values) -> None:
     """Checks that flags were given a value.
 

@@ -155,6 +155,7 @@ class FinetuningCommand:
                 check_model(known_run.folder, known_run.settings, task.config, tokenizer, known_run.flag)
             run.restore()
         elif not self._train(run, train_file, dev_file):
+            app.exit_if_nothing_is_saved(run.step)
             return task.selection_metric, None
         results = runner.evaluate(run, dev_file) if dev_file else None
         if test_file:

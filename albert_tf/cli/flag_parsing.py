@@ -1,6 +1,7 @@
 """Reading the command line, with one sentence for what is wrong with it."""
 
 import difflib
+import math
 
 from absl import flags
 
@@ -37,8 +38,17 @@ def parse_flags(arguments: list[str]) -> None:
     except flags.Error as error:
         message = " ".join(str(error).split()).removeprefix("flag ")
         raise InputError(f"{message}; see --help") from error
+    _check_finite()
     if rest:
         raise InputError(f"unexpected argument {rest[0]}; every setting is a flag, --name=value")
+
+
+def _check_finite():
+    """Refuses NaN and infinity, which pass every bound of a number."""
+    for name in FLAGS:
+        value = FLAGS[name].value
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InputError(f"--{name}={value} must be a number")
 
 
 def _without_byte_order_marks(arguments):

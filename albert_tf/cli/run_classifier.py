@@ -4,6 +4,7 @@ from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
 import dataclasses
+import math
 
 from absl import flags
 
@@ -116,7 +117,7 @@ def class_weights(labels, train_examples):
         weights = tuple(map(float, given))
     except ValueError:
         weights = ()
-    if len(weights) != len(labels) or min(weights) <= 0:
+    if len(weights) != len(labels) or not all(0 < weight < math.inf for weight in weights):
         raise InputError(
             f"--class_weights={','.join(map(str, given))} must be balanced, or a number above 0 for each of the "
             f"{len(labels)} labels {', '.join(labels)}"

@@ -205,6 +205,7 @@ def main():
             if not training.train(
                 phases, settings_of_command(data, end_steps), results_data, initializer_of(model, data[0])
             ):
+                app.exit_if_nothing_is_saved(training.step)
                 return
         else:
             if known_run:

@@ -1,5 +1,6 @@
 """Fine-tuning to give a text, or a pair of texts, one of several labels (original run_classifier.py)."""
 
+import collections
 import functools
 import importlib.util
 from types import MappingProxyType
@@ -128,6 +129,13 @@ class Classification(FinetuningTask):
         """Returns the measures of the data set, by name; see `FinetuningTask`."""
         truth, found = [example.label for example in examples], [prediction["label"] for prediction in predictions]
         return {name: LABEL_METRICS[name](truth, found, self.labels) for name in self._files.metrics}
+
+    def blind_scores(self, examples):
+        """Returns what the most frequent label scores; see `FinetuningTask`."""
+        counts = collections.Counter(example.label for example in examples)
+        label = min(counts, key=lambda each: (-counts[each], self.labels.index(each)))
+        scores = self.score(examples, [{"label": label}] * len(examples))
+        return f"always {label!r}, the most frequent label", {"accuracy": counts[label] / len(examples), **scores}
 
     def reports(self):
         """Returns the list of mistakes and the plot of which labels are taken for which; see `FinetuningTask`."""

@@ -1,5 +1,6 @@
 """Fine-tuning to choose the right one of several options (original run_race.py)."""
 
+import collections
 from types import MappingProxyType
 
 import numpy as np
@@ -135,6 +136,13 @@ class MultipleChoice(FinetuningTask):
             if are_right:
                 scores[f"{level}_accuracy"] = sum(are_right) / len(are_right)
         return scores
+
+    def blind_scores(self, examples):
+        """Returns what the most frequent place of the answer scores; see `FinetuningTask`."""
+        counts = collections.Counter(question.answer for question in examples)
+        answer = min(counts, key=lambda each: (-counts[each], each))
+        scores = self.score(examples, [{"label": _letter(answer)}] * len(examples))
+        return f"always {_letter(answer)}", {"accuracy": counts[answer] / len(examples), **scores}
 
     def reports(self):
         """Returns the list of mistakes; see `FinetuningTask`."""

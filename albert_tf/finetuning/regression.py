@@ -113,6 +113,18 @@ class Regression(FinetuningTask):
         found = np.array([prediction["score"] for prediction in predictions])
         return {name: SCORE_METRICS[name](truth, found) for name in self._files.metrics}
 
+    def blind_scores(self, examples):
+        """Returns what one number for all scores: of no correlation is one; see `FinetuningTask`."""
+        truth = np.array([_number(example.label) for example in examples])
+        constant = np.full(len(truth), truth.mean())
+        # The correlation with a constant is not defined, and as good as none.
+        correlations = dict.fromkeys(("pearson", "spearman"), 0.0)
+        others = {
+            name: SCORE_METRICS[name](truth, constant) for name in self._files.metrics if name not in correlations
+        }
+        scores = {name: correlations.get(name, others.get(name)) for name in self._files.metrics}
+        return "always the mean", {"squared_error": float(truth.var()), **scores}
+
     def reports(self):
         """Returns the list of differences; see `FinetuningTask`."""
         return {ERRORS_FILE: write_differences}

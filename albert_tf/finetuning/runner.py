@@ -188,7 +188,8 @@ def train(
 def evaluate(run: TrainingRun, dev_file: EncodedFile) -> dict[str, float]:
     """Evaluates the model that was trained or restored last; returns what it wrote into eval_results.json.
 
-    What else the task has to tell goes into the files of `FinetuningTask.reports`.
+    Beside the measure that selects stands what a rule scores that reads no text, under its name with "blind_" before it;
+    a model that is no better is warned of. What else the task has to tell goes into the files of `FinetuningTask.reports`.
     """
     task = run.objective
     dataset = _dev_dataset(task, dev_file, run.settings, run.has_fixed_shapes)
@@ -198,7 +199,18 @@ def evaluate(run: TrainingRun, dev_file: EncodedFile) -> dict[str, float]:
             task, dev_file, run.settings.eval_batch_size, run.compute_outputs, run.has_fixed_shapes
         )
         scores = task.score(dev_file.examples, predictions) if task.scores_predictions else {}
-    results = run.evaluate(dataset, dev_file.identity, scores, num_examples=len(dev_file.examples))
+    rule, blind = task.blind_scores(dev_file.examples)
+    metric, more = task.selection_metric, {}
+    if metric in blind:
+        more[f"blind_{metric}"] = blind[metric]
+    results = run.evaluate(dataset, dev_file.identity, scores, num_examples=len(dev_file.examples), **more)
+    if metric in blind:
+        run.log(f"without reading, {rule}: {metric} {blind[metric]:.4f}")
+        if not results[metric] > blind[metric]:
+            run.log(
+                f"warning: {metric} {results[metric]:.4f} is no better than that, as if nothing had been learnt; try more "
+                "steps or another --learning_rate, and look at the labels"
+            )
     if predictions is not None:
         for doubt in task.doubts(dev_file.examples, predictions):
             run.log(f"warning: {doubt}")

@@ -102,6 +102,16 @@ class FinetuningTask(Objective):
         """Returns how good predictions are, by the names of the measures; called if `scores_predictions`."""
         return {}
 
+    def blind_scores(self, examples: list[typing.Any]) -> tuple[str, dict[str, float]]:
+        """Returns a rule that reads no text, and what it scores on a dev file, by the names of the measures.
+
+        Whatever a model scores is worth what it is above that. By default there is no such rule.
+
+        Args:
+            examples: What `read` returned, with their answers.
+        """
+        return "", {}
+
     def reports(self) -> dict[str, collections.abc.Callable[[str, list[typing.Any], list[typing.Any]], None]]:
         """Returns what to write after an evaluation: by file, a function of (path, examples, predictions)."""
         return {}

@@ -43,15 +43,21 @@ class Weight:
         """Returns its values as float32.
 
         Raises:
-            InputError: They are no numbers.
+            InputError: They are no numbers, or not finite.
         """
         values = self.load()
         try:
-            return np.asarray(values).astype(np.float32, copy=False)
+            values = np.asarray(values).astype(np.float32, copy=False)
         except (TypeError, ValueError) as error:
             raise InputError(
                 f"a variable of shape {list(self.shape)} holds no numbers; it can't be converted"
             ) from error
+        if not np.isfinite(values).all():
+            raise InputError(
+                f"a variable of shape {list(self.shape)} holds NaN or infinity, so training had diverged; it isn't "
+                "converted: take an earlier checkpoint"
+            )
+        return values
 
 
 def transposed(weight: Weight) -> Weight:

@@ -2,6 +2,7 @@
 
 import os
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoint_files import (
@@ -77,6 +78,10 @@ def load_weights(
         )
     values = reader.read(names.values())
     for name, full_name in names.items():
+        if not np.isfinite(values[full_name]).all():
+            raise InputError(
+                f"{source}: {name} in {path} holds NaN or infinity, so training had diverged; take an earlier checkpoint"
+            )
         # Those of a published model may be in half precision.
         variables[name].assign(values[full_name].astype(variables[name].dtype.as_numpy_dtype, copy=False))
     missing = [name for name in variables if name not in names]

@@ -1,6 +1,7 @@
 """What a run tells while it works: a progress line, TensorBoard scalars, metrics.jsonl and a plot of the loss."""
 
 import json
+import math
 import os
 import sys
 import time
@@ -112,8 +113,10 @@ class Progress:
         if not self._is_chief:
             return
         tf.io.gfile.makedirs(self.output_dir)
+        # JSON has no NaN: what is not a number is left out.
+        row = {"step": step, "split": split, **{name: value for name, value in values.items() if math.isfinite(value)}}
         with tf.io.gfile.GFile(os.path.join(self.output_dir, METRICS_FILE), "a") as file:
-            file.write(json.dumps({"step": step, "split": split, **values}) + "\n")
+            file.write(json.dumps(row, allow_nan=False) + "\n")
         if split not in self._writers:
             self._writers[split] = tf.summary.create_file_writer(os.path.join(self.output_dir, "logs", split))
         with self._writers[split].as_default(step=step):

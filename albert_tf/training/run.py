@@ -2,6 +2,7 @@
 
 import collections.abc
 import functools
+import math
 import os
 
 import numpy as np
@@ -33,6 +34,7 @@ from albert_tf.training.run_folder.model_card import write_model_card
 from albert_tf.training.run_folder.restoring import check_tokenizer, load_init_checkpoint, require_best_checkpoint
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, check_results_data, claim_results, results_path
 from albert_tf.training.settings import RunSettings
+from albert_tf.training.stability import DivergedError
 from albert_tf.training.summary import describe_run
 from albert_tf.training.train_loop import train
 from albert_tf.training.train_state import MAIN_MODEL, TrainState, learnt_variables
@@ -227,11 +229,20 @@ class TrainingRun:
 
         Returns:
             What was written.
+
+        Raises:
+            DivergedError: A metric is not finite.
         """
         results = self._held_out
         if results is None:
             results = with_scores(self.objective, self._evaluator.evaluate(dataset), scores or {})
             self._progress.tell_held_out(self.step, results)
+        undefined = [name for name, value in results.items() if not math.isfinite(value)]
+        if undefined:
+            raise DivergedError(
+                f"{undefined[0]} of the held-out data is {results[undefined[0]]} at step {self.step:,}, so the weights "
+                "are of no use; nothing is written: lower --learning_rate, or take an earlier checkpoint"
+            )
         values = {"global_step": self.step, **more_results, **results}
         self.write_results(EVAL_RESULTS_FILE, data, "the results", lambda path: write_json(path, values))
         return values

@@ -85,6 +85,18 @@ class SkippedSteps:
         with replacing(self.batch_path(step)) as file:
             file.write(buffer.getvalue())
 
+    def stop_if_all(self, step: int) -> None:
+        """Raises if every step up to this one was skipped, so that nothing was learnt.
+
+        Raises:
+            DivergedError: They were.
+        """
+        if step and self._known >= step:
+            raise DivergedError(
+                f"loss or gradients were not finite in any of the {step:,} steps, so nothing was learnt; the batch of "
+                f"the last one is in {self.batch_path(self._last)}; look for broken settings or examples"
+            )
+
     def stop_if_too_many(self) -> None:
         """Raises if more steps were skipped than may be.
 

@@ -3,6 +3,7 @@
 import collections.abc
 import dataclasses
 import functools
+import math
 import os
 
 import tensorflow as tf
@@ -19,7 +20,7 @@ from albert_tf.training.preemption import StopRequest
 from albert_tf.training.progress import Progress, read_metrics
 from albert_tf.training.run_folder.checkpoints import Checkpointer
 from albert_tf.training.settings import RunSettings
-from albert_tf.training.stability import LossSpikeDetector, SkippedSteps
+from albert_tf.training.stability import DivergedError, LossSpikeDetector, SkippedSteps
 from albert_tf.training.train_state import TrainState
 from albert_tf.training.train_step import make_train_function
 
@@ -106,7 +107,7 @@ class _Loop:
         self._agreement = Agreement(state.strategy)
         self._is_profiling = False
         self._num_hosts = 1  # that read apart
-        self._held_out = None
+        self._held_out = self._last_loss = None
         self._has_warned_of_overfitting = False
 
     def run(self):
@@ -138,6 +139,11 @@ class _Loop:
                 return self._stop()
         self._checkpointer.wait()
         self._progress.finish(step)
+        self._skipped.stop_if_all(step)
+        if self._last_loss is not None and not math.isfinite(self._last_loss):
+            raise DivergedError(
+                f"the loss is {self._last_loss} at step {step:,}, so the weights are of no use; lower --learning_rate"
+            )
         self._tell_best(step)
         return TrainResult(True, self._held_out)
 
@@ -232,6 +238,7 @@ class _Loop:
         averages["learning_rate"] = float(self._state.optimizer.schedule(tf.constant(step - 1)))
         self._progress.update(step, averages)
         if "loss" in averages:
+            self._last_loss = averages["loss"]
             usual = self._spikes.update(averages["loss"])
             if usual is not None:
                 self._progress.log(

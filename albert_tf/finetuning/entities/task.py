@@ -127,6 +127,11 @@ class Entities(FinetuningTask):
         truth, found = [list(text.tags) for text in examples], [prediction["tags"] for prediction in predictions]
         return {name: METRICS[name](truth, found) for name in self._metrics}
 
+    def blind_scores(self, examples):
+        """Returns what no entity at all scores; see `FinetuningTask`."""
+        blind = [{"entities": [], "tags": [OUTSIDE] * len(text.units)} for text in examples]
+        return "never an entity", self.score(examples, blind)
+
     def reports(self):
         """Returns the list of mistakes; see `FinetuningTask`."""
         return {ERRORS_FILE: write_errors}

@@ -171,6 +171,15 @@ class QuestionTask(FinetuningTask):
     def _rules(self, examples):
         return METRICS[self._metrics or choose_metrics([question.question for question in examples])]
 
+    def blind_scores(self, examples):
+        """Returns what no answer at all scores; see `FinetuningTask`."""
+        blind = [
+            {"id": question.id, "text": "", "begin": None, "end": None, "nbest": [], "null_odds": 1.0}
+            for question in examples
+        ]
+        scores = self.score(examples, blind)
+        return "always no answer", {name: scores[name] for name in scores if not name.startswith("best_")}
+
     def reports(self):
         """Returns the list of mistakes; see `FinetuningTask`."""
         return {ERRORS_FILE: self._write_errors}
