@@ -159,8 +159,8 @@ class AdamW(tf.Module):
             moments = self.first_moments[name], self.second_moments.get(name), self.averages.get(name)
             trust_ratio, *_ = strategy.extended.update(
                 self.trained_variables[name],
-                functools.partial(self._update, name),
-                args=(gradient, *moments, self._scalars_of(name, scalars)),
+                functools.partial(self._update_at_own_rate, name),
+                args=(gradient, *moments, scalars),
                 group=False,
             )
             if self._adapts(name):
@@ -176,11 +176,11 @@ class AdamW(tf.Module):
             strategy.extended.update(counter, update, args=arguments)
         return trust_ratios
 
-    def _scalars_of(self, name, scalars):
-        """Returns the scalars with the learning rate of one variable."""
-        if name not in self._rate_factors:
-            return scalars
-        return scalars._replace(learning_rate=scalars.learning_rate * self._rate_factors[name])
+    def _update_at_own_rate(self, name, variable, gradient, first_moment, second_moment, average, scalars):
+        """Does what `_update` does, with the learning rate of the variable; on a device, where scalars are tensors."""
+        if name in self._rate_factors:
+            scalars = scalars._replace(learning_rate=scalars.learning_rate * self._rate_factors[name])
+        return self._update(name, variable, gradient, first_moment, second_moment, average, scalars)
 
     def _update(self, name, variable, gradient, first_moment, second_moment, average, scalars):
         """Updates one variable and what belongs to it; returns its trust ratio."""

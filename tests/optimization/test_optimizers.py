@@ -9,6 +9,8 @@ from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.optimization import AdamW, Lamb, LearningRateSchedule, make_optimizer
+from albert_tf.optimization.optimizers import Muon
+from albert_tf.training.devices.strategy import make_strategy
 
 SCHEDULE = LearningRateSchedule(0.1, num_train_steps=100, num_warmup_steps=3)
 SHAPES = {
@@ -110,6 +112,28 @@ def test_variables_may_have_a_rate_of_their_own():
     np.testing.assert_allclose(found[faster] - weights[faster], 3 * (usual[faster] - weights[faster]), rtol=1e-4)
     for name in others:
         np.testing.assert_array_equal(found[name], usual[name])
+
+
+@pytest.mark.parametrize("optimizer_class", [AdamW, Lamb, Muon])
+def test_rate_of_its_own_is_the_same_on_several_replicas(optimizer_class):
+    weights = make_weights()
+    faster = next(iter(weights))
+    gradients = as_tensors({name: np.ones(shape) for name, shape in SHAPES.items()})
+    expected = apply_once(optimizer_class, weights, gradients, rate_factors={faster: 3.0})
+    strategy = make_strategy(num_cpu_replicas=2)
+    with strategy.scope():
+        variables = make_variables(weights)
+        optimizer = optimizer_class(
+            variables, LearningRateSchedule(0.1, num_train_steps=10), rate_factors={faster: 3.0}
+        )
+
+    @tf.function(autograph=False)
+    def step():
+        strategy.run(lambda: optimizer.apply(gradients, tf.constant(0), LOSS) and None)
+
+    step()
+    for name, variable in variables.items():
+        np.testing.assert_allclose(variable.numpy(), expected[name], rtol=1e-6, atol=1e-6, err_msg=name)
 
 
 @pytest.mark.parametrize("optimizer_class", [AdamW, Lamb])

@@ -189,12 +189,13 @@ def test_cloud_tpu_is_connected_to(tpu_calls, monkeypatch):
     assert tpu_calls["resolver"].call_args.kwargs["tpu"] == "of the environment"
 
 
-def test_name_of_a_tpu_that_is_not_to_be_used_is_refused(tpu_calls):
+@pytest.mark.parametrize("flag", ["tpu_name", "tpu_zone", "gcp_project"])
+def test_tpu_that_is_not_to_be_used_is_refused(tpu_calls, flag):
     with pytest.raises(InputError) as error:
-        make_strategy(tpu_name="mine")
+        make_strategy(**{flag: "mine"})
     assert str(error.value) == (
-        "--tpu_name=mine without --use_tpu would train on this machine's own devices; add --use_tpu, or leave "
-        "--tpu_name out"
+        f"--{flag}=mine without --use_tpu would train on this machine's own devices; add --use_tpu, or leave "
+        f"--{flag} out"
     )
 
 

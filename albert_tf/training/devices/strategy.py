@@ -36,11 +36,12 @@ def make_strategy(
     """
     if use_tpu:
         return _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, tpu_timeout)
-    if tpu_name:
-        raise InputError(
-            f"--tpu_name={tpu_name} without --use_tpu would train on this machine's own devices; add --use_tpu, or "
-            "leave --tpu_name out"
-        )
+    for name, value in {"tpu_name": tpu_name, "tpu_zone": tpu_zone, "gcp_project": gcp_project}.items():
+        if value:
+            raise InputError(
+                f"--{name}={value} without --use_tpu would train on this machine's own devices; add --use_tpu, or "
+                f"leave --{name} out"
+            )
     if _cluster_in_environment():
         if num_cpu_replicas > 1:
             raise InputError(
