@@ -47,7 +47,7 @@ def _check_finite():
     """Refuses NaN and infinity, which pass every bound of a number."""
     for name in FLAGS:
         value = FLAGS[name].value
-        if isinstance(value, float) and not math.isfinite(value):
+        if FLAGS[name].present and isinstance(value, float) and not math.isfinite(value):
             raise InputError(f"--{name}={value} must be a number")
 
 

@@ -188,8 +188,9 @@ def train(
 def evaluate(run: TrainingRun, dev_file: EncodedFile) -> dict[str, float]:
     """Evaluates the model that was trained or restored last; returns what it wrote into eval_results.json.
 
-    Beside the measure that selects stands what a rule scores that reads no text, under its name with "blind_" before it;
-    a model that is no better is warned of. What else the task has to tell goes into the files of `FinetuningTask.reports`.
+    Beside the measure that selects stands, with "blind_" before its name, what a rule scores that reads no text; a
+    model that is no better is warned of. What else the task has to tell goes into the files of
+    `FinetuningTask.reports`.
     """
     task = run.objective
     dataset = _dev_dataset(task, dev_file, run.settings, run.has_fixed_shapes)
@@ -208,8 +209,8 @@ def evaluate(run: TrainingRun, dev_file: EncodedFile) -> dict[str, float]:
         run.log(f"without reading, {rule}: {metric} {blind[metric]:.4f}")
         if not results[metric] > blind[metric]:
             run.log(
-                f"warning: {metric} {results[metric]:.4f} is no better than that, as if nothing had been learnt; try more "
-                "steps or another --learning_rate, and look at the labels"
+                f"warning: {metric} {results[metric]:.4f} is no better than that, as if nothing had been learnt; try "
+                "more steps or another --learning_rate, and look at the labels"
             )
     if predictions is not None:
         for doubt in task.doubts(dev_file.examples, predictions):

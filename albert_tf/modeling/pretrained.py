@@ -80,7 +80,8 @@ def load_weights(
     for name, full_name in names.items():
         if not np.isfinite(values[full_name]).all():
             raise InputError(
-                f"{source}: {name} in {path} holds NaN or infinity, so training had diverged; take an earlier checkpoint"
+                f"{source}: {name} in {path} holds NaN or infinity, so training had diverged; take an earlier "
+                "checkpoint"
             )
         # Those of a published model may be in half precision.
         variables[name].assign(values[full_name].astype(variables[name].dtype.as_numpy_dtype, copy=False))
