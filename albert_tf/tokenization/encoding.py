@@ -42,12 +42,10 @@ class Encoding:
             Positions in `tokens`; None where no piece holds a character of the span, because it is empty or holds
             nothing but spaces and removed characters.
         """
-        found = [
-            position
-            for position, ((piece_begin, piece_end), segment) in enumerate(zip(self.offsets, self.segment_ids))
-            if segment == segment_id and max(begin, piece_begin) < min(end, piece_end)
-        ]
-        return (found[0], found[-1]) if found else None
+        positions = np.flatnonzero(np.array(self.segment_ids) == segment_id)
+        offsets = np.array(self.offsets).reshape([-1, 2])[positions]
+        (first,), (last,) = pieces_of_spans(np.array([[begin, end]]), offsets)
+        return None if first < 0 else (int(positions[first]), int(positions[last]))
 
     def span_of_pieces(self, first: int, last: int) -> tuple[int, int]:
         """Returns the half-open span of the text as given from the begin of one piece to the end of another.
@@ -76,6 +74,25 @@ class Encoding:
         next_segments = self.segment_ids[position + 1 : position + 2]
         is_at_border = position == 0 or next_segments != [self.segment_ids[position]]
         return is_at_border and self.offsets[position] == (0, 0)
+
+
+def pieces_of_spans(spans: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the first and the last piece that hold a character of each span of a text, int [U] each; -1 for none.
+
+    A character that the tokenizer removes may be in no piece, also at either end of a span.
+
+    Args:
+        spans: int [U, 2], half-open, in characters.
+        offsets: int [P, 2], the spans of the text's pieces, in order; those of pieces without characters are empty.
+    """
+    (pieces,) = np.nonzero(offsets[:, 0] < offsets[:, 1])
+    begins, ends = offsets[pieces].T
+    firsts = np.searchsorted(ends, spans[:, 0], side="right")
+    lasts = np.searchsorted(begins, spans[:, 1], side="left") - 1
+    is_held = (firsts <= lasts) & (spans[:, 0] < spans[:, 1])
+    found = np.full([2, len(spans)], -1)
+    found[:, is_held] = pieces[firsts[is_held]], pieces[lasts[is_held]]
+    return found[0], found[1]
 
 
 class OffsetEncoder:

@@ -85,16 +85,17 @@ class SkippedSteps:
         with replacing(self.batch_path(step)) as file:
             file.write(buffer.getvalue())
 
-    def stop_if_all(self, step: int) -> None:
-        """Raises if every step up to this one was skipped, so that nothing was learnt.
+    def stop_if_most(self, step: int) -> None:
+        """Raises if most steps up to this one were skipped, so that little or nothing was learnt.
 
         Raises:
             DivergedError: They were.
         """
-        if step and self._known >= step:
+        if self._known > step / 2:
             raise DivergedError(
-                f"loss or gradients were not finite in any of the {step:,} steps, so nothing was learnt; the batch of "
-                f"the last one is in {self.batch_path(self._last)}; look for broken settings or examples"
+                f"loss or gradients were not finite in {self._known:,} of {step:,} steps, so the weights are of no use; "
+                f"the batch of the last of them is in {self.batch_path(self._last)}; lower --learning_rate, or look for "
+                "broken settings or examples"
             )
 
     def stop_if_too_many(self) -> None:

@@ -139,7 +139,7 @@ class _Loop:
                 return self._stop()
         self._checkpointer.wait()
         self._progress.finish(step)
-        self._skipped.stop_if_all(step)
+        self._skipped.stop_if_most(step)
         if self._last_loss is not None and not math.isfinite(self._last_loss):
             raise DivergedError(
                 f"the loss is {self._last_loss} at step {step:,}, so the weights are of no use; lower --learning_rate"

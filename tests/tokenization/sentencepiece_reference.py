@@ -83,7 +83,8 @@ def _without_accents(characters):
 
 
 def _span(piece, first, behind, characters, is_first):
-    for is_kept in (_is_part, _is_no_space):
+    # A space stands for nothing that is removed beside it.
+    for is_kept in (_is_part,) if piece == MARK else (_is_part, _is_no_space):
         kept = [place for place in range(first, behind) if is_kept(characters[place][0])]
         if kept:
             return characters[kept[0]][1][0], characters[kept[-1]][1][1]

@@ -1,5 +1,6 @@
 """Spans of a text to pieces and back, as question answering and entity recognition need them."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +8,7 @@ from text_strategies import ANY_TEXT, SETTINGS, SPECIAL_TOKENS, tokenizer_that_k
 
 from albert_tf.errors import InputError
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
+from albert_tf.tokenization.encoding import pieces_of_spans
 
 PIECES = [*SPECIAL_TOKENS, "서울", "##은", "한국", "##의", "수도", "##다", "."]
 TEXT = "서울은  한국의 수도다."
@@ -33,6 +35,15 @@ def test_pieces_that_hold_a_span(answer, pieces):
     begin = TEXT.index(answer)
     first, last = encoding.pieces_of_span(begin, begin + len(answer))
     assert encoding.tokens[first : last + 1] == pieces
+
+
+def test_pieces_without_characters_hold_no_span():
+    offsets = np.array([[0, 0], [1, 3], [3, 3], [3, 4], [3, 4], [6, 8], [8, 8]])
+    spans = np.array([[0, 1], [0, 2], [0, 4], [2, 6], [4, 6], [5, 9], [6, 6], [7, 6], [8, 9]])
+    firsts, lasts = pieces_of_spans(spans, offsets)
+    assert firsts.tolist() == [-1, 1, 1, 1, -1, 5, -1, -1, -1]
+    assert lasts.tolist() == [-1, 1, 4, 4, -1, 5, -1, -1, -1]
+    assert [values.tolist() for values in pieces_of_spans(spans, np.zeros([0, 2], int))] == [[-1] * 9] * 2
 
 
 def test_span_of_pieces_reaches_from_the_first_to_the_last():

@@ -1,34 +1,23 @@
 """From tagged words or characters to the pieces that a model reads, and back.
 
-A unit is read from the piece that holds its first character. Where one piece holds several characters, as pieces of
-Korean often do, the first of them gives the piece its tag, and gets the piece's; the others go on with it.
+A unit is read from the first piece that holds one of its characters: tokenizers remove some, such as zero-width spaces.
+Where one piece holds several units, as pieces of Korean often do, the first of them gives the piece its tag, and gets
+the piece's; the others go on with it. A unit that no piece holds is not read: it makes and breaks no entity.
 """
+
+import dataclasses
 
 import numpy as np
 
 from albert_tf.finetuning.entities.tagged_text import TaggedText
-from albert_tf.finetuning.entities.tags import OUTSIDE, go_on_with
+from albert_tf.finetuning.entities.tags import go_on_with, leave_out, put_between
 from albert_tf.finetuning.task import Features
 from albert_tf.tokenization import Tokenizer
+from albert_tf.tokenization.encoding import pieces_of_spans
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 # The label of a position that is not tagged.
 IGNORED = -1
-
-
-def pieces_of_units(units: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Returns the piece that holds the first character of each unit, -1 where none does: int [U].
-
-    Args:
-        units: int [U, 2], ascending spans in characters.
-        offsets: int [P, 2], the spans of the pieces.
-    """
-    if not len(offsets):
-        return np.full(len(units), -1)
-    pieces = np.searchsorted(offsets[:, 1], units[:, 0], side="right")
-    inside = np.minimum(pieces, len(offsets) - 1)
-    holds = (pieces < len(offsets)) & (offsets[inside, 0] <= units[:, 0])
-    return np.where(holds, inside, -1)
 
 
 def encode_tagged(
@@ -62,13 +51,17 @@ def encode_tagged(
     for index, (text, encoding) in enumerate(zip(texts, tokenizer.encode_batch([text.text for text in texts]))):
         ids = encoding.ids[1:-1]
         offsets = np.array(encoding.offsets[1:-1], int).reshape([-1, 2])
-        pieces = pieces_of_units(np.array(text.units, int).reshape([-1, 2]), offsets)
+        pieces, _ = pieces_of_spans(np.array(text.units, int).reshape([-1, 2]), offsets)
+        label_ids = np.zeros(len(text.units), np.int32)
+        if text.tags:
+            unread = set(np.flatnonzero(pieces < 0).tolist())
+            label_ids[pieces >= 0] = [ids_of_labels.get(tag, 0) for tag in leave_out(text.tags, unread)]
         for begin in range(0, max(1, len(ids)), room):
             units = np.flatnonzero((pieces >= begin) & (pieces < begin + room))
             positions = pieces[units] - begin + 1
             labels_of_row = np.full(max_seq_length, IGNORED, np.int32)
             for unit, position in zip(units[::-1], positions[::-1]):  # the first unit of a piece stays
-                labels_of_row[position] = ids_of_labels.get(text.tags[unit], 0) if text.tags else 0
+                labels_of_row[position] = label_ids[unit]
             rows.append([cls, *ids[begin : begin + room], sep])
             label_rows.append(labels_of_row)
             indices.append(index)
@@ -90,21 +83,36 @@ def encode_tagged(
 def tags_of_units(texts: list[TaggedText], features: Features, tags_of_positions: list[np.ndarray]) -> list[list[str]]:
     """Returns the tag of each unit of each text.
 
-    A unit that no piece holds, such as one of control characters alone, is outside of all entities.
+    A unit that is not read goes on with the entity that the units around it are of, or else is outside of all.
 
     Args:
         texts: The texts.
         features: What `encode_tagged` made of them.
         tags_of_positions: The tags of each window's positions.
     """
-    found = [[OUTSIDE] * len(text.units) for text in texts]
+    found = [[None] * len(text.units) for text in texts]
     for index, units, tags in zip(features["text_indices"], features["units"], tags_of_positions):
-        previous = None
+        previous, tag = None, None
         for unit, position in units:
-            tag = found[index][unit - 1] if position == previous else tags[position]
-            found[index][unit] = go_on_with(tag) if position == previous else tag
-            previous = position
-    return found
+            tag = go_on_with(tag) if position == previous else tags[position]
+            found[index][unit], previous = tag, position
+    return [put_between(tags) for tags in found]
+
+
+def unread_units(texts: list[TaggedText], features: Features) -> list[list[int]]:
+    """Returns the units of each text that no piece holds; arguments as for `tags_of_units`."""
+    is_unread = [np.ones(len(text.units), bool) for text in texts]
+    for index, units in zip(features["text_indices"], features["units"]):
+        is_unread[index][units[:, 0]] = False
+    return [np.flatnonzero(each).tolist() for each in is_unread]
+
+
+def without_units(text: TaggedText, units: list[int]) -> TaggedText:
+    """Returns a text with its tags of which some units are left out; see `leave_out`."""
+    if not units:
+        return text
+    left = tuple(each for unit, each in enumerate(text.units) if unit not in units)
+    return dataclasses.replace(text, units=left, tags=tuple(leave_out(text.tags, units)))
 
 
 def count_split_pieces(texts: list[TaggedText], features: Features) -> int:

@@ -76,7 +76,7 @@ def character_macro_f1(truth: Sequences, found: Sequences) -> float:
     found_tags = [tag for tags in found for tag in (OUTSIDE, *tags, OUTSIDE)]
     true_counts, found_counts = collections.Counter(true_tags), collections.Counter(found_tags)
     right = collections.Counter(one for one, other in zip(true_tags, found_tags) if one == other)
-    tags = true_counts.keys() | found_counts.keys()
+    tags = sorted(true_counts.keys() | found_counts.keys())  # always summed in the same order
     return sum(_f1(right[tag], found_counts[tag], true_counts[tag]) for tag in tags) / len(tags)
 
 

@@ -1,5 +1,6 @@
 """Tags of words or characters: B- begins an entity, I- goes on with it, O is outside of all (IOB2)."""
 
+import collections.abc
 import typing
 
 OUTSIDE = "O"
@@ -56,3 +57,35 @@ def strict_entities_of(tags: list[str]) -> list[Entity]:
 def go_on_with(tag: str) -> str:
     """Returns the tag of a unit that one piece shares with the unit before it, whose tag is given."""
     return tag if tag == OUTSIDE else f"I-{tag.partition('-')[2]}"
+
+
+def leave_out(tags: collections.abc.Sequence[str], units: collections.abc.Collection[int]) -> list[str]:
+    """Returns the tags of all units but some, which make and break no entity.
+
+    An entity that began with one of them begins with the next unit that is left of it.
+
+    Args:
+        tags: Of all units.
+        units: Which to leave out.
+    """
+    left, begun = [], None
+    for unit, tag in enumerate(tags):
+        if unit not in units:
+            left.append(begun if begun and tag == go_on_with(begun) else tag)
+            begun = None
+        elif tag.startswith("B-"):
+            begun = tag
+    return left
+
+
+def put_between(tags: collections.abc.Sequence[str | None]) -> list[str]:
+    """Returns tags with one in place of each None: `I-` where the units around it are of one entity, else `O`."""
+    found, missing = [], 0
+    for tag in tags:
+        if tag is None:
+            missing += 1
+            continue
+        goes_on = bool(found) and tag.startswith("I-") and tag == go_on_with(found[-1])
+        found += [tag if goes_on else OUTSIDE] * missing + [tag]
+        missing = 0
+    return found + [OUTSIDE] * missing

@@ -10,10 +10,17 @@ from albert_tf.asked_texts import read_texts
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import write_text
-from albert_tf.finetuning.entities.alignment import IGNORED, count_split_pieces, encode_tagged, tags_of_units
+from albert_tf.finetuning.entities.alignment import (
+    IGNORED,
+    count_split_pieces,
+    encode_tagged,
+    tags_of_units,
+    unread_units,
+    without_units,
+)
 from albert_tf.finetuning.entities.metrics import METRICS
 from albert_tf.finetuning.entities.tagged_text import TaggedText, read_tagged, units_of
-from albert_tf.finetuning.entities.tags import OUTSIDE, entities_of
+from albert_tf.finetuning.entities.tags import OUTSIDE, entities_of, leave_out
 from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
 from albert_tf.modeling import AlbertForTokenClassification
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
@@ -34,7 +41,9 @@ class Entities(FinetuningTask):
     """Cross-entropy over the tags, where a word or character is read. Examples are `TaggedText`s.
 
     A prediction is a dictionary: "entities", each with its "type", its "text" and where that stands, "begin" and "end"
-    in characters; and "tags", one for each word, or for each character other than spaces.
+    in characters; and "tags", one for each word, or for each character other than spaces. Where the tokenizer leaves
+    nothing of some of these, "unread" says of which, counted from 0: they make and break no entity, and no measure
+    counts them.
 
     Args:
         config: Hyper-parameters.
@@ -115,7 +124,10 @@ class Entities(FinetuningTask):
         """Returns the entities of each text; see `FinetuningTask`."""
         names = np.array(self.labels, object)
         tags_of_texts = tags_of_units(examples, features, [names[row] for row in outputs["found_ids"]])
-        return [{"entities": _spans(text, tags), "tags": tags} for text, tags in zip(examples, tags_of_texts)]
+        return [
+            {"entities": _spans(text, tags), "tags": tags, **({"unread": unread} if unread else {})}
+            for text, tags, unread in zip(examples, tags_of_texts, unread_units(examples, features))
+        ]
 
     def write_predictions(self, path, examples, predictions):
         """Writes a JSON object a line: the text, its entities and its tags."""
@@ -124,7 +136,8 @@ class Entities(FinetuningTask):
 
     def score(self, examples, predictions):
         """Returns the measures of the data set, by name; see `FinetuningTask`."""
-        truth, found = [list(text.tags) for text in examples], [prediction["tags"] for prediction in predictions]
+        truth = [list(_as_read(*pair).tags) for pair in zip(examples, predictions)]
+        found = [leave_out(prediction["tags"], _unread(prediction)) for prediction in predictions]
         return {name: METRICS[name](truth, found) for name in self._metrics}
 
     def blind_scores(self, examples):
@@ -138,7 +151,8 @@ class Entities(FinetuningTask):
 
     def doubts(self, examples, predictions):
         """Returns a line if no entity is found, though there are some; see `FinetuningTask`."""
-        if any(row["entities"] for row in predictions) or not any(entities_of(list(text.tags)) for text in examples):
+        truth = (_as_read(*pair).tags for pair in zip(examples, predictions))
+        if any(row["entities"] for row in predictions) or not any(entities_of(list(tags)) for tags in truth):
             return []
         return [
             f"no entity is found in {len(examples):,} sentences, as if nothing had been learnt; try more steps or "
@@ -146,8 +160,9 @@ class Entities(FinetuningTask):
         ]
 
     def describe(self, path, examples, features):
-        """Returns how many entities there are, and how many borders the vocabulary can't tell; see `FinetuningTask`."""
-        count = sum(len(entities_of(list(text.tags))) for text in examples)
+        """Returns how many entities there are, and what of them can't be learnt; see `FinetuningTask`."""
+        unread = unread_units(examples, features)
+        count = sum(len(entities_of(leave_out(text.tags, units))) for text, units in zip(examples, unread))
         lines = [f"{len(examples):,} sentences in {path}, with {count:,} entities of {len(self.types)} types"]
         windows = len(features["text_indices"])
         if windows > len(examples):
@@ -155,6 +170,9 @@ class Entities(FinetuningTask):
         split = count_split_pieces(examples, features)
         if split:
             lines.append(f"{split:,} pieces of the vocabulary hold the border of an entity, which can't be found there")
+        if any(unread):
+            kind = "words" if self.reads_words else "characters"
+            lines.append(f"{sum(map(len, unread)):,} {kind} are left out: the tokenizer leaves nothing of them")
         return lines
 
     def text_and_label(self, example):
@@ -193,7 +211,8 @@ def write_errors(path: str, texts: list[TaggedText], predictions: list[dict]) ->
     """
     rows = []
     for text, prediction in zip(texts, predictions):
-        true, found = _spans(text, list(text.tags)), prediction["entities"]
+        read = _as_read(text, prediction)
+        true, found = _spans(read, list(read.tags)), prediction["entities"]
         missed = [entity for entity in true if entity not in found]
         wrong = [entity for entity in found if entity not in true]
         if missed or wrong:
@@ -205,6 +224,15 @@ def write_errors(path: str, texts: list[TaggedText], predictions: list[dict]) ->
 def _describe(entities):
     """Returns entities as "PER 김철수 (6-9), ...", their borders in characters of the text."""
     return ", ".join(f"{each['type']} {each['text']} ({each['begin']}-{each['end']})" for each in entities)
+
+
+def _unread(prediction):
+    return prediction.get("unread", [])
+
+
+def _as_read(text, prediction):
+    """Returns a text with its true tags, as far as it was read."""
+    return without_units(text, _unread(prediction))
 
 
 def _weights(batch):

@@ -11,6 +11,7 @@ from albert_tf.errors import InputError
 from albert_tf.finetuning.question_answering.squad import Question
 from albert_tf.finetuning.task import CUT, Features
 from albert_tf.tokenization import Tokenizer
+from albert_tf.tokenization.encoding import pieces_of_spans
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 # [CLS], and a [SEP] behind the question and behind the text.
@@ -47,9 +48,8 @@ class _Context:
 
     def pieces_of(self, begin: int, end: int) -> tuple[int, int] | None:
         """Returns the first and the last piece (both inclusive) that hold a character of a span; None if none does."""
-        first = int(np.searchsorted(self.offsets[:, 1], begin, side="right"))
-        last = int(np.searchsorted(self.offsets[:, 0], end, side="left")) - 1
-        return (first, last) if first <= last else None
+        (first,), (last,) = pieces_of_spans(np.array([[begin, end]]), self.offsets)
+        return None if first < 0 else (int(first), int(last))
 
 
 def encode_questions(

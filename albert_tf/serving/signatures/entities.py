@@ -5,7 +5,6 @@ import typing
 import tensorflow as tf
 
 from albert_tf.exports import DEFAULT
-from albert_tf.finetuning.entities.tags import OUTSIDE
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.ragged import (
     code_points,
@@ -20,7 +19,7 @@ _NO_TYPE = -1
 
 
 class _Units(typing.NamedTuple):
-    """The words or characters of N texts that are tagged, text after text, each int32 [U].
+    """Words or characters of N texts that are tagged, text after text, each int32 [U].
 
     Attributes:
         rows: Which text each is of.
@@ -47,8 +46,8 @@ class EntitySignatures(Signatures):
     def _find(self, text):
         ids, *offsets = self._tokenizer.encode_with_offsets(text)
         characters = code_points(text)
-        units = _units_of(characters, self._task.reads_words)
-        types, are_begins = self._read_tags(_held_by(units, *offsets, characters), self._tags_of_pieces(ids))
+        units, pieces = _read_units(_units_of(characters, self._task.reads_words), *offsets, characters)
+        types, are_begins = self._read_tags(pieces, self._tags_of_pieces(ids))
 
         is_inside = types > _NO_TYPE
         is_first = is_inside & (are_begins | differs_from_before(units.rows) | differs_from_before(types))
@@ -80,11 +79,10 @@ class EntitySignatures(Signatures):
         """Returns the type of each unit, int32 [U], -1 outside of entities, and whether it begins one, bool [U].
 
         Args:
-            pieces: int32 [U], the piece that each is read from, P for none.
+            pieces: int32 [U], the piece that each is read from.
             tags_of_pieces: int32 [P].
         """
-        labels = self._task.labels
-        tags = tf.gather(tf.concat([tags_of_pieces, [labels.index(OUTSIDE)]], axis=0), pieces)
+        labels, tags = self._task.labels, tf.gather(tags_of_pieces, pieces)
         kinds = [label.partition("-")[2] for label in labels]
         types = tf.constant([self._task.types.index(kind) if kind else _NO_TYPE for kind in kinds])
         are_begins = tf.constant([label.startswith("B-") for label in labels])
@@ -106,22 +104,25 @@ def _units_of(characters, are_words):
     return _Units(tf.math.segment_min(rows, words), begins, ends)
 
 
-def _held_by(units, piece_begins, piece_ends, characters):
-    """Returns the piece that holds the first character of each unit, P for none: int32 [U].
+def _read_units(units, piece_begins, piece_ends, characters):
+    """Returns the units that are read, and the first piece that holds a character of each, int32 [U].
+
+    See `pieces_of_spans` in `tokenization.encoding`.
 
     Args:
-        units: U units of N texts.
+        units: Units of N texts.
         piece_begins: int [N, (pieces)], where each of the P pieces begins in its text.
         piece_ends: Likewise.
         characters: int32 [N, (characters)].
     """
     # Counted through all texts, so that one search does for all.
     starts = tf.cast(characters.row_starts(), tf.int32)
-    before_pieces = tf.gather(starts, piece_begins.value_rowids())
+    before_pieces, before_units = tf.gather(starts, piece_begins.value_rowids()), tf.gather(starts, units.rows)
     begins, ends = (tf.cast(values.values, tf.int32) + before_pieces for values in (piece_begins, piece_ends))
-    places = tf.gather(starts, units.rows) + units.begins
-    pieces = tf.searchsorted(ends, places, side="right")
-    num_pieces = tf.size(ends)
+    pieces = tf.cast(tf.where(begins < ends)[:, 0], tf.int32)
+    firsts = tf.searchsorted(tf.gather(ends, pieces), before_units + units.begins, side="right")
     # None is after the last one, and so holds nothing.
-    begins = tf.concat([begins, [tf.int32.max]], axis=0)
-    return tf.where(tf.gather(begins, pieces) <= places, pieces, num_pieces)
+    begins = tf.concat([tf.gather(begins, pieces), [tf.int32.max]], axis=0)
+    is_read = tf.gather(begins, firsts) < before_units + units.ends
+    units = _Units(*(tf.boolean_mask(values, is_read) for values in units))
+    return units, tf.gather(pieces, tf.boolean_mask(firsts, is_read))

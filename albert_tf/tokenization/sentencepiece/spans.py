@@ -59,8 +59,8 @@ def trimmed(spans: Spans, characters: Characters, is_space: tf.Tensor) -> Spans:
     text_ends = tf.searchsorted(characters.rows, spans.rows, side="right")
     first, behind = _without(spans, tf.equal(kinds, _PART), text_ends)
     other_first, other_behind = _without(spans, kinds > _SPACE, text_ends)
-    # A piece may stand for nothing but what is usually removed.
-    has_others = (first >= behind) & (other_first < other_behind)
+    # A piece may stand for nothing but what is usually removed; a space never does, though it may stand beside it.
+    has_others = (first >= behind) & (other_first < other_behind) & ~is_space
     first, behind = tf.where(has_others, other_first, first), tf.where(has_others, other_behind, behind)
     # Only the space before a text, and spaces that are there, stand for no character.
     is_empty = is_space & (first >= behind) & ((spans.firsts < spans.behinds) | differs(spans.rows))

@@ -9,11 +9,13 @@ from albert_tf.finetuning.entities.alignment import (
     IGNORED,
     count_split_pieces,
     encode_tagged,
-    pieces_of_units,
     tags_of_units,
+    unread_units,
+    without_units,
 )
 from albert_tf.finetuning.entities.tagged_text import TaggedText, units_of
 from albert_tf.finetuning.entities.task import labels_for
+from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 
 LABELS = labels_for(("A", "B"))
 
@@ -26,13 +28,6 @@ def tags_back(texts, features):
     """Returns the tags of the units, where each position has the label that it was given."""
     names = np.array(LABELS, object)
     return tags_of_units(texts, features, [names[np.maximum(row, 0)] for row in features["label_ids"]])
-
-
-def test_unit_is_read_from_the_piece_that_holds_its_first_character():
-    units = np.array([[0, 1], [1, 2], [2, 3], [4, 5], [9, 10]])
-    offsets = np.array([[0, 2], [2, 3], [5, 8]])
-    assert pieces_of_units(units, offsets).tolist() == [0, 0, 1, -1, -1]
-    assert pieces_of_units(units, np.zeros([0, 2], int)).tolist() == [-1] * 5
 
 
 def test_words_are_tagged_at_their_first_piece(sample_tokenizer):
@@ -87,8 +82,48 @@ def test_entity_of_characters_goes_on_inside_a_piece(sample_tokenizer):
     assert count_split_pieces([whole, half], features) == 1
 
 
-@pytest.mark.parametrize("tags", [None, ["O"]])
+@pytest.mark.parametrize("tags", [None, ["O"], ["B-A"]])
 def test_text_without_pieces_is_outside_of_everything(sample_tokenizer, tags):
     example = TaggedText("\u200b", ((0, 1),), tags and tuple(tags), 1)
     features = encode_tagged([example], LABELS, sample_tokenizer, 8)
     assert len(features["input_ids"]) == 1 and tags_back([example], features) == [["O"]]
+    assert unread_units([example], features) == [[0]]
+
+
+def test_word_is_read_though_it_begins_with_a_character_that_is_removed(sample_tokenizer):
+    plain, hidden = (
+        tagged(text, ["B-A", "O", "B-B"], are_words=True)
+        for text in ("배우들이 좋았다 영화", "\u200b배우들이 \ufeff\u00ad좋았다 \x00영화\u200b")
+    )
+    features, expected = (encode_tagged([text], LABELS, sample_tokenizer, 16) for text in (hidden, plain))
+    for name in ("input_ids", "label_ids"):
+        np.testing.assert_array_equal(features[name], expected[name])
+    assert tags_back([hidden], features) == [["B-A", "O", "B-B"]]
+    assert unread_units([hidden], features) == [[]]
+
+
+# A character without a piece of its own, where pieces hold one character each, and what a model that has learnt all of
+# it gives back. What is read of the true tags comes third.
+UNREAD = [
+    ("입\u200b꺍", ["B-A", "I-A", "I-A"], ["B-A", "I-A"], ["B-A", "I-A", "I-A"]),
+    ("입\u200b\ufeff꺍", ["B-A", "O", "O", "I-A"], ["B-A", "I-A"], ["B-A", "I-A", "I-A", "I-A"]),
+    ("입\u200b꺍", ["B-A", "O", "B-A"], ["B-A", "B-A"], ["B-A", "O", "B-A"]),
+    ("입\u200b꺍", ["B-A", "I-A", "O"], ["B-A", "O"], ["B-A", "O", "O"]),
+    ("입\u200b꺍", ["B-A", "I-B", "I-B"], ["B-A", "I-B"], ["B-A", "O", "I-B"]),
+    ("\u200b입꺍\u200b", ["B-A", "I-A", "I-A", "I-A"], ["B-A", "I-A"], ["O", "B-A", "I-A", "O"]),
+    ("입\u200b\u200b꺍", ["I-A", "B-A", "O", "I-A"], ["I-A", "B-A"], ["I-A", "O", "O", "B-A"]),
+    ("\u200b입꺍", ["B-A", "I-B", "O"], ["I-B", "O"], ["O", "I-B", "O"]),
+]
+
+
+@pytest.mark.parametrize(("text", "true", "read", "found"), UNREAD)
+def test_unit_that_is_not_read_makes_and_breaks_no_entity(text, true, read, found):
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "입", "##꺍"]
+    tokenizer = KoreanWordPieceTokenizer(Vocabulary(pieces))
+    example = tagged(text, true)
+    features = encode_tagged([example], LABELS, tokenizer, 8)
+    (unread,) = unread_units([example], features)
+    assert [text[unit] for unit in range(len(text)) if unit not in unread] == ["입", "꺍"]
+    assert list(without_units(example, unread).tags) == read
+    assert features["label_ids"][0].tolist() == [IGNORED, *map(LABELS.index, read), *[IGNORED] * 5]
+    assert tags_back([example], features) == [found]

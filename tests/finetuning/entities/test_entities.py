@@ -10,6 +10,8 @@ from tiny_config import tiny_config
 import albert_tf
 from albert_tf.errors import InputError
 from albert_tf.finetuning import Entities, runner
+from albert_tf.finetuning.entities.metrics import METRICS
+from albert_tf.finetuning.entities.tagged_text import TaggedText, units_of
 from albert_tf.training import RunSettings, TrainingRun
 
 LINES = [
@@ -87,6 +89,58 @@ def test_model_that_finds_no_entity_is_doubted(task, path):
         "no entity is found in 3 sentences, as if nothing had been learnt; try more steps or another --learning_rate"
     ]
     assert not task.doubts(texts, [*nothing[1:], {"entities": ["x"], "tags": []}])
+
+
+def hide(text, tag_of_hidden):
+    """Puts a zero-width space before each word of characters that are tagged; it gets the tag that a function says."""
+    hidden, tags, units = "", [], dict(zip(text.units, text.tags))
+    for place, character in enumerate(text.text):
+        tag = units.get((place, place + 1))
+        if tag and not text.text[:place][-1:].strip():
+            hidden += "\u200b"
+            tags.append(tag_of_hidden(tag))
+        hidden += character
+        tags += [tag] if tag else []
+    return TaggedText(hidden, units_of(hidden, are_words=False), tuple(tags), text.line)
+
+
+@pytest.mark.parametrize(
+    "tag_of_hidden", [lambda tag: tag, lambda tag: "I-LC", lambda tag: "O"], ids=["same", "other", "none"]
+)
+def test_characters_that_are_not_read_count_nowhere(sample_tokenizer, tmp_path, tag_of_hidden):
+    """Neither where they are tagged as what follows, nor as anything else."""
+    task = Entities(tiny_config(len(sample_tokenizer)), ("PS", "LC"), "characters", tuple(METRICS))
+    plain_texts = [
+        TaggedText(text, units_of(text, are_words=False), tuple(tags.split()), line)
+        for line, (text, tags) in enumerate(
+            [
+                ("김 철수 서울", "B-PS I-PS I-PS B-LC I-LC"),
+                ("부산 이영희", "B-LC I-LC O O O"),
+                ("가 나", "O O"),
+                ("서 울 시", "B-LC I-LC I-LC"),
+            ]
+        )
+    ]
+    texts = [hide(text, tag_of_hidden) for text in plain_texts]
+    predictions = {}
+    for kind, examples in (("plain", plain_texts), ("hidden", texts)):
+        features = task.encode(examples, sample_tokenizer, 16)
+        found_ids = np.maximum(features["label_ids"], 0)
+        found_ids[1, 1], found_ids[3, 3] = 0, task.labels.index("B-LC")  # two mistakes
+        predictions[kind] = task.predict(examples, features, {"found_ids": found_ids})
+        name = task.describe("a.tsv", examples, features)[0]
+        assert name == "4 sentences in a.tsv, with 4 entities of 2 types"
+    assert task.score(texts, predictions["hidden"]) == task.score(plain_texts, predictions["plain"])
+    assert 0 < task.score(texts, predictions["hidden"])["entity_macro_f1"] < 1
+    assert predictions["hidden"][3]["unread"] == [0, 2, 4] and "unread" not in predictions["plain"][3]
+    assert predictions["hidden"][0]["entities"][0] == {"type": "PS", "begin": 1, "end": 6, "text": "김 \u200b철수"}
+    (write_errors,) = task.reports().values()
+    for kind, examples in (("plain", plain_texts), ("hidden", texts)):
+        write_errors(str(tmp_path / kind), examples, predictions[kind])
+    assert (tmp_path / "hidden").read_text().replace("\u200b", "").count("\n") == 3
+    assert task.doubts(texts[2:3], predictions["hidden"][2:3]) == []
+    lines = task.describe("a.tsv", texts, task.encode(texts, sample_tokenizer, 16))
+    assert lines[-1] == "10 characters are left out: the tokenizer leaves nothing of them"
 
 
 @pytest.mark.slow
