@@ -93,9 +93,9 @@ class SkippedSteps:
         """
         if self._known > step / 2:
             raise DivergedError(
-                f"loss or gradients were not finite in {self._known:,} of {step:,} steps, so the weights are of no use; "
-                f"the batch of the last of them is in {self.batch_path(self._last)}; lower --learning_rate, or look for "
-                "broken settings or examples"
+                f"loss or gradients were not finite in {self._known:,} of {step:,} steps, so the weights are of no "
+                f"use; the batch of the last of them is in {self.batch_path(self._last)}; lower --learning_rate, or "
+                "look for broken settings or examples"
             )
 
     def stop_if_too_many(self) -> None:
