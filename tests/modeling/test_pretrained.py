@@ -116,3 +116,11 @@ def test_what_is_wrong_is_said_in_a_sentence(pretrained, tiny_config, tmp_path):
     with pytest.raises(InputError) as error:
         AlbertEncoder.from_pretrained(tmp_path / "foreign", config=tiny_config)
     assert_one_sentence(error, "foreign has none of this model's variables")
+
+
+def test_weights_that_are_no_numbers_are_refused(pretrained):
+    model, folder = pretrained
+    model.encoder.embeddings.word_embeddings.assign_add(tf.fill(model.encoder.embeddings.word_embeddings.shape, np.nan))
+    write_run(folder, model)
+    with pytest.raises(InputError, match=r"word_embeddings in .*model.ckpt-5 holds NaN or infinity, so training had"):
+        AlbertForPreTraining.from_pretrained(folder)

@@ -131,6 +131,12 @@ def test_loop_of_skipped_steps_alone_reports_no_loss(tmp_path):
     assert ["loss" in row for row in read_metrics(str(tmp_path))] == [True, False, True, True]
 
 
+@pytest.mark.slow
+def test_run_that_skipped_most_of_its_steps_fails(tmp_path):
+    with pytest.raises(InputError, match=r"not finite in 5 of 8 steps, so the weights are of no use; the batch of the"):
+        train(tmp_path, start_linear(), bad_steps=[1, 2, 4, 5, 6], max_skipped_steps=100)
+
+
 def test_too_many_skipped_steps_end_the_run(tmp_path):
     run = start_linear()
     with pytest.raises(InputError) as error:
