@@ -19,7 +19,7 @@ from troubleshooting_groups import END, GROUPS, INTRODUCTION
 
 # Errors that don't derive from InputError, but reach a user as a sentence: bad lines by way of another error that names
 # file and line, the others as a server's answer.
-_OTHERS = {"BadLineError", "_BadLineError", "BadRequestError", "BusyError", "_RefusedError", "ChildProcessError"}
+_OTHERS = {"BadLineError", "_BadLineError", "RefusedError", "ChildProcessError"}
 _OPEN = "…"
 _MOST = 8  # of the sentences that one place in the code may say
 

@@ -280,9 +280,9 @@ written ([what can](checkpoints.md)).""",
         {
             "en": """
 The folder was never fine-tuned or exported, a line can't be answered, or a library that is needed is missing. What `serve.py` answers with
-codes 400, 404, 408, 413 and 503 is among these sentences ([more](serving.md)).""",
+codes 400, 404, 405, 408, 413, 431, 500 and 503 is among these sentences ([more](serving.md)).""",
             "ko": """
-미세 조정하거나 내보낸 적이 없는 폴더이거나, 답할 수 없는 줄이거나, 필요한 라이브러리가 없습니다. `serve.py`가 400, 404, 408, 413, 503으로 답하는
+미세 조정하거나 내보낸 적이 없는 폴더이거나, 답할 수 없는 줄이거나, 필요한 라이브러리가 없습니다. `serve.py`가 400, 404, 405, 408, 413, 431, 500, 503으로 답하는
 문장도 여기 있습니다([자세히](serving.ko.md)).""",
         },
     ),

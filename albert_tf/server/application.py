@@ -16,7 +16,7 @@ from albert_tf.exports import Export, rows_of, threads_per_batch
 from albert_tf.server import protocol
 from albert_tf.server.batching import Batcher
 from albert_tf.server.metrics import Histogram
-from albert_tf.server.options import MAX_HEAD_BYTES, MAX_HEADERS, TOO_LONG_HEAD, RefusedError, ServerOptions
+from albert_tf.server.options import MAX_HEAD_BYTES, MAX_HEADERS, RefusedError, ServerOptions, too_long_head
 
 # What every request may hold even while all together hold too much, so that small ones are answered still.
 _FREE_BYTES = 65_536
@@ -58,7 +58,7 @@ class Application:
         fixed = {"/v2/health/live": {"live": True}, "/v2/health/ready": {"ready": True}}
         fixed |= {path: {"name": name, "ready": True, **protocol.status(model)} for path in paths}
         fixed |= {f"{path}/metadata": protocol.metadata(name, model) for path in paths}
-        self._nothing_here = f"there is nothing of this path and method; ask by POST {paths[0]}:predict"
+        self._hint = f"ask by POST {paths[0]}:predict"
         self._router = Router(
             [
                 *(Route(f"{path}:predict", self._predict, methods=["POST"]) for path in paths),
@@ -92,12 +92,14 @@ class Application:
         except (ClientDisconnect, asyncio.CancelledError):
             pass
         except RefusedError as error:
-            await _say(error.status, str(error))(scope, receive, send_in_pieces)
+            await _refusal(error)(scope, receive, send_in_pieces)
         except HTTPException as error:
-            await _say(error.status_code, self._nothing_here, error.headers)(scope, receive, send_in_pieces)
+            nothing_here = RefusedError(error.status_code, f"there is nothing of this path and method; {self._hint}")
+            await _refusal(nothing_here, error.headers)(scope, receive, send_in_pieces)
         except Exception:
             logging.exception("a request could not be answered")
-            await _say(500, "the server has failed at this request; its log says why")(scope, receive, send_in_pieces)
+            error = RefusedError(500, "the server has failed at this request; its log says why")
+            await _refusal(error)(scope, receive, send_in_pieces)
         finally:
             self._held_bytes -= max(0, scope["num_bytes"] - _FREE_BYTES)
 
@@ -164,8 +166,8 @@ class Application:
 def _check_head(scope):
     head = [scope["raw_path"], scope["query_string"], *(part for header in scope["headers"] for part in header)]
     if len(scope["headers"]) > MAX_HEADERS or sum(map(len, head)) > MAX_HEAD_BYTES:
-        raise RefusedError(431, TOO_LONG_HEAD)
+        raise too_long_head()
 
 
-def _say(status, sentence, headers=None):
-    return JSONResponse({"error": sentence}, status, headers)
+def _refusal(error, headers=None):
+    return JSONResponse({"error": str(error)}, error.status, headers)

@@ -2,10 +2,9 @@
 
 import dataclasses
 
-# Of a request line and headers.
+# Of the request line and the headers together.
 MAX_HEAD_BYTES = 16_384
 MAX_HEADERS = 100
-TOO_LONG_HEAD = f"the request has more than {MAX_HEADERS} headers, or {MAX_HEAD_BYTES:,} bytes before its body"
 
 
 class RefusedError(Exception):
@@ -14,6 +13,13 @@ class RefusedError(Exception):
     def __init__(self, status: int, sentence: str):
         super().__init__(sentence)
         self.status = status
+
+
+def too_long_head() -> RefusedError:
+    """Returns the error of a request that says too much before its body."""
+    return RefusedError(
+        431, f"the request has more than {MAX_HEADERS} headers, or {MAX_HEAD_BYTES:,} bytes before its body"
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 from albert_tf.errors import InputError
 from albert_tf.exports import Export
 from albert_tf.server.application import Application
-from albert_tf.server.options import MAX_HEAD_BYTES, TOO_LONG_HEAD, ServerOptions
+from albert_tf.server.options import MAX_HEAD_BYTES, RefusedError, ServerOptions, too_long_head
 
 # Asked before the first client does, so that nobody waits for what TensorFlow prepares at the first calls.
 _WARM_UP_TEXTS = ("", "한글 " * 20)
@@ -50,7 +50,7 @@ class _Connection(H11Protocol):
     def data_received(self, data):
         cycle = self.cycle
         if cycle is None and len(self.connections) > self.app.options.max_connections:
-            self.refuse(503, "too many connections are open; try again in a moment")
+            self.refuse(RefusedError(503, "too many connections are open; try again in a moment"))
             return
         super().data_received(data)
         if self.cycle is not cycle:
@@ -68,9 +68,9 @@ class _Connection(H11Protocol):
         if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):  # it goes on wrong after it was answered
             self.transport.close()
         elif len(self.conn.trailing_data[0]) > MAX_HEAD_BYTES:
-            self.refuse(431, TOO_LONG_HEAD)
+            self.refuse(too_long_head())
         else:
-            self.refuse(400, "this is no HTTP/1.1 request")
+            self.refuse(RefusedError(400, "this is no HTTP/1.1 request"))
 
     def shutdown(self):
         """Ends the connection if its client has asked nothing that is not answered."""
@@ -87,7 +87,7 @@ class _Connection(H11Protocol):
         if not self.is_answering() or self.flow.write_paused:
             self.abandon()
         elif self.cycle.more_body:
-            self.refuse(408, f"the request did not arrive within {timeout:g} seconds; send it again")
+            self.refuse(RefusedError(408, f"the request did not arrive within {timeout:g} seconds; send it again"))
 
     def is_answering(self):
         """Returns whether its client waits for an answer."""
@@ -99,7 +99,7 @@ class _Connection(H11Protocol):
             self.server_state.total_requests -= 1
         self.transport.abort()
 
-    def refuse(self, status, sentence):
+    def refuse(self, error):
         """Answers in place of the application, and ends the connection."""
         if not self.is_answering():
             self.app.num_requests += 1
@@ -109,10 +109,10 @@ class _Connection(H11Protocol):
         else:
             self.cycle.disconnected = True
         self.server_state.total_requests += 1
-        self.app.answers[status] += 1
-        body = json.dumps({"error": sentence}).encode()
+        self.app.answers[error.status] += 1
+        body = json.dumps({"error": str(error)}).encode()
         head = b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
-        self.transport.write(head % (status, STATUS_PHRASES[status], len(body)) + body)
+        self.transport.write(head % (error.status, STATUS_PHRASES[error.status], len(body)) + body)
         self.transport.close()
         self._waits_since = self.loop.time()
 
@@ -171,7 +171,7 @@ class Server(uvicorn.Server):
             connection.abandon()
         self.num_answered = self.server_state.total_requests
         for connection in unanswered:
-            connection.refuse(503, "the server has stopped; ask another one")
+            connection.refuse(RefusedError(503, "the server has stopped; ask another one"))
         for task in self.server_state.tasks:
             task.cancel()
         await asyncio.gather(*self.server_state.tasks, return_exceptions=True)
