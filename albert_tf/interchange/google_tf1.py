@@ -103,6 +103,8 @@ _ORIGINAL_FIELDS = (
 )
 _ALBERT_ONLY = ("embedding_size", "num_hidden_groups", "inner_group_num")
 
+# Of the WordPiece tokenizer in the original's tokenization.py.
+_MAX_CHARACTERS_PER_WORD = 200
 _SLOT = re.compile(r"/(adam_m|adam_v|Adam|Adam_1|lamb_m|lamb_v)$")
 _COUNTERS = ("global_step", "beta1_power", "beta2_power")
 _HUB_PREFIX = "module/"
@@ -143,7 +145,9 @@ def read(path: str, options: ReadOptions) -> PortableModel:
         what = [f"{len(slots)} of the optimizer ({', '.join(kinds)})"] if slots else []
         notes.append(f"left, because only training needs them: {', '.join([*what, *counters])}")
     notes += [f"left, because it is no part of the model: {prefix}{name}" for name in left]
-    tokenizer = find_tokenizer(os.path.dirname(checkpoint), options, config.vocab_size)
+    tokenizer = find_tokenizer(
+        os.path.dirname(checkpoint), options, config.vocab_size, max_characters=_MAX_CHARACTERS_PER_WORD
+    )
     return PortableModel(
         config,
         weights,

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError, with_extra
 from albert_tf.files import read_json
+from albert_tf.interchange.bert_settings import DEFAULT_MAX_CHARACTERS, MAX_CHARACTERS, check_backend, check_config
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.sentencepiece_files import find_sentencepiece, is_of_sentencepiece, read_sentencepiece
 from albert_tf.tokenization import KoreanWordPieceTokenizer, SentencePieceTokenizer, Tokenizer, load_tokenizer
@@ -20,6 +21,7 @@ from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, check_scheme
 
 # Our settings in folders where another file is called tokenizer.json.
 OWN_SETTINGS_FILE = "albert_tf_tokenizer.json"
+_SPECIAL_TOKENS_FILE = "special_tokens_map.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +40,11 @@ class FoundTokenizer:
 
 
 def find_tokenizer(
-    folder: str, options: ReadOptions, vocab_size: int, normalize_quotes: bool = False
+    folder: str,
+    options: ReadOptions,
+    vocab_size: int,
+    normalize_quotes: bool = False,
+    max_characters: int = DEFAULT_MAX_CHARACTERS,
 ) -> FoundTokenizer:
     """Finds the tokenizer of a checkpoint.
 
@@ -47,13 +53,14 @@ def find_tokenizer(
         options: What the flags say.
         vocab_size: Rows of the model's table; a vocabulary with fewer pieces is filled up with [unused] ones.
         normalize_quotes: Whether SentencePiece's tokenizers of that format make `` and '' a quotation mark.
+        max_characters: A longer word is [UNK] to WordPiece tokenizers of that format unless their files say otherwise.
 
     Raises:
         InputError: What the flags name can't be used, or a vocabulary has more pieces than the model.
     """
     sentencepiece_file = find_sentencepiece(folder)
     try:
-        found = _find(folder, options, sentencepiece_file, normalize_quotes)
+        found = _find(folder, options, sentencepiece_file, normalize_quotes, max_characters)
     except InputError as error:
         if options.vocab_file or options.spm_model_file:
             raise
@@ -68,12 +75,12 @@ def find_tokenizer(
     return FoundTokenizer(tokenizer, sentencepiece_file, (*notes, *filled))
 
 
-def _find(folder, options, sentencepiece_file, normalize_quotes):
+def _find(folder, options, sentencepiece_file, normalize_quotes, max_characters):
     """Returns the tokenizer and sentences on it, or None."""
     if options.vocab_file and options.spm_model_file:
         raise InputError("--vocab_file and --spm_model_file name two tokenizers; leave one out")
     if options.vocab_file:
-        return _of_vocabulary(Vocabulary.from_file(options.vocab_file), {}, options)
+        return _of_vocabulary(Vocabulary.from_file(options.vocab_file), {}, options, "korean")
     if options.spm_model_file:
         return read_sentencepiece(options.spm_model_file, {}, options, normalize_quotes)
     own = _own_tokenizer(folder)
@@ -84,17 +91,30 @@ def _find(folder, options, sentencepiece_file, normalize_quotes):
     settings = read_json(os.path.join(folder, CONFIG_FILE), "the tokenizer's config") if has_file[CONFIG_FILE] else {}
     if sentencepiece_file and is_of_sentencepiece(settings, has_file[VOCABULARY_FILE]):
         return read_sentencepiece(sentencepiece_file, settings, options, normalize_quotes)
-    vocabulary = None
+    return _of_bert(folder, has_file, {MAX_CHARACTERS: max_characters, **settings}, options)
+
+
+_NAMES = (TOKENIZER_FILE, VOCABULARY_FILE, CONFIG_FILE, _SPECIAL_TOKENS_FILE)
+
+
+def _of_bert(folder, has_file, settings, options):
+    """Returns the tokenizer of BERT's files, and sentences on it; None if there is no vocabulary."""
+    vocabulary, notes = None, []
+    for name in (CONFIG_FILE, _SPECIAL_TOKENS_FILE):
+        if has_file[name] and (has_file[TOKENIZER_FILE] or has_file[VOCABULARY_FILE]):
+            path = os.path.join(folder, name)
+            notes += check_config(read_json(path, "the tokenizer's config"), path)
     if has_file[TOKENIZER_FILE]:
         path = os.path.join(folder, TOKENIZER_FILE)
         vocabulary, switches = _from_tokenizers_library(read_json(path, "the tokenizer"), path)
-        settings = {**switches, **settings}
+        settings = {**settings, **{name: value for name, value in switches.items() if settings.get(name) is None}}
+        settings[MAX_CHARACTERS] = switches[MAX_CHARACTERS]
     if has_file[VOCABULARY_FILE]:
         vocabulary = Vocabulary.from_file(os.path.join(folder, VOCABULARY_FILE))
-    return None if vocabulary is None else _of_vocabulary(vocabulary, settings, options)
-
-
-_NAMES = (TOKENIZER_FILE, VOCABULARY_FILE, CONFIG_FILE)
+    if vocabulary is None:
+        return None
+    tokenizer, more = _of_vocabulary(vocabulary, settings, options, "bert")
+    return tokenizer, (*notes, *more)
 
 
 def _own_tokenizer(folder):
@@ -121,20 +141,35 @@ def _check_flags(tokenizer, options, folder):
             )
 
 
-def _of_vocabulary(vocabulary, settings, options):
-    """Returns a tokenizer with the settings of a BERT tokenizer's config, and sentences on it."""
+def _of_vocabulary(vocabulary, settings, options, form):
+    """Returns a tokenizer of a form with the settings of a BERT tokenizer's config, and sentences on it."""
     check_scheme(vocabulary, "continuation")
     lower_case = _first(options.do_lower_case, settings.get("do_lower_case"), True)
     strip_accents = _first(options.strip_accents, settings.get("strip_accents"), lower_case)
+    switches = {"lower_case": lower_case, "strip_accents": strip_accents}
+    has_hangul = any("가" <= character <= "힣" for piece in vocabulary.pieces for character in piece)
     notes = []
-    if settings.get("tokenize_chinese_chars") is False:
-        notes.append("tokenize_chinese_chars=false is not kept: every ideograph is a word of its own here")
-    if strip_accents and any("가" <= character <= "힣" for piece in vocabulary.pieces for character in piece):
+    if form == "korean":
+        if strip_accents and has_hangul:
+            notes.append(
+                "accents are stripped, as BERT's tokenizers do it unless told otherwise, but Hangul stays composed "
+                "here, which those take apart; if the model was trained on composed Hangul, pass --nostrip_accents"
+            )
+        return KoreanWordPieceTokenizer(vocabulary, **switches), tuple(notes)
+    if strip_accents and has_hangul:
         notes.append(
-            "accents are stripped, as BERT's tokenizers do it unless told otherwise, but Hangul stays composed here, "
-            "which those take apart; if the model was trained on composed Hangul, pass --nostrip_accents"
+            "accents are stripped, and Hangul is taken apart with them, as BERT's tokenizer does it unless told "
+            "otherwise: the composed Hangul of the vocabulary is never matched; if the model was trained on it, pass "
+            "--nostrip_accents"
         )
-    tokenizer = KoreanWordPieceTokenizer(vocabulary, lower_case=lower_case, strip_accents=strip_accents)
+    notes.append(
+        "the text of a special token, such as [MASK], is text here; transformers takes it for the token unless "
+        "split_special_tokens=True"
+    )
+    limit = _first(settings[MAX_CHARACTERS], DEFAULT_MAX_CHARACTERS)
+    tokenizer = KoreanWordPieceTokenizer(
+        vocabulary, **switches, keep_emoji=False, form=form, max_characters_per_word=limit
+    )
     return tokenizer, tuple(notes)
 
 
@@ -144,25 +179,18 @@ def _first(*values):
 
 def _from_tokenizers_library(values, path):
     """Returns the vocabulary and the switches in a tokenizer.json of the `tokenizers` library."""
-    model, normalizer = values.get("model"), values.get("normalizer")
+    model = values.get("model")
     if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict):
         raise InputError(f"{path} holds no WordPiece vocabulary")
     if model.get("type", "WordPiece") != "WordPiece" or model.get("continuing_subword_prefix") != CONTINUATION_PREFIX:
         raise InputError(f"{path} holds no WordPiece vocabulary with {CONTINUATION_PREFIX}")
-    if normalizer is not None and (not isinstance(normalizer, dict) or normalizer.get("type") != "BertNormalizer"):
-        raise InputError(f"{path} normalises text as no BERT tokenizer does")
+    switches = check_backend(values, path)
     ids = dict(model["vocab"])
     for token in values.get("added_tokens") or []:
         if isinstance(token, dict) and isinstance(token.get("content"), str):
             ids.setdefault(token["content"], token.get("id"))
     if not all(type(value) is int for value in ids.values()) or sorted(ids.values()) != list(range(len(ids))):
         raise InputError(f"{path} gives pieces ids that don't count from 0")
-    normalizer = normalizer or {"lowercase": False, "strip_accents": False}
-    switches = {
-        "do_lower_case": normalizer.get("lowercase"),
-        "strip_accents": normalizer.get("strip_accents"),
-        "tokenize_chinese_chars": normalizer.get("handle_chinese_chars"),
-    }
     return Vocabulary(sorted(ids, key=ids.get), path), switches
 
 

@@ -10,7 +10,7 @@ import unicodedata
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from albert_tf.tokenization import emoji
+from albert_tf.tokenization import bert_normalization, emoji
 from albert_tf.tokenization.characters import Characters, characters_of, differs, dropped, replaced
 from albert_tf.tokenization.code_point_tables import KindOfCharacter, Replacement, StarterPairs
 from albert_tf.tokenization.normalization import (
@@ -126,6 +126,14 @@ class GraphOffsets:
     def normalize(self, characters: Characters) -> Characters:
         """Returns the characters of normalised texts but for spaces, by the steps of `normalize_with_offsets`."""
         options = self._options
+        if options.form == "bert":
+            characters = bert_normalization.normalize_characters(characters, options.lower_case, options.strip_accents)
+        else:
+            characters = self._normalize_korean(characters)
+        return Characters(*(tf.boolean_mask(values, characters.codes != _SPACE) for values in characters))
+
+    def _normalize_korean(self, characters):
+        options = self._options
         cleaned = self._cleaned(characters.codes)
         if options.keep_emoji:
             cleaned = tf.where(_matches(characters, emoji.JOINED_PICTURES), _KEPT, cleaned)
@@ -142,7 +150,7 @@ class GraphOffsets:
         characters = self._compose(characters)
         if options.squeeze_repeats:
             characters = self._squeeze(characters)
-        return Characters(*(tf.boolean_mask(values, characters.codes != _SPACE) for values in characters))
+        return characters
 
     def _strip_accents(self, characters):
         is_kept = self._is_mark(characters.codes) < 1

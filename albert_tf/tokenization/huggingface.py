@@ -1,8 +1,9 @@
 """Handing tokenizers over to Hugging Face: a tokenizer.json of the `tokenizers` library's own components.
 
-Ids of WordPiece are the same, with these exceptions, which the components can't express. A word of more than 600 bytes
-is [UNK] here, one of more than 600 characters there. And where punctuation isn't split, a word that is spelled like a
-special token or starts with ## may match that piece there. `sentencepiece.huggingface` names those of SentencePiece.
+Ids of WordPiece are the same, with these exceptions of form=korean, which the components can't express. A word of more
+than 600 bytes is [UNK] here, one of more than 600 characters there. And where punctuation isn't split, a word that is
+spelled like a special token or starts with ## may match that piece there. `sentencepiece.huggingface` names those of
+SentencePiece.
 """
 
 import os
@@ -66,7 +67,7 @@ def to_tokenizers(tokenizer: Tokenizer):
 
 
 def _wordpiece_backend(tokenizer):
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
     if tokenizer.wordpiece_scheme != "continuation":
         raise InputError(
@@ -80,16 +81,25 @@ def _wordpiece_backend(tokenizer):
             {piece: index for index, piece in enumerate(vocabulary.pieces)},
             unk_token=UNK,
             continuing_subword_prefix=CONTINUATION_PREFIX,
-            max_input_chars_per_word=MAX_BYTES_PER_WORD,
+            max_input_chars_per_word=tokenizer.max_characters_per_word or MAX_BYTES_PER_WORD,
         )
     )
+    backend.decoder = decoders.WordPiece(CONTINUATION_PREFIX, cleanup=False)
     options = tokenizer.normalization
+    if options.form == "bert":
+        backend.normalizer = normalizers.BertNormalizer(
+            clean_text=True,
+            handle_chinese_chars=True,
+            strip_accents=options.strip_accents,
+            lowercase=options.lower_case,
+        )
+        backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        return backend
     isolated = words.isolated_pattern(tokenizer.split_punctuation, tokenizer.split_digits, options.keep_emoji)
     backend.normalizer = _normalizer(options)
     backend.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(" ", "removed"), pre_tokenizers.Split(_regex(isolated), "isolated")]
     )
-    backend.decoder = decoders.WordPiece(CONTINUATION_PREFIX, cleanup=False)
     return backend
 
 

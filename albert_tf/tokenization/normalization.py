@@ -14,7 +14,7 @@ import unicodedata
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from albert_tf.tokenization import emoji
+from albert_tf.tokenization import bert_normalization, emoji
 
 SPACES = "\t\n\v\f\r\u0085"  # besides these, every character of category Z is a space
 
@@ -22,6 +22,7 @@ SPACES = "\t\n\v\f\r\u0085"  # besides these, every character of category Z is a
 OTHER_SPACE = r"[\t\n\v\f\r\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}]"
 # Text that only lower-casing and squeezing change: most Korean text. Matching it takes a fraction of the steps' time.
 _NORMAL_TEXT = r"([!-~가-힣ㄱ-ㅣ]+( [!-~가-힣ㄱ-ㅣ]+)*)?"
+_NORMAL_WITHOUT_HANGUL = r"([!-~]+( [!-~]+)*)?"
 REMOVED = r"[\p{Cc}\p{Cf}\x{FFFD}]"
 
 FULL_WIDTH = range(0xFF01, 0xFF5F)
@@ -35,6 +36,8 @@ _JOINED_PICTURES = re.compile(emoji.JOINED_PICTURES)
 _SELECTED_PICTURE = re.compile(emoji.SELECTED_PICTURE)
 _HANGUL_CHARACTER = re.compile(f"[{_HANGUL}]")
 
+FORMS = ("korean", "bert")
+
 
 @dataclasses.dataclass(frozen=True)
 class NormalizationOptions:
@@ -47,6 +50,8 @@ class NormalizationOptions:
             (ㅋㅋㅋㅋㅋ to ㅋㅋ). Digits and the letters of other scripts stay: 10000 is not 100, nor is III II.
         full_width_to_ascii: Map full-width letters, digits and punctuation (Ａ１！) to ASCII.
         keep_emoji: Keep joiners, tags and variation selectors where they hold an emoji together (👩‍🚀).
+        form: "korean", the steps above; "bert", those of `bert_normalization`, for vocabularies made with BERT's
+            tokenizer, of which `lower_case` and `strip_accents` are the only switches.
     """
 
     lower_case: bool = True
@@ -54,6 +59,7 @@ class NormalizationOptions:
     squeeze_repeats: bool = False
     full_width_to_ascii: bool = False
     keep_emoji: bool = True
+    form: str = "korean"
 
 
 def normalize(texts: tf.Tensor, options: NormalizationOptions) -> tf.Tensor:
@@ -83,11 +89,15 @@ def normalize_and_find_unusual(texts: tf.Tensor, options: NormalizationOptions) 
         return _normalize_any(texts, options), tf.where(tf.ones_like(texts, tf.bool))
     if options.lower_case:
         texts = tf.strings.lower(texts)
-    rows = tf.where(~tf.strings.regex_full_match(texts, _NORMAL_TEXT))
+    takes_hangul_apart = options.form == "bert" and options.strip_accents
+    normal_text = _NORMAL_WITHOUT_HANGUL if takes_hangul_apart else _NORMAL_TEXT
+    rows = tf.where(~tf.strings.regex_full_match(texts, normal_text))
     return tf.tensor_scatter_nd_update(texts, rows, _normalize_any(tf.gather_nd(texts, rows), options)), rows
 
 
 def _normalize_any(texts, options):
+    if options.form == "bert":
+        return bert_normalization.normalize(texts, options.lower_case, options.strip_accents)
     texts = tf.strings.regex_replace(texts, OTHER_SPACE, " ")
     texts = _remove(texts, REMOVED, emoji.JOINED_PICTURES if options.keep_emoji else None)
     if options.full_width_to_ascii:
@@ -150,6 +160,15 @@ def normalize_with_offsets(text: str, options: NormalizationOptions) -> tuple[st
         The normalised text, equal to that of `normalize`, and for each of its characters the half-open span
         (begin, end) of characters of `text` that it stands for.
     """
+    if options.form == "bert":
+        characters = bert_normalization.characters_with_spans(text, options.lower_case, options.strip_accents)
+    else:
+        characters = _korean_characters(text, options)
+    characters = _strip(_squeeze(characters, " ".__eq__, 1))
+    return "".join(character for character, _ in characters), [span for _, span in characters]
+
+
+def _korean_characters(text, options):
     characters = _clean(text, options.keep_emoji)
     if options.full_width_to_ascii:
         characters = [
@@ -163,8 +182,7 @@ def normalize_with_offsets(text: str, options: NormalizationOptions) -> tuple[st
     characters = _compose(characters)
     if options.squeeze_repeats:
         characters = _squeeze(characters, is_squeezed, MOST_REPEATS)
-    characters = _strip(_squeeze(characters, " ".__eq__, 1))
-    return "".join(character for character, _ in characters), [span for _, span in characters]
+    return characters
 
 
 def _clean(text, keep_emoji):

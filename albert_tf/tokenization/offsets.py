@@ -10,7 +10,7 @@ import unicodedata
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.tokenization import emoji
+from albert_tf.tokenization import bert_normalization, emoji
 from albert_tf.tokenization.normalization import NormalizationOptions, clean_character, normalize_with_offsets
 from albert_tf.tokenization.words import END_OF_WORD
 
@@ -106,6 +106,9 @@ class OriginalPositions:
 
     def kind_of(self, character: str) -> int:
         """Returns what becomes of a character: `STAYS` if it alone makes one, `DEPENDS_ON_CONTEXT`, or nothing."""
+        if self._options.form == "bert":
+            stays = bert_normalization.stays_one(character, self._options.lower_case, self._options.strip_accents)
+            return {True: STAYS, False: DEPENDS_ON_CONTEXT, None: _LEAVES_NOTHING}[stays]
         if _is_plain(character):
             return STAYS
         if self._options.keep_emoji and emoji.may_join(character):

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from albert_tf.tokenization import normalization, words
+from albert_tf.tokenization import bert_normalization, bert_unicode, normalization, words
 from albert_tf.tokenization.normalization import NormalizationOptions
 from albert_tf.tokenization.op_runner import OpRunner
 from albert_tf.tokenization.vocabulary import Vocabulary
@@ -20,6 +20,7 @@ class TensorEncoder:
         wordpiece_scheme: "continuation" or "end_of_word".
         split_punctuation: Whether each punctuation mark is a word of its own.
         split_digits: Whether each number is a word of its own.
+        max_characters_per_word: A longer word is [UNK]; None for the limit in bytes.
 
     Raises:
         InputError: A piece of the vocabulary is too long.
@@ -32,11 +33,15 @@ class TensorEncoder:
         wordpiece_scheme: str,
         split_punctuation: bool,
         split_digits: bool,
+        max_characters_per_word: int | None = None,
     ):
         self._options = options
         self._wordpiece_scheme = wordpiece_scheme
         self._split_punctuation, self._split_digits = split_punctuation, split_digits
-        self._wordpiece = WordPiece(vocabulary, wordpiece_scheme)
+        self._wordpiece = WordPiece(vocabulary, wordpiece_scheme, max_characters_per_word)
+        self._max_characters = max_characters_per_word
+        is_of_bert = options.form == "bert"
+        self._split_differently = bert_unicode.SPLIT_DIFFERENTLY if is_of_bert else SPLIT_DIFFERENTLY
         self._run = OpRunner()
 
     def encode_ids(self, texts: list[str] | tf.Tensor) -> tf.RaggedTensor:
@@ -65,12 +70,28 @@ class TensorEncoder:
         if not (splits_as_usual and self._wordpiece.can_split):
             return self._encode_normalized(normalized)
         # Splitting words and cutting them in one op is twice as fast.
-        splits_differently = tf.strings.regex_full_match(tf.gather_nd(normalized, unusual), f".*{SPLIT_DIFFERENTLY}.*")
+        splits_differently = tf.strings.regex_full_match(
+            tf.gather_nd(normalized, unusual), f".*{self._split_differently}.*"
+        )
+        apart = tf.boolean_mask(unusual, splits_differently)
+        if self._max_characters is not None:
+            apart = self._with_long_words(normalized, apart)
         return tf.cond(
-            tf.reduce_any(splits_differently),
-            lambda: self._encode_apart(normalized, tf.boolean_mask(unusual, splits_differently)),
+            tf.size(apart) > 0,
+            lambda: self._encode_apart(normalized, apart),
             lambda: self._wordpiece.split_and_tokenize(normalized),
         )
+
+    def _with_long_words(self, texts, rows):
+        """Adds to rows, int64 [M, 1], those of texts with words that may be too long."""
+        longer = tf.where(tf.strings.length(texts) > self._max_characters)
+        longer = tf.boolean_mask(longer, self._wordpiece.may_hold_long_word(tf.gather_nd(texts, longer)))
+        is_apart = tf.tensor_scatter_nd_update(
+            tf.zeros_like(texts, tf.bool),
+            tf.concat([rows, longer], axis=0),
+            tf.ones([tf.shape(rows)[0] + tf.shape(longer)[0]], tf.bool),
+        )
+        return tf.where(is_apart)
 
     def _encode_normalized(self, texts):
         return self._wordpiece.tokenize(self._split_normalized(texts)).merge_dims(1, 2)
@@ -94,6 +115,8 @@ class TensorEncoder:
         return self._split_normalized(normalization.normalize(texts, self._options))
 
     def _split_normalized(self, normalized):
+        if self._options.form == "bert":
+            return bert_normalization.split_words(normalized)
         return words.split_words(
             normalized, self._wordpiece_scheme, self._split_punctuation, self._split_digits, self._options.keep_emoji
         )

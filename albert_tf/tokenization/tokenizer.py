@@ -12,7 +12,7 @@ from albert_tf.files import read_json
 from albert_tf.tokenization import words
 from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, Tokenizer, check_switches
 from albert_tf.tokenization.graph_offsets import GraphOffsets
-from albert_tf.tokenization.normalization import NormalizationOptions
+from albert_tf.tokenization.normalization import FORMS, NormalizationOptions
 from albert_tf.tokenization.offsets import OriginalPositions
 from albert_tf.tokenization.tensor_encoder import TensorEncoder
 from albert_tf.tokenization.vocabulary import Vocabulary
@@ -34,6 +34,8 @@ class KoreanWordPieceTokenizer(Tokenizer):
         full_width_to_ascii: Map full-width letters, digits and punctuation to ASCII.
         keep_emoji: Keep emoji sequences whole, with their joiners and variation selectors.
         split_digits: Make each number a word of its own (2020년에 to 2020 and 년에).
+        form: "korean"; "bert" to normalise and split as BERT's own tokenizer does, for vocabularies made with that.
+        max_characters_per_word: A longer word is [UNK]; None for one of more than 600 bytes.
 
     Raises:
         InputError: A setting has a value that it can't have.
@@ -58,6 +60,8 @@ class KoreanWordPieceTokenizer(Tokenizer):
         full_width_to_ascii: bool = False,
         keep_emoji: bool = True,
         split_digits: bool = False,
+        form: str = "korean",
+        max_characters_per_word: int | None = None,
     ):
         if wordpiece_scheme not in words.WORDPIECE_SCHEMES:
             raise InputError(
@@ -66,12 +70,21 @@ class KoreanWordPieceTokenizer(Tokenizer):
         super().__init__(vocabulary)
         self.wordpiece_scheme = wordpiece_scheme
         self.normalization = NormalizationOptions(
-            lower_case, strip_accents, squeeze_repeats, full_width_to_ascii, keep_emoji
+            lower_case, strip_accents, squeeze_repeats, full_width_to_ascii, keep_emoji, form
         )
         self.split_punctuation = split_punctuation
         self.split_digits = split_digits
+        self.max_characters_per_word = max_characters_per_word
         check_switches(self._switches())
-        self._encoder = TensorEncoder(vocabulary, self.normalization, wordpiece_scheme, split_punctuation, split_digits)
+        self._check_form()
+        self._encoder = TensorEncoder(
+            vocabulary,
+            self.normalization,
+            wordpiece_scheme,
+            split_punctuation,
+            split_digits,
+            max_characters_per_word,
+        )
         self._positions = OriginalPositions(self.normalization, wordpiece_scheme)
         self._graph_offsets = None  # made when it is asked for
         self._starts_word = np.array([not piece.startswith(CONTINUATION_PREFIX) for piece in vocabulary.pieces])
@@ -183,6 +196,7 @@ class KoreanWordPieceTokenizer(Tokenizer):
         return {
             "wordpiece_scheme": self.wordpiece_scheme,
             **self._switches(),
+            **self._settings_of_imports(),
             "vocab_sha256": self.vocabulary.sha256,
         }
 
@@ -203,8 +217,33 @@ class KoreanWordPieceTokenizer(Tokenizer):
         return join_pieces(pieces, self.wordpiece_scheme)
 
     def _switches(self):
-        return {
+        switches = {
             **dataclasses.asdict(self.normalization),
             "split_punctuation": self.split_punctuation,
             "split_digits": self.split_digits,
         }
+        del switches["form"]
+        return switches
+
+    def _settings_of_imports(self):
+        """Returns what only tokenizers from elsewhere have, so that the files of ours stay as they are."""
+        settings = {"form": self.normalization.form, "max_characters_per_word": self.max_characters_per_word}
+        return {name: value for name, value in settings.items() if value not in ("korean", None)}
+
+    def _check_form(self):
+        form, limit = self.normalization.form, self.max_characters_per_word
+        if form not in FORMS:
+            raise InputError(f"form must be one of {', '.join(FORMS)}. Received: {form!r}")
+        if limit is not None and (type(limit) is not int or limit < 1):
+            raise InputError(f"max_characters_per_word must be a number from 1. Received: {limit!r}")
+        if form != "bert":
+            return
+        needed = {
+            "split_punctuation": True,
+            **dict.fromkeys(("squeeze_repeats", "full_width_to_ascii", "keep_emoji", "split_digits"), False),
+        }
+        wrong = [name for name, value in needed.items() if self._switches()[name] is not value]
+        if self.wordpiece_scheme != "continuation":
+            wrong.append("wordpiece_scheme")
+        if wrong:
+            raise InputError(f"form=bert splits text as BERT's tokenizer does, which has no {', '.join(wrong)}")

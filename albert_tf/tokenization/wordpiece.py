@@ -15,6 +15,10 @@ CONTINUATION_PREFIX = "##"
 # A longer word becomes [UNK]: 200 Hangul syllables, the original's limit of 200 characters.
 MAX_BYTES_PER_WORD = 600
 
+# What UTF-8 needs for a character at most, and what the engine can count.
+_BYTES_PER_CHARACTER = 4
+_MOST_BYTES = 2**31 - 1
+
 # What tensorflow_text can hold, the ## of a piece inside a word not counted: 85 Hangul syllables.
 MAX_BYTES_PER_PIECE = 256
 
@@ -96,12 +100,14 @@ class WordPiece:
     Args:
         vocabulary: The pieces.
         wordpiece_scheme: "continuation" (pieces inside a word start with ##) or "end_of_word" (no prefix).
+        max_characters_per_word: A longer word is [UNK]; None for one of more than `MAX_BYTES_PER_WORD`.
 
     Raises:
         InputError: A piece is longer than `MAX_BYTES_PER_PIECE`.
     """
 
-    def __init__(self, vocabulary: Vocabulary, wordpiece_scheme: str):
+    def __init__(self, vocabulary: Vocabulary, wordpiece_scheme: str, max_characters_per_word: int | None = None):
+        self._max_characters = max_characters_per_word
         for line, piece in enumerate(vocabulary.pieces, start=1):
             if not fits(piece_text(piece, wordpiece_scheme)):
                 raise InputError(
@@ -113,7 +119,9 @@ class WordPiece:
             tf_text.FastWordpieceTokenizer,
             vocab=[_engine_piece(piece, has_prefix) for piece in vocabulary.pieces],
             suffix_indicator=_INSIDE_WORD if has_prefix else "",
-            max_bytes_per_word=MAX_BYTES_PER_WORD,
+            max_bytes_per_word=MAX_BYTES_PER_WORD
+            if max_characters_per_word is None
+            else min(_BYTES_PER_CHARACTER * max_characters_per_word, _MOST_BYTES),
             token_out_type=tf.int32,
             unknown_token=_UNREACHABLE + UNK,
         )
@@ -140,19 +148,42 @@ class WordPiece:
 
     def tokenize(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
         """Returns int32 ids [N, (words), (pieces)] for a ragged string tensor [N, (words)]."""
-        return self._tokenizer.tokenize(words)
+        return self._tokenizer.tokenize(words.with_flat_values(self._without_long(words.flat_values)))
 
     def split_and_tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Returns int32 ids [N, (pieces)] for normalised texts [N], which the engine itself splits into words.
 
         It splits at spaces and around punctuation and ideographs like `split_words`, but for the characters of
-        `SPLIT_DIFFERENTLY`.
+        `SPLIT_DIFFERENTLY`, and takes no notice of `max_characters_per_word`.
         """
         return self._splitting_tokenizer.tokenize(texts)
 
     def tokenize_with_byte_offsets(self, words: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Returns ids, begin and end, each [words, (pieces)]; the offsets count UTF-8 bytes of the word."""
-        return self._tokenizer.tokenize_with_offsets(words)
+        ids, begins, ends = self._tokenizer.tokenize_with_offsets(self._without_long(words))
+        if self._max_characters is None:
+            return ids, begins, ends
+        # A long word is one [UNK] as long as it.
+        rows = ends.value_rowids()
+        lengths = tf.cast(tf.strings.length(words), ends.dtype)
+        long_ends = tf.where(tf.gather(self._is_long(words), rows), tf.gather(lengths, rows), ends.values)
+        return ids, begins, ends.with_values(long_ends)
+
+    def may_hold_long_word(self, texts: tf.Tensor) -> tf.Tensor:
+        """Returns which of the texts [N] hold more characters between spaces than a word may have, bool [N]."""
+        return tf.reduce_any(self._is_long_ragged(tf.strings.split(texts, " ")), axis=1)
+
+    def _is_long_ragged(self, words):
+        return words.with_flat_values(self._is_long(words.flat_values))
+
+    def _is_long(self, words):
+        return tf.strings.length(words, "UTF8_CHAR") > self._max_characters
+
+    def _without_long(self, words):
+        """Puts what matches no piece in the place of words [M] that are too long."""
+        if self._max_characters is None:
+            return words
+        return tf.where(self._is_long(words), _UNREACHABLE, words)
 
 
 def _engine_piece(piece, has_prefix):

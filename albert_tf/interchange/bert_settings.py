@@ -1,0 +1,162 @@
+"""The settings of BERT tokenizers in Hugging Face's files: those that change ids are read, or refused by name."""
+
+from albert_tf.errors import InputError
+from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK
+from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX
+
+MAX_CHARACTERS = "max_input_chars_per_word"
+# What Hugging Face's tokenizers have unless they say otherwise.
+DEFAULT_MAX_CHARACTERS = 100
+
+_CLS, _SEP = "[CLS]", "[SEP]"
+
+# Keys of tokenizer_config.json and the only values with which BERT's tokenizer does what ours does; None is one always.
+_ONLY = {
+    "do_basic_tokenize": (True,),
+    "never_split": ([],),
+    "tokenize_chinese_chars": (True,),
+    "clean_text": (True,),
+    "word_tokenizer_type": ("basic",),
+    "subword_tokenizer_type": ("wordpiece",),
+    "wordpieces_prefix": (CONTINUATION_PREFIX,),
+    "additional_special_tokens": ([],),
+    "extra_special_tokens": ([], {}),
+    "add_prefix_space": (False,),
+    "pad_token": SPECIAL_TOKENS[:1],
+    "unk_token": (UNK,),
+    "cls_token": (_CLS,),
+    "sep_token": (_SEP,),
+    "mask_token": ("[MASK]",),
+}
+_READ = {"do_lower_case", "strip_accents", MAX_CHARACTERS, "added_tokens_decoder"}
+# Keys that change no id of a text.
+_WITHOUT_EFFECT = {
+    "auto_map",
+    "backend",
+    "bos_token",
+    "clean_up_tokenization_spaces",
+    "do_subword_tokenize",
+    "do_word_tokenize",
+    "eos_token",
+    "full_tokenizer_file",
+    "is_local",
+    "local_files_only",
+    "max_len",
+    "max_length",
+    "model_input_names",
+    "model_max_length",
+    "name_or_path",
+    "pad_to_multiple_of",
+    "pad_token_type_id",
+    "padding",
+    "padding_side",
+    "processor_class",
+    "special_tokens_map_file",
+    "split_special_tokens",
+    "stride",
+    "tokenizer_class",
+    "tokenizer_file",
+    "transformers_version",
+    "truncation",
+    "truncation_side",
+    "truncation_strategy",
+    "use_fast",
+    "vocab_file",
+}
+
+
+def check_config(settings: dict, path: str) -> tuple[str, ...]:
+    """Checks what a tokenizer_config.json or special_tokens_map.json says; returns sentences on unknown keys.
+
+    Raises:
+        InputError: A setting makes other ids than ours can.
+    """
+    for key, allowed in _ONLY.items():
+        value = _content(settings.get(key))
+        if value is not None and value not in allowed:
+            raise InputError(f"{path}: {key}={value!r} gives ids that ours does not")
+    for token in (settings.get("added_tokens_decoder") or {}).values():
+        _check_added(token, path, "added_tokens_decoder")
+    known = {*_ONLY, *_READ, *_WITHOUT_EFFECT}
+    unknown = [key for key, value in settings.items() if key not in known and value not in (None, False)]
+    if not unknown:
+        return ()
+    return (f"{path}: not known, and so not heeded: {', '.join(sorted(unknown))}",)
+
+
+def check_backend(values: dict, path: str) -> dict:
+    """Checks what a tokenizer.json of the library `tokenizers` says beside its vocabulary.
+
+    Returns:
+        Its settings by the names that they have in a tokenizer_config.json.
+
+    Raises:
+        InputError: A part makes other ids than ours can.
+    """
+    normalizer = _part(values, "normalizer", ("BertNormalizer",), path)
+    _part(values, "pre_tokenizer", ("BertPreTokenizer",), path)
+    for key, needed in (("clean_text", True), ("handle_chinese_chars", True)):
+        if normalizer.get(key, needed) is not needed:
+            raise InputError(f"{path}: normalizer.{key}={normalizer[key]!r} can't be kept; ours has it {needed}")
+    model = values["model"]
+    if model.get("unk_token", UNK) != UNK:
+        raise InputError(f"{path}: model.unk_token={model['unk_token']!r} can't be kept; ours is {UNK}")
+    limit = model.get(MAX_CHARACTERS, DEFAULT_MAX_CHARACTERS)
+    if type(limit) is not int or limit < 1:
+        raise InputError(f"{path}: model.{MAX_CHARACTERS} must be a number from 1. Received: {limit!r}")
+    for token in values.get("added_tokens") or []:
+        _check_added(token, path, "added_tokens")
+    _check_post_processor(values.get("post_processor"), path)
+    return {
+        "do_lower_case": normalizer.get("lowercase", True),
+        "strip_accents": normalizer.get("strip_accents"),
+        MAX_CHARACTERS: limit,
+    }
+
+
+def _part(values, key, allowed, path):
+    part = values.get(key)
+    kind = part.get("type") if isinstance(part, dict) else part
+    if kind not in allowed:
+        raise InputError(f"{path}: {key} is {kind or 'missing'}, not {allowed[0]}, and so gives ids that ours does not")
+    return part
+
+
+def _check_added(token, path, key):
+    content = _content(token)
+    if content not in SPECIAL_TOKENS:
+        raise InputError(f"{path}: {key} holds {content!r}, which is matched in texts; ours knows no such tokens")
+
+
+def _check_post_processor(processor, path):
+    kind = processor.get("type") if isinstance(processor, dict) else processor
+    if kind == "BertProcessing":
+        is_of_bert = processor.get("cls", [None])[0] == _CLS and processor.get("sep", [None])[0] == _SEP
+    elif kind == "TemplateProcessing":
+        is_of_bert = _template(processor.get("single")) == [_CLS, "A0", _SEP] and _template(processor.get("pair")) == [
+            _CLS,
+            "A0",
+            _SEP,
+            "B1",
+            _SEP,
+        ]
+    else:
+        is_of_bert = False
+    if not is_of_bert:
+        raise InputError(
+            f"{path}: post_processor is {kind or 'missing'} and doesn't put texts between [CLS] and [SEP] as "
+            "BERT's does ([CLS] A [SEP] B [SEP])"
+        )
+
+
+def _template(parts):
+    """Returns special tokens by name, texts by name and segment."""
+    names = []
+    for part in parts or []:
+        sequence, token = part.get("Sequence"), part.get("SpecialToken")
+        names.append(f"{sequence['id']}{sequence['type_id']}" if sequence else token["id"] if token else None)
+    return names
+
+
+def _content(value):
+    return value.get("content") if isinstance(value, dict) and "content" in value else value

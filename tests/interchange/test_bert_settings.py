@@ -1,0 +1,128 @@
+"""Settings of BERT tokenizers that ids depend on are honoured, or refused by file and name."""
+
+import json
+
+import pytest
+
+from albert_tf.errors import InputError
+from albert_tf.interchange.portable_model import ReadOptions
+from albert_tf.interchange.tokenizer_files import find_tokenizer
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "재밌", "##어요", "##👩", "##🚀", "ㅋ", "##ㅋ"]
+
+
+def backend(**changes):
+    """Returns what transformers writes, with some parts changed; a part with a dot in its name is inside another."""
+    values = {
+        "added_tokens": [{"id": i, "content": token, "special": True} for i, token in enumerate(PIECES[:5])],
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": True,
+            "strip_accents": False,
+            "lowercase": True,
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]},
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "truncation": {"max_length": 8},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": {piece: i for i, piece in enumerate(PIECES)},
+        },
+    }
+    for name, value in changes.items():
+        part, _, key = name.partition("__")
+        if key:
+            values[part][key] = value
+        else:
+            values[part] = value
+    return values
+
+
+def found_in(folder, config=None, vocabulary=True, **changes):
+    if vocabulary:
+        (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in PIECES))
+    else:
+        (folder / "tokenizer.json").write_text(json.dumps(backend(**changes)))
+    if config is not None:
+        (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    return find_tokenizer(str(folder), ReadOptions(), len(PIECES))
+
+
+@pytest.mark.parametrize("vocabulary", [True, False])
+def test_a_folder_of_bert_is_read_as_bert_reads_it(tmp_path, vocabulary):
+    found = found_in(tmp_path, {"do_lower_case": True, "strip_accents": False, "bos_token": "x"}, vocabulary)
+    assert found.tokenizer.tokenize("재밌어요👩\u200d🚀") == ["재밌", "##어요", "##👩", "##🚀"]
+    assert found.tokenizer.tokenize("ㅋ" * 101) == ["[UNK]"]
+    assert len(found.notes) == 1
+    assert "split_special_tokens" in found.notes[0]
+
+
+def test_the_limit_of_a_word_is_the_file_s(tmp_path):
+    tokenizer = found_in(tmp_path, vocabulary=False, model__max_input_chars_per_word=3).tokenizer
+    assert tokenizer.tokenize("ㅋㅋㅋ ㅋㅋㅋㅋ") == ["ㅋ", "##ㅋ", "##ㅋ", "[UNK]"]
+
+
+TEMPLATE = [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pre_tokenizer": {"type": "WhitespaceSplit"}}, "pre_tokenizer is WhitespaceSplit"),
+        ({"pre_tokenizer": None}, "pre_tokenizer is missing"),
+        ({"normalizer": None}, "normalizer is missing"),
+        ({"normalizer": {"type": "NFC"}}, "normalizer is NFC"),
+        ({"normalizer__clean_text": False}, "normalizer.clean_text=False"),
+        ({"normalizer__handle_chinese_chars": False}, "normalizer.handle_chinese_chars=False"),
+        ({"model__unk_token": "<unk>"}, "model.unk_token='<unk>'"),
+        ({"model__max_input_chars_per_word": 0}, "model.max_input_chars_per_word must be a number from 1"),
+        ({"added_tokens": [{"id": 11, "content": "<url>"}]}, "added_tokens holds '<url>'"),
+        ({"post_processor": None}, "post_processor is missing"),
+        ({"post_processor": {"type": "TemplateProcessing", "single": TEMPLATE, "pair": []}}, "post_processor is Templ"),
+    ],
+)
+def test_a_tokenizer_json_that_gives_other_ids_is_refused_by_name(tmp_path, changes, message):
+    found = found_in(tmp_path, vocabulary=False, **changes)
+    assert found.tokenizer is None
+    [note] = found.notes
+    assert note.startswith(f"no tokenizer: {tmp_path / 'tokenizer.json'}")
+    assert message in note
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("do_basic_tokenize", False),
+        ("never_split", ["[X]"]),
+        ("word_tokenizer_type", "mecab"),
+        ("subword_tokenizer_type", "character"),
+        ("tokenize_chinese_chars", False),
+        ("unk_token", {"content": "<unk>"}),
+        ("additional_special_tokens", ["<url>"]),
+        ("added_tokens_decoder", {"9": {"content": "<url>"}}),
+    ],
+)
+@pytest.mark.parametrize("vocabulary", [True, False])
+def test_a_config_that_gives_other_ids_is_refused_by_name(tmp_path, key, value, vocabulary):
+    found = found_in(tmp_path, {key: value}, vocabulary)
+    assert found.tokenizer is None
+    [note] = found.notes
+    assert note.startswith(f"no tokenizer: {tmp_path / 'tokenizer_config.json'}: {key}")
+
+
+def test_a_key_that_is_not_known_is_named(tmp_path):
+    notes = found_in(tmp_path, {"spell_out_numbers": True, "is_new": None, "other": False}).notes
+    assert any("not heeded: spell_out_numbers" in note for note in notes)
+
+
+def test_a_vocabulary_that_is_named_stays_korean(tmp_path):
+    found_in(tmp_path, {"do_basic_tokenize": False})
+    options = ReadOptions(vocab_file=str(tmp_path / "vocab.txt"))
+    assert "form" not in find_tokenizer(str(tmp_path), options, len(PIECES)).tokenizer.to_dict()
+    with pytest.raises(InputError, match="has 11 pieces"):
+        find_tokenizer(str(tmp_path), options, 5)
