@@ -20,6 +20,7 @@ from albert_tf.interchange.portable_model import (
 )
 from albert_tf.interchange.tokenizer_files import copy_sentencepiece, find_tokenizer
 from albert_tf.interchange.variables import Naming, Spelling, plain_spellings
+from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 ALBERT_CONFIG, BERT_CONFIG = "albert_config.json", "bert_config.json"
 _CHECKPOINT = "model.ckpt-best"
@@ -148,6 +149,11 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     tokenizer = find_tokenizer(
         os.path.dirname(checkpoint), options, config.vocab_size, max_characters=_MAX_CHARACTERS_PER_WORD
     )
+    if isinstance(tokenizer.tokenizer, KoreanWordPieceTokenizer) and tokenizer.tokenizer.normalization.form == "bert":
+        notes.append(
+            "texts are read as the tokenizers library does it; Google's own Python code differs in private-use "
+            "characters, sigmas at the ends of words, and punctuation that Unicode added since version 8"
+        )
     return PortableModel(
         config,
         weights,

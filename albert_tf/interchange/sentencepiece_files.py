@@ -4,6 +4,7 @@ import os
 
 import tensorflow as tf
 
+from albert_tf.errors import InputError
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.tokenization import SentencePieceTokenizer
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
@@ -65,7 +66,7 @@ def read_sentencepiece(
         "split_number_commas": _first(options.split_number_commas, is_like_albert),
     }
     if settings.get("remove_space") is False:
-        notes.append("remove_space=false is not kept: every run of spaces is one here")
+        raise InputError(f"{path}: its config has remove_space=false, and ours makes one of every run of spaces")
     tokenizer = SentencePieceTokenizer.from_model_file(path, **chosen)
     said = ", ".join(f"{setting}={str(value).lower()}" for setting, value in chosen.items())
     return tokenizer, (f"tokenizer: SentencePiece with {said}", *notes)

@@ -110,7 +110,11 @@ def _of_bert(folder, has_file, settings, options):
         settings = {**settings, **{name: value for name, value in switches.items() if settings.get(name) is None}}
         settings[MAX_CHARACTERS] = switches[MAX_CHARACTERS]
     if has_file[VOCABULARY_FILE]:
-        vocabulary = Vocabulary.from_file(os.path.join(folder, VOCABULARY_FILE))
+        path = os.path.join(folder, VOCABULARY_FILE)
+        of_file = Vocabulary.from_file(path)
+        if vocabulary is not None and of_file.pieces != vocabulary.pieces:
+            raise InputError(f"{path} and the {TOKENIZER_FILE} beside it have different pieces; leave the right one")
+        vocabulary = of_file
     if vocabulary is None:
         return None
     tokenizer, more = _of_vocabulary(vocabulary, settings, options, "bert")

@@ -107,7 +107,8 @@ def test_settings_of_hugging_face_are_kept(released, tmp_path, tokenizer_config,
 def test_what_can_not_be_kept_is_said(released, tmp_path):
     theirs = released("huggingface", "spiece.model", remove_space=False)
     sentences = convert("huggingface", "albert_tf", theirs, tmp_path / "ours")
-    assert any(sentence.startswith("remove_space=false is not kept") for sentence in sentences)
+    assert any("remove_space=false, and ours makes one of every run of spaces" in sentence for sentence in sentences)
+    assert not (tmp_path / "ours" / "tokenizer.json").exists()
     theirs = released("google", "30k-clean.model", do_lower_case="yes")
     sentences = convert("google", "albert_tf", theirs, tmp_path / "without")
     assert "no tokenizer: lower_case must be true or false. Received: 'yes'" in sentences
