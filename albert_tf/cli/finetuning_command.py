@@ -136,7 +136,7 @@ class FinetuningCommand:
         model_options = training_flags.model_options(strategy, config, [(FLAGS.max_seq_length, 1)])
 
         def load(part, needs_labels=True):
-            path, share = self._find(part)
+            path, share = self.find(part)
             return runner.load_file(task, path, tokenizer, FLAGS.max_seq_length, needs_labels, share)
 
         train_file = load(TRAIN) if FLAGS.do_train else None
@@ -169,8 +169,12 @@ class FinetuningCommand:
             del names["num_train_steps"]  # how many steps that is follows from the data
         return take_from_run(self.name, names, list(self.place_flags))
 
-    def _find(self, part):
-        """Returns the path of a part of the data, and which share of that file it is, None for all of it."""
+    def find(self, part: str) -> tuple[str, Share | None]:
+        """Returns the path of a part of the data, and which share of that file it is, None for all of it.
+
+        Raises:
+            InputError: There is none, or two are named.
+        """
         fraction = FLAGS.dev_fraction
         if part == TRAIN:
             return self.find_path(TRAIN), None if fraction is None else Share(fraction, is_dev=False)
@@ -198,7 +202,7 @@ class FinetuningCommand:
             return longest
         if task.usual_max_seq_length is not None:
             return min(longest, task.usual_max_seq_length)
-        path, share = self._find(TRAIN)
+        path, share = self.find(TRAIN)
         length = choose_max_seq_length(task, runner.read_file(task, path, share=share), tokenizer)
         print(f"--max_seq_length={length}, by the lengths of the training texts", flush=True)
         return length
@@ -219,7 +223,7 @@ class FinetuningCommand:
         data = {}
         for result, part in ((EVAL_RESULTS_FILE, DEV), (task.predictions_file, TEST)):
             try:
-                data[result] = runner.identity_of(*self._find(part))
+                data[result] = runner.identity_of(*self.find(part))
             except InputError:
                 continue
         return data
