@@ -137,7 +137,7 @@ class FinetuningCommand:
         model_options = training_flags.model_options(strategy, config, [(FLAGS.max_seq_length, 1)])
 
         def load(part, needs_labels=True):
-            paths, share = self._find(part)
+            paths, share = self.find(part)
             return runner.load_file(task, paths, tokenizer, FLAGS.max_seq_length, needs_labels, share)
 
         train_file = load(TRAIN) if FLAGS.do_train else None
@@ -171,8 +171,12 @@ class FinetuningCommand:
             del names["num_train_steps"]  # how many steps that is follows from the data
         return take_from_run(self.name, names, list(self.place_flags))
 
-    def _find(self, part):
-        """Returns the paths of a part of the data, and which share of it that is, None for all of it."""
+    def find(self, part: str) -> tuple[tuple[str, ...], Share | None]:
+        """Returns the paths of a part of the data, and which share of it that is, None for all of it.
+
+        Raises:
+            InputError: There is none, or two are named.
+        """
         fraction = FLAGS.dev_fraction
         if part == TRAIN:
             return self.find_paths(TRAIN), None if fraction is None else Share(fraction, is_dev=False)
@@ -201,7 +205,7 @@ class FinetuningCommand:
             return longest
         if task.usual_max_seq_length is not None:
             return min(longest, task.usual_max_seq_length)
-        paths, share = self._find(TRAIN)
+        paths, share = self.find(TRAIN)
         length = choose_max_seq_length(task, runner.read_file(task, paths, share=share), tokenizer)
         reason = "the longest that this model reads" if length == longest else "by the lengths of the training texts"
         print(f"--max_seq_length={length}, {reason}", flush=True)
@@ -223,7 +227,7 @@ class FinetuningCommand:
         data = {}
         for result, part in ((EVAL_RESULTS_FILE, DEV), (task.predictions_file, TEST)):
             try:
-                data[result] = runner.identity_of(*self._find(part))
+                data[result] = runner.identity_of(*self.find(part))
             except InputError:
                 continue
         return data

@@ -18,8 +18,11 @@ from albert_tf.training.settings import result_settings
 
 FLAGS = flags.FLAGS
 
-# How to compute, not what: a run that was trained in bfloat16 may be evaluated in float32.
-_FREE_WITHOUT_TRAINING = ("use_bfloat16",)
+# How to compute and to judge, not what: a run that was trained in bfloat16 may be evaluated in float32.
+_FREE_WITHOUT_TRAINING = ("use_bfloat16", "metrics")
+
+# What a flag is given so that the run's value holds, or else a default that follows from the data.
+AUTO = "auto"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +70,8 @@ def take_from_run(command: str, names: dict[str, str], places: list[str]) -> Kno
         if name not in run.settings or (is_other and name == "init_checkpoint"):
             continue
         flag, value = FLAGS[flag_name], run.settings[name]
+        if flag.value == AUTO:
+            flag.unparse()
         if not flag.present:
             flag.value = value["path"] if name == "init_checkpoint" and value else value
         elif FLAGS.do_train or name not in _FREE_WITHOUT_TRAINING:

@@ -3,25 +3,33 @@
 from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
+import os
+
+import tensorflow as tf
 from absl import flags
 
-from albert_tf.cli.finetuning_command import TRAIN, FinetuningCommand
+from albert_tf.cli.finetuning_command import DEV, TRAIN, FinetuningCommand
 from albert_tf.cli.finetuning_flags import define_finetuning_flags
 from albert_tf.cli.original_flags import define_original_flags
+from albert_tf.cli.run_flags import AUTO
 from albert_tf.config import QUESTION_ALIGNMENT_CHOICES
 from albert_tf.errors import ON_BAD_ROW
+from albert_tf.files import read_json
+from albert_tf.finetuning import runner
 from albert_tf.finetuning.defaults import default_question_alignment
 from albert_tf.finetuning.question_answering import ConditionalQuestionAnswering, QuestionAnswering
-from albert_tf.finetuning.question_answering.metrics import METRICS, choose_metrics
+from albert_tf.finetuning.question_answering.metrics import DEFAULT_METRICS, METRICS, rules_named_by
 from albert_tf.finetuning.question_answering.spans import SpanOptions
-from albert_tf.finetuning.question_answering.squad import read_questions
+from albert_tf.finetuning.question_answering.squad import read_version
+from albert_tf.finetuning.question_answering.task import EVAL_SETTINGS_FILE
 from albert_tf.finetuning.question_answering.windows import WindowOptions
+from albert_tf.json_types import check_types
+from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, results_path
 
 FLAGS = flags.FLAGS
 
 flags.disclaim_key_flags()
 
-_AUTO = "auto"
 _HEADS = {"independent": QuestionAnswering, "conditional": ConditionalQuestionAnswering}
 
 
@@ -65,9 +73,9 @@ def define_flags():
     )
     flags.DEFINE_enum(
         "metrics",
-        _AUTO,
-        [_AUTO, *METRICS],
-        "Whose evaluation to follow; auto: KorQuAD's if the questions are mostly Hangul, else SQuAD's.",
+        AUTO,
+        [AUTO, *METRICS],
+        "Whose evaluation to follow; auto: the run's, or whose the file is by its version or its name, else KorQuAD's.",
     )
     flags.DEFINE_enum(
         "on_bad_row", "fail", ON_BAD_ROW, "Questions that can't be used: stop, or leave them out and count them."
@@ -99,29 +107,54 @@ def make_task(config, is_known):
     if FLAGS.question_alignment is None:
         # Runs of earlier versions kept it in their config alone.
         FLAGS.question_alignment = config.question_alignment if is_known else default_question_alignment(config)
+    if FLAGS.do_eval:
+        FLAGS.metrics = _choose_metrics()
+    elif FLAGS.metrics == AUTO:
+        FLAGS.metrics = None
     return _HEADS[FLAGS.head](
         config.replace(question_alignment=FLAGS.question_alignment),
         WindowOptions(FLAGS.doc_stride, FLAGS.max_query_length),
         SpanOptions(FLAGS.n_best_size, FLAGS.max_answer_length, FLAGS.start_n_top, FLAGS.end_n_top),
         FLAGS.version_2_with_negative,
         FLAGS.null_score_diff_threshold,
-        _choose_metrics() if FLAGS.do_eval else None,
+        FLAGS.metrics or DEFAULT_METRICS,
         FLAGS.on_bad_row,
     )
 
 
 def _choose_metrics():
-    """Returns the metrics to evaluate with, and prints them where no flag says them."""
-    if FLAGS.metrics != _AUTO:
+    """Returns the rules to evaluate by, the same for a file and its half, and prints them where no flag says them."""
+    is_settled = FLAGS.metrics not in (None, AUTO)
+    if is_settled and FLAGS["metrics"].present:
         return FLAGS.metrics
-    path = FLAGS.predict_file or (FLAGS.dev_fraction and FLAGS.train_file)
-    app.require(predict_file=path)
-    chosen = choose_metrics([each.question for each in read_questions(path, on_bad_row=FLAGS.on_bad_row)])
-    print(f"--metrics={chosen}, by the language of the questions", flush=True)
+    (path,), share = COMMAND.find(DEV)
+    name = os.path.basename(path)
+    named = rules_named_by(read_version(path), name)
+    earlier = FLAGS.metrics if is_settled else _read_metrics(runner.identity_of(path, share))
+    if earlier is not None:
+        chosen, reason = earlier, "as before"
+        if named is not None and named[0] != earlier:
+            reason += f", though {name} calls itself {named[1]}"
+    elif named is not None:
+        chosen, reason = named[0], f"for {name} calls itself {named[1]}"
+    else:
+        chosen, reason = DEFAULT_METRICS, f"for {name} doesn't say whose rules it goes by"
+    others = " or ".join(f"--metrics={other}" for other in METRICS if other != chosen)
+    print(f"--metrics={chosen}, {reason}; for other rules {others}", flush=True)
     return chosen
 
 
-SETTING_FLAGS = ("doc_stride", "max_query_length", "version_2_with_negative", "head", "question_alignment")
+def _read_metrics(data):
+    """Returns the rules by which data were evaluated last, None if they never were."""
+    path, _ = results_path(FLAGS.output_dir, EVAL_SETTINGS_FILE, data, beside=EVAL_RESULTS_FILE)
+    if not tf.io.gfile.exists(path):
+        return None
+    return check_types(read_json(path, "the settings of the evaluation"), {"metrics": str}, path, ("metrics",))[
+        "metrics"
+    ]
+
+
+SETTING_FLAGS = ("doc_stride", "max_query_length", "version_2_with_negative", "head", "question_alignment", "metrics")
 COMMAND = FinetuningCommand("run_squad", SETTING_FLAGS, ("train_file", "predict_file"), find_paths, make_task)
 
 

@@ -178,8 +178,6 @@ def train(
     results_data = dict(results_data or {})
     if dev_file is not None:
         results_data.setdefault(EVAL_RESULTS_FILE, dev_file.identity)
-    if EVAL_RESULTS_FILE in results_data:  # the reports beside them are of the same data, whichever are evaluated first
-        results_data.update(dict.fromkeys(task.reports(), results_data[EVAL_RESULTS_FILE]))
     augment = TokenDropout(token_dropout, run.tokenizer.vocabulary) if token_dropout else None
     phase = make_phase(task, run.settings, train_file, dev_file, run.has_fixed_shapes, augment)
     return run.train(phase, data_settings, results_data)
@@ -218,7 +216,11 @@ def evaluate(run: TrainingRun, dev_file: EncodedFile) -> dict[str, float]:
     for name, write in reports.items():
         what = f"the {os.path.splitext(name)[0].replace('_', ' ')}"
         run.write_results(
-            name, dev_file.identity, what, lambda path, write=write: write(path, dev_file.examples, predictions)
+            name,
+            dev_file.identity,
+            what,
+            lambda path, write=write: write(path, dev_file.examples, predictions),
+            beside=EVAL_RESULTS_FILE,
         )
     return results
 

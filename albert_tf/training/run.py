@@ -259,6 +259,7 @@ class TrainingRun:
         data: dict[str, str] | None,
         what: str,
         write: collections.abc.Callable[[str], None],
+        beside: str | None = None,
     ) -> None:
         """Writes a file of results, beside that of the run's own data if they are of others, and tells which.
 
@@ -267,10 +268,11 @@ class TrainingRun:
             data: "name" and "sha256" of the data; None if they are always the same.
             what: What is written.
             write: Given the path, writes the file.
+            beside: The file of results that it says more of; None if it is results itself.
         """
         if not self.is_chief:
             return
-        path, is_own = results_path(self.output_dir, file_name, data)
+        path, is_own = results_path(self.output_dir, file_name, data, beside)
         with naming_output_dir(self.output_dir):
             if is_own and data is not None:
                 claim_results(self.output_dir, {file_name: data})

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import re
 import signal
 
@@ -22,8 +23,13 @@ def write_questions(path, cities, **fields):
         answers = [{"text": city, "answer_start": context.index(city)}]
         question = {"id": f"{path.stem}-{number}", "question": "그는 어디에 갔는가?", "answers": answers, **fields}
         paragraphs.append({"context": context, "qas": [question]})
-    path.write_text(json.dumps({"version": "KorQuAD_v1.0", "data": [{"title": "여행", "paragraphs": paragraphs}]}))
+    write_version(path, "KorQuAD_v1.0", paragraphs)
     return path
+
+
+def write_version(path, version, paragraphs):
+    """Writes a file of paragraphs that calls itself something."""
+    path.write_text(json.dumps({"version": version, "data": [{"title": "여행", "paragraphs": paragraphs}]}))
 
 
 @pytest.fixture
@@ -64,7 +70,9 @@ def test_model_is_trained_evaluated_and_used(squad, squad_flags, run_script, con
     run = tmp_path / "run"
     result = squad(do_train=True, do_eval=True, do_predict=True)
     assert (result.code, result.errors) == (0, "")
-    assert "\n--metrics=korquad, by the language of the questions\n" in result.output
+    reason = "for dev.json calls itself KorQuAD_v1.0"
+    assert f"\n--metrics=korquad, {reason}; for other rules --metrics=squad or --metrics=klue\n" in result.output
+    assert read_json(run, "eval_settings.json") == {"metrics": "korquad"}
     told = re.search(
         r"^6 questions about 6 texts in .*train.json: (\d+) windows of up to 32 pieces$", result.output, re.M
     )
@@ -89,6 +97,7 @@ def test_model_is_trained_evaluated_and_used(squad, squad_flags, run_script, con
     assert run_script("run_squad.py", output_dir=run, do_eval=True, do_predict=True, n_best_size=3).code == 0
     assert contents(run)["predictions.json"] == before["predictions.json"]
     assert read_results(run) == pytest.approx(results, rel=1e-5)
+    assert all(isinstance(value, (int, float)) for value in results.values())
     other = write_questions(tmp_path / "other.json", CITIES[3:], answers=None)
     result = run_script("run_squad.py", output_dir=run, do_predict=True, predict_file=other)
     (written,) = re.findall(r"wrote 3 predictions of other.json to .*/(predictions-other-\w+\.json); ", result.output)
@@ -102,6 +111,33 @@ def test_model_is_trained_evaluated_and_used(squad, squad_flags, run_script, con
     asked = [(paragraph["qas"][0]["question"], paragraph["context"]) for paragraph in document]
     found = [prediction["text"] for prediction in albert_tf.load(run).predict(asked)]
     assert found == list(read_json(run, "predictions.json").values())
+
+
+@pytest.mark.slow
+def test_rules_are_the_same_for_a_file_and_its_half_and_when_it_is_evaluated_again(squad, run_script, tmp_path):
+    run = tmp_path / "run"
+    assert squad(do_train=True, train_step=1).code == 0
+
+    def told(**changes):
+        """Returns which rules an evaluation says it goes by, and why, and which it writes down."""
+        result = run_script("run_squad.py", output_dir=run, do_eval=True, **changes)
+        assert (result.code, result.errors) == (0, "")
+        lines = re.findall(r"^--metrics=(.*); for other rules", result.output, re.M)
+        (written,) = re.findall(r"wrote the eval settings to (.*?)(?:;.*)?$", result.output, re.M)
+        return lines, json.loads(pathlib.Path(written).read_text())["metrics"]
+
+    korean = read_json(tmp_path, "dev.json")["data"][0]["paragraphs"]
+    answers = [{"text": "Rome", "answer_start": 11}]
+    english = {"context": "He went to Rome.", "qas": [{"id": "e", "question": "Where " * 50, "answers": answers}]}
+    for name, paragraphs in (("mixed", [english, *korean]), ("half", [english])):
+        path = tmp_path / f"{name}.json"
+        write_version(path, "1.0", paragraphs)
+        line = f"korquad, for {name}.json doesn't say whose rules it goes by"
+        assert told(predict_file=path) == ([line], "korquad")
+    assert told() == (["korquad, for dev.json calls itself KorQuAD_v1.0"], "korquad")
+    assert told(metrics="squad") == ([], "squad")
+    again = ["squad, as before, though dev.json calls itself KorQuAD_v1.0"]
+    assert told() == told(metrics="auto") == (again, "squad")
 
 
 @pytest.mark.slow
@@ -149,6 +185,14 @@ def test_questions_may_have_no_answer(squad, run_script, tmp_path, head):
     assert ("answerability_loss" in results) == (head is None), "the default is the conditional head"
     assert (results["HasAns_total"], results["NoAns_total"]) == (2, 1)
     assert results["rouge_w"] <= results["best_rouge_w"]
+    again = run_script("run_squad.py", output_dir=run, do_train=True, do_eval=True, metrics="auto")
+    assert "\n--metrics=klue, as before, though dev.json calls itself KorQuAD_v1.0; " in again.output
+    assert (
+        read_results(run) == pytest.approx(results, rel=1e-5)
+        and read_json(run, "eval_settings.json")["metrics"] == "klue"
+    )
+    other = run_script("run_squad.py", output_dir=run, do_train=True, do_eval=True, metrics="squad")
+    assert "another run: its --metrics is klue, and now squad; " in other.errors
     odds = read_json(run, "null_odds.json")
     assert list(odds) == ["dev-0", "dev-1", "dev-2"]
     # The run knows that questions may have no answer; the threshold is free.

@@ -17,14 +17,13 @@ import dataclasses
 import difflib
 import re
 import string
-import unicodedata
+import typing
 
 import numpy as np
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _KORQUAD_SEPARATORS = str.maketrans(dict.fromkeys("'\"《》<>〈〉()‘’", " "))
-_HANGUL = re.compile("[가-힣]")
 
 
 def normalize_squad(text: str) -> str:
@@ -113,11 +112,29 @@ METRICS = {
 }
 
 
-def choose_metrics(texts: list[str]) -> str:
-    """Returns the metrics for texts where nobody says which: "korquad" if most of their letters are Hangul."""
-    text = unicodedata.normalize("NFC", "".join(texts))  # files may hold Hangul in parts, as macOS writes it
-    letters, hangul = sum(map(str.isalpha, text)), len(_HANGUL.findall(text))
-    return "korquad" if 2 * hangul > letters else "squad"
+# Whose rules hold where nothing says so.
+DEFAULT_METRICS = "korquad"
+
+# How published files are called, and call themselves. Where SQuAD is in the middle of a name, it is the form alone.
+_NAMES = {"klue": "klue", "korquad": "korquad|squad_kor", "squad": r"^squad|^(train|dev)-v(1\.1|2\.0)\b"}
+_VERSIONS_OF_SQUAD = ("1.1", "v2.0")
+
+
+def rules_named_by(version: typing.Any, file_name: str) -> tuple[str, str] | None:
+    """Returns the rules that a file of questions asks for by what it calls itself, and what that is; None if nothing.
+
+    What the questions say doesn't count, so that a part of a file goes by the rules of the whole.
+
+    Args:
+        version: The file's "version", which tells more surely than its name; None if it has none.
+        file_name: Without folders.
+    """
+    version = str(version)
+    for said in (version, file_name):
+        for rules, pattern in _NAMES.items():
+            if re.search(pattern, said, re.IGNORECASE):
+                return rules, said
+    return ("squad", version) if version in _VERSIONS_OF_SQUAD else None
 
 
 def best_threshold(scores: np.ndarray, has_answer: np.ndarray, null_odds: np.ndarray) -> tuple[float, float]:

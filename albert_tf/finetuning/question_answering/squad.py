@@ -94,6 +94,16 @@ def read_questions(path: str, needs_answers: bool = True, on_bad_row: str = "fai
     return questions
 
 
+def read_version(path: str) -> typing.Any:
+    """Returns the "version" of a file, by which published sets name themselves; None if it has none.
+
+    Raises:
+        InputError: The file is no JSON.
+    """
+    content = read_json(path, "the questions")
+    return content.get("version") if isinstance(content, dict) else None
+
+
 def _entries(content, path, bad_entries):
     """Yields (context, title, entry, place) of each question of a file."""
     for number, article in enumerate(_take(content, "data", list, path)):

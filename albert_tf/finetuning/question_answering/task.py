@@ -11,7 +11,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.finetuning.cut_texts import describe_cuts
-from albert_tf.finetuning.question_answering.metrics import METRICS, best_threshold, choose_metrics
+from albert_tf.finetuning.question_answering.metrics import DEFAULT_METRICS, METRICS, best_threshold
 from albert_tf.finetuning.question_answering.spans import (
     SpanOptions,
     Spans,
@@ -25,6 +25,9 @@ from albert_tf.finetuning.task import CUT, ERRORS_FILE, FinetuningTask
 from albert_tf.modeling.conditional_answers import IMPOSSIBLE
 from albert_tf.objectives import AnswerSpan, ConditionalAnswerSpan
 from albert_tf.rows.row_file import write_rows
+
+# By which rules the results beside it were computed, which are numbers alone.
+EVAL_SETTINGS_FILE = "eval_settings.json"
 
 
 class QuestionTask(FinetuningTask):
@@ -40,7 +43,7 @@ class QuestionTask(FinetuningTask):
         span_options: Which spans can be an answer.
         may_be_unanswerable: Whether a question may have no answer in its text, as in SQuAD 2.0 and KLUE-MRC.
         null_threshold: See above.
-        metrics: Of `METRICS`, the rules that `score` follows; None to choose them by the language of the questions.
+        metrics: Of `METRICS`, the rules that `score` follows.
         on_bad_row: Whether to stop at a question that can't be used ("fail"), or to leave it out ("skip").
     """
 
@@ -59,7 +62,7 @@ class QuestionTask(FinetuningTask):
         span_options: SpanOptions | None = None,
         may_be_unanswerable: bool = False,
         null_threshold: float = 0.0,
-        metrics: str | None = None,
+        metrics: str = DEFAULT_METRICS,
         on_bad_row: str = "fail",
     ):
         super().__init__(config)
@@ -67,8 +70,8 @@ class QuestionTask(FinetuningTask):
         self.span_options = span_options or SpanOptions()
         self.may_be_unanswerable = may_be_unanswerable
         self.null_threshold = null_threshold
-        self._metrics, self._on_bad_row = metrics, on_bad_row
-        self.selection_metric = METRICS[metrics].overlap_name if metrics else "f1"
+        self.metrics, self._on_bad_row = metrics, on_bad_row
+        self.selection_metric = METRICS[metrics].overlap_name
 
     def read(self, path, needs_labels=True):
         """Returns the `Question`s of a file; see `FinetuningTask`."""
@@ -142,7 +145,7 @@ class QuestionTask(FinetuningTask):
         If questions may have no answer, those of answerable and unanswerable questions are there, too, and the best
         that any threshold would give, under the names that SQuAD's script has for them.
         """
-        metrics = self._rules(examples)
+        metrics = METRICS[self.metrics]
         answers = [[answer.text for answer in question.answers] for question in examples]
 
         def compare(texts):
@@ -168,21 +171,21 @@ class QuestionTask(FinetuningTask):
             scores[f"best_{name}"], scores[f"best_{name}_thresh"] = best_threshold(column, has_answer, null_odds)
         return scores
 
-    def _rules(self, examples):
-        return METRICS[self._metrics or choose_metrics([question.question for question in examples])]
-
     def blind_scores(self, examples):
         """Returns what no answer at all scores; see `FinetuningTask`."""
         scores = self.score(examples, [{"text": "", "nbest": [], "null_odds": 1.0}] * len(examples))
         return "always no answer", {name: scores[name] for name in scores if not name.startswith("best_")}
 
     def reports(self):
-        """Returns the list of mistakes; see `FinetuningTask`."""
-        return {ERRORS_FILE: self._write_errors}
+        """Returns the list of mistakes, and by which rules they are some; see `FinetuningTask`."""
+        return {EVAL_SETTINGS_FILE: self._write_settings, ERRORS_FILE: self._write_errors}
+
+    def _write_settings(self, path, *_):
+        write_json(path, {"metrics": self.metrics})
 
     def _write_errors(self, path, examples, predictions):
         """Writes a line for each question whose answer is not exactly right, the lowest F1, or ROUGE-W, first."""
-        metrics, wrong = self._rules(examples), []
+        metrics, wrong = METRICS[self.metrics], []
         for question, prediction in zip(examples, predictions):
             answers = [answer.text for answer in question.answers]
             exact, overlap = metrics.compare(prediction["text"], answers, self.may_be_unanswerable)

@@ -168,8 +168,8 @@ def _flatten(settings):
 def _is_same(name, then, now):
     if name == "init_checkpoint":
         return is_same_checkpoint(then, now)
-    if name in ("objective", "command", "pooling", "eval_batch_size") and None in (then, now):
-        return True  # a folder of a version that didn't write it, or of a run without command
+    if name in ("objective", "command", "pooling", "eval_batch_size", "metrics") and None in (then, now):
+        return True  # a folder of a version that didn't write it, or of a run without command or evaluation
     if name in _WITHOUT_FLAG:
         return (then or _WITHOUT_FLAG[name]) == (now or _WITHOUT_FLAG[name])
     if name == "data" and then and now and len(then) == len(now):

@@ -49,7 +49,9 @@ def read_results(path: str) -> dict[str, float | None]:
     return check_types(values, dict.fromkeys(values, float | None), path)
 
 
-def results_path(output_dir: str, file_name: str, data: dict[str, str] | None) -> tuple[str, bool]:
+def results_path(
+    output_dir: str, file_name: str, data: dict[str, str] | None, beside: str | None = None
+) -> tuple[str, bool]:
     """Returns the path of the file for results, and whether it is the one for the run's own data.
 
     Data that the run knows nothing of become its own where no such file is there yet.
@@ -58,12 +60,14 @@ def results_path(output_dir: str, file_name: str, data: dict[str, str] | None) -
         output_dir: The run's folder.
         file_name: Name of the file for the run's own data, such as "predictions.tsv".
         data: "name" and "sha256" of the data; None for the run's own.
+        beside: The file whose data are the run's own, where this one says more of it; None for this one.
     """
     path = os.path.join(output_dir, file_name)
     if data is None:
         return path, True
-    known = _known_data(output_dir).get(file_name)
-    if known["sha256"] == data["sha256"] if known else not tf.io.gfile.exists(path):
+    beside = beside or file_name
+    known = _known_data(output_dir).get(beside)
+    if known["sha256"] == data["sha256"] if known else not tf.io.gfile.exists(os.path.join(output_dir, beside)):
         return path, True
     stem, extension = os.path.splitext(path)
     name = re.sub(r"[^\w-]+", "_", os.path.splitext(data["name"])[0])

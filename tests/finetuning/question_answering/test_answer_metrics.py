@@ -1,11 +1,9 @@
 """Exact match, F1 and ROUGE-W of answers, worked out by hand."""
 
-import unicodedata
-
 import numpy as np
 import pytest
 
-from albert_tf.finetuning.question_answering.metrics import METRICS, best_threshold, choose_metrics
+from albert_tf.finetuning.question_answering.metrics import METRICS, best_threshold, rules_named_by
 
 
 def compare(name, prediction, *answers, may_be_unanswerable=False):
@@ -90,12 +88,27 @@ def test_answer_of_which_nothing_is_left_beside_others_counts_with_klue_alone(na
 
 
 @pytest.mark.parametrize(
-    ("texts", "chosen"),
-    [(["누구?", "NBA의 MVP는 누구인가?"], "korquad"), (["Who?", "What is 김치?"], "squad"), (["1?"], "squad")],
+    ("version", "name", "named"),
+    [
+        ("KorQuAD_v1.0_dev", "dev.json", ("korquad", "KorQuAD_v1.0_dev")),
+        ("KorQuAD_v1.0_dev", "squad_dev.json", ("korquad", "KorQuAD_v1.0_dev")),
+        ("1.1", "dev-v1.1.json", ("squad", "dev-v1.1.json")),
+        ("1.1", "dev.json", ("squad", "1.1")),
+        (1.1, "dev.json", ("squad", "1.1")),
+        ("v2.0", "train.json", ("squad", "v2.0")),
+        ("v1.1", "klue-mrc-v1.1_dev.json", ("klue", "klue-mrc-v1.1_dev.json")),
+        ("1.1", "korquad_half.json", ("korquad", "korquad_half.json")),
+        (None, "squad_kor_v1.json", ("korquad", "squad_kor_v1.json")),
+        (None, "SQuAD-dev.json", ("squad", "SQuAD-dev.json")),
+        (1, "ko_nia_normal_squad_all.json", None),  # whose form is SQuAD's
+        ("1.0", "dev.json", None),
+        ("v1.1", "dev.json", None),
+        (None, "my_dev-v1.1.json", None),
+        ([], "dev.json", None),
+    ],
 )
-def test_metrics_follow_the_language(texts, chosen):
-    for form in ("NFC", "NFD"):
-        assert choose_metrics([unicodedata.normalize(form, text) for text in texts]) == chosen
+def test_rules_follow_from_what_a_file_calls_itself(version, name, named):
+    assert rules_named_by(version, name) == named
 
 
 def test_best_threshold_answers_what_gains():

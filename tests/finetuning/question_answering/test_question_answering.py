@@ -203,7 +203,7 @@ def test_worst_answers_come_first(tmp_path):
         Question("none", "다?", "가나다", is_impossible=True),
     ]
     task = QuestionAnswering(CONFIG, may_be_unanswerable=True, metrics="korquad")
-    (write_errors,) = task.reports().values()
+    write_errors = task.reports()["errors.tsv"]
     write_errors(str(tmp_path / "errors.tsv"), questions, predictions_of("가나다", "가", "가", ""))
     assert (tmp_path / "errors.tsv").read_text().splitlines() == [
         "id\tquestion\tanswers\tprediction\tf1",
