@@ -11,6 +11,13 @@ from albert_tf.json_types import check_types
 
 DEFAULT = "serving_default"
 
+# The output, int [N], that says how many columns of each row are there where rows differ: all outputs with columns have
+# the same ones, and what is behind is filler.
+LENGTHS = "lengths"
+
+# Outputs of exports without lengths, none of whose strings is empty but for filler: of entities, pieces and masks.
+_NEVER_EMPTY = ("types", "pieces", "guesses")
+
 _LARGE_HIDDEN_SIZE = 512
 
 # What is read of a model's card.
@@ -94,27 +101,29 @@ def threads_per_batch(card: dict[str, typing.Any]) -> int:
 def rows_of(outputs: dict[str, np.ndarray]) -> list[dict[str, typing.Any]]:
     """Returns what a model says of each text, JSON values by name.
 
-    A text with fewer entities or pieces than others of its batch has filler there, "" among the strings; it is left
-    out, so that no answer depends on what else was computed with it.
+    A text with fewer entities or pieces than others of its batch has filler behind them. It is left out, so that no
+    answer depends on what else was computed with it; and so is `LENGTHS`, which tells where it begins.
     """
-    strings = {name: values for name, values in outputs.items() if values.dtype == object and values.ndim > 1}
-    is_there = [(values != b"").any(axis=tuple(range(2, values.ndim))) for values in strings.values()]
-    sizes = [_last(np.any(places, axis=0)) for places in zip(*is_there)]
-    # What has as many columns as the strings have filler in the same places.
-    width = next((values.shape[1] for values in strings.values()), None)
-    rows = []
-    for number in range(len(next(iter(outputs.values())))):
-        row = {}
-        for name, values in outputs.items():
-            has_filler = width is not None and values.ndim > 1 and values.shape[1] == width
-            row[name] = _json_values(values[number][: sizes[number]] if has_filler else values[number])
-        rows.append(row)
-    return rows
+    outputs = dict(outputs)
+    lengths = outputs.pop(LENGTHS, None)
+    if lengths is None:
+        lengths = _lengths_of_earlier_versions(outputs)
+    return [
+        {
+            name: _json_values(values[row][: lengths[row]] if lengths is not None and values.ndim > 1 else values[row])
+            for name, values in outputs.items()
+        }
+        for row in range(len(next(iter(outputs.values()))))
+    ]
 
 
-def _last(are_there):
-    """Returns the number of places up to the last one that is there."""
-    return int(np.max(np.flatnonzero(are_there), initial=-1)) + 1
+def _lengths_of_earlier_versions(outputs):
+    """Returns what exports of earlier versions don't tell, None where they have no filler."""
+    values = next((outputs[name] for name in _NEVER_EMPTY if name in outputs), None)
+    if values is None:
+        return None
+    is_there = (values != b"").any(axis=tuple(range(2, values.ndim)))
+    return [int(np.max(np.flatnonzero(row), initial=-1)) + 1 for row in is_there]
 
 
 def _json_values(value):

@@ -8,7 +8,7 @@ import base64
 import json
 import typing
 
-from albert_tf.exports import DEFAULT, Export
+from albert_tf.exports import DEFAULT, LENGTHS, Export
 from albert_tf.server.options import RefusedError
 
 
@@ -80,7 +80,11 @@ def metadata(name: str, model: Export) -> dict:
     definitions = {
         signature: {
             "inputs": {each: _tensor_info("string", [None]) for each in about["inputs"]},
-            "outputs": {each: _tensor_info(dtype, shape) for each, (dtype, shape) in about["outputs"].items()},
+            "outputs": {
+                each: _tensor_info(dtype, shape)
+                for each, (dtype, shape) in about["outputs"].items()
+                if each != LENGTHS  # rows are sent without filler
+            },
             "method_name": "tensorflow/serving/predict",
         }
         for signature, about in model.signatures.items()

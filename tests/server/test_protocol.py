@@ -116,18 +116,47 @@ def test_filler_is_left_out_so_that_answers_do_not_depend_on_their_neighbours():
     outputs = {
         "types": np.array([[b"PER", b""], [b"LOC", b"ORG"], [b"", b""]], object),
         "begins": np.array([[0, -1], [2, 5], [-1, -1]], np.int32),
+        "lengths": np.array([1, 2, 0], np.int32),
     }
-    assert rows_of(outputs) == [
+    expected = [
         {"types": ["PER"], "begins": [0]},
         {"types": ["LOC", "ORG"], "begins": [2, 5]},
         {"types": [], "begins": []},
     ]
+    assert rows_of(outputs) == expected
+    # What is there stays, whatever it looks like.
+    texts = {"texts": np.array([[b"", b"a", b""]], object), "lengths": np.array([3])}
+    assert rows_of(texts) == [{"texts": ["", "a", ""]}]
     guesses = np.array([[[b"a", b"b"], [b"", b""]]], object)
-    assert rows_of({"guesses": guesses, "p": np.zeros([1, 2, 2])}) == [{"guesses": [["a", "b"]], "p": [[0.0, 0.0]]}]
-    nothing = {"guesses": np.zeros([2, 0, 10], object), "p": np.zeros([2, 0, 10])}
+    found = rows_of({"guesses": guesses, "p": np.zeros([1, 2, 2]), "lengths": np.array([1])})
+    assert found == [{"guesses": [["a", "b"]], "p": [[0.0, 0.0]]}]
+    nothing = {"guesses": np.zeros([2, 0, 10], object), "p": np.zeros([2, 0, 10]), "lengths": np.zeros(2, np.int32)}
     assert rows_of(nothing) == [{"guesses": [], "p": []}] * 2
-    assert rows_of({"types": np.zeros([1, 0], object)}) == [{"types": []}]
+
+
+def test_rows_without_lengths_are_left_as_they_are():
     assert rows_of({"mean": np.ones([2, 1]), "pooled": np.ones([2, 1])})[1] == {"mean": [1.0], "pooled": [1.0]}
+    labels = {"label": np.array([b"a"], object), "labels": np.array([[b"a", b""]], object), "p": np.array([[0.5, 0.5]])}
+    assert rows_of(labels) == [{"label": "a", "labels": ["a", ""], "p": [0.5, 0.5]}], "a label may be an empty string"
+
+
+def test_filler_of_exports_of_earlier_versions_is_left_out():
+    """Their outputs have no lengths, but a type and a piece are never empty."""
+    entities = {
+        "begins": np.array([[0, -1], [2, 5], [-1, -1]], np.int32),
+        "types": np.array([[b"PER", b""], [b"LOC", b"ORG"], [b"", b""]], object),
+    }
+    assert rows_of(entities) == [
+        {"begins": [0], "types": ["PER"]},
+        {"begins": [2, 5], "types": ["LOC", "ORG"]},
+        {"begins": [], "types": []},
+    ]
+    guesses = np.array([[[b"a", b"b"], [b"", b""]]], object)
+    found = rows_of({"guesses": guesses, "probabilities": np.zeros([1, 2, 2])})
+    assert found == [{"guesses": [["a", "b"]], "probabilities": [[0.0, 0.0]]}]
+    pieces = {"pieces": np.array([[b"[CLS]", b"a", b"[SEP]", b""]], object), "embeddings": np.zeros([1, 4, 1])}
+    assert rows_of(pieces) == [{"pieces": ["[CLS]", "a", "[SEP]"], "embeddings": [[0.0]] * 3}]
+    assert rows_of({"types": np.zeros([1, 0], object)}) == [{"types": []}]
 
 
 def test_model_tells_what_it_is():

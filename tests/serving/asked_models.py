@@ -94,4 +94,5 @@ def assert_same_entities(outputs, expected, texts):
             for kind, begin, end, part in zip(*(outputs[name][row] for name in ("types", "begins", "ends", "texts")))
             if kind
         ]
+        assert outputs["lengths"][row] == len(found), texts[row]
         assert found == prediction["entities"], texts[row]

@@ -139,7 +139,7 @@ def test_pieces_get_their_embeddings_and_places(pretrained, sample_tokenizer):
     for row, encoding in enumerate(sample_tokenizer.encode_batch(texts)):
         count = len(encoding.ids)
         assert [piece.decode() for piece in found["pieces"].numpy()[row]][:count] == encoding.tokens
-        assert set(found["pieces"].numpy()[row][count:]) <= {b""}
+        assert set(found["pieces"].numpy()[row][count:]) <= {b""} and found["lengths"].numpy()[row] == count
         places = zip(found["begins"].numpy()[row].tolist(), found["ends"].numpy()[row].tolist())
         assert list(places)[:count] == encoding.offsets
 
@@ -149,6 +149,7 @@ def test_masks_get_the_most_probable_pieces(pretrained, sample_tokenizer):
     found = make_signatures(pretrained).trace()["fill_mask"](as_strings(texts))
     guesses, probabilities = found["guesses"].numpy(), found["probabilities"].numpy()
     assert guesses.shape == probabilities.shape == (3, 2, 10)
+    assert found["lengths"].numpy().tolist() == [1, 2, 0]
     ids = sample_tokenizer.encode("정말").ids
     ids.insert(-1, sample_tokenizer.vocabulary.id_of("[MASK]"))
     logits = pretrained.model({"input_ids": tf.constant([ids])})["masked_lm_logits"][0, -2]

@@ -18,7 +18,8 @@ class Signatures(abc.ABC):
 
     Inputs are string tensors [N] under the names of the functions' arguments; the tokenizer is part of the graph.
     Every output has a row for each of the N texts, as TensorFlow Serving's row format needs it; what differs in number
-    is filled up. Lengths and batch sizes are free; texts of about one length are computed together.
+    is filled up, and `LENGTHS` says how many columns of each row are there. Lengths and batch sizes are free; texts of
+    about one length are computed together.
 
     Args:
         trained: What to ask.

@@ -4,7 +4,7 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.exports import DEFAULT
+from albert_tf.exports import DEFAULT, LENGTHS
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.ragged import (
     code_points,
@@ -36,7 +36,8 @@ class EntitySignatures(Signatures):
     """Of `Entities`: `text` string [N].
 
     Returns, for E entities of the text with most of them, `types` and `texts` string [N, E], and `begins` and `ends`
-    int32 [N, E], from which character to before which of the text; "" and -1 behind the last entity of a text.
+    int32 [N, E], from which character to before which of the text; "" and -1 behind the last entity of a text; and
+    `lengths` int32 [N], how many entities each text has.
     """
 
     def functions(self):
@@ -58,12 +59,13 @@ class EntitySignatures(Signatures):
         names = tf.gather(tf.constant(self._task.types), tf.boolean_mask(types, is_first))
         found = {"types": names, "texts": substrings(characters, rows, begins, ends), "begins": begins, "ends": ends}
         num_texts = tf.cast(tf.size(text), tf.int64)
-        return {
+        filled_up = {
             name: tf.RaggedTensor.from_value_rowids(values, tf.cast(rows, tf.int64), num_texts).to_tensor(
                 "" if values.dtype == tf.string else -1
             )
             for name, values in found.items()
         }
+        return {**filled_up, LENGTHS: tf.math.bincount(rows, minlength=tf.size(text), maxlength=tf.size(text))}
 
     def _tags_of_pieces(self, ids):
         """Returns the most probable tag of each piece of all texts, int32 [P]; long texts are read in several parts."""

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from albert_tf.exports import DEFAULT
+from albert_tf.exports import DEFAULT, LENGTHS
 from albert_tf.modeling.heads import mean_state
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.by_length import compute_by_length
@@ -17,12 +17,12 @@ class PretrainedSignatures(Signatures):
     and [SEP] among them, and what pre-training made of that of [CLS].
 
     `pieces` returns, for S pieces of the longest text, `pieces` string [N, S], "" behind the last one of a text;
-    `begins` and `ends` int32 [N, S], which characters of the text each stands for, 0 and 0 for [CLS] and [SEP]; and
-    their `embeddings` float32 [N, S, H].
+    `begins` and `ends` int32 [N, S], which characters of the text each stands for, 0 and 0 for [CLS] and [SEP]; their
+    `embeddings` float32 [N, S, H]; and `lengths` int32 [N], how many pieces each text has.
 
     `fill_mask` reads texts with "[MASK]" for each piece that is missing. It returns, for M masks of the text with most
-    of them, `guesses` string [N, M, 10], the most probable pieces, and their `probabilities` float32 [N, M, 10], "" and
-    0 where a text has fewer masks.
+    of them, `guesses` string [N, M, 10], the most probable pieces, their `probabilities` float32 [N, M, 10], "" and 0
+    where a text has fewer masks, and `lengths` int32 [N], how many masks each has.
     """
 
     def functions(self):
@@ -47,6 +47,7 @@ class PretrainedSignatures(Signatures):
             "begins": begins,
             "ends": ends,
             "embeddings": compute_by_length(self._states_of_group, batch)["states"],
+            LENGTHS: tf.reduce_sum(batch["input_mask"], axis=1),
         }
 
     def _states_of_group(self, batch):
@@ -72,6 +73,7 @@ class PretrainedSignatures(Signatures):
         return {
             "guesses": self._pieces(ids, tf.cast(is_mask[..., None], tf.int32)),
             "probabilities": tf.where(is_mask[..., None], probabilities, 0.0),
+            LENGTHS: tf.cast(positions.row_lengths(), tf.int32),
         }
 
     def _pieces(self, ids, is_there):
