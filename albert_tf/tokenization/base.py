@@ -184,8 +184,9 @@ class Tokenizer(PieceLookup, abc.ABC):
             folder: Where.
             settings_file: What to call tokenizer.json there.
         """
-        self._save_vocabulary(os.path.join(folder, self.vocabulary_file))
+        # The settings first: a vocabulary alone, left by a process that was killed here, would be read with others.
         write_json(os.path.join(folder, settings_file), self.to_dict())
+        self._save_vocabulary(os.path.join(folder, self.vocabulary_file))
 
     save_pretrained = save
 

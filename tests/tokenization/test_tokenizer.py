@@ -264,3 +264,13 @@ def test_loading_names_the_file_that_is_missing(tmp_path, name):
     (tmp_path / name).unlink()
     with pytest.raises(InputError, match=f"{name}: no such file"):
         KoreanWordPieceTokenizer.load(tmp_path)
+
+
+def test_a_vocabulary_never_lies_there_without_its_settings(tmp_path, monkeypatch, sample_tokenizer):
+    def die(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sample_tokenizer, "_save_vocabulary", die)
+    with pytest.raises(KeyboardInterrupt):
+        sample_tokenizer.save(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["tokenizer.json"]
