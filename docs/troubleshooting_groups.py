@@ -93,6 +93,7 @@ GROUPS = (
         (
             "cli/",
             "files.py",
+            "json_types.py",
             "text_encoding.py",
             "shipped_files.py",
             "notebook/",
@@ -268,6 +269,7 @@ written ([what can](checkpoints.md)).""",
         (
             "asked_texts.py",
             "batch_prediction/",
+            "exports.py",
             "litert/",
             "server/",
             "serving/",

@@ -38,7 +38,8 @@ def demo_output(tmp_path, monkeypatch, sample_corpus, sample_tokenizer):
     checkpointer = Checkpointer(str(pretraining), model_state(named_variables(model), tf.Variable(1, dtype=tf.int64)))
     checkpointer.save()
     checkpointer.wait()
-    (tmp_path / "samples").symlink_to(ROOT / "samples")
+    for name in ("samples", "models"):
+        (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
 
 

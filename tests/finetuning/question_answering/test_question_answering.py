@@ -301,7 +301,7 @@ def test_tasks_train(name):
     }
 
 
-@pytest.mark.parametrize("metrics", [None, "squad", "korquad", "klue"])
+@pytest.mark.parametrize("metrics", ["squad", "korquad", "klue"])
 def test_checkpoints_are_chosen_by_what_answers_have_in_common(metrics):
     task = QuestionAnswering(CONFIG, metrics=metrics)
     questions = [make_question("이순신은 장군이다", "이순신")]
