@@ -288,7 +288,7 @@ def test_folder_of_an_earlier_version_can_be_used_but_not_trained(classify, fini
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["../model.ckpt-3", "/model.ckpt-3", "model.ckpt-9", None])
+@pytest.mark.parametrize("name", ["../model.ckpt-3", "/model.ckpt-3", "model.ckpt-9"])
 def test_best_checkpoint_lies_in_its_folder(classify_only, finished, assert_refused, name):
     (finished / "best_checkpoint.json").write_text(json.dumps({"checkpoint": name}))
     message = assert_refused(lambda: classify_only(do_eval=True, eval_checkpoint="best"), finished)

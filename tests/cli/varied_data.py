@@ -58,12 +58,13 @@ def write_data_set(folder, name):
             rows.append(
                 [text_of(number), text_of(number + 3), label] if len(columns) == 3 else [text_of(number), label]
             )
+        name = names[0] if isinstance(names[0], str) else names[0][0]
         if files.columns:  # without a header
             values = [dict(zip(columns, row)) for row in rows]
             rows = [[each.get(column, "") for column in files.columns] for each in values]
-            write_rows(folder / names[0], rows[0], rows[1:])
+            write_rows(folder / name, rows[0], rows[1:])
         else:
-            write_rows(folder / names[0], columns, rows)
+            write_rows(folder / name, columns, rows)
     return folder
 
 
