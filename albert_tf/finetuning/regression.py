@@ -118,10 +118,7 @@ class Regression(FinetuningTask):
         truth = np.array([_number(example.label) for example in examples])
         constant = np.full(len(truth), truth.mean())
         # The correlation with a constant is not defined, and as good as none.
-        scores = {
-            name: 0.0 if name in ("pearson", "spearman") else SCORE_METRICS[name](truth, constant)
-            for name in self._files.metrics
-        }
+        scores = {name: SCORE_METRICS[name](truth, constant) for name in self._files.metrics}
         return "always the mean", {"squared_error": float(truth.var()), **scores}
 
     def reports(self):

@@ -246,7 +246,10 @@ def _split_at_spaces(line):
 
 
 def _counts_words(blocks):
-    """Whether the first column of every sentence counts its words, and another one follows that is no tag."""
+    """Whether the first column counts the words of most sentences, and another one follows that is no tag.
+
+    A damaged sentence, whose numbers miss one, must not turn all numbers into words.
+    """
 
     def is_tag(value):
         try:
@@ -255,8 +258,8 @@ def _counts_words(blocks):
             return False
 
     second = [row[1] for block in blocks for _, row in block if len(row) > 1]
-    counts = all([row[0] for _, row in block] == [str(n) for n in range(1, len(block) + 1)] for block in blocks)
-    return bool(second) and counts and not all(map(is_tag, second))
+    count = sum([row[0] for _, row in block] == [str(n) for n in range(1, len(block) + 1)] for block in blocks)
+    return bool(second) and count > len(blocks) / 2 and not all(map(is_tag, second))
 
 
 def _sentence_of_columns(block, word, has_tabs):

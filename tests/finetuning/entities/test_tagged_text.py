@@ -60,6 +60,9 @@ def test_running_numbers_before_the_words_are_not_read(tmp_path, capsys):
     )
     (found,) = read_tagged(write(tmp_path, "1\t하늘이\n2\t왔다\n"), "conll", needs_tags=False)
     assert (found.text, found.tags) == ("하늘이 왔다", None)
+    damaged = "1\t하늘이\tPER_B\n3\t왔다\t-\n\n1\t비\t-\n\n1\t눈\t-\n"
+    found = read_tagged(write(tmp_path, damaged), "conll", needs_tags=True)
+    assert [each.text for each in found] == ["하늘이 왔다", "비", "눈"]
     # Numbers may be words, where nothing else could be one.
     (found,) = read_tagged(write(tmp_path, "1 B-NUM\n2 O\n"), "conll", needs_tags=True)
     assert (found.text, found.tags) == ("1 2", ("B-NUM", "O"))
