@@ -116,6 +116,8 @@ class Application:
             signature, rows, has_rows = protocol.parse_request(
                 body, self._model, self.options.max_texts, self.options.max_characters
             )
+        except RefusedError as error:
+            raise error.with_traceback(None) from None  # it holds the lists
         finally:
             gc.enable()
         del body

@@ -111,8 +111,8 @@ def _refuse_number(_):
 
 def _object_of_pairs(pairs):
     values = dict(pairs)
-    if len(values) < len(pairs):
-        raise RefusedError(400, "an object in the request has the same name twice")
+    if not 0 < len(values) == len(pairs):
+        raise RefusedError(400, "an object in the request is empty, or has the same name twice")
     return values
 
 

@@ -58,8 +58,9 @@ def test_pairs_come_as_objects_or_columns():
         (b"\xff", "the request is not valid JSON: "),
         (b"[" * 100_000, "the request is nested too deeply"),
         ([], 'the request must be an object of "instances" or "inputs" and perhaps "signature_name"'),
-        ({"instances": ["a"], "parameters": {}}, 'the request must be an object of "instances" or "inputs" and perh'),
-        ({}, 'the request needs either "instances", a list of rows, or "inputs", lists by name'),
+        ({"instances": ["a"], "parameters": {"a": None}}, 'the request must be an object of "instances" or "inputs" and perh'),
+        ({}, "an object in the request is empty"),
+        ({"signature_name": "pairs"}, 'the request needs either "instances", a list of rows, or "inputs", lists by'),
         ({"instances": ["a"], "inputs": ["a"]}, 'the request needs either "instances"'),
         ({"instances": ["a"], "signature_name": "x"}, "there is no such signature; there are serving_default, pairs"),
         ({"instances": ["a"], "signature_name": ["x"]}, "there is no such signature; there are"),
@@ -85,7 +86,7 @@ def test_pairs_come_as_objects_or_columns():
         ({"inputs": [None]}, "text 0 must be a string"),
         ({"instances": [1]}, "the request holds a number, and models read texts alone; write it as a string"),
         (b'{"instances": [-Infinity]}', "the request holds a number"),
-        (b'{"inputs": "a", "inputs": "b"}', "an object in the request has the same name twice"),
+        (b'{"inputs": "a", "inputs": "b"}', "an object in the request is empty, or has the same name twice"),
     ],
 )
 def test_what_can_not_be_answered_is_said_in_a_sentence(values, message):
