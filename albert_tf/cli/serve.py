@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import re
+import resource
 
 from absl import flags
 
@@ -14,6 +15,9 @@ from albert_tf.server.options import ServerOptions
 FLAGS = flags.FLAGS
 
 flags.disclaim_key_flags()
+
+# Of the files that a process may open: libraries, connections that are told to come later.
+_OTHER_FILES = 256
 
 
 def define_flags():
@@ -44,6 +48,7 @@ def define_flags():
 
 def main():
     command.require_folder(model_dir=FLAGS.model_dir)
+    options = _options()
     load = _import_export()
     try:
         from albert_tf.server.server import serve
@@ -55,8 +60,27 @@ def main():
     name = FLAGS.model_name or _name_of(model.folder)
     if not re.fullmatch(r"[\w.-]+", name):
         raise InputError(f"--model_name={name}: a name is of letters, digits, dots, dashes and underscores")
-    options = {field.name: FLAGS[field.name].value for field in dataclasses.fields(ServerOptions)}
-    serve(model, name, ServerOptions(**options))
+    serve(model, name, options)
+
+
+def _options():
+    options = ServerOptions(**{field.name: FLAGS[field.name].value for field in dataclasses.fields(ServerOptions)})
+    if options.max_held_bytes < options.max_request_bytes:
+        raise InputError(
+            f"--max_held_bytes={options.max_held_bytes} is less than --max_request_bytes={options.max_request_bytes}: "
+            "no request of that size would ever be answered; raise it"
+        )
+    may_open, may_open_at_most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    num_files = options.max_connections + _OTHER_FILES
+    if 0 <= may_open < num_files:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (num_files, may_open_at_most))
+        except (ValueError, OSError) as error:
+            raise InputError(
+                f"--max_connections={options.max_connections}: the system lets a process open {may_open_at_most} files "
+                f"(ulimit -Hn), {_OTHER_FILES} of which are for others than connections; lower it"
+            ) from error
+    return options
 
 
 def _import_export():

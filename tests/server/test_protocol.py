@@ -58,7 +58,7 @@ def test_pairs_come_as_objects_or_columns():
         (b"\xff", "the request is not valid JSON: "),
         (b"[" * 100_000, "the request is nested too deeply"),
         ([], 'the request must be an object of "instances" or "inputs" and perhaps "signature_name"'),
-        ({"instances": ["a"], "parameters": {"a": None}}, 'the request must be an object of "instances" or "inputs" and perh'),
+        ({"instances": ["a"], "parameters": {"a": None}}, 'the request must be an object of "instances" or'),
         ({}, "an object in the request is empty"),
         ({"signature_name": "pairs"}, 'the request needs either "instances", a list of rows, or "inputs", lists by'),
         ({"instances": ["a"], "inputs": ["a"]}, 'the request needs either "instances"'),
