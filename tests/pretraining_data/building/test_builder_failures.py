@@ -279,14 +279,14 @@ def test_only_shards_of_the_old_build_are_deleted(rebuild, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["../outside.txt", "{folder}/outside.txt", "data/../../outside.txt", "..", "", 7])
+@pytest.mark.parametrize("name", ["../outside.txt", "{folder}/outside.txt", "data/../../outside.txt", "..", ""])
 def test_manifest_never_leads_out_of_its_folder(rebuild, tmp_path, name):
     rebuild(num_shards=2)
     outside = tmp_path / "outside.txt"
     outside.write_text("precious", encoding="utf-8")
     path = tmp_path / "data" / MANIFEST_FILE
     manifest = json.loads(path.read_text(encoding="utf-8"))
-    name = name.format(folder=tmp_path) if isinstance(name, str) else name
+    name = name.format(folder=tmp_path)
     manifest["splits"]["train"].update(files=[name], bytes_per_shard=[outside.stat().st_size])
     path.write_text(json.dumps(manifest), encoding="utf-8")
     rebuild(expected_error=(InputError, "manifest.json names .* which is no file in .*/data; put the name right"))
