@@ -302,11 +302,11 @@ display(Table(("", "임베딩 embeddings", *columns), [(text, *guesses_after_eac
 # look there.
 
 # %%
-from albert_tf.serving.playground.model import PlaygroundModel
+import albert_tf
+from albert_tf.serving.attention import read_attention
 
 TEXT = "기대 안 했는데 배우들 연기가 정말 좋았어요"  # 내 문장으로 바꿔 보세요 · your own sentence
-playground = PlaygroundModel(MODEL)
-attention = playground.attention(TEXT, max_pieces=24)
+attention = read_attention(albert_tf.load(MODEL), TEXT, max_pieces=24)
 names, font = drawable(attention.pieces, "piece")
 
 layers, heads, length, _ = attention.probabilities.shape

@@ -31,6 +31,7 @@ class Predictor:
 
     Attributes:
         task: What it was fine-tuned for.
+        model: The Keras model.
         tokenizer: What texts are encoded with.
         max_seq_length: Longest input in pieces; what is longer is cut, or read in windows, as in training.
         identity: Tells the weights from others.
@@ -45,10 +46,10 @@ class Predictor:
         self.task, self.tokenizer, self.max_seq_length = loaded.task, loaded.tokenizer, loaded.max_seq_length
         self.identity = checkpoint_identity(loaded.checkpoint)["index_sha256"]
         self.num_cut = 0
-        self._model = loaded.model
-        strategy = strategy_of(named_variables(self._model))
+        self.model = loaded.model
+        strategy = strategy_of(named_variables(self.model))
         self._is_fixed = isinstance(strategy, tf.distribute.TPUStrategy)
-        self._compute = make_output_function(strategy, lambda batch: self.task.outputs(batch, self._model))
+        self._compute = make_output_function(strategy, lambda batch: self.task.outputs(batch, self.model))
 
     def predict(self, inputs: collections.abc.Sequence[typing.Any], batch_size: int = 64) -> list[typing.Any]:
         """Returns a prediction for each input, in order.

@@ -33,6 +33,7 @@ class PretrainedModel:
         folder: The --output_dir of run_pretraining.py, or a published model.
 
     Attributes:
+        model: The Keras model.
         tokenizer: What texts are encoded with.
         max_seq_length: Longest input in pieces; the ends of longer ones are left out.
         num_cut: How many of the inputs asked so far were longer than that.
@@ -43,7 +44,7 @@ class PretrainedModel:
 
     def __init__(self, folder: str | os.PathLike):
         loaded = load_trained(folder, "albert_tf.load")
-        self._folder, self._model = os.fspath(folder), loaded.model
+        self._folder, self.model = os.fspath(folder), loaded.model
         self.tokenizer, self.max_seq_length, self.num_cut = loaded.tokenizer, loaded.max_seq_length, 0
         self._inputs = TextInputs(self.tokenizer, self.max_seq_length)
         self._states = tf.function(self._compute_states, autograph=False, reduce_retracing=True)
@@ -95,7 +96,7 @@ class PretrainedModel:
             raise InputError(f"pooling must be one of {', '.join(POOLINGS)}. Received: {pooling!r}")
         ids = self.tokenizer.encode_ids([replace_halves(text) for text in read_strings(texts)])
         lengths = ids.row_lengths().numpy() + 2
-        vectors = np.zeros([len(lengths), self._model.config.hidden_size], np.float32)
+        vectors = np.zeros([len(lengths), self.model.config.hidden_size], np.float32)
         for rows in _groups(lengths):
             batch = self._inputs.pack(tf.gather(ids, rows))
             vectors[rows] = _pool(self._states(batch).numpy(), batch["input_mask"].numpy(), pooling)
@@ -132,10 +133,10 @@ class PretrainedModel:
         return self._guesses({**batch, "masked_lm_positions": positions.to_tensor()}).numpy()
 
     def _compute_states(self, batch):
-        return self._model.encoder(batch)["sequence_output"]
+        return self.model.encoder(batch)["sequence_output"]
 
     def _compute_guesses(self, batch):
-        return tf.nn.softmax(self._model(batch)["masked_lm_logits"])
+        return tf.nn.softmax(self.model(batch)["masked_lm_logits"])
 
     def _text_of(self, piece_id):
         text = self.tokenizer.decode([int(piece_id)])

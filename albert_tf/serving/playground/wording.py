@@ -15,11 +15,6 @@ WORDS = {
         "attention": "주의",
         "layer": "층",
         "head": "헤드",
-        "no_answer": "본문에서 답을 찾지 못했습니다.",
-        "no_entity": "개체명을 찾지 못했습니다.",
-        "no_mask": "모델이 맞힐 자리에 [MASK]를 넣어 주세요.",
-        "wrong_number": "보기를 한 줄에 하나씩 {count}개 적어 주세요.",
-        "is_cut": "글이 길어 앞의 {count}글자만 읽었습니다.",
     },
     "en": {
         "text": "Text",
@@ -35,13 +30,12 @@ WORDS = {
         "attention": "Attention",
         "layer": "Layer",
         "head": "Head",
-        "no_answer": "No answer was found in the text.",
-        "no_entity": "No entity was found.",
-        "no_mask": "Write [MASK] where the model is to guess.",
-        "wrong_number": "Write {count} options, one a line.",
-        "is_cut": "The text is long; the first {count} characters were read.",
     },
 }
+
+# Gradio translates labels, and not these.
+NO_MASK = "모델이 맞힐 자리에 [MASK]를 넣어 주세요. · Write [MASK] where the model is to guess."
+NOTHING_FOUND = "글에서 찾지 못했습니다. · Nothing was found in the text."
 
 EXAMPLES = {
     ("text",): [
@@ -62,12 +56,3 @@ EXAMPLES = {
 }
 
 MASK_EXAMPLES = [["이 영화는 배우들의 [MASK]가 훌륭하다."], ["오늘은 날씨가 정말 [MASK]."]]
-
-
-def language_of(accept_language: str | None) -> str:
-    """Returns "ko" or "en", whichever a browser's Accept-Language names first; English where it names neither."""
-    for part in (accept_language or "").lower().split(","):
-        name = part.split(";")[0].strip().split("-")[0]
-        if name in WORDS:
-            return name
-    return "en"
