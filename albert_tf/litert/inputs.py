@@ -4,6 +4,11 @@ import numpy as np
 
 from albert_tf.text_encoding import replace_halves
 
+# A longer word is [UNK], as in the graph; the `tokenizers` library counts characters, and takes so many of them.
+_MAX_BYTES_PER_WORD = 600
+# A word without a blank may be that long if it has more characters: NFKC makes up to 33 bytes of one.
+_MANY_CHARACTERS = _MAX_BYTES_PER_WORD // 33
+
 
 class FastInputs:
     """Encodes texts or pairs as `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]`, the longer text cut off.
@@ -18,6 +23,7 @@ class FastInputs:
 
         self._tokenizer = tokenizers.Tokenizer.from_file(tokenizer_file)
         self._tokenizer.encode_special_tokens = True  # no text turns into a special token; files can't say so
+        self._limits_words = isinstance(self._tokenizer.model, tokenizers.models.WordPiece)
         self.max_seq_length, self.num_cut = max_seq_length, 0
 
     def encode(self, texts: list[tuple[str, ...]]) -> list:
@@ -27,10 +33,25 @@ class FastInputs:
             texts: One text each, or two.
         """
         columns = [
-            self._tokenizer.encode_batch([replace_halves(text) for text in column], add_special_tokens=False)
+            self._tokenizer.encode_batch([self._without_long_words(text) for text in column], add_special_tokens=False)
             for column in zip(*texts)
         ]
         return [self._join(*segments) for segments in zip(*columns)]
+
+    def _without_long_words(self, text):
+        """Returns a text with a word that the library takes to be too long in place of each that the graph does."""
+        text = replace_halves(text)
+        if not self._limits_words or max(map(len, text.split(" "))) <= _MANY_CHARACTERS:
+            return text
+        normal = self._tokenizer.normalizer.normalize_str(text)
+        long = [
+            place
+            for word, place in self._tokenizer.pre_tokenizer.pre_tokenize_str(normal)
+            if len(word.encode()) > _MAX_BYTES_PER_WORD
+        ]
+        for begin, end in reversed(long):
+            normal = f"{normal[:begin]} {'x' * (_MAX_BYTES_PER_WORD + 1)} {normal[end:]}"
+        return normal if long else text
 
     def _join(self, *segments):
         room = self.max_seq_length - 1 - len(segments)

@@ -135,6 +135,28 @@ def test_inputs_are_those_of_the_graph(sample_tokenizer, tmp_path, num_texts):
         np.testing.assert_array_equal(found[name], values, err_msg=name)
 
 
+@pytest.mark.parametrize("blanks", [" ", "\t\u3000"])
+def test_word_of_too_many_bytes_is_unknown_as_in_the_graph(sample_tokenizer, tmp_path, blanks):
+    (tmp_path / FAST_TOKENIZER_FILE).write_text(to_tokenizers(sample_tokenizer).to_str(), encoding="utf-8")
+    fast = FastInputs(str(tmp_path / FAST_TOKENIZER_FILE), MAX_SEQ_LENGTH)
+    words = [
+        "가" * 200,
+        "가" * 201,
+        "a" * 600,
+        "a" * 601,
+        "가" * 300,
+        "!" + "ㅋ" * 201 + "?좋다",
+        "ﷺ" * 19,
+        "\x1c".join("가" * 201),
+    ]
+    texts = [
+        blanks.join(["영화", *chosen, "좋다"]) for size in (1, 2) for chosen in itertools.combinations(words, size)
+    ]
+    for text, found in zip(texts, fast.encode([(text,) for text in texts])):
+        expected = sample_tokenizer.encode(text).ids[:-1]
+        assert found.ids == [*expected[: MAX_SEQ_LENGTH - 1], sample_tokenizer.sep_token_id], text
+
+
 def test_half_a_character_is_no_character(sample_tokenizer, tmp_path):
     (tmp_path / FAST_TOKENIZER_FILE).write_text(to_tokenizers(sample_tokenizer).to_str(), encoding="utf-8")
     fast = FastInputs(str(tmp_path / FAST_TOKENIZER_FILE), MAX_SEQ_LENGTH)
