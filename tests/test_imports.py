@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "exports": {"errors", "json_types"},
     "litert": {"errors", "text_encoding", "asked_texts", "exports"},
     "server": {"errors", "text_encoding", "exports"},
-    "batch_prediction": {"errors", "files", "progress_line", "asked_texts", "rows"},
+    "batch_prediction": {"errors", "files", "json_types", "progress_line", "asked_texts", "rows"},
     "tokenization": BASE | {"progress_line"},
     "pretraining_data": BASE | {"startup", "progress_line", "child_process", "corpus", "tokenization"},
     "compilation": set(),

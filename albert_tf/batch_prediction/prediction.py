@@ -17,6 +17,7 @@ from albert_tf.asked_texts import AskedModel
 from albert_tf.batch_prediction.input_rows import InputRows
 from albert_tf.errors import InputError
 from albert_tf.files import gfile_for, read_json, replacing, write_json
+from albert_tf.json_types import check_types
 from albert_tf.progress_line import ProgressLine, format_seconds
 from albert_tf.rows.bad_rows import counted
 from albert_tf.rows.row_file import Row
@@ -28,6 +29,8 @@ PROGRESS_FILE = "progress.json"
 _BATCHES_PER_PART = 16
 _BYTES_PER_PART = 1 << 22
 _BYTES_PER_COPY = 1 << 22
+
+_PROGRESS_TYPES = {"num_parts": int, "num_lines": int, "num_bad_lines": int, "sha256": str}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +139,7 @@ def _take_up(folder, settings, lines, overwrite):
     path = os.path.join(folder, PROGRESS_FILE)
     if not gfile_for(path).exists(path):
         return _Progress()
-    found = read_json(path, "the progress")
+    found = check_types(read_json(path, "the progress"), _PROGRESS_TYPES, path, _PROGRESS_TYPES)
     differing = next((name for name, value in settings.items() if found.get(name) != value), None)
     progress = _Progress()
     if differing is None:

@@ -1,6 +1,7 @@
 """What a command takes from the run folder instead of asking again: flags that are not given, model and tokenizer."""
 
 import dataclasses
+import os
 
 from absl import flags
 
@@ -8,6 +9,7 @@ from albert_tf.checkpoint_files import checkpoint_folder, find_beside_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.training.run_folder.guard import (
     FOUND_AT,
+    SETTINGS_FILE,
     check_same_settings,
     is_of_earlier_version,
     read_settings,
@@ -73,7 +75,7 @@ def take_from_run(command: str, names: dict[str, str], places: list[str]) -> Kno
         if flag.value == AUTO:
             flag.unparse()
         if not flag.present:
-            flag.value = value["path"] if name == "init_checkpoint" and value else value
+            _set(flag, value["path"] if name == "init_checkpoint" and value else value, name, run.folder)
         elif FLAGS.do_train or name not in _FREE_WITHOUT_TRAINING:
             given = checkpoint_identity(flag.value) if name == "init_checkpoint" else flag.value
             then, now = _none_if_empty(value), _none_if_empty(given)
@@ -82,7 +84,7 @@ def take_from_run(command: str, names: dict[str, str], places: list[str]) -> Kno
     if not FLAGS[places[0]].present:
         for name in places:
             if not FLAGS[name].present and name in found_at:
-                FLAGS[name].value = found_at[name]
+                _set(FLAGS[name], found_at[name], name, run.folder)
     return run
 
 
@@ -94,6 +96,17 @@ def settings_flags(**names: str) -> dict[str, str]:
     """
     flags_of_settings = {name: names.get(name, name) for name in (*result_settings(), "use_bfloat16")}
     return {name: flag for name, flag in flags_of_settings.items() if flag in FLAGS}
+
+
+def _set(flag, value, name, folder):
+    """Gives a flag the value of a setting."""
+    try:
+        flag.value = None if value is None else flag.parser.parse(value)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f'{os.path.join(folder, SETTINGS_FILE)}: "{name}" is nothing that --{flag.name} takes ({error}); the file '
+            "was changed, or is of another program"
+        ) from error
 
 
 def _find_run(command):

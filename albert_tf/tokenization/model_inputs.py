@@ -92,7 +92,9 @@ def pack_segments(
         for segment, length in zip(segments, lengths)
     ]
     ids, segment_ids = tf_text.combine_segments(segments, cls, sep)
-    padded_length = tf.cast(ids.bounding_shape(axis=1), tf.int32) if pads_to_longest else max_seq_length
+    padded_length = max_seq_length
+    if pads_to_longest:  # where there is no text, one piece: no model reads none
+        padded_length = tf.maximum(1, tf.cast(ids.bounding_shape(axis=1), tf.int32))
     input_ids, input_mask = tf_text.pad_model_inputs(ids, padded_length, pad)
     segment_ids, _ = tf_text.pad_model_inputs(segment_ids, padded_length)
     features = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}

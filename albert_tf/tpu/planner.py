@@ -6,10 +6,12 @@ import hashlib
 import math
 import multiprocessing
 import os
+import typing
 
 from albert_tf.child_process import end_with_parent
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, replacing, write_json
+from albert_tf.json_types import check_types
 from albert_tf.tpu.chips import Tpu
 from albert_tf.tpu.compile_step import OutOfMemoryError, compile_program, compiler_version
 
@@ -56,7 +58,7 @@ class CompiledSteps:
     def __init__(self, cache_file: str | None, timeout: float = 600.0):
         self._cache_file = cache_file
         self._timeout = timeout
-        self._known = read_json(cache_file, "compiled steps") if cache_file and os.path.exists(cache_file) else {}
+        self._known = _read_known(cache_file) if cache_file and os.path.exists(cache_file) else {}
 
     def figures(
         self, lower: collections.abc.Callable[[], str], tpu: Tpu, uncounted_flops: float = 0.0
@@ -97,6 +99,17 @@ class CompiledSteps:
             process.kill()
             process.join()
         return Figures(**{**known, "flops": known["flops"] + uncounted_flops}) if isinstance(known, dict) else None
+
+
+def _read_known(path):
+    """Returns what compiled steps take, a number of seconds for one that was given up, after checking the types."""
+    known = read_json(path, "compiled steps")
+    check_types(known, dict.fromkeys(known, float | dict[str, float]), path)
+    fields = typing.get_type_hints(Figures)
+    for key, figures in known.items():
+        if isinstance(figures, dict):
+            check_types(figures, fields, f'{path}, "{key}"', fields)
+    return known
 
 
 def _received(receiver):

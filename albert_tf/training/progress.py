@@ -155,9 +155,11 @@ def _forget_later_rows(path, step):
 def _row_of(line):
     """Returns the row that a line holds; None for half a row, which a full disk may leave, also before another."""
     try:
-        return json.loads(line) if line.endswith("\n") else None
+        row = json.loads(line) if line.endswith("\n") else None
     except ValueError:
         return None
+    is_ours = isinstance(row, dict) and isinstance(row.get("step"), int) and isinstance(row.get("split"), str)
+    return row if is_ours else None
 
 
 def read_metrics(output_dir: str) -> list[dict]:

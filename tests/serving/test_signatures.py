@@ -192,6 +192,11 @@ def test_no_text_gets_no_answer(config, sample_tokenizer, name):
     assert all(len(value) == 0 for value in outputs.values())
 
 
+def test_no_text_gets_no_embedding(pretrained):
+    for name in ("serving_default", "pieces", "fill_mask"):
+        assert all(len(value) == 0 for value in answers_of(pretrained, name)([]).values())
+
+
 def test_model_that_chooses_can_not_be_exported(config, sample_tokenizer):
     with pytest.raises(InputError, match="fine-tuned for MultipleChoice can't be exported; "):
         make_signatures(trained(MultipleChoice(config), sample_tokenizer))

@@ -9,6 +9,7 @@ from albert_tf.checkpoint_files import find_checkpoints
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
+from albert_tf.json_types import check_types
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
@@ -18,6 +19,14 @@ SETTINGS_FILE = "run_settings.json"
 
 # Where the run found things; they may be found elsewhere later.
 FOUND_AT = "found_at"
+
+# Of settings that are read here and are no flags.
+_TYPES = {
+    "command": str,
+    "objective": str,
+    "init_checkpoint": dict[str, str | None] | None,
+    FOUND_AT: dict[str, str | list[str] | None],
+}
 
 # What run_classifier.py's settings were called in the folders of version 0.1 and the first of 0.2.
 _RENAMED = {"train_step": "num_train_steps", "warmup_step": "num_warmup_steps"}
@@ -41,7 +50,7 @@ def read_settings(folder: str) -> dict | None:
     path = os.path.join(folder, SETTINGS_FILE)
     if not tf.io.gfile.exists(path):
         return None
-    settings = read_json(path, "the settings of the run")
+    settings = check_types(read_json(path, "the settings of the run"), _TYPES, path)
     return {_RENAMED.get(name, name): value for name, value in settings.items()}
 
 
