@@ -23,6 +23,8 @@ FLAGS = flags.FLAGS
 # How to compute and to judge, not what: a run that was trained in bfloat16 may be evaluated in float32.
 _FREE_WITHOUT_TRAINING = ("use_bfloat16", "metrics")
 
+_TEXT = flags.ArgumentParser()
+
 # What a flag is given so that the run's value holds, or else a default that follows from the data.
 AUTO = "auto"
 
@@ -101,6 +103,8 @@ def settings_flags(**names: str) -> dict[str, str]:
 def _set(flag, value, name, folder):
     """Gives a flag the value of a setting."""
     try:
+        if isinstance(value, list):
+            value = [_TEXT.parse(each) for each in value]
         flag.value = None if value is None else flag.parser.parse(value)
     except (TypeError, ValueError) as error:
         raise InputError(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import typing
 
 import tensorflow as tf
 
@@ -20,13 +21,17 @@ SETTINGS_FILE = "run_settings.json"
 # Where the run found things; they may be found elsewhere later.
 FOUND_AT = "found_at"
 
-# Of settings that are read here and are no flags.
+# Of settings that are no flags, whose own types are checked where they are taken. Earlier versions wrote the path of
+# init_checkpoint alone.
 _TYPES = {
     "command": str,
     "objective": str,
-    "init_checkpoint": dict[str, str | None] | None,
+    "albert_config": dict[str, typing.Any],
+    "init_checkpoint": str | dict[str, str | None] | None,
+    "train_file": dict[str, str | int] | None,
     FOUND_AT: dict[str, str | list[str] | None],
 }
+_PARTS = {"init_checkpoint": ("path", "index_sha256"), "train_file": ("name", "sha256")}
 
 # What run_classifier.py's settings were called in the folders of version 0.1 and the first of 0.2.
 _RENAMED = {"train_step": "num_train_steps", "warmup_step": "num_warmup_steps"}
@@ -46,11 +51,23 @@ _WITHOUT_FLAG = {"word_embeddings": "random", "token_dropout": 0.0, "head_learni
 
 
 def read_settings(folder: str) -> dict | None:
-    """Returns the settings of the run in a folder, None if there is none."""
+    """Returns the settings of the run in a folder, None if there is none.
+
+    Raises:
+        InputError: A value that is no flag's is of another type; the file was changed, or is of another program.
+    """
     path = os.path.join(folder, SETTINGS_FILE)
     if not tf.io.gfile.exists(path):
         return None
     settings = check_types(read_json(path, "the settings of the run"), _TYPES, path)
+    for name, parts in _PARTS.items():
+        if isinstance(settings.get(name), dict):
+            check_types(settings[name], {"path": str, "examples": int}, f'{path}, "{name}"', parts)
+    if settings.get("albert_config"):
+        try:
+            AlbertConfig.from_dict(settings["albert_config"])
+        except InputError as error:
+            raise InputError(f'{path}, "albert_config": {error}') from error
     return {_RENAMED.get(name, name): value for name, value in settings.items()}
 
 
