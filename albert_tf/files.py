@@ -8,6 +8,7 @@ import collections.abc
 import contextlib
 import errno
 import glob
+import hashlib
 import json
 import os
 import shutil
@@ -18,6 +19,8 @@ import uuid
 
 from albert_tf.errors import InputError
 from albert_tf.text_encoding import not_utf8
+
+_BYTES_PER_BLOCK = 1 << 20
 
 _GLOB_CHARACTERS = "*?["
 
@@ -67,6 +70,23 @@ def read_bytes(path: str | os.PathLike, purpose: str) -> bytes:
             return file.read()
     except file_errors() as error:
         raise InputError(f"can't read {purpose} {path}: {reason_of(error)}") from error
+
+
+def sha256_of(path: str, num_bytes: int | None = None) -> str:
+    """Returns the SHA-256 of a file, or of its first bytes.
+
+    Raises:
+        InputError: The file can't be read.
+    """
+    digest, rest = hashlib.sha256(), sys.maxsize if num_bytes is None else num_bytes
+    try:
+        with gfile_for(path).GFile(path, "rb") as file:
+            while block := file.read(min(rest, _BYTES_PER_BLOCK)):
+                digest.update(block)
+                rest -= len(block)
+    except file_errors() as error:
+        raise InputError(f"can't read {path}: {reason_of(error)}") from error
+    return digest.hexdigest()
 
 
 def read_text(path: str | os.PathLike, purpose: str) -> str:

@@ -19,6 +19,7 @@ import tensorflow as tf
 from albert_tf.corpus import parquet
 from albert_tf.corpus.blocks import split_at_line_ends
 from albert_tf.corpus.errors import BadCorpusError, BadLineError
+from albert_tf.corpus.hashed_file import FileStart, HashedFile
 from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE, LongLine, cut_line
 from albert_tf.corpus.text_encoding import decode
 from albert_tf.errors import InputError, first_line
@@ -57,6 +58,7 @@ class CorpusFile:
         self._path, self._text_field, self._on_bad_text = path, text_field, on_bad_text
         self.counts = collections.Counter()
         self.position = 0
+        self._hashed = None
         self._num_good = self._num_bad = 0
         self._first_bad = None
 
@@ -64,6 +66,11 @@ class CorpusFile:
     def is_text(self) -> bool:
         """Whether blank lines end documents."""
         return not self._path.endswith(".parquet") and not self._is_json_lines
+
+    @property
+    def start(self) -> FileStart:
+        """What of the file the lines that were read so far come from; all of it when there are no more."""
+        return self._hashed.start
 
     def batches(self) -> collections.abc.Iterator[list[str]]:
         """Yields lines without the spaces at their ends, many at a time; an empty line ends a document.
@@ -86,25 +93,27 @@ class CorpusFile:
     def _batches(self):
         try:
             with tf.io.gfile.GFile(self._path, "rb") as file:
+                self._hashed = HashedFile(file)
                 if self._path.endswith(".parquet"):
                     yield from self._read_parquet(file)
                 elif self._is_json_lines:
-                    yield from self._read_json_lines(self._blocks(file))
+                    yield from self._read_json_lines(self._blocks())
                 else:
-                    yield from self._read_text(self._blocks(file))
+                    yield from self._read_text(self._blocks())
         except tf.errors.OpError as error:
             raise InputError(f"can't read {self._path}: {first_line(error)}") from error
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise BadCorpusError(f"can't read {self._path}: not a whole gzip file ({error})") from error
 
-    def _blocks(self, file):
+    def _blocks(self):
         """Yields the file's content in blocks of equal size; the last may be shorter."""
         # GFile.readline drops carriage returns inside lines, so read blocks.
-        stream = gzip.GzipFile(fileobj=file, mode="rb") if self._path.endswith(".gz") else file
+        is_gzip = self._path.endswith(".gz")
+        stream = gzip.GzipFile(fileobj=self._hashed, mode="rb") if is_gzip else self._hashed
         is_first = True
         while block := stream.read(_BYTES_PER_BLOCK):
             self.counts["num_bytes"] += len(block)
-            self.position = file.tell()
+            self.position = self._hashed.num_bytes
             yield block.removeprefix(codecs.BOM_UTF8) if is_first else block
             is_first = False
 
@@ -179,6 +188,9 @@ class CorpusFile:
         return _lines_of_document(_LONE_SURROGATES.sub("\ufffd", text))
 
     def _read_parquet(self, file):
+        while self._hashed.read(_BYTES_PER_BLOCK):  # any row may lie anywhere in it
+            pass
+        file.seek(0)
         for number, (text, position) in enumerate(parquet.read_column(file, self._path, self._text_field), start=1):
             self.counts["num_bytes"] += len(text or b"")
             self.position = position

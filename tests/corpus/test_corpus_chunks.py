@@ -1,6 +1,7 @@
 """Chunks hold every document once, are of bounded size, and depend on nothing but the file's content."""
 
 import gzip
+import hashlib
 import itertools
 import json
 import tracemalloc
@@ -54,7 +55,9 @@ def test_chunks_are_documents_in_order_cut_where_the_limit_is_reached(
     ]
 
     assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
-    whole = []
+    assert sum(chunk.num_bytes for chunk in chunks) == len(path.read_bytes())
+    assert chunks[-1].file_start == (len(path.read_bytes()), hashlib.sha256(path.read_bytes()).hexdigest())
+    whole, chunks = [], chunks if chunks[-1].documents else chunks[:-1]
     for chunk in chunks:
         first, *others = chunk.documents
         whole[len(whole) - chunk.continues :] = [whole[-1] + first if chunk.continues else first]
@@ -70,7 +73,6 @@ def test_chunks_are_documents_in_order_cut_where_the_limit_is_reached(
     assert sum(chunk.num_long_documents for chunk in chunks) == sum(
         characters([document[:-1]]) >= limit for document in documents
     )
-    assert sum(chunk.num_bytes for chunk in chunks) == len(path.read_bytes())
 
 
 @pytest.mark.slow
@@ -116,7 +118,8 @@ def test_what_follows_the_last_document_is_counted_too(write):
     content = text_of([document]) + b"\n\n" + b"\n" * 2_000_000 + b"\xff\n"
     first, last = read_chunks(write(content), 5, on_bad_text="skip")
     assert first.documents == [document]
-    assert last == Chunk(5, 1, [], False, len(content) - first.num_bytes, 1, 0, 0, 1, len(content))
+    whole = (len(content), hashlib.sha256(content).hexdigest())
+    assert last == Chunk(5, 1, [], False, len(content) - first.num_bytes, 1, 0, 0, 1, len(content), whole)
 
 
 def test_bad_lines_are_counted_once(write):

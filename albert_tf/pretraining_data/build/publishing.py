@@ -71,7 +71,7 @@ def publish(
         if tf.io.gfile.exists(path) and tf.io.gfile.stat(path).length == old_shards[path]:
             tf.io.gfile.remove(path)
     tokenizer.save(folder)
-    manifest = make_manifest(reader, tokenizer, options, counts, shards, shard_counts)
+    manifest = make_manifest(reader, tokenizer, options, work, counts, shards, shard_counts)
     write_json(manifest_path, manifest)
     work.remove()
     return manifest
