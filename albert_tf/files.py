@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import sys
 import types
 import typing
@@ -54,6 +55,50 @@ def reason_of(error: Exception) -> str:
     return getattr(error, "message", None) or getattr(error, "strerror", None) or str(error)
 
 
+def check_is_file(path: str, purpose: str = "") -> None:
+    """Checks that a path, if there is anything, names a file, and no folder, pipe or device.
+
+    A pipe, such as a shell's `<(command)`, can be read only once, and may never end.
+
+    Args:
+        path: The path.
+        purpose: What the file is for, as in "the vocabulary"; named in errors.
+
+    Raises:
+        InputError: It names something else.
+    """
+    try:
+        mode = stat.S_IFREG if "://" in path else os.stat(path).st_mode
+    except (OSError, ValueError):
+        return  # whoever opens it says why
+    if stat.S_ISDIR(mode):
+        raise InputError(f"can't read {_named(path, purpose)}: a folder, not a file; name a file in it")
+    if not stat.S_ISREG(mode):
+        raise InputError(
+            f"can't read {_named(path, purpose)}: a pipe or device, which can't be read twice; write what it gives "
+            "to a file, and name that"
+        )
+
+
+@contextlib.contextmanager
+def reading(path: str, purpose: str = "") -> collections.abc.Iterator[typing.BinaryIO]:
+    """Opens a file to read its bytes.
+
+    Args:
+        path: A local path or any that `tf.io.gfile` opens, such as "gs://...".
+        purpose: What the file is for, as in "the vocabulary"; named in errors.
+
+    Raises:
+        InputError: It is no file, or can't be opened or read.
+    """
+    check_is_file(path, purpose)
+    try:
+        with gfile_for(path).GFile(path, "rb") as file:
+            yield file
+    except file_errors() as error:
+        raise InputError(f"can't read {_named(path, purpose)}: {reason_of(error)}") from error
+
+
 def read_bytes(path: str | os.PathLike, purpose: str) -> bytes:
     """Returns the content of a file.
 
@@ -64,12 +109,8 @@ def read_bytes(path: str | os.PathLike, purpose: str) -> bytes:
     Raises:
         InputError: The file can't be read.
     """
-    path = os.fspath(path)
-    try:
-        with gfile_for(path).GFile(path, "rb") as file:
-            return file.read()
-    except file_errors() as error:
-        raise InputError(f"can't read {purpose} {path}: {reason_of(error)}") from error
+    with reading(os.fspath(path), purpose) as file:
+        return file.read()
 
 
 def sha256_of(path: str, num_bytes: int | None = None) -> str:
@@ -79,13 +120,10 @@ def sha256_of(path: str, num_bytes: int | None = None) -> str:
         InputError: The file can't be read.
     """
     digest, rest = hashlib.sha256(), sys.maxsize if num_bytes is None else num_bytes
-    try:
-        with gfile_for(path).GFile(path, "rb") as file:
-            while block := file.read(min(rest, _BYTES_PER_BLOCK)):
-                digest.update(block)
-                rest -= len(block)
-    except file_errors() as error:
-        raise InputError(f"can't read {path}: {reason_of(error)}") from error
+    with reading(path) as file:
+        while block := file.read(min(rest, _BYTES_PER_BLOCK)):
+            digest.update(block)
+            rest -= len(block)
     return digest.hexdigest()
 
 
@@ -276,6 +314,10 @@ def _escape_folders(pattern):
                 break
             folders[end - 1] = "".join(f"[{each}]" if each in _GLOB_CHARACTERS else each for each in folder)
     return "/".join([*folders, name])
+
+
+def _named(path, purpose):
+    return f"{purpose} {path}" if purpose else path
 
 
 class _LocalFiles:

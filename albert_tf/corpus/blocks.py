@@ -1,6 +1,61 @@
-"""Blocks of bytes cut into lines, so that a line of any length is read in bounded memory."""
+"""Files of text read in blocks, and these cut into lines, so that a line of any length is read in bounded memory."""
 
+import codecs
 import collections.abc
+import gzip
+import typing
+import zlib
+
+from albert_tf.corpus.errors import BadCorpusError
+
+BYTES_PER_BLOCK = 1 << 18
+
+# What unpacks to more than this, and to so many times its size, is no text.
+_BYTES_OF_BOMB = 1 << 26
+_RATIO_OF_BOMB = 200
+
+_ZEROS = bytes(1 << 16)
+
+
+def read_blocks(file: typing.BinaryIO, path: str) -> collections.abc.Iterator[bytes]:
+    """Yields the content of a file in blocks of equal size; the last may be shorter.
+
+    Args:
+        file: The open file.
+        path: Its path; a file whose name ends in .gz is decompressed.
+
+    Raises:
+        BadCorpusError: It is not a whole gzip file, or holds far more than its size says, or a block of zeros.
+    """
+    is_gzip, num_bytes = path.endswith(".gz"), 0
+    # GFile.readline drops carriage returns inside lines, so read blocks.
+    stream = gzip.GzipFile(fileobj=file, mode="rb") if is_gzip else file
+    try:
+        while block := stream.read(BYTES_PER_BLOCK):
+            if b"\0" in block and _ZEROS in block:
+                raise BadCorpusError(
+                    f"{path}: {len(_ZEROS):,} zero bytes in a row, from byte {num_bytes + block.find(_ZEROS):,} on, "
+                    "which is no text; copy the file once more, or leave it out"
+                )
+            num_bytes += len(block)
+            if is_gzip:
+                refuse_bomb(path, file.tell(), num_bytes)
+            yield block
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise BadCorpusError(f"can't read {path}: not a whole gzip file ({error})") from error
+
+
+def refuse_bomb(path: str, num_stored: int, num_unpacked: int) -> None:
+    """Checks that what was unpacked is not far more than what was stored of it.
+
+    Raises:
+        BadCorpusError: It is; some bytes could fill the memory, or keep a command busy for hours.
+    """
+    if num_unpacked > max(_BYTES_OF_BOMB, _RATIO_OF_BOMB * num_stored):
+        raise BadCorpusError(
+            f"{path} unpacks to more than {_RATIO_OF_BOMB} times its size, so it holds the same over and over; leave "
+            "it out, or if you mean it, store it uncompressed"
+        )
 
 
 def split_at_line_ends(
@@ -8,10 +63,12 @@ def split_at_line_ends(
 ) -> collections.abc.Iterator[tuple[bytes, bool, bool]]:
     """Yields (content, begins_line, ends_line): whole lines, or one part of a line that is longer than `max_bytes`.
 
-    The line feed that ends the content is left out. A part never ends inside a character.
+    The line feed that ends the content is left out, and a byte order mark. A part never ends inside a character.
     """
     rest, begins_line = bytearray(), True
-    for block in blocks:
+    for number, block in enumerate(blocks):
+        if number == 0:
+            block = block.removeprefix(codecs.BOM_UTF8)
         if not begins_line and (end := block.find(b"\n")) >= 0:
             yield rest + block[:end], False, True
             rest, block, begins_line = bytearray(), block[end + 1 :], True

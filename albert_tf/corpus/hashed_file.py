@@ -21,22 +21,23 @@ class HashedFile:
 
     Args:
         file: The open file.
-
-    Attributes:
-        num_bytes: How many bytes were read so far.
     """
 
     def __init__(self, file: typing.BinaryIO):
-        self._file, self._digest, self.num_bytes = file, hashlib.sha256(), 0
+        self._file, self._digest, self._num_bytes = file, hashlib.sha256(), 0
 
     def read(self, size: int = -1) -> bytes:
         """Returns the next bytes, at most `size`."""
         content = self._file.read(size)
         self._digest.update(content)
-        self.num_bytes += len(content)
+        self._num_bytes += len(content)
         return content
+
+    def tell(self) -> int:
+        """Returns how many bytes were read so far."""
+        return self._num_bytes
 
     @property
     def start(self) -> FileStart:
         """What was read so far."""
-        return FileStart(self.num_bytes, self._digest.hexdigest())
+        return FileStart(self._num_bytes, self._digest.hexdigest())

@@ -13,7 +13,7 @@ import tensorflow as tf
 from albert_tf.corpus.formats import CORPUS_ENDINGS, CorpusFile
 from albert_tf.corpus.hashed_file import FileStart
 from albert_tf.errors import InputError, first_line
-from albert_tf.files import match_files
+from albert_tf.files import check_is_file, match_files
 from albert_tf.progress_line import format_seconds
 
 ON_BAD_TEXT_CHOICES = ("fail", "skip", "replace")
@@ -174,6 +174,7 @@ class CorpusReader:
         """
         sizes = []
         for path in self.paths:
+            check_is_file(path)
             try:
                 sizes.append(tf.io.gfile.stat(path).length)
             except tf.errors.OpError as error:
@@ -183,7 +184,7 @@ class CorpusReader:
     def lines(self) -> collections.abc.Iterator[str]:
         """Yields every line of every file without the spaces at its ends; an empty one after each file and document.
 
-        A line of more than `MAX_CHARACTERS_PER_LINE` characters comes in pieces.
+        Of empty lines in a row some may be left out. A line of more than `MAX_CHARACTERS_PER_LINE` characters comes in pieces.
 
         Raises:
             BadCorpusError: A line is not UTF-8 or holds no document and `on_bad_text` is "fail", or a file isn't whole.

@@ -4,13 +4,14 @@ import gzip
 import hashlib
 import itertools
 import json
+import random
 import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_tf.corpus import formats
+from albert_tf.corpus import blocks, formats
 from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE
 from albert_tf.corpus.reader import CHARACTERS_PER_CHUNK, Chunk, CorpusReader, read_chunks
 from albert_tf.errors import InputError
@@ -48,7 +49,8 @@ def test_chunks_are_documents_in_order_cut_where_the_limit_is_reached(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("albert_tf.corpus.reader.CHARACTERS_PER_CHUNK", limit)
         chunks = list(read_chunks(str(path)))
-        patch.setattr(formats, "_BYTES_PER_BLOCK", bytes_per_block)
+        for module in (blocks, formats):
+            patch.setattr(module, "BYTES_PER_BLOCK", bytes_per_block)
         again = list(read_chunks(str(path)))
     assert [(chunk.documents, chunk.continues) for chunk in again] == [
         (chunk.documents, chunk.continues) for chunk in chunks
@@ -135,9 +137,9 @@ def test_bad_lines_are_counted_once(write):
 @pytest.mark.slow
 def test_sentence_of_any_length_never_fills_the_memory(write):
     # One line of 300 MB: three hundred times the same member of a gzip file.
-    part = "가나다 라마바 사 " * 44_000
-    path = write(gzip.compress(part.encode()) * 300, "corpus.txt.gz")
     words = ("가나다", "라마바", "사")
+    part = "".join(f"{word} " for word in random.Random(1).choices(words, k=3 * 44_000))
+    path = write(gzip.compress(part.encode()) * 300, "corpus.txt.gz")
     continues, num_words, num_bytes, num_long_lines, num_long_documents = [], 0, 0, 0, 0
     tracemalloc.start()
     try:

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from albert_tf.corpus import formats
+from albert_tf.corpus import blocks, formats
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data.build.builder import build, shard_paths
@@ -57,7 +57,8 @@ def corpora(tmp_path, random_documents):
 def build_in(tmp_path, tiny_tokenizer, contents_of, monkeypatch):
     """Builds from tmp_path/NAME into a folder of it, in small blocks and chunks; returns what the folder holds."""
     monkeypatch.setattr("albert_tf.corpus.reader.CHARACTERS_PER_CHUNK", 100)
-    monkeypatch.setattr(formats, "_BYTES_PER_BLOCK", 256)
+    for module in (blocks, formats):
+        monkeypatch.setattr(module, "BYTES_PER_BLOCK", 256)
 
     def run(name, folder="data", resume=False, **options):
         options = BuilderOptions(32, MaskingOptions(5), held_out_fraction=0.0, **options)
