@@ -184,7 +184,8 @@ class CorpusReader:
     def lines(self) -> collections.abc.Iterator[str]:
         """Yields every line of every file without the spaces at its ends; an empty one after each file and document.
 
-        Of empty lines in a row some may be left out. A line of more than `MAX_CHARACTERS_PER_LINE` characters comes in pieces.
+        Of empty lines in a row some may be left out. A line of more than `MAX_CHARACTERS_PER_LINE` characters comes in
+        pieces.
 
         Raises:
             BadCorpusError: A line is not UTF-8 or holds no document and `on_bad_text` is "fail", or a file isn't whole.
