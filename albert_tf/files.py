@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import shutil
-import stat
 import sys
 import types
 import typing
@@ -55,48 +54,32 @@ def reason_of(error: Exception) -> str:
     return getattr(error, "message", None) or getattr(error, "strerror", None) or str(error)
 
 
-def check_is_file(path: str, purpose: str = "") -> None:
-    """Checks that a path, if there is anything, names a file, and no folder, pipe or device.
+@contextlib.contextmanager
+def reading(path: str, name: str | None = None) -> collections.abc.Iterator[typing.BinaryIO]:
+    """Opens a file to read its bytes; a folder, pipe or device is none.
 
     A pipe, such as a shell's `<(command)`, can be read only once, and may never end.
 
     Args:
-        path: The path.
-        purpose: What the file is for, as in "the vocabulary"; named in errors.
-
-    Raises:
-        InputError: It names something else.
-    """
-    try:
-        mode = stat.S_IFREG if "://" in path else os.stat(path).st_mode
-    except (OSError, ValueError):
-        return  # whoever opens it says why
-    if stat.S_ISDIR(mode):
-        raise InputError(f"can't read {_named(path, purpose)}: a folder, not a file; name a file in it")
-    if not stat.S_ISREG(mode):
-        raise InputError(
-            f"can't read {_named(path, purpose)}: a pipe or device, which can't be read twice; write what it gives "
-            "to a file, and name that"
-        )
-
-
-@contextlib.contextmanager
-def reading(path: str, purpose: str = "") -> collections.abc.Iterator[typing.BinaryIO]:
-    """Opens a file to read its bytes.
-
-    Args:
         path: A local path or any that `tf.io.gfile` opens, such as "gs://...".
-        purpose: What the file is for, as in "the vocabulary"; named in errors.
+        name: What it is called in errors; by default its path.
 
     Raises:
         InputError: It is no file, or can't be opened or read.
     """
-    check_is_file(path, purpose)
+    name = name or path
+    if "://" not in path and os.path.isdir(path):
+        raise InputError(f"can't read {name}: a folder, not a file; name a file in it")
+    if "://" not in path and os.path.exists(path) and not os.path.isfile(path):
+        raise InputError(
+            f"can't read {name}: a pipe or device, which can't be read twice; write what it gives to a file, and name "
+            "that"
+        )
     try:
         with gfile_for(path).GFile(path, "rb") as file:
             yield file
     except file_errors() as error:
-        raise InputError(f"can't read {_named(path, purpose)}: {reason_of(error)}") from error
+        raise InputError(f"can't read {name}: {reason_of(error)}") from error
 
 
 def read_bytes(path: str | os.PathLike, purpose: str) -> bytes:
@@ -109,7 +92,7 @@ def read_bytes(path: str | os.PathLike, purpose: str) -> bytes:
     Raises:
         InputError: The file can't be read.
     """
-    with reading(os.fspath(path), purpose) as file:
+    with reading(os.fspath(path), f"{purpose} {path}") as file:
         return file.read()
 
 
@@ -314,10 +297,6 @@ def _escape_folders(pattern):
                 break
             folders[end - 1] = "".join(f"[{each}]" if each in _GLOB_CHARACTERS else each for each in folder)
     return "/".join([*folders, name])
-
-
-def _named(path, purpose):
-    return f"{purpose} {path}" if purpose else path
 
 
 class _LocalFiles:

@@ -13,9 +13,15 @@ import json
 import re
 
 from albert_tf.corpus import parquet
-from albert_tf.corpus.blocks import BYTES_PER_BLOCK, read_blocks, refuse_bomb, split_at_line_ends
+from albert_tf.corpus.blocks import (
+    BYTES_PER_BLOCK,
+    FileStart,
+    HashedFile,
+    read_blocks,
+    refuse_bomb,
+    split_at_line_ends,
+)
 from albert_tf.corpus.errors import BadCorpusError, BadLineError
-from albert_tf.corpus.hashed_file import FileStart, HashedFile
 from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE, LongLine, cut_line
 from albert_tf.corpus.text_encoding import decode
 from albert_tf.files import reading

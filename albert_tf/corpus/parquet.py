@@ -7,6 +7,7 @@ compressed.
 import collections.abc
 import contextlib
 import io
+import re
 import typing
 
 from albert_tf.corpus.blocks import refuse_bomb
@@ -21,11 +22,9 @@ _BYTES_PER_READ = 1 << 18
 _BYTES_PER_BATCH = 1 << 26
 _ROWS_PER_BATCH = 1024
 
-# The longest header of a page that is looked for, and how it begins: as Thrift's compact protocol writes a struct whose
-# first fields are integers (https://parquet.apache.org/docs/file-format/metadata/).
-_BYTES_PER_HEADER = 16
-_INTEGER_FOLLOWS = 0x15
-_DICTIONARY_PAGE = 2
+# How a dictionary's page begins: two integers in Thrift's compact protocol, 2 for its kind, and its size unpacked
+# (https://parquet.apache.org/docs/file-format/metadata/).
+_DICTIONARY_HEADER = re.compile(rb"\x15\x04\x15([\x80-\xff]{,4}[\x00-\x7f])")
 
 
 class ParquetReader:
@@ -99,11 +98,8 @@ class ParquetReader:
     def _dictionary_size(self, chunk):
         """Returns how large the dictionary of a column is in a row group, 0 if there is none."""
         self._file.seek(min(filter(None, (chunk.dictionary_page_offset, chunk.data_page_offset))))
-        header = iter(self._file.read(_BYTES_PER_HEADER))
-        kind, size = _read_integer(header), _read_integer(header)
-        if None in (kind, size):
-            return chunk.total_uncompressed_size
-        return size if kind == _DICTIONARY_PAGE else 0
+        header = _DICTIONARY_HEADER.match(self._file.read(8))
+        return sum((byte & 0x7F) << 7 * place for place, byte in enumerate(header[1])) >> 1 if header else 0
 
 
 @contextlib.contextmanager
@@ -164,34 +160,11 @@ def _check_column(schema, path, name, types):
         )
 
 
-def _read_integer(content):
-    """Returns the integer that the next field of a Thrift struct holds, None if it holds something else."""
-    if next(content, None) != _INTEGER_FOLLOWS:
-        return None
-    value = shift = 0
-    for byte in content:
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return value >> 1  # never negative here
-    return None
-
-
 class _SeekableFile(io.IOBase):
     """A GFile with the methods that pyarrow calls and GFile lacks."""
 
     def __init__(self, file):
-        self._file = file
+        self.read, self.seek, self.tell = file.read, file.seek, file.tell
 
     def readable(self):
         return True
-
-    def read(self, size):
-        return self._file.read(size)
-
-    def seek(self, offset, whence=io.SEEK_SET):
-        self._file.seek(offset, whence)
-        return self.tell()
-
-    def tell(self):
-        return self._file.tell()

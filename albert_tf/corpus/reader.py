@@ -6,14 +6,12 @@ document.
 
 import collections.abc
 import dataclasses
+import io
 import itertools
 
-import tensorflow as tf
-
+from albert_tf.corpus.blocks import FileStart
 from albert_tf.corpus.formats import CORPUS_ENDINGS, CorpusFile
-from albert_tf.corpus.hashed_file import FileStart
-from albert_tf.errors import InputError, first_line
-from albert_tf.files import check_is_file, match_files
+from albert_tf.files import match_files, reading
 from albert_tf.progress_line import format_seconds
 
 ON_BAD_TEXT_CHOICES = ("fail", "skip", "replace")
@@ -174,11 +172,9 @@ class CorpusReader:
         """
         sizes = []
         for path in self.paths:
-            check_is_file(path)
-            try:
-                sizes.append(tf.io.gfile.stat(path).length)
-            except tf.errors.OpError as error:
-                raise InputError(f"can't read {path}: {first_line(error)}") from error
+            with reading(path) as file:
+                file.seek(0, io.SEEK_END)
+                sizes.append(file.tell())
         return sizes
 
     def lines(self) -> collections.abc.Iterator[str]:

@@ -1,7 +1,7 @@
 """Decoding UTF-8, with an error that names the encoding where the bytes look like another one."""
 
 from albert_tf.corpus.errors import BadLineError
-from albert_tf.text_encoding import guess_encoding
+from albert_tf.text_encoding import describe_not_utf8
 
 
 def decode(line: bytes, errors: str) -> str:
@@ -17,7 +17,4 @@ def decode(line: bytes, errors: str) -> str:
     try:
         return line.decode("utf-8", errors)
     except UnicodeDecodeError as error:
-        encoding = guess_encoding(line)
-        what = f"not valid UTF-8 but, by its looks, {encoding}" if encoding else "not valid UTF-8"
-        how = f" (iconv -f {encoding} -t UTF-8)" if encoding else ""
-        raise BadLineError(f"{what}; convert the file{how}") from error
+        raise BadLineError(describe_not_utf8(line, "the file")) from error

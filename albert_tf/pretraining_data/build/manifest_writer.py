@@ -121,17 +121,8 @@ def describe_finished(
 ) -> str | None:
     """Returns what says that the shards that this input and these options give are there; None if nothing does.
 
-    Args:
-        path: Where their manifest would be.
-        reader: The corpus.
-        tokenizer: The tokenizer.
-        options: How to make examples.
-        train_paths: Shards for training.
-        held_out_paths: Shards for evaluation.
-        is_anew: Whether shards of other text are to be made anew.
-
     Raises:
-        InputError: Only the text is another, or a shard isn't what the manifest lists; unless it is made anew.
+        InputError: Only the text is another, or a shard isn't what the manifest lists, and it is not to be made anew.
     """
     manifest = read_manifest(path)
     listed = {split: found.get("files") for split, found in manifest.get("splits", {}).items()}
@@ -144,14 +135,11 @@ def describe_finished(
         or tells_labels_by_lengths(manifest)
     ):
         return None
-    if changed := _find_changed(manifest, path, reader, shards):
-        if is_anew:
-            return None
+    changed = _find_changed(manifest, path, reader, shards)
+    if changed and not is_anew:
         raise InputError(f"{changed}; put it back, or pass --overwrite to make all shards anew")
-    finished = f"{path} says that this data is finished"
-    if _INPUT_DIGESTS not in manifest:
-        finished += "; it is of a version that did not say of what text, so whether that is still there is not known"
-    return finished
+    more = "" if _INPUT_DIGESTS in manifest else ", but not of what text, for it is of an earlier version"
+    return None if changed else f"{path} says that this data is finished{more}"
 
 
 def _find_changed(manifest, manifest_path, reader, shards):

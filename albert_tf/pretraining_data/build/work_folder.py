@@ -13,13 +13,15 @@ import re
 
 import tensorflow as tf
 
-from albert_tf.corpus.hashed_file import FileStart
+from albert_tf.corpus.blocks import FileStart
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, sha256_of, write_json, write_text
 from albert_tf.pretraining_data.manifest import WORK_FOLDER
 from albert_tf.progress_line import ProgressLine
 
 _PLAN_FILE = "plan.json"
+# The name of a record that says what of a file of the corpus was read, and the file's number.
+_OF_INPUT = re.compile(r"(?:chunk|input)-([0-9]{5})(?:-[0-9]{6})?(?=\.json$)")
 
 
 class WorkFolder:
@@ -97,16 +99,16 @@ class WorkFolder:
         Raises:
             InputError: One holds other text, or can't be read.
         """
-        # Of every file the record that says most: of the whole, or of its last chunk.
-        names = {int(name[len("chunk-") :][:5]): name for name in self._names("chunk-[0-9]{5}-[0-9]{6}")}
-        names |= {int(name[len("input-") :]): name for name in self._names("input-[0-9]{5}")}
+        # Of every file the last record: of its last chunk, or of the whole.
+        names = sorted(tf.io.gfile.listdir(self.path))
+        records = {int(found[1]): found[0] for found in map(_OF_INPUT.match, names) if found}
         progress = ProgressLine()
-        for number, (file_index, name) in enumerate(sorted(names.items()), start=1):
+        for number, (file_index, name) in enumerate(sorted(records.items()), start=1):
             start = self._read_start(name)
             if sha256_of(paths[file_index], start.num_bytes) != start.sha256:
                 raise self._other_text(paths[file_index])
             if progress.is_due:
-                progress.show(f"compared {number} of {len(names)} files with what was read of them before")
+                progress.show(f"compared {number} of {len(records)} files with what was read of them before")
         progress.finish()
 
     def corpus_counts(self) -> dict | None:
@@ -135,11 +137,6 @@ class WorkFolder:
             f"{path} is not the text that the unfinished build in {self.path} began with; put that back, or delete the "
             "folder to begin anew"
         )
-
-    def _names(self, pattern):
-        """Returns the names of records, sorted."""
-        matches = (re.fullmatch(f"({pattern}).json", name) for name in tf.io.gfile.listdir(self.path))
-        return sorted(match[1] for match in matches if match)
 
     def _read_start(self, name):
         record = self._read(name)

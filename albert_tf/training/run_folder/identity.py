@@ -7,8 +7,7 @@ import re
 import tensorflow as tf
 
 from albert_tf.checkpoint_files import resolve_checkpoint
-from albert_tf.errors import InputError
-from albert_tf.files import sha256_of
+from albert_tf.files import reading, sha256_of
 
 _CHUNK_BYTES = 1 << 20
 
@@ -46,13 +45,10 @@ def shard_identity(path: str) -> str:
     Raises:
         InputError: It can't be read.
     """
-    try:
-        with tf.io.gfile.GFile(path, "rb") as file:
-            header = file.read(12)  # the length of the record, and the checksum of the length
-            record = file.read(min(int.from_bytes(header[:8], "little"), _CHUNK_BYTES))
+    with reading(path) as file:
+        header = file.read(12)  # the length of the record, and the checksum of the length
+        record = file.read(min(int.from_bytes(header[:8], "little"), _CHUNK_BYTES))
         size = tf.io.gfile.stat(path).length
-    except tf.errors.OpError as error:
-        raise InputError(f"can't read {path}: {error.message}") from error
     return f"{size}-{hashlib.sha256(record).hexdigest()}"
 
 
