@@ -22,12 +22,7 @@ _ZEROS = bytes(1 << 16)
 
 
 class FileStart(typing.NamedTuple):
-    """The beginning of a file, or all of it.
-
-    Attributes:
-        num_bytes: How many bytes, as they are stored.
-        sha256: Their SHA-256.
-    """
+    """The beginning of a file, or all of it: how many bytes, as they are stored, and their SHA-256."""
 
     num_bytes: int
     sha256: str

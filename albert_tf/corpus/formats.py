@@ -13,18 +13,11 @@ import json
 import re
 
 from albert_tf.corpus import parquet
-from albert_tf.corpus.blocks import (
-    BYTES_PER_BLOCK,
-    FileStart,
-    HashedFile,
-    read_blocks,
-    refuse_bomb,
-    split_at_line_ends,
-)
+from albert_tf.corpus.blocks import BYTES_PER_BLOCK, HashedFile, read_blocks, refuse_bomb, split_at_line_ends
 from albert_tf.corpus.errors import BadCorpusError, BadLineError
 from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE, LongLine, cut_line
-from albert_tf.corpus.text_encoding import decode
 from albert_tf.files import reading
+from albert_tf.text_encoding import describe_not_utf8
 
 # The files of a folder that belong to a corpus.
 CORPUS_ENDINGS = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".parquet")
@@ -56,13 +49,14 @@ class CorpusFile:
     Attributes:
         counts: num_bytes (of text, decompressed), num_bad_lines and num_long_lines so far; a reader may remove entries.
         position: How many bytes of the file, as it is stored, were read so far.
+        stored: The file as it is stored; its `start` is what the lines so far come from, all when there are no more.
     """
 
     def __init__(self, path: str, text_field: str, on_bad_text: str):
         self._path, self._text_field, self._on_bad_text = path, text_field, on_bad_text
         self.counts = collections.Counter()
         self.position = 0
-        self._hashed = None
+        self.stored = None
         self._num_good = self._num_bad = 0
         self._first_bad = None
 
@@ -70,11 +64,6 @@ class CorpusFile:
     def is_text(self) -> bool:
         """Whether blank lines end documents."""
         return not self._path.endswith(".parquet") and not self._is_json_lines
-
-    @property
-    def start(self) -> FileStart:
-        """What of the file the lines that were read so far come from; all of it when there are no more."""
-        return self._hashed.start
 
     def batches(self) -> collections.abc.Iterator[list[str]]:
         """Yields lines without the spaces at their ends, many at a time; an empty line ends a document.
@@ -96,7 +85,7 @@ class CorpusFile:
 
     def _batches(self):
         with reading(self._path) as file:
-            self._hashed = HashedFile(file)
+            self.stored = HashedFile(file)
             if self._path.endswith(".parquet"):
                 yield from self._read_parquet()
             elif self._is_json_lines:
@@ -105,9 +94,9 @@ class CorpusFile:
                 yield from self._read_text(self._blocks())
 
     def _blocks(self):
-        for block in read_blocks(self._hashed, self._path):
+        for block in read_blocks(self.stored, self._path):
             self.counts["num_bytes"] += len(block)
-            self.position = self._hashed.tell()
+            self.position = self.stored.tell()
             yield block
 
     def _read_text(self, blocks):
@@ -134,7 +123,7 @@ class CorpusFile:
     def _decode_each_line(self, content, number):
         lines = []
         for line in content.split(b"\n"):
-            lines += self._try(lambda line, errors: [decode(line, errors)], line, "line", number)
+            lines += self._try(lambda line, errors: [_decode(line, errors)], line, "line", number)
             number += 1
         return lines
 
@@ -173,7 +162,7 @@ class CorpusFile:
             yield block
 
     def _parse_json(self, line, errors):
-        line = decode(line, errors).strip()
+        line = _decode(line, errors).strip()
         if not line:
             return []
         try:
@@ -188,12 +177,12 @@ class CorpusFile:
         return _lines_of_document(_LONE_SURROGATES.sub("\ufffd", text))
 
     def _read_parquet(self):
-        while self._hashed.read(BYTES_PER_BLOCK):  # any row may lie anywhere in it
+        while self.stored.read(BYTES_PER_BLOCK):  # any row may lie anywhere in it
             pass
         num_bytes = 0
         for number, (text, position) in enumerate(parquet.read_column(self._path, self._text_field), start=1):
             num_bytes += len(text or b"")
-            refuse_bomb(self._path, self._hashed.tell(), num_bytes)
+            refuse_bomb(self._path, self.stored.tell(), num_bytes)
             self.counts["num_bytes"] += len(text or b"")
             self.position = position
             yield self._cut_long_lines(self._try(self._parse_row, text, "row", number))
@@ -203,7 +192,7 @@ class CorpusFile:
             raise BadLineError(f'null instead of text in column "{self._text_field}"; fill it in')
         if len(text) > MAX_BYTES_PER_DOCUMENT:
             raise _too_long()
-        return _lines_of_document(decode(text, errors))
+        return _lines_of_document(_decode(text, errors))
 
     def _try(self, parse, content, unit, number):
         """Returns `parse(content, errors)`, or an empty list for a line or row that is bad and can't be mended."""
@@ -241,6 +230,13 @@ class CorpusFile:
             return lines
         self.counts["num_long_lines"] += sum(len(line) > MAX_CHARACTERS_PER_LINE for line in lines)
         return [piece for line in lines for piece in cut_line(line)]
+
+
+def _decode(line, errors):
+    try:
+        return line.decode("utf-8", errors)
+    except UnicodeDecodeError as error:
+        raise BadLineError(describe_not_utf8(line, "the file")) from error
 
 
 def _too_long():

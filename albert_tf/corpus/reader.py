@@ -79,7 +79,7 @@ def read_chunks(
     def chunk():
         counts = {name: file.counts.pop(name, 0) for name in _COUNTS}
         return Chunk(
-            file_index, index, documents, continues, **counts, file_position=file.position, file_start=file.start
+            file_index, index, documents, continues, **counts, file_position=file.position, file_start=file.stored.start
         )
 
     for document, part in _document_parts(file.batches()):

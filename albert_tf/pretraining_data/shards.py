@@ -1,7 +1,5 @@
 """Finds shards for training: ours, with manifest and tokenizer beside them, or bare ones of the original."""
 
-import collections.abc
-import concurrent.futures
 import dataclasses
 import os
 
@@ -32,8 +30,6 @@ ON_DAMAGED_SHARD_CHOICES = ("fail", "skip")
 # The original's defaults (run_pretraining.py), for shards that come without a manifest.
 _ORIGINAL_MAX_SEQ_LENGTH = 512
 _ORIGINAL_MAX_PREDICTIONS_PER_SEQ = 20
-
-_FILES_AT_ONCE = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,7 +230,7 @@ class _Folder:
         damage = {}
         expected = self.numbers("bytes_per_shard", paths)
         if expected is not None:
-            sizes = _each(lambda path: tf.io.gfile.stat(path).length, paths)
+            sizes = tfrecords.look_through(lambda path: tf.io.gfile.stat(path).length, paths)
             for path, size, expected_size in zip(paths, sizes, expected):
                 if size != expected_size:
                     damage[path] = f"{size:,} bytes instead of {expected_size:,}"
@@ -242,19 +238,14 @@ class _Folder:
             rest = [path for path in paths if path not in damage]
             digests = self.numbers("sha256_per_shard", paths)
             if digests is not None:
-                digests = dict(zip(paths, digests))
-                rest = [path for path, digest in zip(rest, _each(sha256_of, rest)) if digest != digests[path]]
+                expected, found = dict(zip(paths, digests)), tfrecords.look_through(sha256_of, rest)
+                rest = [path for path, digest in zip(rest, found) if digest != expected[path]]
                 damage |= dict.fromkeys(rest, "not the bytes that it was made of, by its SHA-256")
             damage |= tfrecords.find_damage(rest)
         return damage
 
     def _split(self, split):
         return self.manifest.get("splits", {}).get(split, {})
-
-
-def _each(function: collections.abc.Callable, paths: collections.abc.Sequence[str]) -> list:
-    with concurrent.futures.ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        return list(pool.map(function, paths))
 
 
 def _check_tokenizer_of(held_out_paths, tokenizer):

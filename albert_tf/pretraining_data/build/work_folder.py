@@ -21,7 +21,7 @@ from albert_tf.progress_line import ProgressLine
 
 _PLAN_FILE = "plan.json"
 # The name of a record that says what of a file of the corpus was read, and the file's number.
-_OF_INPUT = re.compile(r"(?:chunk|input)-([0-9]{5})(?:-[0-9]{6})?(?=\.json$)")
+_OF_INPUT = re.compile(r"(?:chunk|input)-([0-9]+)(?:-[0-9]+)?(?=\.json$)")
 
 
 class WorkFolder:
@@ -85,13 +85,13 @@ class WorkFolder:
         """
         before = self.input_file(file_index)
         if before is None:
-            self._write(_input_name(file_index), {"start": file_start})
+            self._write(f"input-{file_index:05d}", {"start": file_start})
         elif before != file_start:
             raise self._other_text(path)
 
     def input_file(self, file_index: int) -> FileStart | None:
         """Returns what all of a file of the corpus is, None if it was not read to its end yet."""
-        return self._read_start(_input_name(file_index))
+        return self._read_start(f"input-{file_index:05d}")
 
     def check_inputs(self, paths: list[str]) -> None:
         """Checks that the files of the corpus still hold what was read of them, as far as it was.
@@ -154,10 +154,6 @@ class WorkFolder:
 def chunk_run(chunk_id: tuple[int, int]) -> str:
     """Returns the name of the run that holds the examples of a chunk."""
     return "chunk-{:05d}-{:06d}".format(*chunk_id)
-
-
-def _input_name(file_index):
-    return f"input-{file_index:05d}"
 
 
 def _check_plan(folder, old, new):
