@@ -8,6 +8,7 @@ import collections.abc
 import contextlib
 import errno
 import glob
+import hashlib
 import json
 import os
 import shutil
@@ -18,6 +19,8 @@ import uuid
 
 from albert_tf.errors import InputError
 from albert_tf.text_encoding import not_utf8
+
+_BYTES_PER_BLOCK = 1 << 20
 
 _GLOB_CHARACTERS = "*?["
 
@@ -51,6 +54,34 @@ def reason_of(error: Exception) -> str:
     return getattr(error, "message", None) or getattr(error, "strerror", None) or str(error)
 
 
+@contextlib.contextmanager
+def reading(path: str, name: str | None = None) -> collections.abc.Iterator[typing.BinaryIO]:
+    """Opens a file to read its bytes; a folder, pipe or device is none.
+
+    A pipe, such as a shell's `<(command)`, can be read only once, and may never end.
+
+    Args:
+        path: A local path or any that `tf.io.gfile` opens, such as "gs://...".
+        name: What it is called in errors; by default its path.
+
+    Raises:
+        InputError: It is no file, or can't be opened or read.
+    """
+    name = name or path
+    if "://" not in path and os.path.isdir(path):
+        raise InputError(f"can't read {name}: a folder, not a file; name a file in it")
+    if "://" not in path and os.path.exists(path) and not os.path.isfile(path):
+        raise InputError(
+            f"can't read {name}: a pipe or device, which can't be read twice; write what it gives to a file, and name "
+            "that"
+        )
+    try:
+        with gfile_for(path).GFile(path, "rb") as file:
+            yield file
+    except file_errors() as error:
+        raise InputError(f"can't read {name}: {reason_of(error)}") from error
+
+
 def read_bytes(path: str | os.PathLike, purpose: str) -> bytes:
     """Returns the content of a file.
 
@@ -61,12 +92,22 @@ def read_bytes(path: str | os.PathLike, purpose: str) -> bytes:
     Raises:
         InputError: The file can't be read.
     """
-    path = os.fspath(path)
-    try:
-        with gfile_for(path).GFile(path, "rb") as file:
-            return file.read()
-    except file_errors() as error:
-        raise InputError(f"can't read {purpose} {path}: {reason_of(error)}") from error
+    with reading(os.fspath(path), f"{purpose} {path}") as file:
+        return file.read()
+
+
+def sha256_of(path: str, num_bytes: int | None = None) -> str:
+    """Returns the SHA-256 of a file, or of its first bytes.
+
+    Raises:
+        InputError: The file can't be read.
+    """
+    digest, rest = hashlib.sha256(), sys.maxsize if num_bytes is None else num_bytes
+    with reading(path) as file:
+        while block := file.read(min(rest, _BYTES_PER_BLOCK)):
+            digest.update(block)
+            rest -= len(block)
+    return digest.hexdigest()
 
 
 def read_text(path: str | os.PathLike, purpose: str) -> str:

@@ -17,7 +17,7 @@ from albert_tf.errors import InputError
 from albert_tf.pretraining_data.build.beam_pipeline import run_on_beam
 from albert_tf.pretraining_data.build.builder import MASKING_CHOICES, build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
-from albert_tf.pretraining_data.build.manifest_writer import is_made_of
+from albert_tf.pretraining_data.build.manifest_writer import describe_finished
 from albert_tf.pretraining_data.inspection.plots import plot_shard
 from albert_tf.pretraining_data.inspection.show import inspect_shard
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE, WORK_FOLDER
@@ -171,8 +171,9 @@ def create():
     options = builder_options()
     arguments = reader, tokenizer, options, train_paths, held_out_paths
     is_unfinished = tf.io.gfile.exists(os.path.join(os.path.dirname(train_paths[0]), WORK_FOLDER))
-    if FLAGS.resume and not is_unfinished and is_made_of(other_paths[0], *arguments):
-        print(f"nothing to resume: {other_paths[0]} says that this data is finished")
+    may_be_finished = FLAGS.resume and not is_unfinished
+    if may_be_finished and (finished := describe_finished(other_paths[0], *arguments, FLAGS.overwrite)):
+        print(f"nothing to resume: {finished}")
         return
     if not (FLAGS.resume and is_unfinished):
         app.refuse_to_overwrite([*train_paths, *held_out_paths, *other_paths], FLAGS.overwrite)

@@ -1,6 +1,95 @@
-"""Blocks of bytes cut into lines, so that a line of any length is read in bounded memory."""
+"""Files of text read in blocks, and these cut into lines, so that a line of any length is read in bounded memory.
 
+What tells the text of a file is a hash of its bytes as they are stored, taken while they are read.
+"""
+
+import codecs
 import collections.abc
+import gzip
+import hashlib
+import typing
+import zlib
+
+from albert_tf.corpus.errors import BadCorpusError
+
+BYTES_PER_BLOCK = 1 << 18
+
+# What unpacks to more than this, and to so many times its size, is no text.
+_BYTES_OF_BOMB = 1 << 26
+_RATIO_OF_BOMB = 200
+
+_ZEROS = bytes(1 << 16)
+
+
+class FileStart(typing.NamedTuple):
+    """The beginning of a file, or all of it: how many bytes, as they are stored, and their SHA-256."""
+
+    num_bytes: int
+    sha256: str
+
+
+class HashedFile:
+    """A file that is read from its beginning to its end, and the hash of what was read."""
+
+    def __init__(self, file: typing.BinaryIO):
+        self._file, self._digest, self._num_bytes = file, hashlib.sha256(), 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Returns the next bytes, at most `size`."""
+        content = self._file.read(size)
+        self._digest.update(content)
+        self._num_bytes += len(content)
+        return content
+
+    def tell(self) -> int:
+        """Returns how many bytes were read so far."""
+        return self._num_bytes
+
+    @property
+    def start(self) -> FileStart:
+        """What was read so far."""
+        return FileStart(self._num_bytes, self._digest.hexdigest())
+
+
+def read_blocks(file: typing.BinaryIO, path: str) -> collections.abc.Iterator[bytes]:
+    """Yields the content of a file in blocks of equal size; the last may be shorter.
+
+    Args:
+        file: The open file.
+        path: Its path; a file whose name ends in .gz is decompressed.
+
+    Raises:
+        BadCorpusError: It is not a whole gzip file, or holds far more than its size says, or a block of zeros.
+    """
+    is_gzip, num_bytes = path.endswith(".gz"), 0
+    # GFile.readline drops carriage returns inside lines, so read blocks.
+    stream = gzip.GzipFile(fileobj=file, mode="rb") if is_gzip else file
+    try:
+        while block := stream.read(BYTES_PER_BLOCK):
+            if b"\0" in block and _ZEROS in block:
+                raise BadCorpusError(
+                    f"{path}: {len(_ZEROS):,} zero bytes in a row, from byte {num_bytes + block.find(_ZEROS):,} on, "
+                    "which is no text; copy the file once more, or leave it out"
+                )
+            num_bytes += len(block)
+            if is_gzip:
+                refuse_bomb(path, file.tell(), num_bytes)
+            yield block
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise BadCorpusError(f"can't read {path}: not a whole gzip file ({error})") from error
+
+
+def refuse_bomb(path: str, num_stored: int, num_unpacked: int) -> None:
+    """Checks that what was unpacked is not far more than what was stored of it.
+
+    Raises:
+        BadCorpusError: It is; some bytes could fill the memory, or keep a command busy for hours.
+    """
+    if num_unpacked > max(_BYTES_OF_BOMB, _RATIO_OF_BOMB * num_stored):
+        raise BadCorpusError(
+            f"{path} unpacks to more than {_RATIO_OF_BOMB} times its size, so it holds the same over and over; leave "
+            "it out, or if you mean it, store it uncompressed"
+        )
 
 
 def split_at_line_ends(
@@ -8,10 +97,12 @@ def split_at_line_ends(
 ) -> collections.abc.Iterator[tuple[bytes, bool, bool]]:
     """Yields (content, begins_line, ends_line): whole lines, or one part of a line that is longer than `max_bytes`.
 
-    The line feed that ends the content is left out. A part never ends inside a character.
+    The line feed that ends the content is left out, and a byte order mark. A part never ends inside a character.
     """
     rest, begins_line = bytearray(), True
-    for block in blocks:
+    for number, block in enumerate(blocks):
+        if number == 0:
+            block = block.removeprefix(codecs.BOM_UTF8)
         if not begins_line and (end := block.find(b"\n")) >= 0:
             yield rest + block[:end], False, True
             rest, block, begins_line = bytearray(), block[end + 1 :], True

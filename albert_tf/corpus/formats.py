@@ -9,32 +9,30 @@ import codecs
 import collections
 import collections.abc
 import contextlib
-import gzip
 import json
 import re
-import zlib
-
-import tensorflow as tf
 
 from albert_tf.corpus import parquet
-from albert_tf.corpus.blocks import split_at_line_ends
+from albert_tf.corpus.blocks import BYTES_PER_BLOCK, HashedFile, read_blocks, refuse_bomb, split_at_line_ends
 from albert_tf.corpus.errors import BadCorpusError, BadLineError
 from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE, LongLine, cut_line
-from albert_tf.corpus.text_encoding import decode
-from albert_tf.errors import InputError, first_line
+from albert_tf.files import reading
+from albert_tf.text_encoding import describe_not_utf8
 
 # The files of a folder that belong to a corpus.
 CORPUS_ENDINGS = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".parquet")
 
 _JSON_LINES_ENDINGS = (".jsonl", ".ndjson", ".json")
 
-MAX_BYTES_PER_JSON_LINE = 1 << 26
-
-_BYTES_PER_BLOCK = 1 << 18
+# A line of JSON, or a value of a Parquet file.
+MAX_BYTES_PER_DOCUMENT = 1 << 26
 
 # A file whose lines are mostly bad is refused if it has at least this many bad ones: at its end, and before that.
 _BAD_LINES_OF_FILE = 10
 _BAD_LINES_SO_FAR = 1000
+
+_NOT_BLANK = re.compile(rb"[^\n]+")
+_BLANK_LINES = re.compile(r"\n{3,}")
 
 # JSON can express lone surrogates, but UTF-8 can't.
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
@@ -51,12 +49,14 @@ class CorpusFile:
     Attributes:
         counts: num_bytes (of text, decompressed), num_bad_lines and num_long_lines so far; a reader may remove entries.
         position: How many bytes of the file, as it is stored, were read so far.
+        stored: The file as it is stored; its `start` is what the lines so far come from, all when there are no more.
     """
 
     def __init__(self, path: str, text_field: str, on_bad_text: str):
         self._path, self._text_field, self._on_bad_text = path, text_field, on_bad_text
         self.counts = collections.Counter()
         self.position = 0
+        self.stored = None
         self._num_good = self._num_bad = 0
         self._first_bad = None
 
@@ -84,36 +84,31 @@ class CorpusFile:
         return self._path.removesuffix(".gz").endswith(_JSON_LINES_ENDINGS)
 
     def _batches(self):
-        try:
-            with tf.io.gfile.GFile(self._path, "rb") as file:
-                if self._path.endswith(".parquet"):
-                    yield from self._read_parquet(file)
-                elif self._is_json_lines:
-                    yield from self._read_json_lines(self._blocks(file))
-                else:
-                    yield from self._read_text(self._blocks(file))
-        except tf.errors.OpError as error:
-            raise InputError(f"can't read {self._path}: {first_line(error)}") from error
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise BadCorpusError(f"can't read {self._path}: not a whole gzip file ({error})") from error
+        with reading(self._path) as file:
+            self.stored = HashedFile(file)
+            if self._path.endswith(".parquet"):
+                yield from self._read_parquet()
+            elif self._is_json_lines:
+                yield from self._read_json_lines(self._blocks())
+            else:
+                yield from self._read_text(self._blocks())
 
-    def _blocks(self, file):
-        """Yields the file's content in blocks of equal size; the last may be shorter."""
-        # GFile.readline drops carriage returns inside lines, so read blocks.
-        stream = gzip.GzipFile(fileobj=file, mode="rb") if self._path.endswith(".gz") else file
-        is_first = True
-        while block := stream.read(_BYTES_PER_BLOCK):
+    def _blocks(self):
+        for block in read_blocks(self.stored, self._path):
             self.counts["num_bytes"] += len(block)
-            self.position = file.tell()
-            yield block.removeprefix(codecs.BOM_UTF8) if is_first else block
-            is_first = False
+            self.position = self.stored.tell()
+            yield block
 
     def _read_text(self, blocks):
         number, long_line = 1, None
-        for content, begins_line, ends_line in split_at_line_ends(blocks, _BYTES_PER_BLOCK):
+        for content, begins_line, ends_line in split_at_line_ends(blocks, BYTES_PER_BLOCK):
+            num_ends = content.count(b"\n")
             try:
-                lines = content.decode().split("\n")
-                self._num_good += len(lines)
+                text = content.decode()
+                if "\n\n\n" in text:  # blank lines without end would take long
+                    text = _BLANK_LINES.sub("\n\n", text)
+                lines = text.split("\n")
+                self._num_good += num_ends + 1
             except UnicodeDecodeError:
                 lines = self._decode_each_line(content, number)
             if begins_line and ends_line:
@@ -123,12 +118,12 @@ class CorpusFile:
                     self.counts["num_long_lines"] += 1
                     long_line = LongLine()
                 yield long_line.add("".join(lines), ends_line)
-            number += content.count(b"\n") + ends_line
+            number += num_ends + ends_line
 
     def _decode_each_line(self, content, number):
         lines = []
         for line in content.split(b"\n"):
-            lines += self._try(lambda line, errors: [decode(line, errors)], line, "line", number)
+            lines += self._try(lambda line, errors: [_decode(line, errors)], line, "line", number)
             number += 1
         return lines
 
@@ -136,23 +131,26 @@ class CorpusFile:
         number = 1
         if self._path.removesuffix(".gz").endswith(".json"):
             blocks = self._check_json(blocks)
-        for content, begins_line, ends_line in split_at_line_ends(blocks, MAX_BYTES_PER_JSON_LINE):
+        for content, begins_line, ends_line in split_at_line_ends(blocks, MAX_BYTES_PER_DOCUMENT):
             if begins_line and ends_line:
-                for line in content.split(b"\n"):
-                    yield self._cut_long_lines(self._try(self._parse_json, line, "line", number))
-                    number += 1
+                end = 0
+                for line in _NOT_BLANK.finditer(content):
+                    number += content.count(b"\n", end, line.start())
+                    yield self._cut_long_lines(self._try(self._parse_json, line[0], "line", number))
+                    end = line.end()
+                number += content.count(b"\n", end)
             elif begins_line:
-                size = f"{MAX_BYTES_PER_JSON_LINE >> 20} MB"
-                self._count_bad_line(BadLineError(f"longer than {size}; cut the document up"), "line", number)
+                self._count_bad_line(_too_long(), "line", number)
+            number += ends_line
 
     def _check_json(self, blocks):
         """Yields the same blocks, if the first line of the first is one whole object."""
         for number, block in enumerate(blocks):
             if number == 0:
-                line, line_feed, _ = block.lstrip().partition(b"\n")
+                line, line_feed, _ = block.removeprefix(codecs.BOM_UTF8).lstrip().partition(b"\n")
                 try:
                     is_object = line[:1] in (b"", b"{")
-                    if is_object and (line_feed or len(block) < _BYTES_PER_BLOCK):
+                    if is_object and (line_feed or len(block) < BYTES_PER_BLOCK):
                         json.loads(line or b"{}")
                 except ValueError:
                     is_object = False
@@ -164,7 +162,7 @@ class CorpusFile:
             yield block
 
     def _parse_json(self, line, errors):
-        line = decode(line, errors).strip()
+        line = _decode(line, errors).strip()
         if not line:
             return []
         try:
@@ -178,8 +176,13 @@ class CorpusFile:
             raise BadLineError("half a surrogate pair, which is no character; mend the line")
         return _lines_of_document(_LONE_SURROGATES.sub("\ufffd", text))
 
-    def _read_parquet(self, file):
-        for number, (text, position) in enumerate(parquet.read_column(file, self._path, self._text_field), start=1):
+    def _read_parquet(self):
+        while self.stored.read(BYTES_PER_BLOCK):  # any row may lie anywhere in it
+            pass
+        num_bytes = 0
+        for number, (text, position) in enumerate(parquet.read_column(self._path, self._text_field), start=1):
+            num_bytes += len(text or b"")
+            refuse_bomb(self._path, self.stored.tell(), num_bytes)
             self.counts["num_bytes"] += len(text or b"")
             self.position = position
             yield self._cut_long_lines(self._try(self._parse_row, text, "row", number))
@@ -187,7 +190,9 @@ class CorpusFile:
     def _parse_row(self, text, errors):
         if text is None:
             raise BadLineError(f'null instead of text in column "{self._text_field}"; fill it in')
-        return _lines_of_document(decode(text, errors))
+        if len(text) > MAX_BYTES_PER_DOCUMENT:
+            raise _too_long()
+        return _lines_of_document(_decode(text, errors))
 
     def _try(self, parse, content, unit, number):
         """Returns `parse(content, errors)`, or an empty list for a line or row that is bad and can't be mended."""
@@ -225,6 +230,17 @@ class CorpusFile:
             return lines
         self.counts["num_long_lines"] += sum(len(line) > MAX_CHARACTERS_PER_LINE for line in lines)
         return [piece for line in lines for piece in cut_line(line)]
+
+
+def _decode(line, errors):
+    try:
+        return line.decode("utf-8", errors)
+    except UnicodeDecodeError as error:
+        raise BadLineError(describe_not_utf8(line, "the file")) from error
+
+
+def _too_long():
+    return BadLineError(f"longer than {MAX_BYTES_PER_DOCUMENT >> 20} MB; cut the document up")
 
 
 def _lines_of_document(text):

@@ -6,13 +6,12 @@ document.
 
 import collections.abc
 import dataclasses
+import io
 import itertools
 
-import tensorflow as tf
-
+from albert_tf.corpus.blocks import FileStart
 from albert_tf.corpus.formats import CORPUS_ENDINGS, CorpusFile
-from albert_tf.errors import InputError, first_line
-from albert_tf.files import match_files
+from albert_tf.files import match_files, reading
 from albert_tf.progress_line import format_seconds
 
 ON_BAD_TEXT_CHOICES = ("fail", "skip", "replace")
@@ -30,13 +29,12 @@ class Chunk:
     """Whole documents of one file, together about `CHARACTERS_PER_CHUNK` characters.
 
     A chunk ends with the document that fills it; a document that fills one by itself is cut after a line. So chunks
-    depend only on the file's content.
+    depend only on the file's content. The last one of a file is what remains, which may be no document.
 
     Attributes:
         file_index: Place of the file in the list of files.
         index: Place of the chunk in its file, from 0.
-        documents: The lines of each document, without the spaces at their ends, none empty. The last chunk of a file
-            may hold counts and no document.
+        documents: The lines of each document, without the spaces at their ends, none empty.
         continues: Whether the first document continues one that filled the previous chunk.
         num_bytes: Size of the text that was read for it, decompressed.
         num_bad_lines: How many lines or rows were skipped or mended.
@@ -44,6 +42,7 @@ class Chunk:
         num_long_documents: How many documents were cut; counted where their second part is.
         num_undivided_files: 1 at the end of a text file with many lines and no blank one.
         file_position: How many bytes of the file, as it is stored, were read so far.
+        file_start: What of the file this chunk and those before come from; all of it for the last chunk of a file.
     """
 
     file_index: int
@@ -56,6 +55,7 @@ class Chunk:
     num_long_documents: int
     num_undivided_files: int
     file_position: int
+    file_start: FileStart
 
 
 def read_chunks(
@@ -78,7 +78,9 @@ def read_chunks(
 
     def chunk():
         counts = {name: file.counts.pop(name, 0) for name in _COUNTS}
-        return Chunk(file_index, index, documents, continues, **counts, file_position=file.position)
+        return Chunk(
+            file_index, index, documents, continues, **counts, file_position=file.position, file_start=file.stored.start
+        )
 
     for document, part in _document_parts(file.batches()):
         if not documents:
@@ -94,8 +96,7 @@ def read_chunks(
     file.counts["num_undivided_files"] = int(
         file.is_text and num_documents == 1 and num_lines >= _LINES_OF_UNDIVIDED_FILE
     )
-    if documents or any(file.counts.values()):
-        yield chunk()
+    yield chunk()
 
 
 def _document_parts(batches):
@@ -171,16 +172,16 @@ class CorpusReader:
         """
         sizes = []
         for path in self.paths:
-            try:
-                sizes.append(tf.io.gfile.stat(path).length)
-            except tf.errors.OpError as error:
-                raise InputError(f"can't read {path}: {first_line(error)}") from error
+            with reading(path) as file:
+                file.seek(0, io.SEEK_END)
+                sizes.append(file.tell())
         return sizes
 
     def lines(self) -> collections.abc.Iterator[str]:
         """Yields every line of every file without the spaces at its ends; an empty one after each file and document.
 
-        A line of more than `MAX_CHARACTERS_PER_LINE` characters comes in pieces.
+        Of empty lines in a row some may be left out. A line of more than `MAX_CHARACTERS_PER_LINE` characters comes in
+        pieces.
 
         Raises:
             BadCorpusError: A line is not UTF-8 or holds no document and `on_bad_text` is "fail", or a file isn't whole.

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.files import parse_json
+from albert_tf.files import parse_json, reading
 from albert_tf.interchange.portable_model import Weight
 
 _DTYPES = {
@@ -45,13 +45,10 @@ def read_safetensors(path: str) -> dict[str, Weight]:
     Raises:
         InputError: The file can't be read, or its header contradicts itself or the file's size.
     """
-    try:
+    with reading(path) as file:
         size = tf.io.gfile.stat(path).length
-        with tf.io.gfile.GFile(path, "rb") as file:
-            header_size = _header_size(file.read(_LENGTH.size), size, path)
-            content = file.read(header_size)
-    except tf.errors.OpError as error:
-        raise InputError(f"can't read {path}: {error.message}") from error
+        header_size = _header_size(file.read(_LENGTH.size), size, path)
+        content = file.read(header_size)
     begin = _LENGTH.size + header_size
     header = _parse(content, path)
     places = {name: _place(name, value, path) for name, value in header.items() if name != _METADATA}

@@ -35,8 +35,11 @@ def train_identity(shards: ShardSet):
     """Returns what tells training data: the hash of their manifest, or else what tells each shard by name."""
     if shards.manifest:
         return manifest_identity(shards.manifest)
-    damaged = {os.path.basename(path): None for path in shards.damage}
-    return {**{os.path.basename(path): shard_identity(path) for path in shards.train_paths}, **damaged}
+    paths = list(map(os.path.abspath, [*shards.train_paths, *shards.damage]))
+    names = list(map(os.path.basename, paths))
+    if len(set(names)) < len(names):  # then they lie in several folders
+        names = [os.path.relpath(path, os.path.commonpath(paths)) for path in paths]
+    return dict(zip(names, [*map(shard_identity, shards.train_paths), *(None for _ in shards.damage)]))
 
 
 def held_out_identity(shards: ShardSet, settings: RunSettings) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """TFRecord shards to batches, in an order that follows from the seed alone."""
 
 import collections.abc
-import concurrent.futures
 import dataclasses
 
 import numpy as np
@@ -11,12 +10,11 @@ from albert_tf.errors import InputError
 from albert_tf.pretraining_data import records
 from albert_tf.pretraining_data.masking import MaskingOptions, mask_batch
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
-from albert_tf.pretraining_data.tfrecords import count_records
+from albert_tf.pretraining_data.tfrecords import count_records, look_through
 
 _SHUFFLE_BUFFER = 10_000
 _SHARDS_PER_GROUP = 8
 _RECORDS_PER_TURN = 16  # records read from one shard before the next shard of its group has its turn
-_SHARDS_CHECKED_AT_ONCE = 8
 
 # What random numbers are drawn for; each use has its own seed.
 _HOSTS, _SHARDS, _EXAMPLES, _MASKS = range(4)
@@ -257,5 +255,4 @@ def check_readable(paths: collections.abc.Sequence[str], options: InputOptions) 
                 "shards were made with"
             ) from error
 
-    with concurrent.futures.ThreadPoolExecutor(_SHARDS_CHECKED_AT_ONCE) as pool:
-        list(pool.map(check, paths))
+    look_through(check, paths)

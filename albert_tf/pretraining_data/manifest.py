@@ -24,6 +24,7 @@ _TYPES = {
     "tokenizer": {"identity": str},
     "max_seq_length": int,
     "max_predictions_per_seq": int | None,
+    "sha256_per_input_file": list[str],
     "options": {"masking_options": dict | None, "sentence_pair": str},
     "splits": dict[str, dict],
 }

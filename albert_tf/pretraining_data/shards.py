@@ -1,7 +1,5 @@
 """Finds shards for training: ours, with manifest and tokenizer beside them, or bare ones of the original."""
 
-import collections.abc
-import concurrent.futures
 import dataclasses
 import os
 
@@ -9,7 +7,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.files import match_files
+from albert_tf.files import match_files, sha256_of
 from albert_tf.pretraining_data import records, tfrecords
 from albert_tf.pretraining_data.input_pipeline import InputOptions, check_readable
 from albert_tf.pretraining_data.manifest import (
@@ -32,8 +30,6 @@ ON_DAMAGED_SHARD_CHOICES = ("fail", "skip")
 # The original's defaults (run_pretraining.py), for shards that come without a manifest.
 _ORIGINAL_MAX_SEQ_LENGTH = 512
 _ORIGINAL_MAX_PREDICTIONS_PER_SEQ = 20
-
-_FILES_AT_ONCE = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +80,8 @@ def find_shards(
         max_seq_length: What the flag says, None if it was not given.
         max_predictions_per_seq: Likewise.
         on_damaged_shard: "fail" compares the sizes of the files with the manifest, and refuses what is damaged. "skip"
-            also reads all of them through, and leaves out damaged training shards; evaluation is on all shards or none.
+            also reads all of them through, compares their SHA-256, and leaves out damaged training shards; evaluation
+            is on all shards or none.
         flag_prefix: What stands before input_file and held_out_file in the names of the flags, for messages.
 
     Raises:
@@ -226,24 +223,29 @@ class _Folder:
             )
 
     def find_damage(self, paths, reads_through):
-        """Returns the shards whose size is not the manifest's, or that can't be read through, and what is wrong."""
+        """Returns the shards that are not what the manifest lists, or can't be read through, and what is wrong.
+
+        By default only sizes are compared: to read all shards before a run would take as long as an epoch's reading.
+        """
         damage = {}
         expected = self.numbers("bytes_per_shard", paths)
         if expected is not None:
-            for path, size, expected_size in zip(paths, _sizes(paths), expected):
+            sizes = tfrecords.look_through(lambda path: tf.io.gfile.stat(path).length, paths)
+            for path, size, expected_size in zip(paths, sizes, expected):
                 if size != expected_size:
                     damage[path] = f"{size:,} bytes instead of {expected_size:,}"
         if reads_through:
-            damage |= tfrecords.find_damage([path for path in paths if path not in damage])
+            rest = [path for path in paths if path not in damage]
+            digests = self.numbers("sha256_per_shard", paths)
+            if digests is not None:
+                expected, found = dict(zip(paths, digests)), tfrecords.look_through(sha256_of, rest)
+                rest = [path for path, digest in zip(rest, found) if digest != expected[path]]
+                damage |= dict.fromkeys(rest, "not the bytes that it was made of, by its SHA-256")
+            damage |= tfrecords.find_damage(rest)
         return damage
 
     def _split(self, split):
         return self.manifest.get("splits", {}).get(split, {})
-
-
-def _sizes(paths: collections.abc.Sequence[str]) -> list[int]:
-    with concurrent.futures.ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        return list(pool.map(lambda path: tf.io.gfile.stat(path).length, paths))
 
 
 def _check_tokenizer_of(held_out_paths, tokenizer):

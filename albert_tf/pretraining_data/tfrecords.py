@@ -58,14 +58,14 @@ def count_records(paths: collections.abc.Sequence[str]) -> list[int]:
     Raises:
         InputError: A record is damaged.
     """
-    readings = _read_all_through(paths)
+    readings = look_through(read_through, paths)
     refuse_damage(_name_damage(paths, readings))
     return [num_records for num_records, _ in readings]
 
 
 def find_damage(paths: collections.abc.Sequence[str]) -> dict[str, str]:
     """Reads files through; returns the damaged ones, in order, and what is wrong with each."""
-    return _name_damage(paths, _read_all_through(paths))
+    return _name_damage(paths, look_through(read_through, paths))
 
 
 def describe_damage(damage: dict[str, str]) -> str:
@@ -103,10 +103,11 @@ def naming_damaged_shards(paths: collections.abc.Sequence[str]) -> collections.a
         raise
 
 
-def _read_all_through(paths):
+def look_through(look: collections.abc.Callable, paths: collections.abc.Sequence[str]) -> list:
+    """Returns what `look` says of each file, of several at once, and shows how far it is."""
     readings, progress = [], ProgressLine()
     with concurrent.futures.ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        for reading in pool.map(read_through, paths):
+        for reading in pool.map(look, paths):
             readings.append(reading)
             if progress.is_due:
                 progress.show(f"looked for damage in {len(readings)} of {len(paths)} shards")

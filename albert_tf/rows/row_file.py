@@ -7,14 +7,13 @@ import os
 import sys
 import typing
 
+from albert_tf.corpus.parquet import open_parquet
 from albert_tf.errors import InputError, first_line
-from albert_tf.files import gfile_for, write_text
-from albert_tf.rows.lines import Line, decode, read_lines
+from albert_tf.files import write_text
+from albert_tf.rows.lines import MAX_BYTES_PER_LINE, Line, decode, read_lines
 from albert_tf.rows.values import load_json
 
 JSON_ENDINGS = (".json", ".jsonl", ".ndjson")
-
-_ROWS_PER_BATCH = 1024
 
 
 class Row(typing.NamedTuple):
@@ -69,7 +68,8 @@ class RowFile(collections.abc.Iterable[Row]):
             self.form, self._read = "lines of text", self._texts
         elif ending == ".parquet" and not is_json:
             self.form, self._read, self.unit = "Parquet", self._parquet_rows, "row"
-            self.columns = tuple(_open_parquet(path).schema.names)
+            with open_parquet(path) as parquet:
+                self.columns = tuple(parquet.schema.names)
         elif is_json or ending in JSON_ENDINGS:
             is_list = next((line.content for line in read_lines(path) if line.content.strip()), b"").startswith(b"[")
             self.form, self._read = ("a list of JSON", self._json_list) if is_list else ("JSON lines", self._json_lines)
@@ -141,16 +141,17 @@ class RowFile(collections.abc.Iterable[Row]):
             )
 
     def _table_rows(self):
-        lines, empty = self._split(), []
+        lines, empty = self._split(), range(0)
         if self._has_header:
             next(lines, None)
         for row in lines:
             # Where the text is all there is, an empty line may be one; elsewhere those at the end are passed over.
             if row.values == [""] and len(self.columns) > 1:
-                empty.append(row)
+                empty = range(empty.start or row.number, row.number + 1)
                 continue
-            yield from map(self._named, empty)
-            empty.clear()
+            for number in empty:
+                yield self._named(Row(number, [""], None, b"", row.position))
+            empty = range(0)
             yield self._named(row)
 
     def _named(self, row):
@@ -170,10 +171,18 @@ class RowFile(collections.abc.Iterable[Row]):
     def _csv_lines(self):
         csv.field_size_limit(sys.maxsize)  # else a text of more than 131,072 characters is refused
         taken: list[Line] = []
+        num_bytes = 0
 
         def texts():
+            nonlocal num_bytes
             for line in read_lines(self.path):
                 taken.append(line)
+                num_bytes += sys.getsizeof(line.content)
+                if num_bytes > MAX_BYTES_PER_LINE:
+                    raise InputError(
+                        f"{self.place(taken[0].number)}: a row of more than {MAX_BYTES_PER_LINE >> 20} MB begins here; "
+                        "close its quotation marks"
+                    )
                 yield decode(self.path, line) + "\n"
 
         reader = csv.reader(texts(), strict=True)
@@ -187,17 +196,19 @@ class RowFile(collections.abc.Iterable[Row]):
             content = b"\n".join(line.content for line in taken)
             yield Row(reader.line_num, values or [""], None, content, taken[-1].position)
             taken.clear()
+            num_bytes = 0
 
     # JSON.
 
     def _json_lines(self):
-        empty = []
+        empty = range(0)
         for row in self._texts():
             if row.error is None and not row.values.strip():
-                empty.append(self._bad_row(row.number, "an empty line, not JSON", row.content, row.position))
+                empty = range(empty.start or row.number, row.number + 1)
                 continue
-            yield from empty
-            empty.clear()
+            for number in empty:
+                yield self._bad_row(number, "an empty line, not JSON", b"", row.position)
+            empty = range(0)
             yield row if row.error else self._parse_json(row)
 
     def _parse_json(self, row):
@@ -224,18 +235,17 @@ class RowFile(collections.abc.Iterable[Row]):
     # Parquet.
 
     def _parquet_rows(self):
-        import pyarrow
-
-        number, source = 0, _open_parquet(self.path)
-        bytes_per_row = gfile_for(self.path).stat(self.path).length / max(1, source.count_rows())
-        try:
-            for batch in source.to_batches(batch_size=_ROWS_PER_BATCH, batch_readahead=0, use_threads=False):
-                for values in batch.to_pylist():
+        number = 0
+        with open_parquet(self.path) as parquet:
+            for batch, position in parquet.batches():
+                try:
+                    rows = batch.to_pylist()
+                except UnicodeDecodeError as error:
+                    raise InputError(f"can't read {self.path}: {first_line(error)}") from error
+                for values in rows:
                     number += 1
                     content = repr(values).encode("utf-8", "surrogatepass")
-                    yield Row(number, _flatten(values), None, content, int(number * bytes_per_row))
-        except (OSError, pyarrow.lib.ArrowException, UnicodeDecodeError) as error:
-            raise InputError(f"can't read {self.path}: {first_line(error)}") from error
+                    yield Row(number, _flatten(values), None, content, position)
 
 
 def write_rows(path: str, rows: list[list[str]]) -> None:
@@ -260,14 +270,3 @@ def _flatten(value):
                     raise InputError(f'"{name}.{key}" is there twice, by itself and inside "{name}"; rename one')
                 flat[f"{name}.{key}"] = item
     return flat
-
-
-def _open_parquet(path):
-    try:
-        import pyarrow.dataset  # optional
-    except ImportError as error:
-        raise InputError(f"{path}: Parquet files need pyarrow; pip install pyarrow") from error
-    try:
-        return pyarrow.dataset.dataset(path, format="parquet")
-    except (OSError, pyarrow.lib.ArrowException) as error:
-        raise InputError(f"can't read {path}: {first_line(error)}") from error

@@ -1,15 +1,17 @@
 """Chunks hold every document once, are of bounded size, and depend on nothing but the file's content."""
 
 import gzip
+import hashlib
 import itertools
 import json
+import random
 import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_tf.corpus import formats
+from albert_tf.corpus import blocks, formats
 from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE
 from albert_tf.corpus.reader import CHARACTERS_PER_CHUNK, Chunk, CorpusReader, read_chunks
 from albert_tf.errors import InputError
@@ -47,14 +49,17 @@ def test_chunks_are_documents_in_order_cut_where_the_limit_is_reached(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("albert_tf.corpus.reader.CHARACTERS_PER_CHUNK", limit)
         chunks = list(read_chunks(str(path)))
-        patch.setattr(formats, "_BYTES_PER_BLOCK", bytes_per_block)
+        for module in (blocks, formats):
+            patch.setattr(module, "BYTES_PER_BLOCK", bytes_per_block)
         again = list(read_chunks(str(path)))
     assert [(chunk.documents, chunk.continues) for chunk in again] == [
         (chunk.documents, chunk.continues) for chunk in chunks
     ]
 
     assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
-    whole = []
+    assert sum(chunk.num_bytes for chunk in chunks) == len(path.read_bytes())
+    assert chunks[-1].file_start == (len(path.read_bytes()), hashlib.sha256(path.read_bytes()).hexdigest())
+    whole, chunks = [], chunks if chunks[-1].documents else chunks[:-1]
     for chunk in chunks:
         first, *others = chunk.documents
         whole[len(whole) - chunk.continues :] = [whole[-1] + first if chunk.continues else first]
@@ -70,7 +75,6 @@ def test_chunks_are_documents_in_order_cut_where_the_limit_is_reached(
     assert sum(chunk.num_long_documents for chunk in chunks) == sum(
         characters([document[:-1]]) >= limit for document in documents
     )
-    assert sum(chunk.num_bytes for chunk in chunks) == len(path.read_bytes())
 
 
 @pytest.mark.slow
@@ -116,7 +120,8 @@ def test_what_follows_the_last_document_is_counted_too(write):
     content = text_of([document]) + b"\n\n" + b"\n" * 2_000_000 + b"\xff\n"
     first, last = read_chunks(write(content), 5, on_bad_text="skip")
     assert first.documents == [document]
-    assert last == Chunk(5, 1, [], False, len(content) - first.num_bytes, 1, 0, 0, 1, len(content))
+    whole = (len(content), hashlib.sha256(content).hexdigest())
+    assert last == Chunk(5, 1, [], False, len(content) - first.num_bytes, 1, 0, 0, 1, len(content), whole)
 
 
 def test_bad_lines_are_counted_once(write):
@@ -132,9 +137,9 @@ def test_bad_lines_are_counted_once(write):
 @pytest.mark.slow
 def test_sentence_of_any_length_never_fills_the_memory(write):
     # One line of 300 MB: three hundred times the same member of a gzip file.
-    part = "가나다 라마바 사 " * 44_000
-    path = write(gzip.compress(part.encode()) * 300, "corpus.txt.gz")
     words = ("가나다", "라마바", "사")
+    part = "".join(f"{word} " for word in random.Random(1).choices(words, k=3 * 44_000))
+    path = write(gzip.compress(part.encode()) * 300, "corpus.txt.gz")
     continues, num_words, num_bytes, num_long_lines, num_long_documents = [], 0, 0, 0, 0
     tracemalloc.start()
     try:

@@ -8,7 +8,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_tf.corpus import formats, long_lines
+from albert_tf.corpus import blocks, formats, long_lines
 from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE
 from albert_tf.corpus.reader import CorpusReader, read_chunks
@@ -98,7 +98,8 @@ def test_blocks_of_any_size_give_the_same_lines(text, bytes_per_block, tmp_path_
             patch.setattr(module, "MAX_CHARACTERS_PER_LINE", 8)
         patch.setattr(long_lines, "_CHARACTERS_TO_LOOK_BACK", 4)
         expected = list(CorpusReader([str(path)]).lines())
-        patch.setattr(formats, "_BYTES_PER_BLOCK", bytes_per_block)
+        for module in (blocks, formats):
+            patch.setattr(module, "BYTES_PER_BLOCK", bytes_per_block)
         assert list(CorpusReader([str(path)]).lines()) == expected
     assert "".join("".join(expected).split()) == "".join(text.removeprefix("\ufeff").split())
     assert all(len(line) <= 8 and line == line.strip() for line in expected)

@@ -61,7 +61,7 @@ def test_lines_of_a_document_over_the_limit_are_cut(write):
 
 
 def test_line_too_long_for_memory_is_bad(write, monkeypatch):
-    monkeypatch.setattr(formats, "MAX_BYTES_PER_JSON_LINE", 3 << 20)
+    monkeypatch.setattr(formats, "MAX_BYTES_PER_DOCUMENT", 3 << 20)
     lines = [{"text": "하나"}, {"text": "가" * 400_000}, {"text": "나" * 1_500_000}, {"text": "둘"}]
     path = write(lines)
     with pytest.raises(InputError, match=f"{path}, line 3: longer than 3 MB; cut the document up, or pass --on_bad"):

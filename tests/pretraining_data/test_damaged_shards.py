@@ -49,6 +49,16 @@ def test_shard_of_another_size_is_damaged(find, folder, on_damaged_shard):
         assert find(folder / "train*", on_damaged_shard="skip").damage == {str(path): reason}
 
 
+def test_shard_of_another_build_is_told_by_its_hash_where_all_are_read(find, folder):
+    path = folder / "train-00001-of-00003.tfrecord"
+    records = list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
+    with tf.io.TFRecordWriter(str(path)) as writer:  # of the same size, and every checksum right
+        for record in reversed(records):
+            writer.write(record)
+    reason = "not the bytes that it was made of, by its SHA-256"
+    assert find(folder / "train*", on_damaged_shard="skip").damage == {str(path): reason}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("with_sizes", [True, False])
 def test_damaged_shards_are_left_out_on_request(find, folder, edit_manifest, with_sizes):

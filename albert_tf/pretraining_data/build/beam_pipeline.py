@@ -122,6 +122,7 @@ class PipelineSteps:
                 counts = collections.Counter()
                 count_chunk(chunk, counts)
                 yield documents.chunk_id, (documents, counts)
+            self.work.finish_input(file_index, reader.paths[file_index], chunk.file_start)
 
     def make_examples(self, chunk):
         """Yields ((split, shard), (chunk id, columns of examples)) for shards, and (_CORPUS, (chunk id, counts))."""

@@ -100,7 +100,7 @@ def _make_examples(reader, options, work, pool, progress):
     if counts is None:
         counts, chunk_ids = collections.Counter(), []
         try:
-            for chunk_counts in pool.map("make_examples", _tasks(reader, options, counts, chunk_ids, progress)):
+            for chunk_counts in pool.map("make_examples", _tasks(reader, options, work, counts, chunk_ids, progress)):
                 counts.update(chunk_counts)
         except BadCorpusError:
             raise
@@ -135,7 +135,7 @@ def _check_examples(reader, options, shards, work, counts, runs):
     return parts
 
 
-def _tasks(reader, options, counts, chunk_ids, progress):
+def _tasks(reader, options, work, counts, chunk_ids, progress):
     """Yields the documents of every chunk; counts and reports progress on the way."""
     sizes = reader.sizes()
     is_new = _remember() if options.deduplicate else lambda digest: True
@@ -148,11 +148,12 @@ def _tasks(reader, options, counts, chunk_ids, progress):
             counts["duplicate_documents"] += is_kept.count(False)
             if any(is_kept):
                 chunk_ids.append(documents.chunk_id)
-                yield (documents.select(is_kept),)
+                yield documents.select(is_kept), chunk.file_start
             if progress.is_due:
                 seconds = time.monotonic() - started
                 share = (sum(sizes[:file_index]) + chunk.file_position) / sum(sizes)
                 progress.show(f"read {describe_reading(num_bytes, share, seconds)}")
+        work.finish_input(file_index, reader.paths[file_index], chunk.file_start)
 
 
 def _remember():
@@ -216,7 +217,7 @@ class _Worker:
     def _shard_writer(self):
         return ShardWriter(self._tokenizer, self._options)
 
-    def make_examples(self, documents):
+    def make_examples(self, documents, file_start):
         """Leaves the spill files of a chunk and returns what was counted."""
         counts = self._work.chunk_counts(documents.chunk_id)
         if counts is None:
@@ -224,7 +225,7 @@ class _Worker:
             for split, num_buckets in self._num_buckets.items():
                 path = self._work.spill_path(chunk_run(documents.chunk_id), split)
                 spill.write_spill(path, examples[split], num_buckets)
-            self._work.write_chunk_counts(documents.chunk_id, counts)
+            self._work.write_chunk_counts(documents.chunk_id, counts, file_start)
         return counts
 
     def merge(self, split, sources, run):

@@ -5,15 +5,21 @@ import dataclasses
 import os
 
 import numpy as np
+import tensorflow as tf
 
 import albert_tf
 from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.reader import CorpusReader
+from albert_tf.errors import InputError
+from albert_tf.files import sha256_of
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.shard_writer import is_static_split
+from albert_tf.pretraining_data.build.work_folder import WorkFolder
 from albert_tf.pretraining_data.manifest import HELD_OUT, TRAIN, read_manifest, tells_labels_by_lengths
 from albert_tf.pretraining_data.records import SHORTEST_CUT_SENTENCE, has_halves, has_pairs
 from albert_tf.tokenization import Tokenizer
+
+_INPUT_DIGESTS = "sha256_per_input_file"
 
 # Of the corpus, in the order of the manifest.
 _CORPUS_COUNTS = (
@@ -35,6 +41,7 @@ def make_manifest(
     reader: CorpusReader,
     tokenizer: Tokenizer,
     options: BuilderOptions,
+    work: WorkFolder,
     counts: collections.Counter,
     shards: dict[str, list[str]],
     shard_counts: dict[str, list[dict]],
@@ -45,6 +52,7 @@ def make_manifest(
         reader: The corpus.
         tokenizer: The tokenizer.
         options: How the examples were made.
+        work: Where it was noted what was read.
         counts: What was counted in the corpus.
         shards: The paths of each split.
         shard_counts: What was counted in each shard of each split.
@@ -57,6 +65,7 @@ def make_manifest(
         "max_predictions_per_seq": options.masking_options.max_predictions_per_seq,
         "options": dataclasses.asdict(options),
         "input_files": [os.path.basename(path) for path in reader.paths],
+        _INPUT_DIGESTS: [work.input_file(index).sha256 for index in range(len(reader.paths))],
         **{name: counts[name] for name in _CORPUS_COUNTS},
         "unknown_word_rate": round(counts["unknown_words"] / counts["words"], 6),
         "splits": {
@@ -101,25 +110,48 @@ def check_counts(
             )
 
 
-def is_made_of(
+def describe_finished(
     path: str,
     reader: CorpusReader,
     tokenizer: Tokenizer,
     options: BuilderOptions,
     train_paths: list[str],
     held_out_paths: list[str],
-) -> bool:
-    """Whether there is a manifest of the shards of these names that this input and these options give."""
+    is_anew: bool = False,
+) -> str | None:
+    """Returns what says that the shards that this input and these options give are there; None if nothing does.
+
+    Raises:
+        InputError: Only the text is another, or a shard isn't what the manifest lists, and it is not to be made anew.
+    """
     manifest = read_manifest(path)
     listed = {split: found.get("files") for split, found in manifest.get("splits", {}).items()}
     shards = {TRAIN: train_paths, HELD_OUT: held_out_paths}
-    return (
-        listed == {split: list(map(os.path.basename, paths)) for split, paths in shards.items() if paths}
-        and manifest.get("input_files") == [os.path.basename(path) for path in reader.paths]
-        and manifest.get("options") == dataclasses.asdict(options)
-        and manifest.get("tokenizer", {}).get("identity") == tokenizer.identity
-        and not tells_labels_by_lengths(manifest)
-    )
+    if (
+        listed != {split: list(map(os.path.basename, paths)) for split, paths in shards.items() if paths}
+        or manifest.get("input_files") != [os.path.basename(path) for path in reader.paths]
+        or manifest.get("options") != dataclasses.asdict(options)
+        or manifest.get("tokenizer", {}).get("identity") != tokenizer.identity
+        or tells_labels_by_lengths(manifest)
+    ):
+        return None
+    changed = _find_changed(manifest, path, reader, shards)
+    if changed and not is_anew:
+        raise InputError(f"{changed}; put it back, or pass --overwrite to make all shards anew")
+    more = "" if _INPUT_DIGESTS in manifest else ", but not of what text, for it is of an earlier version"
+    return None if changed else f"{path} says that this data is finished{more}"
+
+
+def _find_changed(manifest, manifest_path, reader, shards):
+    """Returns which shard or file of the corpus is not what a manifest says; None if all are."""
+    for split, paths in shards.items():
+        for path, size in zip(paths, manifest["splits"].get(split, {}).get("bytes_per_shard", [])):
+            if not tf.io.gfile.exists(path) or tf.io.gfile.stat(path).length != size:
+                return f"{path} is not the shard that {manifest_path} lists"
+    for path, digest in zip(reader.paths, manifest.get(_INPUT_DIGESTS, [])):
+        if sha256_of(path) != digest:
+            return f"{path} is not the text that {manifest_path} was made of"
+    return None
 
 
 def _describe_split(split, paths, options, counts, shard_counts):

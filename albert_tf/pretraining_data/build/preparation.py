@@ -72,6 +72,8 @@ def open_work_folder(
     try:
         plan = _make_plan(reader, tokenizer, options, shards)
         work = WorkFolder(folder, plan | ({"engine": engine} if engine else {}), resume)
+        if engine is None or work.corpus_counts() is not None:  # else workers read all of it once more, and compare
+            work.check_inputs(reader.paths)
         tokenizer.save(work.path)
         try:
             yield work

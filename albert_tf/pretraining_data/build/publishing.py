@@ -6,7 +6,7 @@ import os
 import tensorflow as tf
 
 from albert_tf.corpus.reader import CorpusReader
-from albert_tf.files import write_json
+from albert_tf.files import sha256_of, write_json
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.manifest_writer import make_manifest
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
@@ -14,10 +14,10 @@ from albert_tf.pretraining_data.manifest import MANIFEST_FILE, TRAIN, listed_sha
 from albert_tf.tokenization import Tokenizer
 
 
-def find_old_shards(folder: str, manifest_path: str | None = None) -> dict[str, int | None]:
-    """Returns the shards that the manifest of an earlier build lists, and how large it says that each is.
+def find_old_shards(folder: str, manifest_path: str | None = None) -> dict[str, tuple[int | None, str | None]]:
+    """Returns the shards that the manifest of an earlier build lists, and the size and SHA-256 that it says of each.
 
-    The size is None where the manifest, of an early version, doesn't say so.
+    They are None where the manifest, of an early version, doesn't say so.
 
     Args:
         folder: The folder of the shards.
@@ -28,11 +28,13 @@ def find_old_shards(folder: str, manifest_path: str | None = None) -> dict[str, 
     """
     manifest_path = manifest_path or os.path.join(folder, MANIFEST_FILE)
     manifest = read_manifest(manifest_path)
-    sizes = {}
+    shards = {}
     for split, description in manifest.get("splits", {}).items():
         paths = listed_shards(manifest, folder, split)
-        sizes.update(zip(paths, description.get("bytes_per_shard", [None] * len(paths))))
-    return sizes
+        unknown = [None] * len(paths)
+        told = zip(description.get("bytes_per_shard", unknown), description.get("sha256_per_shard", unknown))
+        shards.update(zip(paths, told))
+    return shards
 
 
 def publish(
@@ -67,11 +69,12 @@ def publish(
             if tf.io.gfile.exists(work.shard_path(split, shard)):  # a killed build may have moved it
                 tf.io.gfile.rename(work.shard_path(split, shard), path, overwrite=True)
     for path in old_shards.keys() - {path for paths in shards.values() for path in paths}:
-        # A file of another size is no longer the shard that the manifest lists.
-        if tf.io.gfile.exists(path) and tf.io.gfile.stat(path).length == old_shards[path]:
+        size, digest = old_shards[path]
+        # A file of other bytes is no longer the shard that the manifest lists.
+        if tf.io.gfile.exists(path) and tf.io.gfile.stat(path).length == size and digest in (None, sha256_of(path)):
             tf.io.gfile.remove(path)
     tokenizer.save(folder)
-    manifest = make_manifest(reader, tokenizer, options, counts, shards, shard_counts)
+    manifest = make_manifest(reader, tokenizer, options, work, counts, shards, shard_counts)
     write_json(manifest_path, manifest)
     work.remove()
     return manifest

@@ -1,11 +1,11 @@
 """The second pass: examples in the order of their keys, padded, masked if the shard is static, and written."""
 
 import collections.abc
-import hashlib
 
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.files import sha256_of
 from albert_tf.pretraining_data import records
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.examples import Examples
@@ -16,7 +16,6 @@ from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 _EXAMPLES_PER_BATCH = 1024
-_BYTES_PER_BLOCK = 1 << 20
 
 
 class ShardWriter:
@@ -78,7 +77,8 @@ class ShardWriter:
                 features[records.LABEL_FEATURE] = examples.labels
                 for record in records.serialize(features):
                     writer.write(record)
-        counts["bytes"], counts["sha256"] = _measure(temporary)
+        # TensorFlow's writer can't tell them.
+        counts["bytes"], counts["sha256"] = tf.io.gfile.stat(temporary).length, sha256_of(temporary)
         tf.io.gfile.rename(temporary, path, overwrite=True)
         return {**counts, "piece_counts": piece_counts.tolist()} if is_static else counts
 
@@ -86,16 +86,6 @@ class ShardWriter:
 def is_static_split(split: str, options: BuilderOptions) -> bool:
     """Whether the examples of a split are masked when they are written."""
     return split == HELD_OUT or options.masking == "static"
-
-
-def _measure(path):
-    """Returns a file's size in bytes and its SHA-256, which TensorFlow's writer can't tell."""
-    num_bytes, digest = 0, hashlib.sha256()
-    with tf.io.gfile.GFile(path, "rb") as file:
-        while block := file.read(_BYTES_PER_BLOCK):
-            num_bytes += len(block)
-            digest.update(block)
-    return num_bytes, digest.hexdigest()
 
 
 def _batches(parts):

@@ -1,20 +1,27 @@
 """What a build has done so far, on disk, so that a killed build can be resumed.
 
 The folder lies beside the shards. It holds the plan (flags and input files), spill files, finished shards that wait for
-the others, and a file of counts for each chunk and shard, which is written last and says that the rest is whole.
+the others, and a file of counts for each chunk and shard, which is written last and says that the rest is whole. A
+chunk's also tells, as one of each file of the corpus does, what text was read.
 """
 
 import contextlib
+import itertools
 import json
 import os
+import re
 
 import tensorflow as tf
 
+from albert_tf.corpus.blocks import FileStart
 from albert_tf.errors import InputError
-from albert_tf.files import read_json, write_json, write_text
+from albert_tf.files import read_json, sha256_of, write_json, write_text
 from albert_tf.pretraining_data.manifest import WORK_FOLDER
+from albert_tf.progress_line import ProgressLine
 
 _PLAN_FILE = "plan.json"
+# The name of a record that says what of a file of the corpus was read, and the file's number.
+_OF_INPUT = re.compile(r"(?:chunk|input)-([0-9]+)(?:-[0-9]+)?(?=\.json$)")
 
 
 class WorkFolder:
@@ -63,11 +70,46 @@ class WorkFolder:
 
     def chunk_counts(self, chunk_id: tuple[int, int]) -> dict | None:
         """Returns what was counted in a chunk, None if its examples are not there yet."""
-        return self._read(chunk_run(chunk_id))
+        record = self._read(chunk_run(chunk_id))
+        return record and record["counts"]
 
-    def write_chunk_counts(self, chunk_id: tuple[int, int], counts: dict) -> None:
-        """Says that the examples of a chunk are there."""
-        self._write(chunk_run(chunk_id), counts)
+    def write_chunk_counts(self, chunk_id: tuple[int, int], counts: dict, start: FileStart) -> None:
+        """Says that the examples of a chunk are there, and what of its file the chunk comes from."""
+        self._write(chunk_run(chunk_id), {"counts": counts, "start": start})
+
+    def finish_input(self, file_index: int, path: str, file_start: FileStart) -> None:
+        """Notes what all of a file of the corpus is.
+
+        Raises:
+            InputError: It was another before.
+        """
+        before = self.input_file(file_index)
+        if before is None:
+            self._write(f"input-{file_index:05d}", {"start": file_start})
+        elif before != file_start:
+            raise self._other_text(path)
+
+    def input_file(self, file_index: int) -> FileStart | None:
+        """Returns what all of a file of the corpus is, None if it was not read to its end yet."""
+        return self._read_start(f"input-{file_index:05d}")
+
+    def check_inputs(self, paths: list[str]) -> None:
+        """Checks that the files of the corpus still hold what was read of them, as far as it was.
+
+        Raises:
+            InputError: One holds other text, or can't be read.
+        """
+        # Of every file the last record: of its last chunk, or of the whole.
+        names = sorted(tf.io.gfile.listdir(self.path))
+        records = {int(found[1]): found[0] for found in map(_OF_INPUT.match, names) if found}
+        progress = ProgressLine()
+        for number, (file_index, name) in enumerate(sorted(records.items()), start=1):
+            start = self._read_start(name)
+            if sha256_of(paths[file_index], start.num_bytes) != start.sha256:
+                raise self._other_text(paths[file_index])
+            if progress.is_due:
+                progress.show(f"compared {number} of {len(records)} files with what was read of them before")
+        progress.finish()
 
     def corpus_counts(self) -> dict | None:
         """Returns what was counted in the whole corpus, None if it was not read to its end yet."""
@@ -90,6 +132,16 @@ class WorkFolder:
         tf.io.gfile.remove(os.path.join(self.path, _PLAN_FILE))
         tf.io.gfile.rmtree(self.path)
 
+    def _other_text(self, path):
+        return InputError(
+            f"{path} is not the text that the unfinished build in {self.path} began with; put that back, or delete the "
+            "folder to begin anew"
+        )
+
+    def _read_start(self, name):
+        record = self._read(name)
+        return record and FileStart(*record["start"])
+
     def _read(self, name):
         path = os.path.join(self.path, f"{name}.json")
         return read_json(path, "the counts") if tf.io.gfile.exists(path) else None
@@ -106,8 +158,11 @@ def chunk_run(chunk_id: tuple[int, int]) -> str:
 
 def _check_plan(folder, old, new):
     for name in {**old, **new}:
-        if old.get(name) != new.get(name):
+        then, now = old.get(name), new.get(name)
+        if then != now:
+            if isinstance(then, list) and isinstance(now, list):  # of files, which may be many
+                then, now = next(pair for pair in itertools.zip_longest(then, now) if pair[0] != pair[1])
             raise InputError(
-                f"{folder} holds an unfinished build with another {name} ({json.dumps(old.get(name))}, now "
-                f"{json.dumps(new.get(name))}); repeat the first command with --resume, or delete the folder"
+                f"{folder} holds an unfinished build with another {name} ({json.dumps(then)}, now {json.dumps(now)}); "
+                "repeat the first command with --resume, or delete the folder"
             )

@@ -7,7 +7,7 @@ import re
 import tensorflow as tf
 
 from albert_tf.checkpoint_files import resolve_checkpoint
-from albert_tf.errors import InputError
+from albert_tf.files import reading, sha256_of
 
 _CHUNK_BYTES = 1 << 20
 
@@ -28,7 +28,7 @@ def file_identity(path: str) -> dict[str, str]:
     Raises:
         InputError: It can't be read.
     """
-    digest = _folder_sha256(path) if tf.io.gfile.isdir(path) else _sha256(path)
+    digest = _folder_sha256(path) if tf.io.gfile.isdir(path) else sha256_of(path)
     return {"name": os.path.basename(path), "sha256": digest}
 
 
@@ -45,13 +45,10 @@ def shard_identity(path: str) -> str:
     Raises:
         InputError: It can't be read.
     """
-    try:
-        with tf.io.gfile.GFile(path, "rb") as file:
-            header = file.read(12)  # the length of the record, and the checksum of the length
-            record = file.read(min(int.from_bytes(header[:8], "little"), _CHUNK_BYTES))
+    with reading(path) as file:
+        header = file.read(12)  # the length of the record, and the checksum of the length
+        record = file.read(min(int.from_bytes(header[:8], "little"), _CHUNK_BYTES))
         size = tf.io.gfile.stat(path).length
-    except tf.errors.OpError as error:
-        raise InputError(f"can't read {path}: {error.message}") from error
     return f"{size}-{hashlib.sha256(record).hexdigest()}"
 
 
@@ -70,7 +67,7 @@ def checkpoint_identity(path: str | None) -> dict[str, str | None] | None:
     found = resolve_checkpoint(path)
     if found is None:
         return {"path": absolute_path(path), "index_sha256": None}
-    return {"path": absolute_path(found), "index_sha256": _sha256(f"{found}.index")}
+    return {"path": absolute_path(found), "index_sha256": sha256_of(f"{found}.index")}
 
 
 def is_same_checkpoint(earlier: dict | None, now: dict | None) -> bool:
@@ -91,7 +88,7 @@ def _folder_sha256(folder):
     """Returns the SHA-256 of what sha256sum would print of the files below a folder, sorted by name."""
     digest = hashlib.sha256()
     for name in sorted(_names_below(folder)):
-        digest.update(f"{_sha256(os.path.join(folder, name))}  {name}\n".encode())
+        digest.update(f"{sha256_of(os.path.join(folder, name))}  {name}\n".encode())
     return digest.hexdigest()
 
 
@@ -106,14 +103,3 @@ def _names_below(folder, prefix=""):
             yield from _names_below(folder, path)
         else:
             yield path
-
-
-def _sha256(path):
-    digest = hashlib.sha256()
-    try:
-        with tf.io.gfile.GFile(path, "rb") as file:
-            while chunk := file.read(_CHUNK_BYTES):
-                digest.update(chunk)
-    except tf.errors.OpError as error:
-        raise InputError(f"can't read {path}: {error.message}") from error
-    return digest.hexdigest()

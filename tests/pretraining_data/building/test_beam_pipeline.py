@@ -225,6 +225,31 @@ def test_pipeline_that_was_done_is_not_run_again(needs_beam, build_with, small_c
     assert build_with("beam", **arguments, resume=True) == expected
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("stop", [(ShardWriter, "write"), (beam_pipeline, "publish")])
+def test_pipeline_goes_on_with_its_own_text_alone(
+    needs_beam, build_with, small_chunks, tiny_tokenizer, tmp_path, monkeypatch, stop
+):
+    arguments = {"paths": small_chunks[1], "tokenizer": tiny_tokenizer, "runner": "DirectRunner"}
+    expected = build_with("expected", **arguments)
+    with monkeypatch.context() as patch:
+        patch.setattr(*stop, raise_full_disk)
+        with pytest.raises((InputError, OSError), match="No space left"):
+            build_with("beam", **arguments)
+    changed = tmp_path / "1.txt"
+    text = changed.read_text(encoding="utf-8")
+    changed.write_text(text.replace("가", "머"), encoding="utf-8")
+    with pytest.raises(InputError, match=f"{changed} is not the text that the unfinished build in .* began with"):
+        build_with("beam", **arguments, resume=True)
+    changed.write_text(text, encoding="utf-8")
+    assert build_with("beam", **arguments, resume=True) == expected
+
+
+def raise_full_disk(*_):
+    """Fails as where there is no room."""
+    raise OSError(28, "No space left on device")
+
+
 def raise_killed(*_):
     """Ends the process."""
     raise Killed

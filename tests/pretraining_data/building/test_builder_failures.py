@@ -270,10 +270,11 @@ def test_shards_of_a_larger_build_do_not_stay_behind(rebuild, monkeypatch, kille
 
 
 @pytest.mark.slow
-def test_only_shards_of_the_old_build_are_deleted(rebuild, tmp_path):
+@pytest.mark.parametrize("change", [lambda shard: shard[1:], lambda shard: shard[:-1] + b"!"], ids=["size", "content"])
+def test_only_shards_of_the_old_build_are_deleted(rebuild, tmp_path, change):
     rebuild(num_shards=3)
     replaced = tmp_path / "data" / "train-00001-of-00003.tfrecord"
-    replaced.write_bytes(b"something that only has the name of a shard")
+    replaced.write_bytes(change(replaced.read_bytes()))
     after = rebuild(num_shards=2)
     assert {name for name in after if "-of-00003" in name} == {replaced.name}
 

@@ -223,7 +223,7 @@ def test_vocabulary_may_lie_in_the_output_folder(contents_of, create, workspace)
     assert before.items() <= contents_of(folder).items()
 
 
-def test_resume_of_a_finished_build_changes_nothing(contents_of, create, refuses, workspace):
+def test_resume_of_a_finished_build_changes_nothing(contents_of, create, refuses, read_manifest, workspace):
     assert create(resume=True).code == 0
     before = contents_of(workspace)
     result = create(resume=True)
@@ -231,6 +231,11 @@ def test_resume_of_a_finished_build_changes_nothing(contents_of, create, refuses
     assert "nothing to resume" in result.output
     refuses(f"{workspace}/data/train.tfrecord is there already", resume=True, random_seed=2)
     refuses(f"{workspace}/data/held_out.tfrecord is there already", resume=True, num_shards=2)
+    content = (workspace / "corpus.txt").read_bytes()
+    (workspace / "corpus.txt").write_bytes(content[: len(content) // 3].rpartition(b"\n\n")[0])
+    refuses(f"{workspace}/corpus.txt is not the text that {workspace}/data/manifest.json was made of", resume=True)
+    assert create(resume=True, overwrite=True).code == 0
+    assert read_manifest()["documents"] < 20
 
 
 def test_original_flag_for_random_second_segments_is_understood(create, read_manifest, refuses):

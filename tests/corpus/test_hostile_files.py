@@ -1,0 +1,187 @@
+"""Files that would fill the memory, take hours or never end are refused in a sentence."""
+
+import gzip
+import json
+import os
+import tracemalloc
+
+import pytest
+
+from albert_tf.corpus import blocks, formats, parquet
+from albert_tf.corpus.reader import CorpusReader, read_chunks
+from albert_tf.errors import InputError
+from albert_tf.rows.row_file import RowFile
+
+LINE = '{"text": "하나"}\n'.encode()
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes bytes, compressed if the name says so, and returns the path."""
+
+    def write_file(content, name="corpus.txt"):
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        return str(path)
+
+    return write_file
+
+
+@pytest.fixture
+def write_parquet(tmp_path):
+    """Writes a column "text" and returns the path."""
+    pyarrow = pytest.importorskip("pyarrow")
+    writer = pytest.importorskip("pyarrow.parquet")
+
+    def write_file(texts, **options):
+        path = str(tmp_path / "corpus.parquet")
+        writer.write_table(pyarrow.table({"text": texts}), path, **options)
+        return path
+
+    return write_file
+
+
+def refused(read, path):
+    """Returns what is said of a file instead of reading it."""
+    with pytest.raises(InputError) as failure:
+        for _ in read(path):
+            pass
+    assert "\n" not in str(failure.value)
+    return str(failure.value)
+
+
+def read_corpus(path):
+    """Reads lines as for a vocabulary."""
+    return CorpusReader([path], "skip").lines()
+
+
+@pytest.mark.parametrize("read", [read_corpus, read_chunks, RowFile])
+@pytest.mark.parametrize("name", ["corpus.txt", "corpus.jsonl", "corpus.csv", "corpus.parquet"])
+def test_pipe_is_refused_at_once(tmp_path, read, name):
+    os.mkfifo(tmp_path / name)
+    message = "a pipe or device, which can't be read twice; write what it gives to a file, and name that"
+    assert refused(read, str(tmp_path / name)) == f"can't read {tmp_path}/{name}: {message}"
+
+
+@pytest.mark.parametrize("read", [read_corpus, RowFile])
+def test_folder_and_device_are_no_files(tmp_path, read):
+    assert "/null: a pipe or device, which can't be read twice" in refused(read, "/dev/null")
+    (tmp_path / "corpus.parquet").mkdir()
+    assert "/corpus.parquet: a folder, not a file; name a file in it" in refused(read, str(tmp_path / "corpus.parquet"))
+
+
+@pytest.mark.parametrize("read", [read_corpus, RowFile])
+@pytest.mark.parametrize("name", ["corpus.txt.gz", "corpus.jsonl.gz"])
+def test_gzip_file_that_unpacks_without_end_is_refused(write, monkeypatch, read, name):
+    monkeypatch.setattr(blocks, "_BYTES_OF_BOMB", 1 << 20)
+    path = write(LINE * 100_000, name)
+    assert refused(read, path).startswith(f"{path} unpacks to more than 200 times its size, so it holds the same over")
+
+
+def test_blank_lines_without_end_are_one_and_lines_keep_their_numbers(write):
+    content = "하나\n".encode() + b"\n" * 3_000_000 + "둘\n".encode()
+    assert list(CorpusReader([write(content)]).documents()) == [["하나"], ["둘"]]
+    path = write(content + b"\xff\n")
+    assert f"{path}, line 3000003: not valid UTF-8" in refused(read_chunks, path)
+    path = write(LINE + b"\n" * 3_000_000 + LINE + b"bad\n", "corpus.jsonl")
+    assert f"{path}, line 3000003: not valid JSON" in refused(read_chunks, path)
+
+
+def test_empty_rows_without_end_are_refused(write):
+    for name in ("rows.jsonl", "rows.tsv", "rows.csv"):
+        path = write((b"a\tb\n" if name.endswith("v") else LINE * 2) + b"\n" * 300_000, name)
+        assert refused(RowFile, path).startswith(f"{path}, line ")
+        assert refused(RowFile, path).endswith(": 65,536 empty lines in a row; take them out")
+
+
+@pytest.mark.parametrize("read", [read_corpus, RowFile])
+@pytest.mark.parametrize("name", ["corpus.txt", "corpus.txt.gz", "corpus.jsonl"])
+def test_zeros_are_no_text(write, read, name):
+    path = write(LINE * 3 + bytes(1 << 18), name)
+    expected = f"{path}: 65,536 zero bytes in a row, from byte {3 * len(LINE)} on, which is no text; copy the file once"
+    assert refused(read, path).startswith(expected)
+
+
+def test_few_zeros_are_text(write):
+    assert list(CorpusReader([write("하나\0".encode() * 3)]).sentences()) == ["하나\0" * 3]
+
+
+def test_line_of_json_after_one_too_long_has_its_number(write, monkeypatch):
+    monkeypatch.setattr(formats, "MAX_BYTES_PER_DOCUMENT", 1 << 20)
+    long = json.dumps({"text": "a" * 3_000_000}).encode() + b"\n"
+    path = write(LINE + long, "corpus.jsonl")
+    assert f"{path}, line 2: longer than 1 MB" in refused(read_chunks, path)
+    path = write(LINE * 2 + long + LINE + b"bad\n" + LINE, "corpus.jsonl")
+    file, told = formats.CorpusFile(path, "text", "skip"), []
+    monkeypatch.setattr(file, "_count_bad_line", lambda error, unit, number: told.append(number))
+    assert len([lines for lines in file.batches() if lines]) == 4 and told == [3, 5]
+
+
+def test_row_whose_quotation_mark_is_never_closed_does_not_fill_the_memory(write, monkeypatch):
+    monkeypatch.setattr("albert_tf.rows.row_file.MAX_BYTES_PER_LINE", 1 << 20)
+    path = write(b'a,b\n1,2\n3,"4\n' + b"5,6\n" * 100_000, "rows.csv")
+    assert refused(RowFile, path) == f"{path}, line 3: a row of more than 1 MB begins here; close its quotation marks"
+
+
+def test_empty_lines_between_rows_are_told_by_their_numbers(write):
+    rows = list(RowFile(write(b"a\tb\n1\t2\n\n\n3\t4\n\n\n", "rows.tsv")))
+    assert [(row.number, row.error is None) for row in rows] == [(2, True), (3, False), (4, False), (5, True)]
+    rows = list(RowFile(write(LINE + b" \n\n" + LINE + b"\n\n", "rows.jsonl")))
+    assert [(row.number, row.error is None) for row in rows] == [(1, True), (2, False), (3, False), (4, True)]
+
+
+def peak_of_reading(pyarrow, read):
+    """Returns how many bytes Python and pyarrow held at once."""
+    default = pyarrow.default_memory_pool()
+    pool = pyarrow.proxy_memory_pool(default)
+    pyarrow.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        read()
+        return tracemalloc.get_traced_memory()[1] + pool.max_memory()
+    finally:
+        tracemalloc.stop()
+        pyarrow.set_memory_pool(default)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_typed", [True, False])
+def test_dictionary_is_never_unpacked_as_a_whole(write_parquet, monkeypatch, is_typed):
+    pyarrow = pytest.importorskip("pyarrow")
+    monkeypatch.setattr(blocks, "_BYTES_OF_BOMB", 1 << 40)
+    monkeypatch.setattr(parquet, "_BYTES_PER_BATCH", 1 << 22)
+    text = "가나다라 " * 80_000  # 1 MB
+    indices = pyarrow.array([0, 1] * 100, pyarrow.int32())
+    texts = pyarrow.DictionaryArray.from_arrays(indices, pyarrow.array([text, "나"]))
+    path = write_parquet(texts if is_typed else texts.cast(pyarrow.string()), compression="zstd")
+    counts = []
+    peak = peak_of_reading(pyarrow, lambda: counts.append(sum(chunk.num_bytes for chunk in read_chunks(path))))
+    assert counts == [100 * (len(text.encode()) + 3)] and peak < 40e6 < counts[0] / 2
+    assert [row.values["text"] for row in RowFile(path)][::50] == [text] * 4
+
+
+@pytest.mark.parametrize("encoding", [None, "PLAIN", "DELTA_BYTE_ARRAY"])
+def test_parquet_file_that_unpacks_without_end_is_refused(write_parquet, monkeypatch, encoding):
+    monkeypatch.setattr(blocks, "_BYTES_OF_BOMB", 1 << 20)
+    options = {"use_dictionary": False, "column_encoding": {"text": encoding}} if encoding else {}
+    path = write_parquet(["가나다라 " * 10_000] * 100, compression="zstd", **options)
+    assert refused(read_chunks, path).startswith(f"{path} unpacks to more than 200 times its size")
+
+
+def test_row_too_long_for_memory_is_bad(write_parquet, monkeypatch):
+    monkeypatch.setattr(formats, "MAX_BYTES_PER_DOCUMENT", 1 << 20)
+    path = write_parquet(["하나", "가" * 400_000, "둘"])
+    assert f"{path}, row 2: longer than 1 MB; cut the document up, or pass --on_bad_text=skip" in refused(
+        read_chunks, path
+    )
+    assert list(CorpusReader([path], "skip").sentences()) == ["하나", "둘"]
+
+
+def test_two_columns_of_one_name_are_told(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    writer = pytest.importorskip("pyarrow.parquet")
+    path = str(tmp_path / "corpus.parquet")
+    writer.write_table(pyarrow.table([["가"], ["나"], ["다"]], names=["text", "text", "body"]), path)
+    for read in (read_chunks, RowFile):
+        assert refused(read, path) == f'{path} has two columns "text"; give each a name of its own'
+    assert list(CorpusReader([path], text_field="body").sentences()) == ["다"]
