@@ -178,14 +178,17 @@ class Tokenizer(PieceLookup, abc.ABC):
         """
 
     def save(self, folder: str | os.PathLike, settings_file: str = TOKENIZER_FILE) -> None:
-        """Writes `vocabulary_file` and tokenizer.json into a folder.
+        """Writes tokenizer.json and `vocabulary_file` into a folder.
+
+        A vocabulary is never there without its settings, with which it would be taken for one that needs none: they
+        come first, and name its hash.
 
         Args:
             folder: Where.
             settings_file: What to call tokenizer.json there.
         """
-        self._save_vocabulary(os.path.join(folder, self.vocabulary_file))
         write_json(os.path.join(folder, settings_file), self.to_dict())
+        self._save_vocabulary(os.path.join(folder, self.vocabulary_file))
 
     save_pretrained = save
 
