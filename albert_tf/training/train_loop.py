@@ -45,7 +45,7 @@ def train(
     checkpointer: Checkpointer,
     evaluator: Evaluator,
     progress: Progress,
-    check_lease: collections.abc.Callable[[], None] = lambda: None,
+    check_owner: collections.abc.Callable[[], None] = lambda: None,
 ) -> TrainResult:
     """Trains from where `state.global_step` stands to the end of the last phase, or until SIGTERM or Ctrl-C comes.
 
@@ -56,7 +56,7 @@ def train(
         checkpointer: Where to save.
         evaluator: Of the same model.
         progress: What is told after every loop.
-        check_lease: Called before anything is written; raises InputError if the folder is another run's by now.
+        check_owner: Called before anything is written; raises InputError if the folder is another run's by now.
 
     Raises:
         InputError: The folder is another run's, a checkpoint can't be written, too many steps were skipped, or a device
@@ -64,7 +64,7 @@ def train(
     """
     interrupts_loop = not has_several_workers(state.strategy)
     with StopRequest(interrupts_loop) as stop_request:
-        loop = _Loop(state, phases, settings, checkpointer, evaluator, progress, stop_request, check_lease)
+        loop = _Loop(state, phases, settings, checkpointer, evaluator, progress, stop_request, check_owner)
         try:
             return loop.run()
         except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.ResourceExhaustedError) as error:
@@ -89,10 +89,10 @@ def _explain(error):
 
 
 class _Loop:
-    def __init__(self, state, phases, settings, checkpointer, evaluator, progress, stop_request, check_lease):
+    def __init__(self, state, phases, settings, checkpointer, evaluator, progress, stop_request, check_owner):
         self._state, self._strategy, self._settings = state, state.strategy, settings
         self._checkpointer, self._evaluator, self._progress = checkpointer, evaluator, progress
-        self._stop_request, self._check_lease = stop_request, check_lease
+        self._stop_request, self._check_owner = stop_request, check_owner
         self._begins = [0, *(phase.end_step for phase in phases[:-1])]
         self._phases, self._last_step = phases, phases[-1].end_step
         self._skipped = SkippedSteps(state.optimizer, progress.output_dir, settings.max_skipped_steps)
@@ -165,7 +165,7 @@ class _Loop:
             is_first = False
             train_steps(iterator, tf.constant(border - step))
             step = int(self._state.global_step.numpy())
-            self._check_lease()
+            self._check_owner()
             # Of several workers all must stop at the same step, so that they agree on it between two loops.
             is_to_stop = self._agreement.any(self._stop_request.is_made)
             new_skips = self._skipped.look()
@@ -256,7 +256,7 @@ class _Loop:
             )
             if results is not None and phase.score_held_out is not None:
                 results = {**results, **phase.score_held_out(self._evaluator.compute_outputs)}
-        self._check_lease()
+        self._check_owner()
         if results is None:
             return False
         self._held_out = results
