@@ -3,9 +3,13 @@
 The file is read in parts of a few batches. The answers of each go into a file of their own below `OUTPUT.parts/`, which
 is put together at the end. `progress.json` there says how far that is, for which model, and the SHA-256 of the rows
 that were read: a run goes on only where all of it is the same.
+
+The answers are put together there too, and renamed to the output: until then there is no output of this run, and from
+then on nothing is left to do but to clear away.
 """
 
 import collections.abc
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -16,13 +20,15 @@ import warnings
 from albert_tf.asked_texts import AskedModel
 from albert_tf.batch_prediction.input_rows import InputRows
 from albert_tf.errors import InputError
-from albert_tf.files import gfile_for, read_json, replacing, write_json
+from albert_tf.files import gfile_for, read_json, remove, replacing, write_json
+from albert_tf.folder_lock import hold
 from albert_tf.progress_line import ProgressLine, format_seconds
 from albert_tf.rows.bad_rows import counted
 from albert_tf.rows.row_file import Row
 
 PARTS_ENDING = ".parts"
 PROGRESS_FILE = "progress.json"
+_ANSWERS_FILE, _IS_JOINED = "answers.jsonl", "is_joined"
 
 # Texts of one length are computed together, so that little is padding; more of them would take more memory.
 _BATCHES_PER_PART = 16
@@ -76,6 +82,22 @@ class _Progress:
         return {**counts, "sha256": self.digest.hexdigest()}
 
 
+@contextlib.contextmanager
+def hold_output(output_file: str) -> collections.abc.Iterator[None]:
+    """Keeps other predictions from being written to a file, and clears away what finished ones left when killed.
+
+    Raises:
+        InputError: Another command is writing it, or it can't be written.
+    """
+    folder = f"{output_file}{PARTS_ENDING}"
+    with hold(folder, "output_file", output_file):
+        path = os.path.join(folder, PROGRESS_FILE)
+        progress = read_json(path, "the progress") if gfile_for(path).exists(path) else None
+        if progress is None or (progress.get(_IS_JOINED) and not gfile_for(path).exists(_answers_file(folder))):
+            _empty(folder)
+        yield
+
+
 def predict_file(
     predictor: AskedModel,
     input_file: str,
@@ -98,6 +120,11 @@ def predict_file(
     Raises:
         InputError: A line can't be read, or the parts there are of other predictions.
     """
+    with hold_output(output_file):
+        return _predict(predictor, input_file, output_file, options, overwrite)
+
+
+def _predict(predictor, input_file, output_file, options, overwrite):
     rows = InputRows(predictor.task, input_file, options.input_fields, options.keeps_inputs)
     print(rows.description, flush=True)
     folder = f"{output_file}{PARTS_ENDING}"
@@ -111,7 +138,7 @@ def predict_file(
     lines = iter(rows)
     progress = _take_up(folder, settings, lines, overwrite)
     if progress is None:
-        gfile_for(folder).rmtree(folder)
+        _empty(folder)
         lines, progress = iter(rows), _Progress()
     num_lines_before = progress.num_lines
     report = _Report(input_file)
@@ -124,10 +151,10 @@ def predict_file(
     report.finish()
     if predictor.num_cut:
         print(f"warning: {counted(predictor.num_cut, 'input')} longer than what the model reads; the ends are left out")
-    _join(output_file, [_part_file(folder, number) for number in range(progress.num_parts)])
-    if progress.num_parts:
-        gfile_for(folder).remove(os.path.join(folder, PROGRESS_FILE))  # first, for it speaks of all the parts
-        gfile_for(folder).rmtree(folder)
+    _join(_answers_file(folder), [_part_file(folder, number) for number in range(progress.num_parts)])
+    write_json(os.path.join(folder, PROGRESS_FILE), {**settings, **progress.to_dict(), _IS_JOINED: True})
+    gfile_for(folder).rename(_answers_file(folder), output_file, overwrite=True)
+    gfile_for(folder).rmtree(folder)
     return progress.num_lines, progress.num_bad_lines, num_lines_before
 
 
@@ -189,6 +216,16 @@ def _answers(predictor, rows, part, options):
         for question, prediction in zip(asked, predictions)
     )
     return [answer or next(found) for answer in answers]
+
+
+def _empty(folder):
+    """Deletes what is in a folder, and not the folder, which is held."""
+    for name in gfile_for(folder).listdir(folder) if gfile_for(folder).isdir(folder) else ():
+        remove(os.path.join(folder, name))
+
+
+def _answers_file(folder):
+    return os.path.join(folder, _ANSWERS_FILE)
 
 
 def _part_file(folder, number):

@@ -3,6 +3,7 @@
 from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
+import contextlib
 import os
 import time
 
@@ -11,7 +12,8 @@ from absl import flags
 from albert_tf.cli.tokenizer_flags import define_tokenizer_flags, load_tokenizer, tokenizer_settings
 from albert_tf.corpus.reader import ON_BAD_TEXT_CHOICES, CorpusReader, describe_reading, find_corpus_files
 from albert_tf.errors import InputError
-from albert_tf.files import check_can_write, read_text
+from albert_tf.files import read_text
+from albert_tf.folder_lock import hold
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.building.morphemes import MORPHEME_CHOICES, has_kiwi, require_kiwi
@@ -21,6 +23,7 @@ from albert_tf.tokenization.building.vocabulary_training import ALPHABET_CHOICES
 from albert_tf.tokenization.building.word_counting import count_words, sample_numbers, take_numbers
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.vocabulary import UNUSED
+from albert_tf.whole_folders import files_together
 
 FLAGS = flags.FLAGS
 
@@ -99,12 +102,14 @@ def corpus_reader():
     return CorpusReader(find_corpus_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.text_field)
 
 
-def report(tokenizers):
-    """Prints and writes what each tokenizer, by name, makes of the text or of a sample of it."""
+def report(tokenizers, folder):
+    """Prints what each tokenizer, by name, makes of the text or of a sample of it; writes it into a folder, if any.
+
+    Returns:
+        The paths that what was written has in the end, for people.
+    """
     if not has_kiwi():
         print("kiwipiepy is not installed, so nothing is said about josa; pip install kiwipiepy")
-    if FLAGS.output_dir:
-        check_can_write(FLAGS.output_dir, "output_dir")
     reader = corpus_reader()
     numbers, _ = sample_numbers(sentences_of(reader, "looked at"), FLAGS.max_sentences, FLAGS.random_seed)
     reports = {
@@ -112,8 +117,8 @@ def report(tokenizers):
         for name, tokenizer in tokenizers.items()
     }
     print(format_table(reports))
-    if FLAGS.output_dir:
-        print("wrote " + " and ".join(write_report(FLAGS.output_dir, reports)))
+    names = map(os.path.basename, write_report(folder, reports)) if folder else ()
+    return " and ".join(os.path.join(FLAGS.output_dir, name) for name in names)
 
 
 def main():
@@ -124,18 +129,23 @@ def main():
     if FLAGS.vocab_file:
         if not FLAGS.report:
             raise InputError("--vocab_file goes with --report or --assign_unused; leave it out to build a vocabulary")
-        report({path: load_tokenizer(path) for path in FLAGS.vocab_file})
+        with hold(FLAGS.output_dir) if FLAGS.output_dir else contextlib.nullcontext():
+            written = report({path: load_tokenizer(path) for path in FLAGS.vocab_file}, FLAGS.output_dir)
+        if written:
+            print(f"wrote {written}")
     else:
         build()
 
 
-def prepare_output():
-    """Checks that a vocabulary can be written, and returns the paths of its files."""
+@contextlib.contextmanager
+def new_vocabulary():
+    """Checks that a vocabulary can be written; yields the folder to write it into, and the path that it will have."""
     app.require(output_dir=FLAGS.output_dir)
     paths = [os.path.join(FLAGS.output_dir, name) for name in (VOCABULARY_FILE, TOKENIZER_FILE)]
-    app.refuse_to_overwrite(paths, FLAGS.overwrite)
-    check_can_write(FLAGS.output_dir, "output_dir")
-    return paths
+    with hold(FLAGS.output_dir):
+        app.refuse_to_overwrite(paths, FLAGS.overwrite)
+        with files_together(FLAGS.output_dir) as folder:
+            yield folder, paths[0]
 
 
 def fill_slots():
@@ -143,38 +153,40 @@ def fill_slots():
     app.require(assign_unused=FLAGS.assign_unused, vocab_file=FLAGS.vocab_file)
     if len(FLAGS.vocab_file) > 1:
         raise InputError("--assign_unused takes one --vocab_file")
-    paths = prepare_output()
-    if FLAGS.assign_unused.endswith(".txt"):
-        pieces = [line.strip() for line in read_text(FLAGS.assign_unused, "the pieces").split("\n") if line.strip()]
-    else:
-        pieces = FLAGS.assign_unused.split(",")
-    tokenizer = assign_unused(load_tokenizer(FLAGS.vocab_file[0]), pieces)
-    tokenizer.save(FLAGS.output_dir)
+    with new_vocabulary() as (folder, path):
+        if FLAGS.assign_unused.endswith(".txt"):
+            lines = read_text(FLAGS.assign_unused, "the pieces").split("\n")
+            pieces = [line.strip() for line in lines if line.strip()]
+        else:
+            pieces = FLAGS.assign_unused.split(",")
+        tokenizer = assign_unused(load_tokenizer(FLAGS.vocab_file[0]), pieces)
+        tokenizer.save(folder)
     num_left = sum(UNUSED.fullmatch(piece) is not None for piece in tokenizer.vocabulary.pieces)
-    print(f"gave {len(pieces):,} slots a piece, {num_left:,} are left; wrote {paths[0]}")
+    print(f"gave {len(pieces):,} slots a piece, {num_left:,} are left; wrote {path}")
 
 
 def build():
-    paths = prepare_output()
-    reader = corpus_reader()
-    settings = tokenizer_settings()
-    require_kiwi(FLAGS.morphemes)
-    word_counts = count_words_of(reader, settings)
-    vocabulary = train_vocabulary(
-        word_counts,
-        FLAGS.vocab_size,
-        FLAGS.wordpiece_scheme,
-        FLAGS.limit_alphabet,
-        FLAGS.num_unused,
-        FLAGS.min_frequency,
-        FLAGS.prune,
-        required_characters(FLAGS.alphabet, **settings),
-    )
-    tokenizer = KoreanWordPieceTokenizer(vocabulary, **settings)
-    tokenizer.save(FLAGS.output_dir)
+    with new_vocabulary() as (folder, path):
+        reader = corpus_reader()
+        settings = tokenizer_settings()
+        require_kiwi(FLAGS.morphemes)
+        word_counts = count_words_of(reader, settings)
+        vocabulary = train_vocabulary(
+            word_counts,
+            FLAGS.vocab_size,
+            FLAGS.wordpiece_scheme,
+            FLAGS.limit_alphabet,
+            FLAGS.num_unused,
+            FLAGS.min_frequency,
+            FLAGS.prune,
+            required_characters(FLAGS.alphabet, **settings),
+        )
+        tokenizer = KoreanWordPieceTokenizer(vocabulary, **settings)
+        tokenizer.save(folder)
+        written = report({path: tokenizer}, folder) if FLAGS.report else ""
     print(
         f"read {word_counts.total():,} words, {len(word_counts):,} of them different; "
-        f"wrote {len(vocabulary):,} pieces to {paths[0]}"
+        f"wrote {len(vocabulary):,} pieces to {path}"
     )
     num_unused = sum(UNUSED.fullmatch(piece) is not None for piece in vocabulary.pieces)
     if num_unused > FLAGS.num_unused:
@@ -182,8 +194,8 @@ def build():
             f"{num_unused:,} of them are [unused], because the text has no more characters, nor parts of words that "
             f"occur --min_frequency={FLAGS.min_frequency} times; give more text, or lower --vocab_size"
         )
-    if FLAGS.report:
-        report({paths[0]: tokenizer})
+    if written:
+        print(f"wrote {written}")
 
 
 def run():

@@ -7,7 +7,6 @@ import csv
 import json
 import math
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -17,10 +16,11 @@ from absl import flags
 
 from albert_tf.corpus.reader import find_corpus_files
 from albert_tf.errors import InputError
-from albert_tf.files import check_can_write, read_json, write_json
+from albert_tf.files import read_json, remove, write_json
 from albert_tf.finetuning import Classification
 from albert_tf.finetuning.datasets import DATASETS, find_files
 from albert_tf.finetuning.labelled_text import read_examples
+from albert_tf.folder_lock import hold
 from albert_tf.shipped_files import shipped_path
 from albert_tf.training.progress import METRICS_FILE, PLOT_FILE, format_seconds
 
@@ -58,15 +58,15 @@ STAGES = (
 
 def prepare_output_dir():
     """Makes room for a new demo; deletes nothing but an earlier one."""
-    check_can_write(FLAGS.output_dir, "output_dir")
-    found = sorted(os.listdir(FLAGS.output_dir)) if os.path.isdir(FLAGS.output_dir) else []
-    if found and not os.path.exists(os.path.join(FLAGS.output_dir, RESULTS_FILE)):
-        raise InputError(f"--output_dir={FLAGS.output_dir} holds something else than a demo; choose another folder")
-    if found and not FLAGS.overwrite:
-        raise InputError(f"--output_dir={FLAGS.output_dir} holds a demo; pass --overwrite to replace it")
+    path = os.path.join(FLAGS.output_dir, RESULTS_FILE)
+    if os.listdir(FLAGS.output_dir):
+        if not os.path.exists(path):
+            raise InputError(f"--output_dir={FLAGS.output_dir} holds something else than a demo; choose another folder")
+        if read_json(path, "the demo's results") and not FLAGS.overwrite:
+            raise InputError(f"--output_dir={FLAGS.output_dir} holds a demo; pass --overwrite to replace it")
+    write_json(path, {})  # first, for an empty one says that the rest, of a demo that was killed, may be deleted
     for stage in STAGES:
-        shutil.rmtree(os.path.join(FLAGS.output_dir, stage), ignore_errors=True)
-    write_json(os.path.join(FLAGS.output_dir, RESULTS_FILE), {})
+        remove(os.path.join(FLAGS.output_dir, stage))
 
 
 def run_stage(title, command, **flag_values):
@@ -150,7 +150,13 @@ def print_table(title, rows):
 def main():
     started_at = time.monotonic()
     corpus = find_corpus_files([FLAGS.corpus] if FLAGS.corpus else SAMPLE_TEXTS, "corpus")
-    prepare_output_dir()
+    with hold(FLAGS.output_dir):
+        prepare_output_dir()
+        run_stages(corpus, started_at)
+
+
+def run_stages(corpus, started_at):
+    """Goes all the way, and prints what came of it."""
     vocabulary, data, pretraining, from_random, from_own, from_shipped = (
         os.path.join(FLAGS.output_dir, stage) for stage in STAGES
     )

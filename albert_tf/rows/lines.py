@@ -7,7 +7,8 @@ import zlib
 
 from albert_tf.corpus.blocks import split_at_line_ends
 from albert_tf.errors import InputError
-from albert_tf.files import file_errors, gfile_for, reason_of
+from albert_tf.file_errors import file_errors, reason_of
+from albert_tf.files import gfile_for
 from albert_tf.text_encoding import not_utf8
 
 MAX_BYTES_PER_LINE = 1 << 26

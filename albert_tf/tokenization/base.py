@@ -178,7 +178,10 @@ class Tokenizer(PieceLookup, abc.ABC):
         """
 
     def save(self, folder: str | os.PathLike, settings_file: str = TOKENIZER_FILE) -> None:
-        """Writes `vocabulary_file` and tokenizer.json into a folder.
+        """Writes tokenizer.json and `vocabulary_file` into a folder.
+
+        A vocabulary is never there without its settings, with which it would be taken for one that needs none: they
+        come first, and name its hash.
 
         Args:
             folder: Where.

@@ -130,10 +130,10 @@ class TrainingRun:
                 check_results_data(self.output_dir, EVAL_RESULTS_FILE, results_data[EVAL_RESULTS_FILE])
 
         self._agreement.run(check_run)
-        with hold_folder(self.output_dir, self._agreement, self.is_chief) as check_lease:
-            return self._train(phases, settings, results_data, check_lease, initialize)
+        with hold_folder(self.output_dir, self._agreement, self.is_chief) as check_owner:
+            return self._train(phases, settings, results_data, check_owner, initialize)
 
-    def _train(self, phases, settings, results_data, check_lease, initialize):
+    def _train(self, phases, settings, results_data, check_owner, initialize):
         with self._strategy.scope():
             variables = learnt_variables(self.objective, self._models)
             optimizer = self.settings.make_optimizer(variables, self._models[MAIN_MODEL].compute_dtype)
@@ -149,7 +149,7 @@ class TrainingRun:
         if checkpointer.latest:
             self._agreement.run(claim)
         self.log(describe_run(state, phases))
-        result = train(state, phases, self.settings, checkpointer, self._evaluator, self._progress, check_lease, claim)
+        result = train(state, phases, self.settings, checkpointer, self._evaluator, self._progress, check_owner, claim)
         self._step.assign(state.global_step)
         self._held_out = result.held_out
         if result.is_finished:

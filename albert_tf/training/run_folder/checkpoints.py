@@ -17,11 +17,11 @@ from albert_tf.checkpoint_files import (
     delete_checkpoint,
     find_checkpoints,
     only_model,
-    remove,
     write_checkpoint,
     write_state_file,
 )
 from albert_tf.errors import InputError, first_line
+from albert_tf.files import remove
 
 
 class Checkpointer:

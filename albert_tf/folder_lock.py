@@ -1,0 +1,169 @@
+"""One command at a time writes into a folder.
+
+The lock is on the folder itself (flock takes directories too), so that no lock file has to be made, understood and
+cleared away, and the system drops it with the process, however that ends. It keeps the commands of one machine apart,
+whatever the folder lies on. Of other machines it knows nothing, and so neither of "gs://..." nor of what NFS shares
+between them: there two commands must not be started at once. Training alone notices it, see
+`albert_tf.training.run_folder.held_folder`.
+"""
+
+import collections.abc
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import sys
+import threading
+
+from albert_tf.errors import InputError
+from albert_tf.file_errors import file_errors, reason_of
+from albert_tf.files import UNFINISHED, gfile_for, name_in_folder, remove, unfinished_files, unfinished_path
+
+# What some file systems of clusters answer where they were mounted without.
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+
+_held_by_thread = threading.local()
+
+
+@contextlib.contextmanager
+def hold(
+    folder: str | os.PathLike, flag: str = "output_dir", shown_as: str | None = None
+) -> collections.abc.Iterator[None]:
+    """Keeps other commands from writing into a folder, for whoever is about to; tells first whether that can be done.
+
+    The folder is made if it is not there, and is gone again if it stays empty. What commands that were killed have
+    left half-written in it is deleted. A thread that holds it already may ask again.
+
+    Args:
+        folder: A local path or any that `tf.io.gfile` opens, such as "gs://...", where nobody is kept away.
+        flag: The flag that names it; named in errors.
+        shown_as: What it is called in errors, if not by its name.
+
+    Raises:
+        InputError: Another command holds it, or it can't be written to.
+    """
+    folder = os.fspath(folder).rstrip("/") or ("/" if folder else ".")
+    is_local = "://" not in folder
+    name = os.path.realpath(folder) if is_local else folder
+    held = _held_by_thread.__dict__.setdefault("folders", set())
+    if name in held:
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        with _naming(shown_as or folder, flag):
+            if is_local:
+                stack.enter_context(_locked(folder, shown_as or folder))
+            _check_can_write(folder)
+            _clear(folder)
+        held.add(name)
+        stack.callback(held.discard, name)
+        yield
+
+
+@contextlib.contextmanager
+def _naming(folder, flag):
+    """Turns the error of a folder that can't be written to into one sentence."""
+    try:
+        yield
+    except file_errors() as error:
+        reason = reason_of(error)
+        raise InputError(f"--{flag}={folder} can't be written to ({reason}); name another folder") from error
+
+
+@contextlib.contextmanager
+def _locked(folder, name):
+    """Makes a folder, with those above it, and locks it; one that was made and is empty in the end is removed."""
+    is_new, descriptor = False, None
+    while descriptor is None:
+        is_new |= _make(folder)
+        descriptor = _try_to_lock(folder, name)
+    try:
+        yield
+    finally:
+        if is_new:
+            with contextlib.suppress(OSError):  # something is in it
+                os.rmdir(folder)
+        os.close(descriptor)
+
+
+def _make(folder):
+    """Returns whether it has made the folder; another command may make or remove it at this moment."""
+    os.makedirs(os.path.dirname(folder) or ".", exist_ok=True)
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _try_to_lock(folder, name):
+    """Returns the descriptor that holds the lock; None if the folder is another by now, or gone."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        if os.path.lexists(folder):  # a link to nowhere
+            raise
+        return None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+            print(f"warning: {name} lies where there are no locks; start no other command for it", file=sys.stderr)
+        if os.path.isdir(folder) and os.path.samestat(os.fstat(descriptor), os.stat(folder)):
+            return descriptor
+    except BlockingIOError as error:
+        holder = _holder(descriptor)
+        os.close(descriptor)
+        raise InputError(
+            f"{name} is in use by {holder}; wait until that has ended, stop it, or choose another folder"
+        ) from error
+    os.close(descriptor)
+    return None
+
+
+def _holder(descriptor):
+    """Returns which process has locked what is open here, as far as the system tells."""
+    place = os.fstat(descriptor)
+    name = f"{os.major(place.st_dev):02x}:{os.minor(place.st_dev):02x}:{place.st_ino}"
+    with contextlib.suppress(OSError), open("/proc/locks", encoding="ascii") as file:
+        for _, kind, _, _, process, where, *_ in map(str.split, file):
+            if (kind, where) == ("FLOCK", name) and process != "0":  # as another container's is called
+                return f"process {process}"
+    return "another command"
+
+
+def _check_can_write(folder):
+    """Writes a file and deletes it again."""
+    gfile, probe = gfile_for(folder), unfinished_path(os.path.join(folder, "probe"))
+    try:
+        with gfile.GFile(probe, "w") as file:
+            file.write("can it be written?")
+    finally:
+        with contextlib.suppress(*file_errors()):
+            gfile.remove(probe)
+
+
+def _clear(folder):
+    """Deletes what is half-written, but not what other commands are writing at this moment."""
+    gfile = gfile_for(folder)
+    names = gfile.listdir(folder) if gfile.isdir(folder) else []  # a folder elsewhere comes with its first file
+    present = [name.rstrip("/") for name in names]  # with a slash Cloud Storage spells a folder
+    list_path = os.path.join(folder, UNFINISHED)
+    if UNFINISHED in present:
+        for name in unfinished_files(folder):
+            remove(name_in_folder(folder, name, list_path))
+        remove(list_path)
+    for name in present:
+        path = os.path.join(folder, name)
+        if not re.fullmatch(rf"\..+{re.escape(UNFINISHED)}", name):
+            continue
+        with contextlib.ExitStack() as stack:
+            if "://" not in path and os.path.isdir(path):
+                try:
+                    stack.enter_context(_locked(path, path))
+                except InputError:
+                    continue
+            remove(path)
