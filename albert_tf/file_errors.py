@@ -13,37 +13,18 @@ import sys
 
 from albert_tf.errors import first_line
 
-_OTHER_PLACE = "choose another place, or mend its rights"
-_SPACE = "free some space, or choose another place"
-_PATH = "put the path right"
-_LIMIT = "allow more open files, as by ulimit -n 4096"
-_DISK = "see to the disk, or choose another place"
-_ADVICE = {
-    errno.ENOSPC: _SPACE,
-    errno.EDQUOT: _SPACE,
+# Of the disk, whichever file it is about; errors that name no file and say something else are no file's.
+_OF_DISKS = {
+    errno.ENOSPC: "free some space, or choose another place",
+    errno.EDQUOT: "free some space, or choose another place",
     errno.EFBIG: "allow larger files (ulimit -f), or choose another place",
-    errno.EROFS: _OTHER_PLACE,
-    errno.EACCES: _OTHER_PLACE,
-    errno.EPERM: _OTHER_PLACE,
-    errno.ENOENT: _PATH,
-    errno.ENOTDIR: _PATH,
-    errno.EISDIR: _PATH,
-    errno.EEXIST: _PATH,
-    errno.ENOTEMPTY: _PATH,
-    errno.ELOOP: _PATH,
-    errno.ENAMETOOLONG: "choose a shorter name",
-    errno.EMFILE: _LIMIT,
-    errno.ENFILE: _LIMIT,
-    errno.EBUSY: _DISK,
-    errno.EIO: _DISK,
-    errno.ENXIO: _DISK,
-    errno.ENODEV: _DISK,
-    errno.ESTALE: _DISK,
-    errno.ETIMEDOUT: _DISK,
+    errno.EIO: "see to the disk, or choose another place",
 }
-_REASONS = {os.strerror(code): code for code in _ADVICE}
-# As TensorFlow spells them: "/data/a; No space left on device", behind the name of an operation, if one of them failed.
-_OF_TENSORFLOW = re.compile(rf"(?:\{{\{{[^}}]*\}}\}} )?([^\n;]*); ({'|'.join(map(re.escape, _REASONS))})")
+_ADVICE = {
+    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "mend its rights, or choose another place"),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "allow more open files, as by ulimit -n 4096"),
+    **_OF_DISKS,
+}
 
 
 def file_errors() -> tuple[type[Exception], ...]:
@@ -71,17 +52,18 @@ def describe_file_error(error: BaseException) -> str | None:
     """
     if not isinstance(error, file_errors()):
         return None
+    codes = {os.strerror(code): code for code in errno.errorcode}
     if isinstance(error, OSError):
-        path, code = error.filename2 or error.filename, error.errno
-        if code not in _ADVICE:
+        path, reason = error.filename2 or error.filename, error.strerror
+        if reason not in codes or (path is None and error.errno not in _OF_DISKS):
             return None
+    # As TensorFlow spells it: "/data/a; No space left on device", behind an operation's name if that has failed.
+    elif found := re.search(rf"(?:\{{\{{.*\}}\}} )?([^\n;]*); ({'|'.join(map(re.escape, codes))})", error.message):
+        path, reason = found[1], found[2]
     else:
-        found = _OF_TENSORFLOW.search(error.message)
-        if found is None:
-            return f"{first_line(error)}; see to that and repeat the command" if "://" in error.message else None
-        path, code = found[1].strip(), _REASONS[found[2]]
-    what = f"can't read or write {os.fsdecode(path)}" if isinstance(path, str | bytes) else "can't read or write a file"
-    return f"{what}: {os.strerror(code)}; {_ADVICE[code]}, and repeat the command"
+        return f"{first_line(error)}; see to that and repeat the command" if "://" in error.message else None
+    what = "a file" if path is None else os.fsdecode(path)
+    return f"can't read or write {what} ({reason}); {_ADVICE.get(codes[reason], 'put the path right')}"
 
 
 @contextlib.contextmanager

@@ -54,34 +54,23 @@ def read_bytes(path: str | os.PathLike, purpose: str) -> bytes:
     """
     path = os.fspath(path)
     try:
-        refuse_unfinished(path)
+        if os.path.basename(path) in unfinished_files(os.path.dirname(path)):
+            raise InputError(
+                f"{path} is a part of what a command was writing when it was killed, or still is; repeat that command, "
+                "which clears up after itself"
+            )
         with gfile_for(path).GFile(path, "rb") as file:
             return file.read()
     except file_errors() as error:
         raise InputError(f"can't read {purpose} {path}: {reason_of(error)}") from error
 
 
-def refuse_unfinished(path: str) -> None:
-    """Checks that a file isn't one of several that are to come into its folder together, and have not all come yet.
-
-    Raises:
-        InputError: It is.
-    """
-    folder, name = os.path.split(path)
-    if name in unfinished_files(folder):
-        raise InputError(
-            f"{path} is a part of what a command was writing when it was killed, or still is; repeat that command, "
-            "which clears up after itself"
-        )
-
-
 def unfinished_files(folder: str) -> list[str]:
     """Returns the names of files in a folder that are to come together, and have not all come yet."""
     path = os.path.join(folder, UNFINISHED)
-    gfile = gfile_for(path)
-    if not gfile.exists(path):
+    if not gfile_for(path).exists(path):
         return []
-    with gfile.GFile(path, "r") as file:
+    with gfile_for(path).GFile(path, "r") as file:
         return json.loads(file.read())
 
 
@@ -188,6 +177,19 @@ def remove(path: str) -> None:
         gfile.rmtree(path)
     elif gfile.exists(path):
         gfile.remove(path)
+
+
+def names_in(folder: str) -> list[str]:
+    """Returns the names of what is in a folder; none where there is no folder."""
+    gfile = gfile_for(folder)
+    # With a slash Cloud Storage spells a folder.
+    return [name.rstrip("/") for name in gfile.listdir(folder)] if gfile.isdir(folder) else []
+
+
+def empty(folder: str) -> None:
+    """Deletes what is in a folder, and not the folder, which may be held."""
+    for name in names_in(folder):
+        remove(os.path.join(folder, name))
 
 
 def name_in_folder(folder: str, name: str, source: str) -> str:

@@ -9,7 +9,6 @@ between them: there two commands must not be started at once. Training alone not
 
 import collections.abc
 import contextlib
-import errno
 import fcntl
 import os
 import re
@@ -18,10 +17,7 @@ import threading
 
 from albert_tf.errors import InputError
 from albert_tf.file_errors import file_errors, reason_of
-from albert_tf.files import UNFINISHED, gfile_for, name_in_folder, remove, unfinished_files, unfinished_path
-
-# What some file systems of clusters answer where they were mounted without.
-_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+from albert_tf.files import UNFINISHED, gfile_for, name_in_folder, names_in, remove, unfinished_files, unfinished_path
 
 _held_by_thread = threading.local()
 
@@ -45,56 +41,53 @@ def hold(
     """
     folder = os.fspath(folder).rstrip("/") or ("/" if folder else ".")
     is_local = "://" not in folder
-    name = os.path.realpath(folder) if is_local else folder
+    name, shown_as = os.path.realpath(folder) if is_local else folder, shown_as or folder
     held = _held_by_thread.__dict__.setdefault("folders", set())
     if name in held:
         yield
         return
     with contextlib.ExitStack() as stack:
-        with _naming(shown_as or folder, flag):
+        try:
             if is_local:
-                stack.enter_context(_locked(folder, shown_as or folder))
+                stack.enter_context(_locked(folder, shown_as))
             _check_can_write(folder)
             _clear(folder)
+        except file_errors() as error:
+            raise InputError(
+                f"--{flag}={shown_as} can't be written to ({reason_of(error)}); name another folder"
+            ) from error
         held.add(name)
         stack.callback(held.discard, name)
         yield
 
 
 @contextlib.contextmanager
-def _naming(folder, flag):
-    """Turns the error of a folder that can't be written to into one sentence."""
-    try:
-        yield
-    except file_errors() as error:
-        reason = reason_of(error)
-        raise InputError(f"--{flag}={folder} can't be written to ({reason}); name another folder") from error
-
-
-@contextlib.contextmanager
 def _locked(folder, name):
-    """Makes a folder, with those above it, and locks it; one that was made and is empty in the end is removed."""
-    is_new, descriptor = False, None
-    while descriptor is None:
-        is_new |= _make(folder)
-        descriptor = _try_to_lock(folder, name)
+    """Makes a folder, with those above it, and locks it; what was made and is empty in the end is removed."""
+    made, descriptor = [], None
     try:
+        while descriptor is None:  # another command may make or remove it at this moment
+            made = _make(folder) + made
+            descriptor = _try_to_lock(folder, name)
         yield
     finally:
-        if is_new:
-            with contextlib.suppress(OSError):  # something is in it
-                os.rmdir(folder)
-        os.close(descriptor)
+        with contextlib.suppress(OSError):  # something is in it
+            for path in made:
+                os.rmdir(path)
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def _make(folder):
-    """Returns whether it has made the folder; another command may make or remove it at this moment."""
-    os.makedirs(os.path.dirname(folder) or ".", exist_ok=True)
-    try:
-        os.mkdir(folder)
-    except FileExistsError:
-        return False
-    return True
+    """Returns what it has made, the innermost first."""
+    missing = []
+    while not os.path.lexists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder) or "."
+    for path in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path)
+    return missing
 
 
 def _try_to_lock(folder, name):
@@ -106,20 +99,18 @@ def _try_to_lock(folder, name):
             raise
         return None
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno not in _NO_LOCKS:
-                raise
-            print(f"warning: {name} lies where there are no locks; start no other command for it", file=sys.stderr)
-        if os.path.isdir(folder) and os.path.samestat(os.fstat(descriptor), os.stat(folder)):
-            return descriptor
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         holder = _holder(descriptor)
         os.close(descriptor)
         raise InputError(
             f"{name} is in use by {holder}; wait until that has ended, stop it, or choose another folder"
         ) from error
+    except OSError as error:  # as clusters' file systems answer that were mounted without locks
+        print(f"warning: {name} can't be locked ({error.strerror}); start no other command for it", file=sys.stderr)
+    with contextlib.suppress(FileNotFoundError):
+        if os.path.samestat(os.fstat(descriptor), os.stat(folder)):
+            return descriptor
     os.close(descriptor)
     return None
 
@@ -148,22 +139,15 @@ def _check_can_write(folder):
 
 def _clear(folder):
     """Deletes what is half-written, but not what other commands are writing at this moment."""
-    gfile = gfile_for(folder)
-    names = gfile.listdir(folder) if gfile.isdir(folder) else []  # a folder elsewhere comes with its first file
-    present = [name.rstrip("/") for name in names]  # with a slash Cloud Storage spells a folder
-    list_path = os.path.join(folder, UNFINISHED)
-    if UNFINISHED in present:
+    list_path, names = os.path.join(folder, UNFINISHED), names_in(folder)
+    if UNFINISHED in names:
         for name in unfinished_files(folder):
             remove(name_in_folder(folder, name, list_path))
         remove(list_path)
-    for name in present:
-        path = os.path.join(folder, name)
-        if not re.fullmatch(rf"\..+{re.escape(UNFINISHED)}", name):
-            continue
-        with contextlib.ExitStack() as stack:
-            if "://" not in path and os.path.isdir(path):
-                try:
+    for name in names:
+        if re.fullmatch(rf"\..+{re.escape(UNFINISHED)}", name):
+            path = os.path.join(folder, name)
+            with contextlib.suppress(InputError), contextlib.ExitStack() as stack:
+                if "://" not in path and os.path.isdir(path):
                     stack.enter_context(_locked(path, path))
-                except InputError:
-                    continue
-            remove(path)
+                remove(path)

@@ -14,7 +14,7 @@ import tempfile
 
 from albert_tf.errors import InputError
 from albert_tf.file_errors import naming
-from albert_tf.files import UNFINISHED, gfile_for, remove, unfinished_path, write_text
+from albert_tf.files import UNFINISHED, empty, gfile_for, names_in, remove, unfinished_path, write_text
 from albert_tf.folder_lock import hold
 
 # What readers of folders look for first comes last, so that those that know nothing of the list find nothing either.
@@ -36,8 +36,6 @@ def new_folder(folder: str, flag: str = "output_dir") -> collections.abc.Iterato
         InputError: The folder holds something, another command writes it, or it can't be written.
     """
     if "://" in folder or os.path.lexists(folder):
-        if "://" not in folder and not os.path.isdir(folder):
-            raise _holds_something(folder, flag)
         with hold(folder, flag):
             _check_is_empty(folder, flag)
             with files_together(folder) as temporary:
@@ -46,12 +44,12 @@ def new_folder(folder: str, flag: str = "output_dir") -> collections.abc.Iterato
     temporary = unfinished_path(os.path.abspath(folder))
     with hold(temporary, flag, folder), naming(temporary):
         _check_is_empty(folder, flag)  # another command may have written it in the meantime
-        _empty(temporary)
+        empty(temporary)
         try:
             yield temporary
             os.rename(temporary, folder)
         except BaseException:
-            _empty(temporary)
+            empty(temporary)
             raise
 
 
@@ -84,7 +82,7 @@ def _move_in(source, folder):
     for name in names:
         _move(os.path.join(source, name), os.path.join(folder, name))
     shutil.rmtree(source)
-    gfile_for(folder).remove(list_path)
+    remove(list_path)
 
 
 def _move(source, target):
@@ -100,16 +98,6 @@ def _move(source, target):
         gfile.copy(source, target)
 
 
-def _empty(folder):
-    for name in os.listdir(folder):
-        remove(os.path.join(folder, name))
-
-
 def _check_is_empty(folder, flag):
-    gfile = gfile_for(folder)
-    if gfile.exists(folder) and (not gfile.isdir(folder) or gfile.listdir(folder)):
-        raise _holds_something(folder, flag)
-
-
-def _holds_something(folder, flag):
-    return InputError(f"--{flag}={folder} holds something already; choose another folder")
+    if names_in(folder) or (gfile_for(folder).exists(folder) and not gfile_for(folder).isdir(folder)):
+        raise InputError(f"--{flag}={folder} holds something already; choose another folder")

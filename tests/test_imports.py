@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "server": {"errors", "text_encoding", "exports"},
     "batch_prediction": {"errors", "files", "folder_lock", "progress_line", "asked_texts", "rows"},
     "tokenization": BASE | {"progress_line"},
-    "pretraining_data": BASE | {"startup", "progress_line", "child_process", "corpus", "tokenization"},
+    "pretraining_data": BASE | {"startup", "folder_lock", "progress_line", "child_process", "corpus", "tokenization"},
     "compilation": set(),
     "modeling": BASE | {"checkpoint_files", "compilation"},  # knows nothing of text
     "optimization": {"errors", "config", "compilation"},

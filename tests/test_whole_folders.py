@@ -60,7 +60,10 @@ def test_nothing_is_left_of_what_fails(tmp_path, is_there):
 def test_what_is_there_is_left_alone(tmp_path):
     (tmp_path / "file").write_text("mine")
     for path in (tmp_path, tmp_path / "file"):
-        with pytest.raises(InputError, match="holds something already"), new_folder(str(path)):
+        with (
+            pytest.raises(InputError, match=r"holds something already|can't be written to \(Not a directory\)"),
+            new_folder(str(path)),
+        ):
             pass
     assert os.listdir(tmp_path) == ["file"]
 

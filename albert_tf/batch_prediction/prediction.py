@@ -4,8 +4,8 @@ The file is read in parts of a few batches. The answers of each go into a file o
 is put together at the end. `progress.json` there says how far that is, for which model, and the SHA-256 of the rows
 that were read: a run goes on only where all of it is the same.
 
-The answers are put together there too, and renamed to the output: until then there is no output of this run, and from
-then on nothing is left to do but to clear away.
+The answers are put together there too, and renamed to the output. `progress.json` goes before that: without it nothing
+there counts, and the next run clears it away.
 """
 
 import collections.abc
@@ -20,7 +20,7 @@ import warnings
 from albert_tf.asked_texts import AskedModel
 from albert_tf.batch_prediction.input_rows import InputRows
 from albert_tf.errors import InputError
-from albert_tf.files import gfile_for, read_json, remove, replacing, write_json
+from albert_tf.files import empty, gfile_for, read_json, remove, replacing, write_json
 from albert_tf.folder_lock import hold
 from albert_tf.progress_line import ProgressLine, format_seconds
 from albert_tf.rows.bad_rows import counted
@@ -28,7 +28,7 @@ from albert_tf.rows.row_file import Row
 
 PARTS_ENDING = ".parts"
 PROGRESS_FILE = "progress.json"
-_ANSWERS_FILE, _IS_JOINED = "answers.jsonl", "is_joined"
+_ANSWERS_FILE = "answers.jsonl"
 
 # Texts of one length are computed together, so that little is padding; more of them would take more memory.
 _BATCHES_PER_PART = 16
@@ -91,11 +91,13 @@ def hold_output(output_file: str) -> collections.abc.Iterator[None]:
     """
     folder = f"{output_file}{PARTS_ENDING}"
     with hold(folder, "output_file", output_file):
-        path = os.path.join(folder, PROGRESS_FILE)
-        progress = read_json(path, "the progress") if gfile_for(path).exists(path) else None
-        if progress is None or (progress.get(_IS_JOINED) and not gfile_for(path).exists(_answers_file(folder))):
-            _empty(folder)
-        yield
+        if not gfile_for(folder).exists(os.path.join(folder, PROGRESS_FILE)):
+            empty(folder)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # something is in it, or it is elsewhere, where no folder is empty
+                os.rmdir(folder)
 
 
 def predict_file(
@@ -138,7 +140,7 @@ def _predict(predictor, input_file, output_file, options, overwrite):
     lines = iter(rows)
     progress = _take_up(folder, settings, lines, overwrite)
     if progress is None:
-        _empty(folder)
+        empty(folder)
         lines, progress = iter(rows), _Progress()
     num_lines_before = progress.num_lines
     report = _Report(input_file)
@@ -151,10 +153,11 @@ def _predict(predictor, input_file, output_file, options, overwrite):
     report.finish()
     if predictor.num_cut:
         print(f"warning: {counted(predictor.num_cut, 'input')} longer than what the model reads; the ends are left out")
-    _join(_answers_file(folder), [_part_file(folder, number) for number in range(progress.num_parts)])
-    write_json(os.path.join(folder, PROGRESS_FILE), {**settings, **progress.to_dict(), _IS_JOINED: True})
-    gfile_for(folder).rename(_answers_file(folder), output_file, overwrite=True)
-    gfile_for(folder).rmtree(folder)
+    answers_file = os.path.join(folder, _ANSWERS_FILE)
+    _join(answers_file, [_part_file(folder, number) for number in range(progress.num_parts)])
+    remove(os.path.join(folder, PROGRESS_FILE))
+    gfile_for(folder).rename(answers_file, output_file, overwrite=True)
+    empty(folder)
     return progress.num_lines, progress.num_bad_lines, num_lines_before
 
 
@@ -216,16 +219,6 @@ def _answers(predictor, rows, part, options):
         for question, prediction in zip(asked, predictions)
     )
     return [answer or next(found) for answer in answers]
-
-
-def _empty(folder):
-    """Deletes what is in a folder, and not the folder, which is held."""
-    for name in gfile_for(folder).listdir(folder) if gfile_for(folder).isdir(folder) else ():
-        remove(os.path.join(folder, name))
-
-
-def _answers_file(folder):
-    return os.path.join(folder, _ANSWERS_FILE)
 
 
 def _part_file(folder, number):

@@ -3,7 +3,6 @@
 from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
-import contextlib
 import os
 import time
 
@@ -13,7 +12,6 @@ from albert_tf.cli.tokenizer_flags import define_tokenizer_flags, load_tokenizer
 from albert_tf.corpus.reader import ON_BAD_TEXT_CHOICES, CorpusReader, describe_reading, find_corpus_files
 from albert_tf.errors import InputError
 from albert_tf.files import read_text
-from albert_tf.folder_lock import hold
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.building.morphemes import MORPHEME_CHOICES, has_kiwi, require_kiwi
@@ -103,10 +101,10 @@ def corpus_reader():
 
 
 def report(tokenizers, folder):
-    """Prints what each tokenizer, by name, makes of the text or of a sample of it; writes it into a folder, if any.
+    """Prints what each tokenizer, by name, makes of the text or of a sample of it, and writes it into a folder, if any.
 
     Returns:
-        The paths that what was written has in the end, for people.
+        What it has written, for people, by the names in --output_dir.
     """
     if not has_kiwi():
         print("kiwipiepy is not installed, so nothing is said about josa; pip install kiwipiepy")
@@ -129,23 +127,19 @@ def main():
     if FLAGS.vocab_file:
         if not FLAGS.report:
             raise InputError("--vocab_file goes with --report or --assign_unused; leave it out to build a vocabulary")
-        with hold(FLAGS.output_dir) if FLAGS.output_dir else contextlib.nullcontext():
-            written = report({path: load_tokenizer(path) for path in FLAGS.vocab_file}, FLAGS.output_dir)
+        written = report({path: load_tokenizer(path) for path in FLAGS.vocab_file}, FLAGS.output_dir)
         if written:
             print(f"wrote {written}")
     else:
         build()
 
 
-@contextlib.contextmanager
-def new_vocabulary():
-    """Checks that a vocabulary can be written; yields the folder to write it into, and the path that it will have."""
+def prepare_output():
+    """Checks that no vocabulary is in the way, and returns the paths of its files."""
     app.require(output_dir=FLAGS.output_dir)
     paths = [os.path.join(FLAGS.output_dir, name) for name in (VOCABULARY_FILE, TOKENIZER_FILE)]
-    with hold(FLAGS.output_dir):
-        app.refuse_to_overwrite(paths, FLAGS.overwrite)
-        with files_together(FLAGS.output_dir) as folder:
-            yield folder, paths[0]
+    app.refuse_to_overwrite(paths, FLAGS.overwrite)
+    return paths
 
 
 def fill_slots():
@@ -153,40 +147,41 @@ def fill_slots():
     app.require(assign_unused=FLAGS.assign_unused, vocab_file=FLAGS.vocab_file)
     if len(FLAGS.vocab_file) > 1:
         raise InputError("--assign_unused takes one --vocab_file")
-    with new_vocabulary() as (folder, path):
-        if FLAGS.assign_unused.endswith(".txt"):
-            lines = read_text(FLAGS.assign_unused, "the pieces").split("\n")
-            pieces = [line.strip() for line in lines if line.strip()]
-        else:
-            pieces = FLAGS.assign_unused.split(",")
-        tokenizer = assign_unused(load_tokenizer(FLAGS.vocab_file[0]), pieces)
+    paths = prepare_output()
+    if FLAGS.assign_unused.endswith(".txt"):
+        pieces = [line.strip() for line in read_text(FLAGS.assign_unused, "the pieces").split("\n") if line.strip()]
+    else:
+        pieces = FLAGS.assign_unused.split(",")
+    tokenizer = assign_unused(load_tokenizer(FLAGS.vocab_file[0]), pieces)
+    with files_together(FLAGS.output_dir) as folder:
         tokenizer.save(folder)
     num_left = sum(UNUSED.fullmatch(piece) is not None for piece in tokenizer.vocabulary.pieces)
-    print(f"gave {len(pieces):,} slots a piece, {num_left:,} are left; wrote {path}")
+    print(f"gave {len(pieces):,} slots a piece, {num_left:,} are left; wrote {paths[0]}")
 
 
 def build():
-    with new_vocabulary() as (folder, path):
-        reader = corpus_reader()
-        settings = tokenizer_settings()
-        require_kiwi(FLAGS.morphemes)
-        word_counts = count_words_of(reader, settings)
-        vocabulary = train_vocabulary(
-            word_counts,
-            FLAGS.vocab_size,
-            FLAGS.wordpiece_scheme,
-            FLAGS.limit_alphabet,
-            FLAGS.num_unused,
-            FLAGS.min_frequency,
-            FLAGS.prune,
-            required_characters(FLAGS.alphabet, **settings),
-        )
-        tokenizer = KoreanWordPieceTokenizer(vocabulary, **settings)
+    paths = prepare_output()
+    reader = corpus_reader()
+    settings = tokenizer_settings()
+    require_kiwi(FLAGS.morphemes)
+    word_counts = count_words_of(reader, settings)
+    vocabulary = train_vocabulary(
+        word_counts,
+        FLAGS.vocab_size,
+        FLAGS.wordpiece_scheme,
+        FLAGS.limit_alphabet,
+        FLAGS.num_unused,
+        FLAGS.min_frequency,
+        FLAGS.prune,
+        required_characters(FLAGS.alphabet, **settings),
+    )
+    tokenizer = KoreanWordPieceTokenizer(vocabulary, **settings)
+    with files_together(FLAGS.output_dir) as folder:
         tokenizer.save(folder)
-        written = report({path: tokenizer}, folder) if FLAGS.report else ""
+        written = report({paths[0]: tokenizer}, folder) if FLAGS.report else ""
     print(
         f"read {word_counts.total():,} words, {len(word_counts):,} of them different; "
-        f"wrote {len(vocabulary):,} pieces to {path}"
+        f"wrote {len(vocabulary):,} pieces to {paths[0]}"
     )
     num_unused = sum(UNUSED.fullmatch(piece) is not None for piece in vocabulary.pieces)
     if num_unused > FLAGS.num_unused:
@@ -200,4 +195,4 @@ def build():
 
 def run():
     """Runs the command."""
-    app.run(main, define_flags)
+    app.run(main, define_flags, output_flag="output_dir")

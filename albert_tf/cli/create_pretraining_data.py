@@ -14,7 +14,6 @@ from albert_tf.cli.tokenizer_flags import define_sentencepiece_flags, define_tok
 from albert_tf.corpus.reader import ON_BAD_TEXT_CHOICES, CorpusReader, find_corpus_files
 from albert_tf.corpus.sentence_splitting import SENTENCE_SPLITTERS
 from albert_tf.errors import InputError
-from albert_tf.folder_lock import hold
 from albert_tf.pretraining_data.build.beam_pipeline import run_on_beam
 from albert_tf.pretraining_data.build.builder import MASKING_CHOICES, build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
@@ -167,42 +166,29 @@ def create():
     if not FLAGS.spm_model_file:
         app.require(vocab_file=FLAGS.vocab_file)
     train_paths, held_out_paths, other_paths = output_paths()
-    with hold(os.path.dirname(train_paths[0]), "output_file"):
-        manifest = build_shards(train_paths, held_out_paths, other_paths)
-    if manifest is None:
-        print(f"nothing to resume: {other_paths[0]} says that this data is finished")
-    else:
-        tell(manifest)
-        print(f"wrote {other_paths[0]}")
-
-
-def build_shards(train_paths, held_out_paths, other_paths):
-    """Returns the manifest of what it has built, None if that was finished already."""
     tokenizer = load_any_tokenizer(FLAGS.vocab_file, FLAGS.spm_model_file)
     reader = CorpusReader(find_corpus_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.text_field)
     options = builder_options()
     arguments = reader, tokenizer, options, train_paths, held_out_paths
     is_unfinished = tf.io.gfile.exists(os.path.join(os.path.dirname(train_paths[0]), WORK_FOLDER))
     if FLAGS.resume and not is_unfinished and is_made_of(other_paths[0], *arguments):
-        return None
+        print(f"nothing to resume: {other_paths[0]} says that this data is finished")
+        return
     if not (FLAGS.resume and is_unfinished):
         app.refuse_to_overwrite([*train_paths, *held_out_paths, *other_paths], FLAGS.overwrite)
     if FLAGS.runner:
-        return run_on_beam(*arguments, FLAGS.runner, pipeline_arguments(), FLAGS.resume)
-    return build(*arguments, FLAGS.num_workers, FLAGS.resume)
-
-
-def tell(manifest):
-    """Prints what was built, and what may be wrong with it."""
+        manifest = run_on_beam(*arguments, FLAGS.runner, pipeline_arguments(), FLAGS.resume)
+    else:
+        manifest = build(*arguments, FLAGS.num_workers, FLAGS.resume)
     print(
         f"{manifest['documents']:,} documents, {manifest['sentences']:,} sentences, {manifest['tokens']:,} pieces; "
         f"unknown words {manifest['unknown_word_rate']:.2%}"
     )
     if undivided := manifest["undivided_files"]:
         print(
-            f"warning: {undivided:,} of {len(manifest['input_files']):,} files have many lines and no blank one "
-            "between, so each counts as one document: pairs join whatever lines follow each other, and all of it is "
-            "held out or none; write a blank line between documents"
+            f"warning: {undivided:,} of {len(reader.paths):,} files have many lines and no blank one between, so "
+            "each counts as one document: pairs join whatever lines follow each other, and all of it is held out or "
+            "none; write a blank line between documents"
         )
     for name, split in manifest["splits"].items():
         labels = "".join(
@@ -214,6 +200,7 @@ def tell(manifest):
             f"{name}: {split['examples']:,} examples of {split['mean_tokens_per_example']} pieces on average, "
             f"{labels}masking {split['masking']}"
         )
+    print(f"wrote {other_paths[0]}")
 
 
 def main():

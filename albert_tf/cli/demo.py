@@ -20,7 +20,6 @@ from albert_tf.files import read_json, remove, write_json
 from albert_tf.finetuning import Classification
 from albert_tf.finetuning.datasets import DATASETS, find_files
 from albert_tf.finetuning.labelled_text import read_examples
-from albert_tf.folder_lock import hold
 from albert_tf.shipped_files import shipped_path
 from albert_tf.training.progress import METRICS_FILE, PLOT_FILE, format_seconds
 
@@ -150,13 +149,7 @@ def print_table(title, rows):
 def main():
     started_at = time.monotonic()
     corpus = find_corpus_files([FLAGS.corpus] if FLAGS.corpus else SAMPLE_TEXTS, "corpus")
-    with hold(FLAGS.output_dir):
-        prepare_output_dir()
-        run_stages(corpus, started_at)
-
-
-def run_stages(corpus, started_at):
-    """Goes all the way, and prints what came of it."""
+    prepare_output_dir()
     vocabulary, data, pretraining, from_random, from_own, from_shipped = (
         os.path.join(FLAGS.output_dir, stage) for stage in STAGES
     )
@@ -249,4 +242,4 @@ def run_stages(corpus, started_at):
 
 def run():
     """Runs the command."""
-    app.run(main, define_flags)
+    app.run(main, define_flags, output_flag="output_dir")

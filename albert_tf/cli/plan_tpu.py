@@ -3,7 +3,6 @@
 from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
-import contextlib
 import functools
 import json
 import os
@@ -13,7 +12,6 @@ from absl import flags
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.folder_lock import hold
 from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
 from albert_tf.objectives import AlbertPretraining
@@ -75,12 +73,6 @@ def main():
     for tpu in tpus:
         strategy = ReplicaStrategy(tpu.num_replicas, tpu.runs_pallas_kernels)
         check_attention(strategy, FLAGS.attention, config, [FLAGS.max_seq_length])
-    with hold(FLAGS.output_dir) if FLAGS.output_dir else contextlib.nullcontext():
-        plan(objective, tpus)
-
-
-def plan(objective, tpus):
-    """Compiles what is asked for, and prints and writes what comes out."""
     steps = CompiledSteps(
         FLAGS.output_dir and os.path.join(FLAGS.output_dir, "compiled_steps.json"), FLAGS.compile_timeout
     )
@@ -148,4 +140,4 @@ def plan(objective, tpus):
 
 def run():
     """Runs the command."""
-    app.run(main, define_flags)
+    app.run(main, define_flags, output_flag="output_dir")

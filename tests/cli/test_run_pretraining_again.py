@@ -139,7 +139,7 @@ def test_run_whose_folder_was_taken_over_writes_no_more(pretrain, tmp_path, monk
     monkeypatch.setattr(held_folder, "_SECONDS_BETWEEN_LOOKS", 0.0)
     result = pretrain(do_eval=False)
     assert result.code == 1
-    assert result.errors.startswith(f"error: {tmp_path}/run was taken over by process 7 on elsewhere; ")
+    assert result.errors.startswith(f"error: {tmp_path}/run was taken over by process 7 on elsewhere, started None; ")
     assert not list((tmp_path / "run").glob("model.ckpt*"))
     assert not (tmp_path / "run" / "metrics.jsonl").exists()
 

@@ -102,7 +102,9 @@ def owner_of(folder):
 
 def run_elsewhere(folder):
     """Lets a run on another machine, which no lock keeps away, take a folder over."""
-    write_json(f"{folder}/{held_folder.OWNER_FILE}", {"host": "elsewhere", "process": 7, "token": 1})
+    write_json(
+        f"{folder}/{held_folder.OWNER_FILE}", {"host": "elsewhere", "process": 7, "started": "today", "token": 1}
+    )
 
 
 def test_run_names_itself_while_it_trains(hold_alone, folder):
@@ -118,7 +120,8 @@ def test_run_that_another_machine_took_over_writes_no_more(hold_alone, folder):
         with pytest.raises(InputError) as error:
             check()
     assert str(error.value) == (
-        f"{folder} was taken over by process 7 on elsewhere; nothing more is written; see whether that one goes on"
+        f"{folder} was taken over by process 7 on elsewhere, started today; nothing more is written; see "
+        "whether that one goes on"
     )
     assert owner_of(folder)["host"] == "elsewhere", "the file is the other's"
 
@@ -130,11 +133,15 @@ def test_run_that_was_taken_over_and_ended_elsewhere_writes_no_more(hold_alone, 
             check()
 
 
-def test_run_takes_over_from_one_that_was_killed_elsewhere(hold_alone, folder):
+def test_run_takes_over_from_one_that_was_killed_elsewhere_and_says_so(hold_alone, folder, capsys):
     tf.io.gfile.makedirs(folder)
     run_elsewhere(folder)
     with hold_alone(folder) as check:
         check()
+        assert capsys.readouterr().err == (
+            f"{folder} is taken over from process 7 on elsewhere, started today, which should it still train ends when "
+            "it next looks; one machine at a time may train here\n"
+        )
         assert owner_of(folder)["host"] != "elsewhere"
 
 

@@ -11,6 +11,7 @@ import contextlib
 import os
 import secrets
 import socket
+import sys
 import time
 
 import tensorflow as tf
@@ -68,28 +69,39 @@ class _Owner:
 
     def __init__(self, output_dir):
         self._output_dir, self._path = output_dir, os.path.join(output_dir, OWNER_FILE)
-        self.token = secrets.randbits(60)
-        self._looked_at = time.monotonic()
+        self.token, self._looked_at = secrets.randbits(60), time.monotonic()
 
     def take_over(self):
-        """Writes the file, whoever's it was."""
+        """Writes the file, whoever's it was, and says so if it was another machine's."""
+        former, host = {}, socket.gethostname()
         with naming_output_dir(self._output_dir):
+            with contextlib.suppress(InputError):  # whatever it holds, it is replaced
+                former = _read(self._output_dir)
             started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-            values = {"host": socket.gethostname(), "process": os.getpid(), "started": started, "token": self.token}
+            values = {"host": host, "process": os.getpid(), "started": started, "token": self.token}
             write_json(self._path, values)
+        if former.get("host", host) != host:
+            print(
+                f"{self._output_dir} is taken over from {_describe(former)}, which should it still train ends when it "
+                "next looks; one machine at a time may train here",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def check(self):
         """Raises InputError if it is another's by now; looks at it only now and then."""
         if time.monotonic() - self._looked_at < _SECONDS_BETWEEN_LOOKS:
             return
         self._looked_at = time.monotonic()
-        with contextlib.suppress(tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError):
+        try:
             owner = _read(self._output_dir)
-            if owner.get("token") != self.token:
-                by = f"process {owner.get('process')} on {owner.get('host')}" if owner else "a run that has ended"
-                raise InputError(
-                    f"{self._output_dir} was taken over by {by}; nothing more is written; see whether that one goes on"
-                )
+        except (tf.errors.OpError, InputError):  # a network may fail for a while
+            return
+        if owner.get("token") != self.token:
+            by = _describe(owner) if owner else "a run that has ended"
+            raise InputError(
+                f"{self._output_dir} was taken over by {by}; nothing more is written; see whether that one goes on"
+            )
 
     def leave(self):
         """Deletes the file if it is still this run's."""
@@ -101,6 +113,10 @@ class _Owner:
 def _read(output_dir):
     path = os.path.join(output_dir, OWNER_FILE)
     return read_json(path, "the owner of the run") if tf.io.gfile.exists(path) else {}
+
+
+def _describe(owner):
+    return f"process {owner.get('process')} on {owner.get('host')}, started {owner.get('started')}"
 
 
 def check_same_step(output_dir: str, agreement: Agreement, step: int) -> None:
