@@ -1,0 +1,86 @@
+"""Every command that writes, killed at a change of a file: repeated, it ends with the same files and nothing else.
+
+Here a few changes of each command are tried; with ALBERT_TF_EVERY_CHANGE=1 all of them, which takes an hour or two.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+
+import pytest
+from flag_matrix import registered_flags
+from writing_commands import NOT_HERE, OUTPUT_FLAGS
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+EVERY_CHANGE = bool(os.environ.get("ALBERT_TF_EVERY_CHANGE"))
+NUM_CHANGES = 3
+
+pytestmark = pytest.mark.slow
+
+
+def contents(folder):
+    """Returns every file below a folder by name, folders that are empty too; None for what no two runs have the same.
+
+    TensorBoard's files are named after time and process, and a run that goes on begins another.
+    """
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = re.sub(r"events\.out\.tfevents\..*", "events", str(path.relative_to(folder)))
+        if path.is_file():
+            found[name] = path.read_bytes()
+        elif not any(path.iterdir()):
+            found[f"{name}/"] = b""
+    return found
+
+
+def difference(found, expected):
+    """Returns the names of files that are missing, too many, or other than they should be."""
+    return sorted(
+        name
+        for name in found.keys() | expected.keys()
+        if name not in found or name not in expected or (expected[name] is not None and found[name] != expected[name])
+    )
+
+
+def undisturbed(run_case, case, tmp_path):
+    """Returns what a command leaves, None for files of which two runs have others; and how many changes it makes."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    ended = [run_case(case, folder) for folder in (first, second)]
+    assert [each.code for each in ended] == [0, 0], ended[0].errors
+    one, other = contents(first), contents(second)
+    assert one.keys() == other.keys()
+    return {name: one[name] if one[name] == other[name] else None for name in one}, ended[0].num_changes
+
+
+def bad_ends(run_case, case, tmp_path, numbers, expected):
+    """Returns what is wrong after a kill at each of the changes, and what it was repeated to."""
+    wrong = {}
+    for number in numbers:
+        folder = tmp_path / "killed"
+        ended = run_case(case, folder, number)
+        repeated = None
+        if ended.code == 0 or difference(contents(folder), expected):
+            repeated = run_case(case, folder)
+        if different := difference(contents(folder), expected):
+            wrong[number] = different, repeated.errors[-300:]
+        shutil.rmtree(folder)
+    return wrong
+
+
+def test_killed_command_can_be_repeated(run_case, writing_case, tmp_path):
+    expected, num_changes = undisturbed(run_case, writing_case, tmp_path)
+    numbers = range(1, num_changes + 1)
+    if not EVERY_CHANGE:
+        numbers = [1 + num_changes * part // NUM_CHANGES for part in range(NUM_CHANGES)]
+    wrong = bad_ends(run_case, writing_case, tmp_path, numbers, expected)
+    print(f"{writing_case.name}: {len(wrong)} bad of {len(numbers)} kills")
+    assert not wrong
+
+
+def test_no_command_that_writes_is_left_out(writing_cases):
+    missing = {}
+    for name in sorted({path.stem for path in ROOT.glob("*.py")} - {"setup"} - NOT_HERE):
+        known = {case.flag for case in writing_cases if case.script == f"{name}.py"}
+        missing[name] = set(registered_flags(name)) & set(OUTPUT_FLAGS) - known
+    assert not any(missing.values()), missing
