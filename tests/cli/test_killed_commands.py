@@ -20,16 +20,19 @@ pytestmark = pytest.mark.slow
 
 
 def contents(folder):
-    """Returns every file below a folder by name, folders that are empty too; None for what no two runs have the same.
+    """Returns every file below a folder by name, folders that are empty too.
 
-    TensorBoard's files are named after time and process, and a run that goes on begins another.
+    TensorBoard's files are named after time and process, and a run that goes on begins another. Those of AutoGraph, two
+    of 1 kB with names drawn at random, TensorFlow makes while it saves a SavedModel, and deletes when the process ends.
     """
     found = {}
     for path in sorted(folder.rglob("*")):
         name = re.sub(r"events\.out\.tfevents\..*", "events", str(path.relative_to(folder)))
+        if "__autograph_generated_file" in name:
+            continue
         if path.is_file():
             found[name] = path.read_bytes()
-        elif not any(path.iterdir()):
+        elif not any(path.iterdir()) and name != "temporary":
             found[f"{name}/"] = b""
     return found
 
