@@ -54,9 +54,9 @@ def describe_file_error(error: BaseException) -> str | None:
         return None
     codes = {os.strerror(code): code for code in errno.errorcode}
     if isinstance(error, OSError):
-        path, reason = error.filename2 or error.filename, error.strerror
-        if reason not in codes or (path is None and error.errno not in _OF_DISKS):
+        if error.errno not in errno.errorcode or (error.filename is None and error.errno not in _OF_DISKS):
             return None
+        path, reason = error.filename2 or error.filename, os.strerror(error.errno)  # HDF5 says more than a sentence
     # As TensorFlow spells it: "/data/a; No space left on device", behind an operation's name if that has failed.
     elif found := re.search(rf"(?:\{{\{{.*\}}\}} )?([^\n;]*); ({'|'.join(map(re.escape, codes))})", error.message):
         path, reason = found[1], found[2]
