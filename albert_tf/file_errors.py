@@ -13,17 +13,12 @@ import sys
 
 from albert_tf.errors import first_line
 
-# Of the disk, whichever file it is about; errors that name no file and say something else are no file's.
-_OF_DISKS = {
-    errno.ENOSPC: "free some space, or choose another place",
-    errno.EDQUOT: "free some space, or choose another place",
-    errno.EFBIG: "allow larger files (ulimit -f), or choose another place",
-    errno.EIO: "see to the disk, or choose another place",
-}
+# Errors that name no file and say something else than these are no file's.
+_OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _ADVICE = {
+    **dict.fromkeys(_OF_DISKS, "see to the room there, or choose another place"),
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "mend its rights, or choose another place"),
     **dict.fromkeys((errno.EMFILE, errno.ENFILE), "allow more open files, as by ulimit -n 4096"),
-    **_OF_DISKS,
 }
 
 

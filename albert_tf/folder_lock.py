@@ -63,31 +63,21 @@ def hold(
 
 @contextlib.contextmanager
 def _locked(folder, name):
-    """Makes a folder, with those above it, and locks it; what was made and is empty in the end is removed."""
-    made, descriptor = [], None
+    """Makes a folder, with those above it, and locks it; one that was made and is empty in the end is removed."""
+    os.makedirs(os.path.dirname(folder) or ".", exist_ok=True)
+    is_new, descriptor = False, None
+    while descriptor is None:  # another command may make or remove it at this moment
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder)
+            is_new = True
+        descriptor = _try_to_lock(folder, name)
     try:
-        while descriptor is None:  # another command may make or remove it at this moment
-            made = _make(folder) + made
-            descriptor = _try_to_lock(folder, name)
         yield
     finally:
-        with contextlib.suppress(OSError):  # something is in it
-            for path in made:
-                os.rmdir(path)
-        if descriptor is not None:
-            os.close(descriptor)
-
-
-def _make(folder):
-    """Returns what it has made, the innermost first."""
-    missing = []
-    while not os.path.lexists(folder):
-        missing.append(folder)
-        folder = os.path.dirname(folder) or "."
-    for path in reversed(missing):
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(path)
-    return missing
+        if is_new:
+            with contextlib.suppress(OSError):  # something is in it
+                os.rmdir(folder)
+        os.close(descriptor)
 
 
 def _try_to_lock(folder, name):
@@ -95,17 +85,15 @@ def _try_to_lock(folder, name):
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:
-        if os.path.lexists(folder):  # a link to nowhere
+        if os.path.islink(folder):  # to nowhere
             raise
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        holder = _holder(descriptor)
         os.close(descriptor)
-        raise InputError(
-            f"{name} is in use by {holder}; wait until that has ended, stop it, or choose another folder"
-        ) from error
+        advice = "wait until that has ended, stop it (fuser -v tells its process), or choose another folder"
+        raise InputError(f"{name} is in use by another command; {advice}") from error
     except OSError as error:  # as clusters' file systems answer that were mounted without locks
         print(f"warning: {name} can't be locked ({error.strerror}); start no other command for it", file=sys.stderr)
     with contextlib.suppress(FileNotFoundError):
@@ -113,17 +101,6 @@ def _try_to_lock(folder, name):
             return descriptor
     os.close(descriptor)
     return None
-
-
-def _holder(descriptor):
-    """Returns which process has locked what is open here, as far as the system tells."""
-    place = os.fstat(descriptor)
-    name = f"{os.major(place.st_dev):02x}:{os.minor(place.st_dev):02x}:{place.st_ino}"
-    with contextlib.suppress(OSError), open("/proc/locks", encoding="ascii") as file:
-        for _, kind, _, _, process, where, *_ in map(str.split, file):
-            if (kind, where) == ("FLOCK", name) and process != "0":  # as another container's is called
-                return f"process {process}"
-    return "another command"
 
 
 def _check_can_write(folder):

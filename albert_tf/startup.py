@@ -137,10 +137,7 @@ def _describe_death(cpu_info="/proc/cpuinfo"):
 
 
 def end_in_one_line_if_interrupted() -> None:
-    """Lets Ctrl-C and SIGTERM end the process with one line and exit code 130 or 143, and at once.
-
-    Both raise KeyboardInterrupt, and what is half-done is cleared away on the way, unless somebody else handles them.
-    """
+    """Lets Ctrl-C and SIGTERM, which both raise KeyboardInterrupt, end the process with one line and 130 or 143."""
     import signal
 
     show_exception, exit_code = sys.excepthook, 128 + signal.SIGINT

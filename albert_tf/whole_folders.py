@@ -17,8 +17,9 @@ from albert_tf.file_errors import naming
 from albert_tf.files import UNFINISHED, empty, gfile_for, names_in, remove, unfinished_path, write_text
 from albert_tf.folder_lock import hold
 
-# What readers of folders look for first comes last, so that those that know nothing of the list find nothing either.
-_LAST = (".index", "config.json", "saved_model.pb")
+# What readers of folders look for comes last, the first of these at the very end: those that know nothing of the list
+# find nothing before either.
+_LAST = ("assets.extra", "model_card.json", "saved_model.pb", "config.json", ".index")
 
 
 @contextlib.contextmanager
@@ -76,7 +77,7 @@ def files_together(folder: str) -> collections.abc.Iterator[str]:
 
 
 def _move_in(source, folder):
-    names = sorted(os.listdir(source), key=lambda name: name.endswith(_LAST))
+    names = sorted(os.listdir(source), key=_lateness)
     list_path = os.path.join(folder, UNFINISHED)
     write_text(list_path, json.dumps(names))
     for name in names:
@@ -89,13 +90,17 @@ def _move(source, target):
     if "://" not in target:
         os.replace(source, target)
     elif os.path.isdir(source):
-        for name in sorted(os.listdir(source), key=lambda name: name.endswith(_LAST)):
+        for name in sorted(os.listdir(source), key=_lateness):
             _move(os.path.join(source, name), os.path.join(target, name))
     else:
         gfile = gfile_for(target)
         gfile.makedirs(os.path.dirname(target))
         remove(target)  # not every file system replaces what it copies to
         gfile.copy(source, target)
+
+
+def _lateness(name):
+    return [name.endswith(ending) for ending in _LAST]
 
 
 def _check_is_empty(folder, flag):

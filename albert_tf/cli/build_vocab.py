@@ -103,8 +103,7 @@ def corpus_reader():
 def report(tokenizers, folder):
     """Prints what each tokenizer, by name, makes of the text or of a sample of it, and writes it into a folder, if any.
 
-    Returns:
-        What it has written, for people, by the names in --output_dir.
+    The folder is --output_dir, or one whose files come into that together.
     """
     if not has_kiwi():
         print("kiwipiepy is not installed, so nothing is said about josa; pip install kiwipiepy")
@@ -115,8 +114,9 @@ def report(tokenizers, folder):
         for name, tokenizer in tokenizers.items()
     }
     print(format_table(reports))
-    names = map(os.path.basename, write_report(folder, reports)) if folder else ()
-    return " and ".join(os.path.join(FLAGS.output_dir, name) for name in names)
+    if folder:
+        names = map(os.path.basename, write_report(folder, reports))
+        print("wrote " + " and ".join(os.path.join(FLAGS.output_dir, name) for name in names))
 
 
 def main():
@@ -127,9 +127,7 @@ def main():
     if FLAGS.vocab_file:
         if not FLAGS.report:
             raise InputError("--vocab_file goes with --report or --assign_unused; leave it out to build a vocabulary")
-        written = report({path: load_tokenizer(path) for path in FLAGS.vocab_file}, FLAGS.output_dir)
-        if written:
-            print(f"wrote {written}")
+        report({path: load_tokenizer(path) for path in FLAGS.vocab_file}, FLAGS.output_dir)
     else:
         build()
 
@@ -178,7 +176,8 @@ def build():
     tokenizer = KoreanWordPieceTokenizer(vocabulary, **settings)
     with files_together(FLAGS.output_dir) as folder:
         tokenizer.save(folder)
-        written = report({paths[0]: tokenizer}, folder) if FLAGS.report else ""
+        if FLAGS.report:
+            report({paths[0]: tokenizer}, folder)
     print(
         f"read {word_counts.total():,} words, {len(word_counts):,} of them different; "
         f"wrote {len(vocabulary):,} pieces to {paths[0]}"
@@ -189,8 +188,6 @@ def build():
             f"{num_unused:,} of them are [unused], because the text has no more characters, nor parts of words that "
             f"occur --min_frequency={FLAGS.min_frequency} times; give more text, or lower --vocab_size"
         )
-    if written:
-        print(f"wrote {written}")
 
 
 def run():

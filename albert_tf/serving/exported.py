@@ -10,7 +10,7 @@ import tensorflow_text  # noqa: F401  (the graph has its operations)
 
 from albert_tf.errors import InputError, first_line
 from albert_tf.exports import check_card, threads_per_batch, version_of
-from albert_tf.files import UNFINISHED, read_json
+from albert_tf.files import read_json
 from albert_tf.litert.files import CARD_FILE
 from albert_tf.text_encoding import replace_halves
 
@@ -92,12 +92,7 @@ def newest_version(folder: str) -> str:
         return folder
     names = tf.io.gfile.listdir(folder) if tf.io.gfile.isdir(folder) else []
     versions = sorted((name.rstrip("/") for name in names if name.rstrip("/").isdecimal()), key=int)
-    versions = [
-        name
-        for name in versions
-        if tf.io.gfile.exists(os.path.join(folder, name, card))
-        and not tf.io.gfile.exists(os.path.join(folder, name, UNFINISHED))  # while it is copied to Cloud Storage
-    ]
+    versions = [name for name in versions if tf.io.gfile.exists(os.path.join(folder, name, card))]
     if not versions:
         raise InputError(f"{folder} holds no exported model; write one with export_model.py, and name its --output_dir")
     return os.path.join(folder, versions[-1])

@@ -178,10 +178,7 @@ class Tokenizer(PieceLookup, abc.ABC):
         """
 
     def save(self, folder: str | os.PathLike, settings_file: str = TOKENIZER_FILE) -> None:
-        """Writes tokenizer.json and `vocabulary_file` into a folder.
-
-        A vocabulary is never there without its settings, with which it would be taken for one that needs none: they
-        come first, and name its hash.
+        """Writes `vocabulary_file` and tokenizer.json into a folder.
 
         Args:
             folder: Where.

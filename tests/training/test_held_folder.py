@@ -102,15 +102,13 @@ def owner_of(folder):
 
 def run_elsewhere(folder):
     """Lets a run on another machine, which no lock keeps away, take a folder over."""
-    write_json(
-        f"{folder}/{held_folder.OWNER_FILE}", {"host": "elsewhere", "process": 7, "started": "today", "token": 1}
-    )
+    write_json(f"{folder}/{held_folder.OWNER_FILE}", {"host": "elsewhere", "process": 7, "token": 1})
 
 
 def test_run_names_itself_while_it_trains(hold_alone, folder):
     with hold_alone(folder) as check:
         check()
-        assert {"host", "process", "started", "token"} == owner_of(folder).keys()
+        assert {"host", "process", "token"} == owner_of(folder).keys()
     assert owner_of(folder) is None
 
 
@@ -120,8 +118,7 @@ def test_run_that_another_machine_took_over_writes_no_more(hold_alone, folder):
         with pytest.raises(InputError) as error:
             check()
     assert str(error.value) == (
-        f"{folder} was taken over by process 7 on elsewhere, started today; nothing more is written; see "
-        "whether that one goes on"
+        f"{folder} was taken over by process 7 on elsewhere; nothing more is written; see whether that one goes on"
     )
     assert owner_of(folder)["host"] == "elsewhere", "the file is the other's"
 
@@ -139,8 +136,8 @@ def test_run_takes_over_from_one_that_was_killed_elsewhere_and_says_so(hold_alon
     with hold_alone(folder) as check:
         check()
         assert capsys.readouterr().err == (
-            f"{folder} is taken over from process 7 on elsewhere, started today, which should it still train ends when "
-            "it next looks; one machine at a time may train here\n"
+            f"warning: {folder} is taken over from process 7 on elsewhere; should that one still train, it ends when "
+            "it next looks; train on one machine at a time\n"
         )
         assert owner_of(folder)["host"] != "elsewhere"
 

@@ -16,7 +16,7 @@ import time
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError, first_line
+from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
 from albert_tf.folder_lock import hold
 from albert_tf.training.devices.workers import Agreement
@@ -74,19 +74,12 @@ class _Owner:
     def take_over(self):
         """Writes the file, whoever's it was, and says so if it was another machine's."""
         former, host = {}, socket.gethostname()
-        with naming_output_dir(self._output_dir):
-            with contextlib.suppress(InputError):  # whatever it holds, it is replaced
-                former = _read(self._output_dir)
-            started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-            values = {"host": host, "process": os.getpid(), "started": started, "token": self.token}
-            write_json(self._path, values)
+        with contextlib.suppress(InputError):  # whatever it holds, it is replaced
+            former = _read(self._output_dir)
+        write_json(self._path, {"host": host, "process": os.getpid(), "token": self.token})
         if former.get("host", host) != host:
-            print(
-                f"{self._output_dir} is taken over from {_describe(former)}, which should it still train ends when it "
-                "next looks; one machine at a time may train here",
-                file=sys.stderr,
-                flush=True,
-            )
+            said = f"warning: {self._output_dir} is taken over from {_describe(former)}; should that one still train, "
+            print(f"{said}it ends when it next looks; train on one machine at a time", file=sys.stderr, flush=True)
 
     def check(self):
         """Raises InputError if it is another's by now; looks at it only now and then."""
@@ -116,7 +109,7 @@ def _read(output_dir):
 
 
 def _describe(owner):
-    return f"process {owner.get('process')} on {owner.get('host')}, started {owner.get('started')}"
+    return f"process {owner.get('process')} on {owner.get('host')}"
 
 
 def check_same_step(output_dir: str, agreement: Agreement, step: int) -> None:
@@ -130,16 +123,6 @@ def check_same_step(output_dir: str, agreement: Agreement, step: int) -> None:
             f"--output_dir={output_dir}: the workers found checkpoints of different steps there, this one of step "
             f"{step:,}; give one folder that all of them can read, such as gs://..."
         )
-
-
-@contextlib.contextmanager
-def naming_output_dir(output_dir: str) -> collections.abc.Iterator[None]:
-    """Turns the error of a folder that can't be written to into one sentence."""
-    try:
-        yield
-    except tf.errors.OpError as error:
-        reason = first_line(error)
-        raise InputError(f"can't write to --output_dir={output_dir}: {reason}") from error
 
 
 def _wait_for_owner(output_dir, token):
