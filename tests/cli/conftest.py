@@ -286,13 +286,13 @@ def forked():
 
 @pytest.fixture(scope="session")
 def run_case(forked):
-    """Runs a command that writes, into "out" in a folder; it may be killed at a change of a file there."""
+    """Runs a command that writes, into "out" in a folder; it may get a signal at a change of a file there."""
 
-    def run(case, folder, kill_at=0):
+    def run(case, folder, signal_at=0, number=signal.SIGKILL):
         if case.into_folder:
             (folder / "out").mkdir(parents=True, exist_ok=True)
         folder.mkdir(exist_ok=True)
-        return forked.run(case.script, case.given(folder / "out"), folder, kill_at)
+        return forked.run(case.script, case.given(folder / "out"), folder, signal_at, number)
 
     return run
 

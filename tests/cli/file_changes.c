@@ -1,4 +1,4 @@
-/* Kills a process at the n-th change that it makes to files below a folder, or counts the changes. Loaded with
+/* Sends a process a signal at the n-th change that it makes to files below a folder, or counts the changes. Loaded with
    LD_PRELOAD, and so in the way of Python's calls and of TensorFlow's; see forked_commands.py. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,13 +15,15 @@
 #include <unistd.h>
 
 static char folder[PATH_MAX];
-static long kill_at;
+static long signal_at;
+static int signal_number;
 static atomic_long changes;
 
-/* From now on counts changes below a folder. The process is killed right before the n-th; with 0 never. */
-void watch_changes(const char *path, long number) {
+/* From now on counts changes below a folder. The signal comes right before the n-th; with 0 never. */
+void watch_changes(const char *path, long number, int signal) {
     strncpy(folder, path, sizeof folder - 1);
-    kill_at = number;
+    signal_at = number;
+    signal_number = signal;
 }
 
 long count_changes(void) { return changes; }
@@ -41,7 +43,7 @@ static void before_change(int directory, const char *path) {
     snprintf(whole, sizeof whole, "%s/%s", place, path ? path : "");
     char *begin = *place ? whole : whole + 1;
     if (strncmp(begin, folder, strlen(folder)) || begin[strlen(folder)] != '/') return;
-    if (atomic_fetch_add(&changes, 1) + 1 == kill_at) kill(getpid(), SIGKILL);
+    if (atomic_fetch_add(&changes, 1) + 1 == signal_at) kill(getpid(), signal_number);
 }
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))

@@ -57,21 +57,30 @@ class ForkedCommands:
         self._server.wait()
         shutil.rmtree(self._folder)
 
-    def run(self, script: str, flag_values: dict[str, object], folder: pathlib.Path, kill_at: int = 0) -> Ended:
+    def run(
+        self,
+        script: str,
+        flag_values: dict[str, object],
+        folder: pathlib.Path,
+        signal_at: int = 0,
+        number: int = signal.SIGKILL,
+    ) -> Ended:
         """Runs a script of the top folder.
 
         Args:
             script: Its name.
             flag_values: Its flags.
             folder: Whose changes count; temporary files come into a folder "temporary" in it.
-            kill_at: Before which change it is killed; 0 for never.
+            signal_at: Before which change it gets a signal; 0 for never.
+            number: Which signal.
         """
         (folder / "temporary").mkdir(exist_ok=True)
         job = {
             "arguments": [str(ROOT / script), *(f"--{name}={_spell(value)}" for name, value in flag_values.items())],
             "folder": str(folder),
             "said": str(self._folder),
-            "kill_at": kill_at,
+            "signal_at": signal_at,
+            "number": number,
         }
         self._server.stdin.write(json.dumps(job) + "\n")
         self._server.stdin.flush()
@@ -115,7 +124,7 @@ def _run(job, writing):
     for number, name in ((1, "output"), (2, "errors")):
         os.dup2(os.open(os.path.join(job["said"], name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
     library, sys.argv = ctypes.CDLL(None), job["arguments"]
-    library.watch_changes(job["folder"].encode(), ctypes.c_long(job["kill_at"]))
+    library.watch_changes(job["folder"].encode(), ctypes.c_long(job["signal_at"]), job["number"])
     code = 1
     try:
         runpy.run_path(job["arguments"][0], run_name="__main__")

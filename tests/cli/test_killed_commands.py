@@ -1,4 +1,4 @@
-"""Every command that writes, killed at a change of a file: repeated, it ends with the same files and nothing else.
+"""Every command that writes: killed at a change of a file, and repeated; stopped by SIGTERM; two at once.
 
 Here a few changes of each quick command are tried. ALBERT_TF_KILLS=20 tries so many of every command, and
 ALBERT_TF_KILLS=10000 all there are, which takes hours.
@@ -8,10 +8,13 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 
 import pytest
 from flag_matrix import registered_flags
 from writing_commands import NOT_HERE, OUTPUT_FLAGS, SLOW
+
+from albert_tf.folder_lock import hold
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 KILLS = int(os.environ.get("ALBERT_TF_KILLS", 0))
@@ -81,6 +84,38 @@ def test_killed_command_can_be_repeated(run_case, writing_case, tmp_path):
     wrong = bad_ends(run_case, writing_case, tmp_path, numbers, expected)
     print(f"{writing_case.name}: {len(wrong)} bad of {len(numbers)} kills at one of {num_changes} changes each")
     assert not wrong
+
+
+def test_sigterm_ends_a_command_as_ctrl_c_does(run_case, writing_case, tmp_path):
+    if not KILLS and writing_case.name in SLOW:
+        pytest.skip("takes long; set ALBERT_TF_KILLS to try it")
+    num_changes = run_case(writing_case, tmp_path / "first").num_changes
+    folder = tmp_path / "stopped"
+    ended = run_case(writing_case, folder, num_changes // 2, signal.SIGTERM)
+    if writing_case.script.startswith("run_"):  # it has saved
+        assert ended.code in (0, 130, 143), ended.errors
+        return
+    assert ended.code == 143, (ended.code, ended.errors)
+    assert ended.errors.splitlines()[-1].startswith("interrupted"), ended.errors
+    goes_on = writing_case.name in ("data", "predictions")
+    assert goes_on or not [name for name in contents(folder) if name != "out/"]
+
+
+def test_folder_is_written_by_one_command_at_a_time(run_case, writing_case, tmp_path):
+    if writing_case.flag == "plot":
+        pytest.skip("a plot comes into any folder")
+    held = (
+        tmp_path
+        / "out"
+        / {"predictions": "out.jsonl.parts", "trials": "rate_0.01_seed_12345"}.get(writing_case.name, "")
+    )
+    with hold(held):
+        ended = run_case(writing_case, tmp_path)
+    assert ended.code == 1, ended.errors
+    said = f"error: {tmp_path / 'out'}"
+    assert ended.errors.splitlines()[-1].startswith(said), ended.errors
+    assert " is in use by another command; wait until " in ended.errors
+    assert not [name for name in contents(tmp_path) if name != "out/"]
 
 
 def test_no_command_that_writes_is_left_out(writing_cases):
