@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError, first_line
-from albert_tf.files import read_json, write_text
+from albert_tf.files import read_json, remove, write_text
 from albert_tf.json_types import check_types
 
 CHECKPOINT_NAME = "model.ckpt"
@@ -193,11 +193,11 @@ def write_large_checkpoint(path: str, values: collections.abc.Mapping[str, np.nd
         path: Its path, without extension.
         values: By name; each is asked for once, and let go of before the next part of the checkpoint is written.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        # TensorFlow describes the objects by their names alone, and so numbers in place of the values will do.
-        example = os.path.join(folder, "example")
-        write_checkpoint(example, dict.fromkeys(values, 0.0))
-        description = tf.train.load_checkpoint(example).get_tensor(_OBJECT_GRAPH)
+    # TensorFlow describes the objects by their names alone, and so numbers in place of the values will do.
+    example = f"{path}_temp/example"
+    write_checkpoint(example, dict.fromkeys(values, 0.0))
+    description = CheckpointReader(example, suffix="").read([_OBJECT_GRAPH])[_OBJECT_GRAPH]
+    delete_checkpoint(example)
     named = ((f"{name}{_VALUE_SUFFIX}", values[name]) for name in values)
     _write_in_parts(path, itertools.chain(named, [(_OBJECT_GRAPH, np.array(description, object))]))
 
@@ -264,14 +264,6 @@ def delete_checkpoint(path: str) -> None:
     for file in tf.io.gfile.listdir(folder or "."):
         if file.startswith((f"{name}.data-", f"{name}_temp")):
             remove(os.path.join(folder, file.rstrip("/")))
-
-
-def remove(path: str) -> None:
-    """Deletes a file or a folder."""
-    if tf.io.gfile.isdir(path):
-        tf.io.gfile.rmtree(path)
-    else:
-        tf.io.gfile.remove(path)
 
 
 def _data_files(folder, name):

@@ -15,12 +15,16 @@ import shutil
 import sys
 import types
 import typing
-import uuid
 
 from albert_tf.errors import InputError
+from albert_tf.file_errors import file_errors, naming, reason_of
 from albert_tf.text_encoding import not_utf8
 
 _BYTES_PER_BLOCK = 1 << 20
+
+# What is not whole yet is called .NAME.unfinished. A file of this name alone lists files beside it that came into the
+# folder one by one, while they do: `albert_tf.whole_folders`.
+UNFINISHED = ".unfinished"
 
 _GLOB_CHARACTERS = "*?["
 
@@ -39,19 +43,6 @@ def gfile_for(path: str):
 
         return tf.io.gfile
     return _LocalFiles
-
-
-def file_errors() -> tuple[type[Exception], ...]:
-    """Returns what functions of `gfile_for` raise where a file can't be read or written."""
-    tf = sys.modules.get("tensorflow")
-    return (OSError,) if tf is None else (OSError, tf.errors.OpError)
-
-
-def reason_of(error: Exception) -> str:
-    """Returns why a file can't be read or written, given one of `file_errors`."""
-    if type(error).__name__ in ("FileNotFoundError", "NotFoundError"):
-        return "no such file"
-    return getattr(error, "message", None) or getattr(error, "strerror", None) or str(error)
 
 
 @contextlib.contextmanager
@@ -90,9 +81,15 @@ def read_bytes(path: str | os.PathLike, purpose: str) -> bytes:
         purpose: What the file is for, as in "the vocabulary"; named in errors.
 
     Raises:
-        InputError: The file can't be read.
+        InputError: The file can't be read, or is one of several that a command was killed over.
     """
-    with reading(os.fspath(path), f"{purpose} {path}") as file:
+    path = os.fspath(path)
+    if os.path.basename(path) in unfinished_files(os.path.dirname(path)):
+        raise InputError(
+            f"{path} is a part of what a command was writing when it was killed, or still is; repeat that command, "
+            "which clears up after itself"
+        )
+    with reading(path, f"{purpose} {path}") as file:
         return file.read()
 
 
@@ -108,6 +105,21 @@ def sha256_of(path: str, num_bytes: int | None = None) -> str:
             digest.update(block)
             rest -= len(block)
     return digest.hexdigest()
+
+
+def unfinished_files(folder: str) -> list[str]:
+    """Returns the names of files in a folder that are to come together, and have not all come yet."""
+    path = os.path.join(folder, UNFINISHED)
+    if not gfile_for(path).exists(path):
+        return []
+    with gfile_for(path).GFile(path, "r") as file:
+        return json.loads(file.read())
+
+
+def unfinished_path(path: str) -> str:
+    """Returns what a file or folder is called while it is not whole."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}{UNFINISHED}")
 
 
 def read_text(path: str | os.PathLike, purpose: str) -> str:
@@ -135,13 +147,18 @@ def read_text(path: str | os.PathLike, purpose: str) -> str:
 def replacing(path: str | os.PathLike) -> collections.abc.Iterator[typing.BinaryIO]:
     """Opens a file for bytes under a temporary name, and renames it once all is written, replacing what was there."""
     path = os.fspath(path)
-    gfile = gfile_for(path)
+    gfile, temporary = gfile_for(path), unfinished_path(path)
     gfile.makedirs(os.path.dirname(path) or ".")
-    temporary = f"{path}.temporary"
-    with gfile.GFile(temporary, "wb") as file:
-        file.write(b"")  # a file that nothing is written to is not made
-        yield file
-    gfile.rename(temporary, path, overwrite=True)
+    try:
+        with naming(path):
+            with gfile.GFile(temporary, "wb") as file:
+                file.write(b"")  # a file that nothing is written to is not made
+                yield file
+            gfile.rename(temporary, path, overwrite=True)
+    except BaseException:
+        with contextlib.suppress(*file_errors()):  # it takes space, which may be what there is none of
+            gfile.remove(temporary)
+        raise
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:
@@ -195,27 +212,26 @@ def write_json(path: str | os.PathLike, values: dict) -> None:
     write_text(path, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
 
 
-def check_can_write(folder: str, flag: str) -> None:
-    """Checks that files can be written into a folder, before any work is done for them; leaves nothing behind.
+def remove(path: str) -> None:
+    """Deletes a file, or a folder with all that is in it; does nothing where neither is there."""
+    gfile = gfile_for(path)
+    if gfile.isdir(path):
+        gfile.rmtree(path)
+    elif gfile.exists(path):
+        gfile.remove(path)
 
-    Args:
-        folder: A folder that is there, or that can be made where the nearest one above it is.
-        flag: The flag that names it; named in errors.
 
-    Raises:
-        InputError: They can't.
-    """
-    try:
-        above, gfile = folder or ".", gfile_for(folder)
-        while "://" not in above and not gfile.exists(above):
-            above = os.path.dirname(above) or "."
-        probe = os.path.join(above, f".{uuid.uuid4().hex}.temporary")
-        with gfile.GFile(probe, "w") as file:
-            file.write("can it be written?")
-        gfile.remove(probe)
-    except file_errors() as error:
-        reason = reason_of(error)
-        raise InputError(f"--{flag}={folder} can't be written to ({reason}); name another folder") from error
+def names_in(folder: str) -> list[str]:
+    """Returns the names of what is in a folder; none where there is no folder."""
+    gfile = gfile_for(folder)
+    # With a slash Cloud Storage spells a folder.
+    return [name.rstrip("/") for name in gfile.listdir(folder)] if gfile.isdir(folder) else []
+
+
+def empty(folder: str) -> None:
+    """Deletes what is in a folder, and not the folder, which may be held."""
+    for name in names_in(folder):
+        remove(os.path.join(folder, name))
 
 
 def name_in_folder(folder: str, name: str, source: str) -> str:

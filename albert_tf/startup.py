@@ -137,8 +137,19 @@ def _describe_death(cpu_info="/proc/cpuinfo"):
 
 
 def end_in_one_line_if_interrupted() -> None:
-    """Lets a KeyboardInterrupt that nobody handles end the process with one line and exit code 130, and at once."""
-    show_exception = sys.excepthook
+    """Lets Ctrl-C and SIGTERM, which both raise KeyboardInterrupt, end the process with one line and 130 or 143."""
+    import signal
+
+    show_exception, exit_code = sys.excepthook, 128 + signal.SIGINT
+
+    def interrupt(number, _):
+        nonlocal exit_code
+        exit_code = 128 + number
+        raise KeyboardInterrupt
+
+    with contextlib.suppress(ValueError):  # a notebook's thread may not
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, interrupt)
 
     def show(kind, error, traceback):
         if not issubclass(kind, KeyboardInterrupt):
@@ -153,6 +164,6 @@ def end_in_one_line_if_interrupted() -> None:
             sys.stderr.flush()
         for child in multiprocessing.active_children():
             child.kill()
-        os._exit(130)  # threads may wait for what never comes
+        os._exit(exit_code)  # threads may wait for what never comes
 
     sys.excepthook = show

@@ -30,8 +30,13 @@ says what to do. **Search this page for a few words of yours**; what changes fro
 |---|---|
 | 0 | done; also after SIGTERM or the first Ctrl-C, which save first: the same command goes on |
 | 1 | a sentence of this page |
-| 130 | a second Ctrl-C, or one where there was nothing to save |
+| 130, 143 | Ctrl-C and SIGTERM where nothing trains; while something does, a second Ctrl-C, or nothing to save (130) |
 | anything else, or a traceback | a mistake of ours: please open an issue with the command and the last lines |
+
+A command that was killed can be repeated as it was, `create_pretraining_data.py` with `--resume`. What it has left half-written
+is called `.NAME.unfinished` or stands in a list of this name, `.unfinished`; whoever would read it says so, and the next command
+for the folder clears it away. One command at a time writes to a folder, and a second one on the same machine is refused; the
+lock is the system's, and goes with the process. [Between machines](pretraining.md#stopping-and-going-on) there is none.
 
 ## It runs, but not well
 | what you see | why, and what to do |
@@ -58,8 +63,12 @@ says what to do. **Search this page for a few words of yours**; what changes fro
 |---|---|
 | 0 | 끝났습니다. SIGTERM이나 첫 Ctrl-C도 저장하고 0으로 끝나며, 같은 명령으로 이어 갑니다 |
 | 1 | 이 쪽의 문장 하나 |
-| 130 | 두 번째 Ctrl-C, 또는 저장할 것이 없을 때의 Ctrl-C |
+| 130, 143 | 학습하지 않을 때의 Ctrl-C와 SIGTERM. 학습할 때는 두 번째 Ctrl-C, 또는 저장할 것이 없을 때(130) |
 | 그 밖의 것, 또는 트레이스백 | 우리 잘못입니다. 명령과 마지막 몇 줄을 이슈로 알려 주세요 |
+
+죽은 명령은 그대로 다시 실행하면 됩니다. `create_pretraining_data.py`에는 `--resume`을 붙입니다. 쓰다 만 것은 이름이 `.이름.unfinished`이거나 `.unfinished`라는
+목록에 적혀 있습니다. 그것을 읽으려는 명령은 그렇다고 말하고, 그 폴더에 쓰는 다음 명령이 치웁니다. 한 폴더에는 한 번에 한 명령만 쓰며, 같은 기계의 두 번째 명령은
+거절합니다. 잠금은 운영체제의 것이어서 프로세스와 함께 사라집니다. [기계 사이](pretraining.ko.md#stopping-and-going-on)에는 잠금이 없습니다.
 
 ## 돌기는 하는데 신통치 않다면
 | 보이는 것 | 까닭과 할 일 |
@@ -93,6 +102,8 @@ GROUPS = (
         (
             "cli/",
             "files.py",
+            "folder_lock.py",
+            "whole_folders.py",
             "json_types.py",
             "text_encoding.py",
             "shipped_files.py",

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from albert_tf.errors import InputError
 from albert_tf.files import (
-    check_can_write,
     gfile_for,
     match_files,
     name_in_folder,
@@ -166,16 +165,6 @@ def test_pattern_without_a_file_is_named(folder, pattern):
     with pytest.raises(InputError) as failure:
         match_files([f"{folder}/a.txt", f"{folder}/{pattern}"], "input_file")
     assert str(failure.value) == f"--input_file: no file matches {folder}/{pattern}"
-
-
-def test_folder_that_cannot_be_written_to_is_named(tmp_path):
-    (tmp_path / "file").touch()
-    check_can_write(str(tmp_path / "new" / "newer"), "output_dir")
-    with pytest.raises(
-        InputError, match=r"--output_dir=.*/file/new can't be written to \(.*Not a directory\); name an"
-    ):
-        check_can_write(str(tmp_path / "file" / "new"), "output_dir")
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_nothing_is_renamed_over_a_file_unless_asked(tmp_path, opened_by):

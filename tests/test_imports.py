@@ -14,8 +14,11 @@ MAY_IMPORT = {
     "startup": set(),  # imported before everything else
     "errors": set(),
     "text_encoding": {"errors"},
-    "files": {"errors", "text_encoding"},
+    "file_errors": {"errors"},
+    "files": {"errors", "file_errors", "text_encoding"},
     "json_types": {"errors"},
+    "folder_lock": {"errors", "file_errors", "files"},
+    "whole_folders": {"errors", "file_errors", "files", "folder_lock"},
     "config": {"errors", "files"},
     "checkpoint_files": {"errors", "files", "json_types"},
     "progress_line": set(),
@@ -25,18 +28,19 @@ MAY_IMPORT = {
     "asked_texts": {"errors"},
     "corpus": BASE | {"text_encoding", "progress_line"},
     # None of these five imports TensorFlow.
-    "rows": {"errors", "text_encoding", "files", "corpus"},
+    "rows": {"errors", "text_encoding", "file_errors", "files", "corpus"},
     "exports": {"errors", "json_types"},
     "litert": {"errors", "text_encoding", "asked_texts", "exports"},
     "server": {"errors", "text_encoding", "exports"},
-    "batch_prediction": {"errors", "files", "json_types", "progress_line", "asked_texts", "rows"},
+    "batch_prediction": {"errors", "files", "folder_lock", "json_types", "progress_line", "asked_texts", "rows"},
     "tokenization": BASE | {"progress_line"},
-    "pretraining_data": BASE | {"startup", "progress_line", "child_process", "corpus", "tokenization"},
+    "pretraining_data": BASE | {"startup", "folder_lock", "progress_line", "child_process", "corpus", "tokenization"},
     "compilation": set(),
     "modeling": BASE | {"checkpoint_files", "compilation"},  # knows nothing of text
     "optimization": {"errors", "config", "compilation"},
     "objectives": {"errors", "config", "pretraining_data", "modeling"},
-    "training": BASE | {"checkpoint_files", "progress_line", "tokenization", "modeling", "optimization", "objectives"},
+    "training": BASE
+    | {"folder_lock", "checkpoint_files", "progress_line", "tokenization", "modeling", "optimization", "objectives"},
     "pretraining": BASE | {"pretraining_data", "objectives", "training"},
     "finetuning": BASE
     | {
@@ -51,10 +55,12 @@ MAY_IMPORT = {
         "training",
     },
     # Other libraries' models know what their head is for, and so must we.
-    "interchange": BASE | {"checkpoint_files", "tokenization", "modeling", "training", "finetuning"},
+    "interchange": BASE | {"whole_folders", "checkpoint_files", "tokenization", "modeling", "training", "finetuning"},
     "serving": BASE
     | {
         "text_encoding",
+        "folder_lock",
+        "whole_folders",
         "checkpoint_files",
         "asked_texts",
         "exports",

@@ -57,10 +57,17 @@ def test_crash_without_words_is_told(run_with):
     assert line.startswith("error: the program died while TensorFlow was imported")
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_import_that_is_killed_says_nothing(run_with, number):
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [
+        (signal.SIGKILL, -signal.SIGKILL, ""),
+        (signal.SIGTERM, 128 + signal.SIGTERM, "interrupted\n"),
+        (signal.SIGINT, 128 + signal.SIGINT, "interrupted\n"),
+    ],
+)
+def test_import_that_is_killed_shows_no_message_of_the_library(run_with, number, code, said):
     result = run_with(f"os.write(2, b'a message\\n')\nos.kill(os.getpid(), {number:d})")
-    assert (result.returncode, result.stderr) == (-number, "")
+    assert (result.returncode, result.stderr) == (code, said)
 
 
 def test_words_of_an_import_that_fails_are_shown(run_with):

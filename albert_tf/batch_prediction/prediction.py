@@ -3,9 +3,13 @@
 The file is read in parts of a few batches. The answers of each go into a file of their own below `OUTPUT.parts/`, which
 is put together at the end. `progress.json` there says how far that is, for which model, and the SHA-256 of the rows
 that were read: a run goes on only where all of it is the same.
+
+The answers are put together there too, and renamed to the output. `progress.json` goes before that: without it nothing
+there counts, and the next run clears it away.
 """
 
 import collections.abc
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -16,7 +20,8 @@ import warnings
 from albert_tf.asked_texts import AskedModel
 from albert_tf.batch_prediction.input_rows import InputRows
 from albert_tf.errors import InputError
-from albert_tf.files import gfile_for, read_json, replacing, write_json
+from albert_tf.files import empty, gfile_for, read_json, remove, replacing, write_json
+from albert_tf.folder_lock import hold
 from albert_tf.json_types import check_types
 from albert_tf.progress_line import ProgressLine, format_seconds
 from albert_tf.rows.bad_rows import counted
@@ -24,6 +29,7 @@ from albert_tf.rows.row_file import Row
 
 PARTS_ENDING = ".parts"
 PROGRESS_FILE = "progress.json"
+_ANSWERS_FILE = "answers.jsonl"
 
 # Texts of one length are computed together, so that little is padding; more of them would take more memory.
 _BATCHES_PER_PART = 16
@@ -79,6 +85,24 @@ class _Progress:
         return {**counts, "sha256": self.digest.hexdigest()}
 
 
+@contextlib.contextmanager
+def hold_output(output_file: str) -> collections.abc.Iterator[None]:
+    """Keeps other predictions from being written to a file, and clears away what finished ones left when killed.
+
+    Raises:
+        InputError: Another command is writing it, or it can't be written.
+    """
+    folder = f"{output_file}{PARTS_ENDING}"
+    with hold(folder, "output_file", output_file):
+        if not gfile_for(folder).exists(os.path.join(folder, PROGRESS_FILE)):
+            empty(folder)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # something is in it, or it is elsewhere, where no folder is empty
+                os.rmdir(folder)
+
+
 def predict_file(
     predictor: AskedModel,
     input_file: str,
@@ -101,6 +125,11 @@ def predict_file(
     Raises:
         InputError: A line can't be read, or the parts there are of other predictions.
     """
+    with hold_output(output_file):
+        return _predict(predictor, input_file, output_file, options, overwrite)
+
+
+def _predict(predictor, input_file, output_file, options, overwrite):
     rows = InputRows(predictor.task, input_file, options.input_fields, options.keeps_inputs)
     print(rows.description, flush=True)
     folder = f"{output_file}{PARTS_ENDING}"
@@ -114,7 +143,7 @@ def predict_file(
     lines = iter(rows)
     progress = _take_up(folder, settings, lines, overwrite)
     if progress is None:
-        gfile_for(folder).rmtree(folder)
+        empty(folder)
         lines, progress = iter(rows), _Progress()
     num_lines_before = progress.num_lines
     report = _Report(input_file)
@@ -127,10 +156,11 @@ def predict_file(
     report.finish()
     if predictor.num_cut:
         print(f"warning: {counted(predictor.num_cut, 'input')} longer than what the model reads; the ends are left out")
-    _join(output_file, [_part_file(folder, number) for number in range(progress.num_parts)])
-    if progress.num_parts:
-        gfile_for(folder).remove(os.path.join(folder, PROGRESS_FILE))  # first, for it speaks of all the parts
-        gfile_for(folder).rmtree(folder)
+    answers_file = os.path.join(folder, _ANSWERS_FILE)
+    _join(answers_file, [_part_file(folder, number) for number in range(progress.num_parts)])
+    remove(os.path.join(folder, PROGRESS_FILE))
+    gfile_for(folder).rename(answers_file, output_file, overwrite=True)
+    empty(folder)
     return progress.num_lines, progress.num_bad_lines, num_lines_before
 
 

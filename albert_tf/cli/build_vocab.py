@@ -11,7 +11,7 @@ from absl import flags
 from albert_tf.cli.tokenizer_flags import define_tokenizer_flags, load_tokenizer, tokenizer_settings
 from albert_tf.corpus.reader import ON_BAD_TEXT_CHOICES, CorpusReader, describe_reading, find_corpus_files
 from albert_tf.errors import InputError
-from albert_tf.files import check_can_write, read_text
+from albert_tf.files import read_text
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.building.morphemes import MORPHEME_CHOICES, has_kiwi, require_kiwi
@@ -21,6 +21,7 @@ from albert_tf.tokenization.building.vocabulary_training import ALPHABET_CHOICES
 from albert_tf.tokenization.building.word_counting import count_words, sample_numbers, take_numbers
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.vocabulary import UNUSED
+from albert_tf.whole_folders import files_together
 
 FLAGS = flags.FLAGS
 
@@ -99,12 +100,13 @@ def corpus_reader():
     return CorpusReader(find_corpus_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.text_field)
 
 
-def report(tokenizers):
-    """Prints and writes what each tokenizer, by name, makes of the text or of a sample of it."""
+def report(tokenizers, folder):
+    """Prints what each tokenizer, by name, makes of the text or of a sample of it, and writes it into a folder, if any.
+
+    The folder is --output_dir, or one whose files come into that together.
+    """
     if not has_kiwi():
         print("kiwipiepy is not installed, so nothing is said about josa; pip install kiwipiepy")
-    if FLAGS.output_dir:
-        check_can_write(FLAGS.output_dir, "output_dir")
     reader = corpus_reader()
     numbers, _ = sample_numbers(sentences_of(reader, "looked at"), FLAGS.max_sentences, FLAGS.random_seed)
     reports = {
@@ -112,8 +114,9 @@ def report(tokenizers):
         for name, tokenizer in tokenizers.items()
     }
     print(format_table(reports))
-    if FLAGS.output_dir:
-        print("wrote " + " and ".join(write_report(FLAGS.output_dir, reports)))
+    if folder:
+        names = map(os.path.basename, write_report(folder, reports))
+        print("wrote " + " and ".join(os.path.join(FLAGS.output_dir, name) for name in names))
 
 
 def main():
@@ -124,17 +127,16 @@ def main():
     if FLAGS.vocab_file:
         if not FLAGS.report:
             raise InputError("--vocab_file goes with --report or --assign_unused; leave it out to build a vocabulary")
-        report({path: load_tokenizer(path) for path in FLAGS.vocab_file})
+        report({path: load_tokenizer(path) for path in FLAGS.vocab_file}, FLAGS.output_dir)
     else:
         build()
 
 
 def prepare_output():
-    """Checks that a vocabulary can be written, and returns the paths of its files."""
+    """Checks that no vocabulary is in the way, and returns the paths of its files."""
     app.require(output_dir=FLAGS.output_dir)
     paths = [os.path.join(FLAGS.output_dir, name) for name in (VOCABULARY_FILE, TOKENIZER_FILE)]
     app.refuse_to_overwrite(paths, FLAGS.overwrite)
-    check_can_write(FLAGS.output_dir, "output_dir")
     return paths
 
 
@@ -149,7 +151,8 @@ def fill_slots():
     else:
         pieces = FLAGS.assign_unused.split(",")
     tokenizer = assign_unused(load_tokenizer(FLAGS.vocab_file[0]), pieces)
-    tokenizer.save(FLAGS.output_dir)
+    with files_together(FLAGS.output_dir) as folder:
+        tokenizer.save(folder)
     num_left = sum(UNUSED.fullmatch(piece) is not None for piece in tokenizer.vocabulary.pieces)
     print(f"gave {len(pieces):,} slots a piece, {num_left:,} are left; wrote {paths[0]}")
 
@@ -171,7 +174,10 @@ def build():
         required_characters(FLAGS.alphabet, **settings),
     )
     tokenizer = KoreanWordPieceTokenizer(vocabulary, **settings)
-    tokenizer.save(FLAGS.output_dir)
+    with files_together(FLAGS.output_dir) as folder:
+        tokenizer.save(folder)
+        if FLAGS.report:
+            report({paths[0]: tokenizer}, folder)
     print(
         f"read {word_counts.total():,} words, {len(word_counts):,} of them different; "
         f"wrote {len(vocabulary):,} pieces to {paths[0]}"
@@ -182,10 +188,8 @@ def build():
             f"{num_unused:,} of them are [unused], because the text has no more characters, nor parts of words that "
             f"occur --min_frequency={FLAGS.min_frequency} times; give more text, or lower --vocab_size"
         )
-    if FLAGS.report:
-        report({paths[0]: tokenizer})
 
 
 def run():
     """Runs the command."""
-    app.run(main, define_flags)
+    app.run(main, define_flags, output_flag="output_dir")

@@ -9,7 +9,9 @@ from absl import app, flags, logging
 from albert_tf.cli.flag_parsing import parse_flags
 from albert_tf.cli.original_flags import check_original_flags
 from albert_tf.errors import InputError
+from albert_tf.file_errors import describe_file_error, file_errors
 from albert_tf.files import gfile_for
+from albert_tf.folder_lock import hold
 from albert_tf.startup import end_in_one_line_if_interrupted
 
 end_in_one_line_if_interrupted()
@@ -18,13 +20,14 @@ end_in_one_line_if_interrupted()
 flags.disclaim_key_flags()
 
 
-def run(main, define_flags, flag_names: dict[str, str] | None = None) -> None:
+def run(main, define_flags, flag_names: dict[str, str] | None = None, output_flag: str | None = None) -> None:
     """Runs a command; a user's mistake ends in one sentence on standard error and exit code 1.
 
     Args:
         main: Does the work, once the flags have been read.
         define_flags: Defines them.
         flag_names: Settings whose flag is called otherwise, and how; errors name the flag.
+        output_flag: The flag of the folder that it writes, if any, which is held meanwhile.
     """
     define_flags()
     flag_names = flag_names or {}
@@ -32,7 +35,9 @@ def run(main, define_flags, flag_names: dict[str, str] | None = None) -> None:
     def main_without_arguments(_):
         with _one_sentence(flag_names):
             check_original_flags()
-            main()
+            folder = output_flag and flags.FLAGS[output_flag].value
+            with hold(folder, output_flag) if folder else contextlib.nullcontext():
+                main()
 
     def parse(arguments):
         with _one_sentence(flag_names):
@@ -45,11 +50,13 @@ def run(main, define_flags, flag_names: dict[str, str] | None = None) -> None:
 
 @contextlib.contextmanager
 def _one_sentence(flag_names):
-    """Ends the process in one sentence where a user's mistake is found."""
+    """Ends the process in one sentence where a user's mistake is found, or a file can't be read or written."""
     try:
         yield
-    except InputError as error:
-        message = str(error)
+    except (InputError, *file_errors()) as error:
+        message = str(error) if isinstance(error, InputError) else describe_file_error(error)
+        if message is None:
+            raise
         for name, flag in flag_names.items():
             message = message.replace(f"--{name}", f"--{flag}")
         print(f"error: {message}", file=sys.stderr)
@@ -93,8 +100,10 @@ def refuse_to_overwrite(paths: list[str], overwrite: bool) -> None:
     """Checks that no file is there yet, unless the user asked to overwrite.
 
     Raises:
-        InputError: One is there.
+        InputError: One is there, or a folder or device, which nothing is written over.
     """
     for path in paths:
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise InputError(f"{path} is there already, and is no file; choose another place")
         if not overwrite and gfile_for(path).exists(path):
             raise InputError(f"{path} is there already; choose another place, or pass --overwrite to replace it")

@@ -208,6 +208,7 @@ def main():
     if FLAGS.inspect:
         inspect_shard(FLAGS.inspect, FLAGS.num_inspected)
         if FLAGS.plot:
+            app.refuse_to_overwrite([FLAGS.plot], overwrite=True)
             plot_shard(FLAGS.inspect, FLAGS.plot)
             print(f"wrote {FLAGS.plot}")
     elif FLAGS.plot:

@@ -7,7 +7,6 @@ import csv
 import json
 import math
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -17,7 +16,7 @@ from absl import flags
 
 from albert_tf.corpus.reader import find_corpus_files
 from albert_tf.errors import InputError
-from albert_tf.files import check_can_write, read_json, write_json
+from albert_tf.files import read_json, remove, write_json
 from albert_tf.finetuning import Classification
 from albert_tf.finetuning.datasets import DATASETS, find_files
 from albert_tf.finetuning.labelled_text import read_examples
@@ -58,15 +57,15 @@ STAGES = (
 
 def prepare_output_dir():
     """Makes room for a new demo; deletes nothing but an earlier one."""
-    check_can_write(FLAGS.output_dir, "output_dir")
-    found = sorted(os.listdir(FLAGS.output_dir)) if os.path.isdir(FLAGS.output_dir) else []
-    if found and not os.path.exists(os.path.join(FLAGS.output_dir, RESULTS_FILE)):
-        raise InputError(f"--output_dir={FLAGS.output_dir} holds something else than a demo; choose another folder")
-    if found and not FLAGS.overwrite:
-        raise InputError(f"--output_dir={FLAGS.output_dir} holds a demo; pass --overwrite to replace it")
+    path = os.path.join(FLAGS.output_dir, RESULTS_FILE)
+    if os.listdir(FLAGS.output_dir):
+        if not os.path.exists(path):
+            raise InputError(f"--output_dir={FLAGS.output_dir} holds something else than a demo; choose another folder")
+        if read_json(path, "the demo's results") and not FLAGS.overwrite:
+            raise InputError(f"--output_dir={FLAGS.output_dir} holds a demo; pass --overwrite to replace it")
+    write_json(path, {})  # first, for an empty one says that the rest, of a demo that was killed, may be deleted
     for stage in STAGES:
-        shutil.rmtree(os.path.join(FLAGS.output_dir, stage), ignore_errors=True)
-    write_json(os.path.join(FLAGS.output_dir, RESULTS_FILE), {})
+        remove(os.path.join(FLAGS.output_dir, stage))
 
 
 def run_stage(title, command, **flag_values):
@@ -243,4 +242,4 @@ def main():
 
 def run():
     """Runs the command."""
-    app.run(main, define_flags)
+    app.run(main, define_flags, output_flag="output_dir")

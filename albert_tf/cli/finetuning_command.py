@@ -32,7 +32,9 @@ from albert_tf.finetuning.trials import Trial, best_trial, describe, summarize
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices.batches import per_replica_batch_size
+from albert_tf.training.devices.workers import Agreement, is_chief
 from albert_tf.training.run_folder.guard import FOUND_AT, check_model, read_settings
+from albert_tf.training.run_folder.held_folder import hold_together
 from albert_tf.training.run_folder.identity import absolute_path
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 from albert_tf.training.stability import DivergedError
@@ -125,6 +127,10 @@ class FinetuningCommand:
         config = AlbertConfig.from_json_file(find_model_file("albert_config_file", CONFIG_FILE, known_run))
         strategy = training_flags.strategy_from_flags()
         _check_batch_sizes(strategy)
+        with hold_together(FLAGS.output_dir, Agreement(strategy), is_chief(strategy)):
+            return self._run_in_folder(known_run, config, strategy)
+
+    def _run_in_folder(self, known_run, config, strategy):
         tokenizer = load_model_tokenizer(known_run)
         config.check_vocab_size(len(tokenizer.vocabulary), tokenizer.vocabulary.source)
         task = self.make_task(config, known_run is not None)

@@ -140,4 +140,4 @@ def main():
 
 def run():
     """Runs the command."""
-    app.run(main, define_flags)
+    app.run(main, define_flags, output_flag="output_dir")

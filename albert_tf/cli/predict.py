@@ -1,15 +1,14 @@
 """The command `predict.py`: with TensorFlow, or without it where the model is a LiteRT export."""
 
-import os
 import time
 
 from absl import flags
 
 import albert_tf
-from albert_tf.batch_prediction import BatchOptions, predict_file
+from albert_tf.batch_prediction import BatchOptions, hold_output, predict_file
 from albert_tf.cli import command
 from albert_tf.errors import ON_BAD_ROW, InputError
-from albert_tf.files import check_can_write, gfile_for, match_files
+from albert_tf.files import gfile_for, match_files
 from albert_tf.litert import find_litert
 
 FLAGS = flags.FLAGS
@@ -48,12 +47,14 @@ def main():
         raise InputError(f"--output_file={FLAGS.output_file}: lines of JSON are written; call it something.jsonl")
     if FLAGS.output_file.endswith("/") or gfile_for(FLAGS.output_file).isdir(FLAGS.output_file):
         raise InputError(f"--output_file={FLAGS.output_file} is a folder; name a file in it")
-    command.refuse_to_overwrite([FLAGS.output_file], FLAGS.overwrite)
-    check_can_write(os.path.dirname(FLAGS.output_file), "output_file")
-    predictor = albert_tf.load(FLAGS.model_dir)
-    options = BatchOptions(FLAGS.predict_batch_size, FLAGS.input_fields, FLAGS.on_bad_row == "skip", FLAGS.with_inputs)
-    began_at = time.monotonic()
-    counts = predict_file(predictor, files[0], FLAGS.output_file, options, FLAGS.overwrite)
+    with hold_output(FLAGS.output_file):
+        command.refuse_to_overwrite([FLAGS.output_file], FLAGS.overwrite)
+        predictor = albert_tf.load(FLAGS.model_dir)
+        options = BatchOptions(
+            FLAGS.predict_batch_size, FLAGS.input_fields, FLAGS.on_bad_row == "skip", FLAGS.with_inputs
+        )
+        began_at = time.monotonic()
+        counts = predict_file(predictor, files[0], FLAGS.output_file, options, FLAGS.overwrite)
     num_lines, num_bad_lines, num_lines_before = counts
     seconds = max(time.monotonic() - began_at, 1e-9)
     before = f", {num_lines_before:,} of them by an earlier run" if num_lines_before else ""

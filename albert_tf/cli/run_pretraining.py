@@ -24,7 +24,9 @@ from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES, find_sha
 from albert_tf.pretraining_data.tfrecords import describe_damage, naming_damaged_shards
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices.batches import per_replica_batch_size
+from albert_tf.training.devices.workers import Agreement, is_chief
 from albert_tf.training.run_folder.guard import FOUND_AT, check_model
+from albert_tf.training.run_folder.held_folder import hold_together
 from albert_tf.training.run_folder.identity import absolute_path
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 
@@ -175,6 +177,12 @@ def main():
     if FLAGS.phase2_input_file:
         parts.append(FLAGS.phase2_gradient_accumulation_steps or parts[0])
     check_batch_sizes(strategy, parts)
+    with hold_together(FLAGS.output_dir, Agreement(strategy), is_chief(strategy)):
+        run_in_folder(known_run, config, strategy, parts)
+
+
+def run_in_folder(known_run, config, strategy, parts):
+    """Does what the flags say, once nobody else writes to the folder."""
     settings = training_flags.settings_from_flags(
         FLAGS.num_train_steps, "num_warmup_steps", "num_train_steps", evaluates_often=True
     )

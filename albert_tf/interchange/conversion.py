@@ -7,9 +7,9 @@ from albert_tf.checkpoint_files import find_beside_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.files import read_text, write_text
 from albert_tf.interchange import google_tf1, huggingface, keras_hub, ours
-from albert_tf.interchange.new_folder import check_is_new, new_folder
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.training.run_folder.model_card import CARD_FILE, for_transformers
+from albert_tf.whole_folders import new_folder
 
 # Each reads a path into a `PortableModel` and writes one into a folder.
 FORMATS: dict[str, types.ModuleType] = {
@@ -42,9 +42,8 @@ def convert_checkpoint(
     for name, value in (("from", source), ("to", target)):
         if value not in FORMATS:
             raise InputError(f"--{name} must be one of {', '.join(FORMATS)}. Received: {value}")
-    check_is_new(output_dir)
-    model = FORMATS[source].read(input_path, options or ReadOptions())
-    with new_folder(output_dir) as folder:
+    with new_folder(output_dir) as folder:  # first, so that the place is looked at before the work
+        model = FORMATS[source].read(input_path, options or ReadOptions())
         notes = FORMATS[target].write(model, folder)
         if (source, target) == ("albert_tf", "huggingface"):
             _take_card_along(input_path, folder)

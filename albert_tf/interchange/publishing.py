@@ -15,11 +15,11 @@ from albert_tf.checkpoint_files import (
 )
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
-from albert_tf.interchange.new_folder import check_is_new, new_folder
 from albert_tf.modeling.pretrained import CONFIG_FILE, UNTRAINED_FILE, find_checkpoint, read_config
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
 from albert_tf.training.run_folder.model_card import CARD_FILE
+from albert_tf.whole_folders import new_folder
 
 WEIGHT_DTYPES = ("float16", "float32")
 
@@ -44,17 +44,16 @@ def publish_model(init_checkpoint: str, output_dir: str, dtype: str = "float16")
     """
     if dtype not in WEIGHT_DTYPES:
         raise InputError(f"--weights_dtype must be one of {', '.join(WEIGHT_DTYPES)}. Received: {dtype}")
-    check_is_new(output_dir)
-    checkpoint = find_checkpoint(init_checkpoint, "--init_checkpoint")
-    config = read_config(checkpoint, "--init_checkpoint")
-    folder = checkpoint_folder(checkpoint)
-    if not tf.io.gfile.exists(os.path.join(folder, TOKENIZER_FILE)):
-        raise InputError(f"--init_checkpoint: no {TOKENIZER_FILE} in {folder or '.'}; put the one there that it needs")
-    tokenizer = load_tokenizer(folder)
-
-    with new_folder(output_dir) as temporary:
-        name = os.path.basename(checkpoint)
-        write_checkpoint(os.path.join(temporary, name), _read_model(checkpoint, dtype))
+    with new_folder(output_dir) as temporary:  # first, so that the place is looked at before the work
+        checkpoint = find_checkpoint(init_checkpoint, "--init_checkpoint")
+        config = read_config(checkpoint, "--init_checkpoint")
+        folder = checkpoint_folder(checkpoint)
+        if not tf.io.gfile.exists(os.path.join(folder, TOKENIZER_FILE)):
+            raise InputError(
+                f"--init_checkpoint: no {TOKENIZER_FILE} in {folder or '.'}; put the one there that it needs"
+            )
+        tokenizer = load_tokenizer(folder)
+        write_checkpoint(os.path.join(temporary, os.path.basename(checkpoint)), _read_model(checkpoint, dtype))
         write_json(os.path.join(temporary, CONFIG_FILE), config.to_dict())
         tokenizer.save(temporary)
         for file in (CARD_FILE, UNTRAINED_FILE):

@@ -2,14 +2,14 @@
 
 import contextlib
 import os
-import tempfile
 
 import tensorflow as tf
 
 import albert_tf
 from albert_tf.errors import InputError
 from albert_tf.exports import DEFAULT
-from albert_tf.files import write_json, write_text
+from albert_tf.files import UNFINISHED, write_json, write_text
+from albert_tf.folder_lock import hold
 from albert_tf.litert.files import CARD_FILE, FAST_TOKENIZER_FILE, LITERT_FILE, file_sha256
 from albert_tf.serving.compression import pack_weights
 from albert_tf.serving.exported import EXTRA_FOLDER
@@ -18,6 +18,7 @@ from albert_tf.serving.other_runtimes import ONNX_FILE, to_litert, to_onnx, trac
 from albert_tf.serving.signatures import make_signatures
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.huggingface import to_tokenizers
+from albert_tf.whole_folders import new_folder
 
 FORMATS = ("saved_model", "litert", "onnx")
 
@@ -46,23 +47,25 @@ def export_model(
     """
     if model_format == "onnx" and weight_type != "float32":
         raise InputError(f"--format=onnx goes with --weights=float32 alone, not {weight_type}")
-    trained = load_trained(model_dir, "--model_dir", tokenizer)
-    version = _next_version(output_dir)
-    with tempfile.TemporaryDirectory() as temporary:
-        if model_format == "saved_model":
-            functions = _save_model(temporary, trained, weight_type)
-            beside = os.path.join(temporary, EXTRA_FOLDER)
-            os.makedirs(beside)
-        else:
-            functions = {DEFAULT: _convert(temporary, trained, weight_type, model_format)}
-            beside = temporary
-        trained.tokenizer.save(beside)
-        card = model_card(trained, functions, weight_type)
-        fast_tokenizer = os.path.join(beside, FAST_TOKENIZER_FILE)
-        if os.path.exists(fast_tokenizer):
-            card["fast_tokenizer_sha256"] = file_sha256(fast_tokenizer)
-        write_json(os.path.join(beside, CARD_FILE), card)
-        return _move_in(temporary, os.path.join(output_dir, str(version)))
+    output_dir = os.fspath(output_dir)
+    with hold(output_dir):
+        target = os.path.join(output_dir, str(_next_version(output_dir)))
+        with new_folder(target) as folder:
+            trained = load_trained(model_dir, "--model_dir", tokenizer)
+            if model_format == "saved_model":
+                functions = _save_model(folder, trained, weight_type)
+                beside = os.path.join(folder, EXTRA_FOLDER)
+                os.makedirs(beside)
+            else:
+                functions = {DEFAULT: _convert(folder, trained, weight_type, model_format)}
+                beside = folder
+            trained.tokenizer.save(beside)
+            card = model_card(trained, functions, weight_type)
+            fast_tokenizer = os.path.join(beside, FAST_TOKENIZER_FILE)
+            if os.path.exists(fast_tokenizer):
+                card["fast_tokenizer_sha256"] = file_sha256(fast_tokenizer)
+            write_json(os.path.join(beside, CARD_FILE), card)
+        return target
 
 
 def _save_model(folder, trained, weight_type):
@@ -114,23 +117,11 @@ def _describe(function):
 
 
 def _next_version(output_dir):
-    names = tf.io.gfile.listdir(output_dir) if tf.io.gfile.exists(output_dir) else []
+    names = tf.io.gfile.listdir(output_dir) if tf.io.gfile.isdir(output_dir) else []
     names = [name.rstrip("/") for name in names if not name.startswith(".")]
     others = [name for name in names if not name.isdecimal()]
     if others:
         raise InputError(f"--output_dir={output_dir} holds {others[0]}, which is no version; choose another folder")
-    return 1 + max(map(int, names), default=0)
-
-
-def _move_in(source, target):
-    """Copies a folder to where it belongs, under a name that no server reads until all is there."""
-    unfinished = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.unfinished")
-    if tf.io.gfile.exists(unfinished):
-        tf.io.gfile.rmtree(unfinished)  # of an export that was killed, perhaps in another format
-    for folder, _, files in os.walk(source):
-        there = os.path.normpath(os.path.join(unfinished, os.path.relpath(folder, source)))
-        tf.io.gfile.makedirs(there)
-        for file in files:
-            tf.io.gfile.copy(os.path.join(folder, file), os.path.join(there, file), overwrite=True)
-    tf.io.gfile.rename(unfinished, target)
-    return target
+    # One that is not whole, of an export that was killed, is written anew.
+    whole = [name for name in names if not tf.io.gfile.exists(os.path.join(output_dir, name, UNFINISHED))]
+    return 1 + max(map(int, whole), default=0)

@@ -28,7 +28,7 @@ from albert_tf.training.run_folder.guard import (
     claim_output_dir,
     read_settings,
 )
-from albert_tf.training.run_folder.held_folder import check_same_step, hold_folder, naming_output_dir
+from albert_tf.training.run_folder.held_folder import check_same_step, hold_folder
 from albert_tf.training.run_folder.identity import checkpoint_identity
 from albert_tf.training.run_folder.model_card import write_model_card
 from albert_tf.training.run_folder.restoring import check_tokenizer, load_init_checkpoint, require_best_checkpoint
@@ -130,10 +130,10 @@ class TrainingRun:
                 check_results_data(self.output_dir, EVAL_RESULTS_FILE, results_data[EVAL_RESULTS_FILE])
 
         self._agreement.run(check_run)
-        with hold_folder(self.output_dir, self._agreement, self.is_chief) as check_lease:
-            return self._train(phases, settings, results_data, check_lease, initialize)
+        with hold_folder(self.output_dir, self._agreement, self.is_chief) as check_owner:
+            return self._train(phases, settings, results_data, check_owner, initialize)
 
-    def _train(self, phases, settings, results_data, check_lease, initialize):
+    def _train(self, phases, settings, results_data, check_owner, initialize):
         with self._strategy.scope():
             variables = learnt_variables(self.objective, self._models)
             optimizer = self.settings.make_optimizer(variables, self._models[MAIN_MODEL].compute_dtype)
@@ -149,7 +149,7 @@ class TrainingRun:
         if checkpointer.latest:
             self._agreement.run(claim)
         self.log(describe_run(state, phases))
-        result = train(state, phases, self.settings, checkpointer, self._evaluator, self._progress, check_lease, claim)
+        result = train(state, phases, self.settings, checkpointer, self._evaluator, self._progress, check_owner, claim)
         self._step.assign(state.global_step)
         self._held_out = result.held_out
         if result.is_finished:
@@ -190,11 +190,10 @@ class TrainingRun:
 
     def _claim(self, settings, results_data):
         if self.is_chief:
-            with naming_output_dir(self.output_dir):
-                claim_output_dir(self.output_dir, settings, self.objective.config, self.tokenizer)
-                claim_results(self.output_dir, results_data)
-                if self._untrained:
-                    write_json(os.path.join(self.output_dir, UNTRAINED_FILE), {UNTRAINED: self._untrained})
+            claim_output_dir(self.output_dir, settings, self.objective.config, self.tokenizer)
+            claim_results(self.output_dir, results_data)
+            if self._untrained:
+                write_json(os.path.join(self.output_dir, UNTRAINED_FILE), {UNTRAINED: self._untrained})
 
     def restore(self) -> None:
         """Restores the checkpoint that `eval_checkpoint` names, or else loads `init_checkpoint`, to use the model.
@@ -273,10 +272,9 @@ class TrainingRun:
         if not self.is_chief:
             return
         path, is_own = results_path(self.output_dir, file_name, data, beside)
-        with naming_output_dir(self.output_dir):
-            if is_own and data is not None:
-                claim_results(self.output_dir, {file_name: data})
-            write(path)
+        if is_own and data is not None:
+            claim_results(self.output_dir, {file_name: data})
+        write(path)
         other = "" if is_own else f"; {file_name} is of other data than {data['name']}"
         self.log(f"wrote {what} to {path}{other}")
 
@@ -284,8 +282,7 @@ class TrainingRun:
         """Writes README.md, unless somebody has written or changed it; see `model_card.write_model_card`."""
         if self.is_chief:
             model = self._models[MAIN_MODEL]
-            with naming_output_dir(self.output_dir):
-                path = write_model_card(self.output_dir, model, self.tokenizer, manifests, license_name)
+            path = write_model_card(self.output_dir, model, self.tokenizer, manifests, license_name)
             if path:
                 self.log(f"wrote the model card to {path}")
 

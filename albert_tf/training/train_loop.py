@@ -46,7 +46,7 @@ def train(
     checkpointer: Checkpointer,
     evaluator: Evaluator,
     progress: Progress,
-    check_lease: collections.abc.Callable[[], None] = lambda: None,
+    check_owner: collections.abc.Callable[[], None] = lambda: None,
     claim: collections.abc.Callable[[], None] = lambda: None,
 ) -> TrainResult:
     """Trains from where `state.global_step` stands to the end of the last phase, or until SIGTERM or Ctrl-C comes.
@@ -58,7 +58,7 @@ def train(
         checkpointer: Where to save.
         evaluator: Of the same model.
         progress: What is told after every loop.
-        check_lease: Called before anything is written; raises InputError if the folder is another run's by now.
+        check_owner: Called before anything is written; raises InputError if the folder is another run's by now.
         claim: Called before each checkpoint: makes the folder this run's, which it isn't as long as nothing is saved.
 
     Raises:
@@ -67,7 +67,7 @@ def train(
     """
     interrupts_loop = not has_several_workers(state.strategy)
     with StopRequest(interrupts_loop) as stop_request:
-        loop = _Loop(state, phases, settings, checkpointer, evaluator, progress, stop_request, check_lease, claim)
+        loop = _Loop(state, phases, settings, checkpointer, evaluator, progress, stop_request, check_owner, claim)
         try:
             return loop.run()
         except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.ResourceExhaustedError) as error:
@@ -96,10 +96,10 @@ _STEPS_TO_TIME = (5, 10)
 
 
 class _Loop:
-    def __init__(self, state, phases, settings, checkpointer, evaluator, progress, stop_request, check_lease, claim):
+    def __init__(self, state, phases, settings, checkpointer, evaluator, progress, stop_request, check_owner, claim):
         self._state, self._strategy, self._settings = state, state.strategy, settings
         self._checkpointer, self._evaluator, self._progress = checkpointer, evaluator, progress
-        self._stop_request, self._check_lease, self._claim = stop_request, check_lease, claim
+        self._stop_request, self._check_owner, self._claim = stop_request, check_owner, claim
         self._begins = [0, *(phase.end_step for phase in phases[:-1])]
         self._phases, self._last_step = phases, phases[-1].end_step
         self._skipped = SkippedSteps(state.optimizer, progress.output_dir, settings.max_skipped_steps)
@@ -181,7 +181,7 @@ class _Loop:
             is_first = False
             train_steps(iterator, tf.constant(border - step))
             step = int(self._state.global_step.numpy())
-            self._check_lease()
+            self._check_owner()
             # Of several workers all must stop at the same step, so that they agree on it between two loops.
             is_to_stop = self._agreement.any(self._stop_request.is_made)
             new_skips = self._skipped.look()
@@ -283,7 +283,7 @@ class _Loop:
             if results is not None:
                 scores = phase.score_held_out(self._evaluator.compute_outputs) if phase.score_held_out else {}
                 results = with_scores(self._state.objective, results, scores)
-        self._check_lease()
+        self._check_owner()
         if results is None:
             return False
         self._held_out = results

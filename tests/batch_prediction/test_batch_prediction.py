@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import pathlib
 
 import pytest
@@ -11,7 +12,6 @@ from tiny_config import tiny_config
 
 from albert_tf.batch_prediction import BatchOptions, InputRows, predict_file
 from albert_tf.errors import InputError
-from albert_tf.files import gfile_for
 from albert_tf.finetuning import Classification, Entities, MultipleChoice, QuestionAnswering
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.rows.lines import read_lines
@@ -254,11 +254,12 @@ def test_killed_while_it_clears_up_it_can_be_repeated(write, tmp_path, monkeypat
     path, output = write("in.txt", "가\n" * 40), tmp_path / "out.jsonl"
 
     def die(folder):
-        pathlib.Path(folder, "00000000.jsonl").unlink()
-        raise KeyboardInterrupt
+        if os.listdir(folder):
+            pathlib.Path(folder, "00000000.jsonl").unlink()
+            raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(gfile_for(path), "rmtree", die)
+        patch.setattr("albert_tf.batch_prediction.prediction.empty", die)
         predict_file(Echo(), path, str(output), OPTIONS)
     assert len(answers(output)) == 40
     assert predict_file(Echo(), path, str(output), OPTIONS, overwrite=True) == (40, 0, 0)

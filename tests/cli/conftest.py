@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import types
 
 import pytest
 import tensorflow as tf
+from forked_commands import ForkedCommands
+from writing_commands import CASE_NAMES, Inputs, make_cases
 
 from albert_tf.config import AlbertConfig
 from albert_tf.corpus.reader import CorpusReader
@@ -270,6 +273,49 @@ def stop(make_process, without_autograph):
         return "".join(printed) + rest
 
     return run
+
+
+@pytest.fixture(scope="session")
+def forked():
+    """Runs commands in processes that start at once; see `ForkedCommands`."""
+    if shutil.which("cc") is None:
+        pytest.skip("needs a C compiler, called cc")
+    with ForkedCommands() as commands:
+        yield commands
+
+
+@pytest.fixture(scope="session")
+def run_case(forked):
+    """Runs a command that writes, into "out" in a folder; it may get a signal at a change of a file there."""
+
+    def run(case, folder, signal_at=0, number=signal.SIGKILL):
+        if case.into_folder:
+            (folder / "out").mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)
+        return forked.run(case.script, case.given(folder / "out"), folder, signal_at, number)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def writing_cases(run_case, shards, config_file, sample_tokenizer_dir, checkpoint, tmp_path_factory):
+    """Every command that writes; see `writing_commands`."""
+
+    def run(case, folder):
+        ended = run_case(case, folder.parent)
+        assert ended.code == 0, ended.errors
+        (folder.parent / "out").rename(folder)
+
+    folder = tmp_path_factory.mktemp("writing")
+    tokenizer_dir = pathlib.Path(sample_tokenizer_dir)
+    inputs = Inputs(shards / "corpus.txt", shards, config_file, tokenizer_dir, checkpoint, folder)
+    return make_cases(inputs, run)
+
+
+@pytest.fixture(params=CASE_NAMES)
+def writing_case(request, writing_cases):
+    """One of them."""
+    return next(case for case in writing_cases if case.name == request.param)
 
 
 @pytest.fixture

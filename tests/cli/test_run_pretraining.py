@@ -200,7 +200,7 @@ def test_model_that_does_not_fit_the_data_is_refused(
 def test_folder_that_cannot_be_written_is_named(pretrain, assert_refused, tmp_path):
     (tmp_path / "file").write_text("a file where the folder should be")
     message = assert_refused(lambda: pretrain(output_dir=tmp_path / "file" / "run"), tmp_path)
-    assert message.startswith(f"can't write to --output_dir={tmp_path}/file/run: ")
+    assert message.startswith(f"--output_dir={tmp_path}/file/run can't be written to (")
 
 
 def test_folder_of_another_run_is_refused(pretrain, assert_refused, checkpoint):

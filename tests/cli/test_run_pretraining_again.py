@@ -3,11 +3,14 @@
 import json
 import re
 import shutil
+import threading
 
 import pytest
 from runs import assert_same_run, metrics_without_rates, read_results
 
-from albert_tf.training.run_folder.lease import Lease
+from albert_tf.files import write_json
+from albert_tf.folder_lock import hold
+from albert_tf.training.run_folder import held_folder
 
 
 @pytest.fixture
@@ -116,24 +119,26 @@ def test_run_is_not_measured_with_other_data_while_it_trains(pretrain, finished,
 
 
 @pytest.mark.slow
-def test_folder_takes_one_run_at_a_time(pretrain, finished, assert_refused):
-    with Lease(str(finished), "training"):
+def test_folder_takes_one_run_at_a_time(pretrain, finished, assert_refused, monkeypatch):
+    with hold(finished):
+        monkeypatch.setattr("albert_tf.folder_lock._held_by_thread", threading.local())  # as in another process
         message = assert_refused(pretrain, finished)
-    assert message.startswith(f"{finished} is in use (training, by process ")
+        assert message.startswith(f"{finished} is in use by another command; ")
     assert pretrain().code == 0
 
 
 @pytest.mark.slow
 def test_run_whose_folder_was_taken_over_writes_no_more(pretrain, tmp_path, monkeypatch):
-    def lose(lease):
-        lease._lost_to = {}
-        return check(lease)
+    def take_over(owner):
+        write_json(owner._path, {"host": "elsewhere", "process": 7, "token": 1})
+        return check(owner)
 
-    check = Lease.check
-    monkeypatch.setattr(Lease, "check", lose)
+    check = held_folder._Owner.check
+    monkeypatch.setattr(held_folder._Owner, "check", take_over)
+    monkeypatch.setattr(held_folder, "_SECONDS_BETWEEN_LOOKS", 0.0)
     result = pretrain(do_eval=False)
     assert result.code == 1
-    assert result.errors.startswith(f"error: {tmp_path}/run was taken over by another process (")
+    assert result.errors.startswith(f"error: {tmp_path}/run was taken over by process 7 on elsewhere; ")
     assert not list((tmp_path / "run").glob("model.ckpt*"))
     assert not (tmp_path / "run" / "metrics.jsonl").exists()
 

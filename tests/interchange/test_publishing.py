@@ -107,7 +107,7 @@ def test_what_can_not_be_published_is_refused_and_nothing_is_written(run_folder,
     assert not target.exists()
     target.mkdir()
     (target / "mine.txt").write_text("mine")
-    for path in (target, target / "mine.txt"):
-        with pytest.raises(InputError, match="holds something already"):
+    for path, reason in ((target, "holds something already"), (target / "mine.txt", "can't be written to")):
+        with pytest.raises(InputError, match=reason):
             publish_model(str(run_folder), str(path))
     assert os.listdir(target) == ["mine.txt"]

@@ -11,6 +11,7 @@ import albert_tf
 from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError, first_line
+from albert_tf.folder_lock import hold
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.publishing import find_old_shards
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
@@ -65,21 +66,22 @@ def open_work_folder(
 
     Raises:
         BadCorpusError: The corpus can't be used; the work folder is removed.
-        InputError: A file can't be read or written, or a worker was killed.
+        InputError: A file can't be read or written, another command writes the folder, or a worker was killed.
         KeyboardInterrupt: The build was interrupted; says that `resume` goes on.
     """
     folder = os.path.dirname(shards[TRAIN][0])
     try:
-        plan = _make_plan(reader, tokenizer, options, shards)
-        work = WorkFolder(folder, plan | ({"engine": engine} if engine else {}), resume)
-        if engine is None or work.corpus_counts() is not None:  # else workers read all of it once more, and compare
-            work.check_inputs(reader.paths)
-        tokenizer.save(work.path)
-        try:
-            yield work
-        except BadCorpusError:
-            work.remove()
-            raise
+        with hold(folder, "output_file"):
+            plan = _make_plan(reader, tokenizer, options, shards)
+            work = WorkFolder(folder, plan | ({"engine": engine} if engine else {}), resume)
+            if engine is None or work.corpus_counts() is not None:  # else workers read all of it once more, and compare
+                work.check_inputs(reader.paths)
+            tokenizer.save(work.path)
+            try:
+                yield work
+            except BadCorpusError:
+                work.remove()
+                raise
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_INTERRUPTED) from None
     except ChildProcessError as error:

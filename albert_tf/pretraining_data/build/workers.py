@@ -138,7 +138,8 @@ class _Answer:
 def _work(connection, make_state, arguments):
     """The loop of a worker process, until it is killed or the main process ends."""
     # The main process gets the interrupt too, and ends the workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     end_with_parent()
     # Workers share the cores; more threads would only compete for them.
     tf.config.threading.set_intra_op_parallelism_threads(1)

@@ -17,11 +17,11 @@ from albert_tf.checkpoint_files import (
     delete_checkpoint,
     find_checkpoints,
     only_model,
-    remove,
     write_checkpoint,
     write_state_file,
 )
 from albert_tf.errors import InputError, first_line
+from albert_tf.files import remove
 
 
 class Checkpointer:
@@ -136,8 +136,9 @@ class Checkpointer:
                 damage = str(error)
                 print(f"warning: {damage}; going back to the one before it", file=sys.stderr)
             else:
-                if damage and self._is_chief:
-                    write_state_file(self._output_dir, path)  # or others would go on to take the damaged one
+                # It names a damaged one, or one before this where the run was killed in between.
+                if self._is_chief and tf.train.latest_checkpoint(self._output_dir) != path:
+                    write_state_file(self._output_dir, path)
                 return path
         if found:
             raise InputError(

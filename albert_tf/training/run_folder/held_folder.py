@@ -1,23 +1,35 @@
-"""The run's folder while it trains: held by one run, and the same for all of its workers."""
+"""The run's folder while it trains: held by one run, and the same for all of its workers.
+
+On one machine a lock keeps other commands out (`albert_tf.folder_lock`); between machines there is none. So a run
+leaves a file there that names it, and looks at it before it writes: a run that begins later on another machine takes
+the folder over, and the former writes no more. That is what happens where a machine is taken away and ends later than
+the next one begins. Both are the same run, or the second would be refused, and so go on with the same bits.
+"""
 
 import collections.abc
 import contextlib
+import os
+import secrets
+import socket
+import sys
 import time
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError, first_line
+from albert_tf.errors import InputError
+from albert_tf.files import read_json, write_json
+from albert_tf.folder_lock import hold
 from albert_tf.training.devices.workers import Agreement
-from albert_tf.training.run_folder.lease import Lease, lease_token
+
+OWNER_FILE = ".run_owner.json"
 
 _SECONDS_UNTIL_SEEN = 60.0  # what one machine writes to a shared folder may be seen later by another
+_SECONDS_BETWEEN_LOOKS = 20.0
 
 
 @contextlib.contextmanager
-def hold_folder(
-    output_dir: str, agreement: Agreement, is_chief: bool
-) -> collections.abc.Iterator[collections.abc.Callable[[], None]]:
-    """Keeps other runs out of a folder; yields a function that raises InputError if it was lost.
+def hold_together(output_dir: str, agreement: Agreement, is_chief: bool) -> collections.abc.Iterator[None]:
+    """Keeps other commands of this machine out of a folder.
 
     Args:
         output_dir: The folder.
@@ -25,20 +37,79 @@ def hold_folder(
         is_chief: Whether this worker is the one that writes.
 
     Raises:
-        InputError: Another run has it, it can't be written to, or it is not the same folder for all workers.
+        InputError: Another command has it, or it can't be written to.
     """
-    lease = Lease(output_dir, "training")
-
-    def acquire():
-        if is_chief:
-            with naming_output_dir(output_dir):
-                stack.enter_context(lease)
-
     with contextlib.ExitStack() as stack:
-        agreement.run(acquire)
-        token = agreement.of_chief(int(lease.token, 16))
-        agreement.run(lambda: is_chief or _wait_for_lease(output_dir, token))
-        yield lease.check if is_chief else lambda: None
+        agreement.run(lambda: stack.enter_context(hold(output_dir)) if is_chief else None)
+        yield
+
+
+@contextlib.contextmanager
+def hold_folder(
+    output_dir: str, agreement: Agreement, is_chief: bool
+) -> collections.abc.Iterator[collections.abc.Callable[[], None]]:
+    """Keeps other runs out of a folder too; yields a function that raises InputError if one has taken it over.
+
+    Args and errors as for `hold_together`; besides, the folder must be the same for all workers.
+    """
+    with hold_together(output_dir, agreement, is_chief):
+        owner = _Owner(output_dir)
+        agreement.run(lambda: is_chief and owner.take_over())
+        try:
+            token = agreement.of_chief(owner.token)
+            agreement.run(lambda: is_chief or _wait_for_owner(output_dir, token))
+            yield owner.check if is_chief else lambda: None
+        finally:
+            if is_chief:
+                owner.leave()
+
+
+class _Owner:
+    """What tells a run from all others, in the file of its folder."""
+
+    def __init__(self, output_dir):
+        self._output_dir, self._path = output_dir, os.path.join(output_dir, OWNER_FILE)
+        self.token, self._looked_at = secrets.randbits(60), time.monotonic()
+
+    def take_over(self):
+        """Writes the file, whoever's it was, and says so if it was another machine's."""
+        former, host = {}, socket.gethostname()
+        with contextlib.suppress(InputError):  # whatever it holds, it is replaced
+            former = _read(self._output_dir)
+        write_json(self._path, {"host": host, "process": os.getpid(), "token": self.token})
+        if former.get("host", host) != host:
+            said = f"warning: {self._output_dir} is taken over from {_describe(former)}; should that one still train, "
+            print(f"{said}it ends when it next looks; train on one machine at a time", file=sys.stderr, flush=True)
+
+    def check(self):
+        """Raises InputError if it is another's by now; looks at it only now and then."""
+        if time.monotonic() - self._looked_at < _SECONDS_BETWEEN_LOOKS:
+            return
+        self._looked_at = time.monotonic()
+        try:
+            owner = _read(self._output_dir)
+        except (tf.errors.OpError, InputError):  # a network may fail for a while
+            return
+        if owner.get("token") != self.token:
+            by = _describe(owner) if owner else "a run that has ended"
+            raise InputError(
+                f"{self._output_dir} was taken over by {by}; nothing more is written; see whether that one goes on"
+            )
+
+    def leave(self):
+        """Deletes the file if it is still this run's."""
+        with contextlib.suppress(tf.errors.OpError, InputError):
+            if _read(self._output_dir).get("token") == self.token:
+                tf.io.gfile.remove(self._path)
+
+
+def _read(output_dir):
+    path = os.path.join(output_dir, OWNER_FILE)
+    return read_json(path, "the owner of the run") if tf.io.gfile.exists(path) else {}
+
+
+def _describe(owner):
+    return f"process {owner.get('process')} on {owner.get('host')}"
 
 
 def check_same_step(output_dir: str, agreement: Agreement, step: int) -> None:
@@ -54,19 +125,9 @@ def check_same_step(output_dir: str, agreement: Agreement, step: int) -> None:
         )
 
 
-@contextlib.contextmanager
-def naming_output_dir(output_dir: str) -> collections.abc.Iterator[None]:
-    """Turns the error of a folder that can't be written to into one sentence."""
-    try:
-        yield
-    except tf.errors.OpError as error:
-        reason = first_line(error)
-        raise InputError(f"can't write to --output_dir={output_dir}: {reason}") from error
-
-
-def _wait_for_lease(output_dir, token):
+def _wait_for_owner(output_dir, token):
     end = time.monotonic() + _SECONDS_UNTIL_SEEN
-    while int(lease_token(output_dir) or "0", 16) != token:
+    while _read(output_dir).get("token") != token:
         if time.monotonic() > end:
             raise InputError(
                 f"--output_dir={output_dir} is not the folder that the first worker writes to; give one that all "

@@ -329,5 +329,5 @@ def test_corpus_that_makes_no_shards_is_refused(contents_of, build_shards, tmp_p
 
 def test_folder_that_cannot_be_written_is_named(build_shards, random_documents, tmp_path):
     (tmp_path / "data").write_text("a file where the folder should be")
-    with pytest.raises(InputError, match=f"can't write {tmp_path}/data"):
+    with pytest.raises(InputError, match=f"--output_file={tmp_path}/data can't be written to"):
         build_shards(tmp_path, random_documents(3))

@@ -136,19 +136,22 @@ def test_two_workers_give_the_bytes_of_one_also_after_a_kill(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("stage", "presses"), [("plan.json", 1), ("train-*", 5)])
+@pytest.mark.parametrize(
+    ("stage", "number", "presses"),
+    [("plan.json", signal.SIGINT, 1), ("train-*", signal.SIGINT, 5), ("train-*", signal.SIGTERM, 1)],
+)
 def test_interrupt_ends_all_processes_at_once_however_often_it_comes(
-    tmp_path, sample_tokenizer_dir, sample_corpus, stage, presses
+    tmp_path, sample_tokenizer_dir, sample_corpus, stage, number, presses
 ):
     arguments = command(tmp_path, sample_tokenizer_dir, sample_corpus, num_workers=2, dupe_factor=10)
     process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, start_new_session=True)
     wait_for(tmp_path, stage, process)
     started = descendants_of(process.pid)
     for _ in range(presses):
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, number)
         time.sleep(0.02)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert "interrupted; the same command with --resume goes on" in errors
     assert "ForkServerProcess" not in errors  # no other process has something to say
     wait_for_the_end_of(started)

@@ -1,0 +1,130 @@
+"""One command at a time writes into a folder.
+
+The lock is on the folder itself (flock takes directories too), so that no lock file has to be made, understood and
+cleared away, and the system drops it with the process, however that ends. It keeps the commands of one machine apart,
+whatever the folder lies on. Of other machines it knows nothing, and so neither of "gs://..." nor of what NFS shares
+between them: there two commands must not be started at once. Training alone notices it, see
+`albert_tf.training.run_folder.held_folder`.
+"""
+
+import collections.abc
+import contextlib
+import fcntl
+import os
+import re
+import sys
+import threading
+
+from albert_tf.errors import InputError
+from albert_tf.file_errors import file_errors, reason_of
+from albert_tf.files import UNFINISHED, gfile_for, name_in_folder, names_in, remove, unfinished_files, unfinished_path
+
+_held_by_thread = threading.local()
+
+
+@contextlib.contextmanager
+def hold(
+    folder: str | os.PathLike, flag: str = "output_dir", shown_as: str | None = None
+) -> collections.abc.Iterator[None]:
+    """Keeps other commands from writing into a folder, for whoever is about to; tells first whether that can be done.
+
+    The folder is made if it is not there, and is gone again if it stays empty. What commands that were killed have
+    left half-written in it is deleted. A thread that holds it already may ask again.
+
+    Args:
+        folder: A local path or any that `tf.io.gfile` opens, such as "gs://...", where nobody is kept away.
+        flag: The flag that names it; named in errors.
+        shown_as: What it is called in errors, if not by its name.
+
+    Raises:
+        InputError: Another command holds it, or it can't be written to.
+    """
+    folder = os.fspath(folder).rstrip("/") or ("/" if folder else ".")
+    is_local = "://" not in folder
+    name, shown_as = os.path.realpath(folder) if is_local else folder, shown_as or folder
+    held = _held_by_thread.__dict__.setdefault("folders", set())
+    if name in held:
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        try:
+            if is_local:
+                stack.enter_context(_locked(folder, shown_as))
+            _check_can_write(folder)
+            _clear(folder)
+        except file_errors() as error:
+            raise InputError(
+                f"--{flag}={shown_as} can't be written to ({reason_of(error)}); name another folder"
+            ) from error
+        held.add(name)
+        stack.callback(held.discard, name)
+        yield
+
+
+@contextlib.contextmanager
+def _locked(folder, name):
+    """Makes a folder, with those above it, and locks it; one that was made and is empty in the end is removed."""
+    os.makedirs(os.path.dirname(folder) or ".", exist_ok=True)
+    is_new, descriptor = False, None
+    while descriptor is None:  # another command may make or remove it at this moment
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder)
+            is_new = True
+        descriptor = _try_to_lock(folder, name)
+    try:
+        yield
+    finally:
+        if is_new:
+            with contextlib.suppress(OSError):  # something is in it
+                os.rmdir(folder)
+        os.close(descriptor)
+
+
+def _try_to_lock(folder, name):
+    """Returns the descriptor that holds the lock; None if the folder is another by now, or gone."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        if os.path.islink(folder):  # to nowhere
+            raise
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        advice = "wait until that has ended, stop it (fuser -v tells its process), or choose another folder"
+        raise InputError(f"{name} is in use by another command; {advice}") from error
+    except OSError as error:  # as clusters' file systems answer that were mounted without locks
+        print(f"warning: {name} can't be locked ({error.strerror}); start no other command for it", file=sys.stderr)
+    with contextlib.suppress(FileNotFoundError):
+        if os.path.samestat(os.fstat(descriptor), os.stat(folder)):
+            return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _check_can_write(folder):
+    """Writes a file and deletes it again."""
+    gfile, probe = gfile_for(folder), unfinished_path(os.path.join(folder, "probe"))
+    try:
+        with gfile.GFile(probe, "w") as file:
+            file.write("can it be written?")
+    finally:
+        with contextlib.suppress(*file_errors()):
+            gfile.remove(probe)
+
+
+def _clear(folder):
+    """Deletes what is half-written, but not what other commands are writing at this moment."""
+    list_path, names = os.path.join(folder, UNFINISHED), names_in(folder)
+    if UNFINISHED in names:
+        for name in unfinished_files(folder):
+            remove(name_in_folder(folder, name, list_path))
+        remove(list_path)
+    for name in names:
+        if re.fullmatch(rf"\..+{re.escape(UNFINISHED)}", name):
+            path = os.path.join(folder, name)
+            with contextlib.suppress(InputError), contextlib.ExitStack() as stack:
+                if "://" not in path and os.path.isdir(path):
+                    stack.enter_context(_locked(path, path))
+                remove(path)

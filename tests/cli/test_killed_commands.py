@@ -1,0 +1,126 @@
+"""Every command that writes: killed at a change of a file, and repeated; stopped by SIGTERM; two at once.
+
+Here a few changes of each quick command are tried. ALBERT_TF_KILLS=20 tries so many of every command, and
+ALBERT_TF_KILLS=10000 all there are, which takes hours.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+
+import pytest
+from flag_matrix import registered_flags
+from writing_commands import NOT_HERE, OUTPUT_FLAGS, SLOW
+
+from albert_tf.folder_lock import hold
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+KILLS = int(os.environ.get("ALBERT_TF_KILLS", 0))
+KILLS_BY_DEFAULT = 3
+
+pytestmark = pytest.mark.slow
+
+
+def contents(folder):
+    """Returns every file below a folder by name, folders that are empty too.
+
+    TensorBoard's files are named after time and process, and a run that goes on begins another. Those of AutoGraph, two
+    of 1 kB with names drawn at random, TensorFlow makes while it saves a SavedModel, and deletes when the process ends.
+    """
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = re.sub(r"events\.out\.tfevents\..*", "events", str(path.relative_to(folder)))
+        if "__autograph_generated_file" in name:
+            continue
+        if path.is_file():
+            found[name] = path.read_bytes()
+        elif path.is_dir() and not any(path.iterdir()) and name != "temporary":
+            found[f"{name}/"] = b""
+    return found
+
+
+def difference(found, expected):
+    """Returns the names of files that are missing, too many, or other than they should be."""
+    return sorted(
+        name
+        for name in found.keys() | expected.keys()
+        if name not in found or name not in expected or (expected[name] is not None and found[name] != expected[name])
+    )
+
+
+def undisturbed(run_case, case, tmp_path):
+    """Returns what a command leaves, None for files of which two runs have others; and how many changes it makes."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    ended = [run_case(case, folder) for folder in (first, second)]
+    assert [each.code for each in ended] == [0, 0], ended[0].errors
+    one, other = contents(first), contents(second)
+    assert one.keys() == other.keys()
+    return {name: one[name] if one[name] == other[name] else None for name in one}, ended[0].num_changes
+
+
+def bad_ends(run_case, case, tmp_path, numbers, expected):
+    """Returns what is wrong after a kill at each of the changes, and what it was repeated to."""
+    wrong = {}
+    for number in numbers:
+        folder = tmp_path / "killed"
+        ended = run_case(case, folder, number)
+        repeated = None
+        if ended.code == 0 or difference(contents(folder), expected):
+            repeated = run_case(case, folder)
+        if different := difference(contents(folder), expected):
+            wrong[number] = different, repeated.errors[-300:]
+        shutil.rmtree(folder)
+    return wrong
+
+
+def test_killed_command_can_be_repeated(run_case, writing_case, tmp_path):
+    if not KILLS and writing_case.name in SLOW:
+        pytest.skip("takes long; set ALBERT_TF_KILLS to try it")
+    expected, num_changes = undisturbed(run_case, writing_case, tmp_path)
+    count = min(KILLS or KILLS_BY_DEFAULT, num_changes)
+    numbers = [1 + num_changes * part // count for part in range(count)]
+    wrong = bad_ends(run_case, writing_case, tmp_path, numbers, expected)
+    print(f"{writing_case.name}: {len(wrong)} bad of {len(numbers)} kills at one of {num_changes} changes each")
+    assert not wrong
+
+
+def test_sigterm_ends_a_command_as_ctrl_c_does(run_case, writing_case, tmp_path):
+    if not KILLS and writing_case.name in SLOW:
+        pytest.skip("takes long; set ALBERT_TF_KILLS to try it")
+    num_changes = run_case(writing_case, tmp_path / "first").num_changes
+    folder = tmp_path / "stopped"
+    ended = run_case(writing_case, folder, num_changes // 2, signal.SIGTERM)
+    if writing_case.script.startswith("run_"):  # it has saved
+        assert ended.code in (0, 130, 143), ended.errors
+        return
+    assert ended.code == 143, (ended.code, ended.errors)
+    assert ended.errors.splitlines()[-1].startswith("interrupted"), ended.errors
+    goes_on = writing_case.name in ("data", "predictions")
+    assert goes_on or not [name for name in contents(folder) if name != "out/"]
+
+
+def test_folder_is_written_by_one_command_at_a_time(run_case, writing_case, tmp_path):
+    if writing_case.flag == "plot":
+        pytest.skip("a plot comes into any folder")
+    held = (
+        tmp_path
+        / "out"
+        / {"predictions": "out.jsonl.parts", "trials": "rate_0.01_seed_12345"}.get(writing_case.name, "")
+    )
+    with hold(held):
+        ended = run_case(writing_case, tmp_path)
+    assert ended.code == 1, ended.errors
+    said = f"error: {tmp_path / 'out'}"
+    assert ended.errors.splitlines()[-1].startswith(said), ended.errors
+    assert " is in use by another command; wait until " in ended.errors
+    assert not [name for name in contents(tmp_path) if name != "out/"]
+
+
+def test_no_command_that_writes_is_left_out(writing_cases):
+    missing = {}
+    for name in sorted({path.stem for path in ROOT.glob("*.py")} - {"setup"} - NOT_HERE):
+        known = {case.flag for case in writing_cases if case.script == f"{name}.py"}
+        missing[name] = set(registered_flags(name)) & set(OUTPUT_FLAGS) - known
+    assert not any(missing.values()), missing
