@@ -1,6 +1,7 @@
 """Cutting words into pieces: greedy longest match, by tensorflow_text."""
 
 import functools
+import re
 
 import tensorflow as tf
 import tensorflow_text as tf_text
@@ -25,6 +26,7 @@ MAX_BYTES_PER_PIECE = 256
 # Normalised text holds no control character, so no word of it can match a piece that starts with one.
 _UNREACHABLE = "\x1f"
 _INSIDE_WORD = "\x1e"
+_CONTROLS = re.compile("[\x00-\x1f]")
 
 _SENTENCEPIECE_SPACE = "▁"
 
@@ -117,7 +119,7 @@ class WordPiece:
         has_prefix = wordpiece_scheme == "continuation"
         self._make_engine = functools.partial(
             tf_text.FastWordpieceTokenizer,
-            vocab=[_engine_piece(piece, has_prefix) for piece in vocabulary.pieces],
+            vocab=[_engine_piece(piece_id, piece, has_prefix) for piece_id, piece in enumerate(vocabulary.pieces)],
             suffix_indicator=_INSIDE_WORD if has_prefix else "",
             max_bytes_per_word=MAX_BYTES_PER_WORD
             if max_characters_per_word is None
@@ -186,8 +188,10 @@ class WordPiece:
         return tf.where(self._is_long(words), _UNREACHABLE, words)
 
 
-def _engine_piece(piece, has_prefix):
+def _engine_piece(piece_id, piece, has_prefix):
     """Returns a piece as the engine is given it, with marks that no text can spell."""
+    if _CONTROLS.search(piece):  # the engine reads no NUL, and the marks are such characters themselves
+        return f"{_UNREACHABLE}{piece_id}"
     if is_reserved(piece) or (has_prefix and piece == CONTINUATION_PREFIX):
         return _UNREACHABLE + piece
     if has_prefix and piece.startswith(CONTINUATION_PREFIX):
