@@ -1,6 +1,9 @@
 """The settings of BERT tokenizers in Hugging Face's files: those that change ids are read, or refused by name."""
 
 from albert_tf.errors import InputError
+from albert_tf.interchange.portable_model import ReadOptions
+from albert_tf.tokenization.base import TOKENIZER_FILE, check_switches
+from albert_tf.tokenization.huggingface import CONFIG_FILE
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK
 from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX
 
@@ -9,6 +12,10 @@ MAX_CHARACTERS = "max_input_chars_per_word"
 DEFAULT_MAX_CHARACTERS = 100
 
 _CLS, _SEP = "[CLS]", "[SEP]"
+
+# Classes that do what BertTokenizer does, and those that do what tokenizer.json says.
+_LIKE_BERT = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer")
+_BY_FILE = ("PreTrainedTokenizerFast", "TokenizersBackend", "PreTrainedTokenizer")
 
 # Keys of tokenizer_config.json and the only values with which BERT's tokenizer does what ours does; None is one always.
 _ONLY = {
@@ -28,10 +35,12 @@ _ONLY = {
     "sep_token": (_SEP,),
     "mask_token": ("[MASK]",),
 }
-_READ = {"do_lower_case", "strip_accents", MAX_CHARACTERS, "added_tokens_decoder"}
+_READ = {
+    *("tokenizer_class", "do_lower_case", "strip_accents", MAX_CHARACTERS),
+    *("added_tokens_decoder", "split_special_tokens"),
+}
 # Keys that change no id of a text.
 _WITHOUT_EFFECT = {
-    "auto_map",
     "backend",
     "bos_token",
     "clean_up_tokenization_spaces",
@@ -52,9 +61,7 @@ _WITHOUT_EFFECT = {
     "padding_side",
     "processor_class",
     "special_tokens_map_file",
-    "split_special_tokens",
     "stride",
-    "tokenizer_class",
     "tokenizer_file",
     "transformers_version",
     "truncation",
@@ -75,7 +82,15 @@ def check_config(settings: dict, path: str) -> tuple[str, ...]:
         value = _content(settings.get(key))
         if value is not None and value not in allowed:
             raise InputError(f"{path}: {key}={value!r} gives ids that ours does not")
-    for token in (settings.get("added_tokens_decoder") or {}).values():
+    name = settings.get("tokenizer_class") or _LIKE_BERT[0]
+    if not isinstance(name, str) or name.removesuffix("Fast") not in _LIKE_BERT + _BY_FILE:
+        raise InputError(f"{path}: tokenizer_class={name!r} gives ids that ours does not; {_LIKE_BERT[0]} is known")
+    if settings.get("auto_map"):
+        raise InputError(f"{path}: auto_map names code that is run there and never here; ids may be others")
+    added = settings.get("added_tokens_decoder") or {}
+    if not isinstance(added, dict):
+        raise InputError(f"{path}: added_tokens_decoder must hold tokens by their ids. Received: {str(added)[:40]}")
+    for token in added.values():
         _check_added(token, path, "added_tokens_decoder")
     known = {*_ONLY, *_READ, *_WITHOUT_EFFECT}
     unknown = [key for key, value in settings.items() if key not in known and value not in (None, False)]
@@ -114,6 +129,54 @@ def check_backend(values: dict, path: str) -> dict:
     }
 
 
+def agreed(config: dict, backend: dict, options: ReadOptions, folder: str) -> dict:
+    """Returns the settings on which the files and the flags agree, by the names that ours has.
+
+    BertTokenizer builds its tokenizer from tokenizer_config.json and its own defaults, and some versions read part of
+    tokenizer.json besides. So the two have to say the same, unless the class leaves all to the latter.
+
+    Args:
+        config: What tokenizer_config.json says, maybe nothing.
+        backend: What `check_backend` returns; nothing if there is no tokenizer.json.
+        options: What the flags say. They decide where files contradict each other or are silent.
+        folder: Of the files; named in errors.
+
+    Raises:
+        InputError: The files contradict each other, or a flag contradicts what they say.
+    """
+    if backend and config.get("tokenizer_class") in _BY_FILE:
+        config = backend
+    limit = backend.get(MAX_CHARACTERS, DEFAULT_MAX_CHARACTERS)
+    if config is not backend and limit != DEFAULT_MAX_CHARACTERS:
+        raise _contradiction(folder, f"model.{MAX_CHARACTERS}", limit, DEFAULT_MAX_CHARACTERS, "make it that")
+    lower_case = _agreed_switch("do_lower_case", config, backend, options, True, folder)
+    strip_accents = _agreed_switch("strip_accents", config, backend, options, lower_case, folder)
+    return {"lower_case": lower_case, "strip_accents": strip_accents, "max_characters_per_word": limit}
+
+
+def _agreed_switch(name, config, backend, options, default, folder):
+    flag, said = getattr(options, name), config.get(name)
+    by_config = default if said is None else said
+    by_backend = by_config
+    if backend:
+        by_backend = default if backend.get(name) is None else backend[name]
+        said = backend.get(name) if said is None else said
+    check_switches({f"{folder}: {name}": by_config, f"{folder}: {TOKENIZER_FILE}'s {name}": by_backend})
+    if flag is None and by_config != by_backend:
+        raise _contradiction(folder, name, by_backend, by_config, f"say which with --{name} or --no{name}")
+    if flag is not None and said is not None and by_config == by_backend != flag:
+        raise InputError(f"--{name}={flag} contradicts the tokenizer's files in {folder}, which say {by_config}")
+    return by_config if flag is None else flag
+
+
+def _contradiction(folder, name, by_backend, by_config, advice):
+    return InputError(
+        f"{folder}: {TOKENIZER_FILE} says {name}={by_backend}, and {CONFIG_FILE} or {_LIKE_BERT[0]} itself "
+        f"{by_config}, and versions of transformers differ in which counts; {advice}, or put "
+        f"tokenizer_class={_BY_FILE[0]} there if {TOKENIZER_FILE} is right"
+    )
+
+
 def _part(values, key, allowed, path):
     part = values.get(key)
     kind = part.get("type") if isinstance(part, dict) else part
@@ -126,6 +189,9 @@ def _check_added(token, path, key):
     content = _content(token)
     if content not in SPECIAL_TOKENS:
         raise InputError(f"{path}: {key} holds {content!r}, which is matched in texts; ours knows no such tokens")
+    for name in ("normalized", "single_word") if isinstance(token, dict) else ():
+        if token.get(name):
+            raise InputError(f"{path}: {key} has {content} with {name}=true, and ours is found in texts as given")
 
 
 def _check_post_processor(processor, path):

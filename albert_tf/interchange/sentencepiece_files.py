@@ -9,6 +9,9 @@ from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.tokenization import SentencePieceTokenizer
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 
+# What reads a checkpoint and the tokenizer beside it.
+ALBERT_TF, GOOGLE, HUGGINGFACE, KERAS_HUB = "albert_tf", "google", "huggingface", "keras_hub"
+
 # Of Hugging Face, of Google's archives and TF-Hub modules, and of KerasHub.
 _FILES = (
     MODEL_FILE,
@@ -37,7 +40,7 @@ def is_of_sentencepiece(settings: dict, has_vocabulary: bool) -> bool:
 
 
 def read_sentencepiece(
-    path: str, settings: dict, options: ReadOptions, normalize_quotes: bool
+    path: str, settings: dict, options: ReadOptions, library: str
 ) -> tuple[SentencePieceTokenizer, tuple[str, ...]]:
     """Returns a tokenizer with the settings of a tokenizer_config.json, and sentences on it.
 
@@ -45,7 +48,7 @@ def read_sentencepiece(
         path: The model.
         settings: What tokenizer_config.json says, maybe nothing.
         options: What the flags say, which comes first.
-        normalize_quotes: Whether `` and '' become a quotation mark, as far as the tokenizer is like ALBERT's.
+        library: What reads the checkpoint: `GOOGLE` or another.
 
     Raises:
         InputError: The model or a setting can't be used.
@@ -62,7 +65,7 @@ def read_sentencepiece(
     chosen = {
         "lower_case": _first(options.do_lower_case, settings.get("do_lower_case"), is_like_albert),
         "strip_accents": _first(options.strip_accents, not keeps_accents),
-        "normalize_quotes": normalize_quotes and is_like_albert,
+        "normalize_quotes": library == HUGGINGFACE and is_like_albert,
         "split_number_commas": _first(options.split_number_commas, is_like_albert),
     }
     if settings.get("remove_space") is False:
