@@ -8,6 +8,7 @@ from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK
 from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX
 
 MAX_CHARACTERS = "max_input_chars_per_word"
+_SPLIT = "split_special_tokens"
 # What Hugging Face's tokenizers have unless they say otherwise.
 DEFAULT_MAX_CHARACTERS = 100
 
@@ -37,7 +38,7 @@ _ONLY = {
 }
 _READ = {
     *("tokenizer_class", "do_lower_case", "strip_accents", MAX_CHARACTERS),
-    *("added_tokens_decoder", "split_special_tokens"),
+    *("added_tokens_decoder", _SPLIT),
 }
 # Keys that change no id of a text.
 _WITHOUT_EFFECT = {
@@ -121,11 +122,18 @@ def check_backend(values: dict, path: str) -> dict:
         raise InputError(f"{path}: model.{MAX_CHARACTERS} must be a number from 1. Received: {limit!r}")
     for token in values.get("added_tokens") or []:
         _check_added(token, path, "added_tokens")
+    is_named = {_content(token) for token in values.get("added_tokens") or []}
+    if is_named and len(is_named) < len(SPECIAL_TOKENS):
+        raise InputError(
+            f"{path}: added_tokens lacks {', '.join(sorted({*SPECIAL_TOKENS} - is_named))}; ours takes all special "
+            "tokens in texts for such, or none"
+        )
     _check_post_processor(values.get("post_processor"), path)
     return {
         "do_lower_case": normalizer.get("lowercase", True),
         "strip_accents": normalizer.get("strip_accents"),
         MAX_CHARACTERS: limit,
+        _SPLIT: not is_named,
     }
 
 
@@ -145,13 +153,22 @@ def agreed(config: dict, backend: dict, options: ReadOptions, folder: str) -> di
         InputError: The files contradict each other, or a flag contradicts what they say.
     """
     if backend and config.get("tokenizer_class") in _BY_FILE:
-        config = backend
+        config = {**backend, **({_SPLIT: True} if config.get(_SPLIT) is True else {})}
+        backend = config
     limit = backend.get(MAX_CHARACTERS, DEFAULT_MAX_CHARACTERS)
     if config is not backend and limit != DEFAULT_MAX_CHARACTERS:
         raise _contradiction(folder, f"model.{MAX_CHARACTERS}", limit, DEFAULT_MAX_CHARACTERS, "make it that")
     lower_case = _agreed_switch("do_lower_case", config, backend, options, True, folder)
     strip_accents = _agreed_switch("strip_accents", config, backend, options, lower_case, folder)
-    return {"lower_case": lower_case, "strip_accents": strip_accents, "max_characters_per_word": limit}
+    # BertTokenizer looks for special tokens in texts unless it is told not to.
+    splits = config.get(_SPLIT) or False
+    check_switches({f"{folder}: {_SPLIT}": splits})
+    return {
+        "lower_case": lower_case,
+        "strip_accents": strip_accents,
+        "max_characters_per_word": limit,
+        "special_tokens_in_text": not splits,
+    }
 
 
 def _agreed_switch(name, config, backend, options, default, folder):

@@ -19,7 +19,7 @@ from albert_tf.interchange.sentencepiece_files import (
 )
 from albert_tf.tokenization import KoreanWordPieceTokenizer, SentencePieceTokenizer, Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import KIND
-from albert_tf.tokenization.huggingface import CONFIG_FILE, export_huggingface
+from albert_tf.tokenization.huggingface import CONFIG_FILE, DIFFERENCES_OF_GOOGLE, export_huggingface
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.vocabulary import Vocabulary
@@ -141,13 +141,11 @@ def _of_bert(folder, has_file, config, options, library):
             "otherwise: the composed Hangul of the vocabulary is never matched; if the model was trained on it, pass "
             "--nostrip_accents"
         )
-    notes.append(
-        "the text of a special token, such as [MASK], is text here; transformers takes it for the token unless "
-        "split_special_tokens=True"
-    )
+    form = "bert"
     if library == GOOGLE and not (has_file[CONFIG_FILE] or has_file[TOKENIZER_FILE]):
-        settings["max_characters_per_word"] = _MAX_CHARACTERS_OF_GOOGLE
-    return KoreanWordPieceTokenizer(vocabulary, **settings, keep_emoji=False, form="bert"), tuple(notes)
+        form = "google"
+        settings.update(max_characters_per_word=_MAX_CHARACTERS_OF_GOOGLE, special_tokens_in_text=False)
+    return KoreanWordPieceTokenizer(vocabulary, **settings, keep_emoji=False, form=form), tuple(notes)
 
 
 def _has_hangul(vocabulary):
@@ -251,7 +249,8 @@ def write_for_transformers(tokenizer: Tokenizer, folder: str, max_seq_length: in
             write_beside_others(tokenizer, folder)
         return notes
     write_beside_others(tokenizer, folder)
-    return []
+    is_of_google = getattr(tokenizer.normalization, "form", None) == "google"
+    return [f"the tokenizer gives the same ids there, but {DIFFERENCES_OF_GOOGLE}"] if is_of_google else []
 
 
 def copy_sentencepiece(path: str | None, folder: str) -> None:

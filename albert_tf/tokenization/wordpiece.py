@@ -1,7 +1,9 @@
 """Cutting words into pieces: greedy longest match, by tensorflow_text."""
 
+import collections.abc
 import functools
 import re
+import types
 
 import tensorflow as tf
 import tensorflow_text as tf_text
@@ -103,12 +105,19 @@ class WordPiece:
         vocabulary: The pieces.
         wordpiece_scheme: "continuation" (pieces inside a word start with ##) or "end_of_word" (no prefix).
         max_characters_per_word: A longer word is [UNK]; None for one of more than `MAX_BYTES_PER_WORD`.
+        special: Words that match special tokens all the same, by their tokens.
 
     Raises:
         InputError: A piece is longer than `MAX_BYTES_PER_PIECE`.
     """
 
-    def __init__(self, vocabulary: Vocabulary, wordpiece_scheme: str, max_characters_per_word: int | None = None):
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        wordpiece_scheme: str,
+        max_characters_per_word: int | None = None,
+        special: collections.abc.Mapping[str, str] = types.MappingProxyType({}),
+    ):
         self._max_characters = max_characters_per_word
         for line, piece in enumerate(vocabulary.pieces, start=1):
             if not fits(piece_text(piece, wordpiece_scheme)):
@@ -117,9 +126,14 @@ class WordPiece:
                     "[unused] slot in its place"
                 )
         has_prefix = wordpiece_scheme == "continuation"
+        # A word that is not known is [UNK] anyway, and the engine crashes where text matches that.
+        special = {token: word for token, word in special.items() if token != UNK}
         self._make_engine = functools.partial(
             tf_text.FastWordpieceTokenizer,
-            vocab=[_engine_piece(piece_id, piece, has_prefix) for piece_id, piece in enumerate(vocabulary.pieces)],
+            vocab=[
+                special.get(piece) or _engine_piece(piece_id, piece, has_prefix)
+                for piece_id, piece in enumerate(vocabulary.pieces)
+            ],
             suffix_indicator=_INSIDE_WORD if has_prefix else "",
             max_bytes_per_word=MAX_BYTES_PER_WORD
             if max_characters_per_word is None

@@ -58,8 +58,10 @@ def test_a_folder_of_bert_is_read_as_bert_reads_it(tmp_path, vocabulary):
     found = found_in(tmp_path, {"do_lower_case": True, "strip_accents": False, "bos_token": "x"}, vocabulary)
     assert found.tokenizer.tokenize("재밌어요👩\u200d🚀") == ["재밌", "##어요", "##👩", "##🚀"]
     assert found.tokenizer.tokenize("ㅋ" * 101) == ["[UNK]"]
-    assert len(found.notes) == 1
-    assert "split_special_tokens" in found.notes[0]
+    assert not found.notes
+    assert found.tokenizer.tokenize("[MASK]") == ["[MASK]"]
+    split = found_in(tmp_path, {"strip_accents": False, "split_special_tokens": True}, vocabulary).tokenizer
+    assert split.tokenize("[MASK]") == ["[UNK]"] * 3
 
 
 def test_the_limit_of_a_word_is_the_file_s(tmp_path):
@@ -136,6 +138,8 @@ TEMPLATE = [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id":
         ({"model__unk_token": "<unk>"}, "model.unk_token='<unk>'"),
         ({"model__max_input_chars_per_word": 0}, "model.max_input_chars_per_word must be a number from 1"),
         ({"added_tokens": [{"id": 11, "content": "<url>"}]}, "added_tokens holds '<url>'"),
+        ({"added_tokens": [{"id": 4, "content": "[MASK]", "normalized": True}]}, "has [MASK] with normalized=true"),
+        ({"added_tokens": [{"id": 4, "content": "[MASK]"}]}, "added_tokens lacks [CLS], [PAD], [SEP], [UNK]"),
         ({"post_processor": None}, "post_processor is missing"),
         ({"post_processor": {"type": "TemplateProcessing", "single": TEMPLATE, "pair": []}}, "post_processor is Templ"),
     ],
