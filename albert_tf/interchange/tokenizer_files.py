@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError, with_extra
 from albert_tf.files import read_json
-from albert_tf.interchange.bert_settings import agreed, check_backend, check_config
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.sentencepiece_files import (
     ALBERT_TF,
@@ -17,6 +16,7 @@ from albert_tf.interchange.sentencepiece_files import (
     is_of_sentencepiece,
     read_sentencepiece,
 )
+from albert_tf.interchange.tokenizer_settings import ALBERT, BERT, agreed, check_backend, check_config
 from albert_tf.tokenization import KoreanWordPieceTokenizer, SentencePieceTokenizer, Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import KIND
 from albert_tf.tokenization.huggingface import CONFIG_FILE, DIFFERENCES_OF_GOOGLE, export_huggingface
@@ -84,7 +84,7 @@ def _find(folder, options, sentencepiece_file, library):
     if options.vocab_file:
         return _of_vocabulary_file(options)
     if options.spm_model_file:
-        return read_sentencepiece(options.spm_model_file, {}, options, library)
+        return read_sentencepiece(options.spm_model_file, folder, {}, options, library)
     own = _own_tokenizer(folder)
     if own is not None:
         _check_flags(own, options, folder)
@@ -93,7 +93,9 @@ def _find(folder, options, sentencepiece_file, library):
     config_file = os.path.join(folder, CONFIG_FILE)
     settings = read_json(config_file, "the tokenizer's config") if has_file[CONFIG_FILE] else {}
     if sentencepiece_file and is_of_sentencepiece(settings, has_file[VOCABULARY_FILE]):
-        return read_sentencepiece(sentencepiece_file, settings, options, library)
+        notes = _check_configs(folder, has_file, ALBERT)
+        tokenizer, more = read_sentencepiece(sentencepiece_file, folder, settings, options, library)
+        return tokenizer, (*notes, *more)
     return _of_bert(folder, has_file, settings, options, library)
 
 
@@ -117,11 +119,9 @@ def _of_vocabulary_file(options):
 
 def _of_bert(folder, has_file, config, options, library):
     """Returns the tokenizer of BERT's files, and sentences on it; None if there is no vocabulary."""
-    vocabulary, backend, notes = None, {}, []
-    for name in (CONFIG_FILE, _SPECIAL_TOKENS_FILE):
-        if has_file[name] and (has_file[TOKENIZER_FILE] or has_file[VOCABULARY_FILE]):
-            path = os.path.join(folder, name)
-            notes += check_config(read_json(path, "the tokenizer's config"), path)
+    if not (has_file[TOKENIZER_FILE] or has_file[VOCABULARY_FILE]):
+        return None
+    vocabulary, backend, notes = None, {}, _check_configs(folder, has_file, BERT)
     if has_file[TOKENIZER_FILE]:
         path = os.path.join(folder, TOKENIZER_FILE)
         vocabulary, backend = _from_tokenizers_library(read_json(path, "the tokenizer"), path)
@@ -131,8 +131,6 @@ def _of_bert(folder, has_file, config, options, library):
         if vocabulary is not None and of_file.pieces != vocabulary.pieces:
             raise InputError(f"{path} and the {TOKENIZER_FILE} beside it have different pieces; leave the right one")
         vocabulary = of_file
-    if vocabulary is None:
-        return None
     check_scheme(vocabulary, "continuation")
     settings = agreed(config, backend, options, folder)
     if settings["strip_accents"] and _has_hangul(vocabulary):
@@ -146,6 +144,12 @@ def _of_bert(folder, has_file, config, options, library):
         form = "google"
         settings.update(max_characters_per_word=_MAX_CHARACTERS_OF_GOOGLE, special_tokens_in_text=False)
     return KoreanWordPieceTokenizer(vocabulary, **settings, keep_emoji=False, form=form), tuple(notes)
+
+
+def _check_configs(folder, has_file, kind):
+    """Returns sentences on keys that are not known in files that say how a tokenizer of Hugging Face is used."""
+    paths = [os.path.join(folder, name) for name in (CONFIG_FILE, _SPECIAL_TOKENS_FILE) if has_file[name]]
+    return [note for path in paths for note in check_config(read_json(path, "the tokenizer's config"), path, kind)]
 
 
 def _has_hangul(vocabulary):

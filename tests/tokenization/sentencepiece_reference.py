@@ -1,5 +1,6 @@
 """The original's steps around SentencePiece in plain Python, with the library sentencepiece, and where pieces stand."""
 
+import re
 import unicodedata
 
 import sentencepiece
@@ -23,6 +24,22 @@ class ReferenceTokenizer:
             ids.append(self._engine.piece_to_id(piece))
             spans.append(_span(piece, first, behind, characters, not spans))
         return ids, spans
+
+    def encode_as_huggingface(self, text: str) -> list[int]:
+        """Returns the ids of transformers' AlbertTokenizer in Python, version 4."""
+        special = [self._engine.id_to_piece(i) for i in range(len(self._engine)) if self._engine.is_control(i)]
+        special = [*special, self._engine.id_to_piece(self._engine.unk_id())]
+        ids = []
+        for part in re.split(f"({'|'.join(map(re.escape, special))})", text):
+            if part in special:
+                ids.append(self._engine.piece_to_id(part))
+            else:
+                ids += self.encode("".join(map(str.lower, part)) if self._lower_case else part)[0]
+        return ids
+
+    def encode_as_keras_hub(self, text: str) -> list[int]:
+        """Returns the ids of the model alone."""
+        return self._engine.encode(text)
 
     def _normalize(self, text):
         """Returns each character of the normalised text with its span in the text as given."""

@@ -46,10 +46,11 @@ class SentencePieceNormalizer:
 
     Args:
         options: The switches.
+        lowers_first: Whether letters are lower-cased before all else, too, each by itself.
     """
 
-    def __init__(self, options: SentencePieceOptions):
-        self._options = options
+    def __init__(self, options: SentencePieceOptions, lowers_first: bool = False):
+        self._options, self._lowers_first = options, lowers_first and options.lower_case
         kept = _PLAIN if options.strip_accents else _PLAIN + _HANGUL
         self._plain_text = f"([{kept}]+( [{kept}]+)*)?"
 
@@ -68,7 +69,10 @@ class SentencePieceNormalizer:
 
     def characters(self, texts: tf.Tensor) -> Characters:
         """Returns the characters of normalised texts, and which of the texts as given they stand for."""
-        characters = _collapse_spaces(characters_of(texts))
+        characters = characters_of(texts)
+        if self._lowers_first:
+            characters = replaced(characters, _lower_case())
+        characters = _collapse_spaces(characters)
         if self._options.normalize_quotes:
             characters = _join_pairs_of_marks(characters)
         if self._options.strip_accents:

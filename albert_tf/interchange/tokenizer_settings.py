@@ -1,45 +1,74 @@
-"""The settings of BERT tokenizers in Hugging Face's files: those that change ids are read, or refused by name."""
+"""The settings of tokenizers in Hugging Face's files: those that change ids are read, or refused by name."""
+
+import typing
 
 from albert_tf.errors import InputError
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.tokenization.base import TOKENIZER_FILE, check_switches
 from albert_tf.tokenization.huggingface import CONFIG_FILE
-from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK
+from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, SPECIAL_TOKENS, UNK
 from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX
 
 MAX_CHARACTERS = "max_input_chars_per_word"
-_SPLIT = "split_special_tokens"
+SPLIT = "split_special_tokens"
 # What Hugging Face's tokenizers have unless they say otherwise.
 DEFAULT_MAX_CHARACTERS = 100
 
-_CLS, _SEP = "[CLS]", "[SEP]"
 
-# Classes that do what BertTokenizer does, and those that do what tokenizer.json says.
-_LIKE_BERT = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer")
+class Kind(typing.NamedTuple):
+    """A kind of tokenizer that ours can be.
+
+    Attributes:
+        classes: That are it; the first one where files name none.
+        only: Keys of tokenizer_config.json and the values with which it does what ours does; None is one always.
+        read: Keys that are looked at.
+    """
+
+    classes: tuple[str, ...]
+    only: dict[str, tuple]
+    read: tuple[str, ...]
+
+
+# Classes that do what tokenizer.json says.
 _BY_FILE = ("PreTrainedTokenizerFast", "TokenizersBackend", "PreTrainedTokenizer")
 
-# Keys of tokenizer_config.json and the only values with which BERT's tokenizer does what ours does; None is one always.
-_ONLY = {
-    "do_basic_tokenize": (True,),
-    "never_split": ([],),
-    "tokenize_chinese_chars": (True,),
-    "clean_text": (True,),
-    "word_tokenizer_type": ("basic",),
-    "subword_tokenizer_type": ("wordpiece",),
-    "wordpieces_prefix": (CONTINUATION_PREFIX,),
-    "additional_special_tokens": ([],),
-    "extra_special_tokens": ([], {}),
-    "add_prefix_space": (False,),
-    "pad_token": SPECIAL_TOKENS[:1],
-    "unk_token": (UNK,),
-    "cls_token": (_CLS,),
-    "sep_token": (_SEP,),
-    "mask_token": ("[MASK]",),
-}
-_READ = {
-    *("tokenizer_class", "do_lower_case", "strip_accents", MAX_CHARACTERS),
-    *("added_tokens_decoder", _SPLIT),
-}
+_OF_ALL = {"additional_special_tokens": ([],), "extra_special_tokens": ([], {}), "auto_map": ({},)}
+BERT = Kind(
+    classes=("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", *_BY_FILE),
+    only={
+        **_OF_ALL,
+        "do_basic_tokenize": (True,),
+        "never_split": ([],),
+        "tokenize_chinese_chars": (True,),
+        "clean_text": (True,),
+        "word_tokenizer_type": ("basic",),
+        "subword_tokenizer_type": ("wordpiece",),
+        "wordpieces_prefix": (CONTINUATION_PREFIX,),
+        "add_prefix_space": (False,),
+        "pad_token": (PAD,),
+        "unk_token": (UNK,),
+        "cls_token": (CLS,),
+        "sep_token": (SEP,),
+        "mask_token": (MASK,),
+    },
+    read=("strip_accents", MAX_CHARACTERS),
+)
+ALBERT = Kind(
+    classes=("AlbertTokenizer", "XLNetTokenizer"),
+    only={
+        **_OF_ALL,
+        "remove_space": (True,),
+        "add_prefix_space": (True,),
+        "sp_model_kwargs": ({},),
+        "pad_token": (PAD, "<pad>"),
+        "unk_token": ("<unk>", UNK),
+        "cls_token": (CLS, "<cls>"),
+        "sep_token": (SEP, "<sep>"),
+        "mask_token": (MASK, "<mask>"),
+    },
+    read=("keep_accents",),
+)
+_READ = ("tokenizer_class", "do_lower_case", "added_tokens_decoder", SPLIT)
 # Keys that change no id of a text.
 _WITHOUT_EFFECT = {
     "backend",
@@ -73,27 +102,26 @@ _WITHOUT_EFFECT = {
 }
 
 
-def check_config(settings: dict, path: str) -> tuple[str, ...]:
+def check_config(settings: dict, path: str, kind: Kind) -> tuple[str, ...]:
     """Checks what a tokenizer_config.json or special_tokens_map.json says; returns sentences on unknown keys.
 
     Raises:
         InputError: A setting makes other ids than ours can.
     """
-    for key, allowed in _ONLY.items():
+    for key, allowed in kind.only.items():
         value = _content(settings.get(key))
         if value is not None and value not in allowed:
-            raise InputError(f"{path}: {key}={value!r} gives ids that ours does not")
-    name = settings.get("tokenizer_class") or _LIKE_BERT[0]
-    if not isinstance(name, str) or name.removesuffix("Fast") not in _LIKE_BERT + _BY_FILE:
-        raise InputError(f"{path}: tokenizer_class={name!r} gives ids that ours does not; {_LIKE_BERT[0]} is known")
-    if settings.get("auto_map"):
-        raise InputError(f"{path}: auto_map names code that is run there and never here; ids may be others")
+            raise InputError(f"{path}: {key}={value!r:.80} gives ids that ours does not; ours has {allowed[0]!r}")
+    name = settings.get("tokenizer_class") or kind.classes[0]
+    if not isinstance(name, str) or name.removesuffix("Fast") not in kind.classes:
+        raise InputError(f"{path}: tokenizer_class={name!r} gives ids that ours does not; {kind.classes[0]} is known")
     added = settings.get("added_tokens_decoder") or {}
     if not isinstance(added, dict):
         raise InputError(f"{path}: added_tokens_decoder must hold tokens by their ids. Received: {str(added)[:40]}")
+    special = [token for key, tokens in kind.only.items() if key.endswith("_token") for token in tokens]
     for token in added.values():
-        _check_added(token, path, "added_tokens_decoder")
-    known = {*_ONLY, *_READ, *_WITHOUT_EFFECT}
+        _check_added(token, path, "added_tokens_decoder", special)
+    known = {*kind.only, *kind.read, *_READ, *_WITHOUT_EFFECT}
     unknown = [key for key, value in settings.items() if key not in known and value not in (None, False)]
     if not unknown:
         return ()
@@ -121,7 +149,7 @@ def check_backend(values: dict, path: str) -> dict:
     if type(limit) is not int or limit < 1:
         raise InputError(f"{path}: model.{MAX_CHARACTERS} must be a number from 1. Received: {limit!r}")
     for token in values.get("added_tokens") or []:
-        _check_added(token, path, "added_tokens")
+        _check_added(token, path, "added_tokens", SPECIAL_TOKENS)
     is_named = {_content(token) for token in values.get("added_tokens") or []}
     if is_named and len(is_named) < len(SPECIAL_TOKENS):
         raise InputError(
@@ -133,7 +161,7 @@ def check_backend(values: dict, path: str) -> dict:
         "do_lower_case": normalizer.get("lowercase", True),
         "strip_accents": normalizer.get("strip_accents"),
         MAX_CHARACTERS: limit,
-        _SPLIT: not is_named,
+        SPLIT: not is_named,
     }
 
 
@@ -153,7 +181,7 @@ def agreed(config: dict, backend: dict, options: ReadOptions, folder: str) -> di
         InputError: The files contradict each other, or a flag contradicts what they say.
     """
     if backend and config.get("tokenizer_class") in _BY_FILE:
-        config = {**backend, **({_SPLIT: True} if config.get(_SPLIT) is True else {})}
+        config = {**backend, **({SPLIT: True} if config.get(SPLIT) is True else {})}
         backend = config
     limit = backend.get(MAX_CHARACTERS, DEFAULT_MAX_CHARACTERS)
     if config is not backend and limit != DEFAULT_MAX_CHARACTERS:
@@ -161,8 +189,8 @@ def agreed(config: dict, backend: dict, options: ReadOptions, folder: str) -> di
     lower_case = _agreed_switch("do_lower_case", config, backend, options, True, folder)
     strip_accents = _agreed_switch("strip_accents", config, backend, options, lower_case, folder)
     # BertTokenizer looks for special tokens in texts unless it is told not to.
-    splits = config.get(_SPLIT) or False
-    check_switches({f"{folder}: {_SPLIT}": splits})
+    splits = config.get(SPLIT) or False
+    check_switches({f"{folder}: {SPLIT}": splits})
     return {
         "lower_case": lower_case,
         "strip_accents": strip_accents,
@@ -172,23 +200,35 @@ def agreed(config: dict, backend: dict, options: ReadOptions, folder: str) -> di
 
 
 def _agreed_switch(name, config, backend, options, default, folder):
-    flag, said = getattr(options, name), config.get(name)
+    said = config.get(name)
     by_config = default if said is None else said
     by_backend = by_config
     if backend:
         by_backend = default if backend.get(name) is None else backend[name]
         said = backend.get(name) if said is None else said
     check_switches({f"{folder}: {name}": by_config, f"{folder}: {TOKENIZER_FILE}'s {name}": by_backend})
-    if flag is None and by_config != by_backend:
+    if by_config == by_backend:
+        return choose(name, said, options, by_config, folder)
+    if getattr(options, name) is None:
         raise _contradiction(folder, name, by_backend, by_config, f"say which with --{name} or --no{name}")
-    if flag is not None and said is not None and by_config == by_backend != flag:
-        raise InputError(f"--{name}={flag} contradicts the tokenizer's files in {folder}, which say {by_config}")
-    return by_config if flag is None else flag
+    return getattr(options, name)
+
+
+def choose(name: str, said: bool | None, options: ReadOptions, default: bool, place: str) -> bool:
+    """Returns what files say of a setting, or a flag where they say nothing, or else the default.
+
+    Raises:
+        InputError: The flag contradicts the files.
+    """
+    flag = getattr(options, name)
+    if None not in (flag, said) and flag != said:
+        raise InputError(f"--{name}={flag} contradicts the tokenizer's files in {place}, which say {said}")
+    return next(value for value in (said, flag, default) if value is not None)
 
 
 def _contradiction(folder, name, by_backend, by_config, advice):
     return InputError(
-        f"{folder}: {TOKENIZER_FILE} says {name}={by_backend}, and {CONFIG_FILE} or {_LIKE_BERT[0]} itself "
+        f"{folder}: {TOKENIZER_FILE} says {name}={by_backend}, and {CONFIG_FILE} or {BERT.classes[0]} itself "
         f"{by_config}, and versions of transformers differ in which counts; {advice}, or put "
         f"tokenizer_class={_BY_FILE[0]} there if {TOKENIZER_FILE} is right"
     )
@@ -202,9 +242,9 @@ def _part(values, key, allowed, path):
     return part
 
 
-def _check_added(token, path, key):
+def _check_added(token, path, key, special):
     content = _content(token)
-    if content not in SPECIAL_TOKENS:
+    if content not in special:
         raise InputError(f"{path}: {key} holds {content!r}, which is matched in texts; ours knows no such tokens")
     for name in ("normalized", "single_word") if isinstance(token, dict) else ():
         if token.get(name):
@@ -214,14 +254,14 @@ def _check_added(token, path, key):
 def _check_post_processor(processor, path):
     kind = processor.get("type") if isinstance(processor, dict) else processor
     if kind == "BertProcessing":
-        is_of_bert = processor.get("cls", [None])[0] == _CLS and processor.get("sep", [None])[0] == _SEP
+        is_of_bert = processor.get("cls", [None])[0] == CLS and processor.get("sep", [None])[0] == SEP
     elif kind == "TemplateProcessing":
-        is_of_bert = _template(processor.get("single")) == [_CLS, "A0", _SEP] and _template(processor.get("pair")) == [
-            _CLS,
+        is_of_bert = _template(processor.get("single")) == [CLS, "A0", SEP] and _template(processor.get("pair")) == [
+            CLS,
             "A0",
-            _SEP,
+            SEP,
             "B1",
-            _SEP,
+            SEP,
         ]
     else:
         is_of_bert = False
