@@ -9,7 +9,7 @@ from albert_tf.files import read_json
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.tokenizer_settings import ALBERT, BERT, SPLIT, choose
 from albert_tf.tokenization import SentencePieceModel, SentencePieceTokenizer
-from albert_tf.tokenization.base import TOKENIZER_FILE
+from albert_tf.tokenization.base import TOKENIZER_FILE, check_switches
 from albert_tf.tokenization.sentencepiece.model import CONTROL, UNKNOWN
 from albert_tf.tokenization.sentencepiece.tokenizer import GOOGLE as GOOGLE_FORM
 from albert_tf.tokenization.sentencepiece.tokenizer import HUGGINGFACE as HUGGINGFACE_FORM
@@ -31,6 +31,7 @@ _ONLY_IN_KERAS_HUB = {
     TOKENIZER_FILE: {"proto": None, "sequence_length": None, "add_bos": False, "add_eos": False},
     "preprocessor.json": {"truncate": "round_robin"},
 }
+_SWITCHES = ("do_lower_case", "keep_accents", SPLIT)
 # Length, and how many pieces are masked, flags say here.
 _WITHOUT_EFFECT = {
     *("name", "trainable", "dtype", "config_file", "tokenizer", "sequence_length"),
@@ -84,6 +85,7 @@ def read_sentencepiece(
     else:
         notes = ()
         keeps_accents = settings.get("keep_accents")
+        check_switches({f"{folder}: {name}": settings[name] for name in _SWITCHES if settings.get(name) is not None})
         lower_case = choose("do_lower_case", settings.get("do_lower_case"), options, True, folder)
         strips = None if keeps_accents is None else not keeps_accents
         strip_accents = choose("strip_accents", strips, options, True, folder)

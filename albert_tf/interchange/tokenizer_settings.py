@@ -148,9 +148,12 @@ def check_backend(values: dict, path: str) -> dict:
     limit = model.get(MAX_CHARACTERS, DEFAULT_MAX_CHARACTERS)
     if type(limit) is not int or limit < 1:
         raise InputError(f"{path}: model.{MAX_CHARACTERS} must be a number from 1. Received: {limit!r}")
-    for token in values.get("added_tokens") or []:
+    added = values.get("added_tokens") or []
+    if not isinstance(added, list):
+        raise InputError(f"{path}: added_tokens must be a list. Received: {str(added)[:40]}")
+    for token in added:
         _check_added(token, path, "added_tokens", SPECIAL_TOKENS)
-    is_named = {_content(token) for token in values.get("added_tokens") or []}
+    is_named = {_content(token) for token in added}
     if is_named and len(is_named) < len(SPECIAL_TOKENS):
         raise InputError(
             f"{path}: added_tokens lacks {', '.join(sorted({*SPECIAL_TOKENS} - is_named))}; ours takes all special "
@@ -245,7 +248,7 @@ def _part(values, key, allowed, path):
 def _check_added(token, path, key, special):
     content = _content(token)
     if content not in special:
-        raise InputError(f"{path}: {key} holds {content!r}, which is matched in texts; ours knows no such tokens")
+        raise InputError(f"{path}: {key} holds {content!r:.80}, which is matched in texts; ours knows no such tokens")
     for name in ("normalized", "single_word") if isinstance(token, dict) else ():
         if token.get(name):
             raise InputError(f"{path}: {key} has {content} with {name}=true, and ours is found in texts as given")
@@ -253,31 +256,30 @@ def _check_added(token, path, key, special):
 
 def _check_post_processor(processor, path):
     kind = processor.get("type") if isinstance(processor, dict) else processor
-    if kind == "BertProcessing":
-        is_of_bert = processor.get("cls", [None])[0] == CLS and processor.get("sep", [None])[0] == SEP
-    elif kind == "TemplateProcessing":
-        is_of_bert = _template(processor.get("single")) == [CLS, "A0", SEP] and _template(processor.get("pair")) == [
-            CLS,
-            "A0",
-            SEP,
-            "B1",
-            SEP,
-        ]
-    else:
+    try:
+        is_of_bert = isinstance(processor, dict) and _puts_as_bert(processor)
+    except (AttributeError, IndexError, KeyError, TypeError):  # a template that is none
         is_of_bert = False
     if not is_of_bert:
         raise InputError(
-            f"{path}: post_processor is {kind or 'missing'} and doesn't put texts between [CLS] and [SEP] as "
+            f"{path}: post_processor is {str(kind or 'missing')[:40]} and doesn't put texts between [CLS] and [SEP] as "
             "BERT's does ([CLS] A [SEP] B [SEP])"
         )
+
+
+def _puts_as_bert(processor):
+    if processor["type"] == "BertProcessing":
+        return (processor["cls"][0], processor["sep"][0]) == (CLS, SEP)
+    single, pair = _template(processor["single"]), _template(processor["pair"])
+    return single == [CLS, "A0", SEP] and pair == [CLS, "A0", SEP, "B1", SEP]
 
 
 def _template(parts):
     """Returns special tokens by name, texts by name and segment."""
     names = []
-    for part in parts or []:
-        sequence, token = part.get("Sequence"), part.get("SpecialToken")
-        names.append(f"{sequence['id']}{sequence['type_id']}" if sequence else token["id"] if token else None)
+    for part in parts:
+        sequence = part.get("Sequence")
+        names.append(f"{sequence['id']}{sequence['type_id']}" if sequence else part["SpecialToken"]["id"])
     return names
 
 

@@ -161,7 +161,7 @@ def test_what_gives_other_ids_is_refused_by_name(released, tmp_path, tokenizer_c
 def test_what_can_not_be_kept_is_said(released, tmp_path):
     theirs = released("google", "30k-clean.model", do_lower_case="yes")
     sentences = convert("google", "albert_tf", theirs, tmp_path / "without")
-    assert "no tokenizer: lower_case must be true or false. Received: 'yes'" in sentences
+    assert any("do_lower_case must be true or false. Received: 'yes'" in sentence for sentence in sentences)
     assert (tmp_path / "without" / "spiece.model").exists()
     assert not (tmp_path / "without" / "tokenizer.json").exists()
 

@@ -141,6 +141,9 @@ TEMPLATE = [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id":
         ({"added_tokens": [{"id": 4, "content": "[MASK]", "normalized": True}]}, "has [MASK] with normalized=true"),
         ({"added_tokens": [{"id": 4, "content": "[MASK]"}]}, "added_tokens lacks [CLS], [PAD], [SEP], [UNK]"),
         ({"post_processor": None}, "post_processor is missing"),
+        ({"post_processor": {"type": "TemplateProcessing", "single": ["x"], "pair": 1}}, "post_processor is Templ"),
+        ({"post_processor": {"type": "ByteLevel"}}, "post_processor is ByteLevel"),
+        ({"added_tokens": 1}, "added_tokens must be a list"),
         ({"post_processor": {"type": "TemplateProcessing", "single": TEMPLATE, "pair": []}}, "post_processor is Templ"),
     ],
 )

@@ -13,6 +13,8 @@ class ReferenceTokenizer:
 
     def __init__(self, content, lower_case=True, strip_accents=True, normalize_quotes=False, split_number_commas=True):
         self._engine = sentencepiece.SentencePieceProcessor(model_proto=content)
+        controls = [number for number in range(len(self._engine)) if self._engine.is_control(number)]
+        self._special = [self._engine.id_to_piece(number) for number in [*controls, self._engine.unk_id()]]
         self._lower_case, self._strip_accents = lower_case, strip_accents
         self._normalize_quotes, self._split = normalize_quotes, split_number_commas
 
@@ -25,16 +27,19 @@ class ReferenceTokenizer:
             spans.append(_span(piece, first, behind, characters, not spans))
         return ids, spans
 
+    def ids(self, text: str) -> list[int]:
+        """Returns the ids of a text."""
+        pieces = self._pieces("".join(character for character, _ in self._normalize(text)))
+        return [self._engine.piece_to_id(piece) for piece, _, _ in pieces]
+
     def encode_as_huggingface(self, text: str) -> list[int]:
         """Returns the ids of transformers' AlbertTokenizer in Python, version 4."""
-        special = [self._engine.id_to_piece(i) for i in range(len(self._engine)) if self._engine.is_control(i)]
-        special = [*special, self._engine.id_to_piece(self._engine.unk_id())]
         ids = []
-        for part in re.split(f"({'|'.join(map(re.escape, special))})", text):
-            if part in special:
+        for part in re.split(f"({'|'.join(map(re.escape, self._special))})", text):
+            if part in self._special:
                 ids.append(self._engine.piece_to_id(part))
             else:
-                ids += self.encode("".join(map(str.lower, part)) if self._lower_case else part)[0]
+                ids += self.ids("".join(map(str.lower, part)) if self._lower_case else part)
         return ids
 
     def encode_as_keras_hub(self, text: str) -> list[int]:

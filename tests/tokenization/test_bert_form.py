@@ -1,16 +1,13 @@
 """With form=bert and form=google the tokenizer gives the ids of BERT's own, whatever the text."""
 
-import re
-import unicodedata
-
 import google_tokenizer
 import pytest
 import tensorflow as tf
-from bert_reference import bert_tokenizer, vocabulary_of
+from bert_reference import bert_tokenizer, is_known_to_all_versions, vocabulary_of
 from hostile_texts import draw_texts
 
 from albert_tf.errors import InputError
-from albert_tf.tokenization import KoreanWordPieceTokenizer, bert_unicode
+from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.huggingface import to_tokenizers
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
@@ -59,20 +56,6 @@ def test_special_tokens_in_texts_have_their_offsets():
     encoding = of_bert(vocabulary_of(["가나"]), special=True).encode("가[MASK]\x10나 [[CLS]\u0301")
     assert encoding.tokens[1:-1] == ["가", "[MASK]", "나", "[UNK]", "[CLS]", "[UNK]"]
     assert encoding.offsets[1:-1] == [(0, 1), (1, 7), (8, 9), (10, 11), (11, 16), (16, 17)]
-
-
-def is_known_to_all_versions(character, lower_case):
-    """Whether this Python's Unicode says the same of a character as that of the tables."""
-    cleaned = google_tokenizer.cleaned_character(character)
-    by_python = " " if cleaned.isspace() else cleaned, google_tokenizer.is_punctuation(character)
-    ours = bert_unicode.clean(character, as_google=True), re.match(PUNCTUATION, character) is not None
-    if lower_case:
-        by_python += character.lower(), unicodedata.normalize("NFD", character), unicodedata.category(character) == "Mn"
-        ours += bert_unicode.lower(character), bert_unicode.decompose(character), bert_unicode.is_mark(character)
-    return by_python == ours
-
-
-PUNCTUATION = re.sub(r"\\x\{(\w+)\}", lambda match: f"\\U{match[1]:0>8}", bert_unicode.PUNCTUATION)
 
 
 @pytest.mark.parametrize("lower_case", [True, False])
