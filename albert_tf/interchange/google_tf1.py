@@ -18,9 +18,9 @@ from albert_tf.interchange.portable_model import (
     give_weights,
     take_weights,
 )
+from albert_tf.interchange.sentencepiece_files import GOOGLE
 from albert_tf.interchange.tokenizer_files import copy_sentencepiece, find_tokenizer
 from albert_tf.interchange.variables import Naming, Spelling, plain_spellings
-from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 ALBERT_CONFIG, BERT_CONFIG = "albert_config.json", "bert_config.json"
 _CHECKPOINT = "model.ckpt-best"
@@ -104,8 +104,6 @@ _ORIGINAL_FIELDS = (
 )
 _ALBERT_ONLY = ("embedding_size", "num_hidden_groups", "inner_group_num")
 
-# Of the WordPiece tokenizer in the original's tokenization.py.
-_MAX_CHARACTERS_PER_WORD = 200
 _SLOT = re.compile(r"/(adam_m|adam_v|Adam|Adam_1|lamb_m|lamb_v)$")
 _COUNTERS = ("global_step", "beta1_power", "beta2_power")
 _HUB_PREFIX = "module/"
@@ -146,14 +144,7 @@ def read(path: str, options: ReadOptions) -> PortableModel:
         what = [f"{len(slots)} of the optimizer ({', '.join(kinds)})"] if slots else []
         notes.append(f"left, because only training needs them: {', '.join([*what, *counters])}")
     notes += [f"left, because it is no part of the model: {prefix}{name}" for name in left]
-    tokenizer = find_tokenizer(
-        os.path.dirname(checkpoint), options, config.vocab_size, max_characters=_MAX_CHARACTERS_PER_WORD
-    )
-    if isinstance(tokenizer.tokenizer, KoreanWordPieceTokenizer) and tokenizer.tokenizer.normalization.form == "bert":
-        notes.append(
-            "texts are read as the tokenizers library does it; Google's own Python code differs in private-use "
-            "characters, sigmas at the ends of words, and punctuation that Unicode added since version 8"
-        )
+    tokenizer = find_tokenizer(os.path.dirname(checkpoint), options, config.vocab_size, GOOGLE)
     return PortableModel(
         config,
         weights,

@@ -20,6 +20,7 @@ from albert_tf.interchange.portable_model import (
     take_weights,
 )
 from albert_tf.interchange.safetensors_file import read_safetensors, write_safetensors
+from albert_tf.interchange.sentencepiece_files import HUGGINGFACE
 from albert_tf.interchange.task_settings import known_settings
 from albert_tf.interchange.tokenizer_files import copy_sentencepiece, find_tokenizer, ids_of, write_for_transformers
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
@@ -71,7 +72,7 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     if buffers:
         notes.append(f"left, because it follows from the config: {', '.join(buffers)}")
     notes += [f"left, because it is no part of the model: {name}" for name in left]
-    tokenizer = find_tokenizer(path, options, config.vocab_size, normalize_quotes=True)
+    tokenizer = find_tokenizer(path, options, config.vocab_size, HUGGINGFACE)
     model = PortableModel(config, weights, task, labels, notes=[*notes, *tokenizer.notes])
     model.tokenizer, model.sentencepiece_file = tokenizer.tokenizer, tokenizer.sentencepiece_file
     if head and isinstance(values.get(_OWN_SETTINGS), dict):

@@ -23,6 +23,7 @@ from albert_tf.interchange.portable_model import (
     give_weights,
     take_weights,
 )
+from albert_tf.interchange.sentencepiece_files import KERAS_HUB
 from albert_tf.interchange.tokenizer_files import (
     OWN_SETTINGS_FILE,
     copy_sentencepiece,
@@ -117,7 +118,7 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     found = _read_weights(weights_file)
     weights, left, notes = take_weights(NAMING, config, found, weights_file, encoder_prefix="layers/")
     notes += [f"left, because it is no part of the model: {name}" for name in left]
-    tokenizer = find_tokenizer(path, options, config.vocab_size)
+    tokenizer = find_tokenizer(path, options, config.vocab_size, KERAS_HUB)
     return PortableModel(
         config,
         weights,

@@ -5,9 +5,19 @@ import os
 import tensorflow as tf
 
 from albert_tf.errors import InputError
+from albert_tf.files import read_json
 from albert_tf.interchange.portable_model import ReadOptions
-from albert_tf.tokenization import SentencePieceTokenizer
-from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
+from albert_tf.interchange.tokenizer_settings import ALBERT, BERT, SPLIT, choose
+from albert_tf.tokenization import SentencePieceModel, SentencePieceTokenizer
+from albert_tf.tokenization.base import TOKENIZER_FILE, check_switches
+from albert_tf.tokenization.sentencepiece.model import CONTROL, UNKNOWN
+from albert_tf.tokenization.sentencepiece.tokenizer import GOOGLE as GOOGLE_FORM
+from albert_tf.tokenization.sentencepiece.tokenizer import HUGGINGFACE as HUGGINGFACE_FORM
+from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE, SENTENCEPIECE
+from albert_tf.tokenization.sentencepiece.vocabulary import SentencePieceVocabulary
+
+# What reads a checkpoint and the tokenizer beside it.
+ALBERT_TF, GOOGLE, HUGGINGFACE, KERAS_HUB = "albert_tf", "google", "huggingface", "keras_hub"
 
 # Of Hugging Face, of Google's archives and TF-Hub modules, and of KerasHub.
 _FILES = (
@@ -16,8 +26,22 @@ _FILES = (
     os.path.join(os.pardir, "assets", "30k-clean.model"),
     os.path.join("assets", "tokenizer", "vocabulary.spm"),
 )
-# What Hugging Face's tokenizers that do what the original does around SentencePiece begin with; others do none of it.
-_LIKE_ALBERT = ("Albert", "XLNet")
+# Keys of KerasHub's tokenizers and of what cuts texts to a length, and the values that ours has.
+_ONLY_IN_KERAS_HUB = {
+    TOKENIZER_FILE: {"proto": None, "sequence_length": None, "add_bos": False, "add_eos": False},
+    "preprocessor.json": {"truncate": "round_robin"},
+}
+_SWITCHES = ("do_lower_case", "keep_accents", SPLIT)
+# Length, and how many pieces are masked, flags say here.
+_WITHOUT_EFFECT = {
+    *("name", "trainable", "dtype", "config_file", "tokenizer", "sequence_length"),
+    *("mask_selection_rate", "mask_token_rate", "random_token_rate", "mask_selection_length"),
+}
+_FAST_DIFFERS = (
+    "ids are those of transformers' AlbertTokenizer in Python (version 4, use_fast=False), as the original's are; the "
+    "fast one cuts numbers off from commas by scores or not at all, drops marks of all kinds, leaves Hangul apart that "
+    "it has taken apart (keep_accents=false), and chooses otherwise of two ways to cut a text that are as probable"
+)
 
 
 def find_sentencepiece(folder: str) -> str | None:
@@ -32,50 +56,79 @@ def is_of_sentencepiece(settings: dict, has_vocabulary: bool) -> bool:
         settings: What tokenizer_config.json says, maybe nothing.
         has_vocabulary: Whether there is a vocab.txt.
     """
-    name = _class_of(settings)
-    return not name.startswith("Bert") and (name.startswith(_LIKE_ALBERT) or not has_vocabulary)
+    name = settings.get("tokenizer_class")
+    name = name.removesuffix("Fast") if isinstance(name, str) else ""
+    return name not in BERT.classes[:3] and (name in ALBERT.classes or not has_vocabulary)
 
 
 def read_sentencepiece(
-    path: str, settings: dict, options: ReadOptions, normalize_quotes: bool
+    path: str, folder: str, settings: dict, options: ReadOptions, library: str
 ) -> tuple[SentencePieceTokenizer, tuple[str, ...]]:
-    """Returns a tokenizer with the settings of a tokenizer_config.json, and sentences on it.
+    """Returns the tokenizer that a library makes of a model, and sentences on it.
 
     Args:
         path: The model.
+        folder: Of the checkpoint.
         settings: What tokenizer_config.json says, maybe nothing.
-        options: What the flags say, which comes first.
-        normalize_quotes: Whether `` and '' become a quotation mark, as far as the tokenizer is like ALBERT's.
+        options: What the flags say.
+        library: What reads the checkpoint: `ALBERT_TF`, `GOOGLE`, `HUGGINGFACE` or `KERAS_HUB`.
 
     Raises:
-        InputError: The model or a setting can't be used.
+        InputError: The model or a setting can't be used, or a flag contradicts the files.
     """
-    name = _class_of(settings)
-    is_like_albert = not name or name.startswith(_LIKE_ALBERT)
-    notes = []
-    if not is_like_albert:
-        notes.append(
-            f"SentencePiece alone, as tokenizer_class={name} is not ALBERT's: letters keep case and accents unless "
-            "--do_lower_case and --strip_accents say otherwise"
-        )
-    keeps_accents = settings.get("keep_accents", not is_like_albert)
+    model = SentencePieceModel.from_file(path)
+    if library == KERAS_HUB:
+        notes = _check_keras_hub(folder)
+        given = (options.do_lower_case, options.strip_accents, options.split_number_commas)
+        form = GOOGLE_FORM if any(given) else SENTENCEPIECE
+        lower_case, strip_accents, split_number_commas = map(bool, given)
+    else:
+        notes = ()
+        keeps_accents = settings.get("keep_accents")
+        check_switches({f"{folder}: {name}": settings[name] for name in _SWITCHES if settings.get(name) is not None})
+        lower_case = choose("do_lower_case", settings.get("do_lower_case"), options, True, folder)
+        strips = None if keeps_accents is None else not keeps_accents
+        strip_accents = choose("strip_accents", strips, options, True, folder)
+        split_number_commas = options.split_number_commas is not False
+        form = HUGGINGFACE_FORM if library == HUGGINGFACE and not settings.get(SPLIT) else GOOGLE_FORM
     chosen = {
-        "lower_case": _first(options.do_lower_case, settings.get("do_lower_case"), is_like_albert),
-        "strip_accents": _first(options.strip_accents, not keeps_accents),
-        "normalize_quotes": normalize_quotes and is_like_albert,
-        "split_number_commas": _first(options.split_number_commas, is_like_albert),
+        "lower_case": lower_case,
+        "strip_accents": strip_accents,
+        "normalize_quotes": library == HUGGINGFACE,
+        "split_number_commas": split_number_commas,
     }
-    if settings.get("remove_space") is False:
-        raise InputError(f"{path}: its config has remove_space=false, and ours makes one of every run of spaces")
-    tokenizer = SentencePieceTokenizer.from_model_file(path, **chosen)
     said = ", ".join(f"{setting}={str(value).lower()}" for setting, value in chosen.items())
-    return tokenizer, (f"tokenizer: SentencePiece with {said}", *notes)
+    in_text = form == GOOGLE_FORM and library != ALBERT_TF and _spells_special_pieces(model)
+    tokenizer = SentencePieceTokenizer(model, **chosen, form=form, special_pieces_in_text=in_text)
+    fast = (_FAST_DIFFERS,) if library == HUGGINGFACE else ()
+    return tokenizer, (f"tokenizer: SentencePiece with form={form}, {said}", *notes, *fast)
 
 
-def _class_of(settings):
-    name = settings.get("tokenizer_class")
-    return name if isinstance(name, str) else ""
+def _spells_special_pieces(model):
+    """Whether text turns into special tokens where the model comes from, for they are ordinary pieces of it."""
+    vocabulary = SentencePieceVocabulary(model)
+    ordinary = (piece.text for piece in model.pieces if piece.type not in (CONTROL, UNKNOWN))
+    return any(map(vocabulary.is_reserved, ordinary))
 
 
-def _first(*values):
-    return next(value for value in values if value is not None)
+def _check_keras_hub(folder):
+    """Checks what a preset says of its tokenizer and what prepares texts for it; returns sentences on unknown keys."""
+    notes = []
+    for name, only in _ONLY_IN_KERAS_HUB.items():
+        path = os.path.join(folder, name)
+        if not tf.io.gfile.exists(path):
+            continue
+        values = read_json(path, "the tokenizer of the preset")
+        config, class_name = values.get("config"), str(values.get("class_name"))
+        if not isinstance(config, dict) or not class_name.startswith("Albert"):
+            raise InputError(
+                f"{path}: class_name={class_name[:40]} gives ids that ours does not; AlbertTokenizer is known"
+            )
+        for key, value in only.items():
+            if config.get(key) not in (None, value):
+                said = str(config[key])[:40]
+                raise InputError(f"{path}: {key}={said} gives ids that ours does not; ours has {value}")
+        unknown = sorted(config.keys() - {*only, *_WITHOUT_EFFECT})
+        if unknown:
+            notes.append(f"{path}: not known, and so not heeded: {', '.join(unknown)}")
+    return tuple(notes)

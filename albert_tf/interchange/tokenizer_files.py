@@ -8,12 +8,18 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError, with_extra
 from albert_tf.files import read_json
-from albert_tf.interchange.bert_settings import DEFAULT_MAX_CHARACTERS, MAX_CHARACTERS, check_backend, check_config
 from albert_tf.interchange.portable_model import ReadOptions
-from albert_tf.interchange.sentencepiece_files import find_sentencepiece, is_of_sentencepiece, read_sentencepiece
+from albert_tf.interchange.sentencepiece_files import (
+    ALBERT_TF,
+    GOOGLE,
+    find_sentencepiece,
+    is_of_sentencepiece,
+    read_sentencepiece,
+)
+from albert_tf.interchange.tokenizer_settings import ALBERT, BERT, agreed, check_backend, check_config
 from albert_tf.tokenization import KoreanWordPieceTokenizer, SentencePieceTokenizer, Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import KIND
-from albert_tf.tokenization.huggingface import CONFIG_FILE, export_huggingface
+from albert_tf.tokenization.huggingface import CONFIG_FILE, DIFFERENCES_OF_GOOGLE, export_huggingface
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.vocabulary import Vocabulary
@@ -22,6 +28,8 @@ from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, check_scheme
 # Our settings in folders where another file is called tokenizer.json.
 OWN_SETTINGS_FILE = "albert_tf_tokenizer.json"
 _SPECIAL_TOKENS_FILE = "special_tokens_map.json"
+# Of the WordPiece tokenizer in the original's tokenization.py.
+_MAX_CHARACTERS_OF_GOOGLE = 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,28 +47,22 @@ class FoundTokenizer:
     notes: tuple[str, ...] = ()
 
 
-def find_tokenizer(
-    folder: str,
-    options: ReadOptions,
-    vocab_size: int,
-    normalize_quotes: bool = False,
-    max_characters: int = DEFAULT_MAX_CHARACTERS,
-) -> FoundTokenizer:
+def find_tokenizer(folder: str, options: ReadOptions, vocab_size: int, library: str = ALBERT_TF) -> FoundTokenizer:
     """Finds the tokenizer of a checkpoint.
 
     Args:
         folder: Of the checkpoint.
         options: What the flags say.
         vocab_size: Rows of the model's table; a vocabulary with fewer pieces is filled up with [unused] ones.
-        normalize_quotes: Whether SentencePiece's tokenizers of that format make `` and '' a quotation mark.
-        max_characters: A longer word is [UNK] to WordPiece tokenizers of that format unless their files say otherwise.
+        library: What reads the checkpoint, and the tokenizer beside it: `ALBERT_TF`, `GOOGLE`, `HUGGINGFACE` or
+            `KERAS_HUB`.
 
     Raises:
         InputError: What the flags name can't be used, or a vocabulary has more pieces than the model.
     """
     sentencepiece_file = find_sentencepiece(folder)
     try:
-        found = _find(folder, options, sentencepiece_file, normalize_quotes, max_characters)
+        found = _find(folder, options, sentencepiece_file, library)
     except InputError as error:
         if options.vocab_file or options.spm_model_file:
             raise
@@ -75,50 +77,83 @@ def find_tokenizer(
     return FoundTokenizer(tokenizer, sentencepiece_file, (*notes, *filled))
 
 
-def _find(folder, options, sentencepiece_file, normalize_quotes, max_characters):
+def _find(folder, options, sentencepiece_file, library):
     """Returns the tokenizer and sentences on it, or None."""
     if options.vocab_file and options.spm_model_file:
         raise InputError("--vocab_file and --spm_model_file name two tokenizers; leave one out")
     if options.vocab_file:
-        return _of_vocabulary(Vocabulary.from_file(options.vocab_file), {}, options, "korean")
+        return _of_vocabulary_file(options)
     if options.spm_model_file:
-        return read_sentencepiece(options.spm_model_file, {}, options, normalize_quotes)
+        return read_sentencepiece(options.spm_model_file, folder, {}, options, library)
     own = _own_tokenizer(folder)
     if own is not None:
         _check_flags(own, options, folder)
         return own, ()
     has_file = {name: tf.io.gfile.exists(os.path.join(folder, name)) for name in _NAMES}
-    settings = read_json(os.path.join(folder, CONFIG_FILE), "the tokenizer's config") if has_file[CONFIG_FILE] else {}
+    config_file = os.path.join(folder, CONFIG_FILE)
+    settings = read_json(config_file, "the tokenizer's config") if has_file[CONFIG_FILE] else {}
     if sentencepiece_file and is_of_sentencepiece(settings, has_file[VOCABULARY_FILE]):
-        return read_sentencepiece(sentencepiece_file, settings, options, normalize_quotes)
-    return _of_bert(folder, has_file, {MAX_CHARACTERS: max_characters, **settings}, options)
+        notes = _check_configs(folder, has_file, ALBERT)
+        tokenizer, more = read_sentencepiece(sentencepiece_file, folder, settings, options, library)
+        return tokenizer, (*notes, *more)
+    return _of_bert(folder, has_file, settings, options, library)
 
 
 _NAMES = (TOKENIZER_FILE, VOCABULARY_FILE, CONFIG_FILE, _SPECIAL_TOKENS_FILE)
 
 
-def _of_bert(folder, has_file, settings, options):
+def _of_vocabulary_file(options):
+    """Returns a tokenizer of our own form for the vocabulary that a flag names, and sentences on it."""
+    vocabulary = Vocabulary.from_file(options.vocab_file)
+    check_scheme(vocabulary, "continuation")
+    lower_case = _first(options.do_lower_case, True)
+    strip_accents = _first(options.strip_accents, lower_case)
+    notes = ["text is normalised and split as albert_tf does it, as --vocab_file names a vocabulary alone"]
+    if strip_accents and _has_hangul(vocabulary):
+        notes.append(
+            "accents are stripped, as BERT's tokenizers do it unless told otherwise, but Hangul stays composed here, "
+            "which those take apart; if the model was trained on composed Hangul, pass --nostrip_accents"
+        )
+    return KoreanWordPieceTokenizer(vocabulary, lower_case=lower_case, strip_accents=strip_accents), tuple(notes)
+
+
+def _of_bert(folder, has_file, config, options, library):
     """Returns the tokenizer of BERT's files, and sentences on it; None if there is no vocabulary."""
-    vocabulary, notes = None, []
-    for name in (CONFIG_FILE, _SPECIAL_TOKENS_FILE):
-        if has_file[name] and (has_file[TOKENIZER_FILE] or has_file[VOCABULARY_FILE]):
-            path = os.path.join(folder, name)
-            notes += check_config(read_json(path, "the tokenizer's config"), path)
+    if not (has_file[TOKENIZER_FILE] or has_file[VOCABULARY_FILE]):
+        return None
+    vocabulary, backend, notes = None, {}, _check_configs(folder, has_file, BERT)
     if has_file[TOKENIZER_FILE]:
         path = os.path.join(folder, TOKENIZER_FILE)
-        vocabulary, switches = _from_tokenizers_library(read_json(path, "the tokenizer"), path)
-        settings = {**settings, **{name: value for name, value in switches.items() if settings.get(name) is None}}
-        settings[MAX_CHARACTERS] = switches[MAX_CHARACTERS]
+        vocabulary, backend = _from_tokenizers_library(read_json(path, "the tokenizer"), path)
     if has_file[VOCABULARY_FILE]:
         path = os.path.join(folder, VOCABULARY_FILE)
         of_file = Vocabulary.from_file(path)
         if vocabulary is not None and of_file.pieces != vocabulary.pieces:
             raise InputError(f"{path} and the {TOKENIZER_FILE} beside it have different pieces; leave the right one")
         vocabulary = of_file
-    if vocabulary is None:
-        return None
-    tokenizer, more = _of_vocabulary(vocabulary, settings, options, "bert")
-    return tokenizer, (*notes, *more)
+    check_scheme(vocabulary, "continuation")
+    settings = agreed(config, backend, options, folder)
+    if settings["strip_accents"] and _has_hangul(vocabulary):
+        notes.append(
+            "accents are stripped, and Hangul is taken apart with them, as BERT's tokenizer does it unless told "
+            "otherwise: the composed Hangul of the vocabulary is never matched; if the model was trained on it, pass "
+            "--nostrip_accents"
+        )
+    form = "bert"
+    if library == GOOGLE and not (has_file[CONFIG_FILE] or has_file[TOKENIZER_FILE]):
+        form = "google"
+        settings.update(max_characters_per_word=_MAX_CHARACTERS_OF_GOOGLE, special_tokens_in_text=False)
+    return KoreanWordPieceTokenizer(vocabulary, **settings, keep_emoji=False, form=form), tuple(notes)
+
+
+def _check_configs(folder, has_file, kind):
+    """Returns sentences on keys that are not known in files that say how a tokenizer of Hugging Face is used."""
+    paths = [os.path.join(folder, name) for name in (CONFIG_FILE, _SPECIAL_TOKENS_FILE) if has_file[name]]
+    return [note for path in paths for note in check_config(read_json(path, "the tokenizer's config"), path, kind)]
+
+
+def _has_hangul(vocabulary):
+    return any("가" <= character <= "힣" for piece in vocabulary.pieces for character in piece)
 
 
 def _own_tokenizer(folder):
@@ -143,38 +178,6 @@ def _check_flags(tokenizer, options, folder):
             raise InputError(
                 f"--{flag}={given} contradicts the tokenizer in {folder}, which says {said}; leave the flag out"
             )
-
-
-def _of_vocabulary(vocabulary, settings, options, form):
-    """Returns a tokenizer of a form with the settings of a BERT tokenizer's config, and sentences on it."""
-    check_scheme(vocabulary, "continuation")
-    lower_case = _first(options.do_lower_case, settings.get("do_lower_case"), True)
-    strip_accents = _first(options.strip_accents, settings.get("strip_accents"), lower_case)
-    switches = {"lower_case": lower_case, "strip_accents": strip_accents}
-    has_hangul = any("가" <= character <= "힣" for piece in vocabulary.pieces for character in piece)
-    notes = []
-    if form == "korean":
-        if strip_accents and has_hangul:
-            notes.append(
-                "accents are stripped, as BERT's tokenizers do it unless told otherwise, but Hangul stays composed "
-                "here, which those take apart; if the model was trained on composed Hangul, pass --nostrip_accents"
-            )
-        return KoreanWordPieceTokenizer(vocabulary, **switches), tuple(notes)
-    if strip_accents and has_hangul:
-        notes.append(
-            "accents are stripped, and Hangul is taken apart with them, as BERT's tokenizer does it unless told "
-            "otherwise: the composed Hangul of the vocabulary is never matched; if the model was trained on it, pass "
-            "--nostrip_accents"
-        )
-    notes.append(
-        "the text of a special token, such as [MASK], is text here; transformers takes it for the token unless "
-        "split_special_tokens=True"
-    )
-    limit = _first(settings[MAX_CHARACTERS], DEFAULT_MAX_CHARACTERS)
-    tokenizer = KoreanWordPieceTokenizer(
-        vocabulary, **switches, keep_emoji=False, form=form, max_characters_per_word=limit
-    )
-    return tokenizer, tuple(notes)
 
 
 def _first(*values):
@@ -250,7 +253,8 @@ def write_for_transformers(tokenizer: Tokenizer, folder: str, max_seq_length: in
             write_beside_others(tokenizer, folder)
         return notes
     write_beside_others(tokenizer, folder)
-    return []
+    is_of_google = getattr(tokenizer.normalization, "form", None) == "google"
+    return [f"the tokenizer gives the same ids there, but {DIFFERENCES_OF_GOOGLE}"] if is_of_google else []
 
 
 def copy_sentencepiece(path: str | None, folder: str) -> None:

@@ -1,8 +1,11 @@
-"""What BERT's tokenizer, as the library `tokenizers` has it, takes characters for.
+"""What BERT's tokenizers, that of the library `tokenizers` and Google's, take characters for.
 
 The library knows Unicode as of several years: categories of version 8, decompositions of version 9, lower case of
 version 17. So that ids are the same whatever the version of Python, what its own database may say otherwise is written
 down here: begins and ends of ranges, hexadecimal, found by giving the library (0.23) every character there is.
+
+Google's tokenizer asks the Python that runs it, which was 3.5 or 3.6 (Unicode 8 or 9) when its models were trained.
+So the same tables serve for it.
 """
 
 import re
@@ -20,11 +23,14 @@ def _for_tensorflow(ranges: str) -> str:
 
 
 _REMOVED = (
-    "0-8 b-c e-1f 7f-9f ad 600-605 61c 6dd 70f 180e 200b-200f 202a-202e 2060-2064 2066-206f e000-f8ff feff "
-    "fff9-fffb fffd 110bd 1bca0-1bca3 1d173-1d17a e0001 e0020-e007f f0000-ffffd 100000-10fffd"
+    "0-8 b-c e-1f 7f-9f ad 600-605 61c 6dd 70f 180e 200b-200f 202a-202e 2060-2064 2066-206f feff fff9-fffb fffd 110bd "
+    "1bca0-1bca3 1d173-1d17a e0001 e0020-e007f"
 )
+_PRIVATE_USE = "e000-f8ff f0000-ffffd 100000-10fffd"
 _SPACES = "9-a d 20 a0 1680 2000-200a 2028-2029 202f 205f 3000"
 _IDEOGRAPHS = "3400-4dbf 4e00-9fff f900-faff 20000-2a6df 2a700-2b81f 2b920-2ceaf 2f800-2fa1f"
+_IDEOGRAPHS_OF_GOOGLE_ALONE = "2b820-2b91f"
+_REMOVED_BY_GOOGLE_ALONE = "8e2"  # since Unicode 9
 _MARKS = (
     "300-33f 342 345-36f 483-487 591-5bd 5bf 5c1-5c2 5c4-5c5 5c7 610-61a 64b-65f 670 6d6-6dc 6df-6e4 6e7-6e8 "
     "6ea-6ed 711 730-74a 7a6-7b0 7eb-7f3 816-819 81b-823 825-827 829-82d 859-85b 8e3-902 93a 93c 941-948 94d "
@@ -103,24 +109,36 @@ _LOWER_OF_NEW = {
 }
 
 _is_removed = re.compile(f"[{_characters(_REMOVED)}]").match
+_is_private_use = re.compile(f"[{_characters(_PRIVATE_USE)}]").match
 _is_space = re.compile(f"[{_characters(_SPACES)}]").match
 _is_ideograph = re.compile(f"[{_characters(_IDEOGRAPHS)}]").match
+_is_ideograph_to_google = re.compile(f"[{_characters(_IDEOGRAPHS_OF_GOOGLE_ALONE)}]").match
+_is_removed_by_google = re.compile(f"[{_characters(_REMOVED_BY_GOOGLE_ALONE)}]").match
 _is_mark = re.compile(f"[{_characters(_MARKS)}]").match
 _is_combining = re.compile(f"[{_characters(_COMBINING)}]").match
 _is_not_decomposed = re.compile(f"[{_characters(_NOT_DECOMPOSED)}]").match
 
+# Stand for special tokens in texts that may spell them; normalised texts hold no other control characters.
+SPECIAL_CHARACTERS = "\x10\x11\x12\x13\x14"
+
 # For TensorFlow's regular expressions.
-PUNCTUATION = f"[{_for_tensorflow(_PUNCTUATION)}]"
-SPLIT_DIFFERENTLY = f"[{_for_tensorflow(_SPLIT_DIFFERENTLY)}]"
+PUNCTUATION = f"[{SPECIAL_CHARACTERS}{_for_tensorflow(_PUNCTUATION)}]"
+SPLIT_DIFFERENTLY = f"[{SPECIAL_CHARACTERS}{_for_tensorflow(_SPLIT_DIFFERENTLY)}]"
 
 
-def clean(character: str) -> str:
-    """Returns nothing for a character that is removed, " " for a space, and an ideograph between spaces."""
-    if _is_removed(character):
+def clean(character: str, as_google: bool) -> str:
+    """Returns nothing for a character that is removed, " " for a space, and an ideograph between spaces.
+
+    Args:
+        character: Any.
+        as_google: Whether private use stays, and there is no gap among ideographs.
+    """
+    if _is_removed(character) or (_is_removed_by_google if as_google else _is_private_use)(character):
         return ""
     if _is_space(character):
         return " "
-    return f" {character} " if _is_ideograph(character) else character
+    is_ideograph = _is_ideograph(character) or (as_google and _is_ideograph_to_google(character))
+    return f" {character} " if is_ideograph else character
 
 
 def decompose(character: str) -> str:

@@ -110,7 +110,8 @@ class GraphOffsets:
     def _replace(self, texts, depends, num_characters, begins, ends):
         """Returns the spans, of texts that depend on context found one character after the other."""
         rows = tf.cast(tf.where(depends)[:, 0], tf.int32)
-        found = self.normalize(characters_of(tf.gather(texts, rows)))
+        given = bert_normalization.marked_characters(tf.gather(texts, rows), self._options.of_bert)
+        found = self.normalize(given)
         # The number of its text's row for each, or of those behind all texts that of a text that depends on context.
         sources = tf.where(
             depends, tf.size(texts) + tf.cumsum(tf.cast(depends, tf.int32)) - 1, tf.range(tf.size(texts))
@@ -126,8 +127,8 @@ class GraphOffsets:
     def normalize(self, characters: Characters) -> Characters:
         """Returns the characters of normalised texts but for spaces, by the steps of `normalize_with_offsets`."""
         options = self._options
-        if options.form == "bert":
-            characters = bert_normalization.normalize_characters(characters, options.lower_case, options.strip_accents)
+        if options.form != "korean":
+            characters = bert_normalization.normalize_characters(characters, options.of_bert)
         else:
             characters = self._normalize_korean(characters)
         return Characters(*(tf.boolean_mask(values, characters.codes != _SPACE) for values in characters))

@@ -1,9 +1,9 @@
 """Handing tokenizers over to Hugging Face: a tokenizer.json of the `tokenizers` library's own components.
 
-Ids of WordPiece are the same, with these exceptions of form=korean, which the components can't express. A word of more
+Ids of WordPiece are the same, with these exceptions, which the components can't express. Of form=korean, a word of more
 than 600 bytes is [UNK] here, one of more than 600 characters there. And where punctuation isn't split, a word that is
-spelled like a special token or starts with ## may match that piece there. `sentencepiece.huggingface` names those of
-SentencePiece.
+spelled like a special token or starts with ## may match that piece there. Of form=google, `DIFFERENCES_OF_GOOGLE`.
+`sentencepiece.huggingface` names those of SentencePiece.
 """
 
 import os
@@ -21,6 +21,8 @@ from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK
 from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, MAX_BYTES_PER_WORD
 
 CONFIG_FILE = "tokenizer_config.json"
+
+DIFFERENCES_OF_GOOGLE = "private-use characters and sigmas at the ends of words are read otherwise there"
 
 _TOKEN_NAMES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 
@@ -62,8 +64,12 @@ def to_tokenizers(tokenizer: Tokenizer):
         special_tokens=[(cls, tokenizer.cls_token_id), (sep, tokenizer.sep_token_id)],
     )
     backend.add_special_tokens([AddedToken(token, special=True) for token in _special_tokens(tokenizer)])
-    backend.encode_special_tokens = True  # no text turns into a special token
+    backend.encode_special_tokens = not _special_tokens_in_text(tokenizer)
     return backend
+
+
+def _special_tokens_in_text(tokenizer):
+    return getattr(tokenizer.normalization, "special_tokens_in_text", False)
 
 
 def _wordpiece_backend(tokenizer):
@@ -86,7 +92,7 @@ def _wordpiece_backend(tokenizer):
     )
     backend.decoder = decoders.WordPiece(CONTINUATION_PREFIX, cleanup=False)
     options = tokenizer.normalization
-    if options.form == "bert":
+    if options.form != "korean":
         backend.normalizer = normalizers.BertNormalizer(
             clean_text=True,
             handle_chinese_chars=True,
@@ -151,7 +157,7 @@ def _config(tokenizer, max_seq_length):
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         **dict(zip(_TOKEN_NAMES, _special_tokens(tokenizer))),
-        "split_special_tokens": True,  # no text turns into a special token
+        "split_special_tokens": not _special_tokens_in_text(tokenizer),
         "clean_up_tokenization_spaces": False,
         "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
         "model_max_length": max_seq_length,

@@ -36,7 +36,7 @@ _JOINED_PICTURES = re.compile(emoji.JOINED_PICTURES)
 _SELECTED_PICTURE = re.compile(emoji.SELECTED_PICTURE)
 _HANGUL_CHARACTER = re.compile(f"[{_HANGUL}]")
 
-FORMS = ("korean", "bert")
+FORMS = ("korean", "bert", "google")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,8 +50,9 @@ class NormalizationOptions:
             (ㅋㅋㅋㅋㅋ to ㅋㅋ). Digits and the letters of other scripts stay: 10000 is not 100, nor is III II.
         full_width_to_ascii: Map full-width letters, digits and punctuation (Ａ１！) to ASCII.
         keep_emoji: Keep joiners, tags and variation selectors where they hold an emoji together (👩‍🚀).
-        form: "korean", the steps above; "bert", those of `bert_normalization`, for vocabularies made with BERT's
-            tokenizer, of which `lower_case` and `strip_accents` are the only switches.
+        form: "korean", the steps above; "bert" or "google", those of `bert_normalization`, for vocabularies made with
+            BERT's tokenizers, of which `lower_case` and `strip_accents` are the only switches.
+        special_tokens_in_text: Of "bert": let "[MASK]" in a text be the special token.
     """
 
     lower_case: bool = True
@@ -60,6 +61,14 @@ class NormalizationOptions:
     full_width_to_ascii: bool = False
     keep_emoji: bool = True
     form: str = "korean"
+    special_tokens_in_text: bool = False
+
+    @property
+    def of_bert(self) -> bert_normalization.BertOptions:
+        """The switches of a form that is not "korean"."""
+        return bert_normalization.BertOptions(
+            self.form, self.lower_case, self.strip_accents, self.special_tokens_in_text
+        )
 
 
 def normalize(texts: tf.Tensor, options: NormalizationOptions) -> tf.Tensor:
@@ -87,17 +96,18 @@ def normalize_and_find_unusual(texts: tf.Tensor, options: NormalizationOptions) 
     """
     if options.squeeze_repeats:  # any text may hold them
         return _normalize_any(texts, options), tf.where(tf.ones_like(texts, tf.bool))
+    texts = bert_normalization.mark_special_tokens(texts, options.of_bert)
     if options.lower_case:
         texts = tf.strings.lower(texts)
-    takes_hangul_apart = options.form == "bert" and options.strip_accents
+    takes_hangul_apart = options.form != "korean" and options.strip_accents
     normal_text = _NORMAL_WITHOUT_HANGUL if takes_hangul_apart else _NORMAL_TEXT
     rows = tf.where(~tf.strings.regex_full_match(texts, normal_text))
     return tf.tensor_scatter_nd_update(texts, rows, _normalize_any(tf.gather_nd(texts, rows), options)), rows
 
 
 def _normalize_any(texts, options):
-    if options.form == "bert":
-        return bert_normalization.normalize(texts, options.lower_case, options.strip_accents)
+    if options.form != "korean":
+        return bert_normalization.normalize(texts, options.of_bert)
     texts = tf.strings.regex_replace(texts, OTHER_SPACE, " ")
     texts = _remove(texts, REMOVED, emoji.JOINED_PICTURES if options.keep_emoji else None)
     if options.full_width_to_ascii:
@@ -160,8 +170,8 @@ def normalize_with_offsets(text: str, options: NormalizationOptions) -> tuple[st
         The normalised text, equal to that of `normalize`, and for each of its characters the half-open span
         (begin, end) of characters of `text` that it stands for.
     """
-    if options.form == "bert":
-        characters = bert_normalization.characters_with_spans(text, options.lower_case, options.strip_accents)
+    if options.form != "korean":
+        characters = bert_normalization.characters_with_spans(text, options.of_bert)
     else:
         characters = _korean_characters(text, options)
     characters = _strip(_squeeze(characters, " ".__eq__, 1))

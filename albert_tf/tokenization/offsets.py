@@ -106,8 +106,8 @@ class OriginalPositions:
 
     def kind_of(self, character: str) -> int:
         """Returns what becomes of a character: `STAYS` if it alone makes one, `DEPENDS_ON_CONTEXT`, or nothing."""
-        if self._options.form == "bert":
-            stays = bert_normalization.stays_one(character, self._options.lower_case, self._options.strip_accents)
+        if self._options.form != "korean":
+            stays = bert_normalization.stays_one(character, self._options.of_bert)
             return {True: STAYS, False: DEPENDS_ON_CONTEXT, None: _LEAVES_NOTHING}[stays]
         if _is_plain(character):
             return STAYS

@@ -38,10 +38,11 @@ class TensorEncoder:
         self._options = options
         self._wordpiece_scheme = wordpiece_scheme
         self._split_punctuation, self._split_digits = split_punctuation, split_digits
-        self._wordpiece = WordPiece(vocabulary, wordpiece_scheme, max_characters_per_word)
+        special = bert_normalization.SPECIAL_CHARACTERS if options.special_tokens_in_text else {}
+        self._wordpiece = WordPiece(vocabulary, wordpiece_scheme, max_characters_per_word, special)
         self._max_characters = max_characters_per_word
-        is_of_bert = options.form == "bert"
-        self._split_differently = bert_unicode.SPLIT_DIFFERENTLY if is_of_bert else SPLIT_DIFFERENTLY
+        is_korean = options.form == "korean"
+        self._split_differently = SPLIT_DIFFERENTLY if is_korean else bert_unicode.SPLIT_DIFFERENTLY
         self._run = OpRunner()
 
     def encode_ids(self, texts: list[str] | tf.Tensor) -> tf.RaggedTensor:
@@ -115,7 +116,7 @@ class TensorEncoder:
         return self._split_normalized(normalization.normalize(texts, self._options))
 
     def _split_normalized(self, normalized):
-        if self._options.form == "bert":
+        if self._options.form != "korean":
             return bert_normalization.split_words(normalized)
         return words.split_words(
             normalized, self._wordpiece_scheme, self._split_punctuation, self._split_digits, self._options.keep_emoji

@@ -15,10 +15,12 @@ from albert_tf.tokenization.graph_offsets import GraphOffsets
 from albert_tf.tokenization.normalization import FORMS, NormalizationOptions
 from albert_tf.tokenization.offsets import OriginalPositions
 from albert_tf.tokenization.tensor_encoder import TensorEncoder
-from albert_tf.tokenization.vocabulary import Vocabulary
+from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, check_scheme, join_pieces
 
 VOCABULARY_FILE = "vocab.txt"
+
+_OF_IMPORTS = ("form", "max_characters_per_word", "special_tokens_in_text")
 
 
 class KoreanWordPieceTokenizer(Tokenizer):
@@ -34,8 +36,10 @@ class KoreanWordPieceTokenizer(Tokenizer):
         full_width_to_ascii: Map full-width letters, digits and punctuation to ASCII.
         keep_emoji: Keep emoji sequences whole, with their joiners and variation selectors.
         split_digits: Make each number a word of its own (2020년에 to 2020 and 년에).
-        form: "korean"; "bert" to normalise and split as BERT's own tokenizer does, for vocabularies made with that.
+        form: "korean"; "bert" or "google" to normalise and split as the BERT tokenizer of Hugging Face or Google does,
+            for vocabularies made with that.
         max_characters_per_word: A longer word is [UNK]; None for one of more than 600 bytes.
+        special_tokens_in_text: Of form="bert": let "[MASK]" in a text be the special token, as Hugging Face does.
 
     Raises:
         InputError: A setting has a value that it can't have.
@@ -62,6 +66,7 @@ class KoreanWordPieceTokenizer(Tokenizer):
         split_digits: bool = False,
         form: str = "korean",
         max_characters_per_word: int | None = None,
+        special_tokens_in_text: bool = False,
     ):
         if wordpiece_scheme not in words.WORDPIECE_SCHEMES:
             raise InputError(
@@ -70,12 +75,18 @@ class KoreanWordPieceTokenizer(Tokenizer):
         super().__init__(vocabulary)
         self.wordpiece_scheme = wordpiece_scheme
         self.normalization = NormalizationOptions(
-            lower_case, strip_accents, squeeze_repeats, full_width_to_ascii, keep_emoji, form
+            lower_case,
+            strip_accents,
+            squeeze_repeats,
+            full_width_to_ascii,
+            keep_emoji,
+            form,
+            special_tokens_in_text,
         )
         self.split_punctuation = split_punctuation
         self.split_digits = split_digits
         self.max_characters_per_word = max_characters_per_word
-        check_switches(self._switches())
+        check_switches({**self._switches(), "special_tokens_in_text": special_tokens_in_text})
         self._check_form()
         self._encoder = TensorEncoder(
             vocabulary,
@@ -222,13 +233,12 @@ class KoreanWordPieceTokenizer(Tokenizer):
             "split_punctuation": self.split_punctuation,
             "split_digits": self.split_digits,
         }
-        del switches["form"]
-        return switches
+        return {name: value for name, value in switches.items() if name not in _OF_IMPORTS}
 
     def _settings_of_imports(self):
         """Returns what only tokenizers from elsewhere have, so that the files of ours stay as they are."""
-        settings = {"form": self.normalization.form, "max_characters_per_word": self.max_characters_per_word}
-        return {name: value for name, value in settings.items() if value not in ("korean", None)}
+        values = (self.normalization.form, self.max_characters_per_word, self.normalization.special_tokens_in_text)
+        return {name: value for name, value in zip(_OF_IMPORTS, values) if value not in ("korean", None, False)}
 
     def _check_form(self):
         form, limit = self.normalization.form, self.max_characters_per_word
@@ -236,7 +246,11 @@ class KoreanWordPieceTokenizer(Tokenizer):
             raise InputError(f"form must be one of {', '.join(FORMS)}. Received: {form!r}")
         if limit is not None and (type(limit) is not int or limit < 1):
             raise InputError(f"max_characters_per_word must be a number from 1. Received: {limit!r}")
-        if form != "bert":
+        if self.normalization.special_tokens_in_text:
+            if form != "bert":
+                raise InputError("special_tokens_in_text goes with form=bert alone")
+            self.vocabulary.require(*SPECIAL_TOKENS)
+        if form == "korean":
             return
         needed = {
             "split_punctuation": True,
@@ -246,4 +260,4 @@ class KoreanWordPieceTokenizer(Tokenizer):
         if self.wordpiece_scheme != "continuation":
             wrong.append("wordpiece_scheme")
         if wrong:
-            raise InputError(f"form=bert splits text as BERT's tokenizer does, which has no {', '.join(wrong)}")
+            raise InputError(f"form={form} splits text as BERT's tokenizer does, which has no {', '.join(wrong)}")

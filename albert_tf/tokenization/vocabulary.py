@@ -11,6 +11,9 @@ from albert_tf.files import read_text, write_text
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
+# Of a file of UTF-8; a carriage return at the end of a line is part of the break.
+_NOT_IN_A_LINE = re.compile("[\n\ud800-\udfff]|\r$")
+
 UNUSED = re.compile(r"\[unused\d+\]")
 
 
@@ -22,7 +25,7 @@ class Vocabulary:
         source: Where they come from; named in errors.
 
     Raises:
-        InputError: A piece is empty or occurs twice, or [UNK] is missing.
+        InputError: A piece is empty, occurs twice or can't be a line of a file, or [UNK] is missing.
     """
 
     def __init__(self, pieces: list[str], source: str = "the vocabulary"):
@@ -32,6 +35,11 @@ class Vocabulary:
         for piece_id, piece in enumerate(self.pieces):
             if not piece:
                 raise InputError(f"{source}, line {piece_id + 1}: an empty line; every line must hold one piece")
+            if _NOT_IN_A_LINE.search(piece):
+                raise InputError(
+                    f"{source}, line {piece_id + 1}: {piece[:40]!a} can't be a line of a file, for it holds a line "
+                    "break or half a character; put an [unused] slot in its place"
+                )
             if piece in self._ids:
                 raise InputError(
                     f"{source}, line {piece_id + 1}: {piece} stands on line {self._ids[piece] + 1} too; remove one"

@@ -1,6 +1,9 @@
 """Cutting words into pieces: greedy longest match, by tensorflow_text."""
 
+import collections.abc
 import functools
+import re
+import types
 
 import tensorflow as tf
 import tensorflow_text as tf_text
@@ -25,6 +28,7 @@ MAX_BYTES_PER_PIECE = 256
 # Normalised text holds no control character, so no word of it can match a piece that starts with one.
 _UNREACHABLE = "\x1f"
 _INSIDE_WORD = "\x1e"
+_CONTROLS = re.compile("[\x00-\x1f]")
 
 _SENTENCEPIECE_SPACE = "▁"
 
@@ -101,12 +105,19 @@ class WordPiece:
         vocabulary: The pieces.
         wordpiece_scheme: "continuation" (pieces inside a word start with ##) or "end_of_word" (no prefix).
         max_characters_per_word: A longer word is [UNK]; None for one of more than `MAX_BYTES_PER_WORD`.
+        special: Words that match special tokens all the same, by their tokens.
 
     Raises:
         InputError: A piece is longer than `MAX_BYTES_PER_PIECE`.
     """
 
-    def __init__(self, vocabulary: Vocabulary, wordpiece_scheme: str, max_characters_per_word: int | None = None):
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        wordpiece_scheme: str,
+        max_characters_per_word: int | None = None,
+        special: collections.abc.Mapping[str, str] = types.MappingProxyType({}),
+    ):
         self._max_characters = max_characters_per_word
         for line, piece in enumerate(vocabulary.pieces, start=1):
             if not fits(piece_text(piece, wordpiece_scheme)):
@@ -115,9 +126,14 @@ class WordPiece:
                     "[unused] slot in its place"
                 )
         has_prefix = wordpiece_scheme == "continuation"
+        # A word that is not known is [UNK] anyway, and the engine crashes where text matches that.
+        special = {token: word for token, word in special.items() if token != UNK}
         self._make_engine = functools.partial(
             tf_text.FastWordpieceTokenizer,
-            vocab=[_engine_piece(piece, has_prefix) for piece in vocabulary.pieces],
+            vocab=[
+                special.get(piece) or _engine_piece(piece_id, piece, has_prefix)
+                for piece_id, piece in enumerate(vocabulary.pieces)
+            ],
             suffix_indicator=_INSIDE_WORD if has_prefix else "",
             max_bytes_per_word=MAX_BYTES_PER_WORD
             if max_characters_per_word is None
@@ -186,8 +202,10 @@ class WordPiece:
         return tf.where(self._is_long(words), _UNREACHABLE, words)
 
 
-def _engine_piece(piece, has_prefix):
+def _engine_piece(piece_id, piece, has_prefix):
     """Returns a piece as the engine is given it, with marks that no text can spell."""
+    if _CONTROLS.search(piece):  # the engine reads no NUL, and the marks are such characters themselves
+        return f"{_UNREACHABLE}{piece_id}"
     if is_reserved(piece) or (has_prefix and piece == CONTINUATION_PREFIX):
         return _UNREACHABLE + piece
     if has_prefix and piece.startswith(CONTINUATION_PREFIX):

@@ -51,7 +51,8 @@ def test_googles_folder_is_used_as_the_original_uses_it(released, tmp_path, engl
     (theirs / "30k-clean.vocab").write_text("<pad>\t0\n<unk>\t0\n")
     sentences = convert("google", "albert_tf", theirs, tmp_path / "ours")
     assert any(
-        sentence == "tokenizer: SentencePiece with lower_case=true, strip_accents=true, normalize_quotes=false, "
+        sentence
+        == "tokenizer: SentencePiece with form=google, lower_case=true, strip_accents=true, normalize_quotes=false, "
         "split_number_commas=true"
         for sentence in sentences
     )
@@ -75,11 +76,48 @@ def test_model_is_found_where_other_formats_keep_it(released, tmp_path, english_
     (preset / "assets" / "tokenizer").mkdir(parents=True)
     (preset / "spm").rename(preset / "assets" / "tokenizer" / "vocabulary.spm")
     convert("keras_hub", "albert_tf", preset, tmp_path / "from keras_hub")
-    assert load_tokenizer(tmp_path / "from keras_hub").identity == english_tokenizer.identity
+    alone = load_tokenizer(tmp_path / "from keras_hub")
+    assert alone.form == "sentencepiece" and alone.model.sha256 == english_tokenizer.model.sha256
+    convert("keras_hub", "albert_tf", preset, tmp_path / "lower", do_lower_case=True)
+    assert settings_in(tmp_path / "lower") == {**ALL_OFF, "lower_case": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        (
+            "tokenizer",
+            {"class_name": "BertTokenizer", "config": {}},
+            "class_name=BertTokenizer gives ids that ours does",
+        ),
+        ("tokenizer", {"class_name": "AlbertTokenizer"}, "class_name=AlbertTokenizer gives ids that ours does not"),
+        ("tokenizer", {"config": {"add_bos": True}}, "add_bos=True gives ids that ours does not; ours has False"),
+        (
+            "tokenizer",
+            {"config": {"sequence_length": 8}},
+            "sequence_length=8 gives ids that ours does not",
+        ),
+        ("tokenizer", {"config": {"dtype": "int32", "add_bos": False}}, None),
+        ("tokenizer", {"config": {"lowercase": True}}, "tokenizer.json: not known, and so not heeded: lowercase"),
+        ("preprocessor", {"config": {"truncate": "waterfall"}}, "truncate=waterfall gives ids that ours does not"),
+        ("preprocessor", {"config": {"truncate": "round_robin", "x": 1}}, "json: not known, and so not heeded: x"),
+    ],
+)
+def test_what_a_preset_says_of_its_tokenizer_is_kept_or_named(released, tmp_path, name, values, message):
+    preset = released("keras_hub", "vocabulary.spm")
+    (preset / "assets" / "tokenizer").mkdir(parents=True)
+    (preset / "vocabulary.spm").rename(preset / "assets" / "tokenizer" / "vocabulary.spm")
+    (preset / f"{name}.json").write_text(json.dumps({"class_name": "AlbertTokenizer", **values}))
+    sentences = convert("keras_hub", "albert_tf", preset, tmp_path / "ours")
+    found = [sentence for sentence in sentences if message is not None and message in sentence]
+    assert len(found) == (message is not None)
+    is_refused = any(sentence.startswith("no tokenizer: ") for sentence in sentences)
+    assert is_refused == (message is not None and "gives ids" in message)
 
 
 ALL_ON = {"lower_case": True, "strip_accents": True, "normalize_quotes": True, "split_number_commas": True}
 ALL_OFF = dict.fromkeys(ALL_ON, False)
+COMMAS = {"normalize_quotes": True, "split_number_commas": True}
 
 
 @pytest.mark.parametrize(
@@ -89,29 +127,41 @@ ALL_OFF = dict.fromkeys(ALL_ON, False)
         ({"model_max_length": 512}, {}, ALL_ON),
         ({"tokenizer_class": "AlbertTokenizer", "do_lower_case": False}, {}, {**ALL_ON, "lower_case": False}),
         ({"keep_accents": True, "do_lower_case": None}, {}, {**ALL_ON, "strip_accents": False}),
-        ({"keep_accents": True, "do_lower_case": False}, {"do_lower_case": True}, {**ALL_ON, "strip_accents": False}),
+        ({"keep_accents": True, "do_lower_case": False}, {"do_lower_case": False}, {**ALL_OFF, **COMMAS}),
         ({"keep_accents": False}, {"split_number_commas": False}, {**ALL_ON, "split_number_commas": False}),
-        ({"tokenizer_class": "T5Tokenizer"}, {}, ALL_OFF),
-        ({"tokenizer_class": "T5Tokenizer", "do_lower_case": True}, {}, {**ALL_OFF, "lower_case": True}),
-        ({"tokenizer_class": "T5Tokenizer"}, {"strip_accents": True}, {**ALL_OFF, "strip_accents": True}),
     ],
 )
 def test_settings_of_hugging_face_are_kept(released, tmp_path, tokenizer_config, options, settings):
     theirs = released("huggingface", "spiece.model", **tokenizer_config)
     sentences = convert("huggingface", "albert_tf", theirs, tmp_path / "ours", **options)
     assert settings_in(tmp_path / "ours") == settings
-    is_other = tokenizer_config.get("tokenizer_class") == "T5Tokenizer"
-    assert any("tokenizer_class=T5Tokenizer is not ALBERT's" in sentence for sentence in sentences) == is_other
+    assert load_tokenizer(tmp_path / "ours").form == "huggingface"
+    assert any("AlbertTokenizer in Python (version 4, use_fast=False)" in sentence for sentence in sentences)
+
+
+@pytest.mark.parametrize(
+    ("tokenizer_config", "options", "message"),
+    [
+        ({"remove_space": False}, {}, "remove_space=False gives ids that ours does not; ours has True"),
+        ({"tokenizer_class": "T5Tokenizer"}, {}, "tokenizer_class='T5Tokenizer' gives ids that ours does not"),
+        ({"sp_model_kwargs": {"alpha": 0.1}}, {}, "sp_model_kwargs="),
+        ({"mask_token": "<url>"}, {}, "mask_token='<url>' gives ids that ours does not; ours has '[MASK]'"),
+        ({"added_tokens_decoder": {"5": {"content": "<url>"}}}, {}, "added_tokens_decoder holds '<url>'"),
+        ({"do_lower_case": False}, {"do_lower_case": True}, "--do_lower_case=True contradicts the tokenizer's files"),
+        ({"keep_accents": True}, {"strip_accents": True}, "--strip_accents=True contradicts the tokenizer's files in"),
+    ],
+)
+def test_what_gives_other_ids_is_refused_by_name(released, tmp_path, tokenizer_config, options, message):
+    theirs = released("huggingface", "spiece.model", **tokenizer_config)
+    sentences = convert("huggingface", "albert_tf", theirs, tmp_path / "ours", **options)
+    assert any(sentence.startswith("no tokenizer: ") and message in sentence for sentence in sentences)
+    assert not (tmp_path / "ours" / "tokenizer.json").exists()
 
 
 def test_what_can_not_be_kept_is_said(released, tmp_path):
-    theirs = released("huggingface", "spiece.model", remove_space=False)
-    sentences = convert("huggingface", "albert_tf", theirs, tmp_path / "ours")
-    assert any("remove_space=false, and ours makes one of every run of spaces" in sentence for sentence in sentences)
-    assert not (tmp_path / "ours" / "tokenizer.json").exists()
     theirs = released("google", "30k-clean.model", do_lower_case="yes")
     sentences = convert("google", "albert_tf", theirs, tmp_path / "without")
-    assert "no tokenizer: lower_case must be true or false. Received: 'yes'" in sentences
+    assert any("do_lower_case must be true or false. Received: 'yes'" in sentence for sentence in sentences)
     assert (tmp_path / "without" / "spiece.model").exists()
     assert not (tmp_path / "without" / "tokenizer.json").exists()
 

@@ -1,7 +1,11 @@
 """BERT's own tokenizer, of the library `tokenizers`, and a vocabulary of what is in texts."""
 
+import re
 import unicodedata
 
+import google_tokenizer
+
+from albert_tf.tokenization import bert_unicode
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
@@ -25,3 +29,17 @@ def bert_tokenizer(vocabulary: Vocabulary, lower_case: bool, strip_accents: bool
     tokenizer.normalizer = normalizers.BertNormalizer(strip_accents=strip_accents, lowercase=lower_case)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     return tokenizer
+
+
+def is_known_to_all_versions(character: str, lower_case: bool) -> bool:
+    """Whether this Python's Unicode says the same of a character as that of the tables."""
+    cleaned = google_tokenizer.cleaned_character(character)
+    by_python = " " if cleaned.isspace() else cleaned, google_tokenizer.is_punctuation(character)
+    ours = bert_unicode.clean(character, as_google=True), re.match(_PUNCTUATION, character) is not None
+    if lower_case:
+        by_python += character.lower(), unicodedata.normalize("NFD", character), unicodedata.category(character) == "Mn"
+        ours += bert_unicode.lower(character), bert_unicode.decompose(character), bert_unicode.is_mark(character)
+    return by_python == ours
+
+
+_PUNCTUATION = re.sub(r"\\x\{(\w+)\}", lambda match: f"\\U{match[1]:0>8}", bert_unicode.PUNCTUATION)

@@ -1,5 +1,6 @@
 """The original's steps around SentencePiece in plain Python, with the library sentencepiece, and where pieces stand."""
 
+import re
 import unicodedata
 
 import sentencepiece
@@ -12,6 +13,8 @@ class ReferenceTokenizer:
 
     def __init__(self, content, lower_case=True, strip_accents=True, normalize_quotes=False, split_number_commas=True):
         self._engine = sentencepiece.SentencePieceProcessor(model_proto=content)
+        controls = [number for number in range(len(self._engine)) if self._engine.is_control(number)]
+        self._special = [self._engine.id_to_piece(number) for number in [*controls, self._engine.unk_id()]]
         self._lower_case, self._strip_accents = lower_case, strip_accents
         self._normalize_quotes, self._split = normalize_quotes, split_number_commas
 
@@ -23,6 +26,25 @@ class ReferenceTokenizer:
             ids.append(self._engine.piece_to_id(piece))
             spans.append(_span(piece, first, behind, characters, not spans))
         return ids, spans
+
+    def ids(self, text: str) -> list[int]:
+        """Returns the ids of a text."""
+        pieces = self._pieces("".join(character for character, _ in self._normalize(text)))
+        return [self._engine.piece_to_id(piece) for piece, _, _ in pieces]
+
+    def encode_as_huggingface(self, text: str) -> list[int]:
+        """Returns the ids of transformers' AlbertTokenizer in Python, version 4."""
+        ids = []
+        for part in re.split(f"({'|'.join(map(re.escape, self._special))})", text):
+            if part in self._special:
+                ids.append(self._engine.piece_to_id(part))
+            else:
+                ids += self.ids("".join(map(str.lower, part)) if self._lower_case else part)
+        return ids
+
+    def encode_as_keras_hub(self, text: str) -> list[int]:
+        """Returns the ids of the model alone."""
+        return self._engine.encode(text)
 
     def _normalize(self, text):
         """Returns each character of the normalised text with its span in the text as given."""

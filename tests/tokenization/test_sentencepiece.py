@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sentencepiece_training
 import tensorflow as tf
+from hostile_texts import draw_texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentencepiece_reference import ReferenceTokenizer
@@ -89,6 +90,58 @@ def test_thousands_of_lines_are_encoded_as_by_the_original(models, sample_lines,
     lines = [*sentencepiece_training.english_lines(), *sample_lines]
     num_ties = assert_as_reference(tokenizer, ReferenceTokenizer(models[name], **switches), lines)
     assert len(lines) > 5000 and num_ties < len(lines) / 1000
+
+
+@pytest.mark.parametrize("form", ["google", "huggingface", "sentencepiece"])
+@pytest.mark.parametrize("name", ["english", "korean"])
+def test_hostile_texts_are_encoded_as_where_the_form_comes_from(models, name, form):
+    texts = draw_texts(400)
+    switches = dict.fromkeys(SWITCHES, form != "sentencepiece")
+    tokenizer = SentencePieceTokenizer(SentencePieceModel.from_bytes(models[name]), **switches, form=form)
+    reference = ReferenceTokenizer(models[name], **switches)
+    if form == "google":
+        assert assert_as_reference(tokenizer, reference, texts) < 20
+        return
+    encode = {"huggingface": reference.encode_as_huggingface, "sentencepiece": reference.encode_as_keras_hub}[form]
+    num_ties = 0
+    ids, begins, ends = (column.to_list() for column in tokenizer.encode_with_offsets(tf.constant(texts)))
+    for text, found, encoding, *spans in zip(texts, ids, tokenizer.encode_batch(texts), begins, ends, strict=True):
+        expected = encode(text)
+        assert found == encoding.ids[1:-1] and list(zip(*spans)) == encoding.offsets[1:-1]
+        assert found == expected or is_tie(tokenizer, found, expected), repr(text)
+        num_ties += found != expected
+    assert num_ties < 20 and tokenizer.encode_ids(texts).to_list() == ids
+
+
+def test_special_tokens_in_texts_are_as_the_form_and_the_model_have_them(english, tmp_path):
+    text = "a [MASK]b<pad> "
+    tokenizer = SentencePieceTokenizer(english.model, form="huggingface")
+    encoding = tokenizer.encode(text)
+    assert [token for token in encoding.tokens if token in ("[MASK]", "<pad>")] == ["[MASK]", "<pad>"]
+    assert encoding.offsets[encoding.tokens.index("[MASK]")] == (2, 8)
+    tokenizer.save(tmp_path)
+    assert load_tokenizer(tmp_path).to_dict() == tokenizer.with_unused(0).to_dict() == tokenizer.to_dict()
+    assert {"form", "special_pieces_in_text"}.isdisjoint(english.to_dict())
+    options = {"user_defined_symbols": "[CLS],[SEP],[MASK]", "control_symbols": ""}
+    lines = sentencepiece_training.english_lines()[:500]
+    model = SentencePieceModel.from_bytes(sentencepiece_training.train_model(lines, 200, **options))
+    off = dict.fromkeys(SWITCHES, False)
+    for more, is_there in (({}, False), ({"special_pieces_in_text": True}, True), ({"form": "sentencepiece"}, True)):
+        assert ("[MASK]" in SentencePieceTokenizer(model, **off, **more).tokenize(text)) == is_there
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"form": "fast"}, "form must be one of google, huggingface, sentencepiece. Received: 'fast'"),
+        ({"form": "sentencepiece"}, "form=sentencepiece leaves text to the model"),
+        ({"form": "huggingface", "special_pieces_in_text": True}, "special_pieces_in_text goes with form=google alone"),
+        ({"special_pieces_in_text": 1}, "special_pieces_in_text must be true or false"),
+    ],
+)
+def test_settings_that_contradict_the_form_are_refused(english, settings, message):
+    with pytest.raises(InputError, match=message):
+        SentencePieceTokenizer(english.model, **settings)
 
 
 @pytest.mark.slow

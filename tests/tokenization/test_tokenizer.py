@@ -80,6 +80,14 @@ SEED_SENTENCE = "이 영화는 정말 기분나쁘고 소름돋아서 다시는 
 SEED_PIECES = "이_ 영화 는_ 정말_ 기분 나쁘 고_ 소름 돋 아서_ 다시는_ 보기_ 싫 었어 요 ."
 
 
+def test_pieces_with_control_characters_are_never_matched_nor_an_error():
+    odd = ["\0", "a\0b", "##a\0", "\x1e", "\x1ea", "\x1f", "\x1f[UNK]", "\x1f[MASK]", "##\x1f", "b" * 255 + "\x01"]
+    tokenizer = KoreanWordPieceTokenizer(Vocabulary([*SPECIAL_TOKENS, "a", "##a", *odd]), max_characters_per_word=3)
+    for text in ["aa \x1f a\x1fa [MASK] aaaa", *odd]:
+        assert not {tokenizer.vocabulary.id_of(piece) for piece in odd} & {*tokenizer.encode_ids([text]).values.numpy()}
+    assert tokenizer.tokenize("aaaa a") == ["[UNK]", "a"]
+
+
 def test_scheme_of_the_seed_system():
     """Its author's own example, with the pieces that it needs and single characters that must not win over them."""
     pieces = dict.fromkeys([*SEED_PIECES.split(), *SEED_SENTENCE.replace(" ", "_")])

@@ -49,6 +49,12 @@ def test_broken_files_are_refused_in_one_sentence(tmp_path, content, message):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("piece", ["a\nb", "a\r", "\ud800"])
+def test_a_piece_that_no_line_can_hold_is_refused(piece):
+    with pytest.raises(InputError, match=r"the vocabulary, line 2: '.*' can't be a line of a file"):
+        Vocabulary(["[UNK]", piece])
+
+
 def test_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match=r"can't read the vocabulary .*absent\.txt: no such file"):
         Vocabulary.from_file(tmp_path / "absent.txt")

@@ -2,13 +2,10 @@
 
 import tensorflow as tf
 
+from albert_tf.tokenization.characters import characters_of
 from albert_tf.tokenization.sentencepiece.engine import Engine
-from albert_tf.tokenization.sentencepiece.model import SPACE_MARK, SentencePieceModel
-from albert_tf.tokenization.sentencepiece.normalization import (
-    SentencePieceNormalizer,
-    SentencePieceOptions,
-    texts_of,
-)
+from albert_tf.tokenization.sentencepiece.model import SPACE_MARK
+from albert_tf.tokenization.sentencepiece.normalization import SentencePieceNormalizer, texts_of
 from albert_tf.tokenization.sentencepiece.number_commas import NumberCommas
 from albert_tf.tokenization.sentencepiece.spans import in_texts, spans_of, trimmed
 from albert_tf.tokenization.sentencepiece.vocabulary import SentencePieceVocabulary
@@ -18,33 +15,26 @@ class SentencePieceEncoder:
     """Normalises texts and cuts them into pieces.
 
     Args:
-        model: The model.
+        engine: Holds the model.
         vocabulary: Its pieces.
-        options: How to normalise.
+        normalizer: What is done to texts before; None for nothing.
         split_number_commas: Whether a piece that ends in a digit and a comma is cut before the comma.
-
-    Attributes:
-        engine: Holds the model; what is saved with it as part of a graph must keep it as an attribute.
-
-    Raises:
-        InputError: tensorflow_text can't use the model.
     """
 
     def __init__(
         self,
-        model: SentencePieceModel,
+        engine: Engine,
         vocabulary: SentencePieceVocabulary,
-        options: SentencePieceOptions,
+        normalizer: SentencePieceNormalizer | None,
         split_number_commas: bool,
     ):
-        self.engine = Engine(model.with_control_pieces(vocabulary.is_reserved), model.source)
-        self._normalizer = SentencePieceNormalizer(options)
+        self._engine, self._normalizer = engine, normalizer
         self._mark_id = vocabulary.id_of(SPACE_MARK) if SPACE_MARK in vocabulary else -1
-        self._number_commas = NumberCommas(vocabulary, self.engine) if split_number_commas else None
+        self._number_commas = NumberCommas(vocabulary, engine) if split_number_commas else None
 
     def encode_ids(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Returns ids of texts string [N], int32 [N, (pieces)]."""
-        ids = self.engine.tokenize(self._normalizer.normalize(texts))
+        ids = self._engine.tokenize(texts if self._normalizer is None else self._normalizer.normalize(texts))
         return ids if self._number_commas is None else self._number_commas.split(ids)
 
     def encode_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
@@ -53,8 +43,8 @@ class SentencePieceEncoder:
         The span of a piece holds no space and nothing that is removed at either end; a space by itself has an empty
         span before what follows it. Where several pieces stand for parts of one character, all have its span.
         """
-        characters = self._normalizer.characters(texts)
-        ids, byte_begins, byte_ends = self.engine.tokenize_with_offsets(texts_of(characters, tf.size(texts)))
+        characters = characters_of(texts) if self._normalizer is None else self._normalizer.characters(texts)
+        ids, byte_begins, byte_ends = self._engine.tokenize_with_offsets(texts_of(characters, tf.size(texts)))
         spans = trimmed(spans_of(byte_begins, byte_ends, characters), characters, tf.equal(ids.values, self._mark_id))
         values, splits = ids.values, ids.row_splits
         if self._number_commas is not None:

@@ -15,11 +15,10 @@ import tensorflow as tf
 
 from albert_tf.tokenization.characters import Characters, characters_of, differs, dropped, replaced
 from albert_tf.tokenization.code_point_tables import KindOfCharacter, Replacement
+from albert_tf.tokenization.lower_case import end_words_in_sigma
 
 _SPACE, _QUOTATION_MARK = map(ord, ' "')
 _GRAVE, _APOSTROPHE = map(ord, "`'")
-_CAPITAL_SIGMA, _FINAL_SIGMA = map(ord, "Σς")
-_NEITHER, _CASED, _CASE_IGNORABLE = range(3)
 
 # Text that only lower-casing of ASCII changes: most English text. Matching it takes a fraction of the steps' time.
 _PLAIN = "!-~"
@@ -47,10 +46,11 @@ class SentencePieceNormalizer:
 
     Args:
         options: The switches.
+        lowers_first: Whether letters are lower-cased before all else, too, each by itself.
     """
 
-    def __init__(self, options: SentencePieceOptions):
-        self._options = options
+    def __init__(self, options: SentencePieceOptions, lowers_first: bool = False):
+        self._options, self._lowers_first = options, lowers_first and options.lower_case
         kept = _PLAIN if options.strip_accents else _PLAIN + _HANGUL
         self._plain_text = f"([{kept}]+( [{kept}]+)*)?"
 
@@ -69,13 +69,16 @@ class SentencePieceNormalizer:
 
     def characters(self, texts: tf.Tensor) -> Characters:
         """Returns the characters of normalised texts, and which of the texts as given they stand for."""
-        characters = _collapse_spaces(characters_of(texts))
+        characters = characters_of(texts)
+        if self._lowers_first:
+            characters = replaced(characters, _lower_case())
+        characters = _collapse_spaces(characters)
         if self._options.normalize_quotes:
             characters = _join_pairs_of_marks(characters)
         if self._options.strip_accents:
             characters = _strip_accents(characters)
         if self._options.lower_case:
-            characters = replaced(_end_words_in_sigma(characters), _lower_case())
+            characters = replaced(end_words_in_sigma(characters), _lower_case())
         return characters
 
     def _normalize_any(self, texts):
@@ -122,43 +125,9 @@ def _strip_accents(characters):
     return replaced(dropped(characters, leaves_something), _without_accents())
 
 
-def _end_words_in_sigma(characters):
-    """Gives a capital sigma at the end of a word, which has a lower case of its own there, that form."""
-    return tf.cond(
-        tf.reduce_any(tf.equal(characters.codes, _CAPITAL_SIGMA)),
-        lambda: characters._replace(codes=_with_final_sigmas(characters)),
-        lambda: characters,
-    )
-
-
-def _with_final_sigmas(characters):
-    """Returns the codes, by the rule of Unicode: after a cased letter and before none, other marks passed over."""
-    kinds = _kinds_of_case()(characters.codes)
-    places = tf.where(tf.not_equal(kinds, _CASE_IGNORABLE))[:, 0]
-    codes, rows, kinds = (tf.gather(values, places) for values in (characters.codes, characters.rows, kinds))
-    cased_rows = tf.where(tf.equal(kinds, _CASED), rows, -1)
-    before = tf.concat([[-1], cased_rows], axis=0)[: tf.size(rows)]
-    behind = tf.concat([cased_rows, [-1]], axis=0)[1:]
-    is_final = tf.equal(codes, _CAPITAL_SIGMA) & tf.equal(before, rows) & tf.not_equal(behind, rows)
-    places = tf.boolean_mask(places, is_final)
-    finals = tf.fill([tf.size(places)], _FINAL_SIGMA)
-    return tf.tensor_scatter_nd_update(characters.codes, places[:, None], finals)
-
-
-def _kind_of_case(character):
-    if f"AΣ{character}".lower()[1] == "σ":
-        return _CASED
-    return _CASE_IGNORABLE if f"AΣ{character}a".lower()[1] == "σ" else _NEITHER
-
-
 @functools.cache
 def _spaces():
     return KindOfCharacter(lambda character: int(character.isspace()))
-
-
-@functools.cache
-def _kinds_of_case():
-    return KindOfCharacter(_kind_of_case)
 
 
 @functools.cache

@@ -12,11 +12,14 @@ from albert_tf.files import read_json
 from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, Tokenizer, check_switches
 from albert_tf.tokenization.op_runner import LONE_SURROGATES, OpRunner
 from albert_tf.tokenization.sentencepiece.encoder import SentencePieceEncoder
+from albert_tf.tokenization.sentencepiece.engine import Engine
 from albert_tf.tokenization.sentencepiece.model import SPACE_MARK, SentencePieceModel
-from albert_tf.tokenization.sentencepiece.normalization import SentencePieceOptions
+from albert_tf.tokenization.sentencepiece.normalization import SentencePieceNormalizer, SentencePieceOptions
+from albert_tf.tokenization.sentencepiece.special_tokens import SpecialTokensInText
 from albert_tf.tokenization.sentencepiece.vocabulary import SentencePieceVocabulary
 
 SENTENCEPIECE = "sentencepiece"
+FORMS = GOOGLE, HUGGINGFACE, _ = "google", "huggingface", SENTENCEPIECE
 MODEL_FILE = "spiece.model"
 
 _MODEL_HASH = "model_sha256"
@@ -33,6 +36,10 @@ class SentencePieceTokenizer(Tokenizer):
         normalize_quotes: Make `` and '' a quotation mark, which Hugging Face's tokenizer does and the original doesn't.
         split_number_commas: Cut a piece that ends in a digit and a comma before the comma.
         num_unused: Number of [unused] slots to add behind the model's pieces.
+        form: "google" for what the settings above say, no text turning into a special token; "huggingface" for the same
+            with letters lower-cased before all else, too, and "[MASK]" turning into the special token;
+            "sentencepiece" for the model alone, which KerasHub has.
+        special_pieces_in_text: Of form="google": let text spell special tokens that are ordinary pieces of the model.
 
     Raises:
         InputError: A special token is missing, a setting has a value that it can't have, or the model can't be used.
@@ -48,6 +55,8 @@ class SentencePieceTokenizer(Tokenizer):
         normalize_quotes: bool = False,
         split_number_commas: bool = True,
         num_unused: int = 0,
+        form: str = GOOGLE,
+        special_pieces_in_text: bool = False,
     ):
         if type(num_unused) is not int or num_unused < 0:
             raise InputError(f"num_unused must be a number from 0 on. Received: {num_unused!r}")
@@ -56,12 +65,31 @@ class SentencePieceTokenizer(Tokenizer):
         self.model = model
         self.normalization = SentencePieceOptions(lower_case, strip_accents, normalize_quotes)
         self.split_number_commas, self.num_unused = split_number_commas, num_unused
-        check_switches(self._switches())
-        self._encoder = SentencePieceEncoder(model, self.vocabulary, self.normalization, split_number_commas)
+        self.form, self.special_pieces_in_text = form, special_pieces_in_text
+        check_switches({**self._switches(), "special_pieces_in_text": special_pieces_in_text})
+        self._check_form()
+        as_it_is = special_pieces_in_text or form == SENTENCEPIECE
+        engine = Engine(
+            model.content if as_it_is else model.with_control_pieces(self.vocabulary.is_reserved), model.source
+        )
+        normalizer = SentencePieceNormalizer(self.normalization, form == HUGGINGFACE)
+        self._encoder = SentencePieceEncoder(
+            engine, self.vocabulary, None if form == SENTENCEPIECE else normalizer, split_number_commas
+        )
+        special = {piece: self.vocabulary.id_of(piece) for piece in self.vocabulary.special_pieces}
+        self._special_tokens = SpecialTokensInText(special) if form == HUGGINGFACE else None
         self._run = OpRunner()
-        self.resources = [self._encoder.engine]
+        self.resources = [engine]
         self._starts_word = np.array([self._may_start_word(piece) for piece in self.vocabulary.pieces])
         self._is_space = np.array([piece == SPACE_MARK for piece in self.vocabulary.pieces])
+
+    def _check_form(self):
+        if self.form not in FORMS:
+            raise InputError(f"form must be one of {', '.join(FORMS)}. Received: {self.form!r}")
+        if self.form == SENTENCEPIECE and any(self._switches().values()):
+            raise InputError(f"form={SENTENCEPIECE} leaves text to the model, so that all other settings are false")
+        if self.form != GOOGLE and self.special_pieces_in_text:
+            raise InputError(f"special_pieces_in_text goes with form={GOOGLE} alone")
 
     @classmethod
     def from_model_file(cls, model_file: str | os.PathLike, **options) -> "SentencePieceTokenizer":
@@ -74,11 +102,21 @@ class SentencePieceTokenizer(Tokenizer):
 
     def encode_ids(self, texts: list[str] | tf.Tensor) -> tf.RaggedTensor:
         """Encodes many texts; see `Tokenizer`."""
-        return self._run(self._encoder.encode_ids, texts)
+        return self._run(self._encode_ids, texts)
 
     def encode_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Encodes many texts and tells where pieces stand; see `Tokenizer`."""
-        return self._run(self._encoder.encode_with_offsets, texts)
+        return self._run(self._encode_with_offsets, texts)
+
+    def _encode_ids(self, texts):
+        if self._special_tokens is None:
+            return self._encoder.encode_ids(texts)
+        return self._special_tokens.encode(texts, lambda parts: (self._encoder.encode_ids(parts),))[0]
+
+    def _encode_with_offsets(self, texts):
+        if self._special_tokens is None:
+            return self._encoder.encode_with_offsets(texts)
+        return self._special_tokens.encode(texts, self._encoder.encode_with_offsets)
 
     def encode_with_word_starts(self, texts: list[str] | tf.Tensor) -> tuple[tf.RaggedTensor, np.ndarray]:
         """Encodes many texts and tells where words start; see `Tokenizer`.
@@ -127,6 +165,7 @@ class SentencePieceTokenizer(Tokenizer):
             KIND: SENTENCEPIECE,
             **self._switches(),
             "num_unused": self.num_unused,
+            **self._settings_of_imports(),
             _MODEL_HASH: self.model.sha256,
         }
 
@@ -136,7 +175,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     def with_unused(self, num_unused: int) -> "SentencePieceTokenizer":
         """Returns the same tokenizer with so many [unused] slots behind the model's pieces."""
-        return type(self)(self.model, **self._switches(), num_unused=num_unused)
+        return type(self)(self.model, **self._switches(), num_unused=num_unused, **self._settings_of_imports())
 
     def _save_vocabulary(self, path):
         self.model.to_file(path)
@@ -156,6 +195,11 @@ class SentencePieceTokenizer(Tokenizer):
     def _may_start_word(self, piece):
         is_mark = _LETTER_OR_DIGIT.search(piece) is None
         return piece.startswith(SPACE_MARK) or is_mark or self.vocabulary.is_reserved(piece)
+
+    def _settings_of_imports(self):
+        """Returns what only tokenizers from elsewhere have, so that other files stay as they are."""
+        settings = {"form": self.form, "special_pieces_in_text": self.special_pieces_in_text}
+        return {name: value for name, value in settings.items() if value not in (GOOGLE, False)}
 
     def _switches(self):
         return {**dataclasses.asdict(self.normalization), "split_number_commas": self.split_number_commas}

@@ -43,14 +43,14 @@ def backend(**changes):
     return values
 
 
-def found_in(folder, config=None, vocabulary=True, **changes):
+def found_in(folder, config=None, vocabulary=True, flags=(), **changes):
     if vocabulary:
         (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in PIECES))
     else:
         (folder / "tokenizer.json").write_text(json.dumps(backend(**changes)))
     if config is not None:
         (folder / "tokenizer_config.json").write_text(json.dumps(config))
-    return find_tokenizer(str(folder), ReadOptions(), len(PIECES))
+    return find_tokenizer(str(folder), ReadOptions(**dict(flags)), len(PIECES))
 
 
 @pytest.mark.parametrize("vocabulary", [True, False])
@@ -58,13 +58,69 @@ def test_a_folder_of_bert_is_read_as_bert_reads_it(tmp_path, vocabulary):
     found = found_in(tmp_path, {"do_lower_case": True, "strip_accents": False, "bos_token": "x"}, vocabulary)
     assert found.tokenizer.tokenize("재밌어요👩\u200d🚀") == ["재밌", "##어요", "##👩", "##🚀"]
     assert found.tokenizer.tokenize("ㅋ" * 101) == ["[UNK]"]
-    assert len(found.notes) == 1
-    assert "split_special_tokens" in found.notes[0]
+    assert not found.notes
+    assert found.tokenizer.tokenize("[MASK]") == ["[MASK]"]
+    split = found_in(tmp_path, {"strip_accents": False, "split_special_tokens": True}, vocabulary).tokenizer
+    assert split.tokenize("[MASK]") == ["[UNK]"] * 3
 
 
 def test_the_limit_of_a_word_is_the_file_s(tmp_path):
-    tokenizer = found_in(tmp_path, vocabulary=False, model__max_input_chars_per_word=3).tokenizer
+    found = found_in(tmp_path, {"strip_accents": False}, vocabulary=False, model__max_input_chars_per_word=3)
+    assert "tokenizer.json says model.max_input_chars_per_word=3, and" in found.notes[0]
+    tokenizer = found_in(tmp_path, BY_FILE, vocabulary=False, model__max_input_chars_per_word=3).tokenizer
     assert tokenizer.tokenize("ㅋㅋㅋ ㅋㅋㅋㅋ") == ["ㅋ", "##ㅋ", "##ㅋ", "[UNK]"]
+
+
+BY_FILE = {"tokenizer_class": "PreTrainedTokenizerFast"}
+
+
+@pytest.mark.parametrize(
+    ("config", "changes", "flags", "expected"),
+    [
+        # What is said once, or by all, holds, and what BERT does where nothing is said.
+        (
+            None,
+            {},
+            {},
+            "tokenizer.json says strip_accents=False, and",
+        ),
+        ({}, {"normalizer__strip_accents": None}, {}, (True, True)),
+        ({"do_lower_case": False}, {"normalizer__lowercase": False}, {}, (False, False)),
+        ({"do_lower_case": True, "strip_accents": False}, {}, {}, (True, False)),
+        ({**BY_FILE, "do_lower_case": False}, {}, {}, (True, False)),
+        (
+            {},
+            {"normalizer__lowercase": False},
+            {},
+            "tokenizer.json says do_lower_case=False, and",
+        ),
+        # A flag decides where files contradict each other or are silent, and contradicts nothing.
+        ({}, {}, {"strip_accents": False}, (True, False)),
+        ({}, {"normalizer__strip_accents": None}, {"strip_accents": False}, (True, False)),
+        ({"do_lower_case": True}, {"normalizer__lowercase": False}, {"do_lower_case": False}, (False, False)),
+        (
+            {"strip_accents": False},
+            {},
+            {"strip_accents": True},
+            "--strip_accents=True contradicts the tokenizer's",
+        ),
+        (BY_FILE, {}, {"do_lower_case": False}, "--do_lower_case=False contradicts the tokenizer's files in"),
+        ({"do_lower_case": 1}, {}, {}, "do_lower_case must be true or false"),
+    ],
+)
+def test_files_and_flags_agree_or_are_told_to(tmp_path, config, changes, flags, expected):
+    found = found_in(tmp_path, config, vocabulary=False, flags=flags, **changes)
+    if isinstance(expected, str):
+        assert found.tokenizer is None and expected in found.notes[0]
+    else:
+        normalization = found.tokenizer.normalization
+        assert (normalization.lower_case, normalization.strip_accents) == expected
+
+
+def test_a_flag_does_not_overrule_a_config_beside_a_vocabulary(tmp_path):
+    found = found_in(tmp_path, {"do_lower_case": False}, flags={"do_lower_case": True})
+    assert "--do_lower_case=True contradicts" in found.notes[0]
+    assert found_in(tmp_path, {}, flags={"do_lower_case": False}).tokenizer.tokenize("É") == ["[UNK]"]
 
 
 TEMPLATE = [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
@@ -82,7 +138,12 @@ TEMPLATE = [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id":
         ({"model__unk_token": "<unk>"}, "model.unk_token='<unk>'"),
         ({"model__max_input_chars_per_word": 0}, "model.max_input_chars_per_word must be a number from 1"),
         ({"added_tokens": [{"id": 11, "content": "<url>"}]}, "added_tokens holds '<url>'"),
+        ({"added_tokens": [{"id": 4, "content": "[MASK]", "normalized": True}]}, "has [MASK] with normalized=true"),
+        ({"added_tokens": [{"id": 4, "content": "[MASK]"}]}, "added_tokens lacks [CLS], [PAD], [SEP], [UNK]"),
         ({"post_processor": None}, "post_processor is missing"),
+        ({"post_processor": {"type": "TemplateProcessing", "single": ["x"], "pair": 1}}, "post_processor is Templ"),
+        ({"post_processor": {"type": "ByteLevel"}}, "post_processor is ByteLevel"),
+        ({"added_tokens": 1}, "added_tokens must be a list"),
         ({"post_processor": {"type": "TemplateProcessing", "single": TEMPLATE, "pair": []}}, "post_processor is Templ"),
     ],
 )
@@ -105,6 +166,11 @@ def test_a_tokenizer_json_that_gives_other_ids_is_refused_by_name(tmp_path, chan
         ("unk_token", {"content": "<unk>"}),
         ("additional_special_tokens", ["<url>"]),
         ("added_tokens_decoder", {"9": {"content": "<url>"}}),
+        ("added_tokens_decoder", {"4": {"content": "[MASK]", "single_word": True}}),
+        ("added_tokens_decoder", [0]),
+        ("tokenizer_class", "KoBertTokenizer"),
+        ("tokenizer_class", 3),
+        ("auto_map", {"AutoTokenizer": ["mine.MyTokenizer", None]}),
     ],
 )
 @pytest.mark.parametrize("vocabulary", [True, False])

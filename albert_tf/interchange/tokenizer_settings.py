@@ -1,0 +1,287 @@
+"""The settings of tokenizers in Hugging Face's files: those that change ids are read, or refused by name."""
+
+import typing
+
+from albert_tf.errors import InputError
+from albert_tf.interchange.portable_model import ReadOptions
+from albert_tf.tokenization.base import TOKENIZER_FILE, check_switches
+from albert_tf.tokenization.huggingface import CONFIG_FILE
+from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, SPECIAL_TOKENS, UNK
+from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX
+
+MAX_CHARACTERS = "max_input_chars_per_word"
+SPLIT = "split_special_tokens"
+# What Hugging Face's tokenizers have unless they say otherwise.
+DEFAULT_MAX_CHARACTERS = 100
+
+
+class Kind(typing.NamedTuple):
+    """A kind of tokenizer that ours can be.
+
+    Attributes:
+        classes: That are it; the first one where files name none.
+        only: Keys of tokenizer_config.json and the values with which it does what ours does; None is one always.
+        read: Keys that are looked at.
+    """
+
+    classes: tuple[str, ...]
+    only: dict[str, tuple]
+    read: tuple[str, ...]
+
+
+# Classes that do what tokenizer.json says.
+_BY_FILE = ("PreTrainedTokenizerFast", "TokenizersBackend", "PreTrainedTokenizer")
+
+_OF_ALL = {"additional_special_tokens": ([],), "extra_special_tokens": ([], {}), "auto_map": ({},)}
+BERT = Kind(
+    classes=("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", *_BY_FILE),
+    only={
+        **_OF_ALL,
+        "do_basic_tokenize": (True,),
+        "never_split": ([],),
+        "tokenize_chinese_chars": (True,),
+        "clean_text": (True,),
+        "word_tokenizer_type": ("basic",),
+        "subword_tokenizer_type": ("wordpiece",),
+        "wordpieces_prefix": (CONTINUATION_PREFIX,),
+        "add_prefix_space": (False,),
+        "pad_token": (PAD,),
+        "unk_token": (UNK,),
+        "cls_token": (CLS,),
+        "sep_token": (SEP,),
+        "mask_token": (MASK,),
+    },
+    read=("strip_accents", MAX_CHARACTERS),
+)
+ALBERT = Kind(
+    classes=("AlbertTokenizer", "XLNetTokenizer"),
+    only={
+        **_OF_ALL,
+        "remove_space": (True,),
+        "add_prefix_space": (True,),
+        "sp_model_kwargs": ({},),
+        "pad_token": (PAD, "<pad>"),
+        "unk_token": ("<unk>", UNK),
+        "cls_token": (CLS, "<cls>"),
+        "sep_token": (SEP, "<sep>"),
+        "mask_token": (MASK, "<mask>"),
+    },
+    read=("keep_accents",),
+)
+_READ = ("tokenizer_class", "do_lower_case", "added_tokens_decoder", SPLIT)
+# Keys that change no id of a text.
+_WITHOUT_EFFECT = {
+    "backend",
+    "bos_token",
+    "clean_up_tokenization_spaces",
+    "do_subword_tokenize",
+    "do_word_tokenize",
+    "eos_token",
+    "full_tokenizer_file",
+    "is_local",
+    "local_files_only",
+    "max_len",
+    "max_length",
+    "model_input_names",
+    "model_max_length",
+    "name_or_path",
+    "pad_to_multiple_of",
+    "pad_token_type_id",
+    "padding",
+    "padding_side",
+    "processor_class",
+    "special_tokens_map_file",
+    "stride",
+    "tokenizer_file",
+    "transformers_version",
+    "truncation",
+    "truncation_side",
+    "truncation_strategy",
+    "use_fast",
+    "vocab_file",
+}
+
+
+def check_config(settings: dict, path: str, kind: Kind) -> tuple[str, ...]:
+    """Checks what a tokenizer_config.json or special_tokens_map.json says; returns sentences on unknown keys.
+
+    Raises:
+        InputError: A setting makes other ids than ours can.
+    """
+    for key, allowed in kind.only.items():
+        value = _content(settings.get(key))
+        if value is not None and value not in allowed:
+            raise InputError(f"{path}: {key}={value!r:.80} gives ids that ours does not; ours has {allowed[0]!r}")
+    name = settings.get("tokenizer_class") or kind.classes[0]
+    if not isinstance(name, str) or name.removesuffix("Fast") not in kind.classes:
+        raise InputError(f"{path}: tokenizer_class={name!r} gives ids that ours does not; {kind.classes[0]} is known")
+    added = settings.get("added_tokens_decoder") or {}
+    if not isinstance(added, dict):
+        raise InputError(f"{path}: added_tokens_decoder must hold tokens by their ids. Received: {str(added)[:40]}")
+    special = [token for key, tokens in kind.only.items() if key.endswith("_token") for token in tokens]
+    for token in added.values():
+        _check_added(token, path, "added_tokens_decoder", special)
+    known = {*kind.only, *kind.read, *_READ, *_WITHOUT_EFFECT}
+    unknown = [key for key, value in settings.items() if key not in known and value not in (None, False)]
+    if not unknown:
+        return ()
+    return (f"{path}: not known, and so not heeded: {', '.join(sorted(unknown))}",)
+
+
+def check_backend(values: dict, path: str) -> dict:
+    """Checks what a tokenizer.json of the library `tokenizers` says beside its vocabulary.
+
+    Returns:
+        Its settings by the names that they have in a tokenizer_config.json.
+
+    Raises:
+        InputError: A part makes other ids than ours can.
+    """
+    normalizer = _part(values, "normalizer", ("BertNormalizer",), path)
+    _part(values, "pre_tokenizer", ("BertPreTokenizer",), path)
+    for key, needed in (("clean_text", True), ("handle_chinese_chars", True)):
+        if normalizer.get(key, needed) is not needed:
+            raise InputError(f"{path}: normalizer.{key}={normalizer[key]!r} can't be kept; ours has it {needed}")
+    model = values["model"]
+    if model.get("unk_token", UNK) != UNK:
+        raise InputError(f"{path}: model.unk_token={model['unk_token']!r} can't be kept; ours is {UNK}")
+    limit = model.get(MAX_CHARACTERS, DEFAULT_MAX_CHARACTERS)
+    if type(limit) is not int or limit < 1:
+        raise InputError(f"{path}: model.{MAX_CHARACTERS} must be a number from 1. Received: {limit!r}")
+    added = values.get("added_tokens") or []
+    if not isinstance(added, list):
+        raise InputError(f"{path}: added_tokens must be a list. Received: {str(added)[:40]}")
+    for token in added:
+        _check_added(token, path, "added_tokens", SPECIAL_TOKENS)
+    is_named = {_content(token) for token in added}
+    if is_named and len(is_named) < len(SPECIAL_TOKENS):
+        raise InputError(
+            f"{path}: added_tokens lacks {', '.join(sorted({*SPECIAL_TOKENS} - is_named))}; ours takes all special "
+            "tokens in texts for such, or none"
+        )
+    _check_post_processor(values.get("post_processor"), path)
+    return {
+        "do_lower_case": normalizer.get("lowercase", True),
+        "strip_accents": normalizer.get("strip_accents"),
+        MAX_CHARACTERS: limit,
+        SPLIT: not is_named,
+    }
+
+
+def agreed(config: dict, backend: dict, options: ReadOptions, folder: str) -> dict:
+    """Returns the settings on which the files and the flags agree, by the names that ours has.
+
+    BertTokenizer builds its tokenizer from tokenizer_config.json and its own defaults, and some versions read part of
+    tokenizer.json besides. So the two have to say the same, unless the class leaves all to the latter.
+
+    Args:
+        config: What tokenizer_config.json says, maybe nothing.
+        backend: What `check_backend` returns; nothing if there is no tokenizer.json.
+        options: What the flags say. They decide where files contradict each other or are silent.
+        folder: Of the files; named in errors.
+
+    Raises:
+        InputError: The files contradict each other, or a flag contradicts what they say.
+    """
+    if backend and config.get("tokenizer_class") in _BY_FILE:
+        config = {**backend, **({SPLIT: True} if config.get(SPLIT) is True else {})}
+        backend = config
+    limit = backend.get(MAX_CHARACTERS, DEFAULT_MAX_CHARACTERS)
+    if config is not backend and limit != DEFAULT_MAX_CHARACTERS:
+        raise _contradiction(folder, f"model.{MAX_CHARACTERS}", limit, DEFAULT_MAX_CHARACTERS, "make it that")
+    lower_case = _agreed_switch("do_lower_case", config, backend, options, True, folder)
+    strip_accents = _agreed_switch("strip_accents", config, backend, options, lower_case, folder)
+    # BertTokenizer looks for special tokens in texts unless it is told not to.
+    splits = config.get(SPLIT) or False
+    check_switches({f"{folder}: {SPLIT}": splits})
+    return {
+        "lower_case": lower_case,
+        "strip_accents": strip_accents,
+        "max_characters_per_word": limit,
+        "special_tokens_in_text": not splits,
+    }
+
+
+def _agreed_switch(name, config, backend, options, default, folder):
+    said = config.get(name)
+    by_config = default if said is None else said
+    by_backend = by_config
+    if backend:
+        by_backend = default if backend.get(name) is None else backend[name]
+        said = backend.get(name) if said is None else said
+    check_switches({f"{folder}: {name}": by_config, f"{folder}: {TOKENIZER_FILE}'s {name}": by_backend})
+    if by_config == by_backend:
+        return choose(name, said, options, by_config, folder)
+    if getattr(options, name) is None:
+        raise _contradiction(folder, name, by_backend, by_config, f"say which with --{name} or --no{name}")
+    return getattr(options, name)
+
+
+def choose(name: str, said: bool | None, options: ReadOptions, default: bool, place: str) -> bool:
+    """Returns what files say of a setting, or a flag where they say nothing, or else the default.
+
+    Raises:
+        InputError: The flag contradicts the files.
+    """
+    flag = getattr(options, name)
+    if None not in (flag, said) and flag != said:
+        raise InputError(f"--{name}={flag} contradicts the tokenizer's files in {place}, which say {said}")
+    return next(value for value in (said, flag, default) if value is not None)
+
+
+def _contradiction(folder, name, by_backend, by_config, advice):
+    return InputError(
+        f"{folder}: {TOKENIZER_FILE} says {name}={by_backend}, and {CONFIG_FILE} or {BERT.classes[0]} itself "
+        f"{by_config}, and versions of transformers differ in which counts; {advice}, or put "
+        f"tokenizer_class={_BY_FILE[0]} there if {TOKENIZER_FILE} is right"
+    )
+
+
+def _part(values, key, allowed, path):
+    part = values.get(key)
+    kind = part.get("type") if isinstance(part, dict) else part
+    if kind not in allowed:
+        raise InputError(f"{path}: {key} is {kind or 'missing'}, not {allowed[0]}, and so gives ids that ours does not")
+    return part
+
+
+def _check_added(token, path, key, special):
+    content = _content(token)
+    if content not in special:
+        raise InputError(f"{path}: {key} holds {content!r:.80}, which is matched in texts; ours knows no such tokens")
+    for name in ("normalized", "single_word") if isinstance(token, dict) else ():
+        if token.get(name):
+            raise InputError(f"{path}: {key} has {content} with {name}=true, and ours is found in texts as given")
+
+
+def _check_post_processor(processor, path):
+    kind = processor.get("type") if isinstance(processor, dict) else processor
+    try:
+        is_of_bert = isinstance(processor, dict) and _puts_as_bert(processor)
+    except (AttributeError, IndexError, KeyError, TypeError):  # a template that is none
+        is_of_bert = False
+    if not is_of_bert:
+        raise InputError(
+            f"{path}: post_processor is {str(kind or 'missing')[:40]} and doesn't put texts between [CLS] and [SEP] as "
+            "BERT's does ([CLS] A [SEP] B [SEP])"
+        )
+
+
+def _puts_as_bert(processor):
+    if processor["type"] == "BertProcessing":
+        return (processor["cls"][0], processor["sep"][0]) == (CLS, SEP)
+    single, pair = _template(processor["single"]), _template(processor["pair"])
+    return single == [CLS, "A0", SEP] and pair == [CLS, "A0", SEP, "B1", SEP]
+
+
+def _template(parts):
+    """Returns special tokens by name, texts by name and segment."""
+    names = []
+    for part in parts:
+        sequence = part.get("Sequence")
+        names.append(f"{sequence['id']}{sequence['type_id']}" if sequence else part["SpecialToken"]["id"])
+    return names
+
+
+def _content(value):
+    return value.get("content") if isinstance(value, dict) and "content" in value else value
