@@ -47,13 +47,9 @@ def gfile_for(path: str):
 
 @contextlib.contextmanager
 def reading(path: str, name: str | None = None) -> collections.abc.Iterator[typing.BinaryIO]:
-    """Opens a file to read its bytes; a folder, pipe or device is none.
+    """Opens a file, which errors may call by another name than its path, to read its bytes.
 
-    A pipe, such as a shell's `<(command)`, can be read only once, and may never end.
-
-    Args:
-        path: A local path or any that `tf.io.gfile` opens, such as "gs://...".
-        name: What it is called in errors; by default its path.
+    A folder or device is none, nor a pipe, as a shell's `<(command)`: it can be read only once, and may never end.
 
     Raises:
         InputError: It is no file, or can't be opened or read.

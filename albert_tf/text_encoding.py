@@ -20,14 +20,10 @@ def not_utf8(place: str, line: bytes, purpose: str) -> InputError:
         line: The line.
         purpose: What the file is for, as in "the vocabulary".
     """
-    return InputError(f"{place}: {describe_not_utf8(line, f'{purpose} to UTF-8')}")
-
-
-def describe_not_utf8(line: bytes, purpose: str) -> str:
-    """Returns what a line that is not UTF-8 may be instead, and how to convert what is named."""
     encoding = guess_encoding(line)
     what = f"not valid UTF-8 but, by its looks, {encoding}" if encoding else "not valid UTF-8"
-    return f"{what}; convert {purpose}" + (f" (iconv -f {encoding} -t UTF-8)" if encoding else "")
+    how = f" (iconv -f {encoding} -t UTF-8)" if encoding else ""
+    return InputError(f"{place}: {what}; convert {purpose} to UTF-8{how}")
 
 
 def replace_halves(text: str) -> str:

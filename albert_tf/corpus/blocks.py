@@ -52,18 +52,13 @@ class HashedFile:
 
 
 def read_blocks(file: typing.BinaryIO, path: str) -> collections.abc.Iterator[bytes]:
-    """Yields the content of a file in blocks of equal size; the last may be shorter.
-
-    Args:
-        file: The open file.
-        path: Its path; a file whose name ends in .gz is decompressed.
+    """Yields the content of a file, decompressed if its name ends in .gz, in blocks of one size but for the last.
 
     Raises:
         BadCorpusError: It is not a whole gzip file, or holds far more than its size says, or a block of zeros.
     """
-    is_gzip, num_bytes = path.endswith(".gz"), 0
     # GFile.readline drops carriage returns inside lines, so read blocks.
-    stream = gzip.GzipFile(fileobj=file, mode="rb") if is_gzip else file
+    num_bytes, stream = 0, gzip.GzipFile(fileobj=file, mode="rb") if path.endswith(".gz") else file
     try:
         while block := stream.read(BYTES_PER_BLOCK):
             if b"\0" in block and _ZEROS in block:
@@ -72,7 +67,7 @@ def read_blocks(file: typing.BinaryIO, path: str) -> collections.abc.Iterator[by
                     "which is no text; copy the file once more, or leave it out"
                 )
             num_bytes += len(block)
-            if is_gzip:
+            if stream is not file:
                 refuse_bomb(path, file.tell(), num_bytes)
             yield block
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:

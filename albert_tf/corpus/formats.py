@@ -17,7 +17,7 @@ from albert_tf.corpus.blocks import BYTES_PER_BLOCK, HashedFile, read_blocks, re
 from albert_tf.corpus.errors import BadCorpusError, BadLineError
 from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE, LongLine, cut_line
 from albert_tf.files import reading
-from albert_tf.text_encoding import describe_not_utf8
+from albert_tf.text_encoding import guess_encoding
 
 # The files of a folder that belong to a corpus.
 CORPUS_ENDINGS = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".parquet")
@@ -105,7 +105,7 @@ class CorpusFile:
             num_ends = content.count(b"\n")
             try:
                 text = content.decode()
-                if "\n\n\n" in text:  # blank lines without end would take long
+                if num_ends > len(text) // 4:  # blank lines without end would take long
                     text = _BLANK_LINES.sub("\n\n", text)
                 lines = text.split("\n")
                 self._num_good += num_ends + 1
@@ -236,7 +236,10 @@ def _decode(line, errors):
     try:
         return line.decode("utf-8", errors)
     except UnicodeDecodeError as error:
-        raise BadLineError(describe_not_utf8(line, "the file")) from error
+        encoding = guess_encoding(line)
+        what = f"not valid UTF-8 but, by its looks, {encoding}" if encoding else "not valid UTF-8"
+        how = f" (iconv -f {encoding} -t UTF-8)" if encoding else ""
+        raise BadLineError(f"{what}; convert the file{how}") from error
 
 
 def _too_long():

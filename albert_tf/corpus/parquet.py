@@ -28,15 +28,7 @@ _DICTIONARY_HEADER = re.compile(rb"\x15\x04\x15([\x80-\xff]{,4}[\x00-\x7f])")
 
 
 class ParquetReader:
-    """An open Parquet file.
-
-    Args:
-        file: The file.
-        path: Its path; named in errors.
-
-    Attributes:
-        schema: The columns and their types.
-    """
+    """An open Parquet file, whose path is named in errors; `schema` says the columns and their types."""
 
     def __init__(self, file: typing.BinaryIO, path: str):
         import pyarrow.parquet
@@ -47,10 +39,7 @@ class ParquetReader:
         self.schema: pyarrow.Schema = self._parquet.schema_arrow
 
     def batches(self, columns: list[str] | None = None) -> collections.abc.Iterator[tuple["pyarrow.RecordBatch", int]]:
-        """Yields some rows at a time, and about how many bytes of the file, as it is stored, were read up to there.
-
-        Args:
-            columns: The names of the columns to read; all by default.
+        """Yields some rows of columns, or of all, and about how many bytes of the file were read by then.
 
         Raises:
             BadCorpusError: It isn't a whole Parquet file, holds far more than its size says, or two of the columns have
@@ -124,15 +113,9 @@ def open_parquet(path: str) -> collections.abc.Iterator[ParquetReader]:
 
 
 def read_column(path: str, name: str) -> collections.abc.Iterator[tuple[bytes | None, int]]:
-    """Yields every value of a column of text, and how far into the file it lies.
+    """Yields every value of a column of text, None for null, and about how many bytes of the file were read by then.
 
-    Args:
-        path: The file.
-        name: The column.
-
-    Yields:
-        The value as bytes, which may be invalid UTF-8, or None for null; and about how many bytes of the file, as it
-        is stored, were read up to there.
+    The values are bytes, which may be invalid UTF-8.
 
     Raises:
         BadCorpusError: The file isn't a whole Parquet file, or has no such column of text.

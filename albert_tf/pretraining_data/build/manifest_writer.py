@@ -65,6 +65,8 @@ def make_manifest(
         "max_predictions_per_seq": options.masking_options.max_predictions_per_seq,
         "options": dataclasses.asdict(options),
         "input_files": [os.path.basename(path) for path in reader.paths],
+        "text_field": reader.text_field,
+        "on_bad_text": reader.on_bad_text,
         _INPUT_DIGESTS: [work.input_file(index).sha256 for index in range(len(reader.paths))],
         **{name: counts[name] for name in _CORPUS_COUNTS},
         "unknown_word_rate": round(counts["unknown_words"] / counts["words"], 6),
@@ -130,20 +132,20 @@ def describe_finished(
     if (
         listed != {split: list(map(os.path.basename, paths)) for split, paths in shards.items() if paths}
         or manifest.get("input_files") != [os.path.basename(path) for path in reader.paths]
+        or manifest.get("text_field", reader.text_field) != reader.text_field
+        or (manifest.get("bad_lines") and manifest.get("on_bad_text", reader.on_bad_text) != reader.on_bad_text)
         or manifest.get("options") != dataclasses.asdict(options)
         or manifest.get("tokenizer", {}).get("identity") != tokenizer.identity
         or tells_labels_by_lengths(manifest)
     ):
         return None
-    changed = _find_changed(manifest, path, reader, shards)
-    if changed and not is_anew:
+    if (changed := _find_changed(manifest, path, reader, shards)) and not is_anew:
         raise InputError(f"{changed}; put it back, or pass --overwrite to make all shards anew")
     more = "" if _INPUT_DIGESTS in manifest else ", but not of what text, for it is of an earlier version"
     return None if changed else f"{path} says that this data is finished{more}"
 
 
 def _find_changed(manifest, manifest_path, reader, shards):
-    """Returns which shard or file of the corpus is not what a manifest says; None if all are."""
     for split, paths in shards.items():
         for path, size in zip(paths, manifest["splits"].get(split, {}).get("bytes_per_shard", [])):
             if not tf.io.gfile.exists(path) or tf.io.gfile.stat(path).length != size:

@@ -1,5 +1,6 @@
 """A build goes on only with the text that it began with, whatever its files are called and however large they are."""
 
+import dataclasses
 import gzip
 import hashlib
 import itertools
@@ -166,8 +167,13 @@ def finished(build_shards, random_documents, tiny_tokenizer, tmp_path):
     built = build_shards(tmp_path, random_documents(20), num_shards=2)
     options = BuilderOptions(32, MaskingOptions(5), held_out_fraction=0.3)
     reader = CorpusReader([str(tmp_path / "corpus.txt")])
-    arguments = reader, tiny_tokenizer, options, built.train_paths, built.held_out_paths
-    return lambda is_anew=False: describe_finished(str(built.folder / "manifest.json"), *arguments, is_anew)
+    arguments = tiny_tokenizer, options, built.train_paths, built.held_out_paths
+
+    def describe(is_anew=False, **changes):
+        changed = dataclasses.replace(reader, **changes)
+        return describe_finished(str(built.folder / "manifest.json"), changed, *arguments, is_anew)
+
+    return describe
 
 
 @pytest.mark.parametrize("change", ["grown", "cut", "of another letter"])
@@ -192,6 +198,14 @@ def test_build_whose_shards_are_gone_is_not_finished(finished, tmp_path, change)
     with pytest.raises(InputError, match=f"{shard} is not the shard that .*manifest.json lists; put it back, or"):
         finished()
     assert finished(is_anew=True) is None
+
+
+def test_build_that_read_other_text_of_the_same_files_is_not_what_is_wanted(finished, tmp_path):
+    assert finished(text_field="body") is None
+    assert finished(on_bad_text="skip").endswith("finished"), "no line was bad"
+    path = tmp_path / "data" / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"bad_lines": 1}), encoding="utf-8")
+    assert finished(on_bad_text="skip") is None
 
 
 def test_manifest_of_an_earlier_version_says_that_it_cannot_tell_the_text(finished, tmp_path):
