@@ -55,6 +55,8 @@ def describe_file_error(error: BaseException) -> str | None:
     # As TensorFlow spells it: "/data/a; No space left on device", behind an operation's name if that has failed.
     elif found := re.search(rf"(?:\{{\{{.*\}}\}} )?([^\n;]*); ({'|'.join(map(re.escape, codes))})", error.message):
         path, reason = found[1], found[2]
+    elif found := re.search(r"^([^\n]*) is not a directory$", error.message, re.MULTILINE):
+        path, reason = found[1], os.strerror(errno.ENOTDIR)
     else:
         return f"{first_line(error)}; see to that and repeat the command" if "://" in error.message else None
     what = "a file" if path is None else os.fsdecode(path)

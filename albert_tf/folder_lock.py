@@ -63,21 +63,26 @@ def hold(
 
 @contextlib.contextmanager
 def _locked(folder, name):
-    """Makes a folder, with those above it, and locks it; one that was made and is empty in the end is removed."""
-    os.makedirs(os.path.dirname(folder) or ".", exist_ok=True)
-    is_new, descriptor = False, None
-    while descriptor is None:  # another command may make or remove it at this moment
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(folder)
-            is_new = True
-        descriptor = _try_to_lock(folder, name)
+    """Makes a folder, with those above it, and locks it; of those that were made, empty ones are removed in the end."""
+    made, above = [], os.path.dirname(folder)
+    while above and not os.path.lexists(above):
+        made.append(above)
+        above = os.path.dirname(above)
+    descriptor = None
     try:
+        os.makedirs(os.path.dirname(folder) or ".", exist_ok=True)
+        while descriptor is None:  # another command may make or remove it at this moment
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(folder)
+                made.insert(0, folder)
+            descriptor = _try_to_lock(folder, name)
         yield
     finally:
-        if is_new:
+        for each in made:
             with contextlib.suppress(OSError):  # something is in it
-                os.rmdir(folder)
-        os.close(descriptor)
+                os.rmdir(each)
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def _try_to_lock(folder, name):
