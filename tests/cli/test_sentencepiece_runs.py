@@ -86,7 +86,7 @@ def test_model_is_pretrained_converted_finetuned_exported_and_asked(
     told = run_as_user(
         "convert_checkpoint.py", **{"from": "google", "to": "albert_tf"}, input_path=google, output_dir=ours
     )
-    assert "tokenizer: SentencePiece with lower_case=true" in told
+    assert "tokenizer: SentencePiece with form=google, lower_case=true" in told
 
     for name in ("train", "dev", "test"):
         (tmp_path / f"{name}.tsv").write_text("document\tlabel\n" + "".join(f"{a}\t{b}\n" for a, b in REVIEWS * 4))

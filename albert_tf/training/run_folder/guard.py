@@ -29,7 +29,7 @@ _TYPES = {
     "albert_config": dict[str, typing.Any],
     "init_checkpoint": str | dict[str, str | None] | None,
     "train_file": dict[str, str | int] | None,
-    FOUND_AT: dict[str, str | list[str] | None],
+    FOUND_AT: dict,
 }
 _PARTS = {"init_checkpoint": ("path", "index_sha256"), "train_file": ("name", "sha256")}
 
