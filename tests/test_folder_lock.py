@@ -1,5 +1,6 @@
 """One command at a time writes into a folder; one that is gone, however it went, doesn't keep it."""
 
+import errno
 import json
 import os
 import pathlib
@@ -98,6 +99,18 @@ def test_thread_may_hold_twice_and_two_threads_may_not(tmp_path):
     assert len(errors) == 1 and "is in use by another command;" in errors[0]
     run()
     assert len(errors) == 1
+
+
+@pytest.mark.parametrize("code", [errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EBADF])
+def test_where_there_are_no_locks_a_warning_has_to_do(tmp_path, monkeypatch, capsys, code):
+    def flock(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with hold(tmp_path):
+        pass
+    said = f"warning: {tmp_path} can't be locked ({os.strerror(code)}); start no other command for it\n"
+    assert capsys.readouterr().err == said
 
 
 def test_of_many_that_come_at_once_each_is_alone(tmp_path):

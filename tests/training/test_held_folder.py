@@ -142,6 +142,15 @@ def test_run_takes_over_from_one_that_was_killed_elsewhere_and_says_so(hold_alon
         assert owner_of(folder)["host"] != "elsewhere"
 
 
+def test_look_that_fails_ends_no_run(hold_alone, folder, monkeypatch):
+    def read(_):
+        raise tf.errors.UnavailableError(None, None, "try again")
+
+    with hold_alone(folder) as check, monkeypatch.context() as patch:
+        patch.setattr(held_folder, "_read", read)
+        check()
+
+
 def test_owner_is_not_looked_at_all_the_time(hold_alone, folder, monkeypatch):
     with hold_alone(folder) as check:
         monkeypatch.setattr(held_folder, "_SECONDS_BETWEEN_LOOKS", 1000.0)
