@@ -71,7 +71,7 @@ def test_flags_of_commands_are_known_and_their_values_possible(run_script, monke
             assert given <= _flags_defined_in(source) | _flags_defined_in(TOKENIZER_FLAGS), f"{name_of(page)}: {script}"
             continue
 
-        def read_flags(main, define_flags, flag_names=None, flags_given=flags_given, script=script):
+        def read_flags(main, define_flags, flag_names=None, output_flag=None, flags_given=flags_given, script=script):
             define_flags()
             flag_parsing.parse_flags([script, *flags_given])
 

@@ -3,9 +3,8 @@
 import os
 
 import numpy as np
-import tensorflow as tf
 
-from albert_tf.errors import InputError, first_line
+from albert_tf.errors import InputError
 from albert_tf.files import replacing
 from albert_tf.pretraining_data.inspection.statistics import ShardStatistics
 from albert_tf.pretraining_data.shard_reader import ShardReader
@@ -23,7 +22,7 @@ def plot_shard(path: str | os.PathLike, plot_path: str | os.PathLike) -> None:
         plot_path: The file to write; it replaces one that is there.
 
     Raises:
-        InputError: matplotlib is not installed, the shard can't be read, or the file can't be written.
+        InputError: matplotlib is not installed, or the shard can't be read.
     """
     try:
         from matplotlib.figure import Figure
@@ -104,8 +103,5 @@ def _percent(counts):
 
 
 def _save(figure, path):
-    try:
-        with replacing(path) as file:
-            figure.savefig(file, format="png", dpi=120)
-    except tf.errors.OpError as error:
-        raise InputError(f"--plot: can't write {path}: {first_line(error)}") from error
+    with replacing(path) as file:
+        figure.savefig(file, format="png", dpi=120)
