@@ -145,7 +145,7 @@ def resolve_checkpoint(path: str) -> str | None:
     """
     if not tf.io.gfile.exists(f"{path}.index") and tf.io.gfile.isdir(path):
         newest = next(reversed(find_checkpoints(path)), None)
-        path = find_best_checkpoint(path) or newest or tf.train.latest_checkpoint(path)
+        path = find_best_checkpoint(path) or newest or named_newest(path)
     return path if path and tf.io.gfile.exists(f"{path}.index") else None
 
 
@@ -241,6 +241,14 @@ def _as_tensor(value):
     if flags is not None and value.dtype == np.float32 and value.size and flags.c_contiguous and flags.writeable:
         return tf.experimental.dlpack.from_dlpack(value.__dlpack__())
     return tf.constant(value)
+
+
+def named_newest(folder: str) -> str | None:
+    """Returns the checkpoint that the file for TensorFlow's own readers names; None if there is no such file or name."""
+    try:
+        return tf.train.latest_checkpoint(folder)
+    except ValueError:  # the file is damaged
+        return None
 
 
 def write_state_file(folder: str, newest: str) -> None:

@@ -5,7 +5,7 @@ import re
 
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import CheckpointReader, write_variables
+from albert_tf.checkpoint_files import CheckpointReader, named_newest, write_variables
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
@@ -163,7 +163,7 @@ def _find_checkpoint(path):
         path = os.path.join(path, "variables")
     names = tf.io.gfile.listdir(path) if tf.io.gfile.isdir(path) else []
     found = sorted(name.removesuffix(".index") for name in names if name.endswith(".index"))
-    newest = tf.train.latest_checkpoint(path) if len(found) > 1 else None
+    newest = named_newest(path) if len(found) > 1 else None
     if newest is not None and os.path.basename(newest) in found:
         return os.path.join(path, os.path.basename(newest))
     if _CHECKPOINT in found or len(found) == 1:

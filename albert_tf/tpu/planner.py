@@ -102,9 +102,9 @@ class CompiledSteps:
 
 
 def _read_known(path):
-    """Returns what compiled steps take, a number of seconds for one that was given up, after checking the types."""
+    """Returns what compiled steps take, seconds for one that was given up, None for one that is too large."""
     known = read_json(path, "compiled steps")
-    check_types(known, dict.fromkeys(known, float | dict[str, float]), path)
+    check_types(known, dict.fromkeys(known, float | dict[str, float] | None), path)
     fields = typing.get_type_hints(Figures)
     for key, figures in known.items():
         if isinstance(figures, dict):

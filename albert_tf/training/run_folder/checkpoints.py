@@ -16,6 +16,7 @@ from albert_tf.checkpoint_files import (
     best_source,
     delete_checkpoint,
     find_checkpoints,
+    named_newest,
     only_model,
     write_checkpoint,
     write_state_file,
@@ -137,7 +138,7 @@ class Checkpointer:
                 print(f"warning: {damage}; going back to the one before it", file=sys.stderr)
             else:
                 # It names a damaged one, or one before this where the run was killed in between.
-                if self._is_chief and tf.train.latest_checkpoint(self._output_dir) != path:
+                if self._is_chief and named_newest(self._output_dir) != path:
                     write_state_file(self._output_dir, path)
                 return path
         if found:

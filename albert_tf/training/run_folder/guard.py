@@ -6,7 +6,7 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import find_checkpoints
+from albert_tf.checkpoint_files import find_checkpoints, named_newest
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
@@ -105,7 +105,7 @@ def check_output_dir(output_dir: str, settings: dict, config: AlbertConfig, toke
         refuse_earlier_version(output_dir, earlier)
         check_same_settings(output_dir, earlier, _all_settings(settings, config, tokenizer))
         return
-    if find_checkpoints(output_dir) or tf.train.latest_checkpoint(output_dir) is not None:
+    if find_checkpoints(output_dir) or named_newest(output_dir) is not None:
         raise InputError(f"--output_dir={output_dir} holds checkpoints of another run; choose another folder")
     is_same = {CONFIG_FILE: lambda path: AlbertConfig.from_json_file(path) == config}
     if tokenizer is not None:
