@@ -244,7 +244,7 @@ def _as_tensor(value):
 
 
 def named_newest(folder: str) -> str | None:
-    """Returns the checkpoint that the file for TensorFlow's own readers names; None if there is no such file or name."""
+    """Returns the checkpoint that the file for TensorFlow's own readers names, None if that names none."""
     try:
         return tf.train.latest_checkpoint(folder)
     except ValueError:  # the file is damaged

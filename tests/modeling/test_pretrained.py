@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import write_checkpoint
+from albert_tf.checkpoint_files import named_newest, resolve_checkpoint, write_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.modeling import (
     AlbertEncoder,
@@ -124,3 +124,9 @@ def test_weights_that_are_no_numbers_are_refused(pretrained):
     write_run(folder, model)
     with pytest.raises(InputError, match=r"word_embeddings in .*model.ckpt-5 holds NaN or infinity, so training had"):
         AlbertForPreTraining.from_pretrained(folder)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff garbage", b"not a state: {"])
+def test_damaged_file_that_names_the_newest_names_none(tmp_path, content):
+    (tmp_path / "checkpoint").write_bytes(content)
+    assert named_newest(str(tmp_path)) is None and resolve_checkpoint(str(tmp_path)) is None
