@@ -17,6 +17,7 @@ PYTEST := $(RUN) -m pytest -n auto --dist worksteal -q $(PYTEST_FLAGS)
 # process ends, and all of it together needs more than 20 GB.
 PART_1 := tests/cli
 PART_2 := tests/modeling tests/tpu tests/training
+PART_3 := tests/tokenization tests/interchange tests/serving tests/litert
 
 # A part of the tests for each part of the library.
 SHORT_TESTS := tests/test_config.py tests/test_imports.py tests/tokenization/test_tokenizer.py \
@@ -33,7 +34,7 @@ demo: $(VENV)/installed-demo
 test: $(VENV)/installed-test $(if $(REFERENCES),$(VENV)/installed-references)
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
-	@failed=; for part in "$(PART_1)" "$(PART_2)" "tests $(addprefix --ignore=,$(PART_1) $(PART_2))"; do \
+	@failed=; for part in "$(PART_1)" "$(PART_2)" "$(PART_3)" "tests $(addprefix --ignore=,$(PART_1) $(PART_2) $(PART_3))"; do \
 		echo "$(PYTEST) $$part"; $(PYTEST) $$part || failed=yes; done; test -z "$$failed"
 
 test-fast: $(VENV)/installed-test
