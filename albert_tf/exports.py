@@ -31,6 +31,7 @@ _CARD_TYPES = {
     "tokenizer": str,
     "config": {"hidden_size": int},
     "fast_tokenizer_sha256": str,
+    "special_tokens_in_text": bool,
 }
 _REQUIRED = ("task", "labels", "signatures", "input_fields", "max_seq_length", "config")
 _SHORTEST = 3

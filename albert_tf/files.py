@@ -104,12 +104,22 @@ def sha256_of(path: str, num_bytes: int | None = None) -> str:
 
 
 def unfinished_files(folder: str) -> list[str]:
-    """Returns the names of files in a folder that are to come together, and have not all come yet."""
+    """Returns the names of files in a folder that are to come together, and have not all come yet.
+
+    Raises:
+        InputError: The list of them can't be read.
+    """
     path = os.path.join(folder, UNFINISHED)
     if not gfile_for(path).exists(path):
         return []
-    with gfile_for(path).GFile(path, "r") as file:
-        return json.loads(file.read())
+    try:
+        with reading(path) as file:
+            names = json.loads(file.read())
+    except ValueError:
+        names = None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{path} is no list of files that a command left unfinished; delete it if it is not yours")
+    return names
 
 
 def unfinished_path(path: str) -> str:

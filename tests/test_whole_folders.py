@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from albert_tf import whole_folders
 from albert_tf.errors import InputError
-from albert_tf.files import read_text
+from albert_tf.files import UNFINISHED, read_text
 from albert_tf.folder_lock import hold
 from albert_tf.whole_folders import files_together, new_folder
 
@@ -157,3 +157,11 @@ def test_folders_in_it_come_along(tmp_path):
             os.makedirs(os.path.join(temporary, "assets", "deep"))
             fill(os.path.join(temporary, "assets", "deep"))
         assert read_text(f"{folder}/assets/deep/a.json", "the text") == "a.json"
+
+
+@pytest.mark.parametrize("content", [b"{}", b"[1]", b"not JSON", b"\xff"])
+def test_list_of_unfinished_files_that_is_none_is_told(tmp_path, content):
+    (tmp_path / UNFINISHED).write_bytes(content)
+    (tmp_path / "vocab.txt").write_text("a")
+    with pytest.raises(InputError, match="is no list of files that a command left unfinished"):
+        read_text(tmp_path / "vocab.txt", "the vocabulary")

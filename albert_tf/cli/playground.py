@@ -8,7 +8,7 @@ import os
 from absl import flags
 
 from albert_tf.errors import InputError, with_extra
-from albert_tf.serving.playground.asking import AskedModel
+from albert_tf.serving.playground.model import PlaygroundModel
 from albert_tf.serving.playground.requests import PageRequestsOnly
 
 FLAGS = flags.FLAGS
@@ -33,7 +33,7 @@ def main():
         from albert_tf.serving.playground.page import I18N, build_page
     except ImportError as error:
         raise InputError(f"playground.py needs gradio ({error}); pip install {with_extra('playground')}") from error
-    model = AskedModel(FLAGS.model_dir)
+    model = PlaygroundModel(FLAGS.model_dir)
     name = os.path.basename(os.path.abspath(FLAGS.model_dir))
     page = build_page(model, name)
     only_the_page = Middleware(PageRequestsOnly, is_local=FLAGS.host in ("127.0.0.1", "localhost", "::1"))

@@ -19,7 +19,7 @@ from albert_tf.interchange.sentencepiece_files import (
 from albert_tf.interchange.tokenizer_settings import ALBERT, BERT, agreed, check_backend, check_config
 from albert_tf.tokenization import KoreanWordPieceTokenizer, SentencePieceTokenizer, Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import KIND
-from albert_tf.tokenization.huggingface import CONFIG_FILE, DIFFERENCES_OF_GOOGLE, export_huggingface
+from albert_tf.tokenization.huggingface import CONFIG_FILE, differences, export_huggingface
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.vocabulary import Vocabulary
@@ -253,8 +253,8 @@ def write_for_transformers(tokenizer: Tokenizer, folder: str, max_seq_length: in
             write_beside_others(tokenizer, folder)
         return notes
     write_beside_others(tokenizer, folder)
-    is_of_google = getattr(tokenizer.normalization, "form", None) == "google"
-    return [f"the tokenizer gives the same ids there, but {DIFFERENCES_OF_GOOGLE}"] if is_of_google else []
+    found = differences(tokenizer)
+    return [f"the tokenizer gives the same ids there, but {found}"] if found else []
 
 
 def copy_sentencepiece(path: str | None, folder: str) -> None:

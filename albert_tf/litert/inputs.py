@@ -1,5 +1,7 @@
 """Texts to what a model reads, by the `tokenizers` library and NumPy: the numbers of `tokenization.model_inputs`."""
 
+import re
+
 import numpy as np
 
 from albert_tf.text_encoding import replace_halves
@@ -16,14 +18,20 @@ class FastInputs:
     Args:
         tokenizer_file: What `tokenization.huggingface` made of a tokenizer.
         max_seq_length: Longest input in pieces.
+        special_tokens_in_text: Whether "[MASK]" and the like in a text are the special tokens.
     """
 
-    def __init__(self, tokenizer_file: str, max_seq_length: int):
+    def __init__(self, tokenizer_file: str, max_seq_length: int, special_tokens_in_text: bool = False):
         import tokenizers
 
         self._tokenizer = tokenizers.Tokenizer.from_file(tokenizer_file)
-        self._tokenizer.encode_special_tokens = True  # no text turns into a special token; files can't say so
-        self._limits_words = isinstance(self._tokenizer.model, tokenizers.models.WordPiece)
+        self._tokenizer.encode_special_tokens = not special_tokens_in_text  # the file can't say so
+        added = self._tokenizer.get_added_tokens_decoder().values() if special_tokens_in_text else ()
+        self._special_tokens = re.compile(f"({'|'.join(re.escape(token.content) for token in added) or '(?!)'})")
+        model = self._tokenizer.model
+        is_wordpiece = isinstance(model, tokenizers.models.WordPiece)
+        # A character has up to four bytes, so that a word of fewer characters is short in either way.
+        self._limits_words = is_wordpiece and 4 * model.max_input_chars_per_word > _MAX_BYTES_PER_WORD
         self.max_seq_length, self.num_cut = max_seq_length, 0
 
     def encode(self, texts: list[tuple[str, ...]]) -> list:
@@ -43,6 +51,12 @@ class FastInputs:
         text = replace_halves(text)
         if not self._limits_words or max(map(len, text.split(" "))) <= _MANY_CHARACTERS:
             return text
+        # Every second part is a special token, which must stay as it is.
+        parts = self._special_tokens.split(text)
+        parts[::2] = map(self._shortened, parts[::2])
+        return "".join(parts)
+
+    def _shortened(self, text):
         normal = self._tokenizer.normalizer.normalize_str(text)
         long = [
             place

@@ -40,7 +40,11 @@ class LiteRTPredictor:
         self.card = read_card(folder)
         self.task = TextTask(tuple(self.card["input_fields"]), tuple(self.card.get("input_columns", ())))
         check_fast_tokenizer(self.card, folder)
-        self._inputs = FastInputs(os.path.join(folder, FAST_TOKENIZER_FILE), self.card["max_seq_length"])
+        self._inputs = FastInputs(
+            os.path.join(folder, FAST_TOKENIZER_FILE),
+            self.card["max_seq_length"],
+            self.card.get("special_tokens_in_text", False),
+        )
         self._path = os.path.join(folder, LITERT_FILE)
         self._num_threads = threads_per_batch(self.card)
         # An interpreter computes for one at a time; there come to be as many as are asked at once.

@@ -17,7 +17,7 @@ from albert_tf.serving.loading import TrainedModel, load_trained
 from albert_tf.serving.other_runtimes import ONNX_FILE, to_litert, to_onnx, trace_for_ids
 from albert_tf.serving.signatures import make_signatures
 from albert_tf.tokenization import Tokenizer
-from albert_tf.tokenization.huggingface import to_tokenizers
+from albert_tf.tokenization.huggingface import differences, takes_special_tokens_in_text, to_tokenizers
 from albert_tf.whole_folders import new_folder
 
 FORMATS = ("saved_model", "litert", "onnx")
@@ -64,6 +64,7 @@ def export_model(
             fast_tokenizer = os.path.join(beside, FAST_TOKENIZER_FILE)
             if os.path.exists(fast_tokenizer):
                 card["fast_tokenizer_sha256"] = file_sha256(fast_tokenizer)
+                card["special_tokens_in_text"] = takes_special_tokens_in_text(trained.tokenizer)
             write_json(os.path.join(beside, CARD_FILE), card)
         return target
 
@@ -84,7 +85,8 @@ def _convert(folder, trained, weight_type, model_format):
     with open(os.path.join(folder, LITERT_FILE if is_litert else ONNX_FILE), "wb") as file:
         file.write(to_litert(function, weight_type) if is_litert else to_onnx(function))
     with contextlib.suppress(InputError):  # of a tokenizer that can't be expressed so there is none
-        write_text(os.path.join(folder, FAST_TOKENIZER_FILE), to_tokenizers(trained.tokenizer).to_str())
+        if differences(trained.tokenizer) is None:
+            write_text(os.path.join(folder, FAST_TOKENIZER_FILE), to_tokenizers(trained.tokenizer).to_str())
     return function
 
 

@@ -2,7 +2,7 @@
 
 Ids of WordPiece are the same, with these exceptions, which the components can't express. Of form=korean, a word of more
 than 600 bytes is [UNK] here, one of more than 600 characters there. And where punctuation isn't split, a word that is
-spelled like a special token or starts with ## may match that piece there. Of form=google, `DIFFERENCES_OF_GOOGLE`.
+spelled like a special token or starts with ## may match that piece there. Of form=google, what `differences` says.
 `sentencepiece.huggingface` names those of SentencePiece.
 """
 
@@ -16,13 +16,11 @@ from albert_tf.tokenization import emoji, normalization, words
 from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, Tokenizer
 from albert_tf.tokenization.normalization import NormalizationOptions
 from albert_tf.tokenization.sentencepiece.huggingface import make_backend
-from albert_tf.tokenization.sentencepiece.tokenizer import SentencePieceTokenizer
+from albert_tf.tokenization.sentencepiece.tokenizer import HUGGINGFACE, SentencePieceTokenizer
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK
 from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, MAX_BYTES_PER_WORD
 
 CONFIG_FILE = "tokenizer_config.json"
-
-DIFFERENCES_OF_GOOGLE = "private-use characters and sigmas at the ends of words are read otherwise there"
 
 _TOKEN_NAMES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 
@@ -64,12 +62,22 @@ def to_tokenizers(tokenizer: Tokenizer):
         special_tokens=[(cls, tokenizer.cls_token_id), (sep, tokenizer.sep_token_id)],
     )
     backend.add_special_tokens([AddedToken(token, special=True) for token in _special_tokens(tokenizer)])
-    backend.encode_special_tokens = not _special_tokens_in_text(tokenizer)
+    backend.encode_special_tokens = not takes_special_tokens_in_text(tokenizer)
     return backend
 
 
-def _special_tokens_in_text(tokenizer):
-    return getattr(tokenizer.normalization, "special_tokens_in_text", False)
+def differences(tokenizer: Tokenizer) -> str | None:
+    """Returns what is read otherwise there, where a whole kind of characters is; None if at most rare cases are."""
+    if getattr(tokenizer.normalization, "form", None) == "google":
+        return "private-use characters and sigmas at the ends of words are read otherwise there"
+    return None
+
+
+def takes_special_tokens_in_text(tokenizer: Tokenizer) -> bool:
+    """Whether "[MASK]" and the like in a text are the special tokens, which tokenizer.json can't say."""
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        return tokenizer.form == HUGGINGFACE
+    return tokenizer.normalization.special_tokens_in_text
 
 
 def _wordpiece_backend(tokenizer):
@@ -157,7 +165,7 @@ def _config(tokenizer, max_seq_length):
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         **dict(zip(_TOKEN_NAMES, _special_tokens(tokenizer))),
-        "split_special_tokens": not _special_tokens_in_text(tokenizer),
+        "split_special_tokens": not takes_special_tokens_in_text(tokenizer),
         "clean_up_tokenization_spaces": False,
         "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
         "model_max_length": max_seq_length,

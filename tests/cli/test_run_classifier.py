@@ -1,6 +1,5 @@
 """run_classifier.py from flags to scores and predictions."""
 
-import functools
 import json
 import re
 import signal
@@ -300,28 +299,6 @@ def test_mistake_in_a_later_file_is_found_before_training(classify, reviews, ass
 def test_folder_of_another_run_is_refused(classify, checkpoint, assert_refused, flag):
     message = assert_refused(lambda: classify(output_dir=checkpoint, **{flag: True}), checkpoint)
     assert message == (f"--output_dir={checkpoint} holds another run, of run_pretraining.py; choose another folder")
-
-
-def test_settings_of_another_type_are_told_with_their_file(classify, assert_refused, tmp_path):
-    classify(do_train=True)
-    path = tmp_path / "run" / "run_settings.json"
-    settings = json.loads(path.read_text())
-    changes = {
-        "max_seq_length": {},
-        "learning_rate": "fast",
-        "labels": [1.5, "b"],
-        "found_at": {"data_dir": 1.5},
-        "train_file": {"sha256": "0", "examples": 3},
-        "init_checkpoint": {"path": "a"},
-        "albert_config": {"hidden_dropout_prob": None},
-        "command": [],
-    }
-    for name, value in changes.items():
-        path.write_text(json.dumps({**settings, name: value}))
-        run = functools.partial(classify, do_eval=True, max_seq_length=None, learning_rate=None, data_dir=None)
-        message = assert_refused(run, tmp_path / "run")
-        told = "data_dir" if name == "found_at" else name
-        assert message.startswith(f"{path}") and f'"{told}"' in message
 
 
 def test_checkpoint_of_another_vocabulary_is_refused(classify, assert_refused, sample_tokenizer, tmp_path):

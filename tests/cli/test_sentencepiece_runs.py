@@ -14,7 +14,7 @@ import albert_tf
 from albert_tf.checkpoint_files import write_checkpoint
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
-from albert_tf.serving.playground.asking import AskedModel
+from albert_tf.serving.playground.model import PlaygroundModel
 from albert_tf.tokenization import load_tokenizer
 
 REVIEWS = [("a good model that trains well", "1"), ("the run ends with an error", "0")]
@@ -117,7 +117,7 @@ def test_model_is_pretrained_converted_finetuned_exported_and_asked(
     guesses = served(exported, "fill_mask", text=["the [MASK] is good", "no mask"])["guesses"].numpy()
     assert guesses.shape == (2, 1, 10) and guesses[0, 0, 0].decode() in english_tokenizer.vocabulary
     assert load_tokenizer(exported / "assets.extra").identity == english_tokenizer.identity
-    asked = AskedModel(tmp_path / "exports" / "published")
+    asked = PlaygroundModel(tmp_path / "exports" / "published")
     spans = zip(encoding.tokens, *zip(*encoding.offsets))
     assert asked.pieces(text) == list(spans)[1:-1]
     small = tmp_path / "exports" / "small"

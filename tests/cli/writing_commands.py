@@ -11,30 +11,8 @@ OUTPUT_FLAGS = ("output_dir", "output_file", "plot")
 # It starts the other commands and writes nothing but their numbers; an hour of its kills would say nothing new.
 NOT_HERE = {"demo"}
 
-CASE_NAMES = (
-    "vocabulary",
-    "vocabulary into a folder",
-    "report",
-    "unused",
-    "data",
-    "plot",
-    "pre-training",
-    "classifier",
-    "trials",
-    "questions",
-    "choices",
-    "entities",
-    "plan",
-    *(f"{name} model{place}" for name in ("google", "huggingface", "keras_hub") for place in ("", " into a folder")),
-    "model from huggingface",
-    "model from huggingface into a folder",
-    "published model",
-    "published model into a folder",
-    *(f"{form} export" for form in ("saved_model", "litert", "onnx")),
-    "predictions",
-)
 # They train, compile or draw.
-SLOW = {
+SLOW = (
     "vocabulary",
     "report",
     "plot",
@@ -46,7 +24,21 @@ SLOW = {
     "entities",
     "plan",
     "onnx export",
-}
+)
+CASE_NAMES = (
+    *SLOW,
+    "vocabulary into a folder",
+    "unused",
+    "data",
+    *(f"{name} model{place}" for name in ("google", "huggingface", "keras_hub") for place in ("", " into a folder")),
+    "model from huggingface",
+    "model from huggingface into a folder",
+    "published model",
+    "published model into a folder",
+    "saved_model export",
+    "litert export",
+    "predictions",
+)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,18 +17,6 @@ from albert_tf.errors import InputError
 GOOD, BAD = "좋은 줄", "나쁜 줄".encode("cp949")
 
 
-@pytest.fixture
-def write(tmp_path):
-    """Writes bytes, compressed if the name says so, and returns the path."""
-
-    def write_file(content, name="corpus.txt"):
-        path = tmp_path / name
-        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-        return str(path)
-
-    return write_file
-
-
 @pytest.mark.parametrize("name", ["corpus.txt", "corpus.txt.gz"])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("byte_order_mark", ["", "\ufeff"])

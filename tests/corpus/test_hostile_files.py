@@ -1,6 +1,5 @@
 """Files that would fill the memory, take hours or never end are refused in a sentence."""
 
-import gzip
 import json
 import os
 import tracemalloc
@@ -13,18 +12,6 @@ from albert_tf.errors import InputError
 from albert_tf.rows.row_file import RowFile
 
 LINE = '{"text": "하나"}\n'.encode()
-
-
-@pytest.fixture
-def write(tmp_path):
-    """Writes bytes, compressed if the name says so, and returns the path."""
-
-    def write_file(content, name="corpus.txt"):
-        path = tmp_path / name
-        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-        return str(path)
-
-    return write_file
 
 
 @pytest.fixture

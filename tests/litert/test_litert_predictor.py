@@ -25,7 +25,8 @@ from albert_tf.serving.exported import ExportedModel
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.other_runtimes import to_litert, trace_for_ids
 from albert_tf.serving.signatures.text_inputs import TextInputs
-from albert_tf.tokenization.huggingface import to_tokenizers
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.huggingface import takes_special_tokens_in_text, to_tokenizers
 from albert_tf.tokenization.model_inputs import pack_segments
 
 MAX_SEQ_LENGTH = 24
@@ -135,6 +136,19 @@ def test_inputs_are_those_of_the_graph(sample_tokenizer, tmp_path, num_texts):
         np.testing.assert_array_equal(found[name], values, err_msg=name)
 
 
+@pytest.mark.parametrize("special_tokens_in_text", [False, True])
+def test_special_tokens_in_texts_are_read_as_in_the_graph(sample_tokenizer, tmp_path, special_tokens_in_text):
+    options = {"form": "bert", "keep_emoji": False, "special_tokens_in_text": special_tokens_in_text}
+    tokenizer = KoreanWordPieceTokenizer(sample_tokenizer.vocabulary, **options)
+    (tmp_path / FAST_TOKENIZER_FILE).write_text(to_tokenizers(tokenizer).to_str(), encoding="utf-8")
+    is_taken = takes_special_tokens_in_text(tokenizer)
+    fast = FastInputs(str(tmp_path / FAST_TOKENIZER_FILE), 64, is_taken)
+    texts = ["[MASK] 영화 [SEP][mask]", "정말[CLS]" + "가" * 201 + "[MASK]", *TEXTS]
+    assert is_taken == special_tokens_in_text
+    for text, found in zip(texts, fast.encode([(text,) for text in texts])):
+        assert found.ids == tokenizer.encode(text).ids, text
+
+
 @pytest.mark.parametrize("blanks", [" ", "\t\u3000"])
 def test_word_of_too_many_bytes_is_unknown_as_in_the_graph(sample_tokenizer, tmp_path, blanks):
     (tmp_path / FAST_TOKENIZER_FILE).write_text(to_tokenizers(sample_tokenizer).to_str(), encoding="utf-8")
@@ -222,12 +236,9 @@ def test_files_of_two_exports_are_refused(litert, export_classifier, tmp_path):
 
 
 @pytest.mark.slow
-def test_tokenizer_that_can_not_be_expressed_has_no_second_file(litert, export, config, sample_tokenizer, monkeypatch):
-    def refuse(_):
-        raise InputError("it can't be expressed")
-
-    monkeypatch.setattr(exporting, "to_tokenizers", refuse)
-    folder = export(Classification(config, ("a", "b")), model_format="litert")
+def test_tokenizer_that_can_not_be_expressed_has_no_second_file(litert, export, config, sample_tokenizer):
+    of_google = KoreanWordPieceTokenizer(sample_tokenizer.vocabulary, form="google", keep_emoji=False)
+    folder = export(Classification(config, ("a", "b")), of_google, model_format="litert")
     with pytest.raises(InputError, match="has a tokenizer that the tokenizers library can't express"):
         albert_tf.load(folder)
 

@@ -16,7 +16,7 @@ from albert_tf.errors import InputError, with_extra
 from albert_tf.finetuning import ConditionalQuestionAnswering, Entities, MultipleChoice, QuestionAnswering
 from albert_tf.serving import exporting, predictor
 from albert_tf.serving.loading import TrainedModel
-from albert_tf.serving.playground.asking import AskedModel
+from albert_tf.serving.playground.model import PlaygroundModel
 from albert_tf.serving.playground.wording import EXAMPLES, WORDS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -53,7 +53,7 @@ def test_spans_are_marked_where_they_are(page):
 @pytest.mark.slow
 def test_exports_are_asked_without_their_attention(export_classifier, exported_classifier):
     pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert: pip install 'albert_tf[litert]'")
-    models = [AskedModel(folder) for folder in (exported_classifier, export_classifier("litert"))]
+    models = [PlaygroundModel(folder) for folder in (exported_classifier, export_classifier("litert"))]
     for model in models:
         assert (model.task, model.inputs, model.shows_attention) == ("Classification", ["text"], False)
         assert model.pieces("좋은 영화")[-1][-1] == 5
@@ -66,7 +66,7 @@ def test_exports_are_asked_without_their_attention(export_classifier, exported_c
 def test_export_of_a_pretrained_model_is_asked_as_its_folder_is(tmp_path):
     exporting.export_model(SHIPPED, str(tmp_path))
     text = "이 영화는 배우들의 [MASK]가 [MASK]."
-    exported, expected = AskedModel(tmp_path).ask([text]), AskedModel(SHIPPED).ask([text])
+    exported, expected = PlaygroundModel(tmp_path).ask([text]), PlaygroundModel(SHIPPED).ask([text])
     assert [len(mask) for mask in exported] == [10, 10]
     for mask, guesses in zip(exported, expected):
         assert mask == pytest.approx(guesses, abs=1e-5)
@@ -81,7 +81,7 @@ def model_for(monkeypatch, config, sample_tokenizer):
         trained = TrainedModel(task.make_model(), sample_tokenizer, 64, task, "model.ckpt-1", {})
         monkeypatch.setattr(predictor, "load_finetuned", lambda *_: trained)
         monkeypatch.setattr(predictor, "checkpoint_identity", lambda _: {"index_sha256": ""})
-        return AskedModel("nowhere")
+        return PlaygroundModel("nowhere")
 
     return load
 
@@ -126,7 +126,7 @@ def test_attention_is_that_of_what_the_model_reads(model_for, config, task):
 
 @pytest.mark.slow
 def test_shipped_model_guesses_masks_and_shows_its_attention():
-    model = AskedModel(SHIPPED)
+    model = PlaygroundModel(SHIPPED)
     text = "이 영화는 배우들의 [MASK]가 훌륭하다."
     (guesses,) = model.ask([text])
     assert len(guesses) == 10 and "연기" in guesses
@@ -177,6 +177,7 @@ def test_page_takes_no_uploads_and_answers_no_other_site(page):
         assert opened.answers("GET", "/", Origin=opened.address) == 200
         assert opened.answers("GET", "/", Origin="http://evil.example") == 403
         assert opened.answers("GET", "/", Host="evil.example:7860") == 403
+        assert opened.answers("GET", "/", Host="localhost") == 200  # as browsers say it of port 80
         assert opened.answers("POST", "/gradio_api/upload", b"1" * 1000) == 404
         for path in ("/gradio_api/info", "/config", "/gradio_api/file=/etc/passwd", "/monitoring"):
             assert opened.answers("GET", path) == 404
@@ -257,7 +258,7 @@ def test_shipped_model_is_tried_in_a_browser(open_page):
 def test_answer_is_marked_in_a_browser(open_page, export_task, config):
     folder = export_task(QuestionAnswering(config))
     texts = ["어디에서 봤나요?", f"이 영화는 서울에서 봤다. {EVIL}"]
-    expected = AskedModel(folder).ask(texts)
+    expected = PlaygroundModel(folder).ask(texts)
     assert expected["begin"] is not None
     page = open_page(folder, "ko-KR")
     for box, text in zip(page.locator("textarea").all(), texts):
@@ -275,7 +276,7 @@ def test_answer_is_marked_in_a_browser(open_page, export_task, config):
 def test_entities_are_marked_in_a_browser(open_page, export_task, config):
     folder = export_task(Entities(config, ("PS", "LC")))
     text = "김민수 씨는 지난 3월 부산에 다녀왔다."
-    found = AskedModel(folder).ask([text])["entities"]
+    found = PlaygroundModel(folder).ask([text])["entities"]
     assert found
     page = open_page(folder, "en-US")
     page.locator("textarea").first.fill(text)

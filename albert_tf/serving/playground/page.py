@@ -7,7 +7,7 @@ import pandas as pd
 
 from albert_tf.asked_texts import OPTIONS
 from albert_tf.errors import InputError
-from albert_tf.serving.playground.asking import PRETRAINING, AskedModel
+from albert_tf.serving.playground.model import PRETRAINING, PlaygroundModel
 from albert_tf.serving.playground.wording import EXAMPLES, MASK_EXAMPLES, NO_MASK, NOTHING_FOUND, WORDS
 from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization.vocabulary import MASK
@@ -20,7 +20,7 @@ _LONG_INPUTS = ("context", "passage", OPTIONS)
 I18N = gr.I18n(**WORDS)
 
 
-def build_page(model: AskedModel, name: str) -> gr.Blocks:
+def build_page(model: PlaygroundModel, name: str) -> gr.Blocks:
     """Returns the page of a model.
 
     Args:

@@ -1,5 +1,7 @@
 """What the page's own browser asks for, and nothing else that Gradio would answer."""
 
+import urllib.parse
+
 from starlette.responses import PlainTextResponse
 
 _PATHS = {
@@ -40,7 +42,7 @@ class PageRequestsOnly:
         """Returns the status and sentence that a request is refused with; None for the page's own."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         host = headers.get("host", "")
-        if self._is_local and host.rpartition(":")[0] not in ("127.0.0.1", "localhost", "[::1]"):
+        if self._is_local and urllib.parse.urlsplit(f"//{host}").hostname not in ("127.0.0.1", "localhost", "::1"):
             return 403, "this page is for browsers of this machine"
         if headers.get("origin", "").partition("//")[2] not in ("", host):
             return 403, "this page answers no other site"

@@ -21,13 +21,12 @@ SETTINGS_FILE = "run_settings.json"
 # Where the run found things; they may be found elsewhere later.
 FOUND_AT = "found_at"
 
-# Of settings that are no flags, whose own types are checked where they are taken. Earlier versions wrote the path of
-# init_checkpoint alone.
+# Of settings that are no flags, whose own types are checked where they are taken.
 _TYPES = {
     "command": str,
     "objective": str,
     "albert_config": dict[str, typing.Any],
-    "init_checkpoint": str | dict[str, str | None] | None,
+    "init_checkpoint": dict[str, str | None] | None,
     "train_file": dict[str, str | int] | None,
     FOUND_AT: dict,
 }
@@ -59,7 +58,10 @@ def read_settings(folder: str) -> dict | None:
     path = os.path.join(folder, SETTINGS_FILE)
     if not tf.io.gfile.exists(path):
         return None
-    settings = check_types(read_json(path, "the settings of the run"), _TYPES, path)
+    settings = read_json(path, "the settings of the run")
+    # Earlier versions wrote the path alone, of which nothing is read but the card's sentence on it.
+    earlier = {"init_checkpoint": typing.Any} if is_of_earlier_version(settings) else {}
+    check_types(settings, {**_TYPES, **earlier}, path)
     for name, parts in _PARTS.items():
         if isinstance(settings.get(name), dict):
             check_types(settings[name], {"path": str, "examples": int}, f'{path}, "{name}"', parts)

@@ -19,7 +19,7 @@ PRETRAINING = "pretraining"
 _NUM_GUESSES = 10
 
 
-class AskedModel:
+class PlaygroundModel:
     """A model to try.
 
     Args:
@@ -34,10 +34,7 @@ class AskedModel:
     """
 
     def __init__(self, folder: str | os.PathLike):
-        try:
-            self._model = ExportedModel(newest_version(os.fspath(folder)))
-        except InputError:
-            self._model = albert_tf.load(folder)
+        self._model = _load(folder)
         if isinstance(self._model, PretrainedModel):
             self.task, self.inputs = PRETRAINING, ["text"]
         elif isinstance(self._model, Predictor):
@@ -99,6 +96,14 @@ class AskedModel:
         if isinstance(self._model, LiteRTPredictor):
             return load_tokenizer(find_litert(folder))
         return self._model.tokenizer
+
+
+def _load(folder):
+    try:
+        version = newest_version(os.fspath(folder))
+    except InputError:  # no SavedModel
+        return albert_tf.load(folder)
+    return ExportedModel(version)
 
 
 def _prediction_of(row):
