@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning import Classification
-from albert_tf.finetuning.datasets import DATASETS, DataFiles, find_files
+from albert_tf.finetuning.datasets import DATASETS, DataFiles
 from albert_tf.finetuning.labelled_text import (
     LabelledText,
     check_known_labels,
@@ -234,84 +234,11 @@ def test_mistyped_label_of_a_file_to_predict_is_named(write):
         check_known_labels(path, examples, ("0", "1"), needs_label=False)
 
 
-def test_first_name_that_exists_is_taken(tmp_path, write):
-    write("document", name="dev.tsv")
-    assert find_files(str(tmp_path), DATASETS["tsv"].test) == (f"{tmp_path}/dev.tsv",)
-    write("document", name="test.tsv")
-    assert find_files(str(tmp_path), DATASETS["tsv"].test) == (f"{tmp_path}/test.tsv",)
-    with pytest.raises(InputError) as error:
-        find_files(str(tmp_path), DATASETS["nsmc"].dev)
-    assert one_sentence(error) == (
-        f"--data_dir={tmp_path} has no ratings_dev.txt or ratings_test.txt; give the file that name"
-    )
-
-
-@pytest.mark.parametrize(
-    ("there", "names", "found", "told"),
-    [
-        (["val.tsv"], DATASETS["tsv"].dev, ["val.tsv"], ""),
-        (["train.csv.gz"], DATASETS["csv"].train, ["train.csv.gz"], ""),
-        (
-            ["snli_1.0_train.ko.tsv", "multinli.train.ko.tsv", "train.tsv"],
-            DATASETS["kornli"].train,
-            ["multinli.train.ko.tsv", "snli_1.0_train.ko.tsv"],
-            "2 files of FOLDER are read as one: multinli.train.ko.tsv, snli_1.0_train.ko.tsv\n",
-        ),
-        (
-            ["train-00001-of-00002.parquet", "train-00000-of-00002.parquet"],
-            DATASETS["parquet"].train,
-            ["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"],
-            "2 files of FOLDER are read as one: train-00000-of-00002.parquet, train-00001-of-00002.parquet\n",
-        ),
-        (["train_10.tsv", "train_9.tsv"], DATASETS["tsv"].train, ["train_9.tsv", "train_10.tsv"], None),
-        (
-            ["train.tsv", "train_2.tsv"],
-            DATASETS["tsv"].train,
-            ["train.tsv"],
-            "warning: of FOLDER, train.tsv is read, and train_2.tsv is not; is that right?\n",
-        ),
-        (
-            ["dev.tsv", "validation.tsv"],
-            DATASETS["tsv"].dev,
-            ["dev.tsv"],
-            "warning: of FOLDER, dev.tsv is read, and validation.tsv is not; is that right?\n",
-        ),
-    ],
-)
-def test_several_files_of_one_part_are_read_or_named(tmp_path, capsys, there, names, found, told):
-    for name in there:
-        (tmp_path / name).touch()
-    assert find_files(str(tmp_path), names) == tuple(f"{tmp_path}/{name}" for name in found)
-    assert told is None or capsys.readouterr().out == told.replace("FOLDER", str(tmp_path))
-
-
-@pytest.mark.parametrize("there", ["train-00001-of-00002.csv", "train-0-of-2.csv train-1-of-2.csv train-3.csv"])
-def test_numbered_files_must_be_whole(tmp_path, there):
-    for name in there.split():
-        (tmp_path / name).touch()
-    with pytest.raises(InputError, match=r"is one of 2 files, and (number 0|one set of them) is missing; put all"):
-        find_files(str(tmp_path), DATASETS["csv"].train)
-
-
 def test_several_files_are_read_as_one(write):
     paths = (write("document\tlabel", "가\t0", name="a.tsv"), write("label\tdocument", "1\t나", name="b.tsv"))
     examples = read_examples(paths, DATASETS["tsv"], needs_label=True)
     assert [(each.text, each.label, each.path) for each in examples] == [("가", "0", paths[0]), ("나", "1", paths[1])]
     assert line_names(examples) == ["2 of a.tsv", "2 of b.tsv"] and line_names(examples[:1]) == ["2"]
-
-
-def test_folder_without_the_file_says_what_there_is(tmp_path):
-    names = DATASETS["csv"].train
-    with pytest.raises(InputError, match=r"has no train.csv; give the file that name$"):
-        find_files(str(tmp_path), names)
-    path = tmp_path / "reviews.csv"
-    path.touch()
-    with pytest.raises(InputError, match=r"has no train.csv; give the file that name \(there is reviews.csv\)$"):
-        find_files(str(tmp_path), names)
-    with pytest.raises(InputError, match=r"reviews.csv is a file; name the folder that has it, and call it train.csv"):
-        find_files(str(path), names)
-    with pytest.raises(InputError, match=r"nowhere: there is no such folder$"):
-        find_files(str(tmp_path / "nowhere"), names)
 
 
 def decoded(tokenizer, features, row):
