@@ -68,21 +68,25 @@ def _locked(folder, name):
     while above and not os.path.lexists(above):
         made.append(above)
         above = os.path.dirname(above)
-    descriptor = None
+    descriptor, tries_left = None, 1000
+    while descriptor is None:  # other commands may make or remove it, and those above it, at this moment
+        try:
+            os.makedirs(os.path.dirname(folder) or ".", exist_ok=True)
+            os.mkdir(folder)
+            made.insert(0, folder)
+        except (FileExistsError, FileNotFoundError):
+            tries_left -= 1
+            if not tries_left:  # nothing can be made there, as in /proc
+                raise
+        # Whoever doesn't get the lock removes nothing: another command has it, and may be about to write.
+        descriptor = _try_to_lock(folder, name)
     try:
-        os.makedirs(os.path.dirname(folder) or ".", exist_ok=True)
-        while descriptor is None:  # another command may make or remove it at this moment
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(folder)
-                made.insert(0, folder)
-            descriptor = _try_to_lock(folder, name)
         yield
     finally:
         for each in made:
             with contextlib.suppress(OSError):  # something is in it
                 os.rmdir(each)
-        if descriptor is not None:
-            os.close(descriptor)
+        os.close(descriptor)
 
 
 def _try_to_lock(folder, name):

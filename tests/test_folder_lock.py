@@ -113,9 +113,10 @@ def test_where_there_are_no_locks_a_warning_has_to_do(tmp_path, monkeypatch, cap
     assert capsys.readouterr().err == said
 
 
-def test_of_many_that_come_at_once_each_is_alone(tmp_path):
+@pytest.mark.parametrize("name", ["run", "above/run"])
+def test_of_many_that_come_at_once_each_is_alone(tmp_path, name):
     # The folder comes and goes with whoever holds it.
-    folder, inside, most, done, errors = tmp_path / "run", [], [], [], []
+    folder, inside, most, done, errors = tmp_path / name, [], [], [], []
 
     def work():
         while len(done) < 300 and not errors:
