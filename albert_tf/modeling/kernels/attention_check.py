@@ -112,7 +112,8 @@ def make_comparison(
         parts = [part for array in gradients for part in tf.split(array, array.shape[-1] // hidden_size, axis=-1)]
         return [tf.cast(values, tf.float32) for values in (context, *parts)]
 
-    def replica_compare(projections, visible, seed, upstream):
+    def replica_compare(projections, given, seed, upstream):
+        visible = VisibleKeys(**given)
         projections = [tf.cast(array, dtype) for array in projections]
         shares = []
         for right, other in zip(*(compute(each, projections, visible, seed, upstream) for each in (expected, found))):
@@ -122,7 +123,10 @@ def make_comparison(
 
     @tf.function(autograph=False)
     def compare(projections, visible, seed, upstream):
-        return strategy.run(replica_compare, args=(projections, visible, seed, upstream))
+        given = {
+            name: values for name, values in visible._asdict().items() if values is not None
+        }  # a TPU takes no None
+        return strategy.run(replica_compare, args=(projections, given, seed, upstream))
 
     return compare
 
