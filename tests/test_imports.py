@@ -44,6 +44,7 @@ MAY_IMPORT = {
     "pretraining": BASE | {"pretraining_data", "objectives", "training"},
     "finetuning": BASE
     | {
+        "checkpoint_files",
         "text_encoding",
         "plot_labels",
         "asked_texts",

@@ -8,7 +8,7 @@ import time
 
 from absl import flags
 
-from albert_tf.cli.tokenizer_flags import define_tokenizer_flags, load_tokenizer, tokenizer_settings
+from albert_tf.cli.tokenizer_flags import define_flags_of_new_tokenizer, load_tokenizer, tokenizer_settings
 from albert_tf.corpus.reader import ON_BAD_TEXT_CHOICES, CorpusReader, describe_reading, find_corpus_files
 from albert_tf.errors import InputError
 from albert_tf.files import read_text
@@ -69,7 +69,7 @@ def define_flags():
         "Give [unused] slots of --vocab_file these pieces: comma-separated, or in a .txt file.",
     )
     flags.DEFINE_bool("overwrite", False, "Replace a vocabulary that is in --output_dir already.")
-    define_tokenizer_flags()
+    define_flags_of_new_tokenizer()
 
 
 def sentences_of(reader, what):

@@ -6,6 +6,7 @@ import sys
 
 from absl import app, flags, logging
 
+from albert_tf.cli import flag_groups
 from albert_tf.cli.flag_parsing import parse_flags
 from albert_tf.cli.original_flags import check_original_flags
 from albert_tf.errors import InputError
@@ -28,7 +29,7 @@ def run(main, define_flags, output_flag: str | None = None) -> None:
         define_flags: Defines them.
         output_flag: The flag of the folder that it writes, if any, which is held meanwhile.
     """
-    define_flags()
+    flag_groups.define(define_flags)
 
     def main_without_arguments(_):
         with _one_sentence():

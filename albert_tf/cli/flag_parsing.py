@@ -4,14 +4,17 @@ import dataclasses
 import difflib
 import keyword
 import math
+import os
 
 from absl import flags
 
+from albert_tf.cli.flag_groups import help_text
 from albert_tf.errors import InputError
 
 FLAGS = flags.FLAGS
 
 _BYTE_ORDER_MARK = "\ufeff"
+_HELP = {f"{dashes}{name}" for dashes in ("-", "--") for name in ("help", "helpshort", "h", "?")}
 
 
 def parse_flags(arguments: list[str]) -> None:
@@ -27,7 +30,11 @@ def parse_flags(arguments: list[str]) -> None:
     script, *rest = arguments
     try:
         expanded = FLAGS.read_flags_from_files(rest, force_gnu=False)
-        script, *rest = FLAGS([script, *_without_byte_order_marks(expanded)])
+        expanded = _without_byte_order_marks(expanded)
+        if _HELP.intersection(expanded):
+            print(help_text(os.path.basename(script)))
+            raise SystemExit(0)
+        script, *rest = FLAGS([script, *expanded])
     except SystemExit as stop:  # absl ends with 1 after help
         raise SystemExit(0) from stop
     except flags.UnrecognizedFlagError as error:

@@ -5,6 +5,7 @@ Some have no effect. The others are taken with their default alone, because any 
 
 from absl import flags
 
+from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.errors import InputError
 
 # The flags defined below belong to the script that asks for them, so that its --help shows them.
@@ -34,11 +35,12 @@ _DEFAULT_ONLY = {
     "init_from_group0": (False, "weights can't be copied from one group to the others"),
     "masked_lm_budget": (0, "every masked piece is predicted"),
     "start_warmup_step": (0, "the warm-up begins with the first step"),
-    "warmup_proportion": (0.1, "the number of steps of the warm-up is --warmup_step"),
+    "warmup_proportion": (0.1, "the number of steps of the warm-up is --num_warmup_steps"),
 }
 _DEFINE = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer, float: flags.DEFINE_float}
 
 
+@in_helpfull()
 def define_original_flags(*names: str) -> None:
     """Defines flags of the original script that takes them."""
     for name in names:

@@ -11,6 +11,7 @@ from absl import flags
 
 from albert_tf.cli.finetuning_command import DEV, TRAIN, FinetuningCommand
 from albert_tf.cli.finetuning_flags import define_finetuning_flags
+from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.cli.run_flags import AUTO
 from albert_tf.config import QUESTION_ALIGNMENT_CHOICES
@@ -46,7 +47,6 @@ def define_flags():
         "max_query_length", 64, "Longest question in pieces; at most half of --max_seq_length.", lower_bound=1
     )
     flags.DEFINE_integer("max_answer_length", 30, "Longest answer in pieces.", lower_bound=1)
-    flags.DEFINE_integer("n_best_size", 20, "How many answers to write for each question.", lower_bound=1)
     flags.DEFINE_bool("version_2_with_negative", False, "Questions may have no answer, as in SQuAD 2.0 and KLUE-MRC.")
     flags.DEFINE_enum(
         "head",
@@ -63,10 +63,12 @@ def define_flags():
         "Whether the model is told of each piece of a text which words of the question are like it. By default words "
         "in small models.",
     )
-    flags.DEFINE_integer(
-        "start_n_top", 5, "With --head=conditional, how many beginnings are looked at in a window.", lower_bound=1
-    )
-    flags.DEFINE_integer("end_n_top", 5, "And how many ends for each beginning.", lower_bound=1)
+    with in_helpfull():
+        flags.DEFINE_integer("n_best_size", 20, "How many answers to write for each question.", lower_bound=1)
+        flags.DEFINE_integer(
+            "start_n_top", 5, "With --head=conditional, how many beginnings are looked at in a window.", lower_bound=1
+        )
+        flags.DEFINE_integer("end_n_top", 5, "And how many ends for each beginning.", lower_bound=1)
     flags.DEFINE_float(
         "null_score_diff_threshold", 0.0, "No answer is given where its null odds are above; see best_*_thresh."
     )

@@ -5,6 +5,7 @@ import os
 import tensorflow as tf
 from absl import flags
 
+from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.errors import InputError
 from albert_tf.files import read_text
 from albert_tf.tokenization import KoreanWordPieceTokenizer, SentencePieceTokenizer, Tokenizer
@@ -35,8 +36,14 @@ _SENTENCEPIECE_SETTINGS = {
 }
 
 
+@in_helpfull()
 def define_tokenizer_flags() -> None:
-    """Defines how text is normalised and split; used where no tokenizer.json says so."""
+    """Defines how text is normalised and split; used where no tokenizer.json says so, which is seldom."""
+    define_flags_of_new_tokenizer()
+
+
+def define_flags_of_new_tokenizer() -> None:
+    """Defines how text is normalised and split, for a command that makes a tokenizer."""
     flags.DEFINE_bool("do_lower_case", True, "Lower-case letters; Hangul always stays composed.")
     flags.DEFINE_bool("strip_accents", False, "Drop accents from letters that are not Hangul.")
     flags.DEFINE_bool(
@@ -61,9 +68,12 @@ def define_sentencepiece_flags() -> None:
         None,
         "SentencePiece model, instead of --vocab_file; a tokenizer.json beside spiece.model says how to use it.",
     )
-    flags.DEFINE_bool(
-        "split_number_commas", True, "With --spm_model_file: cut a piece that ends in a digit and a comma before that."
-    )
+    with in_helpfull():
+        flags.DEFINE_bool(
+            "split_number_commas",
+            True,
+            "With --spm_model_file: cut a piece that ends in a digit and a comma before that.",
+        )
 
 
 def tokenizer_settings() -> dict:

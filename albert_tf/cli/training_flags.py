@@ -5,6 +5,7 @@ import dataclasses
 import tensorflow as tf
 from absl import flags
 
+from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
@@ -25,6 +26,7 @@ FLAGS = flags.FLAGS
 flags.disclaim_key_flags()
 
 
+@in_helpfull()
 def define_distribution_flags() -> None:
     """Defines where to run."""
     flags.DEFINE_bool("use_tpu", False, "Run on a TPU; otherwise on all GPUs of this machine, or its CPU.")
@@ -77,6 +79,7 @@ def model_options(
     return {"remat": given.remat, "attention": attention, "dtype": dtype}
 
 
+@in_helpfull()
 def define_training_flags(**defaults) -> None:
     """Defines how to train; the defaults are those of the original script that asks.
 

@@ -5,6 +5,7 @@ import pathlib
 import re
 
 import pytest
+from flag_matrix import registered_flags
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -19,6 +20,27 @@ def refused(run_script, assert_refused, tmp_path):
 def test_help_is_no_failure(run_script, flag):
     result = run_script("build_vocab.py", **{flag: True})
     assert (result.code, result.errors) == (0, "") and "--vocab_size" in result.output
+
+
+COMMANDS = sorted(path.stem for path in ROOT.glob("*.py") if path.stem != "setup")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_no_more_than_a_person_sets(run_script, command):
+    result = run_script(f"{command}.py", help=True)
+    assert (result.code, result.errors) == (0, "")
+    shown = re.findall(r"^ +--(?:\[no\])?(\w+):", result.output, re.MULTILINE)
+    assert 0 < len(shown) <= 30, "in albert_tf/cli/flag_groups.py or by in_helpfull, leave what is rare to --helpfull"
+    everything = run_script(f"{command}.py", helpfull=True).output
+    assert all(re.search(rf"^ +--(?:\[no\])?{name}:", everything, re.MULTILINE) for name in registered_flags(command))
+
+
+def test_help_leaves_what_a_checkpoint_brings_and_the_originals_flags_to_helpfull(run_script):
+    shown, everything = (run_script("run_classifier.py", **{flag: True}).output for flag in ("help", "helpfull"))
+    for flag in ("do_lower_case", "wordpiece_scheme", "spm_model_file", "cached_dir", "master", "warmup_step"):
+        assert f"{flag}:" in everything and f"{flag}:" not in shown
+    titles = re.findall(r"^(\w.*):$", shown, re.MULTILINE)
+    assert titles[:3] == ["Flags of this command", "Model", "What to do"]
 
 
 @pytest.mark.parametrize(

@@ -269,7 +269,10 @@ def test_vocabulary_and_config_may_be_named(
         ({"do_train": True, "regression": True, "text_column": "label", "label_column": "document"}, ".* not a number"),
         ({"do_train": True, "random_seed": 1 << 31}, "--random_seed=2147483648: 2147483648 is not an integer in the"),
         ({"do_train": True, "token_dropout": 1.0}, "--token_dropout must be at least 0 and less than 1. Received: 1.0"),
-        ({"do_train": True, "warmup_step": 3}, "--warmup_step=3 must be less than .* steps, 3 .--train_step."),
+        (
+            {"do_train": True, "warmup_step": 3},
+            "--num_warmup_steps=3 must be less than .* steps, 3 .--num_train_steps.",
+        ),
         ({"do_predict": True, "predict_batch_size": 3, "num_cpu_replicas": 2}, "--predict_batch_size=3 must be "),
     ],
 )

@@ -84,10 +84,10 @@ def test_columns_and_labels_are_taken_from_the_run(run_script, classify, reviews
         ("label_column", "id", "its --label_column is label, and now id; "),
         ("max_seq_length", 16, "its --max_seq_length is 32, and now 16; "),
         ("learning_rate", 0.02, "its --learning_rate is 0.01, and now 0.02; "),
-        ("train_step", 2, "its --train_step is 3, and now 2, but "),
-        ("train_step", 9, "its --train_step is 3, and now 9, but "),
+        ("train_step", 2, "its --num_train_steps is 3, and now 2, but "),
+        ("num_train_steps", 9, "its --num_train_steps is 3, and now 9, but "),
         ("token_dropout", 0.3, "its --token_dropout is 0.15, and now 0.3; "),
-        ("warmup_step", 1, "its --warmup_step is 0, and now 1; "),
+        ("warmup_step", 1, "its --num_warmup_steps is 0, and now 1; "),
         ("init_checkpoint", "nowhere", "its --init_checkpoint is /"),
     ],
 )
@@ -101,7 +101,7 @@ def test_flag_that_contradicts_the_run_is_refused(classify_only, finished, asser
 @pytest.mark.slow
 def test_number_of_epochs_that_contradicts_the_run_is_refused(classify_only, finished, assert_refused):
     message = assert_refused(lambda: classify_only(do_train=True, num_train_epochs=2), finished)
-    assert "its --train_step is 3, and now 6, but its learning rate was planned for the former" in message
+    assert "its --num_train_steps is 3, and now 6, but its learning rate was planned for the former" in message
     assert classify_only(do_train=True, num_train_epochs=1).code == 0
 
 

@@ -212,7 +212,10 @@ def test_questions_may_have_no_answer(squad, run_script, tmp_path, head):
         ({"do_train": True, "train_file": "nowhere.json"}, "can't read the questions nowhere.json: no such file"),
         ({"do_train": True, "doc_stride": 0}, "--doc_stride=0: .*; see --help"),
         ({"do_train": True, "metrics": "bleu"}, "--metrics=bleu: value should be one of <auto|squad|korquad|klue>"),
-        ({"do_train": True, "warmup_proportion": 0.2}, "--warmup_proportion=0.2 is not supported: .* --warmup_step"),
+        (
+            {"do_train": True, "warmup_proportion": 0.2},
+            "--warmup_proportion=0.2 is not supported: .* --num_warmup_steps",
+        ),
         ({"do_train": True, "max_seq_length": 129}, "--max_seq_length=129 is more than .* 128"),
     ],
 )
