@@ -25,7 +25,7 @@ from albert_tf.finetuning.defaults import (
     with_default_dropout,
 )
 from albert_tf.finetuning.dev_share import Share
-from albert_tf.finetuning.trials import Outcome, run_trials
+from albert_tf.finetuning.trials import Trial, run_trials
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices.batches import per_replica_batch_size
@@ -92,8 +92,8 @@ class FinetuningCommand:
             raise InputError(f"--output_dir={settings.output_dir} holds a run; choose another folder for the trials")
         run_trials(settings, variants, self._run_once)
 
-    def _run_once(self, given) -> Outcome | None:
-        """Does what the settings say; returns what came of it, None if it was stopped."""
+    def _run_once(self, given) -> tuple[str, Trial] | None:
+        """Does what the settings say; returns the metric that decides and what came of it, None if it was stopped."""
         names = {*settings_flags(), *self.setting_names, *SHARED_SETTINGS}
         if "num_train_epochs" in given.given:
             names.remove("num_train_steps")  # how many steps that is follows from the data
@@ -138,7 +138,8 @@ class FinetuningCommand:
         if test_file:
             runner.predict(run, test_file, settings.predict_batch_size)
         run.write_model_card(license_name=settings.license)
-        return Outcome(task.selection_metric, run_settings.learning_rate, results)
+        trial = Trial(run_settings.learning_rate, settings.random_seed, settings.output_dir, results)
+        return task.selection_metric, trial
 
     def find(self, settings, part: str) -> tuple[tuple[str, ...], Share | None]:
         """Returns the paths of a part of the data, and which share of it that is, None for all of it.

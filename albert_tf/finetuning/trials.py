@@ -18,20 +18,6 @@ from albert_tf.training.stability import DivergedError
 _SHORT_NAMES = {"learning_rate": "rate", "random_seed": "seed"}
 
 
-class Outcome(typing.NamedTuple):
-    """What came of one training.
-
-    Attributes:
-        metric: The one that decides.
-        learning_rate: The peak that was trained with.
-        results: What `runner.evaluate` returned; None where nothing was evaluated.
-    """
-
-    metric: str
-    learning_rate: float
-    results: dict[str, float] | None
-
-
 @dataclasses.dataclass(frozen=True)
 class Trial:
     """One training.
@@ -52,7 +38,7 @@ class Trial:
 def run_trials(
     settings: typing.Any,
     variants: list[dict[str, float]],
-    run_once: collections.abc.Callable[[typing.Any], Outcome | None],
+    run_once: collections.abc.Callable[[typing.Any], tuple[str, Trial] | None],
 ) -> None:
     """Runs one variant after the other, each in a folder of its own, and writes what they come to.
 
@@ -61,7 +47,7 @@ def run_trials(
     Args:
         settings: A frozen dataclass with `output_dir`, `random_seed` and what the variants change.
         variants: What each of them changes in the settings, `random_seed` among it.
-        run_once: Trains and evaluates by a copy of the settings; None if it was stopped, to be gone on with.
+        run_once: Given settings, returns the metric that decides and what came of it; None if it was stopped.
 
     Raises:
         DivergedError: No variant is left.
@@ -71,8 +57,7 @@ def run_trials(
         kind = _without_seed(changes)
         if kind in diverged:
             continue
-        name = "_".join(f"{_SHORT_NAMES.get(name, name)}_{value:g}" for name, value in changes.items())
-        folder = os.path.join(settings.output_dir, name)
+        folder = os.path.join(settings.output_dir, "_".join(map(_describe_change, changes.items())))
         print(f"\ntrial {number} of {len(variants)}: {folder}", flush=True)
         try:
             outcome = run_once(dataclasses.replace(settings, **changes, output_dir=folder))
@@ -80,15 +65,14 @@ def run_trials(
             diverged.append(kind)
             if all(_without_seed(each) in diverged for each in variants):
                 raise
-            named = ", ".join(f"--{name}={value:g}" for name, value in kind.items())
+            named = ", ".join(f"{name}={value:g}" for name, value in kind.items())
             print(f"warning: {named} is left out: {error}", flush=True)
-            finished = [(trial, of) for trial, of in finished if of != kind]
             continue
         if outcome is None:
             return  # the same command goes on
-        metric = outcome.metric
-        finished.append((Trial(outcome.learning_rate, changes["random_seed"], folder, outcome.results), kind))
-    trials = [trial for trial, _ in finished]
+        metric, trial = outcome
+        finished.append((kind, trial))
+    trials = [trial for kind, trial in finished if kind not in diverged]
     found = {"best": os.path.basename(best_trial(trials, metric).folder), "trials": [vars(trial) for trial in trials]}
     write_json(os.path.join(settings.output_dir, TRIALS_FILE), found)
     write_json(os.path.join(settings.output_dir, EVAL_RESULTS_FILE), summarize(trials, metric))
@@ -97,6 +81,11 @@ def run_trials(
 
 def _without_seed(changes):
     return {name: value for name, value in changes.items() if name != "random_seed"}
+
+
+def _describe_change(change):
+    name, value = change
+    return f"{_SHORT_NAMES.get(name, name)}_{f'{value:g}' if isinstance(value, float) else value}"
 
 
 def best_rate(trials: list[Trial], metric: str) -> float:
@@ -136,9 +125,9 @@ def describe(trials: list[Trial], metric: str) -> list[str]:
     for rate in rates:
         values = _values(_of_rate(trials, rate), metric)
         shown = ", ".join(f"{value:.4f}" for value in values)
-        lines.append(f"--learning_rate={rate:g}: {metric} {statistics.median(values):.4f} in the median of {shown}")
+        lines.append(f"learning_rate={rate:g}: {metric} {statistics.median(values):.4f} in the median of {shown}")
     best = best_trial(trials, metric)
-    return [*lines, f"chosen on the dev file: --learning_rate={best.learning_rate:g}; its best trial is {best.folder}"]
+    return [*lines, f"chosen on the dev file: learning_rate={best.learning_rate:g}; its best trial is {best.folder}"]
 
 
 def _of_rate(trials, rate):

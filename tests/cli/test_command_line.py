@@ -89,3 +89,12 @@ def test_every_console_command_is_there():
     for script, (_, module, function) in zip(scripts, commands):
         assert module == f"albert_tf.cli.{script}"
         assert callable(getattr(importlib.import_module(module), function))
+
+
+def test_nothing_assigns_to_flags():
+    assigned = [
+        path.name
+        for path in (ROOT / "albert_tf").rglob("*.py")
+        if re.search(r"FLAGS(\.\w+|\[.+\]\.value) = |setattr\(FLAGS|flagsaver", path.read_text(encoding="utf-8"))
+    ]
+    assert assigned == ["run_flags.py"], "a default or a trial is a changed copy; see resolved_flags"

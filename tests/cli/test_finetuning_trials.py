@@ -21,7 +21,7 @@ def test_trials_are_compared_on_the_dev_file(classify, run_script, tmp_path):
     results, trials = read_results(run), json.loads((run / "trials.json").read_text())["trials"]
     of_rate = [trial["results"]["accuracy"] for trial in trials if trial["learning_rate"] == results["learning_rate"]]
     assert results["num_trials"] == len(of_rate) == 2 and results["accuracy"] == pytest.approx(sum(of_rate) / 2)
-    assert f"chosen on the dev file: --learning_rate={results['learning_rate']:g}; " in result.output
+    assert f"chosen on the dev file: learning_rate={results['learning_rate']:g}; " in result.output
     for name in names:
         assert (run / name / "errors.tsv").exists()
         assert json.loads((run / name / "run_settings.json").read_text())["random_seed"] == int(name[-1])
@@ -49,7 +49,7 @@ def test_rate_at_which_training_diverges_is_left_out(classify, tmp_path, monkeyp
     flags = {"do_train": True, "do_eval": True, "num_trials": 2}
     result = classify(**flags, learning_rates="0.5,1e-3")
     assert (result.code, result.errors) == (0, "")
-    assert result.output.count("\nwarning: --learning_rate=0.5 is left out: the loss was not finite\n") == 1
+    assert result.output.count("\nwarning: learning_rate=0.5 is left out: the loss was not finite\n") == 1
     trials = json.loads((tmp_path / "run" / "trials.json").read_text())["trials"]
     assert {trial["learning_rate"] for trial in trials} == {1e-3}
     result = classify(**flags, learning_rates="0.5,0.6", output_dir=tmp_path / "other")
