@@ -184,7 +184,7 @@ class AlbertConfig:
         if max_seq_length > self.max_position_embeddings:
             raise InputError(
                 f"{source}={max_seq_length} is more than the model's max_position_embeddings, "
-                f"{self.max_position_embeddings}; make sequences shorter, or raise it in --albert_config_file"
+                f"{self.max_position_embeddings}; make sequences shorter, or raise it in `albert_config_file`"
             )
 
     def check_vocab_size(self, num_pieces: int, source: str) -> None:
@@ -199,7 +199,7 @@ class AlbertConfig:
         """
         if self.vocab_size != num_pieces:
             raise InputError(
-                f"vocab_size in --albert_config_file is {self.vocab_size}, but {source} has {num_pieces} pieces; make "
+                f"vocab_size in `albert_config_file` is {self.vocab_size}, but {source} has {num_pieces} pieces; make "
                 "them equal"
             )
 

@@ -12,9 +12,10 @@ _CHECKOUT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class InputError(ValueError):
-    """A file, flag or setting is wrong; the message is one sentence that says which and what to do.
+    """A file or setting is wrong; the message is one sentence that says which and what to do.
 
-    Scripts print the message without a traceback and exit with code 1 (`albert_tf.cli.app`).
+    It names settings in backquotes, as `train_batch_size` or `attention=flash`. Commands print it without a traceback,
+    with flags for the settings, and exit with code 1 (`albert_tf.cli.command`).
     """
 
 

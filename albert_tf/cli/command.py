@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import sys
 
 from absl import app, flags, logging
@@ -56,8 +57,18 @@ def _one_sentence():
         message = str(error) if isinstance(error, InputError) else describe_file_error(error)
         if message is None:
             raise
-        print(f"error: {message}", file=sys.stderr)
+        print(f"error: {_with_flags(message)}", file=sys.stderr)
         sys.exit(1)
+
+
+def _with_flags(message):
+    """Returns a sentence of `InputError` in which settings are called as the flags of this command are."""
+
+    def flag(found):
+        name, value = found.groups("")
+        return f"--{name}{value}" if name in flags.FLAGS else found[0]
+
+    return re.sub(r"`(\w+)(=[^`]*)?`", flag, message)
 
 
 def exit_if_nothing_is_saved(step: int) -> None:

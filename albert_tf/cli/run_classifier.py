@@ -66,7 +66,7 @@ def data_files(settings):
     given = {name: getattr(settings, name) for name in names if getattr(settings, name)}
     if "labels" in given:
         given["labels"] = tuple(given["labels"])
-        check_labels(given["labels"], "--labels")
+        check_labels(given["labels"], "`labels`")
     files = DATASETS[settings.task_name]
     is_regression = settings.regression
     if is_regression is not None and is_regression != files.is_regression:

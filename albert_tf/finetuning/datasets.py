@@ -216,10 +216,10 @@ def find_files(data_dir: str, names: FileNames) -> tuple[str, ...]:
         InputError: None exists, there is no such folder, or a numbered file is missing.
     """
     if not tf.io.gfile.exists(data_dir):
-        raise InputError(f"--data_dir={data_dir}: there is no such folder")
+        raise InputError(f"`data_dir={data_dir}`: there is no such folder")
     first = names[0] if isinstance(names[0], str) else names[0][0]
     if not tf.io.gfile.isdir(data_dir):
-        raise InputError(f"--data_dir={data_dir} is a file; name the folder that has it, and call it {first} there")
+        raise InputError(f"`data_dir={data_dir}` is a file; name the folder that has it, and call it {first} there")
     there = sorted(name.rstrip("/") for name in tf.io.gfile.listdir(data_dir))
     for entry in names:
         group = (entry,) if isinstance(entry, str) else entry
@@ -232,7 +232,7 @@ def find_files(data_dir: str, names: FileNames) -> tuple[str, ...]:
     alike = [name for name in there if os.path.splitext(name)[1] in extensions]
     there_is = f" (there is {', '.join(alike[:5])})" if alike else ""
     named = " or ".join(flat[:_MOST_NAMED]) + (" ..." if len(flat) > _MOST_NAMED else "")
-    raise InputError(f"--data_dir={data_dir} has no {named}; give the file that name{there_is}")
+    raise InputError(f"`data_dir={data_dir}` has no {named}; give the file that name{there_is}")
 
 
 def _files_called(name, there, data_dir):
@@ -248,7 +248,7 @@ def _files_called(name, there, data_dir):
         if missing or len(totals) > 1 or len(numbers) < len(numbered):
             what = f"number {missing[0]}" if missing else "one set of them"
             raise InputError(
-                f"--data_dir={data_dir}: {numbered[0][0]} is one of {total} files, and {what} is missing; put all there"
+                f"`data_dir={data_dir}`: {numbered[0][0]} is one of {total} files, and {what} is missing; put all there"
             )
     return [file for file, _, _ in sorted(numbered, key=lambda each: (int(each[1]), each[0]))]
 

@@ -65,7 +65,7 @@ def read_examples(path: str | tuple[str, ...], files: DataFiles, needs_label: bo
     rows = _objects(row_file, bad_rows)
     found = row_file.columns or tuple(dict.fromkeys(name for row in rows for name in row.values))
     wanted = [*files.text_columns, *([files.label_column] if needs_label or files.label_column in found else [])]
-    row_file.check_columns(wanted, found, "name yours by --text_column, --text_pair_column and --label_column")
+    row_file.check_columns(wanted, found, "name yours by `text_column`, `text_pair_column` and `label_column`")
     examples = []
     for row in rows:
         try:
@@ -195,7 +195,7 @@ def check_known_labels(
             + ("; or pass --on_bad_row=skip to leave such rows out" if needs_label else "")
         )
     if len(unknown) == len(examples):
-        raise InputError(f"{path} has no row whose label is in the list {', '.join(labels)}; name yours with --labels")
+        raise InputError(f"{path} has no row whose label is in the list {', '.join(labels)}; name yours with `labels`")
     tell_once(_describe_unknown(path, unknown, labels))
     return [example for example in examples if example.label in accepted]
 

@@ -164,7 +164,7 @@ class FinetuningTask(Objective):
         Raises:
             InputError: No share can be chosen for this task.
         """
-        raise InputError(f"{type(self).__name__} needs a file of its own to evaluate on; leave --dev_fraction out")
+        raise InputError(f"{type(self).__name__} needs a file of its own to evaluate on; leave `dev_fraction` out")
 
     @classmethod
     def from_settings(cls, config: AlbertConfig, settings: dict[str, typing.Any]) -> "FinetuningTask":

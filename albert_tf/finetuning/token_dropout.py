@@ -27,7 +27,7 @@ class TokenDropout:
 
     def __post_init__(self):
         if not 0.0 <= self.rate < 1.0:
-            raise InputError(f"--token_dropout must be at least 0 and less than 1. Received: {self.rate}")
+            raise InputError(f"`token_dropout` must be at least 0 and less than 1. Received: {self.rate}")
         self.vocabulary.require(*SPECIAL_TOKENS)
 
     def __call__(self, batch: Batch, seed: tf.Tensor) -> Batch:

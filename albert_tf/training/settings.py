@@ -109,15 +109,15 @@ class RunSettings:
     def __post_init__(self):
         for name in _AT_LEAST_ONE:
             if getattr(self, name) < 1:
-                raise InputError(f"--{name} must be at least 1. Received: {getattr(self, name)}")
+                raise InputError(f"`{name}` must be at least 1. Received: {getattr(self, name)}")
         if self.head_learning_rate is not None and not self.head_learning_rate > 0:
-            raise InputError(f"--head_learning_rate must be greater than 0. Received: {self.head_learning_rate}")
+            raise InputError(f"`head_learning_rate` must be greater than 0. Received: {self.head_learning_rate}")
         if not 0 <= self.random_seed <= LARGEST_SEED:
-            raise InputError(f"--random_seed must be from 0 to {LARGEST_SEED}. Received: {self.random_seed}")
+            raise InputError(f"`random_seed` must be from 0 to {LARGEST_SEED}. Received: {self.random_seed}")
         if self.early_stopping < 0:
-            raise InputError(f"--early_stopping must not be negative. Received: {self.early_stopping}")
+            raise InputError(f"`early_stopping` must not be negative. Received: {self.early_stopping}")
         if self.scale_learning_rate not in ("none", "sqrt"):
-            raise InputError(f"--scale_learning_rate must be none or sqrt. Received: {self.scale_learning_rate}")
+            raise InputError(f"`scale_learning_rate` must be none or sqrt. Received: {self.scale_learning_rate}")
         if (self.scale_learning_rate == "sqrt") != (self.reference_batch_size is not None):
             raise InputError(
                 'scale_learning_rate="sqrt" and reference_batch_size go together. '
@@ -180,15 +180,15 @@ def _without_frozen(variables, freeze):
         try:
             is_found = any(re.search(pattern, name) for name in variables)
         except re.error as error:
-            raise InputError(f"--freeze: {pattern} is not a regular expression ({error})") from error
+            raise InputError(f"`freeze`: {pattern} is not a regular expression ({error})") from error
         if not is_found:
             names = sorted({"/".join(name.split("/")[:2]) for name in variables})
-            raise InputError(f"--freeze: no variable matches {pattern}; their names begin with {', '.join(names)}")
+            raise InputError(f"`freeze`: no variable matches {pattern}; their names begin with {', '.join(names)}")
     trained = {
         name: variable
         for name, variable in variables.items()
         if not any(re.search(pattern, name) for pattern in freeze)
     }
     if not trained:
-        raise InputError(f"--freeze={','.join(freeze)} leaves nothing to train")
+        raise InputError(f"`freeze={','.join(freeze)}` leaves nothing to train")
     return trained

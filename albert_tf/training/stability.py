@@ -94,7 +94,7 @@ class SkippedSteps:
         if self._known > step / 2:
             raise DivergedError(
                 f"loss or gradients were not finite in {self._known:,} of {step:,} steps, so the weights are of no "
-                f"use; the batch of the last of them is in {self.batch_path(self._last)}; lower --learning_rate, or "
+                f"use; the batch of the last of them is in {self.batch_path(self._last)}; lower `learning_rate`, or "
                 "look for broken settings or examples"
             )
 
@@ -107,7 +107,7 @@ class SkippedSteps:
         if self._known > self._max_skipped_steps:
             raise DivergedError(
                 f"loss or gradients were not finite in {self._known} steps, the last of them step {self._last:,}, and "
-                f"--max_skipped_steps is {self._max_skipped_steps}; its batch is in {self.batch_path(self._last)}, and "
-                "skipped steps have left the weights alone; lower --learning_rate, or look for broken examples in the "
+                f"`max_skipped_steps` is {self._max_skipped_steps}; its batch is in {self.batch_path(self._last)}, and "
+                "skipped steps have left the weights alone; lower `learning_rate`, or look for broken examples in the "
                 "batch"
             )

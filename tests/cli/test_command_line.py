@@ -3,9 +3,12 @@
 import importlib
 import pathlib
 import re
+from unittest import mock
 
 import pytest
 from flag_matrix import registered_flags
+
+from albert_tf.errors import InputError
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -98,3 +101,11 @@ def test_nothing_assigns_to_flags():
         if re.search(r"FLAGS(\.\w+|\[.+\]\.value) = |setattr\(FLAGS|flagsaver", path.read_text(encoding="utf-8"))
     ]
     assert assigned == ["run_flags.py"], "a default or a trial is a changed copy; see resolved_flags"
+
+
+def test_settings_in_sentences_are_called_as_flags_are(run_script, monkeypatch):
+    sentence = "`vocab_size=5` and `prune` are flags, `attention=flash` is none; run --this"
+    monkeypatch.setattr("albert_tf.cli.build_vocab.main", mock.Mock(side_effect=InputError(sentence)))
+    result = run_script("build_vocab.py")
+    expected = "--vocab_size=5 and --prune are flags, `attention=flash` is none; run --this"
+    assert (result.code, result.errors) == (1, f"error: {expected}\n")

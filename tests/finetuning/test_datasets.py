@@ -14,7 +14,7 @@ def test_first_name_that_exists_is_taken(tmp_path):
     with pytest.raises(InputError) as error:
         find_files(str(tmp_path), DATASETS["nsmc"].dev)
     assert str(error.value) == (
-        f"--data_dir={tmp_path} has no ratings_dev.txt or ratings_test.txt; give the file that name"
+        f"`data_dir={tmp_path}` has no ratings_dev.txt or ratings_test.txt; give the file that name"
     )
 
 
@@ -67,13 +67,13 @@ def test_numbered_files_must_be_whole(tmp_path, there):
 
 def test_folder_without_the_file_says_what_there_is(tmp_path):
     names = DATASETS["csv"].train
-    with pytest.raises(InputError, match=r"has no train.csv; give the file that name$"):
+    with pytest.raises(InputError, match=r"` has no train.csv; give the file that name$"):
         find_files(str(tmp_path), names)
     path = tmp_path / "reviews.csv"
     path.touch()
-    with pytest.raises(InputError, match=r"has no train.csv; give the file that name \(there is reviews.csv\)$"):
+    with pytest.raises(InputError, match=r"` has no train.csv; give the file that name \(there is reviews.csv\)$"):
         find_files(str(tmp_path), names)
-    with pytest.raises(InputError, match=r"reviews.csv is a file; name the folder that has it, and call it train.csv"):
+    with pytest.raises(InputError, match=r"reviews.csv` is a file; name the folder that has it, and call it train.csv"):
         find_files(str(path), names)
-    with pytest.raises(InputError, match=r"nowhere: there is no such folder$"):
+    with pytest.raises(InputError, match=r"nowhere`: there is no such folder$"):
         find_files(str(tmp_path / "nowhere"), names)

@@ -119,8 +119,8 @@ def test_missing_column_is_named(write, files):
         read_examples(path, files, needs_label=True)
     name = files.text_pair_column or files.text_column
     assert one_sentence(error) == (
-        f"{path}, line 1: no column named {name}; the header has text, sentence1, label; name yours by --text_column, "
-        "--text_pair_column and --label_column"
+        f"{path}, line 1: no column named {name}; the header has text, sentence1, label; name yours by `text_column`, "
+        "`text_pair_column` and `label_column`"
     )
 
 
@@ -210,7 +210,7 @@ def test_unknown_labels_may_be_left_out(write, capsys):
         f"warning: 3 rows of {path} left out, whose labels are not in the list 0, 1: '2' (2, the first on line 3), "
         "' ' (1, the first on line 5)\n"
     ) in capsys.readouterr().out
-    with pytest.raises(InputError, match="has no row whose label is in the list a, b; name yours with --labels"):
+    with pytest.raises(InputError, match="has no row whose label is in the list a, b; name yours with `labels`"):
         check_known_labels(path, examples, ("a", "b"), on_bad_row="skip")
     # Each text to predict is to have an answer.
     with pytest.raises(InputError, match="label '2' is not in the list 0, 1; "):

@@ -55,7 +55,7 @@ def test_what_is_hidden_follows_from_the_seed_and_the_step():
 
 @pytest.mark.parametrize("rate", [-0.1, 1.0])
 def test_rate_out_of_range_is_refused(rate):
-    with pytest.raises(InputError, match="--token_dropout must be at least 0 and less than 1"):
+    with pytest.raises(InputError, match="`token_dropout` must be at least 0 and less than 1"):
         TokenDropout(rate, VOCABULARY)
 
 

@@ -116,7 +116,7 @@ def test_model_is_the_same_with_either_attention(batch, dtype, tolerance, dropou
 )
 def test_shapes_that_do_not_fit_are_refused(changes, length):
     config = config_with(64).replace(max_position_embeddings=1024).replace(**changes)
-    with pytest.raises(InputError, match=r"--attention=flash needs hidden_size=.*; use --attention=plain"):
+    with pytest.raises(InputError, match=r"`attention=flash` needs hidden_size=.*; use `attention=plain`"):
         AlbertEncoder(config, attention="flash")({"input_ids": tf.ones([1, length], tf.int32)})
     AlbertEncoder(config, attention="auto")({"input_ids": tf.ones([1, length], tf.int32)})
 
@@ -190,5 +190,5 @@ for told in (None, "cpu"):
 
 def test_missing_jax_is_said_in_a_sentence(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"--attention=flash needs jax: pip install .*\[flash\]'"):
+    with pytest.raises(InputError, match=r"`attention=flash` needs jax: pip install .*\[flash\]'"):
         AlbertEncoder(config_with(64), attention="flash")({"input_ids": tf.ones([1, 4], tf.int32)})

@@ -117,7 +117,7 @@ def test_model_of_another_vocabulary_size_is_refused(find, folder, config, with_
     if not with_manifest:
         (folder / "manifest.json").unlink()
     wrong = dataclasses.replace(config, vocab_size=30000)
-    message = f"vocab_size in --albert_config_file is 30000, but .* {config.vocab_size} pieces"
+    message = f"vocab_size in `albert_config_file` is 30000, but .* {config.vocab_size} pieces"
     refuses(message, find, folder / "train*", max_seq_length=32, max_predictions_per_seq=5, config=wrong)
 
 

@@ -47,7 +47,7 @@ def test_machines_of_the_environment_train_together(monkeypatch):
     with pytest.raises(InputError) as error:
         make_strategy(num_cpu_replicas=2)
     assert str(error.value) == (
-        "--num_cpu_replicas=2: where TF_CONFIG names several machines, each is one replica; leave the flag out"
+        "`num_cpu_replicas=2`: where TF_CONFIG names several machines, each is one replica; leave the flag out"
     )
 
 
@@ -153,7 +153,7 @@ def test_batch_is_shared_evenly(batch_size, replicas, expected):
 def test_batch_that_can_not_be_shared_evenly_is_refused():
     with pytest.raises(InputError) as error:
         per_replica_batch_size(make_strategy(num_cpu_replicas=4), 6, "eval_batch_size")
-    assert str(error.value) == "--eval_batch_size=6 must be a multiple of the number of replicas, 4"
+    assert str(error.value) == "`eval_batch_size=6` must be a multiple of the number of replicas, 4"
 
 
 @pytest.fixture
@@ -194,8 +194,8 @@ def test_tpu_that_is_not_to_be_used_is_refused(tpu_calls, flag):
     with pytest.raises(InputError) as error:
         make_strategy(**{flag: "mine"})
     assert str(error.value) == (
-        f"--{flag}=mine without --use_tpu would train on this machine's own devices; add --use_tpu, or leave "
-        f"--{flag} out"
+        f"`{flag}=mine` without `use_tpu` would train on this machine's own devices; add `use_tpu`, or leave "
+        f"`{flag}` out"
     )
 
 
@@ -216,14 +216,14 @@ def test_unreachable_tpu_gives_one_sentence(tpu_calls, name, failure, reason):
     with pytest.raises(InputError) as error:
         make_strategy(use_tpu=True, tpu_name="mine")
     assert str(error.value) == (
-        f"--use_tpu: can't reach the TPU 'mine' ({reason}); check --tpu_name, --tpu_zone and --gcp_project, "
-        "or run without --use_tpu"
+        f"`use_tpu`: can't reach the TPU 'mine' ({reason}); check `tpu_name`, `tpu_zone` and `gcp_project`, "
+        "or run without `use_tpu`"
     )
 
 
 @pytest.mark.slow
 def test_machine_without_tpu_gives_one_sentence():
-    with pytest.raises(InputError, match=r"^--use_tpu: can't reach the TPU 'local' \(.+\); check --tpu_name"):
+    with pytest.raises(InputError, match=r"^`use_tpu`: can't reach the TPU 'local' \(.+\); check `tpu_name`"):
         make_strategy(use_tpu=True)
 
 
@@ -231,13 +231,13 @@ def test_closed_port_is_told_at_once():
     with socket.create_server(("localhost", 0)) as server:
         address = f"grpc://localhost:{server.getsockname()[1]}"
     # Other than this message, that of a TPU that doesn't answer comes only after the timeout.
-    with pytest.raises(InputError, match=rf"^--use_tpu: can't reach the TPU '{address}' \(.*refused.*\); check"):
+    with pytest.raises(InputError, match=rf"^`use_tpu`: can't reach the TPU '{address}' \(.*refused.*\); check"):
         make_strategy(use_tpu=True, tpu_name=address, tpu_timeout=60)
 
 
 @pytest.mark.parametrize("address", ["grpc://localhost", "grpc://localhost:port", "grpc://"])
 def test_address_without_port_is_refused(address):
-    with pytest.raises(InputError, match=rf"^--use_tpu: can't reach the TPU '{address}' \("):
+    with pytest.raises(InputError, match=rf"^`use_tpu`: can't reach the TPU '{address}' \("):
         make_strategy(use_tpu=True, tpu_name=address, tpu_timeout=5)
 
 

@@ -93,6 +93,6 @@ def test_batch_that_can_not_be_cut_evenly_is_refused():
     with pytest.raises(InputError) as error:
         per_replica_batch_size(strategy, 12, "train_batch_size", 4)
     assert str(error.value) == (
-        "--train_batch_size=12 must be a multiple of 8, the number of replicas (2) times "
-        "--gradient_accumulation_steps=4"
+        "`train_batch_size=12` must be a multiple of 8, the number of replicas (2) times "
+        "`gradient_accumulation_steps=4`"
     )

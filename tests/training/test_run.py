@@ -180,10 +180,10 @@ def test_other_settings_may_change(finished):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"train_batch_size": 0}, "--train_batch_size must be at least 1. Received: 0"),
-        ({"iterations_per_loop": 0}, "--iterations_per_loop must be at least 1. Received: 0"),
-        ({"random_seed": 2**31}, "--random_seed must be from 0 to 2147483647. Received: 2147483648"),
-        ({"scale_learning_rate": "root"}, "--scale_learning_rate must be none or sqrt. Received: root"),
+        ({"train_batch_size": 0}, "`train_batch_size` must be at least 1. Received: 0"),
+        ({"iterations_per_loop": 0}, "`iterations_per_loop` must be at least 1. Received: 0"),
+        ({"random_seed": 2**31}, "`random_seed` must be from 0 to 2147483647. Received: 2147483648"),
+        ({"scale_learning_rate": "root"}, "`scale_learning_rate` must be none or sqrt. Received: root"),
         ({"scale_learning_rate": "sqrt"}, 'scale_learning_rate="sqrt" and reference_batch_size go together'),
     ],
 )
@@ -217,7 +217,7 @@ def test_phase_of_another_length_than_the_learning_rates_is_refused(tmp_path):
 
 def test_batch_that_the_replicas_can_not_share_is_refused(tmp_path):
     run = start(tmp_path, strategy=make_strategy(num_cpu_replicas=3))
-    with pytest.raises(InputError, match="--train_batch_size=4 must be a multiple of the number of replicas, 3"):
+    with pytest.raises(InputError, match="`train_batch_size=4` must be a multiple of the number of replicas, 3"):
         run.train(make_phase())
 
 

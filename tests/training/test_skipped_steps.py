@@ -143,7 +143,7 @@ def test_too_many_skipped_steps_end_the_run(tmp_path):
         train(tmp_path, run, bad_steps=[1, 4, 5], max_skipped_steps=2)
     message = str(error.value)
     assert message.startswith("loss or gradients were not finite in 3 steps, the last of them step 5, and ")
-    assert "--max_skipped_steps is 2; " in message and f"{tmp_path}/skipped_batch-5.npz" in message
+    assert "`max_skipped_steps` is 2; " in message and f"{tmp_path}/skipped_batch-5.npz" in message
     assert "\n" not in message
     assert (tmp_path / "skipped_batch-5.npz").exists()
     assert run.global_step.numpy() == 6
@@ -152,7 +152,7 @@ def test_too_many_skipped_steps_end_the_run(tmp_path):
 
 def test_one_skipped_step_is_too_many_where_none_is_allowed(tmp_path):
     for _ in range(2):  # also when the command is repeated after the checkpoint of that very step
-        with pytest.raises(InputError, match="in 1 steps, the last of them step 7, and --max_skipped_steps is 0"):
+        with pytest.raises(InputError, match="in 1 steps, the last of them step 7, and `max_skipped_steps` is 0"):
             train(tmp_path, start_linear(), bad_steps=[7], max_skipped_steps=0)
     train(tmp_path, start_linear(), bad_steps=[7], max_skipped_steps=1)
 

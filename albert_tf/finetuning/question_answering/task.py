@@ -80,7 +80,7 @@ class QuestionTask(FinetuningTask):
         if impossible and needs_labels and not self.may_be_unanswerable:
             raise InputError(
                 f"{path}: {len(impossible):,} questions have no answer, the first of them {impossible[0].id}; pass "
-                "--version_2_with_negative, or leave them out"
+                "`version_2_with_negative`, or leave them out"
             )
         return questions
 

@@ -53,9 +53,9 @@ def uses_flash_attention(
         return fits and is_installed and not masks_rows and not output_attentions
     if not fits:
         raise InputError(
-            f"--attention=flash needs hidden_size={hidden_size} to be a multiple of {COLUMNS_TOGETHER}, the size of a "
+            f"`attention=flash` needs hidden_size={hidden_size} to be a multiple of {COLUMNS_TOGETHER}, the size of a "
             f"head, {head_size}, to divide it, and sequences, of {max_seq_length} here, of a fixed length up to "
-            f"{_LONGEST_SEQUENCE}; use --attention=plain"
+            f"{_LONGEST_SEQUENCE}; use `attention=plain`"
         )
     if masks_rows:
         raise InputError(
@@ -65,9 +65,9 @@ def uses_flash_attention(
     if output_attentions:
         raise InputError('attention="flash" has no attentions to output; use attention="plain" or "auto"')
     if not is_installed:
-        raise InputError(f"--attention=flash needs jax: pip install {with_extra('flash')}, or use --attention=plain")
+        raise InputError(f"`attention=flash` needs jax: pip install {with_extra('flash')}, or use `attention=plain`")
     if is_compiled_for_tpu() and not runs_pallas_kernels():
-        raise InputError("--attention=flash needs a TPU from v4 on; use --attention=plain")
+        raise InputError("`attention=flash` needs a TPU from v4 on; use `attention=plain`")
     return True
 
 

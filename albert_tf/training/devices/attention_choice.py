@@ -60,7 +60,7 @@ def choose_attention(
         ]
     fault = next(filter(None, faults), None)
     if fault and attention == "flash":
-        raise InputError(f"--attention=flash: on this TPU the kernels {fault}; use --attention=plain")
+        raise InputError(f"`attention=flash`: on this TPU the kernels {fault}; use `attention=plain`")
     if fault:
         return "plain", f"attention: plain operations, for on this TPU the flash kernels {fault}"
     return attention, f"attention: {'flash kernels, tried on this TPU' if tried else 'plain operations'}"

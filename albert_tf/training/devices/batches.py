@@ -21,11 +21,11 @@ def per_replica_batch_size(
     """
     replicas = strategy.num_replicas_in_sync
     if global_batch_size % replicas:
-        raise InputError(f"--{flag}={global_batch_size} must be a multiple of the number of replicas, {replicas}")
+        raise InputError(f"`{flag}={global_batch_size}` must be a multiple of the number of replicas, {replicas}")
     if global_batch_size % (replicas * gradient_accumulation_steps):
         raise InputError(
-            f"--{flag}={global_batch_size} must be a multiple of {replicas * gradient_accumulation_steps}, the number "
-            f"of replicas ({replicas}) times --gradient_accumulation_steps={gradient_accumulation_steps}"
+            f"`{flag}={global_batch_size}` must be a multiple of {replicas * gradient_accumulation_steps}, the number "
+            f"of replicas ({replicas}) times `gradient_accumulation_steps={gradient_accumulation_steps}`"
         )
     return global_batch_size // replicas
 

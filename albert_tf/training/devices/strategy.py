@@ -39,13 +39,13 @@ def make_strategy(
     for name, value in {"tpu_name": tpu_name, "tpu_zone": tpu_zone, "gcp_project": gcp_project}.items():
         if value:
             raise InputError(
-                f"--{name}={value} without --use_tpu would train on this machine's own devices; add --use_tpu, or "
-                f"leave --{name} out"
+                f"`{name}={value}` without `use_tpu` would train on this machine's own devices; add `use_tpu`, or "
+                f"leave `{name}` out"
             )
     if _cluster_in_environment():
         if num_cpu_replicas > 1:
             raise InputError(
-                f"--num_cpu_replicas={num_cpu_replicas}: where TF_CONFIG names several machines, each is one replica; "
+                f"`num_cpu_replicas={num_cpu_replicas}`: where TF_CONFIG names several machines, each is one replica; "
                 "leave the flag out"
             )
         return tf.distribute.MultiWorkerMirroredStrategy()
@@ -99,7 +99,7 @@ def _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, timeout):
         except Exception as error:  # the resolver raises whatever its many back ends do
             outcome["error"] = error
 
-    advice = "check --tpu_name, --tpu_zone and --gcp_project, or run without --use_tpu"
+    advice = "check `tpu_name`, `tpu_zone` and `gcp_project`, or run without `use_tpu`"
     _check_address_answers(name, timeout, advice)
     # In a thread of its own, because TensorFlow waits for a TPU without end.
     thread = threading.Thread(target=connect, daemon=True)
@@ -107,11 +107,11 @@ def _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, timeout):
     thread.join(timeout)
     if not outcome:
         raise InputError(
-            f"--use_tpu: the TPU {name!r} did not answer within --tpu_timeout={timeout:g} seconds; {advice}"
+            f"`use_tpu`: the TPU {name!r} did not answer within `tpu_timeout={timeout:g}` seconds; {advice}"
         )
     if "error" in outcome:
         error = outcome["error"]
-        raise InputError(f"--use_tpu: can't reach the TPU {name!r} ({first_line(error)}); {advice}") from error
+        raise InputError(f"`use_tpu`: can't reach the TPU {name!r} ({first_line(error)}); {advice}") from error
     return tf.distribute.TPUStrategy(outcome["resolver"])
 
 
@@ -124,10 +124,10 @@ def _check_address_answers(name, timeout, advice):
         socket.create_connection((host, int(port)), timeout=timeout).close()
     except TimeoutError as error:
         raise InputError(
-            f"--use_tpu: the TPU {name!r} did not answer within --tpu_timeout={timeout:g} seconds; {advice}"
+            f"`use_tpu`: the TPU {name!r} did not answer within `tpu_timeout={timeout:g}` seconds; {advice}"
         ) from error
     except (OSError, ValueError) as error:
-        raise InputError(f"--use_tpu: can't reach the TPU {name!r} ({error}); {advice}") from error
+        raise InputError(f"`use_tpu`: can't reach the TPU {name!r} ({error}); {advice}") from error
 
 
 def strategy_of(variables: dict[str, tf.Variable]) -> tf.distribute.Strategy:

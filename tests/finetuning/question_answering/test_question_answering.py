@@ -259,7 +259,7 @@ def test_what_is_told_before_training():
 
 def test_unanswerable_questions_are_refused_where_none_are_expected(tmp_path):
     path = write_squad(tmp_path / "a.json", [("가나", [entry("1", None, is_impossible=True), entry("2", "나", 1)])])
-    with pytest.raises(InputError, match=r"a\.json: 1 questions have no answer, the first of them 1; pass --version_2"):
+    with pytest.raises(InputError, match=r"a\.json: 1 questions have no answer, the first of them 1; pass `version_2"):
         TASK.read(path)
     assert len(TASK.read(path, needs_labels=False)) == 2
     assert len(QuestionAnswering(CONFIG, may_be_unanswerable=True).read(path)) == 2
