@@ -154,7 +154,7 @@ class FinetuningCommand:
         settings = _make_settings(task, train_file)
         tf.keras.utils.set_random_seed(FLAGS.random_seed)
         with strategy.scope():
-            model = task.make_model(**model_options)
+            model = task.make_models(**model_options)
         run = TrainingRun(FLAGS.output_dir, task, model, settings, tokenizer)
         if train_file is None:
             if known_run:

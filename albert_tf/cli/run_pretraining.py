@@ -16,10 +16,10 @@ from albert_tf.cli.run_flags import settings_flags, take_from_run
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.pretrained import CONFIG_FILE
+from albert_tf.objectives import OBJECTIVES
 from albert_tf.pretraining.cooccurrence import begin_with_counts
 from albert_tf.pretraining.identity import data_settings, held_out_identity
-from albert_tf.pretraining.phases import make_held_out_dataset, make_objective, make_phase
-from albert_tf.pretraining_data.records import has_halves
+from albert_tf.pretraining.phases import make_held_out_dataset, make_phase, objective_of
 from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES, find_shards
 from albert_tf.pretraining_data.tfrecords import describe_damage, naming_damaged_shards
 from albert_tf.training import TrainingRun
@@ -42,6 +42,7 @@ def define_flags():
     flags.DEFINE_string("albert_config_file", None, "JSON file of the model; by default that beside --init_checkpoint.")
     flags.DEFINE_string("output_dir", None, "Folder for checkpoints, logs and results; a run found there is resumed.")
     flags.DEFINE_string("init_checkpoint", None, "Checkpoint to start from, or the folder of a run or model.")
+    flags.DEFINE_enum("objective", None, list(OBJECTIVES), "What is learnt; by default what the shards were made for.")
     flags.DEFINE_bool("do_train", True, "Train.")
     flags.DEFINE_bool("do_eval", False, "Evaluate on held-out shards, before the first step and after the last.")
     flags.DEFINE_integer(
@@ -121,8 +122,10 @@ def find_data(config):
     identities = [shards.tokenizer and shards.tokenizer.identity for shards in (first, second)]
     if identities[0] != identities[1]:
         raise InputError("--phase2_input_file: its shards were made with another tokenizer than those of --input_file")
-    if make_objective(config, first).loss_coefficients != make_objective(config, second).loss_coefficients:
-        raise InputError("--phase2_input_file: its shards were made with another --sentence_pair than --input_file's")
+    if (first.packing, first.objective) != (second.packing, second.objective) and not FLAGS.objective:
+        raise InputError(
+            "--phase2_input_file: its shards were made with another --objective or --sentence_pair than --input_file's"
+        )
     return [first, second], [start_step, FLAGS.num_train_steps]
 
 
@@ -181,6 +184,12 @@ def main():
         run_in_folder(known_run, config, strategy, parts)
 
 
+def name_of_objective(known_run):
+    """Returns what is learnt: what the flag says, or the run; None for what the data were made for."""
+    earlier = known_run and known_run.settings.get("objective")
+    return FLAGS.objective or (earlier if earlier in OBJECTIVES else None)
+
+
 def run_in_folder(known_run, config, strategy, parts):
     """Does what the flags say, once nobody else writes to the folder."""
     settings = training_flags.settings_from_flags(
@@ -196,22 +205,26 @@ def run_in_folder(known_run, config, strategy, parts):
     for shards in data:
         warn_of(shards)
 
-    objective = make_objective(config, last)
+    objectives = [objective_of(config, shards, name_of_objective(known_run)) for shards in data]
+    objective = objectives[-1]
     tf.keras.utils.set_random_seed(FLAGS.random_seed)
     with strategy.scope():
-        model = objective.make_model(**model_options)
+        models = objective.make_models(**model_options)
     settings = dataclasses.replace(settings, evaluates_first=do_eval)
-    training = TrainingRun(FLAGS.output_dir, objective, model, settings, last.tokenizer)
+    training = TrainingRun(FLAGS.output_dir, objective, models, settings, last.tokenizer)
     held_out = held_out_identity(last, settings) if last.held_out_paths else None
     with naming_damaged_shards([path for shards in data for path in [*shards.train_paths, *shards.held_out_paths]]):
         if FLAGS.do_train:
             phases = [
-                make_phase(config, shards, settings, end_step, count, do_eval, FLAGS.read_own_shards)
-                for shards, end_step, count in zip(data, end_steps, parts)
+                make_phase(each, shards, settings, end_step, count, do_eval, FLAGS.read_own_shards)
+                for each, shards, end_step, count in zip(objectives, data, end_steps, parts)
             ]
             results_data = {EVAL_RESULTS_FILE: held_out} if held_out else {}
             if not training.train(
-                phases, settings_of_command(data, end_steps), results_data, initializer_of(model, data[0])
+                phases,
+                settings_of_command(objective, data, end_steps),
+                results_data,
+                initializer_of(models["model"], data[0]),
             ):
                 app.exit_if_nothing_is_saved(training.step)
                 return
@@ -220,11 +233,14 @@ def run_in_folder(known_run, config, strategy, parts):
                 check_model(known_run.folder, known_run.settings, config, last.tokenizer, known_run.flag)
             training.restore()
         if do_eval:
-            training.evaluate(make_held_out_dataset(last, settings)(), held_out)
+            training.evaluate(make_held_out_dataset(objective, last, settings)(), held_out)
     training.write_model_card([shards.manifest for shards in data], FLAGS.license)
     entropy = last.manifest.get("splits", {}).get("held_out", {}).get("unigram_entropy")
     if do_eval and entropy is not None:
         training.log(f"unigram entropy of the held-out text: {entropy:.4f} (a masked_lm_loss that needs no context)")
+    blind = last.blind_accuracy(FLAGS.eval_batch_size)
+    if do_eval and blind is not None and len(objective.metric_names) > 1:
+        training.log(f"{objective.metric_names[1]} of a rule that reads no text: {blind:.4f}")
 
 
 def initializer_of(model, shards):
@@ -232,10 +248,10 @@ def initializer_of(model, shards):
     return functools.partial(begin_with_counts, model, shards) if FLAGS.word_embeddings == "cooccurrence" else None
 
 
-def settings_of_command(data, end_steps):
+def settings_of_command(objective, data, end_steps):
     """Returns what decides, besides the run's settings, what it computes, and where it found its data."""
-    # Elsewhere it may change: only halves are looked for among those of a batch, so that its size decides the loss.
-    evaluation = {"eval_batch_size": FLAGS.eval_batch_size} if has_halves(data[-1].sentence_pair) else {}
+    # Where an example's loss depends on no other one, it may change.
+    evaluation = {"eval_batch_size": FLAGS.eval_batch_size} if objective.compares_examples else {}
     return {
         "command": "run_pretraining",
         **data_settings(data, end_steps),
