@@ -218,7 +218,7 @@ display(Table(("예 example",), [[shown_example(shard, batch, row)] for row in r
 # Its weights are random, and so are its guesses. Put sentences of your own here.
 
 # %%
-from albert_tf.pretraining.phases import make_objective, make_phase
+from albert_tf.pretraining.phases import make_phase, objective_of
 from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.signatures import make_signatures
@@ -234,7 +234,7 @@ QUESTIONS = [
 
 config = AlbertConfig.from_json_file("configs/albert_demo.json").replace(vocab_size=len(tokenizer))
 shards = find_shards([train_path], config)
-objective = make_objective(config, shards)
+objective = objective_of(config, shards)
 tf.keras.utils.set_random_seed(12345)
 with strategy.scope():
     model = objective.make_model()
@@ -303,7 +303,7 @@ with clock("5 사전 학습 · pre-training"):
             guesses[step] = guess()
 
     run = TrainingRun(run_folder, objective, model, settings, tokenizer, on_metrics=on_metrics)
-    phase = make_phase(config, shards, settings)
+    phase = make_phase(objective, shards, settings)
     begin = functools.partial(begin_with_counts, model, shards)
     run.train(phase, data_settings([shards], [steps]), initialize=begin)
     results = run.evaluate(phase.make_eval_dataset())

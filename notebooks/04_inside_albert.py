@@ -155,7 +155,7 @@ display(Image(png_of(figure)))
 # %%
 from albert_tf.corpus.reader import CorpusReader, find_corpus_files
 from albert_tf.pretraining.identity import data_settings
-from albert_tf.pretraining.phases import make_objective, make_phase
+from albert_tf.pretraining.phases import make_phase, objective_of
 from albert_tf.pretraining_data.build.builder import build
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
@@ -178,7 +178,7 @@ with clock("2 학습 자료 · training data"):
 def pretrain(name, config):
     """Returns a model before, and the same after pre-training in a folder of WORK."""
     shards = find_shards([train_path], config)
-    objective = make_objective(config, shards)
+    objective = objective_of(config, shards)
     steps = SIZES["num_train_steps"]
     settings = RunSettings(
         num_train_steps=steps,
@@ -197,7 +197,7 @@ def pretrain(name, config):
     folder = os.path.join(WORK, name)
     watch = TrainingWatch(folder, steps, ("masked_lm_loss", "masked_lm_accuracy"), name)
     run = TrainingRun(folder, objective, models[1], settings, tokenizer, on_metrics=watch)
-    run.train(make_phase(config, shards, settings), data_settings([shards], [steps]))
+    run.train(make_phase(objective, shards, settings), data_settings([shards], [steps]))
     return models
 
 

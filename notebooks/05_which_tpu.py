@@ -365,14 +365,14 @@ can_compile = all(importlib.util.find_spec(name) for name in ("jax", "libtpu")) 
 if not can_compile:
     print("jax와 libtpu가 없거나 TPU가 있어서 건너뜁니다. No jax and libtpu here, or a TPU: nothing is compiled.")
 else:
-    from albert_tf.objectives import AlbertPretraining
+    from albert_tf.objectives import make_objective
     from albert_tf.tpu.planner import CompiledSteps
     from albert_tf.tpu.steps import lower_step, uncounted_flops
 
     config = AlbertConfig.from_json_file("configs/albert_demo.json")
     if SIZES["live_layers"]:
         config = config.replace(num_hidden_layers=SIZES["live_layers"])
-    objective, tpu, (batch_size, length) = AlbertPretraining(config), find_tpu("v5e-1"), (32, 64)
+    objective, tpu, (batch_size, length) = make_objective("albert", config), find_tpu("v5e-1"), (32, 64)
     bar = Bar("compiling", 1)
     with clock("6 컴파일 · compiling"):
         lower = functools.partial(lower_step, objective, batch_size, length)
