@@ -71,6 +71,7 @@ def measure(folder):
     """Prints as JSON what the shards in a folder are, and how long an example takes in seconds."""
     import tensorflow as tf
 
+    from albert_tf.pretraining.phases import objective_of
     from albert_tf.pretraining_data.input_pipeline import parse, train_dataset
     from albert_tf.pretraining_data.masking import mask_batch
     from albert_tf.pretraining_data.shards import find_shards

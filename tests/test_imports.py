@@ -67,6 +67,7 @@ MAY_IMPORT = {
         "litert",
         "tokenization",
         "modeling",
+        "objectives",
         "training",
         "finetuning",
     },

@@ -93,17 +93,16 @@ def define_flags():
     flags.DEFINE_integer("num_inspected", 3, "With --inspect: number of examples to print.", lower_bound=0)
 
 
-def packing_and_objective():
-    """Returns the names of both."""
-    chosen = FLAGS.sentence_pair
-    if FLAGS.random_next_sentence:
-        if chosen not in (None, "next"):
-            raise InputError(f"--random_next_sentence contradicts --sentence_pair={chosen}; leave one out")
-        chosen = "next"
-    if chosen is None:
-        chosen = OBJECTIVES[FLAGS.objective].packings[0] if FLAGS.objective else DEFAULT_PACKING
-    packing = find_packing(chosen, "--sentence_pair")
-    objective = FLAGS.objective or default_objective(packing)
+def packing_and_objective(objective, sentence_pair, random_next_sentence):
+    """Returns the names of both, as far as the flags say them."""
+    if random_next_sentence:
+        if sentence_pair not in (None, "next"):
+            raise InputError(f"--random_next_sentence contradicts --sentence_pair={sentence_pair}; leave one out")
+        sentence_pair = "next"
+    if sentence_pair is None:
+        sentence_pair = OBJECTIVES[objective].packings[0] if objective else DEFAULT_PACKING
+    packing = find_packing(sentence_pair, "--sentence_pair")
+    objective = objective or default_objective(packing)
     check_packing(objective, packing)
     return packing.name, objective
 
@@ -116,7 +115,7 @@ def builder_options():
         raise InputError(
             f"--max_predictions_per_seq={max_predictions} must be less than --max_seq_length={FLAGS.max_seq_length}"
         )
-    packing, objective = packing_and_objective()
+    packing, objective = packing_and_objective(FLAGS.objective, FLAGS.sentence_pair, FLAGS.random_next_sentence)
     dupe_factor = FLAGS.dupe_factor or (40 if FLAGS.masking == "static" else 1)
     return BuilderOptions(
         max_seq_length=FLAGS.max_seq_length,
