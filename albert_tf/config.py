@@ -15,6 +15,9 @@ POSITION_INITIALIZER_CHOICES = ("normal", "sinusoidal")
 ATTENTION_INITIALIZER_CHOICES = ("normal", "neighbors")
 HIDDEN_ACT_CHOICES = ("gelu", "gelu_new", "gelu_erf", "relu", "tanh", "linear")
 
+# Keys that came later. A default is not written, so that files of models without them stay as they were.
+_LATER_KEYS = ("is_causal",)
+
 # Keys that the original's released JSON files carry and its code never uses (original modeling.py).
 UNUSED_ORIGINAL_KEYS = frozenset(
     ["down_scale_factor", "net_structure_type", "gap_size", "num_memory_blocks", "layers_to_keep"]
@@ -54,6 +57,7 @@ class AlbertConfig:
             piece with what is most like it in the other text (see `AlignedPairHead`).
         question_alignment: Whether models that answer questions are told of each piece of a text which "words" of the
             question are like it (see `QuestionAlignment`), or "none", as in the original.
+        is_causal: Whether a piece sees none that comes after it, as in GPT (Radford et al. 2018).
 
     Raises:
         InputError: A value is out of range or two values do not go together.
@@ -80,6 +84,7 @@ class AlbertConfig:
     attention_initializer: str = "normal"
     classifier_pooling: str = "first"
     question_alignment: str = "none"
+    is_causal: bool = False
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -127,6 +132,8 @@ class AlbertConfig:
             raise InputError(f"{name} must be a number. Received: {value!r}")
         if expected is float and abs(value) > sys.float_info.max:  # JSON's whole numbers have no largest one
             raise InputError(f"{name} must be a number that fits into 64 bits")
+        if expected is bool and not isinstance(value, bool):
+            raise InputError(f"{name} must be true or false. Received: {value!r}")
         if expected is str and not isinstance(value, str):
             raise InputError(f"{name} must be a string. Received: {value!r}")
 
@@ -159,8 +166,10 @@ class AlbertConfig:
             raise InputError(f"{path}: {error}") from error
 
     def to_dict(self) -> dict[str, typing.Any]:
-        """Returns every field, ready for `from_dict`."""
-        return dataclasses.asdict(self)
+        """Returns the fields, ready for `from_dict`; those of `_LATER_KEYS` where they are not the defaults."""
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        values = dataclasses.asdict(self)
+        return {key: value for key, value in values.items() if key not in _LATER_KEYS or value != defaults[key]}
 
     def check_max_seq_length(self, max_seq_length: int, source: str = "max_seq_length") -> None:
         """Checks that there are embeddings for the positions of a sequence.

@@ -184,6 +184,13 @@ def test_whole_numbers_become_floats_where_floats_are_meant():
     assert isinstance(config.hidden_dropout_prob, float)
 
 
+def test_later_key_is_written_only_where_it_is_not_the_default():
+    assert "is_causal" not in AlbertConfig.from_dict(tiny_keys(is_causal=False)).to_dict()
+    causal = AlbertConfig.from_dict(tiny_keys(is_causal=True))
+    assert causal.to_dict()["is_causal"] is True and AlbertConfig.from_dict(causal.to_dict()) == causal
+    assert "is_causal must be true or false" in error_of(AlbertConfig.from_dict, tiny_keys(is_causal=1))
+
+
 def test_replace_checks_again():
     config = AlbertConfig.from_dict(tiny_keys())
     assert config.replace(num_attention_heads=8).num_attention_heads == 8

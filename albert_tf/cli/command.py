@@ -20,27 +20,25 @@ end_in_one_line_if_interrupted()
 flags.disclaim_key_flags()
 
 
-def run(main, define_flags, flag_names: dict[str, str] | None = None, output_flag: str | None = None) -> None:
+def run(main, define_flags, output_flag: str | None = None) -> None:
     """Runs a command; a user's mistake ends in one sentence on standard error and exit code 1.
 
     Args:
         main: Does the work, once the flags have been read.
         define_flags: Defines them.
-        flag_names: Settings whose flag is called otherwise, and how; errors name the flag.
         output_flag: The flag of the folder that it writes, if any, which is held meanwhile.
     """
     define_flags()
-    flag_names = flag_names or {}
 
     def main_without_arguments(_):
-        with _one_sentence(flag_names):
+        with _one_sentence():
             check_original_flags()
             folder = output_flag and flags.FLAGS[output_flag].value
             with hold(folder, output_flag) if folder else contextlib.nullcontext():
                 main()
 
     def parse(arguments):
-        with _one_sentence(flag_names):
+        with _one_sentence():
             parse_flags(arguments)
 
     logging.use_absl_handler()
@@ -49,7 +47,7 @@ def run(main, define_flags, flag_names: dict[str, str] | None = None, output_fla
 
 
 @contextlib.contextmanager
-def _one_sentence(flag_names):
+def _one_sentence():
     """Ends the process in one sentence where a user's mistake is found, or a file can't be read or written."""
     try:
         yield
@@ -57,8 +55,6 @@ def _one_sentence(flag_names):
         message = str(error) if isinstance(error, InputError) else describe_file_error(error)
         if message is None:
             raise
-        for name, flag in flag_names.items():
-            message = message.replace(f"--{name}", f"--{flag}")
         print(f"error: {message}", file=sys.stderr)
         sys.exit(1)
 

@@ -32,14 +32,17 @@ def define_finetuning_flags(max_seq_length_help: str) -> None:
     )
     flags.DEFINE_bool("do_predict", False, "Predict the test file; writes the predictions.")
     flags.DEFINE_integer("max_seq_length", None, f"Longest input in pieces; {max_seq_length_help}", lower_bound=8)
-    flags.DEFINE_integer("train_step", None, "Number of training steps, instead of --num_train_epochs.", lower_bound=1)
+    flags.DEFINE_integer("num_train_steps", None, "Number of training steps, instead of --num_train_epochs.", 1)
     flags.DEFINE_float(
         "num_train_epochs",
         None,
         "Passes over the training file; by default the fewer the larger it is.",
         0.0,
     )
-    flags.DEFINE_integer("warmup_step", None, "Steps in which the learning rate rises; by default 10% of all.", 0)
+    flags.DEFINE_integer("num_warmup_steps", None, "Steps in which the learning rate rises; by default 10% of all.", 0)
+    # What the original's commands call them.
+    flags.DEFINE_alias("train_step", "num_train_steps")
+    flags.DEFINE_alias("warmup_step", "num_warmup_steps")
     flags.DEFINE_float(
         "dropout",
         None,

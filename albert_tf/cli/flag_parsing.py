@@ -1,6 +1,8 @@
 """Reading the command line, with one sentence for what is wrong with it."""
 
+import dataclasses
 import difflib
+import keyword
 import math
 
 from absl import flags
@@ -41,6 +43,19 @@ def parse_flags(arguments: list[str]) -> None:
     _check_finite()
     if rest:
         raise InputError(f"unexpected argument {rest[0]}; every setting is a flag, --name=value")
+
+
+def resolved_flags():
+    """Returns what the flags say, once and for all: a frozen dataclass with a field for the value of each.
+
+    One more, `given`, has the names of those that a person gave. What a default, a run or a trial changes is a changed
+    copy (`dataclasses.replace`).
+    """
+    names = [name for name in FLAGS if name.isidentifier() and not keyword.iskeyword(name)]
+    given = frozenset(name for name in names if FLAGS[name].present)
+    return dataclasses.make_dataclass("Settings", [*names, "given"], frozen=True)(
+        **{name: FLAGS[name].value for name in names}, given=given
+    )
 
 
 def _check_finite():

@@ -3,7 +3,6 @@
 import os
 
 import tensorflow as tf
-from absl import flags
 
 from albert_tf.checkpoint_files import find_beside_checkpoint, refuse_trials
 from albert_tf.cli.run_flags import KnownRun
@@ -14,51 +13,48 @@ from albert_tf.tokenization.loading import kind_of_tokenizer
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 
-FLAGS = flags.FLAGS
 
-
-def find_model_file(flag: str, name: str, run: KnownRun | None) -> str:
-    """Returns a flag's value, or the file of that name in the folder of the run or beside --init_checkpoint.
+def find_model_file(settings, flag: str, name: str, run: KnownRun | None) -> str:
+    """Returns what a flag says, or the file of that name in the folder of the run or beside --init_checkpoint.
 
     Raises:
         InputError: There is neither, or --init_checkpoint names nothing.
     """
-    found = FLAGS[flag].value or _find_beside_model(name, run)
+    init_checkpoint = settings.init_checkpoint
+    found = getattr(settings, flag) or _find_beside_model(settings, name, run)
     if not found:
-        refuse_trials(FLAGS.init_checkpoint or FLAGS.output_dir)
-    if not found and FLAGS.init_checkpoint is None:
+        refuse_trials(init_checkpoint or settings.output_dir)
+    if not found and init_checkpoint is None:
         raise InputError(f"--{flag} is missing; name it, or a model to start from by --init_checkpoint")
-    if not found and not any(tf.io.gfile.exists(FLAGS.init_checkpoint + ending) for ending in ("", ".index")):
-        raise InputError(f"--init_checkpoint={FLAGS.init_checkpoint}: there is no such folder or checkpoint")
+    if not found and not any(tf.io.gfile.exists(init_checkpoint + ending) for ending in ("", ".index")):
+        raise InputError(f"--init_checkpoint={init_checkpoint}: there is no such folder or checkpoint")
     if not found:
-        raise InputError(
-            f"--{flag} is missing, and there is no {name} beside --init_checkpoint={FLAGS.init_checkpoint}"
-        )
+        raise InputError(f"--{flag} is missing, and there is no {name} beside --init_checkpoint={init_checkpoint}")
     return found
 
 
-def _find_beside_model(name, run):
+def _find_beside_model(settings, name, run):
     """Returns the file of that name in the folder of the run or beside --init_checkpoint, None if there is none."""
     found = run and run.find(name)
-    found = found or find_beside_checkpoint(FLAGS.init_checkpoint, name)
-    return found or find_beside_checkpoint(FLAGS.output_dir, name)
+    found = found or find_beside_checkpoint(settings.init_checkpoint, name)
+    return found or find_beside_checkpoint(settings.output_dir, name)
 
 
-def load_model_tokenizer(run: KnownRun | None) -> Tokenizer:
-    """Returns the tokenizer that the flags name, or the one of the run or of --init_checkpoint.
+def load_model_tokenizer(settings, run: KnownRun | None) -> Tokenizer:
+    """Returns the tokenizer that the settings name, or the one of the run or of --init_checkpoint.
 
     Raises:
         InputError: There is none, or it can't be used.
     """
-    vocab_file, model_file = FLAGS.vocab_file, FLAGS.spm_model_file
+    vocab_file, model_file = settings.vocab_file, settings.spm_model_file
     if vocab_file or model_file:
         return load_any_tokenizer(vocab_file, model_file)
-    settings_file = _find_beside_model(TOKENIZER_FILE, run)
+    settings_file = _find_beside_model(settings, TOKENIZER_FILE, run)
     if settings_file and kind_of_tokenizer(settings_file) is SentencePieceTokenizer:
         return load_any_tokenizer(None, os.path.join(os.path.dirname(settings_file), MODEL_FILE))
     # Earlier versions have left a model without settings beside what they converted.
-    if not settings_file and not _find_beside_model(VOCABULARY_FILE, run):
-        model_file = _find_beside_model(MODEL_FILE, run)
+    if not settings_file and not _find_beside_model(settings, VOCABULARY_FILE, run):
+        model_file = _find_beside_model(settings, MODEL_FILE, run)
     if model_file:
         return load_any_tokenizer(None, model_file)
-    return load_any_tokenizer(find_model_file("vocab_file", VOCABULARY_FILE, run), None)
+    return load_any_tokenizer(find_model_file(settings, "vocab_file", VOCABULARY_FILE, run), None)

@@ -20,8 +20,6 @@ from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.labels import balanced_class_weights, check_labels, labels_of
 from albert_tf.finetuning.metrics import LABEL_METRICS, METRICS, SCORE_METRICS, check_metrics
 
-FLAGS = flags.FLAGS
-
 flags.disclaim_key_flags()
 
 
@@ -61,55 +59,61 @@ def define_flags():
     define_original_flags("cached_dir")
 
 
-def data_files():
-    """Returns the data set's files with what the flags say about them."""
+def data_files(settings):
+    """Returns the data set's files with what the settings say about them."""
+    app.require(task_name=settings.task_name, data_dir=settings.data_dir)
     names = (*COLUMNS, "labels", "metrics", "on_bad_row")
-    given = {name: FLAGS[name].value for name in names if FLAGS[name].value}
+    given = {name: getattr(settings, name) for name in names if getattr(settings, name)}
     if "labels" in given:
         given["labels"] = tuple(given["labels"])
         check_labels(given["labels"], "--labels")
-    files = DATASETS[FLAGS.task_name]
-    if FLAGS.regression is not None and FLAGS.regression != files.is_regression:
-        metrics = ("pearson", "spearman") if FLAGS.regression else ("accuracy",)
-        files = dataclasses.replace(files, is_regression=FLAGS.regression, metrics=metrics)
+    files = DATASETS[settings.task_name]
+    is_regression = settings.regression
+    if is_regression is not None and is_regression != files.is_regression:
+        metrics = ("pearson", "spearman") if is_regression else ("accuracy",)
+        files = dataclasses.replace(files, is_regression=is_regression, metrics=metrics)
     given["metrics"] = tuple(given.get("metrics", files.metrics))
     check_metrics(given["metrics"], SCORE_METRICS if files.is_regression else LABEL_METRICS)
     return dataclasses.replace(files, **given)
 
 
-def find_paths(part):
+def find_paths(settings, part):
     """Returns the paths of the training file, the file for evaluation, or the one to predict."""
-    app.require(task_name=FLAGS.task_name, data_dir=FLAGS.data_dir)
-    files = data_files()
-    return find_files(FLAGS.data_dir, {TRAIN: files.train, DEV: files.dev, TEST: files.test}[part])
+    files = data_files(settings)
+    return find_files(settings.data_dir, {TRAIN: files.train, DEV: files.dev, TEST: files.test}[part])
 
 
-def make_task(config, is_known):
-    """Returns the task; its labels are the flag's, the run's or the data set's, or else those of the training file."""
-    app.require(task_name=FLAGS.task_name, data_dir=FLAGS.data_dir)
-    files = data_files()
-    if FLAGS.pooling is None:
-        # Runs of earlier versions kept it in their config alone.
-        reads_pairs = files.text_pair_column is not None
-        FLAGS.pooling = config.classifier_pooling if is_known else default_pooling(config, reads_pairs)
-    config = config.replace(classifier_pooling=FLAGS.pooling)
+def complete(settings, config, is_known):
+    """Returns settings that say what the label is read off."""
+    if settings.pooling is not None:
+        return settings
+    # Runs of earlier versions kept it in their config alone.
+    reads_pairs = data_files(settings).text_pair_column is not None
+    pooling = config.classifier_pooling if is_known else default_pooling(config, reads_pairs)
+    return dataclasses.replace(settings, pooling=pooling)
+
+
+def make_task(settings, config):
+    """Returns the task; its labels are those set, the run's or the data set's, or else those of the training file."""
+    files = data_files(settings)
+    config = config.replace(classifier_pooling=settings.pooling)
     if files.is_regression:
         return Regression(config, files)
     train_examples = None
-    if not files.labels or (FLAGS.do_train and FLAGS.class_weights == ["balanced"]):
-        train_examples = read_examples(find_paths(TRAIN), files, needs_label=True)
+    if not files.labels or (settings.do_train and settings.class_weights == ["balanced"]):
+        train_examples = read_examples(find_paths(settings, TRAIN), files, needs_label=True)
     labels = files.labels or labels_of(train_examples)
-    return Classification(config, labels, files, class_weights(labels, train_examples))
+    return Classification(config, labels, files, class_weights(settings, labels, train_examples))
 
 
-def class_weights(labels, train_examples):
+def class_weights(settings, labels, train_examples):
     """Returns the weight of each label in the loss, None where all are 1.
 
     Raises:
         InputError: They are not so many numbers above 0.
     """
-    given = FLAGS.class_weights
-    if not given or not FLAGS.do_train:
+    given = settings.class_weights
+    if not given or not settings.do_train:
         return None
     if given == ["balanced"]:
         return balanced_class_weights(labels, train_examples)
@@ -131,6 +135,7 @@ COMMAND = FinetuningCommand(
     ("data_dir",),
     find_paths,
     make_task,
+    complete,
 )
 
 

@@ -1,11 +1,13 @@
-"""What a command takes from the run folder instead of asking again: flags that are not given, model and tokenizer."""
+"""What a command takes from the run folder instead of asking again: settings that are not given."""
 
+import collections.abc
 import dataclasses
 import os
 
 from absl import flags
 
 from albert_tf.checkpoint_files import checkpoint_folder, find_beside_checkpoint
+from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.errors import InputError
 from albert_tf.training.run_folder.guard import (
     FOUND_AT,
@@ -48,88 +50,90 @@ class KnownRun:
         return find_beside_checkpoint(self.folder, name)
 
 
-def take_from_run(command: str, names: dict[str, str], places: list[str]) -> KnownRun | None:
-    """Gives flags that the user left out the values of the run that the command goes on with or uses.
+def with_settings_of_run(settings, command: str, names: collections.abc.Iterable[str], places: list[str]):
+    """Returns settings of which those that were not given are those of the run that the command goes on with or uses.
 
     That is the run in --output_dir. Where there is none and nothing is to be trained, it is the one that
     --init_checkpoint comes from.
 
     Args:
+        settings: What `resolved_flags` returned.
         command: Which script this is.
-        names: Settings of the run, and the flag of each.
-        places: Flags that say where its data are; the run's are taken unless the first of them is given.
+        names: Those that a run keeps.
+        places: Those that say where its data are; the run's are taken unless the first of them is given.
 
     Returns:
-        The run, None if there is none.
+        The settings, and the `KnownRun`, None if there is none.
 
     Raises:
         InputError: A flag contradicts the run, or the folder's run is of another command, or of an earlier version,
             which can't be trained on.
     """
-    run = _find_run(command)
+    run = _find_run(settings, command)
     if run is None:
-        return None
+        return settings, None
     is_other = run.flag != "output_dir" or is_of_earlier_version(run.settings)
-    for name, flag_name in names.items():
+    changes = {}
+    for name in names:
         if name not in run.settings or (is_other and name == "init_checkpoint"):
             continue
-        flag, value = FLAGS[flag_name], run.settings[name]
-        if flag.value == AUTO:
-            flag.unparse()
-        if not flag.present:
-            _set(flag, value["path"] if name == "init_checkpoint" and value else value, name, run.folder)
-        elif FLAGS.do_train or name not in _FREE_WITHOUT_TRAINING:
-            given = checkpoint_identity(flag.value) if name == "init_checkpoint" else flag.value
+        value, given = run.settings[name], getattr(settings, name)
+        if name not in settings.given or given == AUTO:
+            changes[name] = _parse(value["path"] if name == "init_checkpoint" and value else value, name, run.folder)
+        elif settings.do_train or name not in _FREE_WITHOUT_TRAINING:
+            given = checkpoint_identity(given) if name == "init_checkpoint" else given
             then, now = _none_if_empty(value), _none_if_empty(given)
-            check_same_settings(run.folder, {flag_name: then}, {flag_name: now}, run.flag)
-    found_at = run.settings.get(FOUND_AT, {})
-    if not FLAGS[places[0]].present:
-        for name in places:
-            if not FLAGS[name].present and name in found_at:
-                _set(FLAGS[name], found_at[name], name, run.folder)
+            check_same_settings(run.folder, {name: then}, {name: now}, run.flag)
+    if places[0] not in settings.given:
+        found_at = run.settings.get(FOUND_AT, {})
+        left_out = [name for name in places if name not in settings.given and name in found_at]
+        changes |= {name: _parse(found_at[name], name, run.folder) for name in left_out}
+    return dataclasses.replace(settings, **changes, given=settings.given - changes.keys()), run
+
+
+def take_from_run(command: str, names: collections.abc.Iterable[str], places: list[str]) -> KnownRun | None:
+    """Returns the run, and gives flags its values, for a command that looks at `FLAGS`; see `with_settings_of_run`."""
+    settings, run = with_settings_of_run(resolved_flags(), command, names, places)
+    for name in [*names, *places]:
+        FLAGS[name].value = getattr(settings, name)
     return run
 
 
-def settings_flags(**names: str) -> dict[str, str]:
-    """Returns the settings that all training shares, and the flag of each.
-
-    Args:
-        **names: Flags that are called otherwise than their setting.
-    """
-    flags_of_settings = {name: names.get(name, name) for name in (*result_settings(), "use_bfloat16")}
-    return {name: flag for name, flag in flags_of_settings.items() if flag in FLAGS}
+def settings_flags() -> list[str]:
+    """Returns the flags of the settings that all training shares and that change what it computes."""
+    return [name for name in (*result_settings(), "use_bfloat16") if name in FLAGS]
 
 
-def _set(flag, value, name, folder):
-    """Gives a flag the value of a setting."""
+def _parse(value, name, folder):
+    """Returns the value of a setting as its flag has it."""
     try:
         if isinstance(value, list):
             value = [_TEXT.parse(each) for each in value]
-        flag.value = None if value is None else flag.parser.parse(value)
+        return None if value is None else FLAGS[name].parser.parse(value)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f'{os.path.join(folder, SETTINGS_FILE)}: "{name}" is nothing that --{flag.name} takes ({error}); the file '
-            "was changed, or is of another program"
+            f'{os.path.join(folder, SETTINGS_FILE)}: "{name}" is nothing that --{name} takes ({error}); the file was '
+            "changed, or is of another program"
         ) from error
 
 
-def _find_run(command):
-    settings = read_settings(FLAGS.output_dir)
-    if settings is not None:
-        if settings.get("command", command) != command:
+def _find_run(settings, command):
+    output_dir, of_run = settings.output_dir, read_settings(settings.output_dir)
+    if of_run is not None:
+        if of_run.get("command", command) != command:
             raise InputError(
-                f"--output_dir={FLAGS.output_dir} holds another run, of {settings['command']}.py; choose another folder"
+                f"--output_dir={output_dir} holds another run, of {of_run['command']}.py; choose another folder"
             )
-        if FLAGS.do_train:
-            refuse_earlier_version(FLAGS.output_dir, settings)
-        return KnownRun(FLAGS.output_dir, settings)
-    if FLAGS.do_train or not FLAGS.init_checkpoint:
+        if settings.do_train:
+            refuse_earlier_version(output_dir, of_run)
+        return KnownRun(output_dir, of_run)
+    if settings.do_train or not settings.init_checkpoint:
         return None
-    folder = checkpoint_folder(FLAGS.init_checkpoint) or "."
-    settings = read_settings(folder)
-    if settings is None or settings.get("command") != command:
+    folder = checkpoint_folder(settings.init_checkpoint) or "."
+    of_run = read_settings(folder)
+    if of_run is None or of_run.get("command") != command:
         return None
-    return KnownRun(folder, settings, "init_checkpoint")
+    return KnownRun(folder, of_run, "init_checkpoint")
 
 
 def _none_if_empty(value):

@@ -13,8 +13,6 @@ from albert_tf.finetuning.datasets import find_files
 from albert_tf.finetuning.entities.metrics import METRICS
 from albert_tf.finetuning.entities.tagged_text import DATASETS, types_of
 
-FLAGS = flags.FLAGS
-
 flags.disclaim_key_flags()
 
 
@@ -36,23 +34,23 @@ def define_flags():
     define_finetuning_flags("what is longer is read in parts. By default what leaves 99.5% of the sentences whole.")
 
 
-def find_paths(part):
+def find_paths(settings, part):
     """Returns the paths of the training file, the file for evaluation, or the one to predict."""
-    app.require(task_name=FLAGS.task_name, data_dir=FLAGS.data_dir)
-    files = DATASETS[FLAGS.task_name]
-    return find_files(FLAGS.data_dir, {TRAIN: files.train, DEV: files.dev, TEST: files.test}[part])
+    app.require(task_name=settings.task_name, data_dir=settings.data_dir)
+    files = DATASETS[settings.task_name]
+    return find_files(settings.data_dir, {TRAIN: files.train, DEV: files.dev, TEST: files.test}[part])
 
 
-def make_task(config, is_known):
-    """Returns the task; its types are the flag's or the run's, or else those of the training file."""
-    app.require(task_name=FLAGS.task_name, data_dir=FLAGS.data_dir)
-    files = DATASETS[FLAGS.task_name]
-    metrics = tuple(FLAGS.metrics or files.metrics)
+def make_task(settings, config):
+    """Returns the task; its types are those set or the run's, or else those of the training file."""
+    app.require(task_name=settings.task_name, data_dir=settings.data_dir)
+    files = DATASETS[settings.task_name]
+    metrics = tuple(settings.metrics or files.metrics)
     for metric in metrics:
         if metric not in METRICS:
             raise InputError(f"--metrics={metric} is none of {', '.join(METRICS)}")
-    types = tuple(FLAGS.types or types_of(find_paths(TRAIN), files.form, FLAGS.on_bad_row))
-    return Entities(config, types, files.form, metrics, FLAGS.on_bad_row)
+    types = tuple(settings.types or types_of(find_paths(settings, TRAIN), files.form, settings.on_bad_row))
+    return Entities(config, types, files.form, metrics, settings.on_bad_row)
 
 
 COMMAND = FinetuningCommand("run_ner", ("task_name", "types", "metrics"), ("data_dir",), find_paths, make_task)

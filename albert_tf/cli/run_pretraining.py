@@ -140,8 +140,7 @@ def warn_of(shards):
 
 def find_run():
     """Returns the run that --output_dir holds, None for a new one; flags that are not given become the run's."""
-    names = {**settings_flags(), **{name: name for name in MORE_SETTINGS}}
-    return take_from_run("run_pretraining", names, [*PLACES, *LENGTHS])
+    return take_from_run("run_pretraining", [*settings_flags(), *MORE_SETTINGS], [*PLACES, *LENGTHS])
 
 
 def has_held_out_shards(shards):
@@ -192,9 +191,7 @@ def name_of_objective(known_run):
 
 def run_in_folder(known_run, config, strategy, parts):
     """Does what the flags say, once nobody else writes to the folder."""
-    settings = training_flags.settings_from_flags(
-        FLAGS.num_train_steps, "num_warmup_steps", "num_train_steps", evaluates_often=True
-    )
+    settings = training_flags.settings_from_flags(FLAGS.num_train_steps, "num_train_steps", evaluates_often=True)
     data, end_steps = find_data(config)
     options = [shards.train_options for shards in data]
     model_options = training_flags.model_options(

@@ -16,8 +16,6 @@ from albert_tf.finetuning.choice_files import LETTERS, LEVELS, read_questions
 from albert_tf.finetuning.datasets import find_files
 from albert_tf.finetuning.multiple_choice import MAX_QA_LENGTH
 
-FLAGS = flags.FLAGS
-
 flags.disclaim_key_flags()
 
 RACE, JSON_LINES = "race", "jsonl"
@@ -57,41 +55,41 @@ def define_flags():
     define_original_flags("train_file", "eval_file", "predict_file", "num_keep_checkpoint", "dropout_prob")
 
 
-def levels():
+def levels(settings):
     """Returns which of RACE's levels to read, none of JSON lines.
 
     Raises:
         InputError: The flags that choose one exclude each other, or the data have no levels.
     """
-    only = [level for level, is_only in zip(LEVELS, (FLAGS.middle_only, FLAGS.high_only)) if is_only]
+    only = [level for level, is_only in zip(LEVELS, (settings.middle_only, settings.high_only)) if is_only]
     if len(only) > 1:
         raise InputError("--middle_only and --high_only exclude each other; leave both out to read all")
-    if FLAGS.task_name == JSON_LINES:
+    if settings.task_name == JSON_LINES:
         if only:
             raise InputError(f"--{only[0]}_only is for --task_name={RACE}; leave it out")
         return ()
     return tuple(only) or LEVELS
 
 
-def find_paths(part):
+def find_paths(settings, part):
     """Returns the path of the folder, or the paths of the files, to train on, to evaluate on, or to predict."""
-    app.require(data_dir=FLAGS.data_dir)
-    if FLAGS.task_name == JSON_LINES:
-        return find_files(FLAGS.data_dir, tuple(f"{name}.jsonl" for name in PARTS[part]))
-    (path,) = find_files(FLAGS.data_dir, PARTS[part])
+    app.require(data_dir=settings.data_dir)
+    if settings.task_name == JSON_LINES:
+        return find_files(settings.data_dir, tuple(f"{name}.jsonl" for name in PARTS[part]))
+    (path,) = find_files(settings.data_dir, PARTS[part])
     if not tf.io.gfile.isdir(path):
         raise InputError(f"{path} must be a folder, as RACE is published; or choose --task_name={JSON_LINES}")
     return (path,)
 
 
-def make_task(config, is_known):
-    """Returns the task; the number of options is the flag's, the run's or RACE's, or else the training file's."""
-    app.require(data_dir=FLAGS.data_dir)
-    chosen_levels = levels()
-    num_choices = FLAGS.num_choices or (RACE_CHOICES if chosen_levels else None)
+def make_task(settings, config):
+    """Returns the task; the number of options is the one set, the run's or RACE's, or else the training file's."""
+    app.require(data_dir=settings.data_dir)
+    chosen_levels = levels(settings)
+    num_choices = settings.num_choices or (RACE_CHOICES if chosen_levels else None)
     if num_choices is None:
-        num_choices = len(read_questions(find_paths(TRAIN)[0], on_bad_row=FLAGS.on_bad_row)[0].options)
-    return MultipleChoice(config, num_choices, FLAGS.max_qa_length, chosen_levels, FLAGS.on_bad_row)
+        num_choices = len(read_questions(find_paths(settings, TRAIN)[0], on_bad_row=settings.on_bad_row)[0].options)
+    return MultipleChoice(config, num_choices, settings.max_qa_length, chosen_levels, settings.on_bad_row)
 
 
 COMMAND = FinetuningCommand(

@@ -3,6 +3,7 @@
 from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
+import dataclasses
 import os
 
 import tensorflow as tf
@@ -25,8 +26,6 @@ from albert_tf.finetuning.question_answering.task import EVAL_SETTINGS_FILE
 from albert_tf.finetuning.question_answering.windows import WindowOptions
 from albert_tf.json_types import check_types
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, results_path
-
-FLAGS = flags.FLAGS
 
 flags.disclaim_key_flags()
 
@@ -91,46 +90,50 @@ def define_flags():
     )
 
 
-def find_paths(part):
+def find_paths(settings, part):
     """Returns the path of the training file, or else of the one to evaluate on and to predict."""
     if part == TRAIN:
-        app.require(train_file=FLAGS.train_file)
-        return (FLAGS.train_file,)
-    app.require(predict_file=FLAGS.predict_file)
-    return (FLAGS.predict_file,)
+        app.require(train_file=settings.train_file)
+        return (settings.train_file,)
+    app.require(predict_file=settings.predict_file)
+    return (settings.predict_file,)
 
 
-def make_task(config, is_known):
-    """Returns the task that the flags ask for; a head that neither a flag nor the run names follows from the data."""
-    if FLAGS.head is None:
-        FLAGS.head = "conditional" if FLAGS.version_2_with_negative else "independent"
-    if FLAGS.question_alignment is None:
-        # Runs of earlier versions kept it in their config alone.
-        FLAGS.question_alignment = config.question_alignment if is_known else default_question_alignment(config)
-    if FLAGS.do_eval:
-        FLAGS.metrics = _choose_metrics()
-    elif FLAGS.metrics == AUTO:
-        FLAGS.metrics = None
-    return _HEADS[FLAGS.head](
-        config.replace(question_alignment=FLAGS.question_alignment),
-        WindowOptions(FLAGS.doc_stride, FLAGS.max_query_length),
-        SpanOptions(FLAGS.n_best_size, FLAGS.max_answer_length, FLAGS.start_n_top, FLAGS.end_n_top),
-        FLAGS.version_2_with_negative,
-        FLAGS.null_score_diff_threshold,
-        FLAGS.metrics or DEFAULT_METRICS,
-        FLAGS.on_bad_row,
+def complete(settings, config, is_known):
+    """Returns settings that name the head, whether questions are aligned, and the metrics."""
+    # Runs of earlier versions kept it in their config alone.
+    aligned = config.question_alignment if is_known else default_question_alignment(config)
+    metrics = _choose_metrics(settings) if settings.do_eval else settings.metrics
+    return dataclasses.replace(
+        settings,
+        head=settings.head or ("conditional" if settings.version_2_with_negative else "independent"),
+        question_alignment=settings.question_alignment or aligned,
+        metrics=None if metrics == AUTO else metrics,
     )
 
 
-def _choose_metrics():
+def make_task(settings, config):
+    """Returns the task that the settings ask for."""
+    return _HEADS[settings.head](
+        config.replace(question_alignment=settings.question_alignment),
+        WindowOptions(settings.doc_stride, settings.max_query_length),
+        SpanOptions(settings.n_best_size, settings.max_answer_length, settings.start_n_top, settings.end_n_top),
+        settings.version_2_with_negative,
+        settings.null_score_diff_threshold,
+        settings.metrics or DEFAULT_METRICS,
+        settings.on_bad_row,
+    )
+
+
+def _choose_metrics(settings):
     """Returns the rules to evaluate by, the same for a file and its half, and prints them where no flag says them."""
-    is_settled = FLAGS.metrics not in (None, AUTO)
-    if is_settled and FLAGS["metrics"].present:
-        return FLAGS.metrics
-    (path,), share = COMMAND.find(DEV)
+    is_settled = settings.metrics not in (None, AUTO)
+    if is_settled and "metrics" in settings.given:
+        return settings.metrics
+    (path,), share = COMMAND.find(settings, DEV)
     name = os.path.basename(path)
     named = rules_named_by(read_version(path), name)
-    earlier = FLAGS.metrics if is_settled else _read_metrics(runner.identity_of(path, share))
+    earlier = settings.metrics if is_settled else _read_metrics(settings, runner.identity_of(path, share))
     if earlier is not None:
         chosen, reason = earlier, "as before"
         if named is not None and named[0] != earlier:
@@ -144,9 +147,9 @@ def _choose_metrics():
     return chosen
 
 
-def _read_metrics(data):
+def _read_metrics(settings, data):
     """Returns the rules by which data were evaluated last, None if they never were."""
-    path, _ = results_path(FLAGS.output_dir, EVAL_SETTINGS_FILE, data, beside=EVAL_RESULTS_FILE)
+    path, _ = results_path(settings.output_dir, EVAL_SETTINGS_FILE, data, beside=EVAL_RESULTS_FILE)
     if not tf.io.gfile.exists(path):
         return None
     return check_types(read_json(path, "the settings of the evaluation"), {"metrics": str}, path, ("metrics",))[
@@ -154,8 +157,8 @@ def _read_metrics(data):
     ]
 
 
-SETTING_FLAGS = ("doc_stride", "max_query_length", "version_2_with_negative", "head", "question_alignment", "metrics")
-COMMAND = FinetuningCommand("run_squad", SETTING_FLAGS, ("train_file", "predict_file"), find_paths, make_task)
+SETTING_NAMES = ("doc_stride", "max_query_length", "version_2_with_negative", "head", "question_alignment", "metrics")
+COMMAND = FinetuningCommand("run_squad", SETTING_NAMES, ("train_file", "predict_file"), find_paths, make_task, complete)
 
 
 def run():

@@ -46,10 +46,10 @@ def define_distribution_flags() -> None:
     )
 
 
-def strategy_from_flags() -> tf.distribute.Strategy:
+def strategy_from_flags(given=FLAGS) -> tf.distribute.Strategy:
     """Returns the strategy that the distribution flags ask for, and prints what it computes on."""
     strategy = make_strategy(
-        FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project, FLAGS.num_cpu_replicas, FLAGS.tpu_timeout
+        given.use_tpu, given.tpu_name, given.tpu_zone, given.gcp_project, given.num_cpu_replicas, given.tpu_timeout
     )
     if is_chief(strategy):
         print(describe_device(strategy), *unused_device_warnings(strategy), sep="\n", flush=True)
@@ -57,7 +57,7 @@ def strategy_from_flags() -> tf.distribute.Strategy:
 
 
 def model_options(
-    strategy: tf.distribute.Strategy, config: AlbertConfig, shapes: list[tuple[int, int]]
+    strategy: tf.distribute.Strategy, config: AlbertConfig, shapes: list[tuple[int, int]], given=FLAGS
 ) -> dict[str, str]:
     """Returns the options of a model that the distribution flags ask for, and prints how attention is computed.
 
@@ -65,19 +65,16 @@ def model_options(
         strategy: Where to run.
         config: The model's.
         shapes: For each kind of batch the length of its sequences, and how many positions of them are read.
+        given: What `resolved_flags` returned, or the flags themselves.
 
     Raises:
         InputError: --attention does not suit the device, the model or the sequences; see `choose_attention`.
     """
-    attention, line = choose_attention(strategy, FLAGS.attention, config, dtype_policy(), shapes)
+    dtype = "mixed_bfloat16" if given.use_bfloat16 else "float32"
+    attention, line = choose_attention(strategy, given.attention, config, dtype, shapes)
     if line:
         print(line, flush=True)
-    return {"remat": FLAGS.remat, "attention": attention, "dtype": dtype_policy()}
-
-
-def dtype_policy() -> str:
-    """Returns the Keras dtype policy that --use_bfloat16 stands for."""
-    return "mixed_bfloat16" if FLAGS.use_bfloat16 else "float32"
+    return {"remat": given.remat, "attention": attention, "dtype": dtype}
 
 
 def define_training_flags(**defaults) -> None:
@@ -160,52 +157,49 @@ def define_training_flags(**defaults) -> None:
 
 
 def settings_from_flags(
-    num_train_steps: int, warmup_flag: str, steps_flag: str, evaluates_often: bool = False
+    num_train_steps: int, length_setting: str, evaluates_often: bool = False, given=FLAGS
 ) -> RunSettings:
     """Returns the settings of a run that the training flags ask for.
 
     Args:
         num_train_steps: Length of the training.
-        warmup_flag: Name of the flag that gives the number of warm-up steps.
-        steps_flag: Name of the flag that the length comes from.
+        length_setting: Name of the setting that the length comes from.
         evaluates_often: Whether to evaluate whenever a checkpoint is saved, unless the flag says otherwise.
+        given: What `resolved_flags` returned, or the flags themselves.
 
     Raises:
         InputError: A value is out of range.
     """
-    num_warmup_steps = FLAGS[warmup_flag].value
-    evaluates_often = evaluates_often or FLAGS.early_stopping > 0
-    if FLAGS.do_train and num_warmup_steps >= num_train_steps:
+    evaluates_often = evaluates_often or given.early_stopping > 0
+    if given.do_train and given.num_warmup_steps >= num_train_steps:
         raise InputError(
-            f"--{warmup_flag}={num_warmup_steps} must be less than the number of training steps, {num_train_steps} "
-            f"(--{steps_flag})"
+            f"--num_warmup_steps={given.num_warmup_steps} must be less than the number of training steps, "
+            f"{num_train_steps} (--{length_setting})"
         )
     names = [field.name for field in dataclasses.fields(RunSettings)]
-    values = {name: FLAGS[name].value for name in names if name in FLAGS}
+    scales = given.scale_learning_rate == "sqrt"
     return RunSettings(
         **{
-            **values,
+            **{name: getattr(given, name) for name in names if hasattr(given, name)},
             "num_train_steps": num_train_steps,
-            "num_warmup_steps": num_warmup_steps,
-            "reference_batch_size": FLAGS["train_batch_size"].default if FLAGS.scale_learning_rate == "sqrt" else None,
-            "freeze": tuple(FLAGS.freeze),
-            "eval_every_steps": FLAGS.eval_every_steps or (FLAGS.save_checkpoints_steps if evaluates_often else None),
-            "iterations_per_loop": FLAGS.iterations_per_loop or (1000 if FLAGS.use_tpu else 50),
-            "profile_steps": _profile_steps(),
+            "reference_batch_size": FLAGS["train_batch_size"].default if scales else None,
+            "freeze": tuple(given.freeze),
+            "eval_every_steps": given.eval_every_steps or (given.save_checkpoints_steps if evaluates_often else None),
+            "iterations_per_loop": given.iterations_per_loop or (1000 if given.use_tpu else 50),
+            "profile_steps": _two_steps(given.profile_steps),
         }
     )
 
 
-def _profile_steps():
-    if not FLAGS.profile_steps:
+def _two_steps(texts):
+    if not texts:
         return None
     try:
-        first, end = map(int, FLAGS.profile_steps)
+        first, end = map(int, texts)
     except ValueError:
         first, end = 0, 0
     if not 0 <= first < end:
         raise InputError(
-            f"--profile_steps={','.join(FLAGS.profile_steps)} must be two steps, the first and the one to end before, "
-            "such as 100,110"
+            f"--profile_steps={','.join(texts)} must be two steps, the first and the one to end before, such as 100,110"
         )
     return first, end

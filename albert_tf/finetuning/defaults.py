@@ -51,7 +51,9 @@ def default_pooling(config: AlbertConfig, reads_pairs: bool) -> str:
     """
     if reads_pairs and _is_small(config):
         return "aligned"
-    return "mean" if config.classifier_pooling == "aligned" and not reads_pairs else config.classifier_pooling
+    # In a causal model the first piece sees nothing of the text.
+    is_unfit = {"first": config.is_causal, "aligned": not reads_pairs}.get(config.classifier_pooling, False)
+    return "mean" if is_unfit else config.classifier_pooling
 
 
 def default_question_alignment(config: AlbertConfig) -> str:

@@ -1,7 +1,35 @@
-"""Several trainings of one task: which learning rate does best on the dev file, and how much chance decides."""
+"""Several trainings of one task: which learning rate does best on the dev file, and how much chance decides.
 
+A training is a changed copy of the settings: `run_trials` is the one loop over such copies.
+"""
+
+import collections.abc
 import dataclasses
+import os
 import statistics
+import typing
+
+from albert_tf.checkpoint_files import TRIALS_FILE
+from albert_tf.files import write_json
+from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
+from albert_tf.training.stability import DivergedError
+
+# What the folders of trials say for these settings.
+_SHORT_NAMES = {"learning_rate": "rate", "random_seed": "seed"}
+
+
+class Outcome(typing.NamedTuple):
+    """What came of one training.
+
+    Attributes:
+        metric: The one that decides.
+        learning_rate: The peak that was trained with.
+        results: What `runner.evaluate` returned; None where nothing was evaluated.
+    """
+
+    metric: str
+    learning_rate: float
+    results: dict[str, float] | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,6 +47,56 @@ class Trial:
     random_seed: int
     folder: str
     results: dict[str, float]
+
+
+def run_trials(
+    settings: typing.Any,
+    variants: list[dict[str, float]],
+    run_once: collections.abc.Callable[[typing.Any], Outcome | None],
+) -> None:
+    """Runs one variant after the other, each in a folder of its own, and writes what they come to.
+
+    Where a training diverges, all variants that differ from it in the seed alone are left out.
+
+    Args:
+        settings: A frozen dataclass with `output_dir`, `random_seed` and what the variants change.
+        variants: What each of them changes in the settings, `random_seed` among it.
+        run_once: Trains and evaluates by a copy of the settings; None if it was stopped, to be gone on with.
+
+    Raises:
+        DivergedError: No variant is left.
+    """
+    finished, diverged = [], []
+    for number, changes in enumerate(variants, start=1):
+        kind = _without_seed(changes)
+        if kind in diverged:
+            continue
+        name = "_".join(f"{_SHORT_NAMES.get(name, name)}_{value:g}" for name, value in changes.items())
+        folder = os.path.join(settings.output_dir, name)
+        print(f"\ntrial {number} of {len(variants)}: {folder}", flush=True)
+        try:
+            outcome = run_once(dataclasses.replace(settings, **changes, output_dir=folder))
+        except DivergedError as error:
+            diverged.append(kind)
+            if all(_without_seed(each) in diverged for each in variants):
+                raise
+            named = ", ".join(f"--{name}={value:g}" for name, value in kind.items())
+            print(f"warning: {named} is left out: {error}", flush=True)
+            finished = [(trial, of) for trial, of in finished if of != kind]
+            continue
+        if outcome is None:
+            return  # the same command goes on
+        metric = outcome.metric
+        finished.append((Trial(outcome.learning_rate, changes["random_seed"], folder, outcome.results), kind))
+    trials = [trial for trial, _ in finished]
+    found = {"best": os.path.basename(best_trial(trials, metric).folder), "trials": [vars(trial) for trial in trials]}
+    write_json(os.path.join(settings.output_dir, TRIALS_FILE), found)
+    write_json(os.path.join(settings.output_dir, EVAL_RESULTS_FILE), summarize(trials, metric))
+    print("", *describe(trials, metric), sep="\n", flush=True)
+
+
+def _without_seed(changes):
+    return {name: value for name, value in changes.items() if name != "random_seed"}
 
 
 def best_rate(trials: list[Trial], metric: str) -> float:

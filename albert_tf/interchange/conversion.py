@@ -44,6 +44,10 @@ def convert_checkpoint(
             raise InputError(f"--{name} must be one of {', '.join(FORMATS)}. Received: {value}")
     with new_folder(output_dir) as folder:  # first, so that the place is looked at before the work
         model = FORMATS[source].read(input_path, options or ReadOptions())
+        if model.config.is_causal and target != "albert_tf":
+            raise InputError(
+                f"--to={target} can't say is_causal=true: the models of its code see both sides of a piece"
+            )
         notes = FORMATS[target].write(model, folder)
         if (source, target) == ("albert_tf", "huggingface"):
             _take_card_along(input_path, folder)

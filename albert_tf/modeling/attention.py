@@ -7,15 +7,16 @@ from albert_tf.modeling.initializers import NeighborAttention
 from albert_tf.modeling.kernels.attention import attend
 from albert_tf.modeling.kernels.dropout import dropout, split_dropout_seed
 from albert_tf.modeling.kernels.flash_attention import COLUMNS_TOGETHER
-from albert_tf.modeling.kernels.output_positions import select_positions, select_rows
+from albert_tf.modeling.kernels.output_positions import select_positions
 from albert_tf.modeling.kernels.query_key_value import QueryKeyValue
 from albert_tf.modeling.kernels.shared_weights import Part
+from albert_tf.modeling.kernels.visible_keys import visible_keys
 from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, LayerNorm, Linear
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class SelfAttention(AlbertLayer):
-    """Multi-head self-attention (Vaswani et al. 2017, section 3.2).
+    """Multi-head self-attention (Vaswani et al. 2017, section 3.2); of earlier positions alone if `is_causal`.
 
     Args:
         config: Hyper-parameters.
@@ -54,6 +55,7 @@ class SelfAttention(AlbertLayer):
         attention_bias,
         dropout_seed=None,
         output_positions=None,
+        document_ids=None,
         uses_flash=False,
         output_attentions=False,
     ):
@@ -65,6 +67,7 @@ class SelfAttention(AlbertLayer):
                 not.
             dropout_seed: int32 [2], or None.
             output_positions: int [B, P], which positions to compute; None for all.
+            document_ids: int32 [B, S]: a position sees those of its own document alone; None for all.
             uses_flash: Whether kernels compute it; see `uses_flash_attention`.
             output_attentions: Whether to return the probabilities, too.
 
@@ -77,7 +80,7 @@ class SelfAttention(AlbertLayer):
         query_key_value = self._projections(uses_flash)(inputs, hidden_states)
         context, *probs = attend(
             query_key_value,
-            select_rows(attention_bias, output_positions),
+            visible_keys(attention_bias, document_ids, self._config.is_causal, output_positions),
             probs_seed,
             self._config.hidden_size // self._config.num_attention_heads,
             self._config.attention_probs_dropout_prob,

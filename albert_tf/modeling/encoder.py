@@ -12,10 +12,8 @@ from albert_tf.modeling.kernels.dropout import resolve_dropout_seed, split_dropo
 from albert_tf.modeling.kernels.flash_attention import uses_flash_attention
 from albert_tf.modeling.kernels.rematerialization import rematerialize
 from albert_tf.modeling.kernels.shared_weights import Part, read_once, using
+from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE
 from albert_tf.modeling.layers import Linear
-
-# Added to the scores of keys that must not be seen (original modeling.py).
-_MASKED_SCORE = -10000.0
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
@@ -73,7 +71,8 @@ class AlbertEncoder(AlbertModel):
         Args:
             inputs: Dictionary of `input_ids` int [B, S], or `inputs_embeds` [B, S, E] in place of word embeddings.
                 Optional are `input_mask` int [B, S], 1 for keys that may be seen, or [B, S, S], a row for each query
-                (default all); `segment_ids` int [B, S] (default 0); and `position_ids` int [B, S], less than
+                (default all); `document_ids` int [B, S], where pieces see those of their own document alone (default
+                one document); `segment_ids` int [B, S] (default 0); and `position_ids` int [B, S], less than
                 `max_position_embeddings` (default 0 to S - 1). See `encoder_inputs` for other names.
             training: Whether dropout is on.
             dropout_seed: int32 [2], the seed of every dropout of this call; drawn anew if None.
@@ -121,7 +120,7 @@ class AlbertEncoder(AlbertModel):
             hidden_states = self.embedding_hidden_mapping_in(hidden_states)
         blocks = [self._block(number, uses_flash, output_attentions) for number in range(num_blocks)]
         hidden_states, attentions = self._apply_blocks(
-            blocks, hidden_states, attention_bias, block_seeds, output_positions
+            blocks, hidden_states, attention_bias, inputs.get("document_ids"), block_seeds, output_positions
         )
         pooled_output = tf.tanh(self.pooler(hidden_states[-1][:, 0]))
 
@@ -144,7 +143,7 @@ class AlbertEncoder(AlbertModel):
             (self.pooler, self._symbol(self.config.hidden_size)),
         ]
 
-    def _apply_blocks(self, blocks, hidden_states, attention_bias, seeds, output_positions):
+    def _apply_blocks(self, blocks, hidden_states, attention_bias, document_ids, seeds, output_positions):
         """Applies one block after the other: a loop over shared weights would keep more and read more.
 
         Returns:
@@ -157,6 +156,7 @@ class AlbertEncoder(AlbertModel):
             outputs, *probs = (rematerialize(block) if self._remat == "block" else block)(
                 hidden_states[-1],
                 attention_bias,
+                document_ids,
                 seeds[2 * number : 2 * number + 2],
                 weights[number],
                 output_positions if is_last else None,
@@ -198,12 +198,15 @@ class Block:
         """Returns what holds the weights, for `shared_weights.read_once`."""
         return [*self._attention.parts(self._uses_flash), *self._feed_forward.parts()]
 
-    def __call__(self, hidden_states, attention_bias, seeds, weights, output_positions=None) -> list[tf.Tensor]:
+    def __call__(
+        self, hidden_states, attention_bias, document_ids, seeds, weights, output_positions=None
+    ) -> list[tf.Tensor]:
         """Returns hidden states and, if asked for, attention probabilities; a function of its arguments alone.
 
         Args:
             hidden_states: [B, S, H].
             attention_bias: As for `SelfAttention`.
+            document_ids: As for `SelfAttention`.
             seeds: int32 [2] or None for each sub-layer.
             weights: Those of `parts`.
             output_positions: As for `SelfAttention`.
@@ -215,6 +218,7 @@ class Block:
                 attention_bias,
                 attention_seed,
                 output_positions,
+                document_ids,
                 uses_flash=self._uses_flash,
                 output_attentions=self._output_attentions,
             )
@@ -225,4 +229,4 @@ class Block:
 def _attention_bias(input_mask):
     """Returns float32 [B, 1, S] or [B, S, S]: 0 where a key may be seen, and a large negative number where not."""
     rows = input_mask[:, None] if input_mask.shape.rank == 2 else input_mask
-    return (1.0 - tf.cast(rows, tf.float32)) * _MASKED_SCORE
+    return (1.0 - tf.cast(rows, tf.float32)) * HIDDEN_SCORE

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 
-ENCODER_INPUTS = ("input_ids", "inputs_embeds", "input_mask", "segment_ids", "position_ids")
+ENCODER_INPUTS = ("input_ids", "inputs_embeds", "input_mask", "document_ids", "segment_ids", "position_ids")
 
 # Hugging Face's names of the same.
 _ALIASES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids"}
@@ -29,16 +29,16 @@ def encoder_inputs(inputs: collections.abc.Mapping[str, tf.Tensor]) -> dict[str,
     """Returns what the encoder reads of a dictionary, under our names and with defaults.
 
     Args:
-        inputs: `input_ids` or `inputs_embeds`; optional are `input_mask` or `attention_mask`, `segment_ids` or
-            `token_type_ids`, and `position_ids`. None counts as not given. May also hold the labels and weights of
-            training batches.
+        inputs: `input_ids` or `inputs_embeds`; optional are `input_mask` or `attention_mask`, `document_ids`,
+            `segment_ids` or `token_type_ids`, and `position_ids`. None counts as not given. May also hold the labels
+            and weights of training batches.
 
     Returns:
         The values that are given, under the names in `ENCODER_INPUTS`; `input_mask` (1) and `segment_ids` (0) always.
 
     Raises:
         InputError: A name is unknown, both names of one input are given, there are no `input_ids` or `inputs_embeds` or
-            both, or the mask has neither two nor three dimensions.
+            both, or the shape of `input_mask` or `document_ids` is none of theirs.
     """
     found = known_inputs(inputs)
     mask = found.get("input_mask")
@@ -46,6 +46,9 @@ def encoder_inputs(inputs: collections.abc.Mapping[str, tf.Tensor]) -> dict[str,
         raise InputError(
             f"input_mask must be [B, S], or [B, S, S] with a row for each query; its shape is {tuple(mask.shape)}"
         )
+    documents = found.get("document_ids")
+    if documents is not None and documents.shape.rank != 2:
+        raise InputError(f"document_ids must be [B, S], one for each piece; their shape is {tuple(documents.shape)}")
     ids = found["input_ids"] if "input_ids" in found else found["inputs_embeds"][..., 0]
     if mask is None:
         found["input_mask"] = tf.ones_like(ids, tf.int32)
@@ -60,8 +63,8 @@ def known_inputs(inputs: collections.abc.Mapping[str, tf.Tensor]) -> dict[str, t
     if unknown:
         raise InputError(
             f"a model takes no {', '.join(map(str, unknown))}; the dictionary of inputs may hold input_ids or "
-            "inputs_embeds, input_mask (or attention_mask), segment_ids (or token_type_ids), position_ids, and of a "
-            f"training batch {', '.join(_OTHER_NAMES)}"
+            "inputs_embeds, input_mask (or attention_mask), document_ids, segment_ids (or token_type_ids), "
+            f"position_ids, and of a training batch {', '.join(_OTHER_NAMES)}"
         )
     found = {}
     for name, value in inputs.items():

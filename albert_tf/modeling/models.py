@@ -6,6 +6,7 @@ Every `call` also takes `output_hidden_states` and `output_attentions`, which ad
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
 from albert_tf.modeling.aligned_pairs import AlignedPairHead
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.encoder import AlbertEncoder
@@ -83,6 +84,11 @@ class _AlbertWithOutputHead(AlbertModel):
         # Of a text as a whole the config says how it is read, and a head for each piece needs no saying.
         self._pooling = config.classifier_pooling if self.reads_pooler else None
         self.reads_pooler = self._pooling == "first"
+        if config.is_causal and self.reads_pooler:
+            raise InputError(
+                "classifier_pooling=first reads the first piece, which in a model of is_causal=true sees nothing "
+                "of the text; set classifier_pooling=mean"
+            )
         make_head = AlignedPairHead if self._pooling == "aligned" else OutputHead
         self.head = make_head(config, output_size, config.classifier_dropout_prob, dtype=policy)
 

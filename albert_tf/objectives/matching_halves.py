@@ -40,9 +40,14 @@ class MatchingHalves(PretrainingLoss):
         return {}
 
     def encoder_inputs(self, batch):
-        """Returns a mask and positions that keep halves apart; see `PretrainingLoss`."""
+        """Returns what keeps halves apart; see `PretrainingLoss`."""
         halves = find_halves(batch)
-        return {"input_mask": halves.input_mask, "position_ids": halves.position_ids, "segment_ids": None}
+        return {
+            "input_mask": None,
+            "segment_ids": None,
+            "document_ids": halves.document_ids,
+            "position_ids": halves.position_ids,
+        }
 
     def weight(self, batch):
         """Returns the number of sentences; see `PretrainingLoss`."""
@@ -64,13 +69,13 @@ class Halves(typing.NamedTuple):
 
     Attributes:
         membership: float32 [B, 2 N, S], 1 where a piece belongs to a half: 2 n to the first half of sentence n.
-        input_mask: int32 [B, S, S], 1 where a piece may see another.
+        document_ids: int32 [B, S], the number of a piece's half, which sees itself alone; -1 of padding.
         position_ids: int32 [B, S], counted from the begin of each half.
         is_sentence: float32 [B N], 1 where there are both halves.
     """
 
     membership: tf.Tensor
-    input_mask: tf.Tensor
+    document_ids: tf.Tensor
     position_ids: tf.Tensor
     is_sentence: tf.Tensor
 
@@ -88,7 +93,7 @@ def find_halves(batch: Batch) -> Halves:
     own_begins = tf.cast(tf.reduce_sum(membership * begins[:, :, None], axis=1), tf.int32)
     return Halves(
         membership,
-        tf.cast(tf.equal(numbers[:, :, None], numbers[:, None, :]), tf.int32),
+        numbers,
         tf.range(max_seq_length) - own_begins,
         tf.reshape(tf.cast(lengths[:, 1::2] > 0, tf.float32), [-1]),
     )

@@ -88,11 +88,13 @@ def finetuning_cases(models, without_dev):
         without_dev: Flags of data without a file to evaluate on.
     """
     at_random, sentencepiece = models["random"], models["sentencepiece"]
-    epochs = {"train_step": OUT, "warmup_step": OUT}
+    epochs = {"num_train_steps": OUT, "num_warmup_steps": OUT}
+    originals = {"train_step": {"num_train_steps": OUT}, "warmup_step": {"num_warmup_steps": OUT}}
     cases = {
         **shared_cases(models),
-        "train_step": [Case("train_step", 2)],
-        "warmup_step": [Case("warmup_step", 1)],
+        "num_train_steps": [Case("num_train_steps", 2)],
+        "num_warmup_steps": [Case("num_warmup_steps", 1)],
+        **{name: [Case(name, 1, others)] for name, others in originals.items()},
         "max_seq_length": [Case("max_seq_length", 120)],
         "num_train_epochs": [Case("num_train_epochs", 0.6, epochs)],
         "num_trials": [Case("num_trials", 2, {**EVALUATES, "learning_rates": "0.01"}, is_alone=True)],
@@ -114,8 +116,8 @@ def finetuning_cases(models, without_dev):
 
 FINETUNING = {
     "do_train": True,
-    "train_step": 2,
-    "warmup_step": 0,
+    "num_train_steps": 2,
+    "num_warmup_steps": 0,
     "train_batch_size": 4,
     "eval_batch_size": 4,
     "predict_batch_size": 4,

@@ -29,7 +29,7 @@ def values_of(run_script, monkeypatch):
             flags.FLAGS([str(ROOT / "run_pretraining.py"), f"--flagfile={path}"])
             read_values.update(flags.FLAGS.flag_values_dict())
             read_values["schedule"] = settings_from_flags(
-                flags.FLAGS.num_train_steps, "num_warmup_steps", "num_train_steps"
+                flags.FLAGS.num_train_steps, "num_train_steps"
             ).make_schedule()
 
         monkeypatch.setattr("albert_tf.cli.app.run", main_without_work)
@@ -80,7 +80,7 @@ def test_recipe_of_a_task_is_the_published_one(task, run_script, monkeypatch):
     script = SCRIPTS.get(task, "run_classifier.py")
     found = {}
 
-    def main_without_work(main, define_flags, names):
+    def main_without_work(main, define_flags):
         define_flags()
         flags.FLAGS([str(ROOT / script), f"--flagfile={path}"])
         found.update(flags.FLAGS.flag_values_dict())
@@ -88,7 +88,7 @@ def test_recipe_of_a_task_is_the_published_one(task, run_script, monkeypatch):
     monkeypatch.setattr("albert_tf.cli.app.run", main_without_work)
     assert run_script(script).code == 0
     assert f"#   python {script} --flagfile=configs/recipes/finetuning/{task}.cfg " in path.read_text()
-    names = ("learning_rate", "train_batch_size", "dropout", "train_step", "warmup_step", "max_seq_length")
+    names = ("learning_rate", "train_batch_size", "dropout", "num_train_steps", "num_warmup_steps", "max_seq_length")
     assert tuple(found[name] for name in names) == PUBLISHED[task]
     assert found["do_train"] and found["do_eval"]
     if script == "run_squad.py":

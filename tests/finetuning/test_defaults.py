@@ -63,6 +63,12 @@ def test_small_models_align_pairs(hidden_size, pooling, reads_pairs, expected):
     assert default_pooling(config, reads_pairs) == expected
 
 
+@pytest.mark.parametrize(("hidden_size", "reads_pairs"), [(128, False), (768, True)])
+def test_first_piece_of_a_causal_model_is_not_read(hidden_size, reads_pairs):
+    config = tiny_config(100).replace(hidden_size=hidden_size, classifier_pooling="first", is_causal=True)
+    assert default_pooling(config, reads_pairs) == "mean"
+
+
 def test_head_that_aligns_pairs_is_learnt_at_the_rate_of_random_weights():
     config = tiny_config(100).replace(classifier_pooling="aligned")
     assert default_learning_rate(config, is_pretrained=True) == 5e-4

@@ -17,6 +17,7 @@ from tiny_config import tiny_config
 
 from albert_tf import modeling
 from albert_tf.errors import InputError
+from albert_tf.interchange.conversion import convert_checkpoint
 
 
 def torch_inputs(inputs, choices=0):
@@ -157,6 +158,13 @@ def test_sharing_of_one_part_can_not_be_said(tmp_path, sharing):
     folder, _ = write_ours(tmp_path / "ours", tiny_config(num_hidden_layers=2, sharing=sharing))
     with pytest.raises(InputError, match=f"--to=huggingface can't say sharing={sharing}"):
         to_theirs(folder, tmp_path / "theirs")
+
+
+@pytest.mark.parametrize("target", ["huggingface", "google", "keras_hub"])
+def test_models_that_see_one_side_can_not_be_said(tmp_path, target):
+    folder, _ = write_ours(tmp_path / "ours", CONFIGS["albert"].replace(is_causal=True))
+    with pytest.raises(InputError, match=f"--to={target} can't say is_causal=true"):
+        convert_checkpoint("albert_tf", target, folder, str(tmp_path / "theirs"))
 
 
 def test_random_models_differ_in_every_variable():

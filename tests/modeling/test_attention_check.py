@@ -7,51 +7,65 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.modeling.kernels.attention_check import attention_functions, find_fault, make_comparison
+from albert_tf.modeling.kernels.visible_keys import VisibleKeys
 
 HEAD_SIZE, LENGTH, POSITIONS = 64, 24, 5
 
 
-def fault_of(found, strategy=None, dtype="float32", dropout_rate=0.1, hidden_size=384):
+def fault_of(found, strategy=None, dtype="float32", dropout_rate=0.1, hidden_size=384, is_causal=False):
     plain, flash = attention_functions(HEAD_SIZE, dropout_rate)
     strategy = strategy or tf.distribute.get_strategy()
-    return find_fault(strategy, plain, found(plain, flash), hidden_size, LENGTH, POSITIONS, dtype)
+    return find_fault(strategy, plain, found(plain, flash), hidden_size, LENGTH, POSITIONS, dtype, is_causal)
 
 
 # 128 is one column of the kernels' grid.
 @pytest.mark.slow
-@pytest.mark.parametrize(("dtype", "dropout_rate", "hidden_size"), [("float32", 0.1, 384), ("bfloat16", 0.0, 128)])
-def test_kernels_are_right(dtype, dropout_rate, hidden_size):
+@pytest.mark.parametrize(
+    ("dtype", "dropout_rate", "hidden_size", "is_causal"),
+    [("float32", 0.1, 384, False), ("bfloat16", 0.0, 128, True)],
+)
+def test_kernels_are_right(dtype, dropout_rate, hidden_size, is_causal):
     pytest.importorskip("jax")
-    options = {"dtype": dtype, "dropout_rate": dropout_rate, "hidden_size": hidden_size}
+    options = {"dtype": dtype, "dropout_rate": dropout_rate, "hidden_size": hidden_size, "is_causal": is_causal}
     assert fault_of(lambda plain, flash: flash, **options) is None
 
 
 def without_bias(plain, _):
-    return lambda projections, bias, seed: plain(projections, 0.0 * bias, seed)
+    return lambda projections, visible, seed: plain(projections, visible._replace(bias=0.0 * visible.bias), seed)
 
 
 def with_other_dropout(plain, _):
-    return lambda projections, bias, seed: plain(projections, bias, seed + 1)
+    return lambda projections, visible, seed: plain(projections, visible, seed + 1)
+
+
+def without_documents(plain, _):
+    return lambda projections, visible, seed: plain(
+        projections, visible._replace(query_documents=None, key_documents=None), seed
+    )
+
+
+def without_order(plain, _):
+    return lambda projections, visible, seed: plain(projections, visible._replace(query_positions=None), seed)
 
 
 def with_one_position_wrong(plain, _):
-    def attend(projections, bias, seed):
-        context = plain(projections, bias, seed)
+    def attend(projections, visible, seed):
+        context = plain(projections, visible, seed)
         return tf.concat([context[:, :-1], context[:, :1]], axis=1)
 
     return attend
 
 
 def with_wrong_gradient(plain, _):
-    def attend(projections, bias, seed):
+    def attend(projections, visible, seed):
         first, *rest = projections
-        return plain([1.5 * first - tf.stop_gradient(0.5 * first), *rest], bias, seed)
+        return plain([1.5 * first - tf.stop_gradient(0.5 * first), *rest], visible, seed)
 
     return attend
 
 
 def with_not_a_number(plain, _):
-    return lambda projections, bias, seed: plain(projections, bias, seed) * np.nan
+    return lambda projections, visible, seed: plain(projections, visible, seed) * np.nan
 
 
 @pytest.mark.slow
@@ -65,10 +79,16 @@ def test_wrong_kernels_are_found(wrong, dtype):
     assert fault.endswith(" of the largest value where all positions are read")
 
 
+def test_kernels_that_do_not_know_documents_or_order_are_found():
+    assert fault_of(without_documents).endswith(" where all positions of several documents are read")
+    assert fault_of(without_order) is None
+    assert fault_of(without_order, is_causal=True).endswith(" where all positions are read")
+
+
 def test_kernels_that_are_wrong_where_some_positions_are_read_are_found():
     def found(plain, _):
-        def attend(projections, bias, seed):
-            return plain(projections, bias * (len(projections) == 1), seed)
+        def attend(projections, visible, seed):
+            return plain(projections, visible._replace(bias=visible.bias * (len(projections) == 1)), seed)
 
         return attend
 
@@ -89,9 +109,9 @@ def test_kernels_that_raise_are_found(error, fault):
 
 def test_kernels_that_fail_when_they_run_are_found():
     def found(plain, _):
-        def attend(projections, bias, seed):
+        def attend(projections, visible, seed):
             with tf.control_dependencies([tf.debugging.assert_equal(seed, 0, "bad program")]):
-                return plain(projections, bias, seed)
+                return plain(projections, visible, seed)
 
         return attend
 
@@ -105,9 +125,9 @@ def test_one_wrong_replica_is_enough():
     )
 
     def found(plain, _):
-        def attend(projections, bias, seed):
+        def attend(projections, visible, seed):
             replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-            return plain(projections, bias, seed) * (1.0 + tf.cast(replica, tf.float32))
+            return plain(projections, visible, seed) * (1.0 + tf.cast(replica, tf.float32))
 
         return attend
 
@@ -118,5 +138,8 @@ def test_one_wrong_replica_is_enough():
 def test_comparison_of_equals_is_zero():
     plain, _ = attention_functions(HEAD_SIZE, 0.0)
     compare = make_comparison(tf.distribute.get_strategy(), plain, plain, "float32")
-    arrays = [tf.random.stateless_normal([2, LENGTH, 3 * 128], [1, 2])], tf.zeros([2, 1, LENGTH]), tf.constant([1, 2])
-    assert float(compare(*arrays, tf.ones([2, LENGTH, 128]))) == 0.0
+    projections, visible = (
+        [tf.random.stateless_normal([2, LENGTH, 3 * 128], [1, 2])],
+        VisibleKeys(tf.zeros([2, 1, LENGTH])),
+    )
+    assert float(compare(projections, visible, tf.constant([1, 2]), tf.ones([2, LENGTH, 128]))) == 0.0

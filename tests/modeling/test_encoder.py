@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.modeling import AlbertEncoder
+from albert_tf.modeling.kernels.output_positions import with_first_position
 from albert_tf.modeling.layers import ACTIVATIONS, named_variables
 
 
@@ -33,8 +34,8 @@ class ReferenceEncoder:
         query, key, value = (self.linear(x, f"{name}/{part}") for part in ("query", "key", "value"))
         for head in range(0, self.config.hidden_size, size):
             part = np.s_[..., head : head + size]
-            scores = query[part] @ key[part].swapaxes(1, 2) / np.sqrt(size)
-            weights = np.exp(scores) * mask[:, None, :]
+            scores = query[part] @ key[part].swapaxes(1, 2) / np.sqrt(size) + np.where(mask, 0.0, -10000.0)
+            weights = np.exp(scores - scores.max(-1, keepdims=True))
             context[part] = weights / weights.sum(-1, keepdims=True) @ value[part]
         return self.normalized(x + self.linear(context, f"{name}/output_dense"), f"{name}/layer_norm")
 
@@ -48,8 +49,13 @@ class ReferenceEncoder:
         group = int(layer / config.num_hidden_layers * config.num_hidden_groups)
         return (group if is_shared else layer) * config.inner_group_num + inner
 
-    def __call__(self, input_ids, input_mask, segment_ids):
+    def __call__(self, input_ids, input_mask, segment_ids, document_ids=None):
         config, weights = self.config, self.weights
+        mask = np.tile(input_mask[:, None, :], [1, input_ids.shape[1], 1])
+        if config.is_causal:
+            mask = np.tril(mask)
+        if document_ids is not None:
+            mask = mask * (document_ids[:, :, None] == document_ids[:, None, :])
         x = weights["embeddings/word_embeddings"][input_ids]
         x = x + weights["embeddings/token_type_embeddings"][segment_ids]
         x = x + weights["embeddings/position_embeddings"][: input_ids.shape[1]]
@@ -60,7 +66,7 @@ class ReferenceEncoder:
             for inner in range(config.inner_group_num):
                 attention = self.owner(layer, inner, config.sharing in ("all", "attention"))
                 feed_forward = self.owner(layer, inner, config.sharing in ("all", "ffn"))
-                x = self.attention(x, input_mask, f"attention_layers/{attention}")
+                x = self.attention(x, mask, f"attention_layers/{attention}")
                 x = self.feed_forward(x, f"feed_forward_layers/{feed_forward}")
         return {"sequence_output": x, "pooled_output": np.tanh(self.linear(x[:, 0], "pooler"))}
 
@@ -91,6 +97,33 @@ def test_encoder_equals_the_reference(tiny_config, randomized, batch, changes):
     assert outputs.keys() == expected.keys()
     for name, values in expected.items():
         np.testing.assert_allclose(outputs[name], values, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("remat", ["none", "block"])
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("has_documents", [False, True])
+def test_causal_encoder_and_documents_equal_the_reference(
+    tiny_config, randomized, batch, is_causal, has_documents, remat
+):
+    config = tiny_config.replace(is_causal=is_causal)
+    encoder = randomized(AlbertEncoder(config, remat=remat))
+    weights = {name: variable.numpy() for name, variable in named_variables(encoder).items()}
+    inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
+    if has_documents:  # among them one that comes back, and one of a single piece
+        inputs["document_ids"] = tf.constant([[7, 7, 7, 1, 1, 7, 7, 3, 1, 1]] * 3)
+    is_read = inputs["input_mask"].numpy() == 1  # what padding sees is nobody's business
+    expected = ReferenceEncoder(config, weights)(**{name: values.numpy() for name, values in inputs.items()})
+    positions = with_first_position(batch["masked_lm_positions"])
+    for encode in (encoder, tf.function(encoder)):
+        outputs = encode(inputs)
+        found = outputs["sequence_output"].numpy()
+        np.testing.assert_allclose(found[is_read], expected["sequence_output"][is_read], rtol=1e-4, atol=1e-5)
+        assert np.isfinite(found).all()
+        np.testing.assert_allclose(outputs["pooled_output"], expected["pooled_output"], rtol=1e-4, atol=1e-5)
+        found = encode(inputs, output_positions=positions)["sequence_output"]
+        rows = np.take_along_axis(expected["sequence_output"], positions.numpy()[:, :, None], axis=1)
+        np.testing.assert_allclose(found, rows, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(

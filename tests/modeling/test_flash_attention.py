@@ -12,6 +12,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertEncoder, AlbertForPreTraining
 from albert_tf.modeling.kernels.flash_attention import flash_attention, uses_flash_attention
+from albert_tf.modeling.kernels.visible_keys import VisibleKeys
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
 from albert_tf.tpu.replica_strategy import ReplicaStrategy
@@ -49,7 +50,7 @@ def test_context_and_gradients_are_those_of_the_formula(head_size, num_rows):
     projections = [tf.constant(array, tf.float32) for array in arrays]
     with tf.GradientTape() as tape:
         tape.watch(projections)
-        context = flash_attention(projections, tf.constant(bias, tf.float32), None, head_size, 0.0)
+        context = flash_attention(projections, VisibleKeys(tf.constant(bias, tf.float32)), None, head_size, 0.0)
     gradients = tape.gradient(context, projections, tf.constant(upstream, tf.float32))
 
     def heads(states):
@@ -162,6 +163,7 @@ def test_kernels_keep_jax_away_from_the_tpu_and_leave_its_settings_alone():
 import jax, tensorflow as tf
 from albert_tf.modeling.kernels import flash_attention_kernel
 from albert_tf.modeling.kernels.flash_attention import _kernels, flash_attention
+from albert_tf.modeling.kernels.visible_keys import VisibleKeys
 
 kernel = flash_attention_kernel.forward
 
@@ -180,7 +182,7 @@ for told in (None, "cpu"):
     seen = []
     with tf.GradientTape() as tape:
         tape.watch(projections)
-        context = flash_attention([projections], tf.zeros([1, 1, 8]), None, 64, 0.0)
+        context = flash_attention([projections], VisibleKeys(tf.zeros([1, 1, 8])), None, 64, 0.0)
     tape.gradient(context, projections)
     assert set(seen) == {told or "cpu"}, seen
     assert jax.config.values == before, "settings of the program that uses the model"

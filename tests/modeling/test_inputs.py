@@ -74,6 +74,11 @@ def test_ids_and_embeddings_at_once_are_refused(tiny_config, batch):
         AlbertEncoder(tiny_config)({**batch, "inputs_embeds": tf.zeros([3, 10, 8])})
 
 
+def test_documents_of_other_shape_are_refused(tiny_config, batch):
+    with pytest.raises(InputError, match=r"document_ids must be \[B, S\].* \(3, 10, 10\)"):
+        AlbertEncoder(tiny_config)({**batch, "document_ids": tf.ones([3, 10, 10], tf.int32)})
+
+
 def test_mask_of_other_shape_is_refused(tiny_config, batch):
     with pytest.raises(InputError, match=r"input_mask must be \[B, S\], or \[B, S, S\].* \(3, 1, 1, 10\)"):
         AlbertEncoder(tiny_config)({**batch, "input_mask": batch["input_mask"][:, None, None]})

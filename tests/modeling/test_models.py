@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 from rounding import independent_errors
 
+from albert_tf.errors import InputError
 from albert_tf.modeling import (
     AlbertForConditionalQuestionAnswering,
     AlbertForMultipleChoice,
@@ -67,6 +68,14 @@ def test_sequence_classification_may_score_the_mean_of_the_states(tiny_config, r
     mean = (states * counted[..., None]).sum(axis=1) / counted.sum(axis=1, keepdims=True)
     expected = head_of(model, tf.constant(mean))
     np.testing.assert_allclose(model(batch)["logits"], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_first_piece_of_a_causal_model_is_no_readout(tiny_config, batch):
+    causal = tiny_config.replace(is_causal=True)
+    with pytest.raises(InputError, match="is_causal=true sees nothing of the text; set classifier_pooling=mean"):
+        AlbertForSequenceClassification(causal, 3)
+    AlbertForSequenceClassification(causal.replace(classifier_pooling="mean"), 3)(batch)
+    AlbertForTokenClassification(causal, 3)(batch)
 
 
 def test_mean_leaves_the_pooler_without_use_and_reaches_the_rest(tiny_config, randomized, batch):

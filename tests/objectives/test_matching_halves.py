@@ -61,8 +61,7 @@ def test_halves_see_themselves_alone_and_their_positions_begin_at_zero():
     halves = find_halves(make_batch([[3, 2, 4, 5], []]))
     assert halves.position_ids[0, :14].numpy().tolist() == [0, 1, 2, 0, 1, 0, 1, 2, 3, 0, 1, 2, 3, 4]
     numbers = np.repeat(np.arange(4), [3, 2, 4, 5])
-    np.testing.assert_array_equal(halves.input_mask[0, :14, :14], numbers[:, None] == numbers)
-    assert not halves.input_mask[0, :14, 14:].numpy().any()
+    np.testing.assert_array_equal(halves.document_ids[0], [*numbers, *[-1] * (LENGTH - 14)])
     assert halves.is_sentence.numpy().tolist() == [1, 1, 0, 0, 0, 0]
     assert not halves.membership[1].numpy().any()
 
@@ -102,7 +101,7 @@ def test_a_half_is_read_as_the_same_text_by_itself():
     model = make_objective("halves", CONFIG, options=DataOptions(2)).make_model()
     batch = make_batch([[6, 4, 3, 9]])
     halves = find_halves(batch)
-    inputs = {"input_ids": batch["input_ids"], "input_mask": halves.input_mask, "position_ids": halves.position_ids}
+    inputs = {"input_ids": batch["input_ids"], "document_ids": halves.document_ids, "position_ids": halves.position_ids}
     together = model.encoder(inputs)["sequence_output"][0, 10:13]
     alone = model.encoder({"input_ids": batch["input_ids"][:, 10:13]})["sequence_output"][0]
     np.testing.assert_allclose(together, alone, atol=1e-5)

@@ -152,6 +152,15 @@ def test_flash_attention_compiles_for_every_tpu_from_v4_on(topology, dtype):
     assert "tpu_custom_call" in compiled(config, "pretrain", 2, 512, 8, topology=topology, dtype=dtype).text
 
 
+@pytest.mark.parametrize(
+    ("topology", "dtype"), [("v5e:2x2", "float32"), ("v5e:2x2", "mixed_bfloat16"), ("v4:2x2x1", "mixed_bfloat16")]
+)
+def test_causal_attention_among_documents_writes_nothing_for_each_pair_of_pieces(topology, dtype):
+    config = SMALL.replace(max_position_embeddings=512, attention_probs_dropout_prob=0.1, is_causal=True)
+    step = compiled(config, "halves", 2, 512, topology=topology, dtype=dtype)
+    assert "tpu_custom_call" in step.text and "512,512]" not in step.text
+
+
 def test_oldest_tpu_takes_plain_attention():
     step = compiled(SMALL, "pretrain", 8, 128, 20, topology="v2:2x2", runs_pallas_kernels=False)
     assert "tpu_custom_call" not in step.text

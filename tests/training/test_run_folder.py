@@ -96,6 +96,7 @@ def without(name):
         ("its hidden_dropout_prob is 0.0, and now 0.1; ", {"config": CONFIG.replace(hidden_dropout_prob=0.1)}),
         ("its tokenizer is ", {"tokenizer": KoreanWordPieceTokenizer(OTHER_VOCABULARY)}),
         ("its tokenizer is ", {"tokenizer": KoreanWordPieceTokenizer(TOKENIZER.vocabulary, lower_case=False)}),
+        ("its is_causal is False, and now True; ", {"config": CONFIG.replace(is_causal=True)}),
         ("its tokenizer is ", {"tokenizer": None}),
     ],
 )

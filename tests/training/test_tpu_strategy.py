@@ -12,6 +12,7 @@ from albert_tf.errors import InputError
 from albert_tf.finetuning import TASKS
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.kernels.attention_check import attention_functions, make_comparison
+from albert_tf.modeling.kernels.visible_keys import VisibleKeys
 from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import with_batch_size
@@ -200,14 +201,16 @@ def test_flash_kernels_are_part_of_the_program_where_the_tpu_takes_them(
 
 
 @pytest.mark.usefixtures("graph")
-@pytest.mark.parametrize("num_rows", [None, 5])
-def test_trial_of_the_kernels_is_one_program_on_every_core(num_rows):
+@pytest.mark.parametrize(("num_rows", "hides"), [(None, False), (5, True)])
+def test_trial_of_the_kernels_is_one_program_on_every_core(num_rows, hides):
     pytest.importorskip("jax")
     compare = make_comparison(make_tpu_strategy("V2"), *attention_functions(64, 0.1), "bfloat16")
     shapes = [[2, 8, 3 * 128]] if num_rows is None else [[2, num_rows, 128], [2, 8, 2 * 128]]
     projections = [tf.TensorSpec(shape, tf.float32) for shape in shapes]
-    bias, upstream = tf.TensorSpec([2, 1, 8], tf.float32), tf.TensorSpec([2, num_rows or 8, 128], tf.float32)
-    nodes = operations(compare.get_concrete_function(projections, bias, tf.TensorSpec([2], tf.int32), upstream).graph)
+    queries, keys, seed = (tf.TensorSpec(shape, tf.int32) for shape in ([2, num_rows or 8], [2, 8], [2]))
+    visible = VisibleKeys(tf.TensorSpec([2, 1, 8], tf.float32), *((queries, keys, queries) if hides else ()))
+    upstream = tf.TensorSpec([2, num_rows or 8, 128], tf.float32)
+    nodes = operations(compare.get_concrete_function(projections, visible, seed, upstream).graph)
     assert_runs_on_every_core(nodes)
     assert len(named(nodes, "XlaCallModule")) == 2, "forward and backward"
 
@@ -245,7 +248,7 @@ def test_kernels_that_work_are_chosen(attention, trial):
     shapes = [(128, 21), (512, 78)]
     line = "attention: flash kernels, tried on this TPU"
     assert choose(make_tpu_strategy("V2"), attention, shapes) == (attention, line)
-    assert tried == [(128, *shape, "bfloat16") for shape in shapes]
+    assert tried == [(128, *shape, "bfloat16", False) for shape in shapes]
 
 
 @pytest.mark.usefixtures("graph")

@@ -8,11 +8,12 @@ import tensorflow as tf
 from albert_tf.modeling.kernels.flash_attention import flash_attention
 from albert_tf.modeling.kernels.plain_attention import context_and_probabilities, plain_attention
 from albert_tf.modeling.kernels.rematerialization import rematerialize
+from albert_tf.modeling.kernels.visible_keys import VisibleKeys
 
 
 def attend(
     projections: list[tf.Tensor],
-    bias: tf.Tensor,
+    visible: VisibleKeys,
     seed: tf.Tensor | None,
     head_size: int,
     dropout_rate: float,
@@ -24,7 +25,7 @@ def attend(
 
     Args:
         projections: What `QueryKeyValue` returns.
-        bias: float32 [B, 1, S] or, with plain operations, [B, R, S]; nothing is differentiated through it.
+        visible: Which keys are seen, with the kernels by a bias of [B, 1, S]; nothing is differentiated through it.
         seed: int32 [2] of the dropout; None for no dropout.
         head_size: Columns of a head.
         dropout_rate: Share of the probabilities that are dropped.
@@ -37,7 +38,7 @@ def attend(
     """
     options = {"head_size": head_size, "dropout_rate": dropout_rate}
     if uses_flash:
-        return [flash_attention(projections, bias, seed, **options)]
+        return [flash_attention(projections, visible, seed, **options)]
 
     def plain(*arguments):
         return (
@@ -46,4 +47,4 @@ def attend(
             else [plain_attention(*arguments, **options)]
         )
 
-    return (rematerialize(plain) if rematerializes else plain)(projections, bias, seed)
+    return (rematerialize(plain) if rematerializes else plain)(projections, visible, seed)

@@ -6,6 +6,7 @@ relies on them.
 
 import collections.abc
 import functools
+import itertools
 
 import numpy as np
 import tensorflow as tf
@@ -13,9 +14,10 @@ import tensorflow as tf
 from albert_tf.errors import first_line
 from albert_tf.modeling.kernels.flash_attention import COLUMNS_TOGETHER, flash_attention
 from albert_tf.modeling.kernels.plain_attention import plain_attention
+from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE, VisibleKeys, visible_keys
 
-# Given projections as `plain_attention` takes them, a bias and a seed, returns the context.
-Attention = collections.abc.Callable[[list[tf.Tensor], tf.Tensor, tf.Tensor | None], tf.Tensor]
+# Given projections as `plain_attention` takes them, what is seen and a seed, returns the context.
+Attention = collections.abc.Callable[[list[tf.Tensor], VisibleKeys, tf.Tensor | None], tf.Tensor]
 
 # A TPU rounds the factors of every product to bfloat16, an error of up to 2^-8, whatever the dtype. From projections
 # to gradients, each of the two computations rounds at most eight times in a row: queries, keys, scores, probabilities,
@@ -32,9 +34,10 @@ def attention_functions(head_size: int, dropout_rate: float) -> tuple[Attention,
     """Returns plain attention and the kernels, as functions of the same arguments."""
     options = {"head_size": head_size, "dropout_rate": dropout_rate}
 
-    def flash(projections, bias, seed):
+    def flash(projections, visible, seed):
         hidden_size = sum(projection.shape[-1] for projection in projections) // 3
-        return flash_attention([_in_turn(projection, hidden_size) for projection in projections], bias, seed, **options)
+        in_turn = [_in_turn(projection, hidden_size) for projection in projections]
+        return flash_attention(in_turn, visible, seed, **options)
 
     return functools.partial(plain_attention, **options), flash
 
@@ -54,6 +57,7 @@ def find_fault(
     max_seq_length: int,
     num_positions: int,
     dtype: str,
+    is_causal: bool = False,
 ) -> str | None:
     """Computes small attentions both ways on every replica, forward and backward.
 
@@ -65,14 +69,17 @@ def find_fault(
         max_seq_length: Number of keys, and of queries where all positions are read.
         num_positions: Number of queries where only some positions are read.
         dtype: Of the projections.
+        is_causal: Whether no position sees a later one.
 
     Returns:
         What is wrong with `found`, as the end of a sentence, or None if it is right within `TOLERANCE`.
     """
     compare = make_comparison(strategy, expected, found, dtype)
-    for num_rows in (None, num_positions):
+    for num_rows, has_documents in itertools.product((None, num_positions), (False, True)):
         try:
-            differences = compare(*_draw(min(hidden_size, _MOST_COLUMNS), max_seq_length, num_rows))
+            differences = compare(
+                *_draw(min(hidden_size, _MOST_COLUMNS), max_seq_length, num_rows, has_documents, is_causal)
+            )
             per_replica = [values.numpy() for values in strategy.experimental_local_results(differences)]
         except Exception as error:  # the compiler and JAX raise errors of many types
             name, message = type(error).__name__, first_line(error)
@@ -80,7 +87,10 @@ def find_fault(
         largest = float(np.max(per_replica))
         if not largest <= TOLERANCE:
             rows = "all positions" if num_rows is None else f"{num_rows} positions"
-            return f"differ from plain operations by {largest:.2g} of the largest value where {rows} are read"
+            documents = " of several documents" if has_documents else ""
+            return (
+                f"differ from plain operations by {largest:.2g} of the largest value where {rows}{documents} are read"
+            )
     return None
 
 
@@ -93,32 +103,38 @@ def make_comparison(
     NaN counts as an infinite difference.
     """
 
-    def compute(attend, projections, bias, seed, upstream):
+    def compute(attend, projections, visible, seed, upstream):
         with tf.GradientTape() as tape:
             tape.watch(projections)
-            context = attend(projections, bias, seed)
+            context = attend(projections, visible, seed)
         gradients = tape.gradient(context, projections, tf.cast(upstream, context.dtype))
         hidden_size = upstream.shape[-1]
         parts = [part for array in gradients for part in tf.split(array, array.shape[-1] // hidden_size, axis=-1)]
         return [tf.cast(values, tf.float32) for values in (context, *parts)]
 
-    def replica_compare(projections, bias, seed, upstream):
+    def replica_compare(projections, given, seed, upstream):
+        visible = VisibleKeys(**given)
         projections = [tf.cast(array, dtype) for array in projections]
         shares = []
-        for right, other in zip(*(compute(each, projections, bias, seed, upstream) for each in (expected, found))):
+        for right, other in zip(*(compute(each, projections, visible, seed, upstream) for each in (expected, found))):
             difference = tf.where(tf.math.is_finite(other), tf.abs(right - other), np.inf)
             shares.append(tf.reduce_max(difference) / tf.reduce_max(tf.abs(right)))
         return tf.reduce_max(tf.stack(shares))
 
     @tf.function(autograph=False)
-    def compare(projections, bias, seed, upstream):
-        return strategy.run(replica_compare, args=(projections, bias, seed, upstream))
+    def compare(projections, visible, seed, upstream):
+        given = {
+            name: values for name, values in visible._asdict().items() if values is not None
+        }  # a TPU takes no None
+        return strategy.run(replica_compare, args=(projections, given, seed, upstream))
 
     return compare
 
 
-def _draw(hidden_size, max_seq_length, num_rows):
-    """Returns random projections, a bias that hides a third of one example's keys, a seed and an upstream gradient.
+def _draw(hidden_size, max_seq_length, num_rows, has_documents, is_causal):
+    """Returns random projections, what is seen of them, a seed and an upstream gradient.
+
+    A third of one example's keys are hidden; documents are some three, in any order.
 
     Projections are one array for all positions, or an array of `num_rows` queries and another of keys and values.
     """
@@ -127,6 +143,9 @@ def _draw(hidden_size, max_seq_length, num_rows):
     projections = [draws.normal(size=[_BATCH_SIZE, rows, count * hidden_size]) for rows, count in shapes]
     upstream = draws.normal(size=[_BATCH_SIZE, shapes[0][0], hidden_size])
     bias = np.zeros([_BATCH_SIZE, 1, max_seq_length])
-    bias[0, :, -(max_seq_length // 3) :] = -10000.0
+    bias[0, :, -(max_seq_length // 3) :] = HIDDEN_SCORE
     *projections, upstream, bias = (tf.constant(array, tf.float32) for array in (*projections, upstream, bias))
-    return projections, bias, tf.constant([1, 2]), upstream
+    draw = functools.partial(draws.integers, size=[_BATCH_SIZE, max_seq_length])
+    documents = tf.constant(draw(3), tf.int32) if has_documents else None
+    positions = None if num_rows is None else tf.constant(draw(max_seq_length)[:, :num_rows], tf.int32)
+    return projections, visible_keys(bias, documents, is_causal, positions), tf.constant([1, 2]), upstream

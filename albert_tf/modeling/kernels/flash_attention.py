@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from albert_tf.compilation.target import is_compiled_for_tpu, runs_pallas_kernels
 from albert_tf.errors import InputError, with_extra
+from albert_tf.modeling.kernels.visible_keys import VisibleKeys
 
 ATTENTION_CHOICES = ("auto", "plain", "flash")
 
@@ -29,6 +30,8 @@ def uses_flash_attention(
     output_attentions: bool = False,
 ) -> bool:
     """Returns whether the kernels are to be used: "auto" means on a TPU that takes them, if they can do what is asked.
+
+    Documents and causal attention they can do at every length that they take, a mask [B, S, S] at none.
 
     Args:
         attention: One of `ATTENTION_CHOICES`.
@@ -55,7 +58,10 @@ def uses_flash_attention(
             f"{_LONGEST_SEQUENCE}; use --attention=plain"
         )
     if masks_rows:
-        raise InputError('attention="flash" takes no mask [B, S, S]; use attention="plain" or "auto"')
+        raise InputError(
+            'attention="flash" takes no mask [B, S, S]; use attention="plain" or "auto", or say by document_ids [B, S] '
+            "which pieces see one another"
+        )
     if output_attentions:
         raise InputError('attention="flash" has no attentions to output; use attention="plain" or "auto"')
     if not is_installed:
@@ -66,7 +72,7 @@ def uses_flash_attention(
 
 
 def flash_attention(
-    projections: list[tf.Tensor], bias: tf.Tensor, seed: tf.Tensor | None, head_size: int, dropout_rate: float
+    projections: list[tf.Tensor], visible: VisibleKeys, seed: tf.Tensor | None, head_size: int, dropout_rate: float
 ) -> tf.Tensor:
     """Returns what the heads of `SelfAttention` see, [B, R, H], without ever holding scores in memory.
 
@@ -75,7 +81,7 @@ def flash_attention(
     Args:
         projections: Queries, keys and values [B, S, 3 H], or queries [B, R, H] and the other two [B, S, 2 H]; of each,
             `COLUMNS_TOGETHER` columns in turn.
-        bias: float32 [B, 1, S], added to the scores; nothing is differentiated through it.
+        visible: Which keys are seen, with a bias [B, 1, S] for all queries alike; nothing is differentiated through it.
         seed: int32 [2] of the dropout; None for no dropout.
         head_size: Columns of a head.
         dropout_rate: Share of the probabilities that are dropped.
@@ -86,7 +92,7 @@ def flash_attention(
 
     @tf.custom_gradient
     def attend(*projections):
-        return forward(projections, bias, seed), lambda upstream: backward(projections, bias, seed, upstream)
+        return forward(projections, visible, seed), lambda upstream: backward(projections, visible, seed, upstream)
 
     return attend(*projections)
 

@@ -14,17 +14,18 @@ from jax.experimental import pallas
 from jax.experimental.pallas import tpu as pallas_tpu
 
 from albert_tf.modeling.kernels.dropout import drop_threshold
+from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE, VisibleKeys
 
 LANES = 128
 
 
-def forward(projections, bias, seed, *, head_size, dropout_rate, interpret=False):
+def forward(projections, visible, seed, *, head_size, dropout_rate, interpret=False):
     """Returns softmax(query key^T / sqrt(head_size) + bias) value of every head, [B, R, H].
 
     Args:
         projections: Queries, keys and values in one array [B, S, 3 H], or queries [B, R, H] and the others [B, S, 2 H].
             Within an array, 128 columns of each come in turn.
-        bias: float32 [B, 1, S].
+        visible: A `VisibleKeys` with a bias [B, 1, S].
         seed: uint32 [2], which decides what dropout drops.
         head_size: A divisor of 128, or 128.
         dropout_rate: Share of the probabilities that are dropped.
@@ -34,20 +35,21 @@ def forward(projections, bias, seed, *, head_size, dropout_rate, interpret=False
     hidden_size = sum(array.shape[2] for array in projections) // 3
     context = jax.ShapeDtypeStruct((*queries.shape[:2], hidden_size), queries.dtype)
     kernel = functools.partial(_forward_kernel, head_size=head_size, dropout_rate=dropout_rate)
-    (context,) = _call(kernel, seed, bias, projections, [context], context.shape, 2, head_size, interpret)
+    (context,) = _call(kernel, seed, visible, projections, [context], context.shape, 2, head_size, interpret)
     return context
 
 
-def backward(projections, bias, seed, upstream, *, head_size, dropout_rate, interpret=False):
+def backward(projections, visible, seed, upstream, *, head_size, dropout_rate, interpret=False):
     """Returns the gradients of the projections; `upstream` [B, R, H] is that of what `forward` returned."""
     kernel = functools.partial(_backward_kernel, head_size=head_size, dropout_rate=dropout_rate)
-    return _call(kernel, seed, bias, [*projections, upstream], projections, upstream.shape, 5, head_size, interpret)
+    return _call(kernel, seed, visible, [*projections, upstream], projections, upstream.shape, 5, head_size, interpret)
 
 
-def _call(kernel, seed, bias, inputs, outputs, context_shape, num_products, head_size, interpret):
+def _call(kernel, seed, visible, inputs, outputs, context_shape, num_products, head_size, interpret):
     """Runs a kernel once for each example and each 128 columns of its heads."""
     batch_size, num_rows, hidden_size = context_shape
-    length = bias.shape[2]
+    length = visible.bias.shape[2]
+    visible = _laid_out(visible)
 
     def block(array):
         shape = (1, array.shape[1], array.shape[2] * LANES // hidden_size)
@@ -59,7 +61,7 @@ def _call(kernel, seed, bias, inputs, outputs, context_shape, num_products, head
         grid=(batch_size, hidden_size // LANES),
         in_specs=[
             pallas.BlockSpec(memory_space=pallas_tpu.SMEM),
-            pallas.BlockSpec((1, 1, length), lambda example, column: (example, 0, 0)),
+            jax.tree.map(_whole_block, visible),
             *map(block, inputs),
         ],
         out_specs=[*map(block, outputs)],
@@ -67,28 +69,46 @@ def _call(kernel, seed, bias, inputs, outputs, context_shape, num_products, head
         cost_estimate=pallas.CostEstimate(
             flops=num_products * 2 * batch_size * num_rows * length * hidden_size,
             transcendentals=batch_size * num_rows * length * hidden_size // head_size,
-            bytes_accessed=sum(array.size * array.dtype.itemsize for array in [*inputs, bias, *outputs]),
+            bytes_accessed=sum(
+                array.size * array.dtype.itemsize for array in jax.tree.leaves([*inputs, visible, *outputs])
+            ),
         ),
         interpret=interpret,
-    )(seed, bias, *inputs)
+    )(seed, visible, *inputs)
 
 
-def _forward_kernel(seed, bias, *arrays, head_size, dropout_rate):
+def _laid_out(visible):
+    """Returns what is said of queries as columns and what is said of keys as rows, each with the example first."""
+    by_query = [visible.query_documents, visible.query_positions]
+    documents, positions = (array if array is None else array[:, :, None] for array in by_query)
+    keys = visible.key_documents
+    return VisibleKeys(visible.bias, documents, keys if keys is None else keys[:, None], positions)
+
+
+def _whole_block(array):
+    """Returns the block of an example, or of all of them where the array has one."""
+    number = int(array.shape[0] > 1)
+    return pallas.BlockSpec((1, *array.shape[1:]), lambda example, column: (number * example, 0, 0))
+
+
+def _forward_kernel(seed, visible, *arrays, head_size, dropout_rate):
     *projections, context = arrays
+    bias = _bias(visible)
     for head in range(LANES // head_size):
         query, key, value = _read_head(projections, head, head_size)
-        probs = _probabilities(query, key, bias[0])
+        probs = _probabilities(query, key, bias)
         kept = (probs * _dropout_factor(seed, probs.shape, head, head_size, dropout_rate)).astype(value.dtype)
         context[0, :, _columns(head, head_size)] = _product(kept, value, 1, 0).astype(context.dtype)
 
 
-def _backward_kernel(seed, bias, *arrays, head_size, dropout_rate):
+def _backward_kernel(seed, visible, *arrays, head_size, dropout_rate):
     middle = len(arrays) // 2
     projections, upstream, gradients = arrays[:middle], arrays[middle], arrays[middle + 1 :]
+    bias = _bias(visible)
     for head in range(LANES // head_size):
         query, key, value = _read_head(projections, head, head_size)
         context_gradient = upstream[0, :, _columns(head, head_size)]
-        probs = _probabilities(query, key, bias[0])
+        probs = _probabilities(query, key, bias)
         factor = _dropout_factor(seed, probs.shape, head, head_size, dropout_rate)
         value_gradient = _product((probs * factor).astype(value.dtype), context_gradient, 0, 0)
         probs_gradient = _product(context_gradient, value, 1, 1) * factor
@@ -118,6 +138,18 @@ def _read_head(references, head, head_size):
 def _write_head(references, head, head_size, values):
     for (reference, columns), value in zip(_head_places(references, head, head_size), values):
         reference[0, :, columns] = value.astype(reference.dtype)
+
+
+def _bias(visible):
+    """Returns what to add to the scores of every head, float32 [1, S] or [R, S]; as `visible_keys.bias_of` does."""
+    bias = visible.bias[0]
+    if visible.key_documents is not None:
+        bias = jnp.where(visible.query_documents[0] == visible.key_documents[0], bias, HIDDEN_SCORE)
+    if visible.query_positions is not None:
+        positions = visible.query_positions[0]
+        keys = jax.lax.broadcasted_iota(jnp.int32, (positions.shape[0], bias.shape[1]), 1)
+        bias = jnp.where(keys <= positions, bias, HIDDEN_SCORE)
+    return bias
 
 
 def _probabilities(query, key, bias):

@@ -27,10 +27,3 @@ def select_positions(states: tf.Tensor, positions: tf.Tensor | None) -> tf.Tenso
     # A product with one-hot rows, because the gradient of a gather is a scatter, which is slow on a TPU.
     length = states.shape[1] or tf.shape(states)[1]
     return tf.matmul(tf.one_hot(positions, length, dtype=states.dtype), states)
-
-
-def select_rows(bias: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
-    """Returns the rows of an attention bias [B, S, S] at positions [B, P]; one of [B, 1, S] holds for every row."""
-    if positions is None or bias.shape[1] == 1:
-        return bias
-    return tf.gather(bias, positions, batch_dims=1)  # nothing is differentiated through it

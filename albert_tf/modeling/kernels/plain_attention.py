@@ -9,32 +9,33 @@ import tensorflow as tf
 
 from albert_tf.compilation.fusion import fused
 from albert_tf.modeling.kernels.dropout import dropout
+from albert_tf.modeling.kernels.visible_keys import VisibleKeys, bias_of
 
 
 def plain_attention(
-    projections: list[tf.Tensor], bias: tf.Tensor, seed: tf.Tensor | None, head_size: int, dropout_rate: float
+    projections: list[tf.Tensor], visible: VisibleKeys, seed: tf.Tensor | None, head_size: int, dropout_rate: float
 ) -> tf.Tensor:
     """Returns the mean of the values that each head's queries see, [B, R, H].
 
     Args:
         projections: Queries, keys and values side by side [B, S, 3 H], or queries [B, R, H] and the other two
             [B, S, 2 H].
-        bias: float32 [B, 1, S] or [B, R, S], added to the scores; nothing is differentiated through it.
+        visible: Which keys are seen; nothing is differentiated through it.
         seed: int32 [2] of the dropout; None for no dropout.
         head_size: Columns of a head.
         dropout_rate: Share of the probabilities that are dropped.
     """
-    return context_and_probabilities(projections, bias, seed, head_size, dropout_rate)[0]
+    return context_and_probabilities(projections, visible, seed, head_size, dropout_rate)[0]
 
 
-def context_and_probabilities(projections, bias, seed, head_size, dropout_rate) -> list[tf.Tensor]:
+def context_and_probabilities(projections, visible, seed, head_size, dropout_rate) -> list[tf.Tensor]:
     """Returns what `plain_attention` does, and the probabilities [B, N, R, S], some of them dropped."""
     hidden_size = sum(projection.shape[-1] for projection in projections) // 3
     query, key, value = (
         heads for projection in projections for heads in _split_heads(projection, hidden_size, head_size)
     )
     scores = tf.matmul(query, key, transpose_b=True)
-    probs = _scaled_softmax(scores, head_size**-0.5, bias[:, None])
+    probs = _scaled_softmax(scores, head_size**-0.5, visible)
     probs = dropout(probs, dropout_rate, seed)
     context = tf.transpose(tf.matmul(probs, value), [0, 2, 1, 3])
     return [tf.reshape(context, [*tf.unstack(tf.shape(context))[:2], hidden_size]), probs]
@@ -48,19 +49,20 @@ def _split_heads(projection, hidden_size, head_size):
     return tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]), count)
 
 
-def _scaled_softmax(scores, scale, bias):
-    """Returns softmax(scale scores + bias), computed in float32; keeps nothing but the result."""
+def _scaled_softmax(scores, scale, visible):
+    """Returns softmax(scale scores + bias of what is seen), computed in float32; keeps nothing but the result."""
 
     @tf.custom_gradient
     def apply(scores):
-        probs = _softmax_forward(scores, scale, bias)
+        probs = _softmax_forward(scores, scale, visible)
         return probs, lambda upstream: _softmax_backward(probs, upstream, scale)
 
     return apply(scores)
 
 
 @fused
-def _softmax_forward(scores, scale, bias):
+def _softmax_forward(scores, scale, visible):
+    bias = bias_of(visible)[:, None]
     return tf.cast(tf.nn.softmax(tf.cast(scores, tf.float32) * scale + bias), scores.dtype)
 
 

@@ -55,7 +55,9 @@ def choose_attention(
     functions = attention_functions(head_size, config.attention_probs_dropout_prob)
     with strategy.scope():
         tried = [shape for shape in shapes if uses_flash_attention(attention, hidden_size, head_size, shape[0])]
-        faults = [find_fault(strategy, *functions, hidden_size, *shape, compute_dtype) for shape in tried]
+        faults = [
+            find_fault(strategy, *functions, hidden_size, *shape, compute_dtype, config.is_causal) for shape in tried
+        ]
     fault = next(filter(None, faults), None)
     if fault and attention == "flash":
         raise InputError(f"--attention=flash: on this TPU the kernels {fault}; use --attention=plain")

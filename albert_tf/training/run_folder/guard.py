@@ -207,7 +207,7 @@ def _flatten(settings):
     """Returns settings whose model config is not one of them but so many, to tell which of its values differs."""
     config = settings.get("albert_config")
     # Where it was written by a version that knew fewer fields, the others were as they are by default.
-    flat = {**settings, **(AlbertConfig.from_dict(config).to_dict() if config else {})}
+    flat = {**settings, **(dataclasses.asdict(AlbertConfig.from_dict(config)) if config else {})}
     return {name: value for name, value in flat.items() if name not in ("albert_config", FOUND_AT)}
 
 

@@ -1,0 +1,68 @@
+"""Which keys a query sees, in few numbers: no [S, S] for each example is written to memory for it.
+
+The kernels compare these numbers where they add the mask to the scores.
+"""
+
+import typing
+
+import tensorflow as tf
+
+# Added to the scores of keys that must not be seen (original modeling.py). It is finite, so that a query that may see
+# nothing at all gets an average of keys and not NaN.
+HIDDEN_SCORE = -10000.0
+
+
+class VisibleKeys(typing.NamedTuple):
+    """Which of S keys the R queries of each example see: those that all of this allows.
+
+    Attributes:
+        bias: float32 [B, 1, S] or [B, R, S], added to the scores: 0 where a key may be seen, `HIDDEN_SCORE` where not.
+        query_documents: int32 [B, R], the document of each query, which sees keys of the same one alone; None for all.
+        key_documents: int32 [B, S], or None; together with `query_documents`.
+        query_positions: int32 [B, R] or [1, R]: a query sees no key after its own position; None for all.
+    """
+
+    bias: tf.Tensor
+    query_documents: tf.Tensor | None = None
+    key_documents: tf.Tensor | None = None
+    query_positions: tf.Tensor | None = None
+
+
+def visible_keys(
+    bias: tf.Tensor, document_ids: tf.Tensor | None, is_causal: bool, output_positions: tf.Tensor | None
+) -> VisibleKeys:
+    """Returns what the queries at some positions see.
+
+    Args:
+        bias: float32 [B, 1, S] or [B, S, S].
+        document_ids: int [B, S], or None.
+        is_causal: Whether no position sees a later one.
+        output_positions: int [B, R], the positions of the queries; None for all.
+    """
+    document_ids = document_ids if document_ids is None else tf.cast(document_ids, tf.int32)
+    query_documents = document_ids
+    query_positions = tf.range(_length(bias))[None] if is_causal else None
+    if output_positions is not None:
+        # Gathers are cheap here: nothing is differentiated through them.
+        if bias.shape[1] != 1:
+            bias = tf.gather(bias, output_positions, batch_dims=1)
+        if document_ids is not None:
+            query_documents = tf.gather(document_ids, output_positions, batch_dims=1)
+        if is_causal:
+            query_positions = tf.cast(output_positions, tf.int32)
+    return VisibleKeys(bias, query_documents, document_ids, query_positions)
+
+
+def bias_of(visible: VisibleKeys) -> tf.Tensor:
+    """Returns what to add to the scores, float32 [B, 1, S] or [B, R, S]."""
+    bias = visible.bias
+    if visible.key_documents is not None:
+        is_same = tf.equal(visible.query_documents[:, :, None], visible.key_documents[:, None])
+        bias = tf.where(is_same, bias, HIDDEN_SCORE)
+    if visible.query_positions is not None:
+        bias = tf.where(tf.range(_length(bias)) <= visible.query_positions[:, :, None], bias, HIDDEN_SCORE)
+    return bias
+
+
+def _length(bias):
+    return bias.shape[2] or tf.shape(bias)[2]
