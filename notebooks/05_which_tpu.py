@@ -375,7 +375,13 @@ else:
     with clock("6 컴파일 · compiling"):
         lower = functools.partial(lower_step, objective, batch_size, length)
         steps = CompiledSteps("notebook_output/which_tpu/compiled_steps.json", timeout=1800)
-        figures = steps.figures(lower, tpu, uncounted_flops(objective, batch_size, length))
+        # 컴파일하는 프로세스의 메시지는 숨김 · what the compiler's process says of its start is left out
+        standard_error, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2)
+        try:
+            figures = steps.figures(lower, tpu, uncounted_flops(objective, batch_size, length))
+        finally:
+            os.dup2(standard_error, 2)
     assert figures is not None, "the compiler took longer than half an hour"
     rows = [
         ("메모리 memory", f"{(figures.temporary_bytes + figures.argument_bytes) / 2**20:,.1f} MiB"),
