@@ -14,7 +14,7 @@ from albert_tf.cli.tokenizer_flags import define_sentencepiece_flags, define_tok
 from albert_tf.corpus.reader import ON_BAD_TEXT_CHOICES, CorpusReader, find_corpus_files
 from albert_tf.corpus.sentence_splitting import SENTENCE_SPLITTERS
 from albert_tf.errors import InputError
-from albert_tf.objectives import OBJECTIVES, check_packing, default_objective
+from albert_tf.objectives import DEFAULT_OBJECTIVE, OBJECTIVES, check_packing, default_objective
 from albert_tf.pretraining_data.build.beam_pipeline import run_on_beam
 from albert_tf.pretraining_data.build.builder import MASKING_CHOICES, build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
@@ -52,7 +52,7 @@ def define_flags():
         "objective",
         None,
         list(OBJECTIVES),
-        "What is to be learnt from the examples, and how they are packed therefore; by default albert.",
+        f"What is to be learnt from the examples, and how they are packed therefore; by default {DEFAULT_OBJECTIVE}.",
     )
     flags.DEFINE_enum(
         "sentence_pair",

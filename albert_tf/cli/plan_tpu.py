@@ -14,6 +14,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
+from albert_tf.objectives import DEFAULT_OBJECTIVE
 from albert_tf.optimization.optimizers import OPTIMIZERS
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tpu.chips import TPUS, find_tpu
@@ -38,7 +39,7 @@ def define_flags():
     """Defines the flags of this command."""
     flags.DEFINE_string("albert_config_file", None, "JSON file of the model's hyper-parameters.")
     flags.DEFINE_list("tpu", ["v2-8", "v3-8", "v4-8", "v5e-1", "v5e-8", "v5p-8", "v6e-8"], f"TPUs: {', '.join(TPUS)}.")
-    flags.DEFINE_enum("task", "albert", planned_names(), "What is trained.")
+    flags.DEFINE_enum("task", DEFAULT_OBJECTIVE, planned_names(), "What is trained.")
     flags.DEFINE_integer("train_batch_size", None, "Batch of one replica; by default the largest that fits.", 1)
     flags.DEFINE_integer("max_seq_length", 512, "Length of the examples.", 8)
     flags.DEFINE_integer("max_predictions_per_seq", None, "Most masked pieces; by default 15% of the length.", 1)

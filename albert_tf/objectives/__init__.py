@@ -7,15 +7,25 @@ from albert_tf.objectives.matching_halves import MatchingHalves
 from albert_tf.objectives.objective import Objective
 from albert_tf.objectives.pretraining import composed
 from albert_tf.objectives.pretraining_loss import DataOptions
-from albert_tf.objectives.registry import OBJECTIVES, check_packing, default_objective, make_objective, register
+from albert_tf.objectives.registry import (
+    DEFAULT_OBJECTIVE,
+    EARLIER_NAMES,
+    OBJECTIVES,
+    check_packing,
+    default_objective,
+    make_objective,
+    register,
+)
 from albert_tf.objectives.sentence_order import NextSentence, SentenceOrder
 
-register("albert", composed(MaskedLM, SentenceOrder), ["order"])
+register(DEFAULT_OBJECTIVE, composed(MaskedLM, SentenceOrder), ["order"])
 register("bert", composed(MaskedLM, NextSentence), ["next"])
 register("roberta", composed(MaskedLM), ["full_sentences", "document_sentences", "order", "next"])
 register("halves", composed(MaskedLM, MatchingHalves), ["halves"])
 
 __all__ = [
+    "DEFAULT_OBJECTIVE",
+    "EARLIER_NAMES",
     "OBJECTIVES",
     "AnswerSpan",
     "ConditionalAnswerSpan",

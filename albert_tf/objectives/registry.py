@@ -22,6 +22,9 @@ class Registered(typing.NamedTuple):
 
 
 OBJECTIVES: dict[str, Registered] = {}
+# What is learnt where nothing says otherwise, and what the planner called it first.
+DEFAULT_OBJECTIVE = "albert"
+EARLIER_NAMES = {"pretrain": DEFAULT_OBJECTIVE}
 
 
 def register(name: str, make: MakeObjective, packings: list[str]) -> None:
@@ -67,6 +70,7 @@ def make_objective(
     """
     if name is None:
         name = default_objective(packing)
+    name = EARLIER_NAMES.get(name, name)
     if name not in OBJECTIVES:
         raise InputError(f"--objective={name} is not known; take one of {', '.join(OBJECTIVES)}")
     packing = packing or PACKINGS[OBJECTIVES[name].packings[0]]

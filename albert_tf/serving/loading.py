@@ -15,7 +15,7 @@ from albert_tf.litert.files import SAVED_MODEL_FILE
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, load_weights, read_config
-from albert_tf.objectives import OBJECTIVES, make_objective
+from albert_tf.objectives import DEFAULT_OBJECTIVE, OBJECTIVES, make_objective
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
@@ -119,7 +119,7 @@ def load_trained(folder: str | os.PathLike, source: str, tokenizer: Tokenizer | 
 def _pretrained_objective(settings):
     """Returns the name of what a model was pre-trained for; of one that doesn't say it, the usual."""
     name = settings.get("objective")
-    return name if name in OBJECTIVES else next(iter(OBJECTIVES))
+    return name if name in OBJECTIVES else DEFAULT_OBJECTIVE
 
 
 def _objective_of(settings, folder):

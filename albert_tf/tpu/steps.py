@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import TASKS, FinetuningTask
-from albert_tf.objectives import OBJECTIVES, DataOptions, Objective, make_objective
+from albert_tf.objectives import EARLIER_NAMES, OBJECTIVES, DataOptions, Objective, make_objective
 from albert_tf.objectives.objective import BatchSpec, with_batch_size
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
 from albert_tf.tpu.compile_step import lower
@@ -12,13 +12,10 @@ from albert_tf.tpu.replica_strategy import ReplicaStrategy
 from albert_tf.training.train_state import MAIN_MODEL, TrainState, learnt_variables
 from albert_tf.training.train_step import make_replica_step
 
-# The first name that the flag --task had for it.
-_EARLIER_NAMES = {"pretrain": "albert"}
-
 
 def planned_names() -> list[str]:
     """Returns the names of everything that can be planned: objectives of pre-training, and tasks."""
-    return sorted([*OBJECTIVES, *_EARLIER_NAMES, *TASKS])
+    return sorted([*OBJECTIVES, *EARLIER_NAMES, *TASKS])
 
 
 def planned_objective(name: str, config: AlbertConfig, max_predictions_per_seq: int | None = None) -> Objective:
@@ -32,7 +29,6 @@ def planned_objective(name: str, config: AlbertConfig, max_predictions_per_seq: 
     Raises:
         InputError: There is nothing of that name.
     """
-    name = _EARLIER_NAMES.get(name, name)
     if name in TASKS:
         return TASKS[name](config)
     return make_objective(name, config, options=DataOptions(max_predictions_per_seq))

@@ -1,6 +1,9 @@
 """Objectives are known by name, and each takes some packings."""
 
+import re
+
 import pytest
+from test_imports import LIBRARY
 from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
@@ -37,6 +40,15 @@ def test_objective_knows_what_earlier_versions_called_it_on_the_same_data():
     assert former("albert", "order") == former("bert", "next") == former("roberta", "full_sentences")
     assert former("albert", "order") == "AlbertPretraining" and former("halves", "halves") == "MatchingHalves"
     assert former("roberta", "order") is None  # what learnt from these was ALBERT
+
+
+def test_nothing_but_their_own_rooms_and_a_recipe_names_them():
+    named = re.compile(
+        r"[\"'](halves|roberta|full_sentences|document_sentences)[\"']|\b(MaskedLM|SentenceOrder|Halves)\b"
+    )
+    rooms = ("objectives/", "pretraining_data/packing/", "cli/demo.py")
+    files = {str(path.relative_to(LIBRARY)): path.read_text(encoding="utf-8") for path in LIBRARY.rglob("*.py")}
+    assert [name for name, text in files.items() if named.search(text) and not name.startswith(rooms)] == []
 
 
 def test_objective_that_does_not_fit_is_one_sentence():
