@@ -65,7 +65,7 @@ setup(
         "plot": ["matplotlib>=3.8"],
         "metrics": ["scikit-learn>=1.5"],
         "huggingface": ["tokenizers>=0.20,<0.24"],  # comes along by now; what is written for transformers needs it
-        "serve": ["uvicorn>=0.34,<0.55", "starlette>=0.52,<2"],
+        "serve": ["uvicorn>=0.34,<0.55", "starlette>=0.52,<2", "prometheus_client>=0.20,<1"],
         "playground": ["gradio>=6,<7"],
         "litert": ["ai-edge-litert>=2"],  # to run what --format=litert writes
         "onnx": ["tf2onnx>=1.17", "onnx>=1.19", "onnxruntime>=1.23"],

@@ -1,4 +1,4 @@
-"""The first moments of a script, while TensorFlow is imported: time, memory, messages, crashes, Ctrl-C then and later.
+"""The first moments of a script, while TensorFlow is imported: time, memory, messages, Ctrl-C then and later.
 
 Nothing here holds before it is imported; so what takes a while to import is imported where it is needed.
 """
@@ -45,95 +45,37 @@ def fast_import():
 
 
 @contextlib.contextmanager
-def without_messages_of_libraries(shows_crash: bool = True):
-    """Holds back what C++ code writes to standard error; shows it after all if there is an exception or a crash.
+def without_messages_of_libraries():
+    """Holds back what C++ code writes to standard error; shows it after all if there is an exception.
 
-    Does nothing if TF_CPP_MIN_LOG_LEVEL asks for messages, or TensorFlow has been imported already.
-
-    Args:
-        shows_crash: Whether to fork a process that shows it after a crash; a kernel of Jupyter can't be forked.
+    Does nothing if TF_CPP_MIN_LOG_LEVEL asks for messages, or TensorFlow has been imported already. Should the import
+    crash, Python tells where, and TF_CPP_MIN_LOG_LEVEL=0 shows the rest.
     """
     if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") != "3" or "tensorflow" in sys.modules:
         yield
         return
+    import faulthandler
     import tempfile
 
     sys.stderr.flush()
     standard_error = os.dup(2)
-    with tempfile.TemporaryFile() as held_back, contextlib.ExitStack() as until_imported:
-        if shows_crash:
-            until_imported.enter_context(_watching_for_crash(held_back.fileno(), standard_error))
+    with tempfile.TemporaryFile() as held_back:
+        tells_of_crash = not faulthandler.is_enabled()
+        if tells_of_crash:
+            faulthandler.enable(standard_error)
         os.dup2(held_back.fileno(), 2)
         try:
             yield
         except KeyboardInterrupt:
             raise
         except BaseException:
-            _show(held_back.fileno(), standard_error)
+            os.write(standard_error, os.pread(held_back.fileno(), os.fstat(held_back.fileno()).st_size, 0))
             raise
         finally:
             os.dup2(standard_error, 2)
-            until_imported.close()
+            if tells_of_crash:
+                faulthandler.disable()
             os.close(standard_error)
-
-
-@contextlib.contextmanager
-def _watching_for_crash(held_back, standard_error):
-    """Shows what was held back should this process crash."""
-    import faulthandler
-    import tempfile
-
-    with tempfile.TemporaryFile() as crash:
-        faulthandler.enable(crash)  # writes there if the process crashes, and not if it is killed
-        end_watch = _watch(held_back, crash.fileno(), standard_error)
-        try:
-            yield
-        finally:
-            end_watch()
-            faulthandler.disable()
-
-
-def _watch(held_back, crash, standard_error):
-    """Starts a process that shows what was held back should this one crash; returns a function that ends it."""
-    import signal
-
-    reading, writing = os.pipe()
-    watcher = os.fork()
-    if not watcher:
-        try:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            os.close(writing)
-            if not os.read(reading, 1) and os.fstat(crash).st_size:
-                _show(held_back, standard_error)
-                os.write(standard_error, f"error: {_describe_death()}\n".encode())
-        finally:
-            os._exit(0)
-    os.close(reading)
-
-    def end():
-        with contextlib.suppress(OSError):  # it may have been killed
-            os.write(writing, b".")
-            os.waitpid(watcher, 0)
-        os.close(writing)
-
-    return end
-
-
-def _show(held_back, standard_error):
-    os.write(standard_error, os.pread(held_back, os.fstat(held_back).st_size, 0))
-
-
-def _describe_death(cpu_info="/proc/cpuinfo"):
-    """Returns a sentence about a process that died while it imported TensorFlow."""
-    died = "the program died while TensorFlow was imported"
-    try:
-        with open(cpu_info, encoding="utf-8") as file:
-            features = [line.split() for line in file if line.startswith("flags")]
-    except OSError:
-        features = []
-    if features and "avx" not in features[0]:
-        return f"{died}: this CPU has no AVX, which its packages need; use another machine or a TensorFlow built for it"
-    return f"{died}; what it had to say stands above, if it said anything"
 
 
 def end_in_one_line_if_interrupted() -> None:

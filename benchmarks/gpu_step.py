@@ -40,12 +40,12 @@ def write_step() -> None:
     """Writes our step, with plain attention, which XLA for GPU knows how to fuse."""
     from albert_tf.config import AlbertConfig
     from albert_tf.files import write_text
-    from albert_tf.objectives import AlbertPretraining
+    from albert_tf.objectives import DataOptions, make_objective
     from albert_tf.tpu.steps import lower_step
 
     config = AlbertConfig.from_json_file(FLAGS.albert_config_file)
     config = config.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    objective = AlbertPretraining(config, max_predictions_per_seq=FLAGS.max_predictions_per_seq)
+    objective = make_objective("albert", config, options=DataOptions(FLAGS.max_predictions_per_seq))
     shape = FLAGS.train_batch_size, FLAGS.max_seq_length
     write_text(FLAGS.write_step, lower_step(objective, *shape, "adamw", attention="plain"))
 

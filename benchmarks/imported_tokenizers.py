@@ -26,6 +26,7 @@ os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 import tensorflow as tf
 from absl import app, flags
 
+from albert_tf.errors import InputError
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.sentencepiece_files import GOOGLE, HUGGINGFACE, KERAS_HUB
 from albert_tf.interchange.tokenizer_files import find_tokenizer
@@ -138,8 +139,13 @@ def sentencepiece_cases(name: str, content: bytes) -> collections.abc.Iterator[C
             _spm_precompiled_charsmap=model.normalizer or None,
             keep_accents=keep_accents,
         )
+
+        def save_fast(folder, fast=fast):
+            save()(folder)
+            fast.save_pretrained(folder)
+
         yield Case(
-            f"AlbertTokenizer, fast, keep_accents={keep_accents}, {name}", HUGGINGFACE, save(config), _encode_fast(fast)
+            f"AlbertTokenizer, fast, keep_accents={keep_accents}, {name}", HUGGINGFACE, save_fast, _encode_fast(fast)
         )
     peer = keras_hub.models.AlbertTokenizer(proto=content)
 
@@ -181,10 +187,13 @@ def _is_tie(tokenizer, ours, theirs):
 def _row(case, texts):
     with tempfile.TemporaryDirectory() as folder:
         case.save(pathlib.Path(folder))
-        found = find_tokenizer(folder, ReadOptions(**case.flags), _LARGEST, case.library)
-        tokenizer = found.tokenizer
+        try:
+            found = find_tokenizer(folder, ReadOptions(**case.flags), _LARGEST, case.library)
+            tokenizer, reason = found.tokenizer, next(iter(found.notes), "")
+        except InputError as error:
+            tokenizer, reason = None, str(error)
     if tokenizer is None:
-        return f"refused: {found.notes[0].replace(folder, '...')[:90]}"
+        return f"refused: {reason.replace(folder, '...')[:90]}"
     different = [
         (ours, theirs)
         for ours, theirs in zip(tokenizer.encode_ids(texts).to_list(), case.encode(texts), strict=True)

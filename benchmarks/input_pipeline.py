@@ -28,7 +28,7 @@ from absl import app, flags
 
 from albert_tf.config import AlbertConfig
 from albert_tf.files import read_json
-from albert_tf.objectives import AlbertPretraining
+from albert_tf.objectives import DataOptions, make_objective
 from albert_tf.objectives.objective import with_batch_size
 from benchmarks.stage import ROOT, run_stage
 
@@ -48,7 +48,7 @@ CHIP_FLOPS_PER_SECOND, UTILISATION, CHIPS_PER_HOST = 197e12, 0.5, 8
 def examples_needed(max_seq_length, max_predictions_per_seq):
     """Returns how many examples a second the chips of one host take when they train ALBERT-base."""
     config = AlbertConfig.from_json_file(os.path.join(ROOT, "configs", "albert_base_v2.json"))
-    objective = AlbertPretraining(config, max_predictions_per_seq=max_predictions_per_seq)
+    objective = make_objective("albert", config, options=DataOptions(max_predictions_per_seq))
     flops = objective.flops(with_batch_size(objective.batch_spec(max_seq_length), 1))
     return CHIPS_PER_HOST * CHIP_FLOPS_PER_SECOND * UTILISATION / flops
 
@@ -71,6 +71,7 @@ def measure(folder):
     """Prints as JSON what the shards in a folder are, and how long an example takes in seconds."""
     import tensorflow as tf
 
+    from albert_tf.pretraining.phases import objective_of
     from albert_tf.pretraining_data.input_pipeline import parse, train_dataset
     from albert_tf.pretraining_data.masking import mask_batch
     from albert_tf.pretraining_data.shards import find_shards
@@ -79,13 +80,12 @@ def measure(folder):
     shards = find_shards([os.path.join(folder, "train-*.tfrecord")], config)
     options = shards.train_options
     # A data set with an end: it would read on while the other stages are measured.
-    batches = train_dataset(shards.train_paths, options, FLAGS.batch_size, seed=1).take(FLAGS.num_batches)
+    prepare = objective_of(config, shards).prepare
+    batches = train_dataset(shards.train_paths, options, prepare, FLAGS.batch_size, seed=1).take(FLAGS.num_batches)
     serialized = next(iter(tf.data.TFRecordDataset(shards.train_paths).batch(FLAGS.batch_size)))
     features = parse(serialized, options)
     parse_batch = tf.function(lambda: parse(serialized, options), autograph=False)
-    mask = tf.function(
-        lambda seed: mask_batch(features, options.masking_options, options.masking_tokens, seed), autograph=False
-    )
+    mask = tf.function(lambda seed: mask_batch(features, *shards.masking, seed), autograph=False)
     numbers = range(FLAGS.num_batches)
     stages = {"all": lambda: collections.deque(batches, 0), "parsing": lambda: [parse_batch() for _ in numbers]}
     if not options.is_static:

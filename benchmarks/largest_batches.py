@@ -19,7 +19,7 @@ from absl import app, flags
 from albert_tf.config import AlbertConfig
 from albert_tf.files import read_json, write_json
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
-from albert_tf.objectives import AlbertPretraining
+from albert_tf.objectives import make_objective
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tpu.chips import find_tpu
 from albert_tf.tpu.planner import BATCH_GRAIN, CompiledSteps, find_largest_batch
@@ -39,7 +39,7 @@ flags.DEFINE_string("output_dir", "largest_batches", "Folder of the results.")
 def find(model: str, length: int, remat: str, expected: int | None, line: ProgressLine) -> dict:
     """Returns the largest batch, what the step takes with it, and whether the compiler recomputes."""
     config = AlbertConfig.from_json_file(os.path.join(ROOT, "configs", f"albert_{model}_v2.json"))
-    objective = AlbertPretraining(config)
+    objective = make_objective("albert", config)
     tpu, steps = find_tpu(FLAGS.tpu), CompiledSteps(None, FLAGS.compile_timeout)
 
     @functools.cache

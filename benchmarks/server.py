@@ -4,7 +4,7 @@ python -m benchmarks.server --saved_model=served/nsmc --litert=served/nsmc_liter
 
 Each client sends one text after the other over a connection of its own. The same server, from a clean start, without
 batches is the peer. Clients do as little as they can, so that they leave the cores to the server; what they took is
-printed. Needs uvicorn and starlette.
+printed. Needs uvicorn, starlette and prometheus_client.
 """
 
 import asyncio

@@ -24,7 +24,7 @@ from absl import app, flags
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
-from albert_tf.objectives import AlbertPretraining
+from albert_tf.objectives import make_objective
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
 from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.train_state import TrainState
@@ -92,7 +92,7 @@ def make_state(config, strategy):
     with strategy.scope():
         model = AlbertForPreTraining(config, dtype=FLAGS.dtype)
         optimizer = make_optimizer("adamw", named_variables(model), LearningRateSchedule(peers.LEARNING_RATE, 10**6, 0))
-    return TrainState.create(strategy, AlbertPretraining(config), {"model": model}, optimizer)
+    return TrainState.create(strategy, make_objective("albert", config), {"model": model}, optimizer)
 
 
 def forward_of(state):

@@ -33,7 +33,7 @@ import subprocess
 import sys
 
 folders = [pathlib.Path.cwd(), *pathlib.Path.cwd().parents, pathlib.Path("albert_tf")]
-root = next((folder for folder in folders if (folder / "albert_tf" / "notebook").is_dir()), None)
+root = next((folder for folder in folders if (folder / "notebooks" / "helpers.py").is_file()), None)
 if root is None:
     assert REPOSITORY, "REPOSITORY에 git 주소를 적어 주세요. Write the address of the git repository into REPOSITORY."
     subprocess.run(["git", "clone", "-q", "--depth=1", REPOSITORY, "albert_tf"], check=True)
@@ -41,7 +41,7 @@ if root is None:
 os.chdir(root)
 sys.path.insert(0, os.getcwd())
 
-from albert_tf.notebook.installing import install, is_test
+from notebooks.helpers import install, is_test
 
 install()
 
@@ -83,11 +83,8 @@ from IPython.display import Markdown, display
 
 from albert_tf.config import AlbertConfig
 from albert_tf.corpus.reader import CorpusReader, find_corpus_files
-from albert_tf.notebook.devices import find_strategy
-from albert_tf.notebook.files import find_data
-from albert_tf.notebook.tables import Marked, Table, pieces
-from albert_tf.notebook.watching import Bar, Clock, LiveLine, TrainingWatch
 from albert_tf.tokenization import KoreanWordPieceTokenizer, load_tokenizer
+from notebooks.helpers import Clock, TrainingWatch, find_data, find_strategy, marked, pieces, table, with_progress
 
 clock, strategy = Clock(), find_strategy()
 
@@ -102,8 +99,7 @@ with clock("1 글 · text"):
     reader = CorpusReader(paths)
     num_documents = num_sentences = 0
     examples, draw = [], random.Random(0)  # 문서 다섯을 고르게 뽑음 · five documents, any as likely as another
-    bar = Bar("bytes read", sum(reader.sizes()))
-    for document in bar.over(reader.documents(), lambda: reader.share_read):
+    for document in with_progress("read", reader.documents(), lambda: reader.share_read):
         place = draw.randrange(num_documents + 1)
         if len(examples) < 5:
             examples.append(document)
@@ -113,9 +109,9 @@ with clock("1 글 · text"):
         num_sentences += len(document)
 
 titles = ("파일 files", "문서 documents", "문장 sentences", "MB")
-display(Table(titles, [(len(paths), f"{num_documents:,}", f"{num_sentences:,}", f"{reader.num_bytes / 1e6:.2f}")]))
+display(table(titles, [(len(paths), f"{num_documents:,}", f"{num_sentences:,}", f"{reader.num_bytes / 1e6:.2f}")]))
 rows = [["\n".join(document[:2])] for document in examples]
-display(Table(("문서의 첫 두 문장 · the first two sentences of a document",), rows))
+display(table(("문서의 첫 두 문장 · the first two sentences of a document",), rows))
 
 # %% [markdown]
 # ## 2. 어휘 · The vocabulary
@@ -133,11 +129,11 @@ from albert_tf.tokenization.building.word_counting import count_words
 def sentences_of(title):
     """Yields every sentence of the text, with a bar."""
     reader = CorpusReader(paths)
-    return Bar(title, sum(reader.sizes())).over(reader.sentences(), lambda: reader.share_read)
+    return with_progress(title, reader.sentences(), lambda: reader.share_read)
 
 
 with clock("2 어휘 · vocabulary"):
-    words = count_words(sentences_of("counted bytes"))
+    words = count_words(sentences_of("words counted"))
     vocabulary = train_vocabulary(words, SIZES["vocab_size"], limit_alphabet=2000)
     tokenizer = KoreanWordPieceTokenizer(vocabulary)
     tokenizer.save(os.path.join(WORK, "vocabulary"))
@@ -158,7 +154,7 @@ display(Markdown(format_table(reports)))
 # %%
 lines = [document[0] for document in examples]
 rows = [[pieces(line, each.encode(line).offsets) for each in tokenizers.values()] for line in lines]
-display(Table(list(tokenizers), rows))
+display(table(list(tokenizers), rows))
 
 # %% [markdown]
 # ## 3. 학습 자료 · Training data
@@ -174,11 +170,11 @@ train_path, held_out_path = (os.path.join(WORK, "data", f"{name}.tfrecord") for 
 with clock("3 학습 자료 · training data"):
     masking = MaskingOptions(default_max_predictions(LENGTH, 0.15, False), ngram=1)
     options = BuilderOptions(LENGTH, masking, sentence_pair=SENTENCE_PAIR, held_out_fraction=0.05)
-    manifest = build(CorpusReader(paths), tokenizer, options, [train_path], [held_out_path], progress=LiveLine())
+    manifest = build(CorpusReader(paths), tokenizer, options, [train_path], [held_out_path])
 
 splits = manifest["splits"].items()
 rows = [(name, f"{split['examples']:,}", f"{split['mean_tokens_per_example']:.1f}") for name, split in splits]
-display(Table(("", "예 examples", "조각 수 pieces on average"), rows))
+display(table(("", "예 examples", "조각 수 pieces on average"), rows))
 
 # %% [markdown]
 # 모델이 보는 예입니다. **노랑**은 `[MASK]`로 가린 조각, **빨강**은 다른 조각으로 바꾼 것, **초록**은 그대로 두었지만
@@ -203,12 +199,12 @@ def shown_example(shard, batch, row):
         name = shard.name_of(piece)
         space = " " if batch.word_starts[row, place] else ""
         parts += [(space, "", ""), (name.removeprefix("##"), color, note)]
-    return Marked(parts)
+    return marked(parts)
 
 
 shard = ShardReader(train_path)
 batch = next(shard.read())
-display(Table(("예 example",), [[shown_example(shard, batch, row)] for row in range(5)]))
+display(table(("예 example",), [[shown_example(shard, batch, row)] for row in range(5)]))
 
 # %% [markdown]
 # ## 4. 배우기 전 · Before it has learnt
@@ -218,7 +214,7 @@ display(Table(("예 example",), [[shown_example(shard, batch, row)] for row in r
 # Its weights are random, and so are its guesses. Put sentences of your own here.
 
 # %%
-from albert_tf.pretraining.phases import make_objective, make_phase
+from albert_tf.pretraining.phases import make_phase, objective_of
 from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.signatures import make_signatures
@@ -234,7 +230,7 @@ QUESTIONS = [
 
 config = AlbertConfig.from_json_file("configs/albert_demo.json").replace(vocab_size=len(tokenizer))
 shards = find_shards([train_path], config)
-objective = make_objective(config, shards)
+objective = objective_of(config, shards)
 tf.keras.utils.set_random_seed(12345)
 with strategy.scope():
     model = objective.make_model()
@@ -259,7 +255,7 @@ def make_guesser(model, tokenizer):
 with clock("4 배우기 전 · before it has learnt"):
     guess = make_guesser(model, tokenizer)
     guesses = {0: guess()}
-display(Table(("", "무작위 가중치의 답 · guesses of random weights"), zip(QUESTIONS, guesses[0])))
+display(table(("", "무작위 가중치의 답 · guesses of random weights"), zip(QUESTIONS, guesses[0])))
 
 # %% [markdown]
 # ## 5. 사전 학습 · Pre-training
@@ -303,7 +299,7 @@ with clock("5 사전 학습 · pre-training"):
             guesses[step] = guess()
 
     run = TrainingRun(run_folder, objective, model, settings, tokenizer, on_metrics=on_metrics)
-    phase = make_phase(config, shards, settings)
+    phase = make_phase(objective, shards, settings)
     begin = functools.partial(begin_with_counts, model, shards)
     run.train(phase, data_settings([shards], [steps]), initialize=begin)
     results = run.evaluate(phase.make_eval_dataset())
@@ -317,7 +313,7 @@ with clock("5 사전 학습 · pre-training"):
 entropy = manifest["splits"]["held_out"]["unigram_entropy"]
 rows = [(name, f"{value:.4g}") for name, value in results.items()]
 rows.append(("빈도만 알 때의 masked_lm_loss · of frequencies alone", f"{entropy:.4g}"))
-display(Table(("학습에 쓰지 않은 글 · held-out text", ""), rows))
+display(table(("학습에 쓰지 않은 글 · held-out text", ""), rows))
 
 # %% [markdown]
 # ## 6. 배운 뒤 · After it has learnt
@@ -332,7 +328,7 @@ display(Table(("학습에 쓰지 않은 글 · held-out text", ""), rows))
 # %%
 guesses[run.step] = guess()
 on_the_way = {step: [each.split("  ")[0] for each in found] for step, found in sorted(guesses.items())}
-display(Table(("", *(f"{step:,}" for step in on_the_way)), zip(QUESTIONS, *on_the_way.values())))
+display(table(("", *(f"{step:,}" for step in on_the_way)), zip(QUESTIONS, *on_the_way.values())))
 
 # %%
 from albert_tf.serving.loading import load_trained
@@ -341,7 +337,7 @@ with clock("6 배운 뒤 · after it has learnt"):
     shipped = load_trained("models/albert_ko_small", "this notebook")
     of_shipped = make_guesser(shipped.model, shipped.tokenizer)()
 titles = ("", "여기서 배운 모델 · this model", "models/albert_ko_small")
-display(Table(titles, zip(QUESTIONS, guesses[run.step], of_shipped)))
+display(table(titles, zip(QUESTIONS, guesses[run.step], of_shipped)))
 
 # %% [markdown]
 # 이어서 할 일: `WORK` 밑의 `run` 폴더가 모델입니다. `02_fine_tuning`의 `MODEL`에 그 이름을 쓰면 분류기가 됩니다. 글이

@@ -35,7 +35,7 @@ import subprocess
 import sys
 
 folders = [pathlib.Path.cwd(), *pathlib.Path.cwd().parents, pathlib.Path("albert_tf")]
-root = next((folder for folder in folders if (folder / "albert_tf" / "notebook").is_dir()), None)
+root = next((folder for folder in folders if (folder / "notebooks" / "helpers.py").is_file()), None)
 if root is None:
     assert REPOSITORY, "REPOSITORY에 git 주소를 적어 주세요. Write the address of the git repository into REPOSITORY."
     subprocess.run(["git", "clone", "-q", "--depth=1", REPOSITORY, "albert_tf"], check=True)
@@ -43,7 +43,7 @@ if root is None:
 os.chdir(root)
 sys.path.insert(0, os.getcwd())
 
-from albert_tf.notebook.installing import install, is_test
+from notebooks.helpers import install, is_test
 
 install()
 
@@ -87,13 +87,10 @@ from albert_tf.finetuning.defaults import (
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.labels import labels_of
 from albert_tf.finetuning.mistakes import confusion_matrix
-from albert_tf.notebook.devices import find_strategy
-from albert_tf.notebook.files import find_data
-from albert_tf.notebook.tables import Marked, Table, pieces, shade
-from albert_tf.notebook.watching import Clock, TrainingWatch, png_of
 from albert_tf.plot_labels import drawable
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.training import TrainingRun
+from notebooks.helpers import Clock, TrainingWatch, find_data, find_strategy, marked, pieces, png_of, table
 
 MODEL = "models/albert_ko_small"
 clock, strategy = Clock(), find_strategy()
@@ -111,7 +108,7 @@ with clock("1 자료 · data"):
     labels = files.labels or labels_of(train)
 
 counts = [[label, *(sum(each.label == label for each in part) for part in (train, dev))] for label in labels]
-display(Table(("라벨 label", "학습 train", "확인 dev"), counts))
+display(table(("라벨 label", "학습 train", "확인 dev"), counts))
 
 # %% [markdown]
 # 모델은 글자가 아니라 **조각(piece)** 을 읽습니다. 색이 바뀌는 곳이 조각의 경계입니다.
@@ -124,7 +121,7 @@ rows = []
 for example in train[:6]:
     encoding = tokenizer.encode(example.text)
     rows.append((example.label, pieces(example.text, encoding.offsets), len(encoding.tokens)))
-display(Table(("라벨 label", "리뷰 review", "조각 pieces"), rows))
+display(table(("라벨 label", "리뷰 review", "조각 pieces"), rows))
 
 # %% [markdown]
 # ## 2. 학습 · Training
@@ -185,7 +182,7 @@ def accuracy(found):
 
 most_frequent = max(labels, key=lambda label: sum(example.label == label for example in train))
 display(
-    Table(
+    table(
         ("확인용 리뷰를 맞힌 비율 · dev reviews labelled rightly", ""),
         [
             ("늘 가장 흔한 라벨 · always the most frequent label", accuracy([most_frequent] * len(truth))),
@@ -244,7 +241,7 @@ display(Image(png_of(figure)))
 # %%
 wrong = sorted(np.flatnonzero(~is_right), key=lambda number: -sureness[number])
 rows = [(truth[number], found[number], f"{sureness[number]:.0%}", dev[number].text) for number in wrong[:12]]
-display(Table(("라벨 label", "답 answer", "확률 probability", "리뷰 review"), rows))
+display(table(("라벨 label", "답 answer", "확률 probability", "리뷰 review"), rows))
 
 # %% [markdown]
 # ## 4. 어느 낱말 때문에 · Which words decide
@@ -268,6 +265,11 @@ def log_odds(probability):
     return np.log(probability / (1 - probability))
 
 
+def shade(change):
+    """Returns red where the log odds fall, and blue where they rise; 3 is as strong as it gets."""
+    return f"rgba({'214,69,65' if change < 0 else '31,119,180'},{0.2 * min(3, abs(change)):.2f})"
+
+
 def explained(text):
     """Returns a text with its words coloured, its label, and the probability of that."""
     words = text.split()
@@ -276,15 +278,15 @@ def explained(text):
     )
     label = answer["label"]
     changes = [log_odds(answer["probabilities"][label]) - log_odds(other["probabilities"][label]) for other in others]
-    parts = [part for word, change in zip(words, changes) for part in ((word, shade(change / 3), ""), (" ", "", ""))]
-    return Marked(parts), label, f"{answer['probabilities'][label]:.0%}"
+    parts = [part for word, change in zip(words, changes) for part in ((word, shade(change), ""), (" ", "", ""))]
+    return marked(parts), label, f"{answer['probabilities'][label]:.0%}"
 
 
 with clock("4 어느 낱말 때문에 · which words decide"):
     surest = sorted(np.flatnonzero(is_right), key=lambda number: -sureness[number])
     chosen = [*surest[: SIZES["explained"]], *wrong[: SIZES["explained"]]]
     rows = [(truth[number], *explained(dev[number].text)) for number in chosen if len(dev[number].text.split()) > 1]
-display(Table(("라벨 label", "리뷰 review", "답 answer", "확률 probability"), rows))
+display(table(("라벨 label", "리뷰 review", "답 answer", "확률 probability"), rows))
 
 # %% [markdown]
 # ## 5. 내보내고 물어보기 · Export it and ask
@@ -309,7 +311,7 @@ with clock("5 내보내기 · export"):
         exports[weights] = ExportedModel(target)
         size = sum(path.stat().st_size for path in version.rglob("*") if path.is_file())
         rows.append((weights, str(version), f"{size / 1e6:.1f} MB"))
-display(Table(("가중치 weights", "폴더 folder", "크기 size"), rows))
+display(table(("가중치 weights", "폴더 folder", "크기 size"), rows))
 
 # %%
 QUESTIONS = [
@@ -325,7 +327,7 @@ rows = [
     (text, *(f"{answer['label']} ({answer['probability']:.0%})" for answer in both))
     for text, *both in zip(QUESTIONS, *answers.values())
 ]
-display(Table(("문장 sentence", *exports), rows))
+display(table(("문장 sentence", *exports), rows))
 
 # %% [markdown]
 # 이어서 할 일: `predict.py`(파일 통째로), `serve.py`(HTTP 서버), `playground.py`(웹 페이지)는 `docs/serving.md`에

@@ -37,7 +37,7 @@ import subprocess
 import sys
 
 folders = [pathlib.Path.cwd(), *pathlib.Path.cwd().parents, pathlib.Path("albert_tf")]
-root = next((folder for folder in folders if (folder / "albert_tf" / "notebook").is_dir()), None)
+root = next((folder for folder in folders if (folder / "notebooks" / "helpers.py").is_file()), None)
 if root is None:
     assert REPOSITORY, "REPOSITORY에 git 주소를 적어 주세요. Write the address of the git repository into REPOSITORY."
     subprocess.run(["git", "clone", "-q", "--depth=1", REPOSITORY, "albert_tf"], check=True)
@@ -45,7 +45,7 @@ if root is None:
 os.chdir(root)
 sys.path.insert(0, os.getcwd())
 
-from albert_tf.notebook.installing import install, is_test
+from notebooks.helpers import install, is_test
 
 install()
 
@@ -93,12 +93,9 @@ from albert_tf.finetuning.defaults import (
 from albert_tf.finetuning.entities.metrics import entity_counts
 from albert_tf.finetuning.entities.tagged_text import DATASETS, types_of
 from albert_tf.finetuning.entities.tags import entities_of
-from albert_tf.notebook.devices import find_strategy
-from albert_tf.notebook.files import find_data
-from albert_tf.notebook.tables import Marked, Table
-from albert_tf.notebook.watching import Clock, TrainingWatch
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.training import TrainingRun
+from notebooks.helpers import Clock, TrainingWatch, find_data, find_strategy, marked, table
 
 MODEL = "models/albert_ko_small"
 clock, strategy = Clock(), find_strategy()
@@ -138,7 +135,7 @@ with clock("1 질문 읽기 · reading questions"):
 
 def with_answer(context, begin, end, color="#ffd54d"):
     """Returns a text with a span of it coloured."""
-    return Marked([(context[:begin], "", ""), (context[begin:end], color, ""), (context[end:], "", "")])
+    return marked([(context[:begin], "", ""), (context[begin:end], color, ""), (context[end:], "", "")])
 
 
 def with_right_answer(question):
@@ -148,7 +145,7 @@ def with_right_answer(question):
 
 
 rows = [(question.question, with_right_answer(question)) for question in train_questions.examples[:4]]
-display(Table(("질문 question", "글 text"), rows))
+display(table(("질문 question", "글 text"), rows))
 
 # %% [markdown]
 # 질문이 몇 개뿐이라 외울 때까지 가르칩니다: 학습률 5e-4, 드롭아웃 없음(`docs/question_answering.md`의 실험과 같음).
@@ -205,7 +202,7 @@ rows = [
     ("처음 보는 질문 · new", *scores_of(dev_questions, answers["dev"])),
     ("처음 보는 질문, 아무 낱말 · new, a word at random", *scores_of(dev_questions, at_random)),
 ]
-display(Table(("", "질문 questions", "exact match", "F1"), rows))
+display(table(("", "질문 questions", "exact match", "F1"), rows))
 
 # %% [markdown]
 # 외운 것은 잘 답하고, 처음 보는 것은 몇 개를 맞히거나 그 곁을 짚습니다. 질문의 낱말과 닮은 곳 옆에 답이 있다는 것은
@@ -225,7 +222,7 @@ for question, answer in list(zip(dev_questions.examples, answers["dev"]))[:: 24 
     color = "#9be29b" if is_right else "#ff9d8f"
     text = with_answer(question.context, answer["begin"], answer["end"], color)
     rows.append((question.question, question.answers[0].text, answer["text"], text))
-display(Table(("질문 question", "답 answer", "모델의 답 found", "글 text"), rows))
+display(table(("질문 question", "답 answer", "모델의 답 found", "글 text"), rows))
 
 # %%
 # 내 질문 · your own question
@@ -235,7 +232,7 @@ for question in ("국물은 무엇이 되나?", "메주는 얼마 동안 말리�
     (answer,) = predictor.predict([(question, TEXT)])
     candidates = ", ".join(f"{each['text']}" for each in answer["nbest"][:3])
     rows = [("질문 question", question), ("답 answer", answer["text"]), ("후보 candidates", candidates)]
-    display(Table(("", ""), rows))
+    display(table(("", ""), rows))
 
 # %% [markdown]
 # # 2부. 이름 · Part 2. Entities
@@ -266,7 +263,7 @@ def with_entities(text, entities):
         color = COLORS[types.index(entity["type"]) % len(COLORS)]
         parts += [(text[end : entity["begin"]], "", ""), (text[entity["begin"] : entity["end"]], color, entity["type"])]
         end = entity["end"]
-    return Marked([*parts, (text[end:], "", "")])
+    return marked([*parts, (text[end:], "", "")])
 
 
 def true_entities(example):
@@ -278,7 +275,7 @@ def true_entities(example):
 
 
 rows = [[with_entities(each.text, true_entities(each))] for each in train_sentences.examples[: SIZES["shown"]]]
-display(Table(("문장 sentence",), rows))
+display(table(("문장 sentence",), rows))
 
 # %% [markdown]
 # 미리 읽은 모델과 무작위 가중치에서 한 번씩 가르칩니다. 학습률 등은 `run_ner.py`가 고르는 것과 같습니다.
@@ -322,7 +319,7 @@ rows = [
         ("무작위 가중치 · random weights", results_from_random),
     )
 ]
-display(Table(("처음 보는 문장 · new sentences", "F1", "precision", "recall"), rows))
+display(table(("처음 보는 문장 · new sentences", "F1", "precision", "recall"), rows))
 
 # %% [markdown]
 # 종류마다 · By type:
@@ -334,7 +331,7 @@ rows = []
 for kind, (num_right, num_found, num_true) in counts.items():
     shares = 2 * num_right / (num_found + num_true), num_right / max(1, num_found), num_right / max(1, num_true)
     rows.append((kind, num_true, *(f"{share:.1%}" for share in shares)))
-display(Table(("", "개수 number", "F1", "precision", "recall"), rows))
+display(table(("", "개수 number", "F1", "precision", "recall"), rows))
 
 # %% [markdown]
 # 틀린 문장들입니다. 위가 정답, 아래가 모델이 찾은 것입니다.
@@ -347,14 +344,14 @@ for example, each in zip(dev_sentences.examples, found):
     if list(example.tags) != each["tags"] and len(rows) < 2 * SIZES["shown"]:
         rows.append(("정답 truth", with_entities(example.text, true_entities(example))))
         rows.append(("찾음 found", with_entities(example.text, each["entities"])))
-display(Table(("", "문장 sentence"), rows))
+display(table(("", "문장 sentence"), rows))
 
 # %%
 # 내 문장 · your own sentences
 predictor = albert_tf.load(os.path.join(WORK, "entities"))
 SENTENCES = ["김하늘 씨는 내년 봄에 춘천에서 결혼한다.", "누리전자가 지난주 광주 공장을 닫았다."]
 rows = [[with_entities(text, each["entities"])] for text, each in zip(SENTENCES, predictor.predict(SENTENCES))]
-display(Table(("문장 sentence",), rows))
+display(table(("문장 sentence",), rows))
 
 # %% [markdown]
 # 이름은 생김새(`-시`, `-은행`, `씨` 앞)로 꽤 찾습니다. 문장 159개로 배운 것이니 신문 기사에서는 훨씬 못합니다.

@@ -34,7 +34,7 @@ import subprocess
 import sys
 
 folders = [pathlib.Path.cwd(), *pathlib.Path.cwd().parents, pathlib.Path("albert_tf")]
-root = next((folder for folder in folders if (folder / "albert_tf" / "notebook").is_dir()), None)
+root = next((folder for folder in folders if (folder / "notebooks" / "helpers.py").is_file()), None)
 if root is None:
     assert REPOSITORY, "REPOSITORY에 git 주소를 적어 주세요. Write the address of the git repository into REPOSITORY."
     subprocess.run(["git", "clone", "-q", "--depth=1", REPOSITORY, "albert_tf"], check=True)
@@ -42,7 +42,7 @@ if root is None:
 os.chdir(root)
 sys.path.insert(0, os.getcwd())
 
-from albert_tf.notebook.installing import install, is_test
+from notebooks.helpers import install, is_test
 
 install()
 
@@ -73,11 +73,9 @@ from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.labelled_text import encode_examples, read_examples
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
-from albert_tf.notebook.devices import find_strategy
-from albert_tf.notebook.tables import Table
-from albert_tf.notebook.watching import Clock, LiveLine, TrainingWatch, png_of
 from albert_tf.plot_labels import drawable
 from albert_tf.tokenization import load_tokenizer
+from notebooks.helpers import Clock, TrainingWatch, find_strategy, png_of, table
 
 MODEL = "models/albert_ko_small"
 clock, strategy = Clock(), find_strategy()
@@ -116,7 +114,7 @@ with clock("1 파라미터 · parameters"):
     counts["none, E = H"] = count_parameters(wide)
 
 rows = [(name, *(f"{each[part]:,}" for part in PARTS), f"{each.total():,}") for name, each in counts.items()]
-display(Table(("sharing", *PARTS, "total"), rows))
+display(table(("sharing", *PARTS, "total"), rows))
 
 # %%
 figure = Figure(figsize=(8, 2.9), layout="constrained")
@@ -155,7 +153,7 @@ display(Image(png_of(figure)))
 # %%
 from albert_tf.corpus.reader import CorpusReader, find_corpus_files
 from albert_tf.pretraining.identity import data_settings
-from albert_tf.pretraining.phases import make_objective, make_phase
+from albert_tf.pretraining.phases import make_phase, objective_of
 from albert_tf.pretraining_data.build.builder import build
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
@@ -172,13 +170,13 @@ with clock("2 학습 자료 · training data"):
     train_path, held_out_path = (os.path.join(WORK, "data", f"{name}.tfrecord") for name in ("train", "held_out"))
     masking = MaskingOptions(default_max_predictions(64, 0.15, False), ngram=1)
     options = BuilderOptions(64, masking)
-    build(CorpusReader(paths), tokenizer, options, [train_path], [held_out_path], progress=LiveLine())
+    build(CorpusReader(paths), tokenizer, options, [train_path], [held_out_path])
 
 
 def pretrain(name, config):
     """Returns a model before, and the same after pre-training in a folder of WORK."""
     shards = find_shards([train_path], config)
-    objective = make_objective(config, shards)
+    objective = objective_of(config, shards)
     steps = SIZES["num_train_steps"]
     settings = RunSettings(
         num_train_steps=steps,
@@ -197,7 +195,7 @@ def pretrain(name, config):
     folder = os.path.join(WORK, name)
     watch = TrainingWatch(folder, steps, ("masked_lm_loss", "masked_lm_accuracy"), name)
     run = TrainingRun(folder, objective, models[1], settings, tokenizer, on_metrics=watch)
-    run.train(make_phase(config, shards, settings), data_settings([shards], [steps]))
+    run.train(make_phase(objective, shards, settings), data_settings([shards], [steps]))
     return models
 
 
@@ -252,7 +250,7 @@ spread = [
     for name, each in moved.items()
 ]
 titles = ("둘째 층부터 · from the second layer on", "L2", "층 사이의 변화 · change between layers", "각도 angle")
-display(Table(titles, spread))
+display(table(titles, spread))
 
 # %% [markdown]
 # 논문이 본 것은 두 가지입니다. 나눠 쓰면 층에서 층으로 **고르게** 넘어가고, 그래도 거리가 0으로 가라앉지 **않는다**는
@@ -282,14 +280,14 @@ def guesses_after_each_layer(text, count=3):
     pieces = ["[CLS]", *before, "[MASK]", *after, "[SEP]"]
     ids = tf.constant([[tokenizer.vocabulary.id_of(piece) for piece in pieces]])
     states = shipped.encoder({"input_ids": ids}, output_hidden_states=True)["hidden_states"]
-    table = tf.convert_to_tensor(shipped.encoder.embeddings.word_embeddings)
+    words = tf.convert_to_tensor(shipped.encoder.embeddings.word_embeddings)
     position = tf.constant([[pieces.index("[MASK]")]])
-    logits = [shipped.masked_lm_head(each, table, position)[0, 0] for each in states]
+    logits = [shipped.masked_lm_head(each, words, position)[0, 0] for each in states]
     return ["  ".join(tokenizer.vocabulary.pieces[i] for i in tf.math.top_k(each, count).indices) for each in logits]
 
 
 columns = [f"{number}층 layer {number}" for number in range(1, shipped.config.num_hidden_layers + 1)]
-display(Table(("", "임베딩 embeddings", *columns), [(text, *guesses_after_each_layer(text)) for text in QUESTIONS]))
+display(table(("", "임베딩 embeddings", *columns), [(text, *guesses_after_each_layer(text)) for text in QUESTIONS]))
 
 # %% [markdown]
 # ## 4. 어텐션 지도 · Attention maps
@@ -318,7 +316,7 @@ for (layer, head), axes in np.ndenumerate(figure.subplots(layers, heads, sharex=
     axes.set_yticks(range(length), names, fontsize=6, fontfamily=font)
 display(Image(png_of(figure, dpi=90)))
 if names is not attention.pieces:  # 한글 글꼴이 없을 때 · where no font has Hangul
-    display(Table(("", "piece"), zip(names, attention.pieces)))
+    display(table(("", "piece"), zip(names, attention.pieces)))
 
 # %% [markdown]
 # 리뷰 여럿에서 평균하면 머리마다의 버릇이 보입니다. 몇 조각 앞(-)이나 뒤(+)를 얼마나 보는가:

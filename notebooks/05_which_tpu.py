@@ -35,7 +35,7 @@ import subprocess
 import sys
 
 folders = [pathlib.Path.cwd(), *pathlib.Path.cwd().parents, pathlib.Path("albert_tf")]
-root = next((folder for folder in folders if (folder / "albert_tf" / "notebook").is_dir()), None)
+root = next((folder for folder in folders if (folder / "notebooks" / "helpers.py").is_file()), None)
 if root is None:
     assert REPOSITORY, "REPOSITORY에 git 주소를 적어 주세요. Write the address of the git repository into REPOSITORY."
     subprocess.run(["git", "clone", "-q", "--depth=1", REPOSITORY, "albert_tf"], check=True)
@@ -43,7 +43,7 @@ if root is None:
 os.chdir(root)
 sys.path.insert(0, os.getcwd())
 
-from albert_tf.notebook.installing import install, is_test
+from notebooks.helpers import install, is_test
 
 install()
 
@@ -57,10 +57,9 @@ from IPython.display import Image, display
 from matplotlib.figure import Figure
 
 from albert_tf.config import AlbertConfig
-from albert_tf.notebook.tables import Table
-from albert_tf.notebook.watching import Bar, Clock, png_of, without_messages_of_processes
 from albert_tf.tpu.chips import TPUS, find_tpu
 from albert_tf.training.devices.description import has_tpu
+from notebooks.helpers import Clock, png_of, table
 
 SIZES = {"live_layers": None}  # None: 설정 그대로 · as the config says
 if is_test():  # 검사용으로 작게 · small, for continuous integration
@@ -88,7 +87,7 @@ rows = [
     for tpu in TPUS.values()
 ]
 titles = ("TPU", "복제본 replicas", "메모리 memory", "TFLOPS", "메모리 속도 bandwidth", "연산/바이트 operations a byte")
-display(Table(titles, rows))
+display(table(titles, rows))
 
 # %% [markdown]
 # ## 2. 배치는 얼마까지 · The largest batch
@@ -114,7 +113,7 @@ def table_of(path, head):
 
 
 head, *batches = table_of("docs/tpu.md", "| length |")
-display(Table([cell.replace("`", "") for cell in head], batches))
+display(table([cell.replace("`", "") for cell in head], batches))
 
 # %%
 figure = Figure(figsize=(9, 3.2), layout="constrained")
@@ -171,7 +170,7 @@ for name, operations, traffic, memory, _ in steps:
     slower = max(by_operations, by_traffic)
     rows.append((name.replace("`", ""), operations, traffic, memory, f"{slower * 1e3:.0f} ms", f"{32 / slower:,.0f}"))
 titles = ("", "연산 operations", "메모리 왕복 bytes accessed", "메모리 memory", "한계 roofline", "예/초 examples/s")
-display(Table(titles, rows))
+display(table(titles, rows))
 
 # %%
 figure = Figure(figsize=(7.5, 2.6), layout="constrained")
@@ -260,7 +259,7 @@ titles = (
     "연산기 몫 use of the peak",
     "한계 limited by",
 )
-display(Table(titles, rows))
+display(table(titles, rows))
 
 # %%
 figure = Figure(figsize=(4.2 * len(plans), 2.4), layout="constrained")
@@ -349,7 +348,7 @@ rows = []
 for name, model in plans.items():
     times = {plan["tpu"]: to_read / describe(model, plan)["pieces_per_second"] / SHARE for plan in model["plans"]}
     rows.append((name, *(duration(times[tpu]) if tpu in times else "" for tpu in compiled_for)))
-display(Table(("", *compiled_for), rows))
+display(table(("", *compiled_for), rows))
 
 # %% [markdown]
 # ## 6. 직접 물어보기 · Ask the compiler yourself
@@ -365,21 +364,24 @@ can_compile = all(importlib.util.find_spec(name) for name in ("jax", "libtpu")) 
 if not can_compile:
     print("jax와 libtpu가 없거나 TPU가 있어서 건너뜁니다. No jax and libtpu here, or a TPU: nothing is compiled.")
 else:
-    from albert_tf.objectives import AlbertPretraining
+    from albert_tf.objectives import make_objective
     from albert_tf.tpu.planner import CompiledSteps
     from albert_tf.tpu.steps import lower_step, uncounted_flops
 
     config = AlbertConfig.from_json_file("configs/albert_demo.json")
     if SIZES["live_layers"]:
         config = config.replace(num_hidden_layers=SIZES["live_layers"])
-    objective, tpu, (batch_size, length) = AlbertPretraining(config), find_tpu("v5e-1"), (32, 64)
-    bar = Bar("compiling", 1)
+    objective, tpu, (batch_size, length) = make_objective("albert", config), find_tpu("v5e-1"), (32, 64)
     with clock("6 컴파일 · compiling"):
         lower = functools.partial(lower_step, objective, batch_size, length)
         steps = CompiledSteps("notebook_output/which_tpu/compiled_steps.json", timeout=1800)
-        with without_messages_of_processes():
+        # 컴파일하는 프로세스의 메시지는 숨김 · what the compiler's process says of its start is left out
+        standard_error, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2)
+        try:
             figures = steps.figures(lower, tpu, uncounted_flops(objective, batch_size, length))
-        bar.update(1)
+        finally:
+            os.dup2(standard_error, 2)
     assert figures is not None, "the compiler took longer than half an hour"
     rows = [
         ("메모리 memory", f"{(figures.temporary_bytes + figures.argument_bytes) / 2**20:,.1f} MiB"),
@@ -388,7 +390,7 @@ else:
         ("한계 roofline", f"{figures.roofline_seconds(tpu) * 1e3:.3f} ms"),
         ("예/초 한계 examples/s, roofline", f"{batch_size / figures.roofline_seconds(tpu):,.0f}"),
     ]
-    display(Table((f"configs/albert_demo.json, {batch_size} x {length}, {tpu.name}", ""), rows))
+    display(table((f"configs/albert_demo.json, {batch_size} x {length}, {tpu.name}", ""), rows))
 
 # %% [markdown]
 # 무엇을 고를까: 들어가기만 하면(2, 4), 예/초(4)를 값으로 나눈 것이 큰 TPU가 이득입니다. 값은 지역과 때에 따라 다르니

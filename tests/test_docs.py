@@ -11,10 +11,10 @@ from tiny_config import tiny_config
 
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.modeling.layers import named_variables
-from albert_tf.objectives import AlbertPretraining
+from albert_tf.objectives import make_objective
 from albert_tf.pretraining_data.build.builder import BuilderOptions, build
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.training.run_folder.checkpoints import Checkpointer, model_state
+from albert_tf.training.run_folder.checkpoints import Checkpointer
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -34,8 +34,14 @@ def demo_output(tmp_path, monkeypatch, sample_corpus, sample_tokenizer):
     )
     sample_tokenizer.save(str(pretraining))
     (pretraining / "albert_config.json").write_text(json.dumps(config.to_dict()))
-    model = AlbertPretraining(config).make_model()
-    checkpointer = Checkpointer(str(pretraining), model_state(named_variables(model), tf.Variable(1, dtype=tf.int64)))
+    model = make_objective("albert", config).make_model()
+    checkpointer = Checkpointer(
+        str(pretraining),
+        {
+            **{f"model/{name}": value for name, value in named_variables(model).items()},
+            "global_step": tf.Variable(1, dtype=tf.int64),
+        },
+    )
     checkpointer.save()
     checkpointer.wait()
     for name in ("samples", "models"):

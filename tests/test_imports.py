@@ -68,14 +68,13 @@ MAY_IMPORT = {
         "litert",
         "tokenization",
         "modeling",
+        "objectives",
         "training",
         "finetuning",
     },
     "tpu": BASE | {"child_process", "modeling", "optimization", "objectives", "training", "finetuning"},
 }
-# What notebooks show: it knows runs, and no models.
-MAY_IMPORT["notebook"] = BASE | {"startup", "progress_line", "plot_labels", "training"}
-MAY_IMPORT["cli"] = set(MAY_IMPORT) - {"notebook"}
+MAY_IMPORT["cli"] = set(MAY_IMPORT)
 SCRIPTS = {path.stem for path in ROOT.glob("*.py")}
 
 

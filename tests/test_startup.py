@@ -8,8 +8,6 @@ import sys
 
 import pytest
 
-from albert_tf import startup
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -43,18 +41,10 @@ def test_missing_tensorflow_costs_one_sentence(run_with):
     ("death", "number"),
     [("os.abort()", signal.SIGABRT), ("os.kill(os.getpid(), signal.SIGILL)", signal.SIGILL)],
 )
-def test_last_words_of_a_crash_are_shown(run_with, death, number):
-    result = run_with(f"os.write(2, 'compiled for 다른 CPU\\n'.encode())\n{death}")
+def test_crash_says_that_tensorflow_was_imported(run_with, death, number):
+    result = run_with(death)
     assert result.returncode == -number
-    first, second = result.stderr.splitlines()
-    assert first == "compiled for 다른 CPU"
-    assert second.startswith("error: the program died while TensorFlow was imported")
-
-
-def test_crash_without_words_is_told(run_with):
-    result = run_with("os.abort()")
-    (line,) = result.stderr.splitlines()
-    assert line.startswith("error: the program died while TensorFlow was imported")
+    assert result.stderr.startswith("Fatal Python error") and "tensorflow/__init__.py" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -83,18 +73,15 @@ def test_words_are_not_held_back_on_request(run_with):
 
 def test_messages_of_an_import_that_succeeds_are_not_shown():
     code = (
-        "import os\n"
+        "import faulthandler, os\n"
         "from albert_tf.startup import without_messages_of_libraries\n"
         "with without_messages_of_libraries():\n"
         "    os.write(2, b'a message')\n"
         "os.write(2, b'the rest')\n"
-        "try:\n"
-        "    os.waitpid(-1, 0)\n"
-        "except ChildProcessError:\n"
-        "    print('nobody is left')\n"
+        "assert not faulthandler.is_enabled()\n"
     )
     result = run_python(["-c", code])
-    assert (result.returncode, result.stdout, result.stderr) == (0, "nobody is left\n", "the rest")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "the rest")
 
 
 def test_import_leaves_out_what_is_only_looked_for_and_collects_no_garbage(tmp_path):
@@ -128,22 +115,6 @@ def test_commands_start_without_what_is_only_looked_for():
     )
     result = run_python(["-c", code])
     assert (result.returncode, result.stdout, result.stderr) == (0, "\n", "")
-
-
-@pytest.mark.parametrize(
-    ("features", "expected"),
-    [
-        ("flags\t\t: fpu sse4_2\n", "this CPU has no AVX"),
-        ("flags\t\t: fpu avx avx2\n", "what it had to say stands above"),
-        ("Features\t: fp asimd\n", "what it had to say stands above"),
-        (None, "what it had to say stands above"),
-    ],
-)
-def test_cpu_without_avx_is_named(tmp_path, features, expected):
-    path = tmp_path / "cpuinfo"
-    if features:
-        path.write_text(f"processor\t: 0\n{features}")
-    assert expected in startup._describe_death(str(path))
 
 
 @pytest.mark.parametrize("interrupt", ["os.kill(os.getpid(), signal.SIGINT)", "raise KeyboardInterrupt"])

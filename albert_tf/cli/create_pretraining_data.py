@@ -14,6 +14,7 @@ from albert_tf.cli.tokenizer_flags import define_sentencepiece_flags, define_tok
 from albert_tf.corpus.reader import ON_BAD_TEXT_CHOICES, CorpusReader, find_corpus_files
 from albert_tf.corpus.sentence_splitting import SENTENCE_SPLITTERS
 from albert_tf.errors import InputError
+from albert_tf.objectives import DEFAULT_OBJECTIVE, OBJECTIVES, check_packing, default_objective
 from albert_tf.pretraining_data.build.beam_pipeline import run_on_beam
 from albert_tf.pretraining_data.build.builder import MASKING_CHOICES, build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
@@ -22,7 +23,7 @@ from albert_tf.pretraining_data.inspection.plots import plot_shard
 from albert_tf.pretraining_data.inspection.show import inspect_shard
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE, WORK_FOLDER
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
-from albert_tf.pretraining_data.records import SENTENCE_PAIR_CHOICES
+from albert_tf.pretraining_data.packing import DEFAULT_PACKING, EARLIER_NAMES, PACKINGS, find_packing
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 
@@ -48,12 +49,18 @@ def define_flags():
     define_sentencepiece_flags()
     define_original_flags("input_file_mode")
     flags.DEFINE_enum(
+        "objective",
+        None,
+        list(OBJECTIVES),
+        f"What is to be learnt from the examples, and how they are packed therefore; by default {DEFAULT_OBJECTIVE}.",
+    )
+    flags.DEFINE_enum(
         "sentence_pair",
-        "order",
-        SENTENCE_PAIR_CHOICES,
-        "order: consecutive segments, swapped or not (ALBERT); next: following or random segment (BERT); none: one "
-        "segment of a document; full_sentences: one segment across documents (RoBERTa); halves: sentences cut "
-        "in two, to be matched again.",
+        None,
+        [*PACKINGS, *EARLIER_NAMES],
+        "How sentences are packed, if not as usual for --objective. "
+        + "; ".join(f"{packing.name}: {packing.summary}" for packing in PACKINGS.values())
+        + ".",
     )
     flags.DEFINE_bool("random_next_sentence", False, "The original's flag for --sentence_pair=next.")
     flags.DEFINE_enum("masking", "dynamic", MASKING_CHOICES, "dynamic: masked anew each epoch; static: masked here.")
@@ -86,12 +93,18 @@ def define_flags():
     flags.DEFINE_integer("num_inspected", 3, "With --inspect: number of examples to print.", lower_bound=0)
 
 
-def sentence_pair():
-    if not FLAGS.random_next_sentence:
-        return FLAGS.sentence_pair
-    if FLAGS["sentence_pair"].present and FLAGS.sentence_pair != "next":
-        raise InputError(f"--random_next_sentence contradicts --sentence_pair={FLAGS.sentence_pair}; leave one out")
-    return "next"
+def packing_and_objective(objective, sentence_pair, random_next_sentence):
+    """Returns the names of both, as far as the flags say them."""
+    if random_next_sentence:
+        if sentence_pair not in (None, "next"):
+            raise InputError(f"--random_next_sentence contradicts --sentence_pair={sentence_pair}; leave one out")
+        sentence_pair = "next"
+    if sentence_pair is None:
+        sentence_pair = OBJECTIVES[objective].packings[0] if objective else DEFAULT_PACKING
+    packing = find_packing(sentence_pair, "--sentence_pair")
+    objective = objective or default_objective(packing)
+    check_packing(objective, packing)
+    return packing.name, objective
 
 
 def builder_options():
@@ -102,6 +115,7 @@ def builder_options():
         raise InputError(
             f"--max_predictions_per_seq={max_predictions} must be less than --max_seq_length={FLAGS.max_seq_length}"
         )
+    packing, objective = packing_and_objective(FLAGS.objective, FLAGS.sentence_pair, FLAGS.random_next_sentence)
     dupe_factor = FLAGS.dupe_factor or (40 if FLAGS.masking == "static" else 1)
     return BuilderOptions(
         max_seq_length=FLAGS.max_seq_length,
@@ -115,7 +129,8 @@ def builder_options():
             FLAGS.do_permutation,
         ),
         masking=FLAGS.masking,
-        sentence_pair=sentence_pair(),
+        packing=packing,
+        objective=objective,
         sentence_splitter=FLAGS.sentence_splitter,
         deduplicate=FLAGS.deduplicate,
         dupe_factor=dupe_factor,
@@ -192,14 +207,10 @@ def create():
             "none; write a blank line between documents"
         )
     for name, split in manifest["splits"].items():
-        labels = "".join(
-            f"{split[key]:.1%} {words}, "
-            for key, words in (("share_swapped", "swapped"), ("share_random_next", "with a random second segment"))
-            if key in split
-        )
+        labels = find_packing(options.packing, "packing").tell(split)
         print(
             f"{name}: {split['examples']:,} examples of {split['mean_tokens_per_example']} pieces on average, "
-            f"{labels}masking {split['masking']}"
+            f"{labels and labels + ', '}masking {split['masking']}"
         )
     print(f"wrote {other_paths[0]}")
 

@@ -171,7 +171,7 @@ def main():
         output_file=os.path.join(data, "train.tfrecord"),
         vocab_file=vocab_file,
         max_seq_length=64,
-        sentence_pair="halves",
+        objective="halves",
         masked_lm_prob=0.3,
         ngram=1,
         dupe_factor=8,

@@ -125,8 +125,8 @@ class FinetuningCommand:
         run_settings = _make_run_settings(settings, task, train_file)
         tf.keras.utils.set_random_seed(settings.random_seed)
         with strategy.scope():
-            model = task.make_model(**model_options)
-        run = TrainingRun(settings.output_dir, task, model, run_settings, tokenizer)
+            models = task.make_models(**model_options)
+        run = TrainingRun(settings.output_dir, task, models, run_settings, tokenizer)
         if train_file is None:
             if known_run:
                 check_model(known_run.folder, known_run.settings, task.config, tokenizer, known_run.flag)

@@ -14,7 +14,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
-from albert_tf.objectives import AlbertPretraining
+from albert_tf.objectives import DEFAULT_OBJECTIVE
 from albert_tf.optimization.optimizers import OPTIMIZERS
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tpu.chips import TPUS, find_tpu
@@ -27,7 +27,7 @@ from albert_tf.tpu.planner import (
     write_plan,
 )
 from albert_tf.tpu.replica_strategy import ReplicaStrategy
-from albert_tf.tpu.steps import PLANNED, lower_step, uncounted_flops
+from albert_tf.tpu.steps import lower_step, planned_names, planned_objective, uncounted_flops
 from albert_tf.training.devices.attention_choice import check_attention
 
 FLAGS = flags.FLAGS
@@ -39,7 +39,7 @@ def define_flags():
     """Defines the flags of this command."""
     flags.DEFINE_string("albert_config_file", None, "JSON file of the model's hyper-parameters.")
     flags.DEFINE_list("tpu", ["v2-8", "v3-8", "v4-8", "v5e-1", "v5e-8", "v5p-8", "v6e-8"], f"TPUs: {', '.join(TPUS)}.")
-    flags.DEFINE_enum("task", "pretrain", sorted(PLANNED), "What is trained.")
+    flags.DEFINE_enum("task", DEFAULT_OBJECTIVE, planned_names(), "What is trained.")
     flags.DEFINE_integer("train_batch_size", None, "Batch of one replica; by default the largest that fits.", 1)
     flags.DEFINE_integer("max_seq_length", 512, "Length of the examples.", 8)
     flags.DEFINE_integer("max_predictions_per_seq", None, "Most masked pieces; by default 15% of the length.", 1)
@@ -56,19 +56,11 @@ def define_flags():
     flags.DEFINE_string("output_dir", None, "Folder for plan.json, plan.png and what has been compiled, to go on from.")
 
 
-def make_objective(config):
-    """Returns what --task names; --max_predictions_per_seq is for pre-training."""
-    objective = PLANNED[FLAGS.task]
-    if issubclass(objective, AlbertPretraining):
-        return objective(config, max_predictions_per_seq=FLAGS.max_predictions_per_seq)
-    return objective(config)
-
-
 def main():
     app.require(albert_config_file=FLAGS.albert_config_file, tpu=FLAGS.tpu)
     config = AlbertConfig.from_json_file(FLAGS.albert_config_file)
     config.check_max_seq_length(FLAGS.max_seq_length, "--max_seq_length")
-    objective = make_objective(config)
+    objective = planned_objective(FLAGS.task, config, FLAGS.max_predictions_per_seq)
     tpus = [find_tpu(name) for name in FLAGS.tpu]
     for tpu in tpus:
         strategy = ReplicaStrategy(tpu.num_replicas, tpu.runs_pallas_kernels)

@@ -7,7 +7,6 @@ import os
 from absl import flags
 
 from albert_tf.checkpoint_files import checkpoint_folder, find_beside_checkpoint
-from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.errors import InputError
 from albert_tf.training.run_folder.guard import (
     FOUND_AT,
@@ -89,14 +88,6 @@ def with_settings_of_run(settings, command: str, names: collections.abc.Iterable
         left_out = [name for name in places if name not in settings.given and name in found_at]
         changes |= {name: _parse(found_at[name], name, run.folder) for name in left_out}
     return dataclasses.replace(settings, **changes, given=settings.given - changes.keys()), run
-
-
-def take_from_run(command: str, names: collections.abc.Iterable[str], places: list[str]) -> KnownRun | None:
-    """Returns the run, and gives flags its values, for a command that looks at `FLAGS`; see `with_settings_of_run`."""
-    settings, run = with_settings_of_run(resolved_flags(), command, names, places)
-    for name in [*names, *places]:
-        FLAGS[name].value = getattr(settings, name)
-    return run
 
 
 def settings_flags() -> list[str]:

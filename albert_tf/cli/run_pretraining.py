@@ -11,15 +11,16 @@ from absl import flags
 
 from albert_tf.checkpoint_files import find_beside_checkpoint
 from albert_tf.cli import training_flags
+from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.cli.original_flags import define_original_flags
-from albert_tf.cli.run_flags import settings_flags, take_from_run
+from albert_tf.cli.run_flags import settings_flags, with_settings_of_run
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.pretrained import CONFIG_FILE
+from albert_tf.objectives import OBJECTIVES
 from albert_tf.pretraining.cooccurrence import begin_with_counts
 from albert_tf.pretraining.identity import data_settings, held_out_identity
-from albert_tf.pretraining.phases import make_held_out_dataset, make_objective, make_phase
-from albert_tf.pretraining_data.records import has_halves
+from albert_tf.pretraining.phases import make_held_out_dataset, make_phase, objective_of
 from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES, find_shards
 from albert_tf.pretraining_data.tfrecords import describe_damage, naming_damaged_shards
 from albert_tf.training import TrainingRun
@@ -29,8 +30,6 @@ from albert_tf.training.run_folder.guard import FOUND_AT, check_model
 from albert_tf.training.run_folder.held_folder import hold_together
 from albert_tf.training.run_folder.identity import absolute_path
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
-
-FLAGS = flags.FLAGS
 
 flags.disclaim_key_flags()
 
@@ -42,6 +41,7 @@ def define_flags():
     flags.DEFINE_string("albert_config_file", None, "JSON file of the model; by default that beside --init_checkpoint.")
     flags.DEFINE_string("output_dir", None, "Folder for checkpoints, logs and results; a run found there is resumed.")
     flags.DEFINE_string("init_checkpoint", None, "Checkpoint to start from, or the folder of a run or model.")
+    flags.DEFINE_enum("objective", None, list(OBJECTIVES), "What is learnt; by default what the shards were made for.")
     flags.DEFINE_bool("do_train", True, "Train.")
     flags.DEFINE_bool("do_eval", False, "Evaluate on held-out shards, before the first step and after the last.")
     flags.DEFINE_integer(
@@ -98,32 +98,34 @@ PLACES = ("input_file", "held_out_file", "phase2_input_file", "phase2_held_out_f
 LENGTHS = ("max_seq_length", "max_predictions_per_seq")
 
 
-def find_data(config):
+def find_data(given, config):
     """Returns the shards of each phase and the step at which it ends."""
     first = find_shards(
-        FLAGS.input_file,
+        given.input_file,
         config,
-        FLAGS.held_out_file,
-        FLAGS.max_seq_length,
-        FLAGS.max_predictions_per_seq,
-        FLAGS.on_damaged_shard,
+        given.held_out_file,
+        given.max_seq_length,
+        given.max_predictions_per_seq,
+        given.on_damaged_shard,
     )
-    if not FLAGS.phase2_input_file:
-        return [first], [FLAGS.num_train_steps]
-    start_step = FLAGS.phase2_start_step or FLAGS.num_train_steps * 9 // 10
-    if not 0 < start_step < FLAGS.num_train_steps:
+    if not given.phase2_input_file:
+        return [first], [given.num_train_steps]
+    start_step = given.phase2_start_step or given.num_train_steps * 9 // 10
+    if not 0 < start_step < given.num_train_steps:
         raise InputError(
-            f"--phase2_start_step={start_step} must be less than --num_train_steps={FLAGS.num_train_steps}"
+            f"--phase2_start_step={start_step} must be less than --num_train_steps={given.num_train_steps}"
         )
     second = find_shards(
-        FLAGS.phase2_input_file, config, FLAGS.phase2_held_out_file, None, None, FLAGS.on_damaged_shard, "phase2_"
+        given.phase2_input_file, config, given.phase2_held_out_file, None, None, given.on_damaged_shard, "phase2_"
     )
     identities = [shards.tokenizer and shards.tokenizer.identity for shards in (first, second)]
     if identities[0] != identities[1]:
         raise InputError("--phase2_input_file: its shards were made with another tokenizer than those of --input_file")
-    if make_objective(config, first).loss_coefficients != make_objective(config, second).loss_coefficients:
-        raise InputError("--phase2_input_file: its shards were made with another --sentence_pair than --input_file's")
-    return [first, second], [start_step, FLAGS.num_train_steps]
+    if (first.packing, first.objective) != (second.packing, second.objective) and not given.objective:
+        raise InputError(
+            "--phase2_input_file: its shards were made with another --objective or --sentence_pair than --input_file's"
+        )
+    return [first, second], [start_step, given.num_train_steps]
 
 
 def warn_of(shards):
@@ -135,80 +137,89 @@ def warn_of(shards):
         print(f"warning: training leaves out {len(shards.damage)} of {total} shards, which are damaged: {named}")
 
 
-def find_run():
-    """Returns the run that --output_dir holds, None for a new one; flags that are not given become the run's."""
-    return take_from_run("run_pretraining", [*settings_flags(), *MORE_SETTINGS], [*PLACES, *LENGTHS])
-
-
-def has_held_out_shards(shards):
+def has_held_out_shards(given, shards):
     """Returns whether there is something to evaluate on, if that was asked for; says so where there isn't."""
-    if not FLAGS.do_eval or shards.held_out_paths:
-        return FLAGS.do_eval
+    if not given.do_eval or shards.held_out_paths:
+        return given.do_eval
     message = "no held-out shards; name them with --held_out_file, or make some with create_pretraining_data.py"
-    if not FLAGS.do_train:
+    if not given.do_train:
         raise InputError(f"--do_eval: {message}")
     print(f"warning: no evaluation: {message}")
     return False
 
 
-def check_batch_sizes(strategy, parts):
+def check_batch_sizes(given, strategy, parts):
     """Checks that batches can be divided among the replicas, and into the parts of each phase."""
-    for count in parts if FLAGS.do_train else []:
-        per_replica_batch_size(strategy, FLAGS.train_batch_size, "train_batch_size", count)
-    per_replica_batch_size(strategy, FLAGS.eval_batch_size, "eval_batch_size")
+    for count in parts if given.do_train else []:
+        per_replica_batch_size(strategy, given.train_batch_size, "train_batch_size", count)
+    per_replica_batch_size(strategy, given.eval_batch_size, "eval_batch_size")
 
 
 def main():
-    app.require(output_dir=FLAGS.output_dir)
-    if not (FLAGS.do_train or FLAGS.do_eval):
+    given = resolved_flags()
+    app.require(output_dir=given.output_dir)
+    if not (given.do_train or given.do_eval):
         raise InputError("nothing to do: pass --do_train or --do_eval")
-    known_run = find_run()
-    config_file = FLAGS.albert_config_file or (known_run and known_run.find(CONFIG_FILE))
-    config_file = config_file or find_beside_checkpoint(FLAGS.init_checkpoint, CONFIG_FILE)
-    app.require(input_file=FLAGS.input_file, albert_config_file=config_file)
-    if FLAGS.phase2_input_file and FLAGS["held_out_file"].present and not FLAGS["input_file"].present:
+    names = [*settings_flags(), *MORE_SETTINGS]
+    given, known_run = with_settings_of_run(given, "run_pretraining", names, [*PLACES, *LENGTHS])
+    config_file = given.albert_config_file or (known_run and known_run.find(CONFIG_FILE))
+    config_file = config_file or find_beside_checkpoint(given.init_checkpoint, CONFIG_FILE)
+    app.require(input_file=given.input_file, albert_config_file=config_file)
+    if given.phase2_input_file and "held_out_file" in given.given and "input_file" not in given.given:
         raise InputError(
             "--held_out_file: the run is evaluated on the data of its last steps; pass --phase2_held_out_file instead"
         )
     config = AlbertConfig.from_json_file(config_file)
-    strategy = training_flags.strategy_from_flags()
-    parts = [FLAGS.gradient_accumulation_steps]
-    if FLAGS.phase2_input_file:
-        parts.append(FLAGS.phase2_gradient_accumulation_steps or parts[0])
-    check_batch_sizes(strategy, parts)
-    with hold_together(FLAGS.output_dir, Agreement(strategy), is_chief(strategy)):
-        run_in_folder(known_run, config, strategy, parts)
+    strategy = training_flags.strategy_from_flags(given)
+    parts = [given.gradient_accumulation_steps]
+    if given.phase2_input_file:
+        parts.append(given.phase2_gradient_accumulation_steps or parts[0])
+    check_batch_sizes(given, strategy, parts)
+    with hold_together(given.output_dir, Agreement(strategy), is_chief(strategy)):
+        run_in_folder(given, known_run, config, strategy, parts)
 
 
-def run_in_folder(known_run, config, strategy, parts):
+def name_of_objective(given, known_run):
+    """Returns what is learnt: what the flag says, or the run; None for what the data were made for."""
+    earlier = known_run and known_run.settings.get("objective")
+    return given.objective or (earlier if earlier in OBJECTIVES else None)
+
+
+def run_in_folder(given, known_run, config, strategy, parts):
     """Does what the flags say, once nobody else writes to the folder."""
-    settings = training_flags.settings_from_flags(FLAGS.num_train_steps, "num_train_steps", evaluates_often=True)
-    data, end_steps = find_data(config)
+    settings = training_flags.settings_from_flags(
+        given.num_train_steps, "num_train_steps", evaluates_often=True, given=given
+    )
+    data, end_steps = find_data(given, config)
     options = [shards.train_options for shards in data]
     model_options = training_flags.model_options(
-        strategy, config, [(each.max_seq_length, each.max_predictions_per_seq + 1) for each in options]
+        strategy, config, [(each.max_seq_length, each.max_predictions_per_seq + 1) for each in options], given
     )
     last = data[-1]  # what evaluation is on in the end
-    do_eval = has_held_out_shards(last)
+    do_eval = has_held_out_shards(given, last)
     for shards in data:
         warn_of(shards)
 
-    objective = make_objective(config, last)
-    tf.keras.utils.set_random_seed(FLAGS.random_seed)
+    objectives = [objective_of(config, shards, name_of_objective(given, known_run)) for shards in data]
+    objective = objectives[-1]
+    tf.keras.utils.set_random_seed(given.random_seed)
     with strategy.scope():
-        model = objective.make_model(**model_options)
+        models = objective.make_models(**model_options)
     settings = dataclasses.replace(settings, evaluates_first=do_eval)
-    training = TrainingRun(FLAGS.output_dir, objective, model, settings, last.tokenizer)
+    training = TrainingRun(given.output_dir, objective, models, settings, last.tokenizer)
     held_out = held_out_identity(last, settings) if last.held_out_paths else None
     with naming_damaged_shards([path for shards in data for path in [*shards.train_paths, *shards.held_out_paths]]):
-        if FLAGS.do_train:
+        if given.do_train:
             phases = [
-                make_phase(config, shards, settings, end_step, count, do_eval, FLAGS.read_own_shards)
-                for shards, end_step, count in zip(data, end_steps, parts)
+                make_phase(each, shards, settings, end_step, count, do_eval, given.read_own_shards)
+                for each, shards, end_step, count in zip(objectives, data, end_steps, parts)
             ]
             results_data = {EVAL_RESULTS_FILE: held_out} if held_out else {}
             if not training.train(
-                phases, settings_of_command(data, end_steps), results_data, initializer_of(model, data[0])
+                phases,
+                settings_of_command(given, objective, data, end_steps),
+                results_data,
+                initializer_of(given, models["model"], data[0]),
             ):
                 app.exit_if_nothing_is_saved(training.step)
                 return
@@ -217,32 +228,37 @@ def run_in_folder(known_run, config, strategy, parts):
                 check_model(known_run.folder, known_run.settings, config, last.tokenizer, known_run.flag)
             training.restore()
         if do_eval:
-            training.evaluate(make_held_out_dataset(last, settings)(), held_out)
-    training.write_model_card([shards.manifest for shards in data], FLAGS.license)
+            training.evaluate(make_held_out_dataset(objective, last, settings)(), held_out)
+    training.write_model_card([shards.manifest for shards in data], given.license)
     entropy = last.manifest.get("splits", {}).get("held_out", {}).get("unigram_entropy")
     if do_eval and entropy is not None:
         training.log(f"unigram entropy of the held-out text: {entropy:.4f} (a masked_lm_loss that needs no context)")
+    blind = last.blind_accuracy(given.eval_batch_size)
+    if do_eval and blind is not None and len(objective.metric_names) > 1:
+        training.log(f"{objective.metric_names[1]} of a rule that reads no text: {blind:.4f}")
 
 
-def initializer_of(model, shards):
+def initializer_of(given, model, shards):
     """Returns a function that assigns the word embeddings that --word_embeddings asks for; None if they stay random."""
-    return functools.partial(begin_with_counts, model, shards) if FLAGS.word_embeddings == "cooccurrence" else None
+    return functools.partial(begin_with_counts, model, shards) if given.word_embeddings == "cooccurrence" else None
 
 
-def settings_of_command(data, end_steps):
+def settings_of_command(given, objective, data, end_steps):
     """Returns what decides, besides the run's settings, what it computes, and where it found its data."""
-    # Elsewhere it may change: only halves are looked for among those of a batch, so that its size decides the loss.
-    evaluation = {"eval_batch_size": FLAGS.eval_batch_size} if has_halves(data[-1].sentence_pair) else {}
+    # Where an example's loss depends on no other one, it may change.
+    evaluation = {"eval_batch_size": given.eval_batch_size} if objective.compares_examples else {}
     return {
         "command": "run_pretraining",
         **data_settings(data, end_steps),
-        "phase2_gradient_accumulation_steps": FLAGS.phase2_gradient_accumulation_steps,
-        "read_own_shards": FLAGS.read_own_shards,
-        "word_embeddings": FLAGS.word_embeddings,
+        "phase2_gradient_accumulation_steps": given.phase2_gradient_accumulation_steps,
+        "read_own_shards": given.read_own_shards,
+        "word_embeddings": given.word_embeddings,
         **evaluation,
         FOUND_AT: {
-            **{name: FLAGS[name].value and [absolute_path(path) for path in FLAGS[name].value] for name in PLACES},
-            **{name: FLAGS[name].value for name in LENGTHS},
+            **{
+                name: getattr(given, name) and [absolute_path(path) for path in getattr(given, name)] for name in PLACES
+            },
+            **{name: getattr(given, name) for name in LENGTHS},
         },
     }
 

@@ -54,7 +54,7 @@ def main():
         from albert_tf.server.server import serve
     except ImportError as error:
         raise InputError(
-            f"serve.py needs uvicorn and starlette ({error}); pip install {with_extra('serve')}"
+            f"serve.py needs uvicorn, starlette and prometheus_client ({error}); pip install {with_extra('serve')}"
         ) from error
     model = load()
     name = FLAGS.model_name or _name_of(model.folder)

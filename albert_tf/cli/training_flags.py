@@ -48,7 +48,7 @@ def define_distribution_flags() -> None:
     )
 
 
-def strategy_from_flags(given=FLAGS) -> tf.distribute.Strategy:
+def strategy_from_flags(given) -> tf.distribute.Strategy:
     """Returns the strategy that the distribution flags ask for, and prints what it computes on."""
     strategy = make_strategy(
         given.use_tpu, given.tpu_name, given.tpu_zone, given.gcp_project, given.num_cpu_replicas, given.tpu_timeout
@@ -59,7 +59,7 @@ def strategy_from_flags(given=FLAGS) -> tf.distribute.Strategy:
 
 
 def model_options(
-    strategy: tf.distribute.Strategy, config: AlbertConfig, shapes: list[tuple[int, int]], given=FLAGS
+    strategy: tf.distribute.Strategy, config: AlbertConfig, shapes: list[tuple[int, int]], given
 ) -> dict[str, str]:
     """Returns the options of a model that the distribution flags ask for, and prints how attention is computed.
 
@@ -67,7 +67,7 @@ def model_options(
         strategy: Where to run.
         config: The model's.
         shapes: For each kind of batch the length of its sequences, and how many positions of them are read.
-        given: What `resolved_flags` returned, or the flags themselves.
+        given: What `resolved_flags` returned.
 
     Raises:
         InputError: --attention does not suit the device, the model or the sequences; see `choose_attention`.
@@ -159,16 +159,14 @@ def define_training_flags(**defaults) -> None:
     flags.DEFINE_integer("random_seed", 12345, "Seed of weights, order, masks and dropout.", 0, LARGEST_SEED)
 
 
-def settings_from_flags(
-    num_train_steps: int, length_setting: str, evaluates_often: bool = False, given=FLAGS
-) -> RunSettings:
+def settings_from_flags(num_train_steps: int, length_setting: str, given, evaluates_often: bool = False) -> RunSettings:
     """Returns the settings of a run that the training flags ask for.
 
     Args:
         num_train_steps: Length of the training.
         length_setting: Name of the setting that the length comes from.
+        given: What `resolved_flags` returned.
         evaluates_often: Whether to evaluate whenever a checkpoint is saved, unless the flag says otherwise.
-        given: What `resolved_flags` returned, or the flags themselves.
 
     Raises:
         InputError: A value is out of range.

@@ -1,7 +1,6 @@
 """Multiple-choice questions: folders of RACE, and JSON lines."""
 
 import dataclasses
-import functools
 import json
 import os
 import string
@@ -66,8 +65,10 @@ def read_questions(
     """
     bad_entries = BadRows(on_bad_row, ("entry", "entries"))
     questions = []
-    for source, values in _records(path, levels, bad_entries):
+    for source, values in _records(path, levels):
         with bad_entries.leaving_out():
+            if isinstance(values, InputError):
+                raise values
             question = _make_question(source, values)
             if needs_answers and question.answer is None:
                 raise InputError(f"{source}: no answer; add it, or leave the question out")
@@ -107,60 +108,59 @@ def asked_questions(inputs: typing.Any, num_choices: int) -> list[Question]:
     return questions
 
 
-def _records(path, levels, bad_entries):
-    """Yields (source, values) of each question of a file or folder."""
-    for read in _race_readers(path, levels) if levels else _line_readers(path):
-        records = []
-        with bad_entries.leaving_out():
-            records = read()
-        yield from records
-
-
-def _line_readers(path):
-    """Yields for each line of a file of JSON lines a function that returns its (source, values) in a list."""
+def _records(path, levels):
+    """Yields (source, values) of each question of a file or folder; an InputError for values that can't be read."""
+    if levels:
+        for source, text, level in _articles(path, levels):
+            try:
+                yield from _records_of_article(source, text, level)
+            except InputError as error:
+                yield source, error
+        return
     rows = RowFile(path, is_json=True)
     for row in rows:
-        if row.content.strip():
-            yield functools.partial(_record_of_row, rows.place(row.number), row)
+        source, values = rows.place(row.number), row.values
+        if not row.content.strip():
+            continue
+        if row.error:
+            yield source, InputError(f"{row.error}; correct it")
+        elif not isinstance(values, dict):
+            yield source, InputError(f"{source}: not a JSON object; correct it")
+        else:
+            yield source, {**values, "name": str(values.get("id", row.number)), "level": None}
 
 
-def _record_of_row(source, row):
-    if row.error:
-        raise InputError(f"{row.error}; correct it")
-    if not isinstance(row.values, dict):
-        raise InputError(f"{source}: not a JSON object; correct it")
-    return [(source, {**row.values, "name": str(row.values.get("id", row.number)), "level": None})]
-
-
-def _race_readers(path, levels):
-    """Yields for each article in one of RACE's folders a function that returns (source, values) of its questions."""
+def _articles(path, levels):
+    """Yields (source, text, level) of each article in one of RACE's folders."""
     folders = [(level, os.path.join(path, level)) for level in levels]
     folders = [(level, folder) for level, folder in folders if tf.io.gfile.isdir(folder)]
     if not folders:
         raise InputError(f"{path} has no folder {' or '.join(levels)}; unpack RACE there as it is published")
     for level, folder in folders:
-        for source, text in _articles(folder):
-            yield functools.partial(_records_of_article, source, text, level)
-
-
-def _articles(folder):
-    """Yields (source, text) of each article in a folder."""
-    all_articles = os.path.join(folder, _ALL_ARTICLES)
-    if tf.io.gfile.exists(all_articles):
-        for number, line in enumerate(read_text(all_articles, "the articles").split("\n"), start=1):
-            if line.strip():
-                yield f"{all_articles}, line {number}", line
-        return
-    for name in sorted(tf.io.gfile.listdir(folder)):
-        if name.endswith(".txt") and not name.startswith("."):
-            path = os.path.join(folder, name)
-            yield path, read_text(path, "the article")
+        all_articles = os.path.join(folder, _ALL_ARTICLES)
+        if tf.io.gfile.exists(all_articles):
+            for number, line in enumerate(read_text(all_articles, "the articles").split("\n"), start=1):
+                if line.strip():
+                    yield f"{all_articles}, line {number}", line, level
+            continue
+        for name in sorted(tf.io.gfile.listdir(folder)):
+            if name.endswith(".txt") and not name.startswith("."):
+                source = os.path.join(folder, name)
+                yield source, read_text(source, "the article"), level
 
 
 def _records_of_article(source, text, level):
-    article = _parse_object(source, text)
-    questions, options = (_list_of(source, article, name) for name in ("questions", "options"))
-    answers = _list_of(source, article, "answers") if article.get("answers") else [None] * len(questions)
+    try:
+        article = load_json(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{source}: not JSON ({error}); correct it") from error
+    if not isinstance(article, dict):
+        raise InputError(f"{source}: not a JSON object; correct it")
+    for name in ("questions", "options", *(["answers"] if article.get("answers") else [])):
+        if not isinstance(article.get(name), list):
+            raise InputError(f"{source}: no list of {name}; correct the file")
+    questions, options = article["questions"], article["options"]
+    answers = article.get("answers") or [None] * len(questions)
     if not len(questions) == len(options) == len(answers):
         raise InputError(
             f"{source}: {len(questions)} questions, {len(options)} lists of options and {len(answers)} answers; "
@@ -172,22 +172,6 @@ def _records_of_article(source, text, level):
         values = {"passage": article.get("article"), "question": question, "options": choices, "answer": answer}
         records.append((f"{source}, question {number}", {**values, "name": f"{name}:{number}", "level": level}))
     return records
-
-
-def _list_of(source, article, name):
-    if not isinstance(article.get(name), list):
-        raise InputError(f"{source}: no list of {name}; correct the file")
-    return article[name]
-
-
-def _parse_object(source, text):
-    try:
-        values = load_json(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{source}: not JSON ({error}); correct it") from error
-    if not isinstance(values, dict):
-        raise InputError(f"{source}: not a JSON object; correct it")
-    return values
 
 
 def _make_question(source, values):

@@ -5,29 +5,20 @@ import functools
 import importlib.util
 from types import MappingProxyType
 
-import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning.datasets import COLUMN_TYPES, COLUMNS, DATASETS, DataFiles, files_of
-from albert_tf.finetuning.labelled_text import (
-    check_known_labels,
-    encode_and_count_cut,
-    read_examples,
-    unlabelled_examples,
-)
+from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles, files_of
+from albert_tf.finetuning.labelled_text import check_known_labels, read_examples
+from albert_tf.finetuning.labelled_text_task import LabelledTextTask
 from albert_tf.finetuning.labels import label_report
 from albert_tf.finetuning.metrics import LABEL_METRICS
 from albert_tf.finetuning.mistakes import CONFUSION_FILE, plot_confusion_matrix, write_errors
-from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
-from albert_tf.modeling import AlbertForSequenceClassification
-from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
+from albert_tf.finetuning.task import ERRORS_FILE
 from albert_tf.objectives.losses import weighted_cross_entropy
-from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
-from albert_tf.rows.row_file import write_rows
 
 
-class Classification(FinetuningTask):
+class Classification(LabelledTextTask):
     """Cross-entropy over the labels. Examples are `LabelledText`s.
 
     A prediction is a dictionary of the "label" and the "probabilities" of all labels by name.
@@ -39,6 +30,7 @@ class Classification(FinetuningTask):
         class_weights: How much an example of each label counts in training; None for 1 each.
     """
 
+    loss_name, label_name, label_type = "classification_loss", "label_ids", tf.int32
     metric_names = ("accuracy",)
     setting_types = MappingProxyType({"labels": list[str], **COLUMN_TYPES})
 
@@ -49,25 +41,10 @@ class Classification(FinetuningTask):
         files: DataFiles = DATASETS["tsv"],
         class_weights: tuple[float, ...] | None = None,
     ):
-        self.config, self.labels = config, tuple(labels)
-        self.selection_metric = files.metrics[0]
+        super().__init__(config, files, len(labels))
+        self.labels, self._ids = tuple(labels), {label: index for index, label in enumerate(labels)}
         self.scores_predictions = set(files.metrics) != {"accuracy"}
         self._class_weights = class_weights
-        self.loss_coefficients = {"classification_loss": 1.0}
-        self._files = files
-        self.may_hide_pieces = files.may_hide_pieces
-
-    def make_model(self, **options):
-        """Returns an `AlbertForSequenceClassification`; see `Objective`."""
-        return AlbertForSequenceClassification(self.config, len(self.labels), **options)
-
-    def batch_spec(self, max_seq_length):
-        """Returns the encoder's inputs and `label_ids`; see `Objective`."""
-        return {
-            **encoder_batch_spec(max_seq_length),
-            "label_ids": tf.TensorSpec([None], tf.int32),
-            "example_weights": tf.TensorSpec([None], tf.float32),
-        }
 
     def loss_weights(self, batch):
         """Returns the number of examples, each weighted by its label; see `Objective`."""
@@ -87,21 +64,14 @@ class Classification(FinetuningTask):
             return batch["example_weights"]
         return batch["example_weights"] * tf.gather(tf.constant(self._class_weights), batch["label_ids"])
 
-    def flops(self, batch_spec):
-        """Returns the operations of a step; see `Objective`."""
-        products = classifier_products(self.config, batch_spec["input_ids"].shape[1], len(self.labels))
-        return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * products
-
     def read(self, path, needs_labels=True):
         """Returns the rows of a file as `LabelledText`s; see `FinetuningTask`."""
         examples = read_examples(path, self._files, needs_labels)
         return check_known_labels(path, examples, self.labels, needs_labels, self._files.on_bad_row)
 
-    def encode(self, examples, tokenizer, max_seq_length):
-        """Returns the encoder's inputs and `label_ids`, 0 where there is no label; see `FinetuningTask`."""
-        ids = {label: index for index, label in enumerate(self.labels)}
-        label_ids = np.array([ids.get(example.label, 0) for example in examples], np.int32)
-        return {**encode_and_count_cut(tokenizer, examples, max_seq_length), "label_ids": label_ids}
+    def value_of(self, label):
+        """Returns the id of a label; see `LabelledTextTask`."""
+        return self._ids.get(label)
 
     def outputs(self, batch, model):
         """Returns `probabilities` float32 [B, labels]; see `FinetuningTask`."""
@@ -114,16 +84,10 @@ class Classification(FinetuningTask):
             for row in outputs["probabilities"]
         ]
 
-    def write_predictions(self, path, examples, predictions):
-        """Writes a line for each example: text(s), the label given (empty if none), predicted label, probabilities."""
-        has_pair = examples[0].text_pair is not None
-        names = ["text", *(["text_pair"] if has_pair else []), "label", "prediction"]
-        lines = [[*names, *(f"p({label})" for label in self.labels)]]
-        for example, prediction in zip(examples, predictions):
-            texts = [example.text, example.text_pair] if has_pair else [example.text]
-            probabilities = (f"{value:.4f}" for value in prediction["probabilities"].values())
-            lines.append([*texts, example.label or "", prediction["label"], *probabilities])
-        write_rows(path, lines)
+    def prediction_columns(self, prediction):
+        """Returns the label and the probabilities; see `LabelledTextTask`."""
+        shares = {f"p({label})": f"{share:.4f}" for label, share in prediction["probabilities"].items()}
+        return {"prediction": prediction["label"], **shares}
 
     def score(self, examples, predictions):
         """Returns the measures of the data set, by name; see `FinetuningTask`."""
@@ -164,30 +128,11 @@ class Classification(FinetuningTask):
         """Returns the text, or both, and the label; see `FinetuningTask`."""
         return example.texts, example.label
 
-    def examples_of(self, inputs):
-        """Returns texts, or pairs of them, as `LabelledText`s; see `FinetuningTask`."""
-        return unlabelled_examples(inputs, self.reads_pairs)
-
     @classmethod
     def from_settings(cls, config, settings):
         """Returns the task of a run; see `FinetuningTask`."""
         return cls(config, tuple(settings["labels"]), files_of(settings))
 
-    @property
-    def reads_pairs(self) -> bool:
-        """Whether examples are pairs of texts."""
-        return self._files.text_pair_column is not None
-
-    @property
-    def input_fields(self) -> tuple[str, ...]:
-        """A text, or two; see `FinetuningTask`."""
-        return ("text", "text_pair") if self.reads_pairs else ("text",)
-
-    @property
-    def input_columns(self) -> tuple[str, ...]:
-        """The columns of the files; see `FinetuningTask`."""
-        return self._files.text_columns
-
     def settings(self):
         """Returns labels and columns; see `FinetuningTask`."""
-        return {**{name: getattr(self._files, name) for name in COLUMNS}, "labels": list(self.labels)}
+        return {**super().settings(), "labels": list(self.labels)}

@@ -44,7 +44,12 @@ class LabelledText:
     @property
     def texts(self) -> str:
         """The text, or both, as one."""
-        return self.text if self.text_pair is None else f"{self.text}\t{self.text_pair}"
+        return "\t".join(self.columns.values())
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The text, or both, by the names that they have in files of ours."""
+        return {"text": self.text} | ({} if self.text_pair is None else {"text_pair": self.text_pair})
 
 
 def read_examples(path: str | tuple[str, ...], files: DataFiles, needs_label: bool) -> list[LabelledText]:
@@ -130,7 +135,7 @@ def _describe_file(row_file, found, files, examples):
         meaning += f"; {', '.join(unread[:_MOST_NAMED])}{more} not read"
     header = ", no header" if files.columns else ""
     first = examples[0]
-    shown = " | ".join(shorten(text) for text in (first.text, first.text_pair) if text is not None)
+    shown = " | ".join(map(shorten, first.columns.values()))
     shown += "" if first.label is None else f" -> {first.label}"
     return f"{row_file.path}: {counted(len(examples), 'row')}, {row_file.form}{header}; {meaning}\n  the first: {shown}"
 

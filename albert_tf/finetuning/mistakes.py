@@ -24,12 +24,11 @@ def write_errors(path: str, examples: list[LabelledText], predictions: list[dict
     found_at = zip(examples, predictions, line_names(examples))
     wrong = [each for each in found_at if each[0].label != each[1]["label"]]
     wrong.sort(key=lambda each: -each[1]["probabilities"][each[1]["label"]])
-    has_pair = examples[0].text_pair is not None
-    rows = [["line", "label", "prediction", "probability", "text", *(["text_pair"] if has_pair else [])]]
+    rows = [["line", "label", "prediction", "probability", *examples[0].columns]]
     for example, prediction, line in wrong:
         found = prediction["label"]
-        texts = [example.text, example.text_pair] if has_pair else [example.text]
-        rows.append([line, example.label, found, f"{prediction['probabilities'][found]:.4f}", *texts])
+        probability = f"{prediction['probabilities'][found]:.4f}"
+        rows.append([line, example.label, found, probability, *example.columns.values()])
     write_rows(path, rows)
 
 

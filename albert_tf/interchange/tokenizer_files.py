@@ -12,11 +12,12 @@ from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.interchange.sentencepiece_files import (
     ALBERT_TF,
     GOOGLE,
+    HUGGINGFACE,
     find_sentencepiece,
     is_of_sentencepiece,
     read_sentencepiece,
 )
-from albert_tf.interchange.tokenizer_settings import ALBERT, BERT, agreed, check_backend, check_config
+from albert_tf.interchange.tokenizer_settings import ALBERT, BERT, NAMED_ALBERT, agreed, check_backend, check_config
 from albert_tf.tokenization import KoreanWordPieceTokenizer, SentencePieceTokenizer, Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import KIND
 from albert_tf.tokenization.huggingface import CONFIG_FILE, differences, export_huggingface
@@ -47,6 +48,10 @@ class FoundTokenizer:
     notes: tuple[str, ...] = ()
 
 
+class _TwoTokenizersError(InputError):
+    """Two files give different ids, and a flag has to say which is meant."""
+
+
 def find_tokenizer(folder: str, options: ReadOptions, vocab_size: int, library: str = ALBERT_TF) -> FoundTokenizer:
     """Finds the tokenizer of a checkpoint.
 
@@ -58,13 +63,14 @@ def find_tokenizer(folder: str, options: ReadOptions, vocab_size: int, library: 
             `KERAS_HUB`.
 
     Raises:
-        InputError: What the flags name can't be used, or a vocabulary has more pieces than the model.
+        InputError: What the flags name can't be used, a vocabulary has more pieces than the model, or there are two
+            tokenizers with different ids and no flag says which is meant.
     """
     sentencepiece_file = find_sentencepiece(folder)
     try:
         found = _find(folder, options, sentencepiece_file, library)
     except InputError as error:
-        if options.vocab_file or options.spm_model_file:
+        if options.vocab_file or options.spm_model_file or isinstance(error, _TwoTokenizersError):
             raise
         return FoundTokenizer(None, sentencepiece_file, (f"no tokenizer: {error}",))
     if found is None:
@@ -83,20 +89,25 @@ def _find(folder, options, sentencepiece_file, library):
         raise InputError("--vocab_file and --spm_model_file name two tokenizers; leave one out")
     if options.vocab_file:
         return _of_vocabulary_file(options)
-    if options.spm_model_file:
-        return read_sentencepiece(options.spm_model_file, folder, {}, options, library)
-    own = _own_tokenizer(folder)
+    named = options.spm_model_file
+    if named and not _is_same_file(named, sentencepiece_file):
+        return read_sentencepiece(named, folder, {}, options, library)
+    own = None if named else _own_tokenizer(folder)
     if own is not None:
         _check_flags(own, options, folder)
         return own, ()
     has_file = {name: tf.io.gfile.exists(os.path.join(folder, name)) for name in _NAMES}
     config_file = os.path.join(folder, CONFIG_FILE)
     settings = read_json(config_file, "the tokenizer's config") if has_file[CONFIG_FILE] else {}
-    if sentencepiece_file and is_of_sentencepiece(settings, has_file[VOCABULARY_FILE]):
-        notes = _check_configs(folder, has_file, ALBERT)
-        tokenizer, more = read_sentencepiece(sentencepiece_file, folder, settings, options, library)
-        return tokenizer, (*notes, *more)
+    if sentencepiece_file and is_of_sentencepiece(settings, has_file[VOCABULARY_FILE] and not named):
+        return _of_sentencepiece(folder, has_file, settings, options, sentencepiece_file, library)
+    if named:
+        return read_sentencepiece(named, folder, {}, options, library)
     return _of_bert(folder, has_file, settings, options, library)
+
+
+def _is_same_file(one, other):
+    return other is not None and os.path.realpath(one) == os.path.realpath(other)
 
 
 _NAMES = (TOKENIZER_FILE, VOCABULARY_FILE, CONFIG_FILE, _SPECIAL_TOKENS_FILE)
@@ -115,6 +126,20 @@ def _of_vocabulary_file(options):
             "which those take apart; if the model was trained on composed Hangul, pass --nostrip_accents"
         )
     return KoreanWordPieceTokenizer(vocabulary, lower_case=lower_case, strip_accents=strip_accents), tuple(notes)
+
+
+def _of_sentencepiece(folder, has_file, settings, options, path, library):
+    """Returns the tokenizer of a model that lies beside the checkpoint, and sentences on it."""
+    named = options.spm_model_file
+    notes = _check_configs(folder, has_file, NAMED_ALBERT if named else ALBERT)
+    tokenizer, more = read_sentencepiece(path, folder, settings, options, library)
+    if library == HUGGINGFACE and has_file[TOKENIZER_FILE] and not named:
+        raise _TwoTokenizersError(
+            f"{os.path.join(folder, TOKENIZER_FILE)} gives other ids for some texts than {path} beside it, which is "
+            f"the one that can be kept; pass --spm_model_file={path} to take that, with the ids of the original ALBERT "
+            "and of AlbertTokenizer in Python (transformers 4, use_fast=False)"
+        )
+    return tokenizer, (*notes, *more)
 
 
 def _of_bert(folder, has_file, config, options, library):

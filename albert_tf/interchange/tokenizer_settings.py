@@ -68,6 +68,8 @@ ALBERT = Kind(
     },
     read=("keep_accents",),
 )
+# Where a flag says that the model is meant, a class that does what tokenizer.json says is no contradiction.
+NAMED_ALBERT = ALBERT._replace(classes=(*ALBERT.classes, *_BY_FILE))
 _READ = ("tokenizer_class", "do_lower_case", "added_tokens_decoder", SPLIT)
 # Keys that change no id of a text.
 _WITHOUT_EFFECT = {

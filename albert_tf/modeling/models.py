@@ -13,7 +13,7 @@ from albert_tf.modeling.encoder import AlbertEncoder
 from albert_tf.modeling.heads import MaskedLMHead, OutputHead, mean_state
 from albert_tf.modeling.inputs import encoder_inputs, known_inputs
 from albert_tf.modeling.kernels.dropout import resolve_dropout_seed, split_dropout_seed
-from albert_tf.modeling.kernels.output_positions import first_position, with_first_position
+from albert_tf.modeling.kernels.output_positions import first_position
 from albert_tf.modeling.pretrained import read_num_labels
 from albert_tf.modeling.question_alignment import align_question, alignment_with_inputs, make_question_alignment
 
@@ -72,34 +72,6 @@ class AlbertForPreTraining(AlbertModel):
             (self.masked_lm_head, states, embeddings, positions),
             (self.sentence_order_head, self._symbol(self.config.hidden_size)),
         ]
-
-    def masked_lm_cross_entropy(self, inputs, labels, weights, training=False, dropout_seed=None):
-        """Computes what training needs of the model, and no more: see `output_positions` and `tied_cross_entropy`.
-
-        Args:
-            inputs: As for `call`, with `masked_lm_positions` int [B, P].
-            labels: int32 [B, P].
-            weights: float32 [B, P].
-            training: Whether dropout is on.
-            dropout_seed: int32 [2], or None.
-
-        Returns:
-            The weighted sums of the masked pieces' losses and of correct predictions, float32 scalars, and
-            `sentence_order_logits` float32 [B, 2].
-        """
-        outputs = self.encoder(
-            inputs,
-            training=training,
-            dropout_seed=dropout_seed,
-            output_positions=with_first_position(inputs["masked_lm_positions"]),
-        )
-        loss, right = self.masked_lm_head.cross_entropy(
-            outputs["sequence_output"][:, 1:],
-            tf.convert_to_tensor(self.encoder.embeddings.word_embeddings),
-            labels,
-            weights,
-        )
-        return loss, right, self.sentence_order_head(outputs["pooled_output"])
 
 
 class _AlbertWithOutputHead(AlbertModel):

@@ -1,12 +1,39 @@
-"""What a model can learn: one file each, and its line in `OBJECTIVES`."""
+"""What a model can learn: one file each, and its line below."""
 
-from albert_tf.objectives.albert_pretraining import AlbertPretraining
 from albert_tf.objectives.answer_span import AnswerSpan
 from albert_tf.objectives.conditional_answer_span import ConditionalAnswerSpan
+from albert_tf.objectives.masked_lm import MaskedLM
 from albert_tf.objectives.matching_halves import MatchingHalves
 from albert_tf.objectives.objective import Objective
+from albert_tf.objectives.pretraining import composed
+from albert_tf.objectives.pretraining_loss import DataOptions
+from albert_tf.objectives.registry import (
+    DEFAULT_OBJECTIVE,
+    EARLIER_NAMES,
+    OBJECTIVES,
+    check_packing,
+    default_objective,
+    make_objective,
+    register,
+)
+from albert_tf.objectives.sentence_order import NextSentence, SentenceOrder
 
-# By the names that the TPU planner takes. Each can be made from the model's config alone.
-OBJECTIVES: dict[str, type[Objective]] = {"pretrain": AlbertPretraining, "halves": MatchingHalves}
+register(DEFAULT_OBJECTIVE, composed(MaskedLM, SentenceOrder), ["order"])
+register("bert", composed(MaskedLM, NextSentence), ["next"])
+register("roberta", composed(MaskedLM), ["full_sentences", "document_sentences", "order", "next"])
+register("halves", composed(MaskedLM, MatchingHalves), ["halves"])
 
-__all__ = ["OBJECTIVES", "AlbertPretraining", "AnswerSpan", "ConditionalAnswerSpan", "MatchingHalves", "Objective"]
+__all__ = [
+    "DEFAULT_OBJECTIVE",
+    "EARLIER_NAMES",
+    "OBJECTIVES",
+    "AnswerSpan",
+    "ConditionalAnswerSpan",
+    "DataOptions",
+    "Objective",
+    "check_packing",
+    "composed",
+    "default_objective",
+    "make_objective",
+    "register",
+]

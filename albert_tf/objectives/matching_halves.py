@@ -1,4 +1,4 @@
-"""Masked language model, and which halves of sentences belong together: for text of short pieces, such as reviews.
+"""Which halves of sentences belong together: for text of short pieces, such as reviews.
 
 Two halves of one review share what the review thinks, and little else but its topic; so a model that tells them from
 the halves of other reviews has learnt to read opinions, without a label. The loss is InfoNCE (van den Oord et al. 2018,
@@ -10,79 +10,58 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.config import AlbertConfig
-from albert_tf.objectives.albert_pretraining import AlbertPretraining
-from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
 from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.objectives.objective import Batch
-from albert_tf.pretraining_data.records import max_cut_sentences
+from albert_tf.objectives.pretraining_loss import PretrainingLoss
+from albert_tf.pretraining_data.packing.halves import max_cut_sentences
 
 # Cosines are divided by it. A learnt one came to 0.07 to 0.09 with bags of pieces.
 _TEMPERATURE = 0.08
 _NO_SENTENCE = -10000.0
 
 
-class MatchingHalves(AlbertPretraining):
-    """Adds the loss of the masked language model and that of the halves with equal weight.
+class MatchingHalves(PretrainingLoss):
+    """Which halves belong together.
 
     Each half is a text of its own: it sees itself alone, its positions count from 0, and all segments are 0, as in the
-    single texts that the model will read. So there is no sentence order, and those variables stay as they are.
-
-    Args:
-        config: Hyper-parameters.
-        max_predictions_per_seq: As for `AlbertPretraining`.
+    single texts that the model will read.
     """
 
-    def __init__(self, config: AlbertConfig, max_predictions_per_seq: int | None = None):
-        super().__init__(config, has_pairs=False, max_predictions_per_seq=max_predictions_per_seq)
-        self.loss_coefficients = {"masked_lm_loss": 1.0, "halves_loss": 1.0}
-        self.metric_names = ("masked_lm_accuracy", "halves_accuracy")
+    name = "halves"
+    reads_all_states = True
+    compares_examples = True
 
-    def loss_weights(self, batch):
-        """Returns the number of masked pieces, and of sentences; see `Objective`."""
-        return {
-            "masked_lm_loss": tf.reduce_sum(batch["masked_lm_weights"]),
-            "halves_loss": tf.reduce_sum(find_halves(batch).is_sentence),
-        }
+    def prepare(self, features, seed):
+        """Returns nothing: segments tell the halves; see `PretrainingLoss`."""
+        return {}
 
-    def compute(self, batch, training, dropout_seed, model):
-        """Returns losses and accuracies of both tasks; see `Objective`."""
+    def batch_spec(self, max_seq_length):
+        """Returns nothing: it needs the encoder's inputs alone; see `PretrainingLoss`."""
+        return {}
+
+    def encoder_inputs(self, batch):
+        """Returns what keeps halves apart; see `PretrainingLoss`."""
         halves = find_halves(batch)
-        outputs = model.encoder(
-            {"input_ids": batch["input_ids"], "document_ids": halves.document_ids, "position_ids": halves.position_ids},
-            training=training,
-            dropout_seed=dropout_seed,
-        )
-        weights = batch["masked_lm_weights"]
-        loss, right = model.masked_lm_head.cross_entropy(
-            tf.gather(outputs["sequence_output"], batch["masked_lm_positions"], batch_dims=1),
-            tf.convert_to_tensor(model.encoder.embeddings.word_embeddings),
-            batch["masked_lm_ids"],
-            weights,
-        )
-        total = tf.reduce_sum(weights)
-        halves_loss, halves_accuracy = match_halves(outputs["sequence_output"], halves)
         return {
-            "masked_lm_loss": (loss, total),
-            "masked_lm_accuracy": (right, total),
-            "halves_loss": halves_loss,
-            "halves_accuracy": halves_accuracy,
+            "input_mask": None,
+            "segment_ids": None,
+            "document_ids": halves.document_ids,
+            "position_ids": halves.position_ids,
         }
 
-    def flops(self, batch_spec):
-        """Returns the operations of a step; see `Objective`.
+    def weight(self, batch):
+        """Returns the number of sentences; see `PretrainingLoss`."""
+        return tf.reduce_sum(find_halves(batch).is_sentence)
 
-        To those of the encoder the heads add P E (H + V) multiplications for each example of S pieces, and with room
-        for N sentences in it 2 N S H for the means and N^2 B H for the scores of B examples.
-        """
-        config = self.config
-        batch_size, predictions = batch_spec["masked_lm_positions"].shape
-        max_seq_length = batch_spec["input_ids"].shape[1]
+    def compute(self, model, states, batch):
+        """Returns loss and accuracy of finding the other half; see `PretrainingLoss`."""
+        return match_halves(states.sequence_output, find_halves(batch))
+
+    def products(self, batch_spec):
+        """Returns 2 N S H for the means and N^2 B H for the scores of B examples of N sentences; see the base class."""
+        batch_size, max_seq_length = batch_spec["input_ids"].shape
         num_sentences = max_cut_sentences(max_seq_length)
-        products = encoder_products(config, max_seq_length, max_seq_length)
-        products += predictions * config.embedding_size * (config.hidden_size + config.vocab_size)
-        products += num_sentences * config.hidden_size * (2 * max_seq_length + num_sentences * batch_size)
-        return TRAINING_FLOPS_PER_PRODUCT * batch_size * products
+        return num_sentences * self.config.hidden_size * (2 * max_seq_length + num_sentences * batch_size)
 
 
 class Halves(typing.NamedTuple):

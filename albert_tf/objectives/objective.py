@@ -2,8 +2,10 @@
 
 import abc
 import collections.abc
+import types
 import typing
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
@@ -11,6 +13,7 @@ from albert_tf.config import AlbertConfig
 Batch = collections.abc.Mapping[str, tf.Tensor]
 BatchSpec = dict[str, tf.TensorSpec]
 # The sum of a loss or metric over some examples, and the sum of their weights; two float32 scalars.
+# Of a metric that is a vector, two vectors.
 WeightedSum = tuple[tf.Tensor, tf.Tensor]
 # What the names of the pooler's variables begin with.
 POOLER = "encoder/pooler/"
@@ -20,7 +23,7 @@ class Objective(abc.ABC):
     """Which model learns, from which batches, by which losses, and what is measured on the way.
 
     Training, evaluation, the TPU planner and the compile tests know an objective by this interface alone. A new one
-    implements the abstract methods below and adds a line to `OBJECTIVES`, or to `finetuning.TASKS`.
+    implements the abstract methods below and is registered with `objectives.register`, or in `finetuning.TASKS`.
 
     Attributes:
         config: Hyper-parameters of the model.
@@ -28,7 +31,14 @@ class Objective(abc.ABC):
         metric_names: Metrics besides the losses.
         selection_metric: The held-out metric that decides which checkpoint is best: the lowest if it is "loss", which
             is the sum above, else the highest.
-        frozen_models: Those of `make_models` that are used but neither trained nor saved, such as a teacher.
+        frozen_models: Those of `make_models` that are used but neither trained nor saved, such as a teacher. A run is
+            gone on with only as long as their content is the same.
+        vector_metrics: The lengths of those of `metric_names` that are no single numbers, such as scores counted in
+            bins; see `metrics_of_vectors`.
+        compares_examples: Whether an example's loss depends on the others of its batch, so that an evaluation is the
+            same only with batches of one size.
+        name: What registries and runs call it; None for the name of its class.
+        former_name: What earlier versions called it in the folders of runs.
         title: Title of the plot of the losses.
     """
 
@@ -37,6 +47,10 @@ class Objective(abc.ABC):
     metric_names: tuple[str, ...] = ()
     selection_metric: str = "loss"
     frozen_models: tuple[str, ...] = ()
+    vector_metrics: collections.abc.Mapping[str, int] = types.MappingProxyType({})
+    compares_examples: bool = False
+    name: str | None = None
+    former_name: str | None = None
     title: str = "loss"
 
     @abc.abstractmethod
@@ -50,6 +64,15 @@ class Objective(abc.ABC):
         """
         return {"model": self.make_model(**options)}
 
+    def prepare(self, features: dict[str, tf.Tensor], seed: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns the batch that is made of records, in the graph of the input pipeline; see `batch_spec`.
+
+        Args:
+            features: Of B records, as `input_pipeline.parse` returns them.
+            seed: int64 [2], of what is drawn for this batch: a function of the run's seed, the step and the host.
+        """
+        return features
+
     @abc.abstractmethod
     def batch_spec(self, max_seq_length: int) -> BatchSpec:
         """Returns shape [None, ...] and dtype of every feature of a batch; None is the number of examples."""
@@ -62,7 +85,7 @@ class Objective(abc.ABC):
     def compute(
         self, batch: Batch, training: bool, dropout_seed: tf.Tensor | None, **models: tf.keras.Model
     ) -> dict[str, WeightedSum]:
-        """Returns (sum, weight) of each loss and metric over one replica's batch.
+        """Returns (sum, weight) of each loss and metric over one replica's batch, two float32 [n] for a vector of n.
 
         Args:
             batch: As `batch_spec` says.
@@ -70,6 +93,17 @@ class Objective(abc.ABC):
             dropout_seed: int32 [2], the seed of every dropout in this step; None outside training.
             **models: Those of `make_models`. Name them in the signature: `compute(self, batch, ..., model)`.
         """
+
+    def metrics_of_vectors(self, vectors: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
+        """Returns metrics by name, computed from the sums and weights of `vector_metrics` over all examples."""
+        return {}
+
+    def identity(self) -> dict[str, typing.Any]:
+        """Returns what tells it from others, JSON values by name; a run is resumed with the same ones only.
+
+        What a run of an earlier version did not write is not compared.
+        """
+        return {"objective": self.name or type(self).__name__}
 
     def untouched(self, model: tf.keras.Model) -> tuple[str, ...]:
         """Returns what the names of variables of `make_model`'s model begin with that no loss depends on.

@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data.input_pipeline import parse
-from albert_tf.pretraining_data.records import has_halves
 from albert_tf.pretraining_data.shards import ShardSet
 
 _MOST_PIECES = 8_000_000  # more say little that is new
@@ -79,7 +78,7 @@ def _read_sentences(shards):
             ids = ids.copy()  # an iterator's arrays can't be written to
             rows, places = np.nonzero(features["masked_lm_weights"])
             ids[rows, features["masked_lm_positions"][rows, places]] = features["masked_lm_ids"][rows, places]
-        if has_halves(shards.sentence_pair):
+        if shards.packing.segments_alternate:
             changes = np.diff(features["segment_ids"], axis=1, prepend=0) != 0
             sentences = np.cumsum(changes, axis=1) // 2
         else:

@@ -5,25 +5,30 @@ import collections.abc
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.objectives import AlbertPretraining, MatchingHalves
+from albert_tf.objectives import DataOptions, Objective, make_objective
 from albert_tf.objectives.objective import with_batch_size
-from albert_tf.pretraining_data import records
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, train_dataset
 from albert_tf.pretraining_data.shards import ShardSet
 from albert_tf.training import Phase, RunSettings
 
 
-def make_objective(config: AlbertConfig, shards: ShardSet) -> AlbertPretraining:
-    """Returns what is to be learnt from the examples in shards."""
-    if records.has_halves(shards.sentence_pair):
-        return MatchingHalves(config, shards.train_options.max_predictions_per_seq)
-    return AlbertPretraining(
-        config, records.has_pairs(shards.sentence_pair), shards.train_options.max_predictions_per_seq
-    )
+def objective_of(config: AlbertConfig, shards: ShardSet, name: str | None = None) -> Objective:
+    """Returns what is to be learnt from the examples in shards.
+
+    Args:
+        config: Of the model.
+        shards: What to train on.
+        name: What is learnt; None for what the builder was told.
+
+    Raises:
+        InputError: There is no such objective, or it doesn't take these examples.
+    """
+    options = DataOptions(shards.train_options.max_predictions_per_seq, shards.masking)
+    return make_objective(name or shards.objective, config, shards.packing, options)
 
 
 def make_phase(
-    config: AlbertConfig,
+    objective: Objective,
     shards: ShardSet,
     settings: RunSettings,
     end_step: int | None = None,
@@ -34,7 +39,7 @@ def make_phase(
     """Returns the training on a set of shards.
 
     Args:
-        config: Of the model.
+        objective: What is learnt; see `objective_of`.
         shards: What to train on.
         settings: Of the run.
         end_step: Step of the run that the phase ends at; None for the run's last.
@@ -46,20 +51,32 @@ def make_phase(
 
     def make_train_dataset(start_step, host_index, num_hosts):
         return train_dataset(
-            shards.train_paths, options, batch_size, settings.random_seed, start_step, counts, host_index, num_hosts
+            shards.train_paths,
+            options,
+            objective.prepare,
+            batch_size,
+            settings.random_seed,
+            start_step,
+            counts,
+            host_index,
+            num_hosts,
         )
 
     return Phase(
         end_step or settings.num_train_steps,
-        with_batch_size(make_objective(config, shards).batch_spec(options.max_seq_length), batch_size),
+        with_batch_size(objective.batch_spec(options.max_seq_length), batch_size),
         make_train_dataset,
-        make_held_out_dataset(shards, settings) if evaluates and shards.held_out_paths else None,
+        make_held_out_dataset(objective, shards, settings) if evaluates and shards.held_out_paths else None,
         gradient_accumulation_steps or settings.gradient_accumulation_steps,
         hosts_read_apart,
         counts and sum(counts),
     )
 
 
-def make_held_out_dataset(shards: ShardSet, settings: RunSettings) -> collections.abc.Callable[[], tf.data.Dataset]:
+def make_held_out_dataset(
+    objective: Objective, shards: ShardSet, settings: RunSettings
+) -> collections.abc.Callable[[], tf.data.Dataset]:
     """Returns a function that returns the held-out batches."""
-    return lambda: eval_dataset(shards.held_out_paths, shards.held_out_options, settings.eval_batch_size)
+    return lambda: eval_dataset(
+        shards.held_out_paths, shards.held_out_options, objective.prepare, settings.eval_batch_size
+    )

@@ -8,8 +8,6 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data import records
-from albert_tf.pretraining_data.masking import MaskingOptions, mask_batch
-from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.pretraining_data.tfrecords import count_records, look_through
 
 _SHUFFLE_BUFFER = 10_000
@@ -17,7 +15,7 @@ _SHARDS_PER_GROUP = 8
 _RECORDS_PER_TURN = 16  # records read from one shard before the next shard of its group has its turn
 
 # What random numbers are drawn for; each use has its own seed.
-_HOSTS, _SHARDS, _EXAMPLES, _MASKS = range(4)
+_HOSTS, _SHARDS, _EXAMPLES, _BATCHES = range(4)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,21 +26,25 @@ class InputOptions:
         max_seq_length: Length S of the examples.
         max_predictions_per_seq: Masked pieces P of an example.
         is_static: Whether the records hold masks.
-        masking_options: How to mask dynamic records; None for static ones.
-        masking_tokens: What masking must know of the vocabulary; None for static records.
+        features: Those that their packing declares; see `Packing`.
     """
 
     max_seq_length: int
     max_predictions_per_seq: int
     is_static: bool
-    masking_options: MaskingOptions | None = None
-    masking_tokens: MaskingTokens | None = None
+    features: collections.abc.Mapping[str, int | None] = dataclasses.field(default_factory=dict)
+
+
+# Makes the batch that an objective learns from: given the features of records, as `parse` returns them, and a seed,
+# int64 [2], for what is drawn for it.
+Prepare = collections.abc.Callable[[dict[str, tf.Tensor], tf.Tensor], dict[str, tf.Tensor]]
 
 
 @tf.autograph.experimental.do_not_convert  # takes seconds before the first batch, and nothing here needs it
 def train_dataset(
     paths: list[str],
     options: InputOptions,
+    prepare: Prepare,
     global_batch_size: int,
     seed: int,
     start_step: int = 0,
@@ -62,13 +64,14 @@ def train_dataset(
     turns: in every `num_hosts` epochs each of them reads every shard once. A host starts its next epoch as soon
     as it finishes one, so batches cross the borders of epochs, and no example is dropped or repeated to fill a batch.
     The order of a host's shards is drawn anew in every epoch; every 8 in a row form a group, whose records are
-    interleaved and shuffled. Every batch of dynamic records gets masks of its own.
+    interleaved and shuffled. Every batch is prepared with a seed of its own.
 
     Args:
         paths: The shards.
         options: What the reader must know of them.
+        prepare: Makes batches of records.
         global_batch_size: Batch size over all hosts and their replicas.
-        seed: Seed of order and masks.
+        seed: Seed of order and of what is drawn for a batch.
         start_step: Number of batches to skip, for a run that is resumed.
         examples_per_shard: How many examples each shard holds. Needed where `start_step` is not 0; if it isn't given
             then, all shards are read through to count them.
@@ -76,7 +79,7 @@ def train_dataset(
         num_hosts: How many hosts read these shards, each its part of a batch.
 
     Returns:
-        Dataset of dictionaries as `eval_dataset` has them, of B = `global_batch_size` / `num_hosts` examples.
+        Dataset of what `prepare` returns, of `global_batch_size` / `num_hosts` examples.
 
     Raises:
         InputError: The batch can't be divided by the hosts, there are fewer shards than hosts, or a shard turned out to
@@ -120,10 +123,10 @@ def train_dataset(
     examples = groups.flat_map(examples_of).skip(examples_done)
     batches = examples.batch(batch_size, drop_remainder=True)
 
-    def prepare(step, serialized):
-        return _features(serialized, options, _derive_seed(seed, _MASKS, step, host_index))
+    def prepare_step(step, serialized):
+        return prepare(parse(serialized, options), _derive_seed(seed, _BATCHES, step, host_index))
 
-    prepared = batches.enumerate(start_step).map(prepare, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+    prepared = batches.enumerate(start_step).map(prepare_step, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
     return prepared.prefetch(tf.data.AUTOTUNE)
 
 
@@ -183,29 +186,30 @@ def _derive_seed(seed, use, *numbers):
 
 
 @tf.autograph.experimental.do_not_convert
-def eval_dataset(paths: list[str], options: InputOptions, global_batch_size: int) -> tf.data.Dataset:
-    """Returns every example once, in order; the last batch is filled up with examples of weight zero.
+def eval_dataset(paths: list[str], options: InputOptions, prepare: Prepare, global_batch_size: int) -> tf.data.Dataset:
+    """Returns every example once, in order; the last batch is filled up with zeros, and so of weight zero.
 
     Args:
         paths: The shards.
         options: What the reader must know of them.
-        global_batch_size: Batch size B over all replicas.
+        prepare: Makes batches of records; always with the same seeds.
+        global_batch_size: Batch size over all replicas.
 
     Returns:
-        Dataset of dictionaries: int32 `input_ids`, `input_mask`, `segment_ids` [B, S], `masked_lm_positions`,
-        `masked_lm_ids` [B, P], `sentence_order_labels` [B]; float32 `masked_lm_weights` [B, P], `example_weights` [B].
+        Dataset of what `prepare` returns, of `global_batch_size` examples.
     """
     batches = tf.data.TFRecordDataset(paths).batch(global_batch_size).enumerate()
 
-    def prepare(number, serialized):
-        features = _features(serialized, options, tf.stack([tf.constant(0, tf.int64), number]))
+    def prepare_batch(number, serialized):
+        features = prepare(parse(serialized, options), tf.stack([tf.constant(0, tf.int64), number]))
         return pad_batch(features, global_batch_size)
 
-    return batches.map(prepare, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True).prefetch(tf.data.AUTOTUNE)
+    prepared = batches.map(prepare_batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+    return prepared.prefetch(tf.data.AUTOTUNE)
 
 
 def pad_batch(features: dict[str, tf.Tensor], batch_size: int) -> dict[str, tf.Tensor]:
-    """Fills a short last batch up with zeros, also in `example_weights` and `masked_lm_weights`."""
+    """Fills a short last batch up with zeros, also in the weights of examples and of masked pieces."""
 
     def pad(values):
         missing = batch_size - tf.shape(values)[0]
@@ -215,19 +219,10 @@ def pad_batch(features: dict[str, tf.Tensor], batch_size: int) -> dict[str, tf.T
     return {name: pad(values) for name, values in features.items()}
 
 
-def _features(serialized, options, mask_seed):
-    features = parse(serialized, options)
-    if not options.is_static:
-        features = mask_batch(features, options.masking_options, options.masking_tokens, mask_seed)
-        del features["token_boundary"]
-    features["sentence_order_labels"] = tf.squeeze(features.pop(records.LABEL_FEATURE), axis=1)
-    features["example_weights"] = tf.ones_like(features["sentence_order_labels"], tf.float32)
-    return features
-
-
 def parse(serialized: tf.Tensor, options: InputOptions) -> dict[str, tf.Tensor]:
     """Returns the features of a batch of records, as `records.feature_spec` has them, with int32 for int64."""
-    spec = records.feature_spec(options.max_seq_length, options.max_predictions_per_seq if options.is_static else None)
+    num_predictions = options.max_predictions_per_seq if options.is_static else None
+    spec = records.feature_spec(options.max_seq_length, num_predictions, options.features)
     if options.is_static:
         del spec["token_boundary"]  # the original's older shards lack it, and only masking needs it
     parsed = tf.io.parse_example(serialized, spec)

@@ -10,7 +10,7 @@ from albert_tf.errors import InputError
 from albert_tf.files import name_in_folder, read_json
 from albert_tf.json_types import check_types
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.pretraining_data.records import has_pairs
+from albert_tf.pretraining_data.packing import DEFAULT_PACKING, Packing, find_packing, name_in_0_2
 
 MANIFEST_FILE = "manifest.json"
 # Beside the shards while they are being built; without a manifest there too, they are not complete.
@@ -25,7 +25,8 @@ _TYPES = {
     "max_seq_length": int,
     "max_predictions_per_seq": int | None,
     "sha256_per_input_file": list[str],
-    "options": {"masking_options": dict | None, "sentence_pair": str},
+    "options": {"masking_options": dict | None, "packing": str, "sentence_pair": str, "objective": str | None},
+    "features": dict[str, int | None],
     "splits": dict[str, dict],
 }
 _SPLIT_TYPES = {
@@ -55,6 +56,27 @@ def read_manifest(path: str) -> dict:
     for name, split in manifest.get("splits", {}).items():
         check_types(split, _SPLIT_TYPES, f'{path}, split "{name}"')
     return manifest
+
+
+def packing_of(manifest: dict, source: str) -> Packing:
+    """Returns how the examples of shards were packed; where nothing says it, as the original does by default.
+
+    Args:
+        manifest: What the builder wrote; may lack anything.
+        source: Its path; named in errors.
+
+    Raises:
+        InputError: The packing is unknown, or has other features than the manifest declares.
+    """
+    options = manifest.get("options", {})
+    packing = find_packing(options.get("packing") or options.get("sentence_pair") or DEFAULT_PACKING, source)
+    declared = manifest.get("features", dict(packing.features))
+    if declared != dict(packing.features):
+        raise InputError(
+            f"{source}, of version {manifest.get('version')}, declares the features {declared} for the packing "
+            f"{packing.name}, which has {dict(packing.features)} in this version of albert_tf; use that version"
+        )
+    return packing
 
 
 def masking_options(manifest: dict, source: str) -> MaskingOptions | None:
@@ -89,10 +111,20 @@ def manifest_identity(manifest: dict) -> str:
     splits = manifest.get("splits", {})
     decisive = {
         "tokenizer": manifest.get("tokenizer", {}).get("identity"),
-        **{name: manifest.get(name) for name in ("max_seq_length", "max_predictions_per_seq", "options")},
+        **{name: manifest.get(name) for name in ("max_seq_length", "max_predictions_per_seq")},
+        "options": _decisive_options(manifest),
         "splits": {name: {key: split.get(key) for key in _DECISIVE_OF_SPLIT} for name, split in splits.items()},
     }
     return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
+
+
+def _decisive_options(manifest):
+    """Returns the options as version 0.2 wrote them, so that the same examples keep their identity."""
+    options = manifest.get("options")
+    if not options or "packing" not in options:
+        return options
+    others = {name: value for name, value in options.items() if name not in ("packing", "objective")}
+    return {**others, "sentence_pair": name_in_0_2(options["packing"])}
 
 
 def listed_shards(manifest: dict, folder: str, split: str) -> list[str]:
@@ -106,7 +138,6 @@ def listed_shards(manifest: dict, folder: str, split: str) -> list[str]:
     return [name_in_folder(folder, name, source) for name in names]
 
 
-def tells_labels_by_lengths(manifest: dict) -> bool:
-    """Whether shards hold pairs whose label follows from the lengths of their segments, as before version 0.2.0."""
-    sentence_pair = manifest.get("options", {}).get("sentence_pair", "none")
-    return has_pairs(sentence_pair) and manifest.get("version", "").startswith("0.1.")
+def is_of_first_version(manifest: dict) -> bool:
+    """Whether shards were made before version 0.2, whose pairs tell their labels by the lengths of the segments."""
+    return manifest.get("version", "").startswith("0.1.")

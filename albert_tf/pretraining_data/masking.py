@@ -54,6 +54,18 @@ class MaskingOptions:
             raise InputError(f"replacement_unit must be piece or span. Received: {self.replacement_unit}")
 
 
+class Masking(typing.NamedTuple):
+    """How to mask examples of a vocabulary.
+
+    Attributes:
+        options: Which pieces, and by what they are replaced.
+        tokens: What masking must know of the vocabulary.
+    """
+
+    options: MaskingOptions
+    tokens: MaskingTokens
+
+
 def default_max_predictions(max_seq_length: int, masked_lm_prob: float, do_permutation: bool = False) -> int:
     """Returns the least number of predictions that doesn't cut masking short: ceil(max_seq_length * masked_lm_prob).
 

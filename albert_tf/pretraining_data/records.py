@@ -4,8 +4,10 @@ Names and dtypes are the original's (create_pretraining_data.py). A static recor
 leaves the three masked_lm features out, and the input pipeline masks it anew each epoch.
 """
 
+import collections.abc
 import functools
 import itertools
+import types
 
 import numpy as np
 import tensorflow as tf
@@ -17,39 +19,25 @@ SEQUENCE_FEATURES = ("input_ids", "input_mask", "segment_ids", "token_boundary")
 MASKED_LM_FEATURES = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 LABEL_FEATURE = "next_sentence_labels"
 
-# What the two segments of an example are; `build.segments.make_segments` says more.
-SENTENCE_PAIR_CHOICES = ("order", "next", "none", "full_sentences", "halves")
-
-SHORTEST_CUT_SENTENCE = 8  # pieces of a sentence that is cut in two halves
-
 _FLOAT_LIST, _INT64_LIST = 2, 3  # fields of tf.train.Feature
 
 
-def has_pairs(sentence_pair: str) -> bool:
-    """Whether examples have two segments, whose label is to be predicted."""
-    return sentence_pair in ("order", "next")
-
-
-def has_halves(sentence_pair: str) -> bool:
-    """Whether examples are sentences cut in two, whose halves are to be brought together again."""
-    return sentence_pair == "halves"
-
-
-def max_cut_sentences(max_seq_length: int) -> int:
-    """Returns how many sentences an example of halves can hold: each has two [SEP], and before the first is [CLS]."""
-    return max(1, (max_seq_length - 1) // (SHORTEST_CUT_SENTENCE + 2))
-
-
-def feature_spec(max_seq_length: int, max_predictions_per_seq: int | None) -> dict[str, tf.io.FixedLenFeature]:
+def feature_spec(
+    max_seq_length: int,
+    max_predictions_per_seq: int | None,
+    features: collections.abc.Mapping[str, int | None] = types.MappingProxyType({}),
+) -> dict[str, tf.io.FixedLenFeature]:
     """Returns what `tf.io.parse_example` needs.
 
     Args:
         max_seq_length: Length S of the sequence features, int64.
         max_predictions_per_seq: Length P of the masked_lm features, int64 and for the weights float32; None for
             dynamic records, which have none.
+        features: Those that the packing declares, int64; see `Packing`.
     """
     spec = {name: tf.io.FixedLenFeature([max_seq_length], tf.int64) for name in SEQUENCE_FEATURES}
-    spec[LABEL_FEATURE] = tf.io.FixedLenFeature([1], tf.int64)
+    for name, length in {LABEL_FEATURE: 1, **features}.items():
+        spec[name] = tf.io.FixedLenFeature([max_seq_length if length is None else length], tf.int64)
     if max_predictions_per_seq is not None:
         for name in MASKED_LM_FEATURES:
             dtype = tf.float32 if name == "masked_lm_weights" else tf.int64

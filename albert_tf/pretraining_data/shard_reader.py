@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data import records
-from albert_tf.pretraining_data.manifest import MANIFEST_FILE, masking_options, read_manifest
+from albert_tf.pretraining_data.manifest import MANIFEST_FILE, masking_options, packing_of, read_manifest
 from albert_tf.pretraining_data.masking import mask_batch
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.tokenization import KoreanWordPieceTokenizer, load_tokenizer
@@ -61,6 +61,7 @@ class ShardReader:
         knows_words: Whether it is known where words start; otherwise each piece counts as one.
         max_seq_length: Length S of the examples.
         manifest: What the builder wrote, empty if unknown.
+        packing: How the examples were packed.
         masking_options: How it is masked, None if unknown.
         vocabulary: None if unknown.
         mask_id: Id of [MASK], None if unknown.
@@ -75,6 +76,7 @@ class ShardReader:
         folder = os.path.dirname(self.path)
         manifest_path = os.path.join(folder, MANIFEST_FILE)
         self.manifest = read_manifest(manifest_path)
+        self.packing = packing_of(self.manifest, manifest_path)
         self.masking_options = masking_options(self.manifest, manifest_path)
         tokenizer = _load_tokenizer(folder, self.manifest)
         self.vocabulary = tokenizer and tokenizer.vocabulary

@@ -15,13 +15,15 @@ from albert_tf.pretraining_data.manifest import (
     MANIFEST_FILE,
     TRAIN,
     WORK_FOLDER,
+    is_of_first_version,
     listed_shards,
     masking_options,
+    packing_of,
     read_manifest,
-    tells_labels_by_lengths,
 )
-from albert_tf.pretraining_data.masking import MaskingOptions
+from albert_tf.pretraining_data.masking import Masking, MaskingOptions
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
+from albert_tf.pretraining_data.packing import Packing
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
 
@@ -41,6 +43,8 @@ class ShardSet:
         held_out_paths: Shards for evaluation, maybe none.
         train_options: How to read the former.
         held_out_options: How to read the latter.
+        packing: How their examples were packed.
+        masking: How examples that are not masked yet are to be; None if that is unknown, and all are masked.
         tokenizer: The tokenizer they were made with, None if unknown.
         manifest: What the builder wrote, empty if unknown.
         examples_per_shard: How many examples each of `train_paths` holds, None if unknown.
@@ -51,15 +55,21 @@ class ShardSet:
     held_out_paths: list[str]
     train_options: InputOptions
     held_out_options: InputOptions
+    packing: Packing
+    masking: Masking | None
     tokenizer: Tokenizer | None
     manifest: dict
     examples_per_shard: list[int] | None
     damage: dict[str, str]
 
     @property
-    def sentence_pair(self) -> str:
-        """What the segments of an example are, one of `records.SENTENCE_PAIR_CHOICES`; "order" if unknown."""
-        return self.manifest.get("options", {}).get("sentence_pair", "order")
+    def objective(self) -> str | None:
+        """What the builder was told that is to be learnt from them; None for the packing's default."""
+        return self.manifest.get("options", {}).get("objective")
+
+    def blind_accuracy(self, batch_size: int) -> float | None:
+        """Returns what a rule scores that reads no text; see `Packing`."""
+        return self.packing.blind_accuracy(self.manifest.get("splits", {}).get(HELD_OUT, {}), batch_size)
 
 
 def find_shards(
@@ -91,11 +101,11 @@ def find_shards(
     train_paths = match_files(input_file, f"{flag_prefix}input_file")
     _refuse_unfinished_build(train_paths)
     folder = _Folder.of(train_paths)
-    if tells_labels_by_lengths(folder.manifest):
+    if is_of_first_version(folder.manifest):
         raise InputError(
-            f"--{flag_prefix}input_file: the pairs in {folder.path or '.'} were made by version "
-            f"{folder.manifest['version']}, whose labels follow from the segments' lengths, so that nothing is learnt "
-            "about the text; make them again with create_pretraining_data.py"
+            f"--{flag_prefix}input_file: the shards in {folder.path or '.'} were made by version "
+            f"{folder.manifest['version']}, whose labels of pairs follow from the segments' lengths, so that nothing "
+            "is learnt about the text; make them again with create_pretraining_data.py"
         )
     max_seq_length = folder.length("max_seq_length", max_seq_length, _ORIGINAL_MAX_SEQ_LENGTH)
     max_predictions_per_seq = folder.length(
@@ -120,17 +130,15 @@ def find_shards(
     if on_damaged_shard == "fail" or not train_paths:
         tfrecords.refuse_damage(damage)
 
+    packing = packing_of(folder.manifest, folder.manifest_path)
+
     def options_for(paths):
         is_static = not paths or records.is_static(paths[0])
-        if is_static:
-            return InputOptions(max_seq_length, max_predictions_per_seq, True)
-        if tokenizer is None:
+        if not is_static and tokenizer is None:
             raise InputError(
                 f"{paths[0]} is not masked yet, which needs tokenizer.json and vocab.txt or spiece.model in its folder"
             )
-        masking = folder.masking_options(max_predictions_per_seq)
-        tokens = MaskingTokens.from_vocabulary(tokenizer.vocabulary)
-        return InputOptions(max_seq_length, max_predictions_per_seq, False, masking, tokens)
+        return InputOptions(max_seq_length, max_predictions_per_seq, is_static, packing.features)
 
     train_options, held_out_options = options_for(train_paths), options_for(held_out_paths)
     check_readable(train_paths, train_options)
@@ -140,6 +148,8 @@ def find_shards(
         held_out_paths=held_out_paths,
         train_options=train_options,
         held_out_options=held_out_options,
+        packing=packing,
+        masking=tokenizer and folder.masking(tokenizer, max_predictions_per_seq),
         tokenizer=tokenizer,
         manifest=folder.manifest,
         examples_per_shard=folder.numbers("examples_per_shard", train_paths),
@@ -188,10 +198,11 @@ class _Folder:
         config.check_vocab_size(len(tokenizer), tokenizer.vocabulary.source)
         return tokenizer
 
-    def masking_options(self, max_predictions_per_seq):
+    def masking(self, tokenizer, max_predictions_per_seq):
         """Returns how the builder was told to mask."""
         options = masking_options(self.manifest, self.manifest_path) or MaskingOptions(max_predictions_per_seq)
-        return dataclasses.replace(options, max_predictions_per_seq=max_predictions_per_seq)
+        options = dataclasses.replace(options, max_predictions_per_seq=max_predictions_per_seq)
+        return Masking(options, MaskingTokens.from_vocabulary(tokenizer.vocabulary))
 
     def shards(self, split):
         """Returns the paths of the shards of a split, as the manifest lists them."""

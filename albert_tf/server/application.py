@@ -7,6 +7,7 @@ import logging
 import os
 import time
 
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
@@ -15,7 +16,6 @@ from starlette.routing import Route, Router
 from albert_tf.exports import Export, rows_of, threads_per_batch
 from albert_tf.server import protocol
 from albert_tf.server.batching import Batcher
-from albert_tf.server.metrics import Histogram
 from albert_tf.server.options import MAX_HEAD_BYTES, MAX_HEADERS, RefusedError, ServerOptions, too_long_head
 
 # What every request may hold even while all together hold too much, so that small ones are answered still.
@@ -23,6 +23,7 @@ _FREE_BYTES = 65_536
 _PIECE_BYTES = 65_536
 # Some models compute as much longer as a text is longer, and meanwhile all others wait.
 _MAX_BATCH_BYTES = 16_384
+_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
@@ -44,14 +45,16 @@ class Application:
     def __init__(self, model: Export, name: str, options: ServerOptions):
         self.options, self.answers, self.num_requests, self.is_stopping = options, collections.Counter(), 0, False
         self._model, self._held_bytes = model, 0
-        self._batch_sizes = Histogram("batch_size_texts", (1, 2, 4, 8, 16, 32, 64, 128, 256))
-        self._seconds = Histogram("request_predict_seconds", _SECONDS, f'model_name="{name}"')
+        self._registry = CollectorRegistry()
+        batch_sizes = Histogram("batch_size_texts", "Texts of a batch.", registry=self._registry, buckets=_SIZES)
+        seconds = {"buckets": _SECONDS, "registry": self._registry, "labelnames": ["model_name"]}
+        self._seconds = Histogram("request_predict_seconds", "Time to answer.", **seconds).labels(name)
         self._batcher = Batcher(
             self._compute,
             options.max_batch_size,
             _MAX_BATCH_BYTES,
             options.max_waiting,
-            self._batch_sizes.observe,
+            batch_sizes.observe,
             max(1, os.cpu_count() // threads_per_batch(model.card)),
         )
         paths = [f"/v1/models/{name}{version}" for version in ("", f"/versions/{model.version}")]
@@ -138,8 +141,8 @@ class Application:
     async def _metrics(self, _):
         lines = ["# TYPE answers_total counter"]
         lines += [f'answers_total{{code="{code}"}} {count}' for code, count in self.answers.items()]
-        lines += self._batch_sizes.lines() + self._seconds.lines()
-        return Response("\n".join([*lines, ""]), media_type="text/plain; version=0.0.4")
+        text = "\n".join([*lines, generate_latest(self._registry).decode()])
+        return Response(text, media_type="text/plain; version=0.0.4")
 
     async def _read(self, request):
         parts, num_bytes = [], int(request.headers.get("content-length", 0))

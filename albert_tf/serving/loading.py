@@ -12,10 +12,10 @@ from albert_tf.errors import InputError
 from albert_tf.finetuning import TASKS, FinetuningTask
 from albert_tf.json_types import check_types
 from albert_tf.litert.files import SAVED_MODEL_FILE
-from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, load_weights, read_config
+from albert_tf.objectives import DEFAULT_OBJECTIVE, OBJECTIVES, make_objective
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
@@ -88,7 +88,7 @@ def load_finetuned(folder: str | os.PathLike, source: str, tokenizer: Tokenizer 
     check_types(settings, {"max_seq_length": int, **kind.setting_types}, path, ("max_seq_length", *kind.setting_types))
     task = kind.from_settings(config, settings)
     checkpoint = find_checkpoint(folder, source)
-    model = _with_weights(task.make_model(), checkpoint, source)
+    model = _with_weights(task.make_models()["model"], checkpoint, source)
     tokenizer = _tokenizer_of(folder, tokenizer, config)
     return TrainedModel(model, tokenizer, settings["max_seq_length"], task, checkpoint, _results(folder))
 
@@ -110,9 +110,16 @@ def load_trained(folder: str | os.PathLike, source: str, tokenizer: Tokenizer | 
         return load_finetuned(folder, source, tokenizer)
     checkpoint = find_checkpoint(folder, source)
     config = read_config(checkpoint, source)
-    model = _with_weights(AlbertForPreTraining(config), checkpoint, source)
+    objective = make_objective(_pretrained_objective(settings), config)
+    model = _with_weights(objective.make_models()["model"], checkpoint, source)
     tokenizer = _tokenizer_of(folder, tokenizer, config)
     return TrainedModel(model, tokenizer, config.max_position_embeddings, None, checkpoint, _results(folder))
+
+
+def _pretrained_objective(settings):
+    """Returns the name of what a model was pre-trained for; of one that doesn't say it, the usual."""
+    name = settings.get("objective")
+    return name if name in OBJECTIVES else DEFAULT_OBJECTIVE
 
 
 def _objective_of(settings, folder):

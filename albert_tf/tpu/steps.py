@@ -2,8 +2,9 @@
 
 import tensorflow as tf
 
+from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import TASKS, FinetuningTask
-from albert_tf.objectives import OBJECTIVES, Objective
+from albert_tf.objectives import EARLIER_NAMES, OBJECTIVES, DataOptions, Objective, make_objective
 from albert_tf.objectives.objective import BatchSpec, with_batch_size
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
 from albert_tf.tpu.compile_step import lower
@@ -11,8 +12,26 @@ from albert_tf.tpu.replica_strategy import ReplicaStrategy
 from albert_tf.training.train_state import MAIN_MODEL, TrainState, learnt_variables
 from albert_tf.training.train_step import make_replica_step
 
-# Everything that can be planned, by name; each is made from a model's config.
-PLANNED: dict[str, type[Objective]] = {**OBJECTIVES, **TASKS}
+
+def planned_names() -> list[str]:
+    """Returns the names of everything that can be planned: objectives of pre-training, and tasks."""
+    return sorted([*OBJECTIVES, *EARLIER_NAMES, *TASKS])
+
+
+def planned_objective(name: str, config: AlbertConfig, max_predictions_per_seq: int | None = None) -> Objective:
+    """Returns what is planned under a name.
+
+    Args:
+        name: One of `planned_names`.
+        config: Hyper-parameters of the model.
+        max_predictions_per_seq: Masked pieces of an example in pre-training; None for 15% of its length.
+
+    Raises:
+        InputError: There is nothing of that name.
+    """
+    if name in TASKS:
+        return TASKS[name](config)
+    return make_objective(name, config, options=DataOptions(max_predictions_per_seq))
 
 
 def lower_step(

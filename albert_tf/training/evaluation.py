@@ -35,7 +35,7 @@ class Evaluator:
         self._strategy, self._objective, self._max_eval_steps = strategy, objective, max_eval_steps
         self._models, self._output_functions = models, {}
         with strategy.scope():
-            self._sums = MetricSums((*objective.loss_coefficients, *objective.metric_names))
+            self._sums = MetricSums((*objective.loss_coefficients, *objective.metric_names), objective.vector_metrics)
         self._eval_step = make_eval_function(strategy, objective, models, self._sums)
 
     def evaluate(
@@ -49,7 +49,7 @@ class Evaluator:
         """
         if self._max_eval_steps is not None:
             dataset = dataset.take(self._max_eval_steps)
-        self._sums.result()
+        self._sums.take()
 
         def evaluate_all(batches):
             for number, batch in enumerate(batches, 1):
@@ -62,7 +62,7 @@ class Evaluator:
 
         if not read_batches(distribute_batches(self._strategy, dataset), evaluate_all):
             return None
-        return with_total_loss(self._objective, self._sums.result())
+        return measured(self._objective, self._sums)
 
     def compute_outputs(
         self, function: collections.abc.Callable[..., dict[str, tf.Tensor]], dataset: tf.data.Dataset
@@ -98,9 +98,15 @@ def with_scores(
     }
 
 
-def with_total_loss(objective: Objective, averages: dict[str, float]) -> dict[str, float]:
-    """Adds "loss", what training minimises, if all losses were measured."""
+def measured(objective: Objective, sums: MetricSums) -> dict[str, float]:
+    """Returns the averages of what was added to sums, which start anew.
+
+    With them come "loss", what training minimises, if all losses were measured, and what the objective makes of metrics
+    that are vectors.
+    """
+    averages, vectors = sums.take()
     coefficients = objective.loss_coefficients
     if not all(name in averages for name in coefficients):
         return averages
-    return {"loss": total_loss(averages, coefficients), **averages}
+    total = total_loss(averages, coefficients)
+    return {"loss": total, **averages, **(objective.metrics_of_vectors(vectors) if vectors else {})}

@@ -4,6 +4,10 @@ An average is exact whatever the batch size and the number of replicas, because 
 weight zero.
 """
 
+import collections.abc
+import types
+
+import numpy as np
 import tensorflow as tf
 
 
@@ -14,16 +18,18 @@ class MetricSums:
 
     Args:
         names: The metrics.
+        lengths: Of those that are vectors, by name.
 
     Attributes:
         names: Likewise.
-        variable: float32 [2, metrics]: the sums of the values and the sums of their weights.
+        variable: float32 [2, numbers]: the sums of the values and the sums of their weights.
     """
 
-    def __init__(self, names: tuple[str, ...]):
+    def __init__(self, names: tuple[str, ...], lengths: collections.abc.Mapping[str, int] = types.MappingProxyType({})):
         self.names = tuple(names)
+        self._lengths = dict(lengths)
         self.variable = tf.Variable(
-            tf.zeros([2, len(self.names)]),
+            tf.zeros([2, sum(self._lengths.get(name, 1) for name in self.names)]),
             trainable=False,
             aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
             name="metric_sums",
@@ -33,12 +39,12 @@ class MetricSums:
         """Adds what all replicas measured; call it inside a replica.
 
         Args:
-            values: For each metric (sum, weight), two float32 scalars over the replica's own examples.
+            values: For each metric (sum, weight), two float32 scalars over the replica's own examples, or two vectors.
             is_counted: Scalar bool, the same on all replicas; if not, nothing is added.
         """
         sums, weights = zip(*(values[name] for name in self.names))
         context = tf.distribute.get_replica_context()
-        measured = context.all_reduce("SUM", tf.stack([tf.stack(sums), tf.stack(weights)]))
+        measured = context.all_reduce("SUM", tf.stack([_joined(sums), _joined(weights)]))
         # A product would not do: 0 times infinity is not 0.
         counted = tf.where(is_counted, measured, tf.zeros_like(measured))
         context.merge_call(self._add_everywhere, args=(counted,))
@@ -46,8 +52,28 @@ class MetricSums:
     def _add_everywhere(self, strategy, measured):
         strategy.extended.update(self.variable, lambda variable, more: variable.assign_add(more), args=(measured,))
 
-    def result(self) -> dict[str, float]:
-        """Returns the averages since the last call, without those that nothing was added to, and starts anew."""
-        sums, weights = self.variable.numpy()
+    def take(self) -> tuple[dict[str, float], dict[str, tuple[np.ndarray, np.ndarray]]]:
+        """Returns what was added since the last call, and starts anew.
+
+        Returns:
+            The averages of the metrics that are numbers, without those that nothing was added to; and the sums and
+            weights of those that are vectors.
+        """
+        values = self.variable.numpy()
         self.variable.assign(tf.zeros(self.variable.shape))
-        return {name: float(s / w) for name, s, w in zip(self.names, sums, weights) if w}
+        averages, vectors, begin = {}, {}, 0
+        for name in self.names:
+            sums, weights = values[:, begin : begin + self._lengths.get(name, 1)]
+            begin += len(sums)
+            if name in self._lengths:
+                vectors[name] = sums, weights
+            elif weights[0]:
+                averages[name] = float(sums[0] / weights[0])
+        return averages, vectors
+
+
+def _joined(values):
+    """Returns scalars and vectors as one vector."""
+    if all(value.shape.rank == 0 for value in values):
+        return tf.stack(values)
+    return tf.concat([tf.reshape(value, [-1]) for value in values], axis=0)

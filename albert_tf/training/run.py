@@ -21,10 +21,11 @@ from albert_tf.training.devices.workers import Agreement, is_chief
 from albert_tf.training.evaluation import Evaluator, with_scores
 from albert_tf.training.phase import Phase
 from albert_tf.training.progress import Progress
-from albert_tf.training.run_folder.checkpoints import Checkpointer, model_state
+from albert_tf.training.run_folder.checkpoints import Checkpointer
 from albert_tf.training.run_folder.guard import (
     check_model,
     check_output_dir,
+    check_same_settings,
     claim_output_dir,
     read_settings,
 )
@@ -37,7 +38,13 @@ from albert_tf.training.settings import RunSettings
 from albert_tf.training.stability import DivergedError
 from albert_tf.training.summary import describe_run
 from albert_tf.training.train_loop import train
-from albert_tf.training.train_state import MAIN_MODEL, TrainState, learnt_variables
+from albert_tf.training.train_state import (
+    MAIN_MODEL,
+    TrainState,
+    frozen_identities,
+    learnt_variables,
+    saved_variables,
+)
 
 
 class TrainingRun:
@@ -49,7 +56,7 @@ class TrainingRun:
     Args:
         output_dir: The folder of checkpoints, metrics and results.
         objective: What is learnt.
-        model: What `objective.make_model()` returned, or `make_models()`. Where it was created decides where the run
+        model: What `objective.make_models()` returned, or `make_model()`. Where it was created decides where the run
             computes: in the scope of a strategy, or on one device.
         settings: How to train and evaluate.
         tokenizer: What the data is encoded with, None if unknown.
@@ -73,6 +80,7 @@ class TrainingRun:
         self.tokenizer = tokenizer
         self._models = model if isinstance(model, dict) else {MAIN_MODEL: model}
         self._variables = named_variables(self._models[MAIN_MODEL])
+        self._frozen = frozen_identities(objective, self._models)
         self._strategy = strategy_of(self._variables)
         self._agreement, self.is_chief = Agreement(self._strategy), is_chief(self._strategy)
         self._evaluator = Evaluator(self._strategy, objective, self._models, settings.max_eval_steps)
@@ -125,7 +133,9 @@ class TrainingRun:
         settings = {**self._settings_to_compare(), **(data_settings or {})}
 
         def check_run():
-            check_output_dir(self.output_dir, settings, self.objective.config, self.tokenizer)
+            check_output_dir(
+                self.output_dir, settings, self.objective.config, self.tokenizer, self.objective.former_name
+            )
             if phases[-1].make_eval_dataset is not None and EVAL_RESULTS_FILE in results_data:
                 check_results_data(self.output_dir, EVAL_RESULTS_FILE, results_data[EVAL_RESULTS_FILE])
 
@@ -167,7 +177,8 @@ class TrainingRun:
         return {
             **self.settings.that_change_the_result(),
             "init_checkpoint": checkpoint_identity(self.settings.init_checkpoint),
-            "objective": type(self.objective).__name__,
+            **self.objective.identity(),
+            **({"frozen_models": self._frozen} if self._frozen else {}),
             "use_bfloat16": self._models[MAIN_MODEL].compute_dtype == "bfloat16",
         }
 
@@ -190,7 +201,9 @@ class TrainingRun:
 
     def _claim(self, settings, results_data):
         if self.is_chief:
-            claim_output_dir(self.output_dir, settings, self.objective.config, self.tokenizer)
+            claim_output_dir(
+                self.output_dir, settings, self.objective.config, self.tokenizer, self.objective.former_name
+            )
             claim_results(self.output_dir, results_data)
             if self._untrained:
                 write_json(os.path.join(self.output_dir, UNTRAINED_FILE), {UNTRAINED: self._untrained})
@@ -205,6 +218,9 @@ class TrainingRun:
         settings = read_settings(self.output_dir)
         if settings is not None:
             check_model(self.output_dir, settings, self.objective.config, self.tokenizer)
+            if self._frozen and "frozen_models" in settings:
+                then, now = ({"frozen_models": models} for models in (settings["frozen_models"], self._frozen))
+                check_same_settings(self.output_dir, then, now)
         check_tokenizer(self.tokenizer, self._checkpointer().latest or self.settings.init_checkpoint)
         self._restore_together()
 
@@ -292,7 +308,8 @@ class TrainingRun:
             print(text, flush=True)
 
     def _checkpointer(self):
-        return Checkpointer(self.output_dir, model_state(self._variables, self._step), is_chief=self.is_chief)
+        state = {**saved_variables(self.objective, self._models), "global_step": self._step}
+        return Checkpointer(self.output_dir, state, is_chief=self.is_chief)
 
     def _check_phases(self, phases):
         """Checks that the phases are those of the settings, and that batches can be divided among the replicas."""

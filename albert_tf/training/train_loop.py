@@ -13,7 +13,7 @@ from albert_tf.errors import InputError, first_line
 from albert_tf.files import write_json
 from albert_tf.training.devices.batches import distribute_batches, distribute_host_batches, read_batches
 from albert_tf.training.devices.workers import Agreement, has_several_workers, is_chief
-from albert_tf.training.evaluation import Evaluator, with_scores, with_total_loss
+from albert_tf.training.evaluation import Evaluator, measured, with_scores
 from albert_tf.training.held_out_history import HeldOutHistory
 from albert_tf.training.phase import Phase
 from albert_tf.training.preemption import StopRequest
@@ -234,7 +234,7 @@ class _Loop:
         return distribute_batches(self._strategy, make_host_dataset(0, 1))
 
     def _report(self, step):
-        averages = with_total_loss(self._state.objective, self._state.metric_sums.result())
+        averages = measured(self._state.objective, self._state.metric_sums)
         averages["learning_rate"] = float(self._state.optimizer.schedule(tf.constant(step - 1)))
         self._progress.update(step, averages)
         if "loss" in averages:

@@ -1,6 +1,7 @@
 """Everything that a training step reads and changes."""
 
 import dataclasses
+import hashlib
 
 import tensorflow as tf
 
@@ -42,7 +43,10 @@ class TrainState:
     ) -> "TrainState":
         """Returns the state before the first step."""
         with strategy.scope():
-            metric_sums = MetricSums((*objective.loss_coefficients, *objective.metric_names, *optimizer.metric_names))
+            metric_sums = MetricSums(
+                (*objective.loss_coefficients, *objective.metric_names, *optimizer.metric_names),
+                objective.vector_metrics,
+            )
         global_step = tf.Variable(0, dtype=tf.int64, trainable=False)
         return cls(strategy, objective, models, optimizer, global_step, metric_sums)
 
@@ -52,19 +56,16 @@ class TrainState:
         return self.models[MAIN_MODEL]
 
     def named_variables(self) -> dict[str, tf.Variable]:
-        """Returns, by the name it has in a checkpoint, every variable that decides how the run goes on.
-
-        Those of frozen models are not among them: `Objective.make_models` gives them their values.
-        """
+        """Returns, by the name it has in a checkpoint, every variable that decides how the run goes on."""
         optimizer = self.optimizer
-        groups = {
-            **{name: named_variables(model) for name, model in _learning(self.objective, self.models).items()},
+        moments = {
             "first_moments": optimizer.first_moments,
             "second_moments": optimizer.second_moments,
             "averages": optimizer.averages,
         }
         return {
-            **{f"{group}/{name}": variable for group, named in groups.items() for name, variable in named.items()},
+            **saved_variables(self.objective, self.models),
+            **{f"{group}/{name}": variable for group, named in moments.items() for name, variable in named.items()},
             "global_step": self.global_step,
             "skipped_steps": optimizer.skipped_steps,
             "last_skipped_step": optimizer.last_skipped_step,
@@ -73,13 +74,38 @@ class TrainState:
 
 
 def learnt_variables(objective: Objective, models: dict[str, tf.keras.Model]) -> dict[str, tf.Variable]:
-    """Returns what an optimizer may train, by name; variables of further models have the model's name in front."""
+    """Returns what an optimizer may train, by name; variables of further models have the model's name in front.
+
+    A variable that several models share is one variable, and has its name in the first of them, the main one before all
+    others. Those of frozen models are not among them, unless another model learns them.
+    """
+    found, names = {}, sorted(set(models) - set(objective.frozen_models), key=lambda name: name != MAIN_MODEL)
+    known = set()
+    for model_name in names:
+        prefix = "" if model_name == MAIN_MODEL else f"{model_name}/"
+        for name, variable in named_variables(models[model_name]).items():
+            if id(variable) not in known:
+                known.add(id(variable))
+                found[f"{prefix}{name}"] = variable
+    return found
+
+
+def saved_variables(objective: Objective, models: dict[str, tf.keras.Model]) -> dict[str, tf.Variable]:
+    """Returns the same by the names that they have in a checkpoint: the main model's begin with "model/"."""
+    further = tuple(f"{name}/" for name in models if name != MAIN_MODEL)
     return {
-        name if model_name == MAIN_MODEL else f"{model_name}/{name}": variable
-        for model_name, model in _learning(objective, models).items()
-        for name, variable in named_variables(model).items()
+        name if name.startswith(further) else f"{MAIN_MODEL}/{name}": variable
+        for name, variable in learnt_variables(objective, models).items()
     }
 
 
-def _learning(objective, models):
-    return {name: model for name, model in models.items() if name not in objective.frozen_models}
+def frozen_identities(objective: Objective, models: dict[str, tf.keras.Model]) -> dict[str, str]:
+    """Returns the SHA-256 of the content of each frozen model, by its name."""
+    identities = {}
+    for model_name in objective.frozen_models:
+        digest = hashlib.sha256()
+        for name, variable in sorted(named_variables(models[model_name]).items()):
+            digest.update(name.encode())
+            digest.update(variable.numpy().tobytes())
+        identities[model_name] = digest.hexdigest()
+    return identities

@@ -60,8 +60,10 @@ def make_replica_step(
         if count == 1:
             gradients, loss, computed = compute_gradients(batch, 0)
         else:
+            lengths = objective.vector_metrics
             names = (*coefficients, *objective.metric_names)
-            gradients, loss, computed = _accumulate(compute_gradients, batch, count, variables, names)
+            shapes = {name: [lengths[name]] if name in lengths else [] for name in names}
+            gradients, loss, computed = _accumulate(compute_gradients, batch, count, variables, shapes)
         *reduced, loss = context.all_reduce("SUM", [*gradients.values(), loss])
         applied = optimizer.apply(dict(zip(gradients, reduced)), step, loss)
         state.metric_sums.update({**computed, **optimizer.metrics(applied)}, applied.is_finite)
@@ -69,7 +71,7 @@ def make_replica_step(
     return replica_step
 
 
-def _accumulate(compute_gradients, batch, count, variables, metric_names):
+def _accumulate(compute_gradients, batch, count, variables, metric_shapes):
     """Returns the sums of what `compute_gradients` returns over `count` micro-batches, computed one after the other."""
     micro_batches = {name: _cut(values, count) for name, values in batch.items()}
     reached = set()
@@ -89,7 +91,7 @@ def _accumulate(compute_gradients, batch, count, variables, metric_names):
             tf.constant(0),
             {name: tf.zeros(variable.shape) for name, variable in variables.items()},
             tf.zeros([]),
-            {name: (tf.zeros([]), tf.zeros([])) for name in metric_names},
+            {name: (tf.zeros(shape), tf.zeros(shape)) for name, shape in metric_shapes.items()},
         ),
         maximum_iterations=count,
     )

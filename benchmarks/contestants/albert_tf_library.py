@@ -12,7 +12,7 @@ from albert_tf.finetuning import runner
 from albert_tf.finetuning.datasets import DATASETS, find_files
 from albert_tf.finetuning.defaults import default_token_dropout
 from albert_tf.pretraining.cooccurrence import begin_with_counts
-from albert_tf.pretraining.phases import make_objective, make_phase
+from albert_tf.pretraining.phases import make_phase, objective_of
 from albert_tf.training import RunSettings, TrainingRun
 from albert_tf.training.devices.strategy import make_strategy
 from benchmarks.contestants.setting import CALIBRATION_STEPS, WARM_STEPS, WARMUP_PROPORTION
@@ -59,14 +59,14 @@ class AlbertTf:
             save_checkpoints_steps=num_steps,
             iterations_per_loop=WARM_STEPS if num_steps == CALIBRATION_STEPS + WARM_STEPS else 100,
         )
-        objective = make_objective(setting.config, setting.shards)
+        objective = objective_of(setting.config, setting.shards)
         tf.keras.utils.set_random_seed(setting.flags.random_seed)
         in_bfloat16 = self._follows_recipe and computes_in_bfloat16()
         with make_strategy().scope():
             model = objective.make_model(dtype="mixed_bfloat16" if in_bfloat16 else "float32")
         run = TrainingRun(folder, objective, model, settings, setting.shards.tokenizer)
         run.train(
-            make_phase(setting.config, setting.shards, settings, evaluates=False),
+            make_phase(objective, setting.shards, settings, evaluates=False),
             initialize=functools.partial(begin_with_counts, model, setting.shards) if self._follows_recipe else None,
         )
         return run

@@ -11,6 +11,7 @@ from albert_tf.finetuning.batches import Examples
 from albert_tf.finetuning.datasets import DATASETS, find_files
 from albert_tf.finetuning.defaults import choose_max_seq_length, finetuning_settings, with_default_dropout
 from albert_tf.finetuning.labelled_text import read_examples
+from albert_tf.pretraining.phases import objective_of
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, parse
 from albert_tf.pretraining_data.shards import find_shards
 
@@ -59,7 +60,8 @@ class Setting:
 
     def held_out_batches(self):
         """Returns the held-out batches, whose masks are fixed."""
-        return eval_dataset(self.shards.held_out_paths, self.shards.held_out_options, self.batch_size)
+        shards, prepare = self.shards, objective_of(self.config, self.shards).prepare
+        return eval_dataset(shards.held_out_paths, shards.held_out_options, prepare, self.batch_size)
 
     def classifier_batches(self, max_seq_length=None):
         """Returns endless batches of labelled examples, all of one length or each as short as it can be."""

@@ -23,7 +23,7 @@ from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
 from albert_tf.pretraining_data.build.builder import BuilderOptions, build
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.training.run_folder.checkpoints import Checkpointer, model_state
+from albert_tf.training.run_folder.checkpoints import Checkpointer
 from albert_tf.training.run_folder.guard import claim_output_dir
 from albert_tf.training.train_loop import TrainResult
 
@@ -102,7 +102,13 @@ def checkpoint(tiny_config, sample_tokenizer, tmp_path_factory) -> pathlib.Path:
     claim_output_dir(str(folder), {"command": "run_pretraining", "learning_rate": 1.0}, tiny_config, sample_tokenizer)
     tf.keras.utils.set_random_seed(5)
     variables = named_variables(AlbertForPreTraining(tiny_config))
-    checkpointer = Checkpointer(str(folder), model_state(variables, tf.Variable(3, dtype=tf.int64)))
+    checkpointer = Checkpointer(
+        str(folder),
+        {
+            **{f"model/{name}": value for name, value in variables.items()},
+            "global_step": tf.Variable(3, dtype=tf.int64),
+        },
+    )
     checkpointer.save()
     checkpointer.wait()
     return folder

@@ -10,7 +10,7 @@ import albert_tf
 from albert_tf.checkpoint_files import refuse_trials
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.pretraining.phases import make_objective
+from albert_tf.pretraining.phases import objective_of
 from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.serving import loading
 from albert_tf.serving.exported import read_card
@@ -97,7 +97,7 @@ def test_manifest(build_shards, tiny_config, step):
     folder = build_shards(32, 5)
 
     def read():
-        make_objective(tiny_config, find_shards([str(folder / "train.tfrecord")], tiny_config))
+        objective_of(tiny_config, find_shards([str(folder / "train.tfrecord")], tiny_config))
 
     assert_read_or_refused(folder / "manifest.json", read, step)
 

@@ -91,7 +91,8 @@ def test_held_out_shard_that_is_damaged_stops_evaluation(pretrain, data, tmp_pat
 def test_examples_without_pairs_have_no_sentence_order(pretrain, shards, tmp_path):
     folder = shutil.copytree(shards, tmp_path / "single")
     manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["options"]["sentence_pair"] = "none"
+    manifest["options"] |= {"packing": "document_sentences", "objective": None}
+    del manifest["features"]
     (folder / "manifest.json").write_text(json.dumps(manifest))
     result = pretrain(input_file=folder / "train.tfrecord", do_eval=True)
     assert (result.code, result.errors) == (0, "")

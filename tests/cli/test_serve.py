@@ -192,5 +192,5 @@ def test_missing_library_is_named(run_script, tmp_path, assert_refused, monkeypa
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "albert_tf.server.server", raising=False)
     message = assert_refused(lambda: run_script("serve.py", model_dir=tmp_path), tmp_path)
-    assert message.startswith("serve.py needs uvicorn and starlette (")
+    assert message.startswith("serve.py needs uvicorn, starlette and prometheus_client (")
     assert message.endswith(f"); pip install {with_extra('serve')}")

@@ -1,6 +1,7 @@
 """Checkpoints with a SentencePiece model beside them are converted with their tokenizer."""
 
 import json
+import re
 
 import pytest
 import sentencepiece_training
@@ -12,7 +13,7 @@ from albert_tf.errors import InputError
 from albert_tf.finetuning import Classification
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.portable_model import ReadOptions
-from albert_tf.tokenization import SentencePieceTokenizer, Vocabulary, load_tokenizer
+from albert_tf.tokenization import SentencePieceModel, SentencePieceTokenizer, Vocabulary, load_tokenizer
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
 TEXTS = ["In 2010, the ``model'' costs 1,000.", "Café [MASK] ½", ""]
@@ -137,6 +138,47 @@ def test_settings_of_hugging_face_are_kept(released, tmp_path, tokenizer_config,
     assert settings_in(tmp_path / "ours") == settings
     assert load_tokenizer(tmp_path / "ours").form == "huggingface"
     assert any("AlbertTokenizer in Python (version 4, use_fast=False)" in sentence for sentence in sentences)
+
+
+def test_folder_with_the_tokenizer_of_the_fast_class_needs_a_flag_that_says_which_is_meant(released, tmp_path):
+    pytest.importorskip("transformers")
+    theirs = released("huggingface", "spiece.model")
+    model = SentencePieceModel.from_file(theirs / "spiece.model")
+    fast = transformers_albert(model, do_lower_case=False, keep_accents=True)
+    fast.save_pretrained(theirs)
+    assert {"tokenizer.json", "spiece.model"} <= {path.name for path in theirs.iterdir()}
+    flag = theirs / "spiece.model"
+    with pytest.raises(
+        InputError, match=re.escape(f"beside it, which is the one that can be kept; pass --spm_model_file={flag} ")
+    ):
+        convert("huggingface", "albert_tf", theirs, tmp_path / "ours")
+    assert not (tmp_path / "ours").exists()
+    convert("huggingface", "albert_tf", theirs, tmp_path / "ours", spm_model_file=str(flag))
+    assert settings_in(tmp_path / "ours") == {**ALL_OFF, **COMMAS}, "what the files say besides is kept"
+    of_model = load_tokenizer(tmp_path / "ours")
+    assert (
+        fast.backend_tokenizer.encode("in 2010,", add_special_tokens=False).ids
+        != of_model.encode_ids(["in 2010,"]).to_list()[0]
+    )
+    # A class that stands for any tokenizer.json says nothing of the model.
+    config = json.loads((theirs / "tokenizer_config.json").read_text())
+    (theirs / "tokenizer_config.json").write_text(json.dumps({**config, "tokenizer_class": "PreTrainedTokenizerFast"}))
+    convert("huggingface", "albert_tf", theirs, tmp_path / "named", spm_model_file=str(flag))
+    assert load_tokenizer(tmp_path / "named").identity == of_model.identity
+    (theirs / "tokenizer.json").unlink()
+    (theirs / "tokenizer_config.json").write_text(json.dumps(config))
+    convert("huggingface", "albert_tf", theirs, tmp_path / "alone")
+    assert load_tokenizer(tmp_path / "alone").identity == of_model.identity
+
+
+def transformers_albert(model, **settings):
+    """Returns transformers' fast tokenizer of a model."""
+    import transformers
+
+    vocabulary = [(piece.text, piece.score) for piece in model.pieces]
+    return transformers.AlbertTokenizer(
+        vocab=vocabulary, _spm_precompiled_charsmap=model.normalizer or None, **settings
+    )
 
 
 @pytest.mark.parametrize(

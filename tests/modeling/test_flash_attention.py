@@ -14,6 +14,7 @@ from albert_tf.modeling import AlbertEncoder, AlbertForPreTraining
 from albert_tf.modeling.kernels.flash_attention import flash_attention, uses_flash_attention
 from albert_tf.modeling.kernels.visible_keys import VisibleKeys
 from albert_tf.modeling.layers import named_variables
+from albert_tf.objectives import make_objective
 from albert_tf.tpu.replica_strategy import ReplicaStrategy
 
 pytest.importorskip("jax")
@@ -89,7 +90,9 @@ def test_context_and_gradients_are_those_of_the_formula(head_size, num_rows):
 )
 def test_model_is_the_same_with_either_attention(batch, dtype, tolerance, dropout, sharing, remat):
     config = config_with(64, sharing=sharing, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
-    labels = tf.constant([[1, 2, 3, 4]] * 3)
+    objective = make_objective("albert", config)
+    targets = {"masked_lm_ids": tf.constant([[1, 2, 3, 4]] * 3), "masked_lm_weights": tf.ones([3, 4])}
+    targets |= {"sentence_order_labels": tf.constant([0, 1, 1]), "example_weights": tf.ones(3)}
     results = []
     for attention in ("plain", "flash"):
         tf.keras.utils.set_random_seed(3)
@@ -99,8 +102,8 @@ def test_model_is_the_same_with_either_attention(batch, dtype, tolerance, dropou
             if "query" in name or "key" in name:
                 variable.assign(3.0 * variable)  # so that some positions are seen more than others
         with tf.GradientTape() as tape:
-            loss, _, order = model.masked_lm_cross_entropy(batch, labels, tf.ones([3, 4]), True, tf.constant([5, 6]))
-            loss += tf.reduce_sum(order**2)
+            found = objective.compute(batch | targets, True, tf.constant([5, 6]), model=model)
+            loss = found["masked_lm_loss"][0] + found["sentence_order_loss"][0]
         gradients = tape.gradient(loss, variables)
         results.append((float(loss), {name: tf.convert_to_tensor(value).numpy() for name, value in gradients.items()}))
     (loss, gradients), (flash_loss, flash_gradients) = results

@@ -7,6 +7,7 @@ from rounding import independent_errors
 
 from albert_tf.modeling import AlbertEncoder, AlbertForPreTraining, AlbertForSequenceClassification
 from albert_tf.modeling.layers import named_variables
+from albert_tf.objectives import make_objective
 
 # Products of other shapes are added up in another order: 20 values and 90 terms of six products in each of two blocks,
 # in both computations, of which the largest of 480 is 4 deviations off; as much again because products enlarge errors.
@@ -48,23 +49,26 @@ def test_loss_of_pre_training_is_that_of_its_logits(tiny_config, randomized, bat
     shape = batch["masked_lm_positions"].shape
     labels = tf.constant(draws.integers(0, tiny_config.vocab_size, shape), tf.int32)
     weights = tf.constant(draws.integers(0, 2, shape), tf.float32)
+    orders = tf.range(shape[0]) % 2
     variables = named_variables(model)
 
     def plain():
         outputs = model(batch)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, outputs["masked_lm_logits"])
-        return tf.reduce_sum(losses * weights), outputs["sentence_order_logits"]
+        order = tf.nn.sparse_softmax_cross_entropy_with_logits(orders, outputs["sentence_order_logits"])
+        return tf.reduce_sum(losses * weights) + tf.reduce_sum(order)
 
     def short():
-        loss, _, sentence_order_logits = model.masked_lm_cross_entropy(batch, labels, weights)
-        return loss, sentence_order_logits
+        targets = {"masked_lm_ids": labels, "masked_lm_weights": weights, "sentence_order_labels": orders}
+        targets["example_weights"] = tf.ones(len(orders))
+        found = make_objective("albert", model.config).compute({**batch, **targets}, False, None, model=model)
+        return found["masked_lm_loss"][0] + found["sentence_order_loss"][0]
 
     results = []
     for compute in (plain, short):
         with tf.GradientTape() as tape:
-            loss, sentence_order_logits = compute()
-            total = loss + tf.reduce_sum(sentence_order_logits**2)
-        gradients = tape.gradient(total, variables)
+            loss = compute()
+        gradients = tape.gradient(loss, variables)
         results.append((loss, {name: tf.convert_to_tensor(value).numpy() for name, value in gradients.items()}))
     (loss, gradients), (short_loss, short_gradients) = results
     assert float(short_loss) == pytest.approx(float(loss), rel=1e-6)

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from tiny_config import tiny_config
 
-from albert_tf.objectives import MatchingHalves
+from albert_tf.objectives import DataOptions, make_objective
 from albert_tf.objectives.matching_halves import find_halves, match_halves
 
 CONFIG = tiny_config(50, embedding_size=16, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
@@ -83,7 +83,7 @@ def test_who_sees_no_difference_guesses_one_of_all():
 
 
 def test_what_fills_a_batch_up_changes_nothing():
-    objective = MatchingHalves(CONFIG, 2)
+    objective = make_objective("halves", CONFIG, options=DataOptions(2))
     model = objective.make_model()
     batches = make_batch(ROWS), make_batch([*ROWS, [], []])
     results = [objective.compute(batch, False, None, model=model) for batch in batches]
@@ -98,7 +98,7 @@ def test_what_fills_a_batch_up_changes_nothing():
 
 
 def test_a_half_is_read_as_the_same_text_by_itself():
-    model = MatchingHalves(CONFIG, 2).make_model()
+    model = make_objective("halves", CONFIG, options=DataOptions(2)).make_model()
     batch = make_batch([[6, 4, 3, 9]])
     halves = find_halves(batch)
     inputs = {"input_ids": batch["input_ids"], "document_ids": halves.document_ids, "position_ids": halves.position_ids}
@@ -108,7 +108,7 @@ def test_a_half_is_read_as_the_same_text_by_itself():
 
 
 def test_training_teaches_it_and_leaves_pooler_and_sentence_order_alone():
-    objective = MatchingHalves(CONFIG, 2)
+    objective = make_objective("halves", CONFIG, options=DataOptions(2))
     model, batch = objective.make_model(), make_batch(ROWS)
     optimizer = tf.keras.optimizers.Adam(0.01)
     losses = []

@@ -12,12 +12,12 @@ import tensorflow as tf
 from tiny_config import tiny_config
 
 from albert_tf.corpus.reader import CorpusReader
-from albert_tf.pretraining_data import input_pipeline
+from albert_tf.objectives import DataOptions, make_objective, masked_lm
 from albert_tf.pretraining_data.build import shard_writer
 from albert_tf.pretraining_data.build.builder import build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.input_pipeline import InputOptions
-from albert_tf.pretraining_data.masking import MaskingOptions, mask_batch
+from albert_tf.pretraining_data.masking import Masking, MaskingOptions, mask_batch
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.tokenization import KoreanWordPieceTokenizer
@@ -40,7 +40,7 @@ def masks_are_traced_once():
         return graphs[key](features, seed)
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (shard_writer, input_pipeline):
+        for module in (shard_writer, masked_lm):
             patch.setattr(module, "mask_batch", shared_mask_batch)
         yield
 
@@ -161,9 +161,17 @@ def bare_folder(static_shards, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def dynamic_options(tiny_tokenizer):
+def dynamic_options():
     """How to read `dynamic_shards`."""
-    return InputOptions(32, 5, False, MaskingOptions(5), MaskingTokens.from_vocabulary(tiny_tokenizer.vocabulary))
+    return InputOptions(32, 5, is_static=False)
+
+
+@pytest.fixture(scope="session")
+def prepare(tiny_tokenizer):
+    """Makes batches of what the shards hold, as ALBERT learns from them."""
+    masking = Masking(MaskingOptions(5), MaskingTokens.from_vocabulary(tiny_tokenizer.vocabulary))
+    config = tiny_config(len(tiny_tokenizer.vocabulary))
+    return make_objective("albert", config, options=DataOptions(5, masking)).prepare
 
 
 @pytest.fixture(scope="session")

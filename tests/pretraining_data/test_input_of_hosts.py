@@ -7,6 +7,7 @@ import tensorflow as tf
 from input_batches import assert_equal, assert_goes_on, originals
 
 from albert_tf.errors import InputError
+from albert_tf.objectives import masked_lm
 from albert_tf.pretraining_data import input_pipeline
 from albert_tf.pretraining_data.input_pipeline import train_dataset
 
@@ -39,11 +40,11 @@ def quick_masks(monkeypatch):
         }
         return {**features, **masked_lm}
 
-    monkeypatch.setattr(input_pipeline, "mask_batch", mask_batch)
+    monkeypatch.setattr(masked_lm, "mask_batch", mask_batch)
 
 
 @pytest.fixture
-def host_batches(many_shards, dynamic_options, small_groups, quick_masks):
+def host_batches(many_shards, dynamic_options, prepare, small_groups, quick_masks):
     """Makes one host's batches of `many_shards`: host_batches(number of batches, start_step, (host, hosts))."""
 
     def batches(count, start_step=0, host=(0, 1), batch_size=4, **changes):
@@ -51,6 +52,7 @@ def host_batches(many_shards, dynamic_options, small_groups, quick_masks):
             **{
                 "paths": many_shards.train_paths,
                 "options": dynamic_options,
+                "prepare": prepare,
                 "global_batch_size": batch_size * host[1],
                 "seed": 1,
                 "start_step": start_step,

@@ -23,14 +23,14 @@ STATIC_OPTIONS = InputOptions(MAX_SEQ_LENGTH, MAX_PREDICTIONS, is_static=True)
 
 
 @pytest.fixture(params=["dynamic", "static"])
-def train(request, dynamic_shards, static_shards, dynamic_options):
+def train(request, dynamic_shards, static_shards, dynamic_options, prepare):
     """Makes batches of one kind of shards: train(number of batches, batch size, seed, start_step)."""
     shards, options = {"dynamic": (dynamic_shards, dynamic_options), "static": (static_shards, STATIC_OPTIONS)}[
         request.param
     ]
 
     def batches(count, batch_size=8, seed=1, start_step=0):
-        dataset = train_dataset(shards.train_paths, options, batch_size, seed, start_step)
+        dataset = train_dataset(shards.train_paths, options, prepare, batch_size, seed, start_step)
         return list(dataset.take(count).as_numpy_iterator())
 
     batches.num_examples = shards.manifest["splits"]["train"]["examples"]
@@ -55,8 +55,8 @@ def test_batches_do_not_depend_on_the_seed_of_the_program(train, program_seed):
 
 
 @pytest.mark.slow
-def test_iterating_twice_gives_the_same_batches(dynamic_shards, dynamic_options):
-    dataset = train_dataset(dynamic_shards.train_paths, dynamic_options, 8, seed=1).take(3)
+def test_iterating_twice_gives_the_same_batches(dynamic_shards, dynamic_options, prepare):
+    dataset = train_dataset(dynamic_shards.train_paths, dynamic_options, prepare, 8, seed=1).take(3)
     for batch, again in zip(dataset.as_numpy_iterator(), dataset.as_numpy_iterator()):
         assert_equal(batch, again)
 
@@ -82,43 +82,43 @@ def test_every_epoch_holds_every_example_once_in_a_new_order(train):
 
 
 @pytest.mark.slow
-def test_shards_are_read_in_a_new_order_each_epoch(dynamic_shards, dynamic_options, monkeypatch):
+def test_shards_are_read_in_a_new_order_each_epoch(dynamic_shards, dynamic_options, monkeypatch, prepare):
     # Where a corpus is larger than the shuffle buffer, only the order of its shards brings distant examples together.
     monkeypatch.setattr(input_pipeline, "_SHUFFLE_BUFFER", 1)
     monkeypatch.setattr(input_pipeline, "_SHARDS_PER_GROUP", 1)
     count = dynamic_shards.manifest["splits"]["train"]["examples"]
-    dataset = train_dataset(dynamic_shards.train_paths, dynamic_options, count, seed=1).take(8)
+    dataset = train_dataset(dynamic_shards.train_paths, dynamic_options, prepare, count, seed=1).take(8)
     first_examples = {next(originals([batch]))[0] for batch in dataset.as_numpy_iterator()}
     assert len(first_examples) == len(dynamic_shards.train_paths)
 
 
 @pytest.mark.slow
-def test_dynamic_masks_differ_between_epochs(dynamic_shards, dynamic_options):
+def test_dynamic_masks_differ_between_epochs(dynamic_shards, dynamic_options, prepare):
     count = dynamic_shards.manifest["splits"]["train"]["examples"]
-    dataset = train_dataset(dynamic_shards.train_paths, dynamic_options, count, seed=1).take(2)
+    dataset = train_dataset(dynamic_shards.train_paths, dynamic_options, prepare, count, seed=1).take(2)
     first, second = (dict(originals([batch])) for batch in dataset.as_numpy_iterator())
     assert np.mean([positions != second[example] for example, positions in first.items()]) > 0.5
 
 
 @pytest.mark.slow
-def test_every_batch_has_masks_of_its_own(build_shards, dynamic_options, tmp_path):
+def test_every_batch_has_masks_of_its_own(build_shards, dynamic_options, tmp_path, prepare):
     # Words of one piece at the same positions in every example: only the draw can make a difference.
     same_documents = [["가 나 다 라 마 바", "사 아 자 차 카 타"]] * 10
     shards = build_shards(tmp_path, same_documents, held_out_fraction=0.0, short_seq_prob=0.0)
-    batches = train_dataset(shards.train_paths, dynamic_options, 10, seed=1).take(4).as_numpy_iterator()
+    batches = train_dataset(shards.train_paths, dynamic_options, prepare, 10, seed=1).take(4).as_numpy_iterator()
     assert len({batch["masked_lm_positions"].tobytes() for batch in batches}) == 4
 
 
-def test_static_masks_stay(static_shards):
+def test_static_masks_stay(static_shards, prepare):
     count = static_shards.manifest["splits"]["train"]["examples"]
-    dataset = train_dataset(static_shards.train_paths, STATIC_OPTIONS, count, seed=1).take(2)
+    dataset = train_dataset(static_shards.train_paths, STATIC_OPTIONS, prepare, count, seed=1).take(2)
     first, second = (sorted(originals([batch])) for batch in dataset.as_numpy_iterator())
     assert first == second
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dynamic", "static"])
-def test_batches_have_static_shapes_and_dtypes(kind, dynamic_shards, static_shards, dynamic_options):
+def test_batches_have_static_shapes_and_dtypes(kind, dynamic_shards, static_shards, dynamic_options, prepare):
     shards, options = (dynamic_shards, dynamic_options) if kind == "dynamic" else (static_shards, STATIC_OPTIONS)
     sequence, masked = tf.TensorSpec([4, MAX_SEQ_LENGTH], tf.int32), tf.TensorSpec([4, MAX_PREDICTIONS], tf.int32)
     expected = {
@@ -131,8 +131,8 @@ def test_batches_have_static_shapes_and_dtypes(kind, dynamic_shards, static_shar
         "sentence_order_labels": tf.TensorSpec([4], tf.int32),
         "example_weights": tf.TensorSpec([4], tf.float32),
     }
-    train = train_dataset(shards.train_paths, options, 4, seed=1)
-    evaluation = eval_dataset(shards.held_out_paths, STATIC_OPTIONS, 4)
+    train = train_dataset(shards.train_paths, options, prepare, 4, seed=1)
+    evaluation = eval_dataset(shards.held_out_paths, STATIC_OPTIONS, prepare, 4)
     assert train.element_spec == evaluation.element_spec == expected
     for dataset in (train, evaluation):
         for name, values in next(dataset.as_numpy_iterator()).items():
@@ -141,8 +141,10 @@ def test_batches_have_static_shapes_and_dtypes(kind, dynamic_shards, static_shar
 
 @pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [1, 5, 1000])
-def test_evaluation_keeps_every_example_in_order_and_pads_with_weight_zero(static_shards, read_records, batch_size):
-    batches = list(eval_dataset(static_shards.train_paths, STATIC_OPTIONS, batch_size).as_numpy_iterator())
+def test_evaluation_keeps_every_example_in_order_and_pads_with_weight_zero(
+    static_shards, read_records, batch_size, prepare
+):
+    batches = list(eval_dataset(static_shards.train_paths, STATIC_OPTIONS, prepare, batch_size).as_numpy_iterator())
     rows = {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
     records = [record.features for record in read_records(static_shards.train_paths)]
     count = len(records)
@@ -158,8 +160,10 @@ def test_evaluation_keeps_every_example_in_order_and_pads_with_weight_zero(stati
 
 
 @pytest.mark.slow
-def test_evaluation_masks_dynamic_records_the_same_each_time(dynamic_shards, dynamic_options):
-    first, again = (eval_dataset(dynamic_shards.train_paths, dynamic_options, 16).as_numpy_iterator() for _ in range(2))
+def test_evaluation_masks_dynamic_records_the_same_each_time(dynamic_shards, dynamic_options, prepare):
+    first, again = (
+        eval_dataset(dynamic_shards.train_paths, dynamic_options, prepare, 16).as_numpy_iterator() for _ in range(2)
+    )
     for batch, same in itertools.zip_longest(first, again):
         assert_equal(batch, same)
 
@@ -185,7 +189,7 @@ def test_mixture_of_masked_and_unmasked_shards_is_refused(dynamic_shards, static
         check_readable([static, dynamic], STATIC_OPTIONS)
 
 
-def test_original_records_without_word_boundaries_are_read(tmp_path, static_shards):
+def test_original_records_without_word_boundaries_are_read(tmp_path, static_shards, prepare):
     path = str(tmp_path / "original.tfrecord")
     with tf.io.TFRecordWriter(path) as writer:
         for serialized in tf.data.TFRecordDataset(static_shards.train_paths).as_numpy_iterator():
@@ -193,7 +197,7 @@ def test_original_records_without_word_boundaries_are_read(tmp_path, static_shar
             del example.features.feature["token_boundary"]
             writer.write(example.SerializeToString())
     theirs, ours = (
-        next(eval_dataset(paths, STATIC_OPTIONS, 8).as_numpy_iterator())
+        next(eval_dataset(paths, STATIC_OPTIONS, prepare, 8).as_numpy_iterator())
         for paths in ([path], static_shards.train_paths)
     )
     assert_equal(theirs, ours)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from refusals import refuses
 
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, train_dataset
-from albert_tf.pretraining_data.records import SENTENCE_PAIR_CHOICES
+from albert_tf.pretraining_data.packing import EARLIER_NAMES, PACKINGS
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
 
@@ -19,7 +19,7 @@ def test_manifest_that_leads_out_of_its_folder_is_refused(find, folder, edit_man
 
 
 @pytest.mark.slow
-def test_manifest_and_tokenizer_say_how_to_read(find, dynamic_shards, tiny_tokenizer):
+def test_manifest_and_tokenizer_say_how_to_read(find, dynamic_shards, tiny_tokenizer, prepare):
     found = find(dynamic_shards.folder / "*.tfrecord")
     assert found.train_paths == dynamic_shards.train_paths
     assert found.held_out_paths == dynamic_shards.held_out_paths
@@ -31,15 +31,15 @@ def test_manifest_and_tokenizer_say_how_to_read(find, dynamic_shards, tiny_token
     assert found.damage == {}
     assert (found.train_options.is_static, found.held_out_options.is_static) == (False, True)
     assert found.train_options.max_seq_length == found.held_out_options.max_seq_length == 32
-    assert found.train_options.masking_tokens.mask_id == tiny_tokenizer.vocabulary.id_of("[MASK]")
-    assert len(list(train_dataset(found.train_paths, found.train_options, 2, 1).take(1))) == 1
-    assert len(list(eval_dataset(found.held_out_paths, found.held_out_options, 1000))) == 1
+    assert found.masking.tokens.mask_id == tiny_tokenizer.vocabulary.id_of("[MASK]")
+    assert len(list(train_dataset(found.train_paths, found.train_options, prepare, 2, 1).take(1))) == 1
+    assert len(list(eval_dataset(found.held_out_paths, found.held_out_options, prepare, 1000))) == 1
 
 
 def test_masking_follows_the_options_the_shards_were_made_with(find, folder, edit_manifest):
     changed = {"masked_lm_prob": 0.4, "ngram": 2, "do_whole_word_mask": False}
     edit_manifest(lambda manifest: manifest["options"]["masking_options"].update(changed))
-    options = dataclasses.asdict(find(folder / "train*").train_options.masking_options)
+    options = dataclasses.asdict(find(folder / "train*").masking.options)
     assert {name: options[name] for name in changed} == changed
     assert options["max_predictions_per_seq"] == 5
     edit_manifest(lambda manifest: manifest["options"]["masking_options"].update(of_tomorrow=True))
@@ -49,28 +49,31 @@ def test_masking_follows_the_options_the_shards_were_made_with(find, folder, edi
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sentence_pair", [None, *SENTENCE_PAIR_CHOICES])
-def test_manifest_says_what_the_segments_of_an_example_are(find, folder, edit_manifest, sentence_pair):
+@pytest.mark.parametrize("key", ["packing", "sentence_pair"])
+@pytest.mark.parametrize("name", [None, *PACKINGS, *EARLIER_NAMES])
+def test_manifest_says_how_examples_were_packed(find, folder, edit_manifest, key, name):
     def change(manifest):
-        manifest["options"].pop("sentence_pair", None)
-        if sentence_pair:
-            manifest["options"]["sentence_pair"] = sentence_pair
+        del manifest["features"], manifest["options"]["packing"]
+        if name:
+            manifest["options"][key] = name
 
     edit_manifest(change)
-    assert find(folder / "train*").sentence_pair == (sentence_pair or "order")
+    assert find(folder / "train*").packing is PACKINGS[EARLIER_NAMES.get(name, name or "order")]
 
 
-@pytest.mark.parametrize(("sentence_pair", "is_refused"), [("order", True), ("next", True), ("full_sentences", False)])
-def test_pairs_whose_lengths_tell_the_label_are_refused(find, folder, edit_manifest, sentence_pair, is_refused):
-    def change(manifest):
-        manifest["version"] = "0.1.0"
-        manifest["options"]["sentence_pair"] = sentence_pair
+def test_features_that_the_packing_does_not_have_are_refused(find, folder, edit_manifest):
+    edit_manifest(lambda manifest: manifest.update(features={"language_ids": None}))
+    refuses(r"declares the features \{'language_ids': None\} for the packing order, which has", find, folder / "train*")
 
-    edit_manifest(change)
-    if is_refused:
-        refuses("made by version 0.1.0, whose labels follow from the segments' lengths", find, folder / "train*")
-    else:
-        assert find(folder / "train*").train_paths
+
+def test_packing_that_is_not_known_is_refused(find, folder, edit_manifest):
+    edit_manifest(lambda manifest: manifest["options"].update(packing="of_tomorrow"))
+    refuses("manifest.json: there is no packing of_tomorrow; take one of order, next", find, folder / "train*")
+
+
+def test_pairs_whose_lengths_tell_the_label_are_refused(find, folder, edit_manifest):
+    edit_manifest(lambda manifest: manifest.update(version="0.1.0"))
+    refuses("made by version 0.1.0, whose labels of pairs follow from the segments' lengths", find, folder / "train*")
 
 
 def test_held_out_file_takes_the_place_of_the_manifests(find, dynamic_shards, static_shards):
@@ -91,12 +94,15 @@ def test_shards_without_held_out_examples_have_none(find, build_shards, random_d
     assert find(shards.train_paths[0]).held_out_paths == []
 
 
-def test_bare_masked_shards_are_read_as_the_flags_say(find, bare_folder):
+def test_bare_masked_shards_are_read_as_the_flags_say(find, bare_folder, prepare):
     found = find(bare_folder / "*", max_seq_length=32, max_predictions_per_seq=5)
     assert (found.tokenizer, found.manifest, found.held_out_paths) == (None, {}, [])
-    assert (found.examples_per_shard, found.sentence_pair) == (None, "order")
+    assert (found.examples_per_shard, found.packing.name) == (None, "order")
     assert found.train_options.is_static
-    assert next(iter(train_dataset(found.train_paths, found.train_options, 2, 1)))["input_ids"].shape == [2, 32]
+    assert next(iter(train_dataset(found.train_paths, found.train_options, prepare, 2, 1)))["input_ids"].shape == [
+        2,
+        32,
+    ]
 
 
 def test_bare_masked_shards_default_to_the_originals_lengths(find, bare_folder, config):

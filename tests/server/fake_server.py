@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("starlette", reason="needs uvicorn and starlette: pip install 'albert_tf[serve]'")
+pytest.importorskip("prometheus_client", reason="needs prometheus_client: pip install 'albert_tf[serve]'")
 pytest.importorskip("uvicorn", reason="needs uvicorn and starlette: pip install 'albert_tf[serve]'")
 
 from albert_tf.server.application import Application

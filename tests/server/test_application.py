@@ -42,9 +42,9 @@ def test_metrics_are_those_of_prometheus(start):
     found = dict(line.rsplit(" ", 1) for line in answer.content.decode().splitlines() if not line.startswith("#"))
     assert found['answers_total{code="200"}'] == found['answers_total{code="400"}'] == "1"
     buckets = [found[f'batch_size_texts_bucket{{le="{bound}"}}'] for bound in ("2.0", "4.0", "+Inf")]
-    assert buckets == ["0", "1", "1"]
-    assert (found["batch_size_texts_count"], found["batch_size_texts_sum"]) == ("1", "3")
-    assert found['request_predict_seconds_count{model_name="films"}'] == "1"
+    assert buckets == ["0.0", "1.0", "1.0"]
+    assert (found["batch_size_texts_count"], found["batch_size_texts_sum"]) == ("1.0", "3.0")
+    assert found['request_predict_seconds_count{model_name="films"}'] == "1.0"
     assert all(re.fullmatch(r"\w+(\{[^{}]+\})?", key) and float(value) >= 0 for key, value in found.items())
 
 

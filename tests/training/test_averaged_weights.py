@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from linear_training import make_linear_examples, start_linear
+from saved_state import state_of
 from tiny_training import SCHEDULE, TinyRun, loop_settings
 
 from albert_tf.errors import InputError
@@ -12,7 +13,7 @@ from albert_tf.modeling.pretrained import load_weights
 from albert_tf.optimization import AdamW
 from albert_tf.training.evaluation import Evaluator
 from albert_tf.training.progress import read_metrics
-from albert_tf.training.run_folder.checkpoints import Checkpointer, model_state
+from albert_tf.training.run_folder.checkpoints import Checkpointer
 from albert_tf.training.train_state import TrainState
 
 BATCH_SIZE = 4
@@ -66,7 +67,7 @@ def test_model_alone_is_restored_with_the_averages(trained):
     run, folder = trained
     other = start_linear(num_replicas=2, seed=1)
     variables = named_variables(other.model)
-    Checkpointer(str(folder), model_state(variables, other.global_step)).restore_latest()
+    Checkpointer(str(folder), state_of(variables, other.global_step)).restore_latest()
     assert other.global_step.numpy() == 6
     np.testing.assert_equal(other.weights(), averages(run))
     evaluator = Evaluator(other.strategy, other.state.objective, other.state.models)

@@ -10,7 +10,7 @@ from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining, AlbertForSequenceClassification
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.pretrained import load_weights
-from albert_tf.training.run_folder.checkpoints import Checkpointer, model_state
+from albert_tf.training.run_folder.checkpoints import Checkpointer
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,13 @@ def test_restore_without_checkpoint_says_so_and_leaves_the_folder_alone(tmp_path
 def test_model_alone_is_restored_without_complaint(saved, caplog):
     _, folder = saved
     model = AlbertForPreTraining(CONFIG)
-    checkpointer = Checkpointer(str(folder), model_state(named_variables(model), tf.Variable(0, dtype=tf.int64)))
+    checkpointer = Checkpointer(
+        str(folder),
+        {
+            **{f"model/{name}": value for name, value in named_variables(model).items()},
+            "global_step": tf.Variable(0, dtype=tf.int64),
+        },
+    )
     assert checkpointer.restore_latest()
     del checkpointer  # TensorFlow complains of values that nobody took when the last reference goes
     assert not caplog.records
@@ -76,7 +82,13 @@ def test_checkpoint_of_another_model_is_not_restored(saved, change):
         "another head": lambda: AlbertForSequenceClassification(CONFIG, 3),
         "more variables": lambda: AlbertForPreTraining(CONFIG.replace(num_hidden_layers=2, num_hidden_groups=2)),
     }[change]()
-    checkpointer = Checkpointer(str(folder), model_state(named_variables(model), tf.Variable(0, dtype=tf.int64)))
+    checkpointer = Checkpointer(
+        str(folder),
+        {
+            **{f"model/{name}": value for name, value in named_variables(model).items()},
+            "global_step": tf.Variable(0, dtype=tf.int64),
+        },
+    )
     with pytest.raises(InputError, match=r"model\.ckpt-5 is of another model") as error:
         checkpointer.restore_latest()
     assert "\n" not in str(error.value)

@@ -8,7 +8,7 @@ from linear_training import start_linear, unevenly_weighted_points
 from tiny_training import CONFIG, TinyRun, assert_same_training, make_examples, unevenly_weighted_examples
 
 from albert_tf.errors import InputError
-from albert_tf.objectives import AlbertPretraining
+from albert_tf.objectives import make_objective
 from albert_tf.training.devices.batches import per_replica_batch_size
 from albert_tf.training.devices.strategy import make_strategy
 
@@ -56,7 +56,7 @@ def test_parts_are_not_averaged_as_if_they_weighed_the_same():
 def test_pretraining_in_parts_gives_the_update_of_the_whole():
     runs = []
     for parts in (4, 1):
-        runs.append(TinyRun.start(objective=AlbertPretraining(CONFIG, has_pairs=False)))
+        runs.append(TinyRun.start(objective=make_objective("roberta", CONFIG)))
         before = runs[-1].weights()
         runs[-1].take_steps(unevenly_weighted_examples(BATCH_SIZE), BATCH_SIZE, parts)
     assert_same_training(*runs)

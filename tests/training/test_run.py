@@ -12,8 +12,9 @@ from tiny_training import CONFIG, SEQUENCE_LENGTH, make_examples
 
 from albert_tf.errors import InputError
 from albert_tf.modeling.layers import named_variables
-from albert_tf.objectives import AlbertPretraining
+from albert_tf.objectives import DataOptions, make_objective
 from albert_tf.objectives.objective import with_batch_size
+from albert_tf.objectives.pretraining import Pretraining
 from albert_tf.training import Phase, RunSettings, TrainingRun
 from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.run_folder.guard import read_settings
@@ -22,7 +23,7 @@ from albert_tf.training.settings import result_settings
 pytestmark = pytest.mark.slow
 
 BATCH_SIZE = 4
-OBJECTIVE = AlbertPretraining(CONFIG, max_predictions_per_seq=4)
+OBJECTIVE = make_objective("albert", CONFIG, options=DataOptions(4))
 SETTINGS = RunSettings(
     num_train_steps=6,
     train_batch_size=BATCH_SIZE,
@@ -196,7 +197,7 @@ def test_run_that_fails_before_it_has_saved_leaves_its_folder_free(finished, tmp
     """Whatever it had written by then; evaluation before the first step records a row."""
     settings = dataclasses.replace(SETTINGS, evaluates_first=True, learning_rate=0.1)
     with monkeypatch.context() as patch:
-        patch.setattr(AlbertPretraining, "loss_weights", lambda *_: 1 / 0)
+        patch.setattr(Pretraining, "loss_weights", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             start(tmp_path, settings).train(make_phase())
     assert (tmp_path / "metrics.jsonl").exists() and read_settings(str(tmp_path)) is None
@@ -222,9 +223,6 @@ def test_batch_that_the_replicas_can_not_share_is_refused(tmp_path):
 
 
 def test_run_of_another_objective_is_refused(finished):
-    class Other(AlbertPretraining):
-        """Learns the same under another name."""
-
-    other = Other(CONFIG, max_predictions_per_seq=4)
-    with pytest.raises(InputError, match="its objective is AlbertPretraining, and now Other"):
+    other = make_objective("roberta", CONFIG, options=DataOptions(4))
+    with pytest.raises(InputError, match="its objective is albert, and now roberta"):
         TrainingRun(finished[1], other, other.make_model(), SETTINGS).train(make_phase())

@@ -9,7 +9,7 @@ from tiny_training import SCHEDULE, TinyRun, make_examples
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import Classification
 from albert_tf.modeling.layers import named_variables
-from albert_tf.objectives import AlbertPretraining
+from albert_tf.objectives import DataOptions, make_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.optimization import make_optimizer
 from albert_tf.tpu.compile_step import compile_program, lower
@@ -78,7 +78,7 @@ def compiled(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_operations_are_those_of_the_matrix_products(dtype):
-    expected = flops(AlbertPretraining(CONFIG, max_predictions_per_seq=PREDICTIONS))
+    expected = flops(make_objective("albert", CONFIG, options=DataOptions(PREDICTIONS)))
     assert expected < compiled(dtype)[0].flops < 1.25 * expected
 
 

@@ -14,7 +14,7 @@ from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.kernels.attention_check import attention_functions, make_comparison
 from albert_tf.modeling.kernels.visible_keys import VisibleKeys
 from albert_tf.modeling.layers import named_variables
-from albert_tf.objectives import MatchingHalves
+from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.optimization import make_optimizer
 from albert_tf.training.devices import attention_choice
@@ -105,7 +105,7 @@ def test_step_with_muon_is_one_program_on_every_core():
 
 @pytest.mark.slow
 def test_step_that_matches_halves_is_one_program_on_every_core():
-    nodes, num_variables = traced_pretraining("adamw", objective=MatchingHalves(WITH_DROPOUT))
+    nodes, num_variables = traced_pretraining("adamw", objective=make_objective("halves", WITH_DROPOUT))
     assert_runs_on_every_core(nodes)
     num_unused = 4  # of the pooler and of sentence order
     assert_reduced_over_all_cores(

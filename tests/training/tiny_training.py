@@ -10,7 +10,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
-from albert_tf.objectives import AlbertPretraining
+from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import BatchSpec
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
 from albert_tf.training.devices.batches import distribute_batches
@@ -34,7 +34,7 @@ CONFIG = AlbertConfig(
     max_position_embeddings=16,
 )
 SEQUENCE_LENGTH, PREDICTIONS = 12, 4
-PRETRAINING = AlbertPretraining(CONFIG)
+PRETRAINING = make_objective("albert", CONFIG)
 SCHEDULE = LearningRateSchedule(peak=0.01, num_train_steps=12, num_warmup_steps=3)
 
 
@@ -118,7 +118,7 @@ class TinyRun:
         with strategy.scope():
             model = AlbertForPreTraining(config, dtype=dtype)
             optimizer = make_optimizer(optimizer, named_variables(model), SCHEDULE, **optimizer_options)
-        objective = objective or AlbertPretraining(config)
+        objective = objective or make_objective("albert", config)
         return cls(TrainState.create(strategy, objective, {"model": model}, optimizer))
 
     @property

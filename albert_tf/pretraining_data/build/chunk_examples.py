@@ -4,7 +4,6 @@ import collections
 import dataclasses
 import itertools
 import random
-import typing
 
 import numpy as np
 
@@ -12,11 +11,9 @@ from albert_tf.corpus.documents import Documents, digest_fraction
 from albert_tf.corpus.reader import Chunk
 from albert_tf.corpus.sentence_splitting import make_sentence_splitter
 from albert_tf.pretraining_data.build.examples import Examples
-from albert_tf.pretraining_data.build.halves import NUM_SEPARATORS, cut_into_halves
-from albert_tf.pretraining_data.build.segments import make_segments, max_num_pieces
 from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS, TRAIN
 from albert_tf.pretraining_data.masking import MaskingOptions
-from albert_tf.pretraining_data.records import has_halves, has_pairs
+from albert_tf.pretraining_data.packing import DEFAULT_PACKING, Text, find_packing
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.vocabulary import SEP, UNK
 
@@ -31,7 +28,8 @@ class BuilderOptions:
         max_seq_length: Length of an example, [CLS] and [SEP] included.
         masking_options: How to mask.
         masking: "dynamic" leaves training examples unmasked for the input pipeline; "static" masks them here.
-        sentence_pair: What an example's segments are; see `make_segments`, and `halves` for those.
+        packing: How sentences become examples, one of `PACKINGS`.
+        objective: What is learnt from them where nobody says otherwise; None for the packing's default.
         sentence_splitter: How lines are split into sentences; see `make_sentence_splitter`.
         deduplicate: Leave out documents whose text has been read before.
         dupe_factor: How many times each training document is cut anew.
@@ -43,27 +41,14 @@ class BuilderOptions:
     max_seq_length: int
     masking_options: MaskingOptions
     masking: str = "dynamic"
-    sentence_pair: str = "order"
+    packing: str = DEFAULT_PACKING
+    objective: str | None = None
     sentence_splitter: str = "none"
     deduplicate: bool = False
     dupe_factor: int = 1
     short_seq_prob: float = 0.1
     held_out_fraction: float = 0.05
     random_seed: int = 12345
-
-
-class _Text(typing.NamedTuple):
-    """What `make_segments` cuts.
-
-    Attributes:
-        documents: int64 [sentences + 1] each, the borders of a document's sentences.
-        ids: int32, the ids of all of it.
-        word_starts: bool, where its words start.
-    """
-
-    documents: list[np.ndarray]
-    ids: np.ndarray
-    word_starts: np.ndarray
 
 
 def count_chunk(chunk: Chunk, counts: collections.Counter) -> None:
@@ -83,7 +68,8 @@ class ExampleMaker:
     def __init__(self, tokenizer: Tokenizer, options: BuilderOptions):
         self._tokenizer, self._options = tokenizer, options
         self._split_sentences = make_sentence_splitter(options.sentence_splitter)
-        self._max_num_pieces = max_num_pieces(options.sentence_pair, options.max_seq_length)
+        self._packing = find_packing(options.packing, "packing")
+        self._max_num_pieces = self._packing.max_num_pieces(options.max_seq_length)
         self._unknown_id, self._sep_id = map(tokenizer.vocabulary.id_of, (UNK, SEP))
 
     def make(self, documents: Documents) -> tuple[dict[str, Examples], collections.Counter]:
@@ -126,20 +112,19 @@ class ExampleMaker:
         return np.concatenate(ids), np.concatenate(word_starts), np.concatenate(borders)
 
     def _cut_long_sentences(self, borders, documents_end, word_starts, counts):
-        """Adds borders to sentences that fit in no example, between words: one part fills it, or two of a pair.
+        """Adds borders to sentences that fit in no example, between words.
 
         Returns all borders, where documents end among them, and the set of those that were added.
         """
-        is_pair = has_pairs(self._options.sentence_pair)
-        longest = self._max_num_pieces - (NUM_SEPARATORS if has_halves(self._options.sentence_pair) else 0)
-        size, side = (-(-longest // 2), "left") if is_pair else (longest, "right")
+        longest = self._max_num_pieces - self._packing.separators_of_sentence
+        size, side = self._packing.part_of_long_sentence(longest)
         added = []
         for sentence in np.flatnonzero(np.diff(borders) > longest):
             begin, end = borders[sentence], borders[sentence + 1]
             counts["split_sentences"] += 1
             word_borders = np.append(begin + np.flatnonzero(word_starts[begin:end]), end)
             while end - begin > longest:
-                border = word_borders[np.searchsorted(word_borders, begin + size, side) - (not is_pair)]
+                border = word_borders[np.searchsorted(word_borders, begin + size, side) - (side == "right")]
                 begin = border if begin < border <= begin + longest else begin + size
                 added.append(begin)
         if not added:
@@ -154,17 +139,14 @@ class ExampleMaker:
         for dupe in range(options.dupe_factor if split == TRAIN else 1):
             seed = [options.random_seed, SPLITS.index(split), *chunk_id, dupe]
             generator = random.Random(" ".join(map(str, seed)))
-            text = self._arrange(documents, ids, word_starts, generator)
-            segments = make_segments(
-                options.sentence_pair,
-                text.documents,
-                self._max_num_pieces,
-                options.short_seq_prob,
-                generator,
-                inside_sentences,
+            text = Text(documents, ids, word_starts)
+            if documents:
+                text = self._packing.arrange(text, self._sep_id, self._max_num_pieces, generator)
+            segments = self._packing.make_segments(
+                text, self._max_num_pieces, options.short_seq_prob, generator, inside_sentences
             )
             segments = np.fromiter(itertools.chain.from_iterable(segments), np.int64).reshape(-1, 5)
-            if options.sentence_pair in ("full_sentences", "halves") and len(segments):
+            if self._packing.may_end_with_separator and len(segments):
                 # An example gets a [SEP] at its end anyway.
                 segments[:, 1] -= text.ids[segments[:, 1] - 1] == self._sep_id
             # Raw draws stay the same from one version of NumPy to the next.
@@ -174,27 +156,6 @@ class ExampleMaker:
             counts[f"{split}_tokens"] += num_tokens
             counts[f"{split}_unused_tokens"] += num_tokens - int((is_used & (text.ids != self._sep_id)).sum())
         return Examples.concatenate(parts)
-
-    def _arrange(self, documents, ids, word_starts, generator):
-        """Returns the text that examples are cut from."""
-        if not documents:
-            return _Text(documents, ids, word_starts)
-        if has_halves(self._options.sentence_pair):
-            return _Text(*cut_into_halves(documents, ids, word_starts, self._sep_id, self._max_num_pieces, generator))
-        if self._options.sentence_pair == "full_sentences":
-            return self._join(documents, ids, word_starts)
-        return _Text(documents, ids, word_starts)
-
-    def _join(self, documents, ids, word_starts):
-        """Joins documents into one, a [SEP] after each of them."""
-        joined_borders, joined_ids, joined_starts = [np.zeros(1, np.int64)], [], []
-        for borders in documents:
-            shifted = joined_borders[-1][-1] + borders[1:] - borders[0]
-            shifted[-1] += 1
-            joined_borders.append(shifted)
-            joined_ids += [ids[borders[0] : borders[-1]], [self._sep_id]]
-            joined_starts += [word_starts[borders[0] : borders[-1]], [True]]
-        return _Text([np.concatenate(joined_borders)], np.concatenate(joined_ids), np.concatenate(joined_starts))
 
 
 def _is_in(begins, ends, size):

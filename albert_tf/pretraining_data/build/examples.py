@@ -4,6 +4,8 @@ import dataclasses
 
 import numpy as np
 
+from albert_tf.pretraining_data.packing.packing import ranges
+
 # Of the columns of `Examples`, in their order.
 COLUMN_DTYPES = (np.uint64, np.int32, np.int32, np.int8, np.uint32)
 
@@ -93,7 +95,7 @@ class Examples:
         return parts
 
     def padded(
-        self, max_seq_length: int, pad_id: int, cls_id: int, sep_id: int, has_halves: bool = False
+        self, max_seq_length: int, pad_id: int, cls_id: int, sep_id: int, segments_alternate: bool = False
     ) -> dict[str, np.ndarray]:
         """Adds special tokens and pads.
 
@@ -102,7 +104,7 @@ class Examples:
             pad_id: Id of [PAD].
             cls_id: Id of [CLS].
             sep_id: Id of [SEP].
-            has_halves: Whether each [SEP] ends a segment, and 0 and 1 alternate; otherwise there are at most two.
+            segments_alternate: As `Packing` has it.
 
         Returns:
             int32 [N, max_seq_length] `input_ids`, `input_mask`, `segment_ids` and `token_boundary`.
@@ -126,7 +128,7 @@ class Examples:
         positions = np.arange(max_seq_length)
         input_mask = positions < ends[:, None]
         is_second = positions > first_ends[:, None]
-        if has_halves:
+        if segments_alternate:
             is_separator = input_ids == sep_id
             is_second = (np.cumsum(is_separator, axis=1) - is_separator) % 2 == 1
         return {
@@ -135,10 +137,3 @@ class Examples:
             "segment_ids": (input_mask & is_second).astype(np.int32),
             "token_boundary": token_boundary,
         }
-
-
-def ranges(begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Returns begin, begin + 1, ... of every range, one range after the other, int64."""
-    ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(begins - (ends - lengths), lengths)

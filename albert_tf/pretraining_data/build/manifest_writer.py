@@ -15,8 +15,8 @@ from albert_tf.files import sha256_of
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.shard_writer import is_static_split
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
-from albert_tf.pretraining_data.manifest import HELD_OUT, TRAIN, read_manifest, tells_labels_by_lengths
-from albert_tf.pretraining_data.records import SHORTEST_CUT_SENTENCE, has_halves, has_pairs
+from albert_tf.pretraining_data.manifest import HELD_OUT, TRAIN, is_of_first_version, read_manifest
+from albert_tf.pretraining_data.packing import find_packing
 from albert_tf.tokenization import Tokenizer
 
 _INPUT_DIGESTS = "sha256_per_input_file"
@@ -64,6 +64,7 @@ def make_manifest(
         "max_seq_length": options.max_seq_length,
         "max_predictions_per_seq": options.masking_options.max_predictions_per_seq,
         "options": dataclasses.asdict(options),
+        "features": dict(find_packing(options.packing, "packing").features),
         "input_files": [os.path.basename(path) for path in reader.paths],
         "text_field": reader.text_field,
         "on_bad_text": reader.on_bad_text,
@@ -87,18 +88,9 @@ def check_counts(
     """
     if not counts["sentences"]:
         raise BadCorpusError(f"no text in {', '.join(reader.paths)}; write one sentence a line")
-    if has_halves(options.sentence_pair) and not any(map(sum, examples_per_shard.values())):
-        raise BadCorpusError(
-            f"no sentence in {', '.join(reader.paths)} can be cut in two by --sentence_pair=halves, which needs "
-            f"{SHORTEST_CUT_SENTENCE} pieces and --max_seq_length=12 at least; write one sentence a line, or pass "
-            "--sentence_pair=full_sentences"
-        )
     if not any(map(sum, examples_per_shard.values())):
-        raise BadCorpusError(
-            f"no document in {', '.join(reader.paths)} has two sentences of some length, which --sentence_pair="
-            f"{options.sentence_pair} needs; write one sentence a line and a blank line between documents, split "
-            "running text with --sentence_splitter=rule, or pass --sentence_pair=none"
-        )
+        packing = find_packing(options.packing, "packing")
+        raise BadCorpusError(f"{', '.join(reader.paths)}: {packing.what_it_needs}")
     for split, numbers in examples_per_shard.items():
         if not sum(numbers):
             raise BadCorpusError(
@@ -136,7 +128,7 @@ def describe_finished(
         or (manifest.get("bad_lines") and manifest.get("on_bad_text", reader.on_bad_text) != reader.on_bad_text)
         or manifest.get("options") != dataclasses.asdict(options)
         or manifest.get("tokenizer", {}).get("identity") != tokenizer.identity
-        or tells_labels_by_lengths(manifest)
+        or is_of_first_version(manifest)
     ):
         return None
     if (changed := _find_changed(manifest, path, reader, shards)) and not is_anew:
@@ -175,9 +167,8 @@ def _describe_split(split, paths, options, counts, shard_counts):
         # Of the pieces of its documents: cut off, or of a document of one sentence.
         "share_unused_tokens": round(counts[f"{split}_unused_tokens"] / counts[f"{split}_tokens"], 4),
     }
-    if has_pairs(options.sentence_pair):
-        name = "share_swapped" if options.sentence_pair == "order" else "share_random_next"
-        description[name] = round(total("labels") / total("examples"), 4)
+    totals = {name: total(name) for name, value in shard_counts[0].items() if isinstance(value, int)}
+    description |= find_packing(options.packing, "packing").describe(totals)
     if is_static:
         description["share_masked"] = round(total("masked_tokens") / total("tokens"), 4)
         piece_counts = np.sum([shard["piece_counts"] for shard in shard_counts], axis=0)

@@ -1,5 +1,6 @@
 """The second pass: examples in the order of their keys, padded, masked if the shard is static, and written."""
 
+import collections
 import collections.abc
 
 import numpy as np
@@ -12,6 +13,7 @@ from albert_tf.pretraining_data.build.examples import Examples
 from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS
 from albert_tf.pretraining_data.masking import mask_batch
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
+from albert_tf.pretraining_data.packing import find_packing
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
@@ -27,7 +29,7 @@ class ShardWriter:
     """
 
     def __init__(self, tokenizer: Tokenizer, options: BuilderOptions):
-        self._options = options
+        self._options, self._packing = options, find_packing(options.packing, "packing")
         self._special_ids = [tokenizer.vocabulary.id_of(token) for token in (PAD, CLS, SEP)]
         self._vocab_size = len(tokenizer.vocabulary)
         tokens = MaskingTokens.from_vocabulary(tokenizer.vocabulary)
@@ -51,7 +53,7 @@ class ShardWriter:
             What was counted: numbers, `sha256` of the file, and `piece_counts` [vocab_size] if the shard is static.
         """
         is_static = is_static_split(split, self._options)
-        counts = dict.fromkeys(("examples", "labels", "tokens", "masked_tokens", "full_examples"), 0)
+        counts = collections.Counter(dict.fromkeys(("examples", "tokens", "masked_tokens", "full_examples"), 0))
         piece_counts = np.zeros(self._vocab_size, np.int64)
         seed = np.random.SeedSequence([self._options.random_seed, SPLITS.index(split), shard])
         *_, sep_id = self._special_ids
@@ -59,12 +61,10 @@ class ShardWriter:
         with tf.io.TFRecordWriter(temporary) as writer:
             for examples in _batches(parts):
                 features = examples.padded(
-                    self._options.max_seq_length,
-                    *self._special_ids,
-                    has_halves=records.has_halves(self._options.sentence_pair),
+                    self._options.max_seq_length, *self._special_ids, self._packing.segments_alternate
                 )
-                counts["examples"] += len(examples)
-                counts["labels"] += int(examples.labels.sum())
+                of_packing = {records.LABEL_FEATURE: examples.labels, **self._packing.further_features(features)}
+                counts.update({"examples": len(examples), **self._packing.count({**features, **of_packing})})
                 counts["tokens"] += int(features["input_mask"].sum())
                 counts["full_examples"] += int(features["input_mask"][:, -1].sum())
                 if is_static:
@@ -74,8 +74,7 @@ class ShardWriter:
                     features = self._mask(features, batch_seed.generate_state(2).astype(np.int64))
                     features = {name: values.numpy() for name, values in features.items()}
                     counts["masked_tokens"] += int(features["masked_lm_weights"].sum())
-                features[records.LABEL_FEATURE] = examples.labels
-                for record in records.serialize(features):
+                for record in records.serialize({**features, **of_packing}):
                     writer.write(record)
         # TensorFlow's writer can't tell them.
         counts["bytes"], counts["sha256"] = tf.io.gfile.stat(temporary).length, sha256_of(temporary)

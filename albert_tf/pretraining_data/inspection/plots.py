@@ -59,13 +59,8 @@ def _draw_lengths(axes, shard, statistics):
 
 def _expected_lengths(shard):
     """Returns the distribution of target lengths; None where examples are not cut to them."""
-    options = shard.manifest.get("options", {})
-    if "short_seq_prob" not in options or options.get("sentence_pair", "order") not in ("order", "next"):
-        return None
-    expected = np.zeros(shard.max_seq_length + 1)
-    expected[5:] = options["short_seq_prob"] / (shard.max_seq_length - 4)  # from two pieces and three special tokens up
-    expected[-1] += 1 - options["short_seq_prob"]
-    return expected
+    short_seq_prob = shard.manifest.get("options", {}).get("short_seq_prob")
+    return None if short_seq_prob is None else shard.packing.expected_lengths(shard.max_seq_length, short_seq_prob)
 
 
 def _draw_mask_rates(axes, shard, statistics):

@@ -29,11 +29,6 @@ _STYLES = {
 }
 _STYLE_CODE = re.compile("\033\\[[\\d;]*m")
 
-# What labels 0 and 1 mean, by the option sentence_pair; other values of it give no pairs.
-_LABEL_MEANINGS = {
-    "order": ("in the order of the text", "swapped: B comes before A in the text"),
-    "next": ("B follows A in the text", "B comes from another document"),
-}
 # The original gives a B from elsewhere the same label as a swapped one (google-research/albert#234).
 _LABEL_MEANINGS_WITHOUT_MANIFEST = ("in the order of the text", "swapped, or B comes from another document")
 
@@ -89,7 +84,7 @@ def _example_lines(shard, batch, row, number, paint):
     facts = [f"{batch.is_used[row].sum()} pieces"]
     if shard.is_masked:
         facts.append(f"{batch.is_chosen[row].sum()} to predict")
-    meanings = _label_meanings(shard.manifest)
+    meanings = _label_meanings(shard)
     if meanings:
         facts.append(f"label {batch.labels[row]}, {meanings[int(batch.labels[row] == 1)]}")
     yield f"{paint(f'example {number}', 'bold')}: {'; '.join(facts)}"
@@ -99,10 +94,8 @@ def _example_lines(shard, batch, row, number, paint):
             yield from _wrap(paint(name, name), _words(shard, batch, row, positions, paint))
 
 
-def _label_meanings(manifest):
-    if not manifest:
-        return _LABEL_MEANINGS_WITHOUT_MANIFEST
-    return _LABEL_MEANINGS.get(manifest.get("options", {}).get("sentence_pair", "order"))
+def _label_meanings(shard):
+    return shard.packing.label_meanings if shard.manifest else _LABEL_MEANINGS_WITHOUT_MANIFEST
 
 
 def _words(shard, batch, row, positions, paint):
@@ -167,7 +160,7 @@ def _statistics_lines(shard, statistics, paint):
         f"mean {statistics.num_pieces / count:.1f}, median {statistics.median_length:g}, "
         f"full ({shard.max_seq_length} pieces) {lengths[-1] / count:.1%}",
     )
-    if _label_meanings(shard.manifest):
+    if _label_meanings(shard):
         low, high = statistics.label_interval
         share = statistics.label_ones / count
         yield _fact("label 1", f"{share:.1%}, 95% confidence interval {low:.1%} to {high:.1%}")

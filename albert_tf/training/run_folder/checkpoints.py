@@ -13,7 +13,6 @@ from albert_tf.checkpoint_files import (
     MODEL_PREFIX,
     CheckpointReader,
     DamagedCheckpointError,
-    best_source,
     delete_checkpoint,
     find_checkpoints,
     named_newest,
@@ -162,7 +161,8 @@ class Checkpointer:
         own = {name: variable.shape.as_list() for name, variable in self._state.items()}
         sources = {name: name for name in own}
         if not any(name.startswith(AVERAGES_PREFIX) for name in own):
-            sources.update((name, best_source(name.removeprefix(MODEL_PREFIX), shapes)) for name in only_model(own))
+            averages = {name: f"{AVERAGES_PREFIX}{name.removeprefix(MODEL_PREFIX)}" for name in own}
+            sources.update((name, average) for name, average in averages.items() if average in shapes)
         if only_model(shapes) != only_model(own):
             raise InputError(
                 f"{path} is of another model; use the albert_config.json and the labels that it was made with"
@@ -187,13 +187,3 @@ class Checkpointer:
             match = re.match(rf"({re.escape(CHECKPOINT_NAME)}-\d+)(_temp|\.data-|\.index\.)", name)
             if match and (match[1] not in whole or match[2] != ".data-"):
                 remove(os.path.join(self._output_dir, name.rstrip("/")))
-
-
-def model_state(variables: dict[str, tf.Variable], global_step: tf.Variable) -> dict[str, tf.Variable]:
-    """Returns what to restore of a model that is not to be trained, by the names that `TrainState` gives.
-
-    Args:
-        variables: The model's, by name.
-        global_step: The number of steps done.
-    """
-    return {**{f"{MODEL_PREFIX}{name}": variable for name, variable in variables.items()}, "global_step": global_step}

@@ -39,11 +39,14 @@ _RENAMED = {"train_step": "num_train_steps", "warmup_step": "num_warmup_steps"}
 _NO_FLAGS = {
     "command",
     "objective",
+    "frozen_models",
     "tokenizer",
     "input_files",
     *(field.name for field in dataclasses.fields(AlbertConfig)),
 }
 _STEPS = ("num_train_steps", "train_step")
+
+_ANOTHER = "choose another folder"
 
 # What runs did before there was such a flag.
 _WITHOUT_FLAG = {"word_embeddings": "random", "token_dropout": 0.0, "head_learning_rate": None}
@@ -88,7 +91,13 @@ def refuse_earlier_version(output_dir: str, settings: dict) -> None:
         )
 
 
-def check_output_dir(output_dir: str, settings: dict, config: AlbertConfig, tokenizer: Tokenizer | None) -> None:
+def check_output_dir(
+    output_dir: str,
+    settings: dict,
+    config: AlbertConfig,
+    tokenizer: Tokenizer | None,
+    former_name: str | None = None,
+) -> None:
     """Checks that a folder is free for a run or holds this very run; writes nothing.
 
     Args:
@@ -97,6 +106,7 @@ def check_output_dir(output_dir: str, settings: dict, config: AlbertConfig, toke
             "init_checkpoint" as `checkpoint_identity` gives it, and under "found_at" what may change.
         config: The model.
         tokenizer: The tokenizer, None if unknown.
+        former_name: What earlier versions called the objective; None if they called it the same.
 
     Raises:
         InputError: The folder holds a run with other settings, checkpoints of unknown origin, or files of another
@@ -105,6 +115,8 @@ def check_output_dir(output_dir: str, settings: dict, config: AlbertConfig, toke
     earlier = read_settings(output_dir)
     if earlier is not None:
         refuse_earlier_version(output_dir, earlier)
+        if former_name and earlier.get("objective") == former_name:
+            earlier = {**earlier, "objective": settings["objective"]}
         check_same_settings(output_dir, earlier, _all_settings(settings, config, tokenizer))
         return
     if find_checkpoints(output_dir) or named_newest(output_dir) is not None:
@@ -163,14 +175,20 @@ def check_same_settings(folder: str, earlier: dict, now: dict, flag: str = "outp
             raise InputError(f"--{flag}={folder} holds another run: {_describe(name, then, given, folder)}")
 
 
-def claim_output_dir(output_dir: str, settings: dict, config: AlbertConfig, tokenizer: Tokenizer | None) -> None:
+def claim_output_dir(
+    output_dir: str,
+    settings: dict,
+    config: AlbertConfig,
+    tokenizer: Tokenizer | None,
+    former_name: str | None = None,
+) -> None:
     """Writes the settings, model config and tokenizer of a run into its folder, unless they are there already.
 
     Call it before the first checkpoint is written: from then on the folder takes no other run.
 
     Args and errors as for `check_output_dir`.
     """
-    check_output_dir(output_dir, settings, config, tokenizer)
+    check_output_dir(output_dir, settings, config, tokenizer, former_name)
     path = os.path.join(output_dir, SETTINGS_FILE)
     if tf.io.gfile.exists(path):
         return
@@ -231,6 +249,9 @@ def _describe(name, then, now, folder):
             f"the content of its training data is not what it was{_name_changed(then, now)}; put the data back, {skip}"
             f"or choose another folder, with --init_checkpoint={folder} to train on with other data"
         )
+    if name == "frozen_models" and then and now:
+        changed = ", ".join(model for model in now if then.get(model) != now[model])
+        return f"the content of {changed}, which it learns from, is not what it was; put it back, or {_ANOTHER}"
     if name in _STEPS:
         return (
             f"its --{name} is {then}, and now {now}, but its learning rate was planned for the former; leave the flag "

@@ -83,7 +83,7 @@ def small_chunks(monkeypatch, tmp_path, random_documents, write_corpus):
     "options",
     [
         {"masking": "static", "dupe_factor": 3},
-        {"deduplicate": True, "sentence_pair": "next", "held_out_fraction": 0.0},
+        {"deduplicate": True, "packing": "next", "held_out_fraction": 0.0},
     ],
 )
 def test_files_are_those_of_the_builder(
@@ -98,7 +98,7 @@ def test_files_are_those_of_the_builder(
 
 def test_each_document_is_kept_once(needs_beam, build_with, small_chunks, tiny_tokenizer, read_records, tmp_path):
     documents, paths = small_chunks
-    options = {"sentence_pair": "none", "max_seq_length": 160, "short_seq_prob": 0.0, "held_out_fraction": 0.0}
+    options = {"packing": "document_sentences", "max_seq_length": 160, "short_seq_prob": 0.0, "held_out_fraction": 0.0}
     build_with("beam", paths, tiny_tokenizer, "DirectRunner", deduplicate=True, num_shards=1, **options)
     records = read_records([str(tmp_path / "beam" / "train.tfrecord")])
     unique = set(map(tuple, documents))

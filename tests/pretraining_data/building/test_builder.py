@@ -19,7 +19,7 @@ from albert_tf.pretraining_data.shard_reader import ShardReader
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 
 # Long enough that each is one example.
-WHOLE_DOCUMENTS = {"sentence_pair": "none", "max_seq_length": 160, "short_seq_prob": 0.0}
+WHOLE_DOCUMENTS = {"packing": "document_sentences", "max_seq_length": 160, "short_seq_prob": 0.0}
 
 
 def document_ids(documents, tokenizer):
@@ -90,13 +90,13 @@ def test_swapped_examples_have_label_one(build_shards, random_documents, read_re
 def test_duplicates_are_cut_and_masked_anew(build_shards, random_documents, read_records, tmp_path):
     documents = random_documents(2, num_sentences=(7, 8))
 
-    def build_and_read(sentence_pair):
-        options = WHOLE_DOCUMENTS | {"masking": "static", "dupe_factor": 10, "sentence_pair": sentence_pair}
-        shards = build_shards(tmp_path / sentence_pair, documents, held_out_fraction=0.0, **options)
+    def build_and_read(packing):
+        options = WHOLE_DOCUMENTS | {"masking": "static", "dupe_factor": 10, "packing": packing}
+        shards = build_shards(tmp_path / packing, documents, held_out_fraction=0.0, **options)
         return read_records(shards.train_paths)
 
     by_document = collections.defaultdict(list)
-    for record in build_and_read("none"):
+    for record in build_and_read("document_sentences"):
         by_document[(*record.earlier, *record.later)].append(record)
     for records in by_document.values():
         assert len(records) == 10
@@ -161,7 +161,7 @@ def test_masked_split_reports_its_masks_and_entropy(static_shards, read_records,
 
 def test_separators_inside_examples_are_not_in_the_entropy(build_shards, random_documents, tiny_tokenizer, tmp_path):
     documents = random_documents(20, num_words=(8, 12))
-    shards = build_shards(tmp_path, documents, masking="static", sentence_pair="halves", max_seq_length=64)
+    shards = build_shards(tmp_path, documents, masking="static", packing="halves", max_seq_length=64)
     reader = ShardReader(shards.train_paths[0])
     ids = np.concatenate([batch.original_ids[batch.is_used & ~batch.is_special] for batch in reader.read()])
     _, counts = np.unique(ids, return_counts=True)

@@ -314,8 +314,8 @@ def test_full_disk_is_named_and_the_build_goes_on_once_there_is_room(rebuild, fi
     [
         ([], {}, "no text in .*corpus.txt; write one sentence a line"),
         ([["\u200b", "\u200b"]], {}, "no text in"),
-        ([["가"], ["나"]], {}, "no document in .*corpus.txt has two sentences"),
-        ([["가 나 다 라 마 바 사"]], {"sentence_pair": "halves"}, "no sentence in .*corpus.txt can be cut in two"),
+        ([["가"], ["나"]], {}, "corpus.txt: no document has two sentences"),
+        ([["가 나 다 라 마 바 사"]], {"packing": "halves"}, "corpus.txt: no sentence can be cut in two"),
         ([["가 나", "다 라"]], {"held_out_fraction": 1e-9}, "no document fell to the held_out split"),
         ([["가 나", "다 라"]], {"held_out_fraction": 1 - 1e-9}, "no document fell to the train split"),
         ([["가 나", "다 라"]] * 3, {"num_shards": 8, "held_out_fraction": 0.0}, "8 shards"),

@@ -33,7 +33,12 @@ def content_of(documents, name, tmp_path):
     if name.endswith(".parquet"):
         pyarrow = pytest.importorskip("pyarrow")
         parquet = pytest.importorskip("pyarrow.parquet")
-        options = {"row_group_size": 7, "use_dictionary": False, "compression": "none", "write_statistics": False}
+        options = {
+            "row_group_size": 7,
+            "use_dictionary": False,
+            "compression": "none",
+            "write_statistics": False,
+        }
         parquet.write_table(pyarrow.table({"text": texts}), tmp_path / "written.parquet", **options)
         return (tmp_path / "written.parquet").read_bytes()
     text = "\n\n".join(texts).encode()

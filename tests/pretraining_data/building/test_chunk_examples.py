@@ -59,19 +59,19 @@ def test_sentences_without_a_piece_and_unknown_words_are_counted(make):
     assert counts["train_unused_tokens"] == 7 - len(first) - len(second)
 
 
-@pytest.mark.parametrize("sentence_pair", ["none", "full_sentences"])
-def test_huge_sentence_is_split_between_words_and_kept(make, sentence_pair):
+@pytest.mark.parametrize("packing", ["document_sentences", "full_sentences"])
+def test_huge_sentence_is_split_between_words_and_kept(make, packing):
     words = ["가나다"] * 500
-    examples, counts = make([[" ".join(words)]], sentence_pair=sentence_pair)
+    examples, counts = make([[" ".join(words)]], packing=packing)
     assert counts["split_sentences"] == 1
     assert counts["train_unused_tokens"] == 0
     assert [(len(first), len(second)) for first, second, _ in examples["train"]] == [(30, 0)] * 50
     assert all("".join(first).replace("##", "") == "가나다" * 10 for first, _, _ in examples["train"])
 
 
-@pytest.mark.parametrize("sentence_pair", ["order", "next"])
-def test_parts_of_a_huge_sentence_make_pairs(make, sentence_pair):
-    examples, counts = make([[" ".join(["가나다"] * 500)]], sentence_pair=sentence_pair)
+@pytest.mark.parametrize("packing", ["order", "next"])
+def test_parts_of_a_huge_sentence_make_pairs(make, packing):
+    examples, counts = make([[" ".join(["가나다"] * 500)]], packing=packing)
     assert counts["split_sentences"] == 1
     assert counts["train_unused_tokens"] < 0.35 * 1500
     for first, second, _ in examples["train"]:
@@ -81,20 +81,20 @@ def test_parts_of_a_huge_sentence_make_pairs(make, sentence_pair):
 
 
 def test_word_longer_than_an_example_is_split_inside(make, tiny_tokenizer):
-    examples, counts = make([["가" + "나" * 99]], sentence_pair="none")
+    examples, counts = make([["가" + "나" * 99]], packing="document_sentences")
     assert [len(first) for first, _, _ in examples["train"]] == [30, 30, 30, 10]
     assert counts["train_unused_tokens"] == 0
 
 
 def test_sentence_that_just_fits_is_not_split(make):
-    examples, counts = make([["가 " * 30, "나"]], sentence_pair="none")
+    examples, counts = make([["가 " * 30, "나"]], packing="document_sentences")
     assert [len(first) for first, _, _ in examples["train"]] == [30, 1]
     assert counts["split_sentences"] == 0
 
 
 def test_full_sentences_run_on_across_documents_with_a_separator(make):
     texts = [["가 나 다", "라 마"], ["바 사", "아"], ["자 차 카"]]
-    examples, counts = make(texts, sentence_pair="full_sentences")
+    examples, counts = make(texts, packing="full_sentences")
     [(first, second, label)] = examples["train"]
     assert first == ["가", "나", "다", "라", "마", "[SEP]", "바", "사", "아", "[SEP]", "자", "차", "카"]
     assert (second, label) == ([], 0)
@@ -103,7 +103,7 @@ def test_full_sentences_run_on_across_documents_with_a_separator(make):
 
 def test_full_sentences_neither_begin_nor_end_with_the_separator(make):
     texts = [["가 나 다 라", "마 바 사"]] * 30
-    examples, _ = make(texts, sentence_pair="full_sentences", max_seq_length=16)
+    examples, _ = make(texts, packing="full_sentences", max_seq_length=16)
     for first, second, _ in examples["train"]:
         assert "[SEP]" not in (first[0], first[-1])
         assert len(first) <= 14 and not second
@@ -111,13 +111,13 @@ def test_full_sentences_neither_begin_nor_end_with_the_separator(make):
     assert pieces == dict.fromkeys("가나다라마바사", 30)
 
 
-@pytest.mark.parametrize("sentence_pair", ["next", "full_sentences"])
-def test_no_split_borrows_from_the_other(make, random_documents, sentence_pair):
+@pytest.mark.parametrize("packing", ["next", "full_sentences"])
+def test_no_split_borrows_from_the_other(make, random_documents, packing):
     texts = [
         [f"{name} {name} {name}", f"{name} {name}", f"{name} {name} {name} {name}"]
         for name in "가나다라마바사아자차카타파하"
     ]
-    examples, _ = make(texts, sentence_pair=sentence_pair, held_out_fraction=0.5, dupe_factor=10)
+    examples, _ = make(texts, packing=packing, held_out_fraction=0.5, dupe_factor=10)
     pieces = {
         split: {piece for first, second, _ in rows for piece in (*first, *second)} - {"[SEP]"}
         for split, rows in examples.items()
@@ -130,7 +130,7 @@ def test_same_document_falls_to_the_same_side_wherever_it_stands(make, random_do
     texts = random_documents(60, num_sentences=(2, 4), seed=3)
 
     def held_out_texts(order, chunk_id):
-        options = {"max_seq_length": 200, "held_out_fraction": 0.3, "sentence_pair": "none"}
+        options = {"max_seq_length": 200, "held_out_fraction": 0.3, "packing": "document_sentences"}
         examples, _ = make([texts[i] for i in order], chunk_id, **options)
         return sorted("".join(sorted([*first, *second])) for first, second, _ in examples["held_out"])
 
@@ -149,11 +149,11 @@ def test_held_out_share_is_that_of_a_uniform_hash():
 # Articles have many sentences, reviews one to three.
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "sizes"), [("articles", (600, (5, 40))), ("reviews", (3000, (1, 4)))])
-@pytest.mark.parametrize("sentence_pair", ["order", "next"])
-def test_labels_are_balanced(make, random_documents, name, sizes, sentence_pair):
+@pytest.mark.parametrize("packing", ["order", "next"])
+def test_labels_are_balanced(make, random_documents, name, sizes, packing):
     num_documents, num_sentences = sizes
     texts = random_documents(num_documents, num_sentences, num_words=(1, 4), seed=11)
-    examples, _ = make(texts, sentence_pair=sentence_pair, short_seq_prob=0.1)
+    examples, _ = make(texts, packing=packing, short_seq_prob=0.1)
     labels = np.array([label for _, _, label in examples["train"]])
     assert len(labels) > 1500
     # The 99% confidence interval of a fair coin.
@@ -198,7 +198,7 @@ def test_end_of_word_scheme_knows_where_words_start(make, tiny_tokenizer):
 
     pieces = [*SPECIAL_TOKENS, "가", "나", "가_", "나_"]
     tokenizer = KoreanWordPieceTokenizer(Vocabulary(pieces), wordpiece_scheme="end_of_word")
-    options = BuilderOptions(32, MaskingOptions(5), held_out_fraction=0.0, sentence_pair="none")
+    options = BuilderOptions(32, MaskingOptions(5), held_out_fraction=0.0, packing="document_sentences")
     examples, _ = ExampleMaker(tokenizer, options).make(documents_of([["가나 나가가 나", "나나"]]))
     columns = examples["train"]
     assert [pieces[i] for i in columns.ids] == ["가", "나_", "나", "가", "가_", "나", "나", "나"]

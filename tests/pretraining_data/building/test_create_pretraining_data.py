@@ -6,6 +6,7 @@ import unicodedata
 
 import pytest
 
+from albert_tf.cli.create_pretraining_data import packing_and_objective
 from albert_tf.config import AlbertConfig
 from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.tokenization import KoreanWordPieceTokenizer
@@ -107,7 +108,9 @@ def test_flags_reach_the_builder(create, read_manifest):
     assert create(**flag_values).code == 0
     options = read_manifest()["options"]
     masking_options = options.pop("masking_options")
-    assert options | masking_options == flag_values | {"max_seq_length": 32, "held_out_fraction": 0.3}
+    packed = {"packing": "document_sentences", "objective": "roberta"}
+    del flag_values["sentence_pair"]
+    assert options | masking_options == flag_values | packed | {"max_seq_length": 32, "held_out_fraction": 0.3}
 
 
 @pytest.mark.slow
@@ -238,11 +241,35 @@ def test_resume_of_a_finished_build_changes_nothing(contents_of, create, refuses
     assert read_manifest()["documents"] < 20
 
 
+@pytest.mark.parametrize(
+    ("given", "packing", "objective"),
+    [
+        ((None, None, False), "order", "albert"),
+        (("bert", None, False), "next", "bert"),
+        (("roberta", None, False), "full_sentences", "roberta"),
+        (("roberta", "order", False), "order", "roberta"),
+        ((None, "halves", False), "halves", "halves"),
+        ((None, "none", False), "document_sentences", "roberta"),
+        ((None, None, True), "next", "bert"),
+    ],
+)
+def test_objective_chooses_the_packing_and_the_packing_the_objective(given, packing, objective):
+    assert packing_and_objective(*given) == (packing, objective)
+
+
+def test_objective_that_does_not_take_the_packing_is_refused(refuses):
+    refuses(
+        "--objective=bert takes examples that are packed as next, and not as halves, which halves take",
+        objective="bert",
+        sentence_pair="halves",
+    )
+
+
 def test_original_flag_for_random_second_segments_is_understood(create, read_manifest, refuses):
     refuses("--random_next_sentence contradicts --sentence_pair=none", random_next_sentence=True, sentence_pair="none")
     assert create(random_next_sentence=True).code == 0
     manifest = read_manifest()
-    assert manifest["options"]["sentence_pair"] == "next"
+    assert (manifest["options"]["packing"], manifest["options"]["objective"]) == ("next", "bert")
     assert 0.3 < manifest["splits"]["train"]["share_random_next"] < 0.7
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_tf.pretraining_data.build.examples import Examples
-from albert_tf.pretraining_data.build.halves import cut_into_halves
-from albert_tf.pretraining_data.records import SHORTEST_CUT_SENTENCE, max_cut_sentences
+from albert_tf.pretraining_data.packing import Text
+from albert_tf.pretraining_data.packing.halves import SHORTEST_CUT_SENTENCE, Halves, max_cut_sentences
 
 PAD, CLS, SEP = 0, 2, 3
 LONGEST = 30  # pieces, with both [SEP]
@@ -23,7 +23,7 @@ def cut(lengths_of_documents, word_starts=None, seed=0, longest=LONGEST):
     documents = [borders[begin : end + 1] for begin, end in itertools.pairwise(ends)]
     ids = np.arange(100, 100 + borders[-1], dtype=np.int32)
     starts = np.ones(len(ids), bool) if word_starts is None else np.resize(np.array(word_starts), len(ids))
-    [sentences], pieces, starts = cut_into_halves(documents, ids, starts, SEP, longest, random.Random(seed))
+    [sentences], pieces, starts = Halves().arrange(Text(documents, ids, starts), SEP, longest, random.Random(seed))
     halves = [list(half) for half in np.split(pieces, np.flatnonzero(pieces == SEP) + 1)[:-1]]
     assert all(half[-1] == SEP for half in halves) and len(pieces) == sentences[-1]
     assert sentences.tolist() == np.cumsum([0, *(len(a) + len(b) for a, b in zip(halves[0::2], halves[1::2]))]).tolist()
@@ -80,10 +80,12 @@ def test_segments_alternate_and_there_is_room_for_as_many_as_fit(max_seq_length)
     size = SHORTEST_CUT_SENTENCE * room
     documents = [np.arange(0, size + 1, SHORTEST_CUT_SENTENCE)]
     ids, starts = np.arange(100, 100 + size, dtype=np.int32), np.ones(size, bool)
-    [borders], pieces, starts = cut_into_halves(documents, ids, starts, SEP, max_seq_length - 2, random.Random(0))
+    [borders], pieces, starts = Halves().arrange(
+        Text(documents, ids, starts), SEP, max_seq_length - 2, random.Random(0)
+    )
     segments = np.array([[0, borders[-1] - 1, borders[-1] - 1, borders[-1] - 1]])
     examples = Examples.from_segments(segments, np.zeros(1), np.zeros(1, np.uint64), pieces, starts)
-    rows = examples.padded(max_seq_length, PAD, CLS, SEP, has_halves=True)
+    rows = examples.padded(max_seq_length, PAD, CLS, SEP, segments_alternate=True)
     row, segment_ids = rows["input_ids"][0], rows["segment_ids"][0]
     assert row[0] == CLS and (row == SEP).sum() == 2 * room
     expected, segment = [], 0

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForSequenceClassification
-from albert_tf.pretraining_data.build.segments import make_segments, max_num_pieces
+from albert_tf.pretraining_data.packing import PACKINGS, Text
 
 PAD, CLS, SEP, PIECE = range(4)
 
@@ -67,9 +67,9 @@ def split_long_sentences(borders, longest):
 
 
 @functools.cache
-def draw_pairs(sentence_pair, max_seq_length, num_pairs):
+def draw_pairs(packing, max_seq_length, num_pairs):
     """Returns int64 [num_pairs, 5], segments and label, where sentences begin and end, and where documents begin."""
-    room = max_num_pieces(sentence_pair, max_seq_length)
+    room = PACKINGS[packing].max_num_pieces(max_seq_length)
     parts, real_borders, document_begins, offset, seed = [], [], [], 0, 0
     while sum(map(len, parts)) < num_pairs:
         documents = draw_documents(200_000, seed)
@@ -77,14 +77,15 @@ def draw_pairs(sentence_pair, max_seq_length, num_pairs):
         document_begins += [offset + int(borders[0]) for borders in documents]
         documents, added = zip(*(split_long_sentences(borders, -(-room // 2)) for borders in documents))
         inside = set(itertools.chain.from_iterable(added))
-        segments = make_segments(sentence_pair, documents, room, 0.1, random.Random(seed), inside)
+        text = Text(documents, np.zeros(0), np.zeros(0))
+        segments = PACKINGS[packing].make_segments(text, room, 0.1, random.Random(seed), inside)
         segments = np.fromiter((number for pair in segments for number in pair), np.int64).reshape(-1, 5)
         parts.append(segments + offset * np.array([1, 1, 1, 1, 0]))
         offset, seed = offset + int(documents[-1][-1]), seed + 1
     return np.concatenate(parts)[:num_pairs], np.concatenate(real_borders), np.array(document_begins)
 
 
-def describe(sentence_pair, pairs, real_borders, document_begins):
+def describe(packing, pairs, real_borders, document_begins):
     """Returns everything about pairs but their words: float [N, ...]."""
     first_begin, first_end, second_begin, second_end, _ = pairs.T
     first, second = first_end - first_begin, second_end - second_begin
@@ -93,7 +94,7 @@ def describe(sentence_pair, pairs, real_borders, document_begins):
     counts = np.cumsum(np.random.default_rng(0).random(pairs[:, :4].max() + 1) < 0.02)
     rates = [(counts[end] - counts[begin]) / (end - begin) for begin, end in (pairs.T[:2], pairs.T[2:4])]
     # Where the second segment lies would tell the label, and so would which of both is the earlier one.
-    place = np.minimum(first_begin, second_begin) if sentence_pair == "order" else first_begin
+    place = np.minimum(first_begin, second_begin) if packing == "order" else first_begin
     document = np.searchsorted(document_begins, place, side="right") - 1
     place_in_document = place - document_begins[document]
     sizes = np.diff(document_begins, append=real_borders[-1])[document]
@@ -116,14 +117,14 @@ def tolerance(num_judged):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("sentence_pair", "max_seq_length", "num_pairs"),
+    ("packing", "max_seq_length", "num_pairs"),
     # Half of them are judged: the tolerance is 1.4%, and 2.2% for pairs of 512, which take the longest to draw.
     [("order", 64, 40_000), ("order", 65, 40_000), ("order", 512, 16_000), ("next", 64, 40_000), ("next", 129, 40_000)],
 )
-def test_no_statistic_tells_the_label(sentence_pair, max_seq_length, num_pairs):
-    pairs, *places = draw_pairs(sentence_pair, max_seq_length, num_pairs)
+def test_no_statistic_tells_the_label(packing, max_seq_length, num_pairs):
+    pairs, *places = draw_pairs(packing, max_seq_length, num_pairs)
     labels = pairs[:, 4]
-    accuracy = accuracy_of_a_judge(describe(sentence_pair, pairs, *places), labels)
+    accuracy = accuracy_of_a_judge(describe(packing, pairs, *places), labels)
     assert abs(accuracy - 0.5) < tolerance(num_pairs // 2)
     assert abs(labels.mean() - 0.5) < tolerance(num_pairs // 2)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_tf.pretraining_data.build.segments import make_segments
+from albert_tf.pretraining_data.packing import PACKINGS, Text
 
 sentence_lengths = st.lists(st.integers(1, 12), max_size=12)
 limits = st.integers(5, 40)
@@ -29,11 +29,11 @@ def borders_of(lengths, begin=0):
     return begin + np.cumsum([0, *lengths])
 
 
-def segments_of(sentence_pair, documents, limit, short_seq_prob=0.0, seed=0):
+def segments_of(packing, documents, limit, short_seq_prob=0.0, seed=0):
     return [
         Pair(range(first_begin, first_end), range(second_begin, second_end), label)
-        for first_begin, first_end, second_begin, second_end, label in make_segments(
-            sentence_pair, documents, limit, short_seq_prob, random.Random(seed)
+        for first_begin, first_end, second_begin, second_end, label in PACKINGS[packing].make_segments(
+            Text(documents, np.zeros(0), np.zeros(0)), limit, short_seq_prob, random.Random(seed)
         )
     ]
 
@@ -90,8 +90,9 @@ def test_parts_of_a_sentence_that_was_too_long_make_pairs_as_sentences_do():
     inside = set(range(25, 125, 20))
     seen = set()
     for seed in range(50):
-        for first_begin, _, second_begin, _, _ in make_segments(
-            "order", [borders], 40, 0.0, random.Random(seed), inside
+        text = Text([borders], np.zeros(0), np.zeros(0))
+        for first_begin, _, second_begin, _, _ in PACKINGS["order"].make_segments(
+            text, 40, 0.0, random.Random(seed), inside
         ):
             assert (first_begin in inside) == (second_begin in inside)
             seen |= {first_begin, second_begin}
@@ -194,11 +195,11 @@ def test_next_needs_two_sentences_of_a_document():
     assert segments_of("next", [borders_of([5]), borders_of([5], begin=5)], 20) == []
 
 
-@pytest.mark.parametrize("sentence_pair", ["none", "full_sentences"])
+@pytest.mark.parametrize("packing", ["document_sentences", "full_sentences"])
 @given(lengths=sentence_lengths, limit=st.integers(12, 40), seed=seeds)
-def test_single_segments_are_whole_sentences_and_lose_nothing(sentence_pair, lengths, limit, seed):
+def test_single_segments_are_whole_sentences_and_lose_nothing(packing, lengths, limit, seed):
     borders = borders_of(lengths)
-    segments = segments_of(sentence_pair, [borders], limit, 0.2, seed)
+    segments = segments_of(packing, [borders], limit, 0.2, seed)
     assert [piece for segment in segments for piece in segment.first] == list(range(sum(lengths)))
     for segment in segments:
         assert {segment.first.start, segment.first.stop} <= set(borders.tolist())
@@ -207,5 +208,5 @@ def test_single_segments_are_whole_sentences_and_lose_nothing(sentence_pair, len
 
 
 def test_single_segments_are_filled_as_far_as_sentences_go():
-    segments = segments_of("none", [borders_of([4, 4, 4, 7, 12])], 12)
+    segments = segments_of("document_sentences", [borders_of([4, 4, 4, 7, 12])], 12)
     assert [len(segment.first) for segment in segments] == [12, 7, 12]

@@ -1,0 +1,105 @@
+"""What tasks share whose examples are texts, or pairs of them, each with a label: `Classification` and `Regression`."""
+
+import abc
+import typing
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.finetuning.datasets import COLUMN_TYPES, COLUMNS, DataFiles, files_of
+from albert_tf.finetuning.labelled_text import encode_and_count_cut, unlabelled_examples
+from albert_tf.finetuning.task import FinetuningTask
+from albert_tf.modeling import AlbertForSequenceClassification
+from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
+from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
+from albert_tf.rows.row_file import write_rows
+
+
+class LabelledTextTask(FinetuningTask):
+    """A task over `LabelledText`s.
+
+    Args:
+        config: Hyper-parameters.
+        files: What the columns of the files mean, and how the task is measured.
+        num_outputs: How many numbers the model gives for each text.
+
+    Attributes:
+        loss_name: What the loss is called.
+        label_name: What the feature of the labels is called.
+        label_type: Its dtype.
+    """
+
+    setting_types = COLUMN_TYPES
+    loss_name: str
+    label_name: str
+    label_type: tf.DType
+
+    def __init__(self, config: AlbertConfig, files: DataFiles, num_outputs: int):
+        self.config, self._files, self._num_outputs = config, files, num_outputs
+        self.loss_coefficients = {self.loss_name: 1.0}
+        self.selection_metric = files.metrics[0]
+        self.may_hide_pieces = files.may_hide_pieces
+
+    @abc.abstractmethod
+    def value_of(self, label: str | None) -> float | None:
+        """Returns what a label is to the model, None for one that says nothing."""
+
+    @abc.abstractmethod
+    def prediction_columns(self, prediction: dict[str, typing.Any]) -> dict[str, str]:
+        """Returns what the file of predictions holds behind the text and its label, by the names of the columns."""
+
+    def make_model(self, **options):
+        """Returns an `AlbertForSequenceClassification`; see `Objective`."""
+        return AlbertForSequenceClassification(self.config, self._num_outputs, **options)
+
+    def batch_spec(self, max_seq_length):
+        """Returns the encoder's inputs and the labels; see `Objective`."""
+        labels = {self.label_name: self.label_type, "example_weights": tf.float32}
+        specs = {name: tf.TensorSpec([None], dtype) for name, dtype in labels.items()}
+        return {**encoder_batch_spec(max_seq_length), **specs}
+
+    def loss_weights(self, batch):
+        """Returns the number of examples; see `Objective`."""
+        return {self.loss_name: tf.reduce_sum(batch["example_weights"])}
+
+    def flops(self, batch_spec):
+        """Returns the operations of a step; see `Objective`."""
+        products = classifier_products(self.config, batch_spec["input_ids"].shape[1], self._num_outputs)
+        return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * products
+
+    def encode(self, examples, tokenizer, max_seq_length):
+        """Returns the encoder's inputs and the labels, 0 where there is none; see `FinetuningTask`."""
+        labels = np.array([self.value_of(example.label) or 0 for example in examples], self.label_type.as_numpy_dtype)
+        return {**encode_and_count_cut(tokenizer, examples, max_seq_length), self.label_name: labels}
+
+    def write_predictions(self, path, examples, predictions):
+        """Writes a line for each example: text(s), the label given (empty if none), and `prediction_columns`."""
+        found = [
+            {**example.columns, "label": example.label or "", **self.prediction_columns(prediction)}
+            for example, prediction in zip(examples, predictions)
+        ]
+        write_rows(path, [list(found[0]), *(list(row.values()) for row in found)])
+
+    def examples_of(self, inputs):
+        """Returns texts, or pairs of them, as `LabelledText`s; see `FinetuningTask`."""
+        return unlabelled_examples(inputs, len(self.input_fields) > 1)
+
+    @property
+    def input_fields(self) -> tuple[str, ...]:
+        """A text, or two; see `FinetuningTask`."""
+        return ("text", "text_pair")[: len(self._files.text_columns)]
+
+    @property
+    def input_columns(self) -> tuple[str, ...]:
+        """The columns of the files; see `FinetuningTask`."""
+        return self._files.text_columns
+
+    @classmethod
+    def from_settings(cls, config, settings):
+        """Returns the task of a run; see `FinetuningTask`."""
+        return cls(config, files=files_of(settings))
+
+    def settings(self):
+        """Returns the columns; see `FinetuningTask`."""
+        return {name: getattr(self._files, name) for name in COLUMNS}

@@ -1,0 +1,58 @@
+"""Masked language model: which pieces stood where there are [MASK] now (Devlin et al. 2019, section 3.1)."""
+
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.modeling.kernels import tied_cross_entropy
+from albert_tf.objectives.pretraining_loss import PretrainingLoss
+from albert_tf.pretraining_data.masking import default_max_predictions, mask_batch
+
+_MASKED_LM_PROB = 0.15
+
+
+class MaskedLM(PretrainingLoss):
+    """The cross-entropy of masked pieces, over the whole vocabulary."""
+
+    name = "masked_lm"
+
+    def prepare(self, features, seed):
+        """Masks records that are not masked yet; see `PretrainingLoss`."""
+        if "masked_lm_positions" in features:
+            return {}
+        if self.options.masking is None:
+            raise InputError("the records are not masked, and it is not known how to mask them")
+        masked = mask_batch(features, *self.options.masking, seed)
+        return {name: masked[name] for name in ("input_ids", *self._names)}
+
+    def batch_spec(self, max_seq_length):
+        """Returns positions, ids and weights of the masked pieces; see `PretrainingLoss`."""
+        predictions = self.options.max_predictions_per_seq or default_max_predictions(max_seq_length, _MASKED_LM_PROB)
+        dtypes = (tf.int32, tf.int32, tf.float32)
+        return {name: tf.TensorSpec([None, predictions], dtype) for name, dtype in zip(self._names, dtypes)}
+
+    def weight(self, batch):
+        """Returns the number of masked pieces; see `PretrainingLoss`."""
+        return tf.reduce_sum(batch["masked_lm_weights"])
+
+    def compute(self, model, states, batch):
+        """Returns loss and accuracy of the masked pieces; see `PretrainingLoss`."""
+        weights, total = batch["masked_lm_weights"], self.weight(batch)
+        if states.is_partial:
+            masked = states.sequence_output[:, 1:]
+        else:
+            masked = tf.gather(states.sequence_output, batch["masked_lm_positions"], batch_dims=1)
+        table = tf.convert_to_tensor(model.encoder.embeddings.word_embeddings)
+        loss, right = model.masked_lm_head.cross_entropy(masked, table, batch["masked_lm_ids"], weights)
+        return (loss, total), (right, total)
+
+    def products(self, batch_spec):
+        """Returns P (H E + E V); see `PretrainingLoss`."""
+        predictions = batch_spec["masked_lm_positions"].shape[1]
+        return predictions * self.config.embedding_size * (self.config.hidden_size + self.config.vocab_size)
+
+    def uncounted_flops(self, batch_spec):
+        """Returns what the loop over chunks of logits hides; see `PretrainingLoss`."""
+        rows = batch_spec["masked_lm_positions"].shape.num_elements()
+        return tied_cross_entropy.uncounted_flops(rows, self.config.embedding_size, self.config.vocab_size)
+
+    _names = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")

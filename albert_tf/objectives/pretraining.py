@@ -1,0 +1,96 @@
+"""Pre-training: one encoder, read by the losses that make up a published system."""
+
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.modeling.kernels.output_positions import with_first_position
+from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
+from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec
+from albert_tf.objectives.pretraining_loss import DataOptions, MakeObjective, PretrainingLoss, States
+
+# What a model has for pre-training, whether a loss reads it or not.
+_READ_BY_SOME = (POOLER, "sentence_order_head/")
+
+
+class Pretraining(Objective):
+    """Adds losses with equal weight, as the originals do (run_pretraining.py of BERT and of ALBERT).
+
+    Args:
+        config: Hyper-parameters.
+        losses: The masked language model first, and what else is learnt.
+    """
+
+    title = "pre-training loss"
+
+    def __init__(self, config: AlbertConfig, losses: list[PretrainingLoss]):
+        self.config, self._losses = config, losses
+        self.loss_coefficients = {loss.loss_name: 1.0 for loss in losses}
+        self.metric_names = tuple(loss.accuracy_name for loss in losses)
+        self.compares_examples = any(loss.compares_examples for loss in losses)
+        self._reads_all_states = any(loss.reads_all_states for loss in losses)
+
+    def make_model(self, **options):
+        """Returns an `AlbertForPreTraining`; see `Objective`."""
+        return AlbertForPreTraining(self.config, **options)
+
+    def prepare(self, features, seed):
+        """Returns the encoder's inputs, and what each loss makes of the records; see `Objective`."""
+        for loss in self._losses:
+            features = {**features, **loss.prepare(features, seed)}
+        names = self.batch_spec(features["input_ids"].shape[1])
+        return {name: features[name] for name in names}
+
+    def batch_spec(self, max_seq_length):
+        """Returns the features of records and of the losses; see `Objective`."""
+        spec = encoder_batch_spec(max_seq_length)
+        for loss in self._losses:
+            spec |= loss.batch_spec(max_seq_length)
+        return spec
+
+    def loss_weights(self, batch):
+        """Returns the weight of each loss; see `Objective`."""
+        return {loss.loss_name: loss.weight(batch) for loss in self._losses}
+
+    def compute(self, batch, training, dropout_seed, model):
+        """Returns losses and accuracies; see `Objective`."""
+        inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
+        for loss in self._losses:
+            inputs |= loss.encoder_inputs(batch)
+        # What no loss reads is not computed, see `kernels.output_positions`.
+        positions = None if self._reads_all_states else with_first_position(batch["masked_lm_positions"])
+        outputs = model.encoder(
+            {name: values for name, values in inputs.items() if values is not None},
+            training=training,
+            dropout_seed=dropout_seed,
+            output_positions=positions,
+        )
+        states = States(outputs["sequence_output"], outputs["pooled_output"], positions is not None)
+        results = {}
+        for loss in self._losses:
+            results[loss.loss_name], results[loss.accuracy_name] = loss.compute(model, states, batch)
+        return results
+
+    def untouched(self, model):
+        """Returns what serves a loss that is not among these; see `Objective`."""
+        read = {name for loss in self._losses for name in loss.reads}
+        return tuple(name for name in _READ_BY_SOME if name not in read)
+
+    def flops(self, batch_spec):
+        """Returns the operations of a step: those of the encoder and of the losses; see `Objective`."""
+        batch_size, max_seq_length = batch_spec["input_ids"].shape
+        read = max_seq_length if self._reads_all_states else batch_spec["masked_lm_positions"].shape[1] + 1
+        products = encoder_products(self.config, max_seq_length, read)
+        products += sum(loss.products(batch_spec) for loss in self._losses)
+        return TRAINING_FLOPS_PER_PRODUCT * batch_size * products
+
+    def uncounted_flops(self, batch_spec):
+        """Returns what loops of the losses hide; see `Objective`."""
+        return sum(loss.uncounted_flops(batch_spec) for loss in self._losses)
+
+
+def composed(*losses: type[PretrainingLoss]) -> MakeObjective:
+    """Returns what makes an objective of these losses."""
+
+    def make(config: AlbertConfig, options: DataOptions) -> Pretraining:
+        return Pretraining(config, [loss(config, options) for loss in losses])
+
+    return make

@@ -1,0 +1,114 @@
+"""What a pre-training objective is composed of: losses that read one encoder's output."""
+
+import abc
+import collections.abc
+import dataclasses
+import typing
+
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.objectives.objective import Batch, BatchSpec, WeightedSum
+from albert_tf.pretraining_data.masking import Masking
+
+
+@dataclasses.dataclass(frozen=True)
+class DataOptions:
+    """What losses must know of the records that they learn from.
+
+    Attributes:
+        max_predictions_per_seq: Masked pieces P of an example; None for 15% of its length.
+        masking: How to mask records that are not masked yet; None where all are.
+    """
+
+    max_predictions_per_seq: int | None = None
+    masking: Masking | None = None
+
+
+class States(typing.NamedTuple):
+    """What the encoder made of a batch.
+
+    Attributes:
+        sequence_output: [B, S, H]; [B, 1 + P, H], at the first position and at the masked ones, if `is_partial`.
+        pooled_output: [B, H].
+        is_partial: Whether states were computed where they are read alone; see `kernels.output_positions`.
+    """
+
+    sequence_output: tf.Tensor
+    pooled_output: tf.Tensor
+    is_partial: bool
+
+
+class PretrainingLoss(abc.ABC):
+    """One loss, and what it needs of records and of the model.
+
+    Args:
+        config: Hyper-parameters.
+        options: Of the data.
+
+    Attributes:
+        name: What its metrics' names begin with: `name`_loss and `name`_accuracy.
+        reads: What the names begin with of the model's variables that no other loss depends on.
+        reads_all_states: Whether it needs the states of all positions.
+        compares_examples: Whether an example's loss depends on the others of its batch.
+    """
+
+    name: str
+    reads: tuple[str, ...] = ()
+    reads_all_states: bool = False
+    compares_examples: bool = False
+
+    def __init__(self, config: AlbertConfig, options: DataOptions):
+        self.config, self.options = config, options
+
+    @property
+    def loss_name(self) -> str:
+        """Name of the loss."""
+        return f"{self.name}_loss"
+
+    @property
+    def accuracy_name(self) -> str:
+        """Name of the accuracy."""
+        return f"{self.name}_accuracy"
+
+    @abc.abstractmethod
+    def prepare(self, features: dict[str, tf.Tensor], seed: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns the features of its part of `batch_spec`, and changed ones for the encoder.
+
+        Args:
+            features: Of the records, as `input_pipeline.parse` returns them, and what other losses made of them.
+            seed: int64 [2], of what is drawn for this batch.
+        """
+
+    @abc.abstractmethod
+    def batch_spec(self, max_seq_length: int) -> BatchSpec:
+        """Returns the features that it needs besides the encoder's; see `Objective.batch_spec`."""
+
+    def encoder_inputs(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """Returns inputs of the encoder in place of those of the batch; None for one that is left out."""
+        return {}
+
+    @abc.abstractmethod
+    def weight(self, batch: Batch) -> tf.Tensor:
+        """Returns the weight of the loss in a batch; see `Objective.loss_weights`."""
+
+    @abc.abstractmethod
+    def compute(self, model: AlbertForPreTraining, states: States, batch: Batch) -> tuple[WeightedSum, WeightedSum]:
+        """Returns loss and accuracy, each as (sum, weight)."""
+
+    @abc.abstractmethod
+    def products(self, batch_spec: BatchSpec) -> int:
+        """Returns the multiplications of its head for one example.
+
+        Args:
+            batch_spec: With the number of examples.
+        """
+
+    def uncounted_flops(self, batch_spec: BatchSpec) -> int:
+        """Returns operations that XLA's cost analysis misses; see `Objective.uncounted_flops`."""
+        return 0
+
+
+# Makes an objective of a model's config and what is to be known of the data.
+MakeObjective = collections.abc.Callable[[AlbertConfig, DataOptions], typing.Any]

@@ -1,0 +1,28 @@
+"""One segment of whole sentences across documents (RoBERTa's FULL-SENTENCES; Liu et al. 2019, section 4.2)."""
+
+import numpy as np
+
+from albert_tf.pretraining_data.packing.packing import Packing, Text, target_lengths, whole_sentences
+
+
+class FullSentences(Packing):
+    """Examples of one segment; a [SEP] stands where one document ends and the next begins."""
+
+    name = "full_sentences"
+    summary = "one segment across documents (RoBERTa)"
+    may_end_with_separator = True
+
+    def arrange(self, text, sep_id, max_num_pieces, generator):
+        """Returns all documents as one, a [SEP] after each of them; see `Packing`."""
+        joined_borders, joined_ids, joined_starts = [np.zeros(1, np.int64)], [], []
+        for borders in text.documents:
+            shifted = joined_borders[-1][-1] + borders[1:] - borders[0]
+            shifted[-1] += 1
+            joined_borders.append(shifted)
+            joined_ids += [text.ids[borders[0] : borders[-1]], [sep_id]]
+            joined_starts += [text.word_starts[borders[0] : borders[-1]], [True]]
+        return Text([np.concatenate(joined_borders)], np.concatenate(joined_ids), np.concatenate(joined_starts))
+
+    def make_segments(self, text, max_num_pieces, short_seq_prob, generator, inside_sentences=frozenset()):
+        """Yields examples; see `Packing`."""
+        return whole_sentences(text.documents, target_lengths(max_num_pieces, short_seq_prob, generator))

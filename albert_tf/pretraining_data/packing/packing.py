@@ -1,0 +1,198 @@
+"""The seam between text and examples: how sentences and documents are packed into them."""
+
+import abc
+import bisect
+import collections.abc
+import random
+import types
+import typing
+
+import numpy as np
+
+
+class Text(typing.NamedTuple):
+    """What examples are cut from.
+
+    Attributes:
+        documents: int64 [sentences + 1] each, the borders of a document's sentences, counted in pieces: sentence i is
+            border i up to border i + 1.
+        ids: int32, the ids of all of it.
+        word_starts: bool, where its words start.
+    """
+
+    documents: list[np.ndarray]
+    ids: np.ndarray
+    word_starts: np.ndarray
+
+
+class Segments(typing.NamedTuple):
+    """One example: pieces first_begin up to first_end, then second_begin up to second_end, in the order of the model.
+
+    The second segment may be empty. `label` is 1 if the second segment is not what follows the first.
+    """
+
+    first_begin: int
+    first_end: int
+    second_begin: int
+    second_end: int
+    label: int
+
+
+class Packing(abc.ABC):
+    """How examples are made of sentences and documents.
+
+    The builder, the readers, the statistics and the pictures of shards know a packing by this interface alone. A new
+    one implements `make_segments` and adds a line to `PACKINGS`.
+
+    Attributes:
+        name: What flags and manifests call it.
+        summary: What an example is, for people.
+        features: Features of its records besides ids, mask, segments and borders of words: the length of each, None for
+            one number a piece. The manifest declares them, and readers check them.
+        num_special_tokens: [CLS] and [SEP] that an example holds besides its pieces.
+        separators_of_sentence: How many [SEP] `arrange` adds to each sentence.
+        may_end_with_separator: Whether the last piece of a segment may be one, which is left out then: an example gets
+            a [SEP] at its end anyway.
+        label_meanings: What the labels 0 and 1 of an example mean; empty where they mean nothing.
+        segments_alternate: Whether every [SEP] ends a segment, and 0 and 1 alternate; otherwise there are at most two.
+        what_it_needs: What a corpus lacks that gives no example, and what to do.
+    """
+
+    name: str
+    summary: str
+    features: collections.abc.Mapping[str, int | None] = types.MappingProxyType({})
+    num_special_tokens: int = 2
+    separators_of_sentence: int = 0
+    may_end_with_separator: bool = False
+    label_meanings: tuple[str, ...] = ()
+    segments_alternate: bool = False
+    what_it_needs: str = "no document holds a sentence; write one sentence a line"
+
+    def max_num_pieces(self, max_seq_length: int) -> int:
+        """Returns the room for pieces in an example."""
+        return max_seq_length - self.num_special_tokens
+
+    def part_of_long_sentence(self, longest: int) -> tuple[int, str]:
+        """Returns how a sentence that fits in no example is cut, between words.
+
+        Args:
+            longest: Most pieces of a sentence.
+
+        Returns:
+            The pieces of a part, and "left" for at least, or "right" for at most so many.
+        """
+        return longest, "right"
+
+    def arrange(self, text: Text, sep_id: int, max_num_pieces: int, generator: random.Random) -> Text:
+        """Returns the text that examples are cut from.
+
+        Args:
+            text: As it was read, at least one document; no sentence is empty or longer than fits.
+            sep_id: Id of [SEP].
+            max_num_pieces: Room for pieces in an example.
+            generator: Source of every draw.
+        """
+        return text
+
+    @abc.abstractmethod
+    def make_segments(
+        self,
+        text: Text,
+        max_num_pieces: int,
+        short_seq_prob: float,
+        generator: random.Random,
+        inside_sentences: collections.abc.Set[int] = frozenset(),
+    ) -> collections.abc.Iterator[Segments]:
+        """Cuts what `arrange` returned into examples.
+
+        Each example draws its own target length: `max_num_pieces`, or with `short_seq_prob` a uniform one from 2 up, so
+        that the model also sees short input (original create_pretraining_data.py, which draws once a document).
+
+        Args:
+            text: What `arrange` returned.
+            max_num_pieces: Room for the pieces of an example.
+            short_seq_prob: Share of examples with a random shorter target.
+            generator: Source of every draw.
+            inside_sentences: Those borders that stand inside a sentence, which was too long for one example.
+        """
+
+    def further_features(self, features: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Returns the features of records that `features` declares, but for the label, which every record has.
+
+        Args:
+            features: int32 [N, S], `records.SEQUENCE_FEATURES` of some examples, before any mask.
+        """
+        return {}
+
+    def count(self, features: dict[str, np.ndarray]) -> dict[str, int]:
+        """Returns what its statistics need of some examples; numbers that are added up over all of them.
+
+        Args:
+            features: int [N, ...], of the records.
+        """
+        return {}
+
+    def describe(self, counts: dict[str, int]) -> dict[str, float]:
+        """Returns what the manifest tells of a split besides, by name.
+
+        Args:
+            counts: The sums of what `count` returned, and "examples".
+        """
+        return {}
+
+    def tell(self, split: dict[str, typing.Any]) -> str:
+        """Returns what people are told of a split, given what the manifest says of it; "" for nothing."""
+        return ""
+
+    def blind_accuracy(self, split: dict[str, typing.Any], batch_size: int) -> float | None:
+        """Returns how often a rule is right that reads no text, at what the second loss asks; None if nothing is asked.
+
+        Args:
+            split: What the manifest says of the split.
+            batch_size: Examples that are compared with one another.
+        """
+        return None
+
+    def expected_lengths(self, max_seq_length: int, short_seq_prob: float) -> np.ndarray | None:
+        """Returns the share of examples of each length that endless documents give; None where none is expected.
+
+        Args:
+            max_seq_length: Length S.
+            short_seq_prob: As for `make_segments`.
+
+        Returns:
+            float64 [S + 1].
+        """
+        return None
+
+
+def target_lengths(
+    max_num_pieces: int, short_seq_prob: float, generator: random.Random
+) -> collections.abc.Callable[[], int]:
+    """Returns a function that draws the target length of an example; see `Packing.make_segments`."""
+
+    def draw():
+        if generator.random() < short_seq_prob:
+            return 2 + int(generator.random() * (max_num_pieces - 1))
+        return max_num_pieces
+
+    return draw
+
+
+def whole_sentences(
+    documents: list[np.ndarray], draw_target: collections.abc.Callable[[], int]
+) -> collections.abc.Iterator[Segments]:
+    """Yields examples of one segment: as many whole sentences of a document as fit, one at least."""
+    for borders in map(np.ndarray.tolist, documents):
+        begin, last = 0, len(borders) - 1
+        while begin < last:
+            end = max(bisect.bisect_right(borders, borders[begin] + draw_target(), begin + 1) - 1, begin + 1)
+            yield Segments(borders[begin], borders[end], borders[end], borders[end], 0)
+            begin = end
+
+
+def ranges(begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Returns begin, begin + 1, ... of every range, one range after the other, int64."""
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(begins - (ends - lengths), lengths)

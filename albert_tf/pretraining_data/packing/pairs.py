@@ -1,0 +1,194 @@
+"""Pairs of segments whose label is told by the words and by nothing else; `order` and `next` are such.
+
+Text is not the same in both directions: a title is shorter than what follows it, a question than its answer, and the
+last sentences of a document are a remainder. So a pair must not show how long sentences happened to be:
+
+- A segment begins with a sentence and ends inside one: it is what is left of some whole sentences when pieces are
+  dropped at their end. So neither segment can be known as the first or the last by where it begins or ends.
+- The lengths of the two segments are drawn, and a fair coin says which of them comes first.
+- A pair is made only where the text also has the pair with the lengths exchanged, and all four segments begin and end
+  alike (a cut may fall between two sentences, and a long sentence may have been split).
+
+Then, wherever a pair begins, lengths and borders are exactly as probable for the pair in order as for the swapped one.
+The original's labels can be told without reading: by topic, because a chunk that can't be split gets a random second
+segment (google-research/albert#234), and by lengths, because the sentence that exceeds the target is always the last.
+"""
+
+import abc
+import bisect
+import collections.abc
+import types
+import typing
+
+import numpy as np
+
+from albert_tf.pretraining_data.packing.packing import Packing, Segments, target_lengths
+from albert_tf.pretraining_data.records import LABEL_FEATURE
+
+# A segment of a pair has at least an eighth of its pieces.
+_SMALLEST_PART = 8
+# This many pairs are drawn, and the one that loses least text is taken; if none can be made, shorter ones are drawn.
+_DRAWS = 4
+_SHRINKAGE = 0.9
+
+# Makes a pair from a document's piece on: the segments and where to continue, or None.
+MakePair = collections.abc.Callable[["Document", int], tuple[Segments, int] | None]
+
+
+class Pairs(Packing):
+    """Examples of two segments with a label.
+
+    Attributes:
+        share_of_label: What the manifest calls the share of label 1, and how people are told of it.
+    """
+
+    num_special_tokens = 3
+    features = types.MappingProxyType({LABEL_FEATURE: 1})
+    share_of_label: tuple[str, str]
+    what_it_needs = (
+        "no document has two sentences of some length; write one sentence a line and a blank line between documents, "
+        "split running text with --sentence_splitter=rule, or pass --objective=roberta --sentence_pair=none"
+    )
+
+    def part_of_long_sentence(self, longest):
+        """Returns half of an example; see `Packing`."""
+        return -(-longest // 2), "left"
+
+    def make_segments(self, text, max_num_pieces, short_seq_prob, generator, inside_sentences=frozenset()):
+        """Yields pairs; see `Packing`."""
+        documents = [Document(borders, inside_sentences) for borders in text.documents if len(borders) > 2]
+        draw_target = target_lengths(max_num_pieces, short_seq_prob, generator)
+        make_pair = self.pair_maker(documents, draw_target, generator)
+        for document in documents:
+            yield from _along(document, make_pair)
+
+    @abc.abstractmethod
+    def pair_maker(self, documents, draw_target, generator) -> MakePair:
+        """Returns the function that makes a pair of these documents' segments."""
+
+    def count(self, features):
+        """Returns how many pairs have label 1; see `Packing`."""
+        return {"labels": int(features[LABEL_FEATURE].sum())}
+
+    def describe(self, counts):
+        """Returns the share of label 1; see `Packing`."""
+        return {self.share_of_label[0]: round(counts["labels"] / counts["examples"], 4)}
+
+    def tell(self, split):
+        """Returns the share of label 1; see `Packing`."""
+        name, words = self.share_of_label
+        return f"{split[name]:.1%} {words}" if name in split else ""
+
+    def blind_accuracy(self, split, batch_size):
+        """Returns how often the more frequent label is right; see `Packing`."""
+        share = split.get(self.share_of_label[0])
+        return None if share is None else max(share, 1 - share)
+
+    def expected_lengths(self, max_seq_length, short_seq_prob):
+        """Returns the distribution of target lengths, to which every pair is cut; see `Packing`."""
+        expected = np.zeros(max_seq_length + 1)
+        expected[5:] = short_seq_prob / (max_seq_length - 4)  # from two pieces and three special tokens up
+        expected[-1] += 1 - short_seq_prob
+        return expected
+
+
+class Cut(typing.NamedTuple):
+    """What is left of whole sentences when pieces are dropped at their end."""
+
+    begin: int
+    end: int
+    sentences_end: int  # where the sentences end
+    edges: tuple[bool, bool]  # whether it begins, and whether it ends, where a sentence does
+
+
+class Document:
+    """A document to be cut into pairs.
+
+    Attributes:
+        borders: As `Text` has them, but counted from the begin of the document.
+        offset: Where that is.
+        size: Number of pieces.
+        ends: Where the sentence of each piece ends.
+    """
+
+    def __init__(self, borders, inside_sentences):
+        self.offset = int(borders[0])
+        borders = borders - self.offset
+        self.borders = borders.tolist()
+        self.size = self.borders[-1]
+        # A memoryview gives numbers almost as fast as a list, which would take longer to make than it saves.
+        self.ends = memoryview(borders[1:].repeat(borders[1:] - borders[:-1]))
+        self._inside_sentences = inside_sentences
+
+    def cut(self, begin, length):
+        """Cuts the fewest sentences from `begin` on with more than `length` pieces; the document must have as many."""
+        end = begin + length
+        return Cut(begin, end, self.ends[end], (self._is_edge(begin), self._is_edge(end)))
+
+    def cut_pair(self, begin, first_length, second_length):
+        """Cuts two segments, the second from the sentences that follow the first's."""
+        first = self.cut(begin, first_length)
+        return first, self.cut(first.sentences_end, second_length)
+
+    def begin_of(self, piece):
+        """Returns where the sentence of a piece begins."""
+        return self.borders[bisect.bisect_right(self.borders, piece) - 1]
+
+    def begin_after(self, cut):
+        """Returns where to continue after a segment: at the sentence that was cut, unless it is the last."""
+        return self.begin_of(cut.end) if cut.sentences_end < self.size else self.size
+
+    def _is_edge(self, place):
+        is_border = place == 0 or self.ends[place - 1] == place
+        return is_border and place + self.offset not in self._inside_sentences
+
+
+def draw_lengths(document, begin, target, generator):
+    """Yields lengths of two segments to try, of `target` pieces together, then of fewer.
+
+    The document holds segments of these lengths and of the lengths exchanged. Of several draws those come first for
+    which fewest pieces are dropped, with either length in front.
+    """
+    ends, size, draw = document.ends, document.size, generator.random
+    num_pieces = min(target, size - begin - 2)
+    while num_pieces >= 2:
+        least = -(-num_pieces // _SMALLEST_PART)
+        fitting = []
+        for _ in range(_DRAWS):
+            first = least + int(draw() * (num_pieces - 2 * least + 1))
+            second = num_pieces - first
+            split, exchanged_split = ends[begin + first], ends[begin + second]
+            if split + second < size and exchanged_split + first < size:
+                fitting.append((ends[split + second] + ends[exchanged_split + first], first, second))
+        for _, first, second in sorted(fitting):
+            yield (first, second) if draw() < 0.5 else (second, first)
+        num_pieces = int(num_pieces * _SHRINKAGE)
+
+
+def _along(document, make_pair):
+    """Yields the pairs of a document."""
+    begin = rest = 0
+    while begin < document.size:
+        made = make_pair(document, begin)
+        if made:
+            segments, begin = made
+            yield segments
+            rest = begin
+        else:
+            begin = document.ends[begin]
+    if 0 < rest < document.size:  # the rest makes no pair by itself, so the sentence before it is added
+        made = make_pair(document, document.begin_of(rest - 1))
+        if made:
+            yield made[0]
+
+
+def to_segments(first_document, first, second_document, second, label):
+    """Returns two cuts as `Segments`, counted from the begin of the text."""
+    first_offset, second_offset = first_document.offset, second_document.offset
+    return Segments(
+        first_offset + first.begin,
+        first_offset + first.end,
+        second_offset + second.begin,
+        second_offset + second.end,
+        label,
+    )

@@ -1,1 +1,0 @@
-"""A page in the browser to try a model on texts of one's own."""

@@ -1,0 +1,156 @@
+"""An objective in one file and one call: data, training, resume, evaluation, plan, a TPU's compiler and an export."""
+
+import importlib
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_config import tiny_config
+
+from albert_tf.config import AlbertConfig
+from albert_tf.objectives import OBJECTIVES, make_objective
+from albert_tf.objectives.objective import with_batch_size
+from albert_tf.serving.loading import load_trained
+
+pytestmark = pytest.mark.slow
+
+# All of it: nothing of the library is changed for it.
+SOURCE = '''
+import tensorflow as tf
+
+from albert_tf.objectives import composed, register
+from albert_tf.objectives.losses import weighted_cross_entropy
+from albert_tf.objectives.masked_lm import MaskedLM
+from albert_tf.objectives.objective import POOLER
+from albert_tf.objectives.pretraining_loss import PretrainingLoss
+
+
+class IsFull(PretrainingLoss):
+    """Tells whether an example is as long as it may be."""
+
+    name = "is_full"
+    reads = (POOLER, "sentence_order_head/")
+
+    def prepare(self, features, seed):
+        is_full = features["input_mask"][:, -1]
+        return {"is_full": is_full, "is_full_weights": tf.ones_like(is_full, tf.float32)}
+
+    def batch_spec(self, max_seq_length):
+        return {"is_full": tf.TensorSpec([None], tf.int32), "is_full_weights": tf.TensorSpec([None], tf.float32)}
+
+    def weight(self, batch):
+        return tf.reduce_sum(batch["is_full_weights"])
+
+    def compute(self, model, states, batch):
+        return weighted_cross_entropy(
+            model.sentence_order_head(states.pooled_output), batch["is_full"], batch["is_full_weights"]
+        )
+
+    def products(self, batch_spec):
+        return self.config.hidden_size**2 + 2 * self.config.hidden_size
+
+
+register("fullness", composed(MaskedLM, IsFull), ["full_sentences"])
+'''
+
+
+@pytest.fixture(scope="module")
+def registered(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "fullness.py").write_text(SOURCE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        importlib.import_module("fullness")
+        yield "fullness"
+    del OBJECTIVES["fullness"]
+
+
+@pytest.fixture
+def config_file(sample_tokenizer, tmp_path):
+    path = tmp_path / "albert_config.json"
+    path.write_text(json.dumps(tiny_config(len(sample_tokenizer)).to_dict()))
+    return path
+
+
+@pytest.fixture
+def data(registered, run_script, sample_corpus, sample_tokenizer_dir, tmp_path):
+    folder = tmp_path / "data"
+    result = run_script(
+        "create_pretraining_data.py",
+        objective=registered,
+        input_file=sample_corpus[0],
+        vocab_file=f"{sample_tokenizer_dir}/vocab.txt",
+        output_file=folder / "train.tfrecord",
+        max_seq_length=32,
+        held_out_fraction=0.3,
+    )
+    assert (result.code, result.errors) == (0, "")
+    options = json.loads((folder / "manifest.json").read_text())["options"]
+    assert (options["packing"], options["objective"]) == ("full_sentences", registered)
+    return folder
+
+
+def values(folder, step=4):
+    reader = tf.train.load_checkpoint(str(folder / f"model.ckpt-{step}"))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map() if "OBJECT_GRAPH" not in name}
+
+
+def test_it_goes_through_every_command(
+    registered, data, run_script, quick_to_trace, sample_tokenizer, config_file, tmp_path
+):
+    def pretrain(folder, **flags):
+        defaults = {
+            "input_file": data / "train.tfrecord",
+            "albert_config_file": config_file,
+            "output_dir": folder,
+            "do_eval": True,
+            "train_batch_size": 4,
+            "eval_batch_size": 4,
+            "num_train_steps": 4,
+            "num_warmup_steps": 1,
+            "save_checkpoints_steps": 2,
+        }
+        return run_script("run_pretraining.py", **{**defaults, **flags})
+
+    run = tmp_path / "run"
+    result = pretrain(run)
+    assert (result.code, result.errors) == (0, "")
+    results = json.loads((run / "eval_results.json").read_text())
+    assert {"masked_lm_loss", "is_full_loss", "is_full_accuracy"} <= results.keys()
+    assert json.loads((run / "run_settings.json").read_text())["objective"] == registered
+
+    killed = shutil.copytree(run, tmp_path / "killed")
+    for path in killed.glob("model.ckpt-4.*"):
+        path.unlink()
+    assert pretrain(killed).code == 0
+    for name, value in values(run).items():
+        np.testing.assert_array_equal(values(killed)[name], value, err_msg=name)
+
+    other = pretrain(
+        tmp_path / "other", objective="roberta"
+    )  # takes the same packing, and is compared on the same data
+    assert other.code == 0 and "is_full" not in (tmp_path / "other" / "eval_results.json").read_text()
+    refused = pretrain(run, objective="roberta")
+    assert refused.code == 1 and f"its objective is {registered}, and now roberta" in refused.errors
+    refused = pretrain(tmp_path / "third", objective="albert")
+    assert refused.code == 1 and "--objective=albert takes examples that are packed as order" in refused.errors
+
+    assert load_trained(run, "a test").task is None
+    export = tmp_path / "export"
+    assert run_script("export_model.py", model_dir=run, output_dir=export).code == 0
+    fill_mask = tf.saved_model.load(str(next(export.iterdir()))).signatures["fill_mask"]
+    assert fill_mask(text=tf.constant(["나는 [MASK] 먹었다."]))
+
+
+def test_its_step_is_planned_and_compiled_for_v5e(registered, run_script, config_file):
+    pytest.importorskip("jax")
+    pytest.importorskip("libtpu")
+    flags = {"train_batch_size": 8, "max_seq_length": 32, "tpu": "v5e-1", "attention": "plain", "json": True}
+    result = run_script("plan_tpu.py", task=registered, albert_config_file=config_file, **flags)
+    assert result.code == 0, result.errors
+    plan = json.loads(result.output)
+    objective = make_objective(registered, AlbertConfig.from_json_file(config_file))
+    counted = objective.flops(with_batch_size(objective.batch_spec(32), 8))
+    assert plan["tpu"] == "v5e-1" and counted <= plan["flops"] < 3 * counted

@@ -1,0 +1,62 @@
+"""Objectives are known by name, and each takes some packings."""
+
+import re
+
+import pytest
+from test_imports import LIBRARY
+from tiny_config import tiny_config
+
+from albert_tf.errors import InputError
+from albert_tf.objectives import OBJECTIVES, default_objective, make_objective
+from albert_tf.pretraining_data.packing import PACKINGS
+
+CONFIG = tiny_config()
+
+
+def test_every_packing_has_an_objective_that_it_is_made_for():
+    defaults = {name: default_objective(packing) for name, packing in PACKINGS.items()}
+    assert defaults == {
+        "order": "albert",
+        "next": "bert",
+        "document_sentences": "roberta",
+        "full_sentences": "roberta",
+        "halves": "halves",
+    }
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_losses_are_composed(name):
+    second = {"albert": ["sentence_order"], "bert": ["next_sentence"], "roberta": [], "halves": ["halves"]}[name]
+    objective = make_objective(name, CONFIG)
+    assert objective.identity() == {"objective": name}
+    assert list(objective.loss_coefficients) == [f"{each}_loss" for each in ["masked_lm", *second]]
+    assert objective.metric_names == tuple(f"{each}_accuracy" for each in ["masked_lm", *second])
+
+
+def test_objective_knows_what_earlier_versions_called_it_on_the_same_data():
+    def former(name, packing):
+        return make_objective(name, CONFIG, PACKINGS[packing]).former_name
+
+    assert former("albert", "order") == former("bert", "next") == former("roberta", "full_sentences")
+    assert former("albert", "order") == "AlbertPretraining" and former("halves", "halves") == "MatchingHalves"
+    assert former("roberta", "order") is None  # what learnt from these was ALBERT
+
+
+def test_nothing_but_their_own_rooms_and_a_recipe_names_them():
+    named = re.compile(
+        r"[\"'](halves|roberta|full_sentences|document_sentences)[\"']|\b(MaskedLM|SentenceOrder|Halves)\b"
+    )
+    rooms = ("objectives/", "pretraining_data/packing/", "cli/demo.py")
+    files = {str(path.relative_to(LIBRARY)): path.read_text(encoding="utf-8") for path in LIBRARY.rglob("*.py")}
+    assert [name for name, text in files.items() if named.search(text) and not name.startswith(rooms)] == []
+
+
+def test_objective_that_does_not_fit_is_one_sentence():
+    with pytest.raises(InputError) as error:
+        make_objective("albert", CONFIG, PACKINGS["halves"])
+    assert str(error.value) == (
+        "--objective=albert takes examples that are packed as order, and not as halves, which halves take; choose "
+        "another"
+    )
+    with pytest.raises(InputError, match="--objective=of_tomorrow is not known; take one of albert, bert, roberta"):
+        make_objective("of_tomorrow", CONFIG)
