@@ -57,6 +57,7 @@ setup(
         "tensorboard>=2.19,<2.22",  # tf.summary needs it, and tensorflow 2.21 no longer brings it
         "absl-py>=2.1",
         "numpy>=1.26,<3",
+        "protobuf>=4.22",  # of tensorflow; models of SentencePiece are read with it
         "tokenizers>=0.20,<0.24",  # to build vocabularies: the first step of the road
     ],
     extras_require={
