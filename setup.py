@@ -65,7 +65,8 @@ setup(
         "parquet": ["pyarrow>=15,<27"],
         "plot": ["matplotlib>=3.8"],
         "metrics": ["scikit-learn>=1.5"],
-        "huggingface": ["tokenizers>=0.20,<0.24"],  # comes along by now; what is written for transformers needs it
+        # To read models of transformers, and to write their tokenizers; bfloat16 needs this safetensors.
+        "huggingface": ["safetensors>=0.8", "tokenizers>=0.20,<0.24"],
         "serve": ["uvicorn>=0.34,<0.55", "starlette>=0.52,<2"],
         "playground": ["gradio>=6,<7"],
         "litert": ["ai-edge-litert>=2"],  # to run what --format=litert writes
@@ -78,7 +79,7 @@ setup(
         # This jax needs Python 3.11.
         "tpu-compile": ["jax==0.10.2; python_version >= '3.11'", "libtpu==0.0.51; python_version >= '3.11'"],
         "test": [
-            "safetensors>=0.4",
+            "safetensors>=0.8",
             "sentencepiece>=0.2.3",  # what ids and spans are compared with
             "pytest>=8",
             "pytest-xdist>=3",
