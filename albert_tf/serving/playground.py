@@ -7,7 +7,6 @@ import typing
 import gradio as gr
 import pandas as pd
 from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 import albert_tf
 from albert_tf.asked_texts import OPTIONS
@@ -16,6 +15,7 @@ from albert_tf.exports import DEFAULT, rows_of
 from albert_tf.litert import LiteRTPredictor, find_litert
 from albert_tf.serving.attention import read_attention
 from albert_tf.serving.exported import EXTRA_FOLDER, ExportedModel, newest_version
+from albert_tf.serving.page_requests import PageRequestsOnly
 from albert_tf.serving.predictor import Predictor
 from albert_tf.serving.pretrained_model import PretrainedModel
 from albert_tf.text_encoding import replace_halves
@@ -26,7 +26,7 @@ PRETRAINING = "pretraining"
 
 _MAX_CHARACTERS = 5000
 _MAX_PIECES = 40  # more of a heat map would fit on no screen
-_LOCAL = ["127.0.0.1", "localhost"]
+_LOCAL = ("127.0.0.1", "localhost", "::1")
 _NAMES = {
     "text": "글 · Text",
     "text_pair": "둘째 글 · Second text",
@@ -224,16 +224,13 @@ def open_page(folder: str, host: str, port: int) -> gr.Blocks:
         InputError: The folder holds no model.
     """
     page = build_page(PlaygroundModel(folder), os.path.basename(os.path.abspath(folder)))
-    # Of this machine alone, whatever name another site gives it (DNS rebinding); Gradio refuses other sites' scripts.
-    only_local = Middleware(TrustedHostMiddleware, allowed_hosts=_LOCAL)
     page.launch(
         server_name=host,
         server_port=port,
         quiet=True,
         prevent_thread_lock=True,
         footer_links=[],
-        max_file_size=1,  # nothing here takes files
-        app_kwargs={"middleware": [only_local] if host in _LOCAL else []},
+        app_kwargs={"middleware": [Middleware(PageRequestsOnly, is_local=host in _LOCAL)]},
         # Fonts of the reader's own machine: others would be loaded from elsewhere, and lack Hangul.
         theme=gr.themes.Default(font=["system-ui", "sans-serif"], font_mono=["monospace"]),
     )

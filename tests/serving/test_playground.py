@@ -159,15 +159,21 @@ class Page:
 
 
 @pytest.mark.slow
-def test_page_takes_no_uploads_and_no_other_name():
+def test_page_takes_no_uploads_and_answers_no_other_site():
     opened = Page(SHIPPED)
     try:
+        join = "/gradio_api/queue/join"
         assert opened.answers("GET", "/") == 200
-        assert opened.answers("GET", "/", Host="evil.example:7860") == 400
+        assert opened.answers("GET", "/", Origin=opened.address) == 200
+        assert opened.answers("GET", "/", Origin="http://evil.example") == 403
+        assert opened.answers("GET", "/", Host="evil.example:7860") == 403
         assert opened.answers("GET", "/", Host="localhost") == 200  # as browsers say it of port 80
-        form = b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\n0123456789\r\n--x--\r\n'
-        assert opened.answers("POST", "/gradio_api/upload", form, Content_Type="multipart/form-data; boundary=x") == 413
-        assert opened.answers("GET", "/gradio_api/file=/etc/passwd") == 403
+        assert opened.answers("POST", "/gradio_api/upload", b"1" * 1000) == 404
+        for path in ("/gradio_api/info", "/config", "/gradio_api/file=/etc/passwd", "/monitoring"):
+            assert opened.answers("GET", path) == 404
+        assert opened.answers("POST", join, b"1" * 200_000) == 413
+        assert opened.answers("POST", join, iter([b"1"])) == 413
+        assert opened.answers("POST", join, b"{}") == 422
     finally:
         opened.process.kill()
         opened.process.wait()

@@ -148,7 +148,7 @@ class TinyRun:
         train_steps = make_train_function(self.state, 7, never(), gradient_accumulation_steps)
         batches = tf.data.Dataset.from_tensor_slices(examples).batch(batch_size)
         train_steps(iter(distribute_batches(self.strategy, batches)), tf.constant(len(batches)))
-        self.averages = self.state.metric_sums.result()
+        self.averages = self.state.metric_sums.take()[0]
         return self.averages
 
     def train(

@@ -167,7 +167,7 @@ def test_file_that_cannot_be_read_for_a_while_ends_no_build_for_good(
 @pytest.mark.parametrize(
     ("documents", "options", "message"),
     [
-        ([["가"], ["나"]], {}, "no document in .*corpus.txt has two sentences"),
+        ([["가"], ["나"]], {}, "corpus.txt: no document has two sentences"),
         ([["가 나", "다 라"]] * 3, {"num_shards": 8, "held_out_fraction": 0.0}, "8 shards"),
         ([["가 나", "다 라"]], {"num_shards": 1, "held_out_fraction": 1e-9}, "no document fell to the held_out split"),
     ],
