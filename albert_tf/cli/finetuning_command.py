@@ -94,7 +94,7 @@ class FinetuningCommand:
 
     def _run_once(self, given) -> tuple[str, Trial] | None:
         """Does what the settings say; returns the metric that decides and what came of it, None if it was stopped."""
-        names = {*settings_flags(), *self.setting_names, *SHARED_SETTINGS}
+        names = [*settings_flags(), *self.setting_names, *SHARED_SETTINGS]
         if "num_train_epochs" in given.given:
             names.remove("num_train_steps")  # how many steps that is follows from the data
         settings, known_run = with_settings_of_run(given, self.name, names, list(self.place_names))
