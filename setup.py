@@ -57,6 +57,7 @@ setup(
         "tensorboard>=2.19,<2.22",  # tf.summary needs it, and tensorflow 2.21 no longer brings it
         "absl-py>=2.1",
         "numpy>=1.26,<3",
+        "protobuf>=4.22",  # of tensorflow; models of SentencePiece are read with it
         "tokenizers>=0.20,<0.24",  # to build vocabularies: the first step of the road
     ],
     extras_require={
@@ -64,7 +65,8 @@ setup(
         "parquet": ["pyarrow>=15,<27"],
         "plot": ["matplotlib>=3.8"],
         "metrics": ["scikit-learn>=1.5"],
-        "huggingface": ["tokenizers>=0.20,<0.24"],  # comes along by now; what is written for transformers needs it
+        # To read models of transformers, and to write their tokenizers; bfloat16 needs this safetensors.
+        "huggingface": ["safetensors>=0.8", "tokenizers>=0.20,<0.24"],
         "serve": ["uvicorn>=0.34,<0.55", "starlette>=0.52,<2", "prometheus_client>=0.20,<1"],
         "playground": ["gradio>=6,<7"],
         "litert": ["ai-edge-litert>=2"],  # to run what --format=litert writes
@@ -77,7 +79,7 @@ setup(
         # This jax needs Python 3.11.
         "tpu-compile": ["jax==0.10.2; python_version >= '3.11'", "libtpu==0.0.51; python_version >= '3.11'"],
         "test": [
-            "safetensors>=0.4",
+            "safetensors>=0.8",
             "sentencepiece>=0.2.3",  # what ids and spans are compared with
             "pytest>=8",
             "pytest-xdist>=3",

@@ -1,6 +1,6 @@
 """ALBERT for Korean, in TensorFlow 2, aimed at Cloud TPU."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 
 def load(folder):

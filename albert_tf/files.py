@@ -184,28 +184,13 @@ def read_json(path: str | os.PathLike, purpose: str) -> dict:
     Raises:
         InputError: The file can't be read or holds anything but one JSON object.
     """
-    return parse_json(read_text(path, purpose), os.fspath(path))
-
-
-def parse_json(text: str, source: str, object_pairs_hook: collections.abc.Callable | None = None) -> dict:
-    """Returns the JSON object that a text is.
-
-    Args:
-        text: The text.
-        source: Where it comes from; named in errors.
-        object_pairs_hook: As for `json.loads`.
-
-    Raises:
-        InputError: It is none, or holds what no text can be made of again.
-    """
+    text, source = read_text(path, purpose), os.fspath(path)
     try:
-        values = json.loads(text, object_pairs_hook=object_pairs_hook)
+        values = json.loads(text)
         if _HALF_CHARACTER in text.lower():
             json.dumps(values, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as error:
         raise InputError(f"{source}, line {error.lineno}: not valid JSON ({error.msg})") from error
-    except InputError:
-        raise
     except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of brackets, no Unicode
         raise InputError(f"{source}: not a JSON object that can be read") from error
     if not isinstance(values, dict):

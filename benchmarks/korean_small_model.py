@@ -64,7 +64,7 @@ def main(_):
             vocab_file=vocab_file,
             num_shards=4,
             max_seq_length=128,
-            sentence_pair="halves",
+            objective="halves",
             masked_lm_prob=0.3,
             ngram=1,
             dupe_factor=4,

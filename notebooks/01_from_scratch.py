@@ -58,17 +58,17 @@ install()
 # documents, `.jsonl` or `.parquet`, `.gz` too. For other data choose another `WORK`, the folder of results; with much
 # text raise `vocab_size` (8,000 and more) and `num_train_steps`.
 #
-# `SENTENCE_PAIR`: `"halves"`는 반으로 자른 문장의 짝을 찾는 과제로, 리뷰처럼 짧은 글에 맞습니다. `"order"`는 논문의
+# `OBJECTIVE`: `"halves"`는 반으로 자른 문장의 짝을 찾는 과제로, 리뷰처럼 짧은 글에 맞습니다. `"albert"`는 논문의
 # ALBERT 그대로 두 토막의 순서를 맞히는 과제로, 기사나 백과사전처럼 긴 글에 맞습니다.
 #
 # `"halves"`: beside guessing masks, the model finds the other half of a sentence cut in two, which suits short texts
-# such as reviews. `"order"`: it tells whether two segments were swapped, as ALBERT does in the paper; for longer
+# such as reviews. `"albert"`: it tells whether two segments were swapped, as ALBERT does in the paper; for longer
 # texts.
 
 # %%
 DATA = "samples"  # @param ["samples", "upload"] {allow-input: true}
 WORK = "notebook_output/from_scratch"  # @param {type:"string"}
-SENTENCE_PAIR = "halves"  # @param ["halves", "order"]
+OBJECTIVE = "halves"  # @param ["halves", "albert"]
 
 SIZES = {"vocab_size": 4000, "num_train_steps": 1000, "files": None}
 if is_test():  # 검사용으로 작게 · small, for continuous integration
@@ -160,6 +160,7 @@ display(table(list(tokenizers), rows))
 # ## 3. 학습 자료 · Training data
 
 # %%
+from albert_tf.objectives import OBJECTIVES
 from albert_tf.pretraining_data.build.builder import build
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
@@ -169,7 +170,8 @@ train_path, held_out_path = (os.path.join(WORK, "data", f"{name}.tfrecord") for 
 
 with clock("3 학습 자료 · training data"):
     masking = MaskingOptions(default_max_predictions(LENGTH, 0.15, False), ngram=1)
-    options = BuilderOptions(LENGTH, masking, sentence_pair=SENTENCE_PAIR, held_out_fraction=0.05)
+    packing = OBJECTIVES[OBJECTIVE].packings[0]
+    options = BuilderOptions(LENGTH, masking, packing=packing, objective=OBJECTIVE, held_out_fraction=0.05)
     manifest = build(CorpusReader(paths), tokenizer, options, [train_path], [held_out_path])
 
 splits = manifest["splits"].items()

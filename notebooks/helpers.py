@@ -32,12 +32,13 @@ def is_test():
 
 def install():
     """Installs what is missing, for the device that is there, and imports TensorFlow without its messages."""
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None and not is_test()]
     has_tpu = any(map(os.path.exists, ("/dev/accel0", "/dev/vfio/0")))
-    if missing and not is_test():
+    if missing:
         print(f"installing, a few minutes: {', '.join(missing)} missing", flush=True)
-        has_tensorflow = importlib.util.find_spec("tensorflow") is not None
-        tensorflow = importlib.metadata.version("tensorflow") if has_tensorflow else ""
+        tensorflow = ""
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            tensorflow = importlib.metadata.version("tensorflow")
         for arguments in pip_arguments(has_tpu, os.path.exists("/dev/nvidia0"), tensorflow):
             subprocess.run([sys.executable, "-m", "pip", "install", "-q", *arguments], check=True)
         importlib.invalidate_caches()

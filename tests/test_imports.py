@@ -30,7 +30,7 @@ MAY_IMPORT = {
     # None of these five imports TensorFlow.
     "rows": {"errors", "text_encoding", "file_errors", "files", "corpus"},
     "exports": {"errors", "json_types"},
-    "litert": {"errors", "text_encoding", "asked_texts", "exports"},
+    "litert": {"errors", "text_encoding", "files", "asked_texts", "exports"},
     "server": {"errors", "text_encoding", "exports"},
     "batch_prediction": {"errors", "files", "folder_lock", "json_types", "progress_line", "asked_texts", "rows"},
     "tokenization": BASE | {"progress_line"},

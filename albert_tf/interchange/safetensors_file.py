@@ -1,39 +1,25 @@
-"""Safetensors, the file format: a JSON header with the place of each tensor, and the bytes. Nothing in it is code.
+"""Files of safetensors: read with the format's own library, and written tensor by tensor, which it does not do.
 
-A file is read and written tensor by tensor, so that a model need not fit into memory twice. The header is believed only
-where every tensor lies in the file, has as many bytes as its shape needs, and no byte belongs to two or to none.
+A file is read tensor by tensor, too, so that a model need not fit into memory twice.
 """
 
 import collections.abc
+import contextlib
 import functools
 import json
 import math
 import os
-import struct
+import shutil
+import tempfile
 
 import numpy as np
-import tensorflow as tf
 
-from albert_tf.errors import InputError
-from albert_tf.files import parse_json, reading
+from albert_tf.errors import InputError, first_line
+from albert_tf.files import reading
 from albert_tf.interchange.portable_model import Weight
 
-_DTYPES = {
-    "F64": np.dtype("<f8"),
-    "F32": np.dtype("<f4"),
-    "F16": np.dtype("<f2"),
-    "BF16": np.dtype(tf.bfloat16.as_numpy_dtype),
-    "I64": np.dtype("<i8"),
-    "I32": np.dtype("<i4"),
-    "I16": np.dtype("<i2"),
-    "I8": np.dtype("i1"),
-    "U8": np.dtype("u1"),
-    "BOOL": np.dtype("?"),
-}
-_LENGTH = struct.Struct("<Q")
-# What the format's own reader takes as well.
-_MOST_HEADER_BYTES = 100_000_000
-_METADATA = "__metadata__"
+# Others, of 8 bits, stand for weights only together with their scales.
+_DTYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "BOOL")
 _ALIGNMENT = 8
 # How much is written at once.
 _CHUNK_BYTES = 16 * 2**20
@@ -43,114 +29,64 @@ def read_safetensors(path: str) -> dict[str, Weight]:
     """Returns the tensors of a file by name, to be read when they are needed.
 
     Raises:
-        InputError: The file can't be read, or its header contradicts itself or the file's size.
+        InputError: The file can't be read, its header contradicts itself or the file's size, or the library safetensors
+            is not there.
     """
+    copy = None
     with reading(path) as file:
-        size = tf.io.gfile.stat(path).length
-        header_size = _header_size(file.read(_LENGTH.size), size, path)
-        content = file.read(header_size)
-    begin = _LENGTH.size + header_size
-    header = _parse(content, path)
-    places = {name: _place(name, value, path) for name, value in header.items() if name != _METADATA}
-    _check_places(places, size - begin, path)
-    return {name: _weight(path, begin + first, dtype, shape) for name, (dtype, shape, first, _) in places.items()}
+        content = file.read(1)
+        if "://" in path:  # the library reads files of this machine alone
+            copy = tempfile.NamedTemporaryFile()  # noqa: SIM115, weights read it later
+            copy.write(content)
+            shutil.copyfileobj(file, copy)
+            copy.flush()
+    with _opened(path, copy) as tensors:
+        names = tensors.keys()
+        return {name: _weight(path, copy, name, tensors.get_slice(name)) for name in names}
 
 
-def _header_size(beginning, size, path):
-    if len(beginning) < _LENGTH.size:
-        raise InputError(f"{path} is no safetensors file: it has {len(beginning)} bytes; fetch it again")
-    (header_size,) = _LENGTH.unpack(beginning)
-    if header_size > min(_MOST_HEADER_BYTES, size - _LENGTH.size):
-        raise InputError(
-            f"{path} is no safetensors file, or is cut off: it has {size} bytes, of which {header_size} should be its "
-            "header; fetch it again"
-        )
-    return header_size
-
-
-def _parse(content, path):
-    """Returns the header as a dictionary."""
-
-    def refuse_doubled(pairs):
-        values = dict(pairs)
-        if len(values) < len(pairs):
-            raise InputError(f"{path} is damaged: its header names something twice; fetch it again")
-        return values
-
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is damaged: its header is not UTF-8; fetch it again") from error
-    return parse_json(text, f"the header of {path}", refuse_doubled)
-
-
-def _place(name, value, path):
-    """Returns dtype, shape and first and last offset of a tensor."""
-    if not isinstance(value, dict):
-        raise InputError(f"{path} is damaged: its header does not describe {name[:80]!r}; fetch it again")
-    dtype = value.get("dtype")
-    if not isinstance(dtype, str) or dtype not in _DTYPES:
-        raise InputError(
-            f"{path}: {name[:80]!r} has the dtype {str(dtype)[:20]!r}, which can't be read; save it as F32"
-        )
-    shape, offsets = value.get("shape"), value.get("data_offsets")
-    if not _are_counts(shape) or not _are_counts(offsets) or len(offsets) != 2:
-        raise InputError(f"{path} is damaged: {name[:80]!r} has no shape or no place in it; fetch it again")
-    if offsets[1] - offsets[0] != math.prod(shape) * _DTYPES[dtype].itemsize:
-        raise InputError(f"{path} is damaged: {name[:80]!r} has not as many bytes as its shape needs; fetch it again")
-    return _DTYPES[dtype], tuple(shape), *offsets
-
-
-def _are_counts(values):
-    return isinstance(values, list) and len(values) <= 32 and all(type(value) is int and value >= 0 for value in values)
-
-
-def _check_places(places, size, path):
-    """Checks that every byte of the data belongs to one tensor."""
-    end = 0
-    for name, (_, _, first, last) in sorted(places.items(), key=lambda item: item[1][2:]):
-        if first != end:
-            raise InputError(f"{path} is damaged: {name[:80]!r} does not begin where another ends; fetch it again")
-        end = last
-    if end != size:
-        raise InputError(f"{path} is damaged: it has {size} bytes of data, and its header names {end}; fetch it again")
-
-
-def _weight(path, begin, dtype, shape):
+def _weight(path, copy, name, tensor):
     """Returns a tensor of a file, which is read as a whole or row by row."""
-    row = math.prod(shape[1:])
-    load_rows = functools.partial(_load_rows, path, begin, dtype, shape[1:], row) if shape else None
-    return Weight(shape, functools.partial(_load, path, begin, dtype, shape), load_rows)
+    shape, dtype = tuple(tensor.get_shape()), tensor.get_dtype()
+    if dtype not in _DTYPES:
+        raise InputError(f"{path}: {name[:80]!r} has the dtype {dtype}, which can't be read; save it as F32")
+    load = functools.partial(_load, path, copy, name)
+    return Weight(shape, load, load if shape else None)
 
 
-def _load_rows(path, begin, dtype, row_shape, row, first, last):
-    return _load(path, begin + first * row * dtype.itemsize, dtype, (last - first, *row_shape))
+def _load(path, copy, name, first=None, last=None):
+    with _opened(path, copy) as tensors:
+        return tensors.get_tensor(name) if first is None else tensors.get_slice(name)[first:last]
 
 
-def _load(path, begin, dtype, shape):
-    count = math.prod(shape)
+@contextlib.contextmanager
+def _opened(path, copy):
+    """Opens a file, or the copy of it that is kept as long as anybody may read it."""
     try:
-        if "://" not in path:
-            values = np.fromfile(path, dtype, count, offset=begin)
-        else:
-            with tf.io.gfile.GFile(path, "rb") as file:
-                file.seek(begin)
-                values = np.frombuffer(file.read(count * dtype.itemsize), dtype)
-        return values.reshape(shape)
-    except (OSError, tf.errors.OpError, ValueError) as error:
-        raise InputError(f"can't read {path} to its end; fetch it again") from error
+        from safetensors import SafetensorError, safe_open
+    except ImportError as error:
+        raise InputError(
+            f"reading {path} needs the library safetensors; install it with pip install safetensors"
+        ) from error
+    try:
+        with safe_open(path if copy is None else copy.name, "numpy") as tensors:
+            yield tensors
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{path} is damaged or cut off: {first_line(error)}; fetch it again") from error
+    except TypeError as error:  # bfloat16 before version 0.8
+        raise InputError(f"{path}: {first_line(error)}; install a newer safetensors, or save it as F32") from error
 
 
 def write_safetensors(path: str, weights: collections.abc.Mapping[str, Weight]) -> None:
     """Writes float32 tensors into a local file, one at a time."""
-    header, end = {_METADATA: {"format": "pt"}}, 0
+    header, end = {"__metadata__": {"format": "pt"}}, 0
     for name in sorted(weights):
         first, end = end, end + 4 * math.prod(weights[name].shape)
         header[name] = {"dtype": "F32", "shape": list(weights[name].shape), "data_offsets": [first, end]}
     content = json.dumps(header, separators=(",", ":")).encode()
     content += b" " * (-len(content) % _ALIGNMENT)
     with open(os.fspath(path), "wb") as file:
-        file.write(_LENGTH.pack(len(content)) + content)
+        file.write(len(content).to_bytes(8, "little") + content)
         for name in sorted(weights):
             _write_rows(file, weights[name].read())
 

@@ -1,12 +1,11 @@
 """What `export_model.py --format=litert` writes."""
 
-import hashlib
-import json
 import os
 import typing
 
 from albert_tf.errors import InputError
 from albert_tf.exports import check_card
+from albert_tf.files import read_json, sha256_of
 
 LITERT_FILE = "model.tflite"
 SAVED_MODEL_FILE = "saved_model.pb"
@@ -44,17 +43,11 @@ def check_fast_tokenizer(card: dict[str, typing.Any], folder: str | os.PathLike)
     """
     path = os.path.join(folder, FAST_TOKENIZER_FILE)
     expected = card.get("fast_tokenizer_sha256")
-    if expected is not None and file_sha256(path) != expected:
+    if expected is not None and sha256_of(path) != expected:
         raise InputError(
             f"{path} is not the one that was exported with the model, and would make other ids of texts; export the "
             "model anew"
         )
-
-
-def file_sha256(path: str | os.PathLike) -> str:
-    """Returns the SHA-256 of a local file's content."""
-    with open(path, "rb") as file:
-        return hashlib.sha256(file.read()).hexdigest()
 
 
 def read_card(folder: str) -> dict[str, typing.Any]:
@@ -64,13 +57,7 @@ def read_card(folder: str) -> dict[str, typing.Any]:
         InputError: The model is of a task that only TensorFlow answers, or files are missing.
     """
     path = os.path.join(folder, CARD_FILE)
-    try:
-        with open(path, encoding="utf-8") as file:
-            card = check_card(json.load(file), path)
-    except InputError:
-        raise
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"can't read {CARD_FILE} in {folder} ({error}); export the model anew") from error
+    card = check_card(read_json(path, "the model card"), path)
     if card["task"] not in ("Classification", "Regression"):
         raise InputError(
             f"{folder} holds a model for {card['task']}, whose answers need TensorFlow; load the folder that it was "

@@ -2,7 +2,6 @@
 
 import collections.abc
 import concurrent.futures
-import hashlib
 import os
 import queue
 import typing
@@ -12,6 +11,7 @@ import numpy as np
 from albert_tf.asked_texts import TextTask, list_inputs, warn_of_cuts
 from albert_tf.errors import InputError, with_extra
 from albert_tf.exports import threads_per_batch
+from albert_tf.files import sha256_of
 from albert_tf.litert.files import FAST_TOKENIZER_FILE, LITERT_FILE, check_fast_tokenizer, read_card
 from albert_tf.litert.inputs import FastInputs, pad
 
@@ -57,8 +57,7 @@ class LiteRTPredictor:
     @property
     def identity(self) -> str:
         """Tells the weights from others."""
-        with open(self._path, "rb") as file:
-            return hashlib.sha256(file.read()).hexdigest()
+        return sha256_of(self._path)
 
     @property
     def num_cut(self) -> int:

@@ -8,9 +8,9 @@ import tensorflow as tf
 import albert_tf
 from albert_tf.errors import InputError
 from albert_tf.exports import DEFAULT
-from albert_tf.files import UNFINISHED, write_json, write_text
+from albert_tf.files import UNFINISHED, sha256_of, write_json, write_text
 from albert_tf.folder_lock import hold
-from albert_tf.litert.files import CARD_FILE, FAST_TOKENIZER_FILE, LITERT_FILE, file_sha256
+from albert_tf.litert.files import CARD_FILE, FAST_TOKENIZER_FILE, LITERT_FILE
 from albert_tf.serving.compression import pack_weights
 from albert_tf.serving.exported import EXTRA_FOLDER
 from albert_tf.serving.loading import TrainedModel, load_trained
@@ -63,7 +63,7 @@ def export_model(
             card = model_card(trained, functions, weight_type)
             fast_tokenizer = os.path.join(beside, FAST_TOKENIZER_FILE)
             if os.path.exists(fast_tokenizer):
-                card["fast_tokenizer_sha256"] = file_sha256(fast_tokenizer)
+                card["fast_tokenizer_sha256"] = sha256_of(fast_tokenizer)
                 card["special_tokens_in_text"] = takes_special_tokens_in_text(trained.tokenizer)
             write_json(os.path.join(beside, CARD_FILE), card)
         return target

@@ -236,7 +236,7 @@ def test_vocabulary_and_config_may_be_named(
         "data_of_results.json",
         "README.md",
     } == contents(tmp_path / "run").keys()
-    assert "\n| training examples | 12 |\n" in (tmp_path / "run" / "README.md").read_text()
+    assert "\n| training file: examples | 12 |\n" in (tmp_path / "run" / "README.md").read_text()
 
 
 @pytest.mark.parametrize(

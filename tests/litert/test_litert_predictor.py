@@ -211,7 +211,7 @@ def test_what_needs_tensorflow_is_said(tmp_path):
             albert_tf.load(tmp_path)
         return str(error.value)
 
-    assert message().startswith(f"can't read model_card.json in {tmp_path}")
+    assert message().startswith(f"can't read the model card {tmp_path}/model_card.json: ")
     card = {"labels": [], "signatures": {}, "input_fields": ["text"], "max_seq_length": 8, "config": {"hidden_size": 4}}
     (tmp_path / "model_card.json").write_text(json.dumps({**card, "task": Entities.__name__}))
     assert message().startswith(f"{tmp_path} holds a model for Entities, whose answers need TensorFlow")

@@ -1,5 +1,6 @@
 """What the notebooks share: what is installed where, whose data is read, and what is shown."""
 
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -44,6 +45,11 @@ def test_what_is_missing_is_installed_but_in_tests(monkeypatch, is_test):
     monkeypatch.delenv("COLAB_RELEASE_TAG", raising=False)
     monkeypatch.setattr(helpers, "_NEEDED", ("a_module_that_is_missing",))
     monkeypatch.setattr(subprocess, "run", lambda command, **_: calls.append(command))
+
+    def no_such_package(name):  # TensorFlow for TPUs has another name, and the same modules
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", no_such_package)
     helpers.install()
     assert [command[1:5] for command in calls] == [["-m", "pip", "install", "-q"]] * (not is_test)
 

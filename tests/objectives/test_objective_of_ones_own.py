@@ -2,6 +2,8 @@
 
 import importlib
 import json
+import pathlib
+import re
 import shutil
 
 import numpy as np
@@ -16,50 +18,15 @@ from albert_tf.serving.loading import load_trained
 
 pytestmark = pytest.mark.slow
 
-# All of it: nothing of the library is changed for it.
-SOURCE = '''
-import tensorflow as tf
-
-from albert_tf.objectives import composed, register
-from albert_tf.objectives.losses import weighted_cross_entropy
-from albert_tf.objectives.masked_lm import MaskedLM
-from albert_tf.objectives.objective import POOLER
-from albert_tf.objectives.pretraining_loss import PretrainingLoss
-
-
-class IsFull(PretrainingLoss):
-    """Tells whether an example is as long as it may be."""
-
-    name = "is_full"
-    reads = (POOLER, "sentence_order_head/")
-
-    def prepare(self, features, seed):
-        is_full = features["input_mask"][:, -1]
-        return {"is_full": is_full, "is_full_weights": tf.ones_like(is_full, tf.float32)}
-
-    def batch_spec(self, max_seq_length):
-        return {"is_full": tf.TensorSpec([None], tf.int32), "is_full_weights": tf.TensorSpec([None], tf.float32)}
-
-    def weight(self, batch):
-        return tf.reduce_sum(batch["is_full_weights"])
-
-    def compute(self, model, states, batch):
-        return weighted_cross_entropy(
-            model.sentence_order_head(states.pooled_output), batch["is_full"], batch["is_full_weights"]
-        )
-
-    def products(self, batch_spec):
-        return self.config.hidden_size**2 + 2 * self.config.hidden_size
-
-
-register("fullness", composed(MaskedLM, IsFull), ["full_sentences"])
-'''
+PAGE = pathlib.Path(__file__).resolve().parent.parent.parent / "docs" / "pretraining.md"
+# All of it, as the documents show it: nothing of the library is changed for it.
+SOURCE = re.search(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)[1]
 
 
 @pytest.fixture(scope="module")
 def registered(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own")
-    (folder / "fullness.py").write_text(SOURCE)
+    (folder / "fullness.py").write_text(SOURCE, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
         importlib.import_module("fullness")

@@ -93,13 +93,22 @@ def test_settings_of_another_tokenizer_are_refused(english_tokenizer, tmp_path, 
         load_tokenizer(tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"", b"[PAD]\n[UNK]\n", b"\x0a\x03abc", b"\x80" * 40, "한국어".encode() * 9])
+# The last one is a piece whose text is a number.
+@pytest.mark.parametrize(
+    "content", [b"", b"[PAD]\n[UNK]\n", b"\x0a\x03abc", b"\x80" * 40, "한국어".encode() * 9, b"\x0a\x02\x08\x01"]
+)
 def test_file_that_is_no_model_is_refused(content, tmp_path):
     (tmp_path / "a.model").write_bytes(content)
     with pytest.raises(InputError, match=r"a.model is no SentencePiece model; name the .model file"):
         SentencePieceTokenizer.from_model_file(tmp_path / "a.model")
     with pytest.raises(InputError, match=r"can't read the SentencePiece model .*b.model: no such file"):
         SentencePieceTokenizer.from_model_file(tmp_path / "b.model")
+
+
+def test_piece_that_begins_with_nul_does_not_end_the_process(english_model):
+    content = english_model.replace("▁model".encode(), b"\0" + "▁mode".encode())
+    with pytest.raises(InputError, match=r"x.model is no SentencePiece model"):
+        SentencePieceModel.from_bytes(content, "x.model")
 
 
 @given(data=st.data())

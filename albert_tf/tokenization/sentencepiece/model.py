@@ -1,17 +1,17 @@
 """Files of SentencePiece models: their pieces, and the special ones among them.
 
-A model is a protocol buffer (sentencepiece_model.proto). Field 1 is a piece, with its text, score and type as fields 1,
-2 and 3; field 2 is how the model was trained, with its kind as field 3; field 3 is the normaliser, with its name and
-its table as fields 1 and 2. Reading these few here spares a library; tensorflow_text, which encodes with the model,
-tells neither types nor scores.
+A model is a protocol buffer (sentencepiece_model.proto), of which the few fields that are needed are declared here.
+tensorflow_text, which encodes with the model, tells neither types nor scores.
 """
 
 import collections.abc
 import dataclasses
+import functools
 import hashlib
 import os
-import struct
 import typing
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 
 from albert_tf.errors import InputError
 from albert_tf.files import read_bytes, write_bytes
@@ -22,11 +22,17 @@ SPACE_MARK = "▁"
 # Types of pieces.
 NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
 
-_PIECE, _TRAINER, _NORMALIZER = 1, 2, 3
 _UNIGRAM = 1
 
-_VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5
-_MOST_VARINT_BYTES = 10
+# Messages with the name, type and number of each field; others are kept when a model is written again.
+_PACKAGE = "albert_tf.sentencepiece"
+_BYTES, _FLOAT, _INT32, _MESSAGE = 12, 2, 5, 11
+_MESSAGES = {
+    "SentencePiece": {"piece": (_BYTES, 1), "score": (_FLOAT, 2), "type": (_INT32, 3)},
+    "TrainerSpec": {"model_type": (_INT32, 3)},
+    "NormalizerSpec": {"name": (_BYTES, 1), "precompiled_charsmap": (_BYTES, 2)},
+    "ModelProto": {"pieces": (_MESSAGE, 1), "trainer_spec": (_MESSAGE, 2), "normalizer_spec": (_MESSAGE, 3)},
+}
 
 
 class Piece(typing.NamedTuple):
@@ -80,19 +86,15 @@ class SentencePieceModel:
             InputError: It is no such model.
         """
         try:
-            fields = list(_fields(content))
-            pieces = tuple(_read_piece(value) for number, value, _ in fields if number == _PIECE)
-            trainer, normalizer = (
-                {number: value for part, spec, _ in fields if part == kind for number, value, _ in _fields(spec)}
-                for kind in (_TRAINER, _NORMALIZER)
-            )
-            composes = b"nfkc" in normalizer.get(1, b"")
-            table, is_unigram = normalizer.get(2, b""), trainer.get(3, _UNIGRAM) == _UNIGRAM
-        except (ValueError, TypeError, IndexError, struct.error) as error:
+            model = _model_class().FromString(content)
+            pieces = tuple(map(_read_piece, model.pieces))
+        except (ValueError, message.DecodeError) as error:
             raise _no_model(source) from error
         if sum(piece.type == UNKNOWN for piece in pieces) != 1:
             raise _no_model(source)
-        return cls(content, pieces, table, composes, is_unigram, source)
+        normalizer, trainer = model.normalizer_spec, model.trainer_spec
+        is_composing, is_unigram = b"nfkc" in normalizer.name, trainer.model_type == _UNIGRAM
+        return cls(content, pieces, normalizer.precompiled_charsmap, is_composing, is_unigram, source)
 
     def to_file(self, path: str | os.PathLike) -> None:
         """Writes the file as it was read."""
@@ -109,76 +111,36 @@ class SentencePieceModel:
         Args:
             is_control: Given the text of a piece, says whether it is to be one; the unknown piece stays what it is.
         """
-        parts, pieces = [], iter(self.pieces)
-        for number, value, raw in _fields(self.content):
-            if number == _PIECE:
-                piece = next(pieces)
-                if piece.type not in (UNKNOWN, CONTROL) and is_control(piece.text):
-                    kept = b"".join(field for name, _, field in _fields(value) if name != 3)
-                    raw = _message(_PIECE, kept + bytes([3 << 3 | _VARINT, CONTROL]))
-            parts.append(raw)
-        return b"".join(parts)
+        model = _model_class().FromString(self.content)
+        for piece, read in zip(model.pieces, self.pieces):
+            if read.type not in (UNKNOWN, CONTROL) and is_control(read.text):
+                piece.type = CONTROL
+        return model.SerializeToString(deterministic=True)
 
 
 def _no_model(source):
     return InputError(f"{source} is no SentencePiece model; name the .model file that SentencePiece has written")
 
 
-def _read_piece(message):
-    text, score, kind = "", 0.0, NORMAL
-    for number, value, _ in _fields(message):
-        if number == 1:
-            text = value.decode("utf-8")
-        elif number == 2:
-            [score] = struct.unpack("<f", value)
-        elif number == 3:
-            kind = value
-    if not text:
+def _read_piece(piece):
+    if not piece.piece or b"\0" in piece.piece:  # of which SentencePiece crashes
         raise ValueError("a piece without text")
-    return Piece(text, score, kind)
+    return Piece(piece.piece.decode("utf-8"), piece.score, piece.type)
 
 
-def _fields(message: bytes) -> collections.abc.Iterator[tuple[int, int | bytes, bytes]]:
-    """Yields number, value and bytes of each field of a protocol buffer.
-
-    Raises:
-        ValueError: It is none.
-    """
-    begin, end = 0, len(message)
-    while begin < end:
-        key, place = _read_varint(message, begin)
-        number, wire_type = key >> 3, key & 7
-        if wire_type == _VARINT:
-            value, place = _read_varint(message, place)
-        elif wire_type in (_FIXED_64, _FIXED_32, _BYTES):
-            if wire_type == _BYTES:
-                length, place = _read_varint(message, place)
-            else:
-                length = 8 if wire_type == _FIXED_64 else 4
-            value, place = message[place : place + length], place + length
-        else:
-            raise ValueError(f"wire type {wire_type}")
-        if place > end or not number:
-            raise ValueError("the message ends within a field")
-        yield number, value, message[begin:place]
-        begin = place
-
-
-def _read_varint(message, place):
-    """Returns a number of base 128, the lowest digits first, and where what follows it begins."""
-    value = 0
-    for digit in range(_MOST_VARINT_BYTES):
-        byte = message[place + digit]
-        value |= (byte & 0x7F) << (7 * digit)
-        if byte < 0x80:
-            return value, place + digit + 1
-    raise ValueError("a number of more than 64 bits")
-
-
-def _message(number, content):
-    """Returns a field that holds a message."""
-    length, digits = len(content), []
-    while length >= 0x80:
-        digits.append(length & 0x7F | 0x80)
-        length >>= 7
-    return bytes([number << 3 | _BYTES, *digits, length]) + content
+@functools.cache
+def _model_class():
+    """Returns the class of a model's messages."""
+    file = descriptor_pb2.FileDescriptorProto(name=f"{_PACKAGE}.proto", package=_PACKAGE, syntax="proto2")
+    for name, fields in _MESSAGES.items():
+        declared = file.message_type.add(name=name)
+        for field, (kind, number) in fields.items():
+            added = declared.field.add(name=field, type=kind, number=number)
+            added.label = added.LABEL_REPEATED if field == "pieces" else added.LABEL_OPTIONAL
+            if kind == _INT32:  # a normal piece, a model of unigrams
+                added.default_value = "1"
+    for field, name in zip(file.message_type[-1].field, _MESSAGES):
+        field.type_name = f".{_PACKAGE}.{name}"
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.ModelProto"))
