@@ -5,7 +5,6 @@ import contextlib
 import dataclasses
 
 import tensorflow as tf
-from absl import flags
 
 from albert_tf.checkpoint_files import refuse_trials
 from albert_tf.cli import app, training_flags
@@ -35,9 +34,6 @@ from albert_tf.training.run_folder.guard import FOUND_AT, check_model, read_sett
 from albert_tf.training.run_folder.held_folder import hold_together
 from albert_tf.training.run_folder.identity import absolute_path
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
-
-# The flags that a command defines on its way through here belong to the command, so that its --help shows them.
-flags.disclaim_key_flags()
 
 TRAIN, DEV, TEST = "train", "dev", "test"
 # What a run keeps of every command's settings.
