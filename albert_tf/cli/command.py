@@ -18,9 +18,6 @@ from albert_tf.startup import end_in_one_line_if_interrupted
 
 end_in_one_line_if_interrupted()
 
-# The flags defined below belong to the script that asks for them, so that its --help shows them.
-flags.disclaim_key_flags()
-
 
 def run(main, define_flags, output_flag: str | None = None) -> None:
     """Runs a command; a user's mistake ends in one sentence on standard error and exit code 1.

@@ -5,7 +5,6 @@ import contextlib
 import dataclasses
 
 import tensorflow as tf
-from absl import flags
 
 from albert_tf.checkpoint_files import refuse_trials
 from albert_tf.cli import app, training_flags
@@ -35,9 +34,6 @@ from albert_tf.training.run_folder.guard import FOUND_AT, check_model, read_sett
 from albert_tf.training.run_folder.held_folder import hold_together
 from albert_tf.training.run_folder.identity import absolute_path
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
-
-# The flags that a command defines on its way through here belong to the command, so that its --help shows them.
-flags.disclaim_key_flags()
 
 TRAIN, DEV, TEST = "train", "dev", "test"
 # What a run keeps of every command's settings.
@@ -98,7 +94,7 @@ class FinetuningCommand:
 
     def _run_once(self, given) -> tuple[str, Trial] | None:
         """Does what the settings say; returns the metric that decides and what came of it, None if it was stopped."""
-        names = {*settings_flags(), *self.setting_names, *SHARED_SETTINGS}
+        names = [*settings_flags(), *self.setting_names, *SHARED_SETTINGS]
         if "num_train_epochs" in given.given:
             names.remove("num_train_steps")  # how many steps that is follows from the data
         settings, known_run = with_settings_of_run(given, self.name, names, list(self.place_names))

@@ -7,8 +7,6 @@ from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.cli.tokenizer_flags import define_sentencepiece_flags, define_tokenizer_flags
 
-flags.disclaim_key_flags()
-
 
 @in_helpfull()
 def define_finetuning_flags(max_seq_length_help: str) -> None:

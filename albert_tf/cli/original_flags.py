@@ -8,9 +8,6 @@ from absl import flags
 from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.errors import InputError
 
-# The flags defined below belong to the script that asks for them, so that its --help shows them.
-flags.disclaim_key_flags()
-
 # Name to default.
 _WITHOUT_EFFECT = {
     "cached_dir": None,

@@ -20,8 +20,6 @@ from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.labels import balanced_class_weights, check_labels, labels_of
 from albert_tf.finetuning.metrics import LABEL_METRICS, METRICS, SCORE_METRICS, check_metrics
 
-flags.disclaim_key_flags()
-
 
 def define_flags():
     """Defines the flags of this command."""

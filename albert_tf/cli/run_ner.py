@@ -13,8 +13,6 @@ from albert_tf.finetuning.datasets import find_files
 from albert_tf.finetuning.entities.metrics import METRICS
 from albert_tf.finetuning.entities.tagged_text import DATASETS, types_of
 
-flags.disclaim_key_flags()
-
 
 def define_flags():
     """Defines the flags of this command."""

@@ -16,8 +16,6 @@ from albert_tf.finetuning.choice_files import LETTERS, LEVELS, read_questions
 from albert_tf.finetuning.datasets import find_files
 from albert_tf.finetuning.multiple_choice import MAX_QA_LENGTH
 
-flags.disclaim_key_flags()
-
 RACE, JSON_LINES = "race", "jsonl"
 RACE_CHOICES = 4
 PARTS = {TRAIN: ("train",), DEV: ("dev",), TEST: ("test", "dev")}

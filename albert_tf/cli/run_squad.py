@@ -28,8 +28,6 @@ from albert_tf.finetuning.question_answering.windows import WindowOptions
 from albert_tf.json_types import check_types
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, results_path
 
-flags.disclaim_key_flags()
-
 _HEADS = {"independent": QuestionAnswering, "conditional": ConditionalQuestionAnswering}
 
 

@@ -15,9 +15,6 @@ from albert_tf.tokenization.words import WORDPIECE_SCHEMES
 
 FLAGS = flags.FLAGS
 
-# The flags defined below belong to the script that asks for them, so that its --help shows them.
-flags.disclaim_key_flags()
-
 # Flag name to the tokenizer's own name of the setting.
 _TOKENIZER_SETTINGS = {
     "do_lower_case": "lower_case",

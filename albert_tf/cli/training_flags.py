@@ -22,9 +22,6 @@ from albert_tf.training.settings import LARGEST_SEED
 
 FLAGS = flags.FLAGS
 
-# The flags defined below belong to the script that asks for them, so that its --help shows them.
-flags.disclaim_key_flags()
-
 
 @in_helpfull()
 def define_distribution_flags() -> None:

@@ -29,7 +29,7 @@ def values_of(run_script, monkeypatch):
             flags.FLAGS([str(ROOT / "run_pretraining.py"), f"--flagfile={path}"])
             read_values.update(flags.FLAGS.flag_values_dict())
             read_values["schedule"] = settings_from_flags(
-                flags.FLAGS.num_train_steps, "num_train_steps"
+                flags.FLAGS.num_train_steps, "num_train_steps", flags.FLAGS
             ).make_schedule()
 
         monkeypatch.setattr("albert_tf.cli.app.run", main_without_work)

@@ -313,7 +313,7 @@ def test_checkpoint_of_another_vocabulary_is_refused(classify, assert_refused, s
 
 
 def test_help_explains_every_flag(run_script):
-    shown = run_script("run_classifier.py", help=True).output
+    shown = run_script("run_classifier.py", helpfull=True).output
     sections = re.split(r"^  --(?:\[no\])?", shown, flags=re.MULTILINE)[1:]
     explanations = dict(section.split(":", 1) for section in sections)
     assert {"task_name", "do_predict", "learning_rate", "use_tpu", "wordpiece_scheme"} <= explanations.keys()

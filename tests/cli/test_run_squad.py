@@ -287,7 +287,7 @@ def test_length_is_that_of_squad_or_what_the_model_reads(squad, without_training
 
 
 def test_help_explains_every_flag(run_script):
-    shown = run_script("run_squad.py", help=True).output
+    shown = run_script("run_squad.py", helpfull=True).output
     sections = re.split(r"^  --(?:\[no\])?", shown, flags=re.MULTILINE)[1:]
     explanations = dict(section.split(":", 1) for section in sections)
     original = {"train_file", "predict_file", "doc_stride", "max_query_length", "n_best_size", "max_answer_length"}

@@ -156,7 +156,9 @@ def test_flash_attention_compiles_for_every_tpu_from_v4_on(topology, dtype):
     ("topology", "dtype"), [("v5e:2x2", "float32"), ("v5e:2x2", "mixed_bfloat16"), ("v4:2x2x1", "mixed_bfloat16")]
 )
 def test_causal_attention_among_documents_writes_nothing_for_each_pair_of_pieces(topology, dtype):
-    config = SMALL.replace(max_position_embeddings=512, attention_probs_dropout_prob=0.1, is_causal=True)
+    config = SMALL.replace(
+        max_position_embeddings=512, intermediate_size=256, attention_probs_dropout_prob=0.1, is_causal=True
+    )
     step = compiled(config, "halves", 2, 512, topology=topology, dtype=dtype)
     assert "tpu_custom_call" in step.text and "512,512]" not in step.text
 
