@@ -3,11 +3,14 @@
 import os
 import types
 
+import tensorflow as tf
+
 from albert_tf.checkpoint_files import find_beside_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.files import read_text, write_text
 from albert_tf.interchange import google_tf1, huggingface, keras_hub, ours
 from albert_tf.interchange.portable_model import ReadOptions
+from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.training.run_folder.model_card import CARD_FILE, for_transformers
 from albert_tf.whole_folders import new_folder
 
@@ -49,6 +52,8 @@ def convert_checkpoint(
                 f"--to={target} can't say is_causal=true: the models of its code see both sides of a piece"
             )
         notes = FORMATS[target].write(model, folder)
+        if model.sentencepiece_file is not None:
+            tf.io.gfile.copy(model.sentencepiece_file, os.path.join(folder, MODEL_FILE))
         if (source, target) == ("albert_tf", "huggingface"):
             _take_card_along(input_path, folder)
         num_bytes = sum(entry.stat().st_size for entry in os.scandir(folder))

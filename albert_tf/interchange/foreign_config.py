@@ -74,12 +74,14 @@ def with_groups(config: AlbertConfig, target: str) -> AlbertConfig:
     return config
 
 
-def check_pooling(model: PortableModel, target: str) -> None:
-    """Checks that the head reads what heads of other libraries read.
+def check_head(model: PortableModel, target: str) -> None:
+    """Checks that it is known what a head is for, and that it reads what heads of other libraries read.
 
     Raises:
-        InputError: It does not.
+        InputError: It is not, or it does not.
     """
+    if model.has_head and model.task is None:
+        raise InputError("--input_path does not say what its head is for; name that with --task")
     if (
         model.has_head
         and model.task in ("classify", "score", "race", None)

@@ -10,6 +10,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
 from albert_tf.interchange import foreign_config
+from albert_tf.interchange.huggingface_names import FAMILIES
 from albert_tf.interchange.portable_model import (
     PortableModel,
     ReadOptions,
@@ -19,26 +20,20 @@ from albert_tf.interchange.portable_model import (
     take_weights,
 )
 from albert_tf.interchange.sentencepiece_files import GOOGLE
-from albert_tf.interchange.tokenizer_files import copy_sentencepiece, find_tokenizer
+from albert_tf.interchange.tokenizer_files import with_tokenizer
 from albert_tf.interchange.variables import Naming, Spelling, plain_spellings
 
 ALBERT_CONFIG, BERT_CONFIG = "albert_config.json", "bert_config.json"
 _CHECKPOINT = "model.ckpt-best"
 
-_COMMON = {
-    "encoder/embeddings/word_embeddings": "bert/embeddings/word_embeddings",
-    "encoder/embeddings/token_type_embeddings": "bert/embeddings/token_type_embeddings",
-    "encoder/embeddings/position_embeddings": "bert/embeddings/position_embeddings",
-    "encoder/embeddings/layer_norm": "bert/embeddings/LayerNorm",
-    "encoder/pooler": "bert/pooler/dense",
-    "masked_lm_head/transform": "cls/predictions/transform/dense",
-    "masked_lm_head/layer_norm": "cls/predictions/transform/LayerNorm",
-    "masked_lm_head/output_bias": "cls/predictions/output_bias",
-    "sentence_order_head/dense": "cls/seq_relationship",
-}
+# transformers took the names of BERT's variables from here, with dots.
+_BERT = {
+    layer: name.replace("layer.{n}", "layer_{n}").replace(".", "/")
+    for layer, name in FAMILIES["bert"].naming.layers.items()
+} | {"masked_lm_head/output_bias": "cls/predictions/output_bias"}
 _GROUP = "bert/encoder/transformer/group_{group}/inner_group_{inner}"
 _ALBERT = {
-    **_COMMON,
+    **{layer: name for layer, name in _BERT.items() if "{n}" not in layer},
     "encoder/embedding_hidden_mapping_in": "bert/encoder/embedding_hidden_mapping_in",
     "encoder/attention_layers/{n}/query": f"{_GROUP}/attention_1/self/query",
     "encoder/attention_layers/{n}/key": f"{_GROUP}/attention_1/self/key",
@@ -48,18 +43,6 @@ _ALBERT = {
     "encoder/feed_forward_layers/{n}/intermediate": f"{_GROUP}/ffn_1/intermediate/dense",
     "encoder/feed_forward_layers/{n}/output_dense": f"{_GROUP}/ffn_1/intermediate/output/dense",
     "encoder/feed_forward_layers/{n}/layer_norm": f"{_GROUP}/LayerNorm_1",
-}
-_LAYER = "bert/encoder/layer_{n}"
-_BERT = {
-    **_COMMON,
-    "encoder/attention_layers/{n}/query": f"{_LAYER}/attention/self/query",
-    "encoder/attention_layers/{n}/key": f"{_LAYER}/attention/self/key",
-    "encoder/attention_layers/{n}/value": f"{_LAYER}/attention/self/value",
-    "encoder/attention_layers/{n}/output_dense": f"{_LAYER}/attention/output/dense",
-    "encoder/attention_layers/{n}/layer_norm": f"{_LAYER}/attention/output/LayerNorm",
-    "encoder/feed_forward_layers/{n}/intermediate": f"{_LAYER}/intermediate/dense",
-    "encoder/feed_forward_layers/{n}/output_dense": f"{_LAYER}/output/dense",
-    "encoder/feed_forward_layers/{n}/layer_norm": f"{_LAYER}/output/LayerNorm",
 }
 _HEADS = {
     **{task: {"head/dense": ""} for task in ("classify", "score", "race")},
@@ -129,30 +112,16 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     counters = [name for name in found if name in _COUNTERS]
     rest = {name: weight for name, weight in found.items() if name not in {*slots, *counters}}
     task, outputs = _find_task(rest, options.task)
-    weights, left, notes = take_weights(
-        BERT if reads_bert else ALBERT,
-        config,
-        rest,
-        checkpoint,
-        # The variables of a head tell their shapes even where they don't tell the task.
-        task or ("classify" if outputs else None),
-        outputs,
-        "bert/encoder/",
-    )
+    # The variables of a head tell their shapes even where they don't tell the task.
+    head, naming = task or ("classify" if outputs else None), BERT if reads_bert else ALBERT
+    weights, notes = take_weights(naming, config, rest, checkpoint, head, outputs, "bert/encoder/")
     if slots or counters:
         kinds = sorted({_SLOT.search(name)[1] for name in slots})
         what = [f"{len(slots)} of the optimizer ({', '.join(kinds)})"] if slots else []
         notes.append(f"left, because only training needs them: {', '.join([*what, *counters])}")
-    notes += [f"left, because it is no part of the model: {prefix}{name}" for name in left]
-    tokenizer = find_tokenizer(os.path.dirname(checkpoint), options, config.vocab_size, GOOGLE)
-    return PortableModel(
-        config,
-        weights,
-        task if any(name.startswith("head/") for name in weights) else None,
-        tokenizer=tokenizer.tokenizer,
-        sentencepiece_file=tokenizer.sentencepiece_file,
-        notes=[*notes, *tokenizer.notes],
-    )
+    model = PortableModel(config, weights, notes=notes)
+    model.task = task if model.has_head else None
+    return with_tokenizer(model, os.path.dirname(checkpoint), options, GOOGLE)
 
 
 def _find_checkpoint(path):
@@ -226,7 +195,7 @@ def write(model: PortableModel, folder: str) -> list[str]:
         InputError: The original does not compute this model.
     """
     config = model.config
-    foreign_config.check_pooling(model, "google")
+    foreign_config.check_head(model, "google")
     if config.hidden_act == "gelu_erf":
         raise InputError(
             "--to=google can't say hidden_act=gelu_erf, as its code knows the tanh approximation alone; if results "
@@ -238,16 +207,12 @@ def write(model: PortableModel, folder: str) -> list[str]:
         naming, name = BERT, BERT_CONFIG
     else:
         naming, name, config = ALBERT, ALBERT_CONFIG, foreign_config.with_groups(config, "google")
-    notes = []
-    if model.has_head and model.task is None:
-        raise InputError("--input_path does not say what its head is for; name that with --task")
-    weights, left = give_weights(naming, model)
+    weights, notes = give_weights(naming, model)
     write_variables(os.path.join(folder, _CHECKPOINT), Values(weights))
     write_json(os.path.join(folder, name), _config_values(config, naming is BERT))
     if model.tokenizer is not None:
         model.tokenizer.save(folder)
-    copy_sentencepiece(model.sentencepiece_file, folder)
-    return [*notes, *left]
+    return notes
 
 
 def _config_values(config, writes_bert):

@@ -22,7 +22,7 @@ from albert_tf.interchange.portable_model import (
 from albert_tf.interchange.safetensors_file import read_safetensors, write_safetensors
 from albert_tf.interchange.sentencepiece_files import HUGGINGFACE
 from albert_tf.interchange.task_settings import known_settings
-from albert_tf.interchange.tokenizer_files import copy_sentencepiece, find_tokenizer, ids_of, write_for_transformers
+from albert_tf.interchange.tokenizer_files import ids_of, with_tokenizer, write_for_transformers
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 CONFIG_FILE, WEIGHTS_FILE, INDEX_FILE = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -59,22 +59,12 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     task, labels, notes = _find_task(values, found, options.task)
     head = next((found[name] for name in ("classifier.weight", "qa_outputs.weight") if name in found), None)
     outputs = (*head.shape, 0)[0] if head else 0
-    weights, left, lacking = take_weights(
-        family.naming,
-        config,
-        found,
-        source,
-        task or ("classify" if head else None),
-        outputs,
-        f"{family.prefix}encoder.",
-    )
-    notes = [*lacking, *notes]
+    known = task or ("classify" if head else None)
+    weights, taken = take_weights(family.naming, config, found, source, known, outputs, f"{family.prefix}encoder.")
+    notes = [*taken, *notes]
     if buffers:
         notes.append(f"left, because it follows from the config: {', '.join(buffers)}")
-    notes += [f"left, because it is no part of the model: {name}" for name in left]
-    tokenizer = find_tokenizer(path, options, config.vocab_size, HUGGINGFACE)
-    model = PortableModel(config, weights, task, labels, notes=[*notes, *tokenizer.notes])
-    model.tokenizer, model.sentencepiece_file = tokenizer.tokenizer, tokenizer.sentencepiece_file
+    model = with_tokenizer(PortableModel(config, weights, task, labels, notes=notes), path, options, HUGGINGFACE)
     if head and isinstance(values.get(_OWN_SETTINGS), dict):
         _take_own_settings(model, values[_OWN_SETTINGS], outputs, config_file)
     return model
@@ -214,9 +204,7 @@ def write(model: PortableModel, folder: str) -> list[str]:
     Raises:
         InputError: The library does not compute this model, or a library to write its files with is not there.
     """
-    foreign_config.check_pooling(model, "huggingface")
-    if model.has_head and model.task is None:
-        raise InputError("--input_path does not say what its head is for; name that with --task")
+    foreign_config.check_head(model, "huggingface")
     family, config = FAMILIES["bert"], model.config
     if not foreign_config.is_bert(config):
         family, config = FAMILIES["albert"], foreign_config.with_groups(config, "huggingface")
@@ -228,7 +216,6 @@ def write(model: PortableModel, folder: str) -> list[str]:
     write_json(os.path.join(folder, CONFIG_FILE), _config_values(model, config, family, class_name))
     if model.tokenizer is not None:
         notes += write_for_transformers(model.tokenizer, folder, config.max_position_embeddings)
-    copy_sentencepiece(model.sentencepiece_file, folder)
     return [*notes, f"transformers knows it as {family.class_prefix}{class_name}"]
 
 

@@ -26,8 +26,7 @@ from albert_tf.interchange.portable_model import (
 from albert_tf.interchange.sentencepiece_files import KERAS_HUB
 from albert_tf.interchange.tokenizer_files import (
     OWN_SETTINGS_FILE,
-    copy_sentencepiece,
-    find_tokenizer,
+    with_tokenizer,
     write_beside_others,
 )
 from albert_tf.interchange.variables import Naming, Spelling, plain_spellings
@@ -116,16 +115,8 @@ def read(path: str, options: ReadOptions) -> PortableModel:
             f"--input_path: there is no {WEIGHTS_FILE} in {path}; name a preset in a folder of this machine"
         )
     found = _read_weights(weights_file)
-    weights, left, notes = take_weights(NAMING, config, found, weights_file, encoder_prefix="layers/")
-    notes += [f"left, because it is no part of the model: {name}" for name in left]
-    tokenizer = find_tokenizer(path, options, config.vocab_size, KERAS_HUB)
-    return PortableModel(
-        config,
-        weights,
-        tokenizer=tokenizer.tokenizer,
-        sentencepiece_file=tokenizer.sentencepiece_file,
-        notes=[*notes, *tokenizer.notes],
-    )
+    weights, notes = take_weights(NAMING, config, found, weights_file, encoder_prefix="layers/")
+    return with_tokenizer(PortableModel(config, weights, notes=notes), path, options, KERAS_HUB)
 
 
 def _own_fields(folder):
@@ -229,7 +220,6 @@ def write(model: PortableModel, folder: str) -> list[str]:
         write_beside_others(model.tokenizer, folder)
         files = f"{model.tokenizer.vocabulary_file} and {OWN_SETTINGS_FILE}"
         notes.append(f"KerasHub has no such tokenizer: {files} are for albert_tf")
-    copy_sentencepiece(model.sentencepiece_file, folder)
     return notes
 
 

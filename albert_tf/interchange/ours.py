@@ -23,7 +23,7 @@ from albert_tf.interchange.portable_model import (
     take_weights,
 )
 from albert_tf.interchange.task_settings import known_settings, settings_of
-from albert_tf.interchange.tokenizer_files import copy_sentencepiece, find_tokenizer
+from albert_tf.interchange.tokenizer_files import with_tokenizer
 from albert_tf.interchange.variables import OURS
 from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, read_config
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
@@ -54,14 +54,11 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     outputs = (*bias.shape, 0)[0] if bias else 0
     # All heads but one have the same variables, so that these can be taken even where nobody knows the task.
     head = (task or "classify") if has_head else None
-    weights, left, notes = take_weights(OURS, config, found, checkpoint, head, outputs, "encoder/")
-    notes += [f"left, because it is no part of the model: {name}" for name in left]
+    weights, notes = take_weights(OURS, config, found, checkpoint, head, outputs, "encoder/")
     others = [name for name in variables if not name.startswith((MODEL_PREFIX, AVERAGES_PREFIX))]
     if others:
         notes.append(f"left, because only training needs them: {len(others)} variables, the optimizer's among them")
-    tokenizer = find_tokenizer(folder, options, config.vocab_size)
-    model = PortableModel(config, weights, tokenizer=tokenizer.tokenizer, notes=[*notes, *tokenizer.notes])
-    model.sentencepiece_file = tokenizer.sentencepiece_file
+    model = with_tokenizer(PortableModel(config, weights, notes=notes), folder, options)
     if has_head:
         model.task, model.settings, model.labels = task, settings, labels
     return model
@@ -83,7 +80,6 @@ def write(model: PortableModel, folder: str) -> list[str]:
     write_json(os.path.join(folder, CONFIG_FILE), model.config.to_dict())
     if model.tokenizer is not None:
         model.tokenizer.save(folder)
-    copy_sentencepiece(model.sentencepiece_file, folder)
     if model.has_head:
         settings, reason = settings_of(model)
         if settings is not None and model.tokenizer is None:

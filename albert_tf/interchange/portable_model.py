@@ -181,7 +181,7 @@ def take_weights(
     task: str | None = None,
     outputs: int = 0,
     encoder_prefix: str = "",
-) -> tuple[dict[str, Weight], dict[str, Weight], list[str]]:
+) -> tuple[dict[str, Weight], list[str]]:
     """Takes the variables of a model out of those of a file.
 
     Args:
@@ -194,7 +194,7 @@ def take_weights(
         encoder_prefix: Names that begin so belong to the encoder: one that the model lacks is a mistake.
 
     Returns:
-        The model's variables by our names, those that are left by the file's names, and sentences on what is missing.
+        The model's variables by our names, and sentences on what is missing and what is left.
 
     Raises:
         InputError: A variable is missing, has another shape than the config says, or the encoder has one too many.
@@ -215,7 +215,7 @@ def take_weights(
         weights[name] = to_ours(weight, entry)
     notes = _check_missing(missing, weights, wanted, source)
     used = {wanted[name].name for name in weights}
-    left = {name: weight for name, weight in found.items() if name not in used}
+    left = [name for name in found if name not in used]
     extra = [name for name in left if encoder_prefix and name.startswith(encoder_prefix)]
     if extra:
         raise InputError(
@@ -224,7 +224,7 @@ def take_weights(
         )
     if not projects(config) and naming.always_projects:
         weights = _without_projection(weights, source)
-    return weights, left, notes
+    return weights, [*notes, *(f"left, because it is no part of the model: {name}" for name in left)]
 
 
 def check_plausible(config: AlbertConfig, num_variables: int, source: str) -> None:

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError, with_extra
 from albert_tf.files import read_json
-from albert_tf.interchange.portable_model import ReadOptions
+from albert_tf.interchange.portable_model import PortableModel, ReadOptions
 from albert_tf.interchange.sentencepiece_files import (
     ALBERT_TF,
     GOOGLE,
@@ -50,6 +50,14 @@ class FoundTokenizer:
 
 class _TwoTokenizersError(InputError):
     """Two files give different ids, and a flag has to say which is meant."""
+
+
+def with_tokenizer(model: PortableModel, folder: str, options: ReadOptions, library: str = ALBERT_TF) -> PortableModel:
+    """Returns a model with the tokenizer that `find_tokenizer` finds for it, and what it has to say."""
+    found = find_tokenizer(folder, options, model.config.vocab_size, library)
+    model.tokenizer, model.sentencepiece_file = found.tokenizer, found.sentencepiece_file
+    model.notes += found.notes
+    return model
 
 
 def find_tokenizer(folder: str, options: ReadOptions, vocab_size: int, library: str = ALBERT_TF) -> FoundTokenizer:
@@ -280,12 +288,6 @@ def write_for_transformers(tokenizer: Tokenizer, folder: str, max_seq_length: in
     write_beside_others(tokenizer, folder)
     found = differences(tokenizer)
     return [f"the tokenizer gives the same ids there, but {found}"] if found else []
-
-
-def copy_sentencepiece(path: str | None, folder: str) -> None:
-    """Copies a SentencePiece model, if there is one."""
-    if path is not None:
-        tf.io.gfile.copy(path, os.path.join(folder, MODEL_FILE))
 
 
 def ids_of(tokenizer: Tokenizer | None, names: collections.abc.Mapping[str, str]) -> dict[str, int]:

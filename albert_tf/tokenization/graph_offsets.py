@@ -11,7 +11,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from albert_tf.tokenization import bert_normalization, emoji
-from albert_tf.tokenization.characters import Characters, characters_of, differs, dropped, replaced
+from albert_tf.tokenization.characters import Characters, differs, dropped, replaced
 from albert_tf.tokenization.code_point_tables import KindOfCharacter, Replacement, StarterPairs
 from albert_tf.tokenization.normalization import (
     FULL_WIDTH,
@@ -21,7 +21,6 @@ from albert_tf.tokenization.normalization import (
     clean_character,
     is_squeezed,
 )
-from albert_tf.tokenization.offsets import DEPENDS_ON_CONTEXT, STAYS, OriginalPositions
 from albert_tf.tokenization.words import END_OF_WORD
 
 _SPACE = ord(" ")
@@ -39,7 +38,6 @@ class GraphOffsets:
     def __init__(self, options: NormalizationOptions, wordpiece_scheme: str):
         self._options = options
         self._has_marks = wordpiece_scheme == "end_of_word"
-        self._kinds = KindOfCharacter(OriginalPositions(options).kind_of)
         self._cleaned = _cleaned_kinds()
         self._is_mark, self._combines = _mark_kinds(), _combining_kinds()
         self._is_squeezed = _squeezed_kinds() if options.squeeze_repeats else None
@@ -87,42 +85,13 @@ class GraphOffsets:
             texts: string [N].
             num_characters: int32 [N], how many characters each has once normalised, spaces left out; M in all.
         """
-        given = characters_of(texts)
-        kinds, num_texts = self._kinds(given.codes), tf.size(texts)
-        stays = tf.equal(kinds, STAYS)
-        counts = tf.math.unsorted_segment_sum(tf.cast(stays, tf.int32), given.rows, num_texts)
-        in_context = tf.math.unsorted_segment_max(
-            tf.cast(tf.equal(kinds, DEPENDS_ON_CONTEXT), tf.int32), given.rows, num_texts
-        )
-        # Where repeats were squeezed, fewer characters are left than stay one by one.
-        depends = (in_context > 0) | (counts != num_characters)
-        by_table = [tf.boolean_mask(values, stays) for values in given]
+        given = bert_normalization.marked_characters(texts, self._options.of_bert)
+        found, num_texts = self.normalize(given), tf.size(texts, tf.int64)
         begins, ends = (
-            tf.RaggedTensor.from_value_rowids(values, tf.cast(by_table[3], tf.int64), tf.cast(num_texts, tf.int64))
-            for values in (by_table[1], by_table[2])
+            tf.RaggedTensor.from_value_rowids(values, tf.cast(found.rows, tf.int64), num_texts)
+            for values in (found.begins, found.ends)
         )
-        return tf.cond(
-            tf.reduce_any(depends),
-            lambda: self._replace(texts, depends, num_characters, begins, ends),
-            lambda: (begins.values, ends.values),
-        )
-
-    def _replace(self, texts, depends, num_characters, begins, ends):
-        """Returns the spans, of texts that depend on context found one character after the other."""
-        rows = tf.cast(tf.where(depends)[:, 0], tf.int32)
-        given = bert_normalization.marked_characters(tf.gather(texts, rows), self._options.of_bert)
-        found = self.normalize(given)
-        # The number of its text's row for each, or of those behind all texts that of a text that depends on context.
-        sources = tf.where(
-            depends, tf.size(texts) + tf.cumsum(tf.cast(depends, tf.int32)) - 1, tf.range(tf.size(texts))
-        )
-        spans = []
-        for by_table, values in ((begins, found.begins), (ends, found.ends)):
-            ragged = tf.RaggedTensor.from_value_rowids(
-                values, tf.cast(found.rows, tf.int64), tf.cast(tf.size(rows), tf.int64)
-            )
-            spans.append(_with_lengths(tf.gather(tf.concat([by_table, ragged], axis=0), sources), num_characters))
-        return tuple(spans)
+        return _with_lengths(begins, num_characters), _with_lengths(ends, num_characters)
 
     def normalize(self, characters: Characters) -> Characters:
         """Returns the characters of normalised texts but for spaces, by the steps of `normalize_with_offsets`."""

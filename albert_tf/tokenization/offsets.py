@@ -14,7 +14,7 @@ from albert_tf.tokenization import bert_normalization, emoji
 from albert_tf.tokenization.normalization import NormalizationOptions, clean_character, normalize_with_offsets
 from albert_tf.tokenization.words import END_OF_WORD
 
-_NOT_LOOKED_UP, _LEAVES_NOTHING, STAYS, DEPENDS_ON_CONTEXT = range(4)
+_NOT_LOOKED_UP, _LEAVES_NOTHING, _STAYS, _DEPENDS_ON_CONTEXT = range(4)
 _NUM_CODE_POINTS = 0x110000
 
 
@@ -76,8 +76,8 @@ class OriginalPositions:
         lengths = np.array([len(text) for text in texts], np.int64)
         rows = np.repeat(np.arange(len(texts)), lengths)
         kinds = self._kinds_of(code_points)
-        stays = kinds == STAYS
-        depends = np.bincount(rows, kinds == DEPENDS_ON_CONTEXT, minlength=len(texts)) > 0
+        stays = kinds == _STAYS
+        depends = np.bincount(rows, kinds == _DEPENDS_ON_CONTEXT, minlength=len(texts)) > 0
         # Where repeats were squeezed, fewer characters are left than stay one by one.
         depends |= np.bincount(rows, stays, minlength=len(texts)) != num_characters
 
@@ -100,24 +100,24 @@ class OriginalPositions:
         kinds = self._kinds[code_points]
         if not kinds.all():
             for code_point in np.unique(code_points[kinds == _NOT_LOOKED_UP]):
-                self._kinds[code_point] = self.kind_of(chr(code_point))
+                self._kinds[code_point] = self._kind_of(chr(code_point))
             kinds = self._kinds[code_points]
         return kinds
 
-    def kind_of(self, character: str) -> int:
-        """Returns what becomes of a character: `STAYS` if it alone makes one, `DEPENDS_ON_CONTEXT`, or nothing."""
+    def _kind_of(self, character):
+        """Returns what becomes of a character: `_STAYS` if it alone makes one, `_DEPENDS_ON_CONTEXT`, or nothing."""
         if self._options.form != "korean":
             stays = bert_normalization.stays_one(character, self._options.of_bert)
-            return {True: STAYS, False: DEPENDS_ON_CONTEXT, None: _LEAVES_NOTHING}[stays]
+            return {True: _STAYS, False: _DEPENDS_ON_CONTEXT, None: _LEAVES_NOTHING}[stays]
         if _is_plain(character):
-            return STAYS
+            return _STAYS
         if self._options.keep_emoji and emoji.may_join(character):
-            return DEPENDS_ON_CONTEXT
+            return _DEPENDS_ON_CONTEXT
         if clean_character(character) in ("", " "):
             return _LEAVES_NOTHING
         alone, _ = normalize_with_offsets(character, self._options)
         is_alone = len(alone) == 1 and not any(map(_may_combine, (character, alone)))
-        return STAYS if is_alone else DEPENDS_ON_CONTEXT
+        return _STAYS if is_alone else _DEPENDS_ON_CONTEXT
 
 
 def _is_plain(character):
