@@ -21,7 +21,7 @@ def flags_of_table(page, command):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_flag_is_one_of_the_command(run_script, command):
-    given = set(re.findall(r"^ +--(?:\[no\])?(\w+)", run_script(f"{command}.py", help=True).output, re.MULTILINE))
+    given = set(re.findall(r"^ +--(?:\[no\])?(\w+)", run_script(f"{command}.py", helpfull=True).output, re.MULTILINE))
     listed = flags_of_table(PAGES["en"], command)
     assert len(listed) > 10
     assert listed <= given
