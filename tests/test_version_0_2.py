@@ -116,3 +116,18 @@ def test_folders_are_exported(run_script, written, tmp_path, folder):
     result = run_script("export_model.py", model_dir=written / folder, output_dir=tmp_path / "export")
     assert result.code == 0, result.errors
     assert list((tmp_path / "export").rglob("saved_model.pb"))
+
+
+def test_finished_data_is_known_to_be_finished(run_script, written):
+    # What was made of the same text under the same name.
+    result = run_script(
+        "create_pretraining_data.py",
+        input_file=written / "corpus.txt",
+        vocab_file=written / "order" / "vocab.txt",
+        output_file=written / "order" / "train.tfrecord",
+        max_seq_length=32,
+        held_out_fraction=0.3,
+        resume=True,
+    )
+    assert result.code == 0, result.errors
+    assert "nothing to resume" in result.output

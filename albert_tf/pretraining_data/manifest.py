@@ -112,15 +112,17 @@ def manifest_identity(manifest: dict) -> str:
     decisive = {
         "tokenizer": manifest.get("tokenizer", {}).get("identity"),
         **{name: manifest.get(name) for name in ("max_seq_length", "max_predictions_per_seq")},
-        "options": _decisive_options(manifest),
+        "options": decisive_options(manifest.get("options")),
         "splits": {name: {key: split.get(key) for key in _DECISIVE_OF_SPLIT} for name, split in splits.items()},
     }
     return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
 
-def _decisive_options(manifest):
-    """Returns the options as version 0.2 wrote them, so that the same examples keep their identity."""
-    options = manifest.get("options")
+def decisive_options(options: dict | None) -> dict | None:
+    """Returns what decides of the options of a build which examples it makes, as version 0.2 wrote them.
+
+    So the same examples keep their identity.
+    """
     if not options or "packing" not in options:
         return options
     others = {name: value for name, value in options.items() if name not in ("packing", "objective")}

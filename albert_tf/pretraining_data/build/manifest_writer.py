@@ -15,7 +15,7 @@ from albert_tf.files import sha256_of
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.shard_writer import is_static_split
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
-from albert_tf.pretraining_data.manifest import HELD_OUT, TRAIN, is_of_first_version, read_manifest
+from albert_tf.pretraining_data.manifest import HELD_OUT, TRAIN, decisive_options, is_of_first_version, read_manifest
 from albert_tf.pretraining_data.packing import find_packing
 from albert_tf.tokenization import Tokenizer
 
@@ -126,7 +126,7 @@ def describe_finished(
         or manifest.get("input_files") != [os.path.basename(path) for path in reader.paths]
         or manifest.get("text_field", reader.text_field) != reader.text_field
         or (manifest.get("bad_lines") and manifest.get("on_bad_text", reader.on_bad_text) != reader.on_bad_text)
-        or manifest.get("options") != dataclasses.asdict(options)
+        or decisive_options(manifest.get("options")) != decisive_options(dataclasses.asdict(options))
         or manifest.get("tokenizer", {}).get("identity") != tokenizer.identity
         or is_of_first_version(manifest)
     ):
