@@ -20,7 +20,7 @@ from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.train_state import TrainState, learnt_variables
 from albert_tf.training.train_step import make_replica_step
 
-pytestmark = [pytest.mark.slow, pytest.mark.keras_2]
+pytestmark = pytest.mark.slow
 
 OBJECTIVE = Imitation(tiny_config(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))
 BATCH_SIZE, NUM_EXAMPLES = 4, 24
@@ -70,6 +70,7 @@ def arrays(folder):
     return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map() if "OBJECT_GRAPH" not in name}
 
 
+@pytest.mark.keras_2
 def test_shared_variable_is_saved_once_with_one_moment(trained):
     names = {name.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE") for name in arrays(trained[0])}
     tables = {name for name in names if name.endswith("word_embeddings")}
@@ -82,6 +83,7 @@ def test_shared_variable_is_saved_once_with_one_moment(trained):
     assert not [name for name in names if "teacher" in name]
 
 
+@pytest.mark.keras_2
 @pytest.mark.parametrize("num_replicas", [1, 2])
 def test_shared_variable_has_one_full_gradient_one_update_and_one_place_in_the_norm(num_replicas):
     strategy = make_strategy(num_cpu_replicas=num_replicas)
