@@ -212,8 +212,9 @@ def _variants(settings):
     """
     if settings.num_trials == 1 and not settings.learning_rates:
         return []
+    given = {} if settings.learning_rate is None else {"learning_rate": settings.learning_rate}
     try:
-        rates = [{"learning_rate": float(rate)} for rate in settings.learning_rates] or [{}]
+        rates = [{"learning_rate": float(rate)} for rate in settings.learning_rates] or [given]
     except ValueError:
         rates = [{"learning_rate": 0.0}]
     if not all(0 < rate < 1 for changes in rates for rate in changes.values()):

@@ -236,6 +236,10 @@ def pretraining(folder, models, shards, longer_shards):
         "phase2_held_out_file": [Case("phase2_held_out_file", longer_shards / "held_out.tfrecord", second)],
         "phase2_start_step": [Case("phase2_start_step", 1, second)],
         "phase2_gradient_accumulation_steps": [Case("phase2_gradient_accumulation_steps", 1, second)],
+        "objective": [
+            Case("objective", "roberta"),
+            Case("objective", "bert", refused="--objective=bert takes examples that are packed as next"),
+        ],
         "max_seq_length": [Case("max_seq_length", 32)],
         "max_predictions_per_seq": [Case("max_predictions_per_seq", 5)],
         "num_train_steps": [Case("num_train_steps", 2)],
