@@ -74,6 +74,7 @@ class MetricSums:
 
 def _joined(values):
     """Returns scalars and vectors as one vector."""
+    values = [tf.convert_to_tensor(value, tf.float32) for value in values]
     if all(value.shape.rank == 0 for value in values):
         return tf.stack(values)
     return tf.concat([tf.reshape(value, [-1]) for value in values], axis=0)

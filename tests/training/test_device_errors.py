@@ -17,14 +17,14 @@ def train_until(monkeypatch, tmp_path):
 
     def train(step, error):
         run = start_linear()
-        update = type(run.state.metric_sums).result
+        update = type(run.state.metric_sums).take
 
         def take(sums):
             if run.global_step.numpy() >= step:
                 raise error
             return update(sums)
 
-        monkeypatch.setattr(type(run.state.metric_sums), "result", take)
+        monkeypatch.setattr(type(run.state.metric_sums), "take", take)
         with pytest.raises(InputError) as raised:
             run.train(tmp_path, EXAMPLES, 4, 8, OPTIONS)
         return str(raised.value)
