@@ -110,7 +110,7 @@ def command(folder, tokenizer_dir, sample_corpus, **flag_values):
 def test_two_workers_give_the_bytes_of_one_also_after_a_kill(
     tmp_path, sample_tokenizer, sample_tokenizer_dir, sample_corpus, contents_of
 ):
-    options = BuilderOptions(64, MaskingOptions(10), masking="static", dupe_factor=3)
+    options = BuilderOptions(64, MaskingOptions(10), masking="static", objective="albert", dupe_factor=3)
 
     def build_in_this_process(name, num_workers):
         folder = tmp_path / name
