@@ -150,11 +150,17 @@ def read_text(path: str | os.PathLike, purpose: str) -> str:
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike) -> collections.abc.Iterator[typing.BinaryIO]:
-    """Opens a file for bytes under a temporary name, and renames it once all is written, replacing what was there."""
+def replacing(path: str | os.PathLike, makes_folder: bool = True) -> collections.abc.Iterator[typing.BinaryIO]:
+    """Opens a file for bytes under a temporary name, and renames it once all is written, replacing what was there.
+
+    Args:
+        path: The file.
+        makes_folder: Whether to make the folder where there is none; otherwise that is an error of the file system.
+    """
     path = os.fspath(path)
     gfile, temporary = gfile_for(path), unfinished_path(path)
-    gfile.makedirs(os.path.dirname(path) or ".")
+    if makes_folder:
+        gfile.makedirs(os.path.dirname(path) or ".")
     try:
         with naming(path):
             with gfile.GFile(temporary, "wb") as file:

@@ -24,7 +24,6 @@ from albert_tf.corpus.documents import read_documents
 from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError, with_extra
-from albert_tf.files import read_json, write_json
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker, count_chunk
 from albert_tf.pretraining_data.build.examples import COLUMN_DTYPES, Examples
 from albert_tf.pretraining_data.build.manifest_writer import check_counts
@@ -41,7 +40,6 @@ RUNNERS = {
 }
 
 _CORPUS = ("corpus", 0)  # the corpus's counts travel like a shard
-_ERROR_FILE = "error-"
 
 
 def run_on_beam(
@@ -164,8 +162,7 @@ class PipelineSteps:
         try:
             yield
         except InputError as error:
-            left = {"message": str(error), "is_final": isinstance(error, BadCorpusError)}
-            write_json(os.path.join(self.work.path, f"{_ERROR_FILE}{file_index:05d}.json"), left)
+            self.work.write_error(file_index, error)
             raise
 
 
@@ -261,11 +258,7 @@ def _run(pipeline, runner, work):
 
 
 def _raise_error_of_corpus(work):
-    names = [name for name in sorted(tf.io.gfile.listdir(work.path)) if name.startswith(_ERROR_FILE)]
-    paths = [os.path.join(work.path, name) for name in names if name.endswith(".json")]
-    errors = [read_json(path, "the error") for path in paths]
-    for path in paths:  # a later run may fail for another reason
-        tf.io.gfile.remove(path)
+    errors = work.take_errors()
     for error in errors:
         if error["is_final"]:
             raise BadCorpusError(error["message"])

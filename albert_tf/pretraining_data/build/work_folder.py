@@ -14,14 +14,17 @@ import re
 import tensorflow as tf
 
 from albert_tf.corpus.blocks import FileStart
+from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.errors import InputError
-from albert_tf.files import read_json, sha256_of, write_json, write_text
+from albert_tf.files import read_json, replacing, sha256_of, write_json
 from albert_tf.pretraining_data.manifest import WORK_FOLDER
 from albert_tf.progress_line import ProgressLine
 
 _PLAN_FILE = "plan.json"
 # The name of a record that says what of a file of the corpus was read, and the file's number.
 _OF_INPUT = re.compile(r"(?:chunk|input)-([0-9]+)(?:-[0-9]+)?(?=\.json$)")
+_ERROR = "error-"
+_OF_ERROR = re.compile(rf"{_ERROR}[0-9]+\.json$")
 
 
 class WorkFolder:
@@ -127,10 +130,25 @@ class WorkFolder:
         """Says that a shard is finished."""
         self._write(f"{split}-{shard:05d}", counts)
 
+    def write_error(self, file_index: int, error: InputError) -> None:
+        """Leaves an error of a file of the corpus for `take_errors`."""
+        self._write(f"{_ERROR}{file_index:05d}", {"message": str(error), "is_final": isinstance(error, BadCorpusError)})
+
+    def take_errors(self) -> list[dict]:
+        """Returns what was left by `write_error`, by file, and deletes it: a later run may fail for another reason."""
+        names = [name.removesuffix(".json") for name in sorted(tf.io.gfile.listdir(self.path)) if _OF_ERROR.match(name)]
+        errors = list(map(self._read, names))
+        for name in names:
+            tf.io.gfile.remove(self._path(name))
+        return errors
+
     def remove(self) -> None:
         """Deletes the folder; first the plan, without which nothing in it counts."""
         tf.io.gfile.remove(os.path.join(self.path, _PLAN_FILE))
-        tf.io.gfile.rmtree(self.path)
+        with contextlib.suppress(tf.errors.OpError):  # a worker may have written meanwhile what it was at
+            tf.io.gfile.rmtree(self.path)
+        if tf.io.gfile.exists(self.path):
+            tf.io.gfile.rmtree(self.path)
 
     def _other_text(self, path):
         return InputError(
@@ -142,13 +160,17 @@ class WorkFolder:
         record = self._read(name)
         return record and FileStart(*record["start"])
 
+    def _path(self, name):
+        return os.path.join(self.path, f"{name}.json")
+
     def _read(self, name):
-        path = os.path.join(self.path, f"{name}.json")
-        return read_json(path, "the counts") if tf.io.gfile.exists(path) else None
+        return read_json(self._path(name), "the counts") if tf.io.gfile.exists(self._path(name)) else None
 
     def _write(self, name, counts):
-        # On one line, because indenting many numbers takes longer than counting them.
-        write_text(os.path.join(self.path, f"{name}.json"), json.dumps(counts))
+        # Of a build that failed, steps may still run elsewhere: they must not make the folder anew.
+        with replacing(self._path(name), makes_folder=False) as file:
+            # On one line, because indenting many numbers takes longer than counting them.
+            file.write(json.dumps(counts).encode("utf-8"))
 
 
 def chunk_run(chunk_id: tuple[int, int]) -> str:

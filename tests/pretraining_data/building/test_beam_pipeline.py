@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError
@@ -282,6 +283,39 @@ def test_missing_beam_is_told(build_with, small_chunks, tiny_tokenizer, monkeypa
     with pytest.raises(InputError, match=r"--runner=DirectRunner needs apache_beam.*pip install .*\[beam\]"):
         build_with("beam", small_chunks[1], tiny_tokenizer, "DirectRunner")
     assert not (tmp_path / "beam").exists()
+
+
+def test_steps_that_end_after_a_failed_build_leave_nothing(tiny_tokenizer, write_corpus, tmp_path):
+    # An engine that gives up lets what other workers are at go on.
+    reader = CorpusReader([write_corpus(tmp_path / "corpus.txt", [["가 나", "다 라"]])])
+    work = WorkFolder(str(tmp_path / "out"), {}, resume=False)
+    steps = PipelineSteps(work, tiny_tokenizer.identity, BuilderOptions(16, MaskingOptions(2)), {"train": 1})
+    reading = steps.read(0, reader)
+    next(reading)
+    work.remove()
+    with pytest.raises((OSError, tf.errors.OpError)):
+        list(reading)
+    with pytest.raises((OSError, tf.errors.OpError)):
+        work.write_shard_counts("train", 0, {"examples": 1})
+    bad = tmp_path / "bad.txt"
+    bad.write_bytes(b"\xff\n")
+    with pytest.raises((OSError, tf.errors.OpError)):
+        list(steps.read(0, CorpusReader([str(bad)])))
+    assert not (tmp_path / "out" / WORK_FOLDER).exists()
+
+
+def test_what_is_written_while_a_work_folder_is_removed_goes_too(tmp_path, monkeypatch):
+    work = WorkFolder(str(tmp_path), {}, resume=False)
+    rmtree = tf.io.gfile.rmtree
+
+    def rmtree_beside_a_worker(path):
+        monkeypatch.setattr(tf.io.gfile, "rmtree", rmtree)
+        (tmp_path / WORK_FOLDER / "input-00000.json").write_text("{}")
+        raise tf.errors.FailedPreconditionError(None, None, "Directory not empty")
+
+    monkeypatch.setattr(tf.io.gfile, "rmtree", rmtree_beside_a_worker)
+    work.remove()
+    assert not (tmp_path / WORK_FOLDER).exists()
 
 
 @pytest.mark.slow
