@@ -1,27 +1,32 @@
-"""ALBERT for Korean, in TensorFlow 2, aimed at Cloud TPU."""
+"""ALBERT for Korean, in TensorFlow 2, aimed at Cloud TPU.
+
+    model = albert_tf.load()                    # the small model that comes along, or any folder
+    model.fill_mask(["이 영화 정말 [MASK]"])
+    model = albert_tf.fit(texts, labels)        # a model of your own
+    model.predict(["정말 재밌어요"])
+
+`load` and `fit` are all that most people need. What they are made of lies in `albert_tf.config`,
+`albert_tf.tokenization`, `albert_tf.modeling`, `albert_tf.finetuning` and `albert_tf.training`; docs/library.md and
+docs/reference.md tell of it. On the command line, `albert-tf` lists what there is.
+"""
+
+import importlib
+
+from albert_tf.api import fit, load
 
 __version__ = "0.3.0"
 
+# The parts that are imported when somebody asks for them.
+_PARTS = ("config", "finetuning", "modeling", "objectives", "pretraining", "serving", "tokenization", "training")
 
-def load(folder):
-    """Returns a model as an object to ask.
+__all__ = ["__version__", "fit", "load", *_PARTS]
 
-    Args:
-        folder: A path: the --output_dir of a command that trains, a published model, or what
-            `export_model.py --format=litert` has written.
 
-    Returns:
-        A `Predictor` of what was fine-tuned, with `predict`; a `PretrainedModel` of what was not, with `fill_mask` and
-        `encode`; of an export a `LiteRTPredictor`, which predicts without TensorFlow.
+def __getattr__(name):
+    if name in _PARTS:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-    Raises:
-        InputError: The folder holds none of these, or ai-edge-litert, which the last needs, is missing.
-    """
-    from albert_tf.litert import LiteRTPredictor, find_litert  # here, so that importing the package alone takes no time
 
-    exported = find_litert(folder)
-    if exported is not None:
-        return LiteRTPredictor(exported)
-    from albert_tf.serving import Predictor, PretrainedModel, holds_finetuned
-
-    return Predictor(folder) if holds_finetuned(folder) else PretrainedModel(folder)
+def __dir__():
+    return sorted(__all__)

@@ -32,3 +32,17 @@ def shipped_path(name: str = "") -> str:
     if not is_shipped or not os.path.exists(path):
         raise InputError(f"no {name} comes along; look into {', '.join(SHIPPED_FOLDERS)} in {root}")
     return path
+
+
+def find_or_shipped(folder: str | os.PathLike) -> str:
+    """Returns a folder as it is, or where it comes along if a relative path names none here.
+
+    So `models/albert_ko_small` is found from every folder.
+    """
+    folder = os.fspath(folder)
+    if os.path.isabs(folder) or "://" in folder or os.path.exists(folder):
+        return folder
+    try:
+        return shipped_path(folder)
+    except InputError:
+        return folder

@@ -117,25 +117,38 @@ def evaluation_period(num_train_steps: int, num_examples: int, train_batch_size:
     return math.ceil(num_train_steps / np.clip(math.ceil(passes), *_EVALUATIONS))
 
 
-def finetuning_settings(config: AlbertConfig, num_examples: int, **given) -> RunSettings:
-    """Returns settings that do well without tuning.
+def finetuning_settings(
+    config: AlbertConfig,
+    num_examples: int,
+    token_dropout: float = 0.0,
+    num_train_epochs: float | None = None,
+    highest_learning_rate: float | None = None,
+    **given,
+) -> RunSettings:
+    """Returns settings that do well without tuning, those of the commands that fine-tune.
 
     Args:
         config: The model's hyper-parameters.
         num_examples: Examples to train on.
-        **given: Settings that replace these.
+        token_dropout: Which share of their pieces is hidden.
+        num_train_epochs: Passes over them; None for `default_num_train_epochs`. `num_train_steps` goes before.
+        highest_learning_rate: The task's own limit; see `default_learning_rate`.
+        **given: Settings that replace these. With `early_stopping`, `eval_every_steps` is the `evaluation_period`.
     """
     batch_size = given.get("train_batch_size", 32)
-    num_train_steps = num_steps(default_num_train_epochs(num_examples), num_examples, batch_size)
+    epochs = num_train_epochs or default_num_train_epochs(num_examples, token_dropout)
+    num_train_steps = given.get("num_train_steps", num_steps(epochs, num_examples, batch_size))
     defaults = {
         "num_train_steps": num_train_steps,
-        "num_warmup_steps": int(WARMUP_PROPORTION * given.get("num_train_steps", num_train_steps)),
+        "num_warmup_steps": int(WARMUP_PROPORTION * num_train_steps),
         "train_batch_size": batch_size,
-        "learning_rate": default_learning_rate(config, given.get("init_checkpoint") is not None),
+        "learning_rate": default_learning_rate(config, given.get("init_checkpoint") is not None, highest_learning_rate),
         "optimizer": "adamw",
         "bias_correction": True,
         "iterations_per_loop": 100,
     }
+    if given.get("early_stopping"):
+        defaults["eval_every_steps"] = evaluation_period(num_train_steps, num_examples, batch_size)
     return RunSettings(**{**defaults, **given})
 
 

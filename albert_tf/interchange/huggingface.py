@@ -26,7 +26,7 @@ from albert_tf.interchange.tokenizer_files import ids_of, with_tokenizer, write_
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 CONFIG_FILE, WEIGHTS_FILE, INDEX_FILE = "config.json", "model.safetensors", "model.safetensors.index.json"
-_PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.bin")
+PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.bin")
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 # Where a folder that we wrote keeps what albert_tf.load needs.
 _OWN_SETTINGS = "albert_tf_settings"
@@ -105,7 +105,7 @@ def _read_weights(folder):
         return read_safetensors(single), single
     if tf.io.gfile.exists(index):
         return _read_shards(folder, index), index
-    pickle = next((name for name in _PICKLES if tf.io.gfile.exists(os.path.join(folder, name))), None)
+    pickle = next((name for name in PICKLES if tf.io.gfile.exists(os.path.join(folder, name))), None)
     if pickle:
         raise InputError(
             f"{os.path.join(folder, pickle)} is a pickle, which can run any code when it is opened and is never read; "

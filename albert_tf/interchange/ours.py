@@ -28,6 +28,9 @@ from albert_tf.interchange.variables import OURS
 from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, read_config
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
 
+# What stands before the reason why a head can't be asked.
+NO_TASK = "not for albert_tf.load: "
+
 
 def read(path: str, options: ReadOptions) -> PortableModel:
     """Reads a run's folder, of which the best checkpoint is taken, a published model, or a checkpoint.
@@ -85,7 +88,7 @@ def write(model: PortableModel, folder: str) -> list[str]:
         if settings is not None and model.tokenizer is None:
             settings, reason = None, "albert_tf.load needs a tokenizer besides"
         if settings is None:
-            notes.append(f"the head is kept for --init_checkpoint, but not for albert_tf.load: {reason}")
+            notes.append(f"the head is kept for --init_checkpoint, but {NO_TASK}{reason}")
         else:
             write_json(os.path.join(folder, SETTINGS_FILE), settings)
             notes.append(f"albert_tf.load answers from it; {SETTINGS_FILE} says how")

@@ -8,7 +8,8 @@ from albert_tf.exports import check_card
 from albert_tf.files import read_json, sha256_of
 
 LITERT_FILE = "model.tflite"
-SAVED_MODEL_FILE = "saved_model.pb"
+# Those of the other formats.
+ONNX_FILE, SAVED_MODEL_FILE = "model.onnx", "saved_model.pb"
 CARD_FILE = "model_card.json"
 # The tokenizer once more, as the `tokenizers` library reads it.
 FAST_TOKENIZER_FILE = "fast_tokenizer.json"

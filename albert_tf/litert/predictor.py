@@ -14,9 +14,10 @@ from albert_tf.exports import threads_per_batch
 from albert_tf.files import sha256_of
 from albert_tf.litert.files import FAST_TOKENIZER_FILE, LITERT_FILE, check_fast_tokenizer, read_card
 from albert_tf.litert.inputs import FastInputs, pad
+from albert_tf.loaded_model import LoadedModel
 
 
-class LiteRTPredictor:
+class LiteRTPredictor(LoadedModel):
     """What `export_model.py --format=litert` has made of a classifier or a regression; it predicts as `Predictor` does.
 
     ```python
@@ -31,13 +32,15 @@ class LiteRTPredictor:
     Attributes:
         card: What model_card.json says of it.
         task: What it reads.
+        results: What was measured on held-out data before the export, by name.
 
     Raises:
         InputError: It can't be used, or ai-edge-litert is missing.
     """
 
     def __init__(self, folder: str | os.PathLike):
-        self.card = read_card(folder)
+        self._place, self.card = os.fspath(folder), read_card(folder)
+        self.results = self.card.get("metrics", {})
         self.task = TextTask(tuple(self.card["input_fields"]), tuple(self.card.get("input_columns", ())))
         check_fast_tokenizer(self.card, folder)
         self._inputs = FastInputs(
@@ -96,6 +99,9 @@ class LiteRTPredictor:
             return self._compute_group(*inputs)[np.argsort(order)]
         values = list(self._workers.map(self._compute_group, inputs))
         return np.concatenate(values)[np.argsort(order)]
+
+    def _described(self):
+        return f"{self._place}, a LiteRT export,"
 
     def _check_labels(self, interpreter):
         shape = interpreter.get_output_details()[0]["shape_signature"]

@@ -81,21 +81,27 @@ def read_card(folder: str) -> dict[str, typing.Any]:
     return check_card(read_json(path, "the model card"), path)
 
 
-def newest_version(folder: str) -> str:
-    """Returns the folder of the newest version of an export, or the folder itself if it is one.
-
-    Raises:
-        InputError: There is none.
-    """
+def find_export(folder: str) -> str | None:
+    """Returns the folder of the newest version of an export, or the folder itself if it is one; None if it is none."""
     card = os.path.join(EXTRA_FOLDER, CARD_FILE)
     if tf.io.gfile.exists(os.path.join(folder, card)):
         return folder
     names = tf.io.gfile.listdir(folder) if tf.io.gfile.isdir(folder) else []
     versions = sorted((name.rstrip("/") for name in names if name.rstrip("/").isdecimal()), key=int)
     versions = [name for name in versions if tf.io.gfile.exists(os.path.join(folder, name, card))]
-    if not versions:
+    return os.path.join(folder, versions[-1]) if versions else None
+
+
+def newest_version(folder: str) -> str:
+    """Returns what `find_export` does.
+
+    Raises:
+        InputError: There is none.
+    """
+    found = find_export(folder)
+    if found is None:
         raise InputError(f"{folder} holds no exported model; write one with export_model.py, and name its --output_dir")
-    return os.path.join(folder, versions[-1])
+    return found
 
 
 def _utf8(text):

@@ -11,15 +11,17 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning import TASKS, FinetuningTask
 from albert_tf.json_types import check_types
-from albert_tf.litert.files import SAVED_MODEL_FILE
+from albert_tf.litert.files import ONNX_FILE, SAVED_MODEL_FILE
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.layers import named_variables
-from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, load_weights, read_config
+from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, load_weights, read_config, read_untrained
 from albert_tf.objectives import DEFAULT_OBJECTIVE, OBJECTIVES, make_objective
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, read_results
+
+_POOLER, _MASKED_LM_HEAD = "encoder/pooler/", "masked_lm_head/"
 
 # The tasks by what a run's settings call them.
 _KINDS = {kind.__name__: kind for kind in TASKS.values()}
@@ -36,6 +38,7 @@ class TrainedModel:
         task: What it was fine-tuned for; None for a pre-trained model.
         checkpoint: The path of the weights, without extension.
         results: What was measured on held-out data, by name; empty where nothing was.
+        untrained: The names of the model's variables that are as random as they began.
     """
 
     model: AlbertModel
@@ -44,6 +47,12 @@ class TrainedModel:
     task: FinetuningTask | None
     checkpoint: str
     results: dict[str, typing.Any]
+    untrained: frozenset[str] = frozenset()
+
+    @property
+    def guesses_pieces(self) -> bool:
+        """Whether what guesses missing pieces was trained, and is here."""
+        return self.task is None and not any(name.startswith(_MASKED_LM_HEAD) for name in self.untrained)
 
     @property
     def config(self) -> AlbertConfig:
@@ -111,9 +120,12 @@ def load_trained(folder: str | os.PathLike, source: str, tokenizer: Tokenizer | 
     checkpoint = find_checkpoint(folder, source)
     config = read_config(checkpoint, source)
     objective = make_objective(_pretrained_objective(settings), config)
-    model = _with_weights(objective.make_models()["model"], checkpoint, source)
-    tokenizer = _tokenizer_of(folder, tokenizer, config)
-    return TrainedModel(model, tokenizer, config.max_position_embeddings, None, checkpoint, _results(folder))
+    model = objective.make_models()["model"]
+    _, missing, _ = load_weights(checkpoint, named_variables(model), source)
+    _check_encoder(model, missing, checkpoint, source)
+    tokenizer, results = _tokenizer_of(folder, tokenizer, config), _results(folder)
+    untrained = frozenset(missing) | read_untrained(checkpoint)
+    return TrainedModel(model, tokenizer, config.max_position_embeddings, None, checkpoint, results, untrained)
 
 
 def _pretrained_objective(settings):
@@ -128,23 +140,35 @@ def _objective_of(settings, folder):
 
 
 def _refuse_export(folder):
-    """Checks that a folder without a run isn't one of SavedModels, which are asked in another way."""
+    """Checks that a folder without a run is not one of exports that can't be asked in this way."""
     names = tf.io.gfile.listdir(folder) if tf.io.gfile.isdir(folder) else []
     places = [folder, *(os.path.join(folder, name) for name in names if name.rstrip("/").isdecimal())]
     if any(tf.io.gfile.exists(os.path.join(place, SAVED_MODEL_FILE)) for place in places):
         raise InputError(
-            f"{folder} holds a SavedModel, which serve.py asks; name the folder that it was exported from, or export "
-            "that one with --format=litert"
+            f"{folder} holds a SavedModel without the model_card.json of export_model.py; export the model anew, or "
+            "name the folder that it was exported from"
+        )
+    if any(tf.io.gfile.exists(os.path.join(place, ONNX_FILE)) for place in places):
+        raise InputError(
+            f"{folder} holds a model for ONNX Runtime, which asks it by ids (docs/serving.md); name the folder that it "
+            "was exported from, or export that one in another format"
         )
 
 
 def _with_weights(model, checkpoint, source):
     _, missing, _ = load_weights(checkpoint, named_variables(model), source)
     if not model.reads_pooler:  # models of other libraries have none where none is read
-        missing = [name for name in missing if not name.startswith("encoder/pooler/")]
+        missing = [name for name in missing if not name.startswith(_POOLER)]
     if missing:
         raise InputError(f"{source}: {checkpoint} lacks {missing[0]}; it is not of this task")
     return model
+
+
+def _check_encoder(model, missing, checkpoint, source):
+    """Checks that a checkpoint has the encoder; heads, and what only they read, other libraries may leave out."""
+    lacking = [name for name in missing if name.startswith("encoder/") and not name.startswith(_POOLER)]
+    if lacking:
+        raise InputError(f"{source}: {checkpoint} lacks {lacking[0]}; it is not of this model")
 
 
 def _tokenizer_of(folder, tokenizer, config):

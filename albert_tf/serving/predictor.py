@@ -11,13 +11,14 @@ from albert_tf.finetuning import runner
 from albert_tf.finetuning.cut_texts import count_cut
 from albert_tf.finetuning.task import CUT
 from albert_tf.modeling.layers import named_variables
+from albert_tf.serving.encoder_model import EncoderModel
 from albert_tf.serving.loading import load_finetuned
 from albert_tf.training.devices.strategy import strategy_of
 from albert_tf.training.outputs import make_output_function
 from albert_tf.training.run_folder.identity import checkpoint_identity
 
 
-class Predictor:
+class Predictor(EncoderModel):
     """Tokenizer, task and model of a fine-tuned folder; they predict what `--do_predict` does.
 
     ```python
@@ -28,25 +29,21 @@ class Predictor:
 
     Args:
         folder: The --output_dir of a command that fine-tunes; of its checkpoints the best is taken.
+        place: What errors call the folder; by default as it is called.
 
     Attributes:
-        task: What it was fine-tuned for.
-        model: The Keras model.
-        tokenizer: What texts are encoded with.
-        max_seq_length: Longest input in pieces; what is longer is cut, or read in windows, as in training.
+        task: What it was fine-tuned for. What is longer than `max_seq_length` is cut, or read in windows, as in
+            training.
         identity: Tells the weights from others.
-        num_cut: How many of the inputs asked so far were longer than what is read of them.
 
     Raises:
         InputError: The folder holds no fine-tuned model.
     """
 
-    def __init__(self, folder: str | os.PathLike):
+    def __init__(self, folder: str | os.PathLike, place: str | None = None):
         loaded = load_finetuned(folder, "albert_tf.load")
-        self.task, self.tokenizer, self.max_seq_length = loaded.task, loaded.tokenizer, loaded.max_seq_length
-        self.identity = checkpoint_identity(loaded.checkpoint)["index_sha256"]
-        self.num_cut = 0
-        self.model = loaded.model
+        super().__init__(loaded, place or os.fspath(folder))
+        self.task, self.identity = loaded.task, checkpoint_identity(loaded.checkpoint)["index_sha256"]
         strategy = strategy_of(named_variables(self.model))
         self._is_fixed = isinstance(strategy, tf.distribute.TPUStrategy)
         self._compute = make_output_function(strategy, lambda batch: self.task.outputs(batch, self.model))
@@ -73,3 +70,6 @@ class Predictor:
         return runner.compute_predictions(
             self.task, encoded, batch_size, lambda _, dataset: self._compute(dataset), self._is_fixed
         )
+
+    def _described(self):
+        return f"{self._place}, which was fine-tuned,"

@@ -98,10 +98,23 @@ def test_folder_around_several_trials_names_the_best_one(tmp_path):
 
 
 @pytest.mark.parametrize("place", ["", "2"])
-def test_saved_model_is_not_asked_as_a_run_is(tmp_path, place):
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        (
+            "saved_model.pb",
+            r"holds a SavedModel without the model_card\.json of export_model\.py; ",
+        ),
+        (
+            "model.onnx",
+            r"holds a model for ONNX Runtime, which asks it by ids \(docs/serving.md\); ",
+        ),
+    ],
+)
+def test_export_that_can_not_be_asked_is_refused(tmp_path, place, file, message):
     (tmp_path / place).mkdir(exist_ok=True)
-    (tmp_path / place / "saved_model.pb").touch()
-    with pytest.raises(InputError, match=r"holds a SavedModel, which serve\.py asks; name the folder that it was"):
+    (tmp_path / place / file).touch()
+    with pytest.raises(InputError, match=message):
         albert_tf.load(tmp_path)
 
 

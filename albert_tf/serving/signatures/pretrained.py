@@ -22,12 +22,14 @@ class PretrainedSignatures(Signatures):
 
     `fill_mask` reads texts with "[MASK]" for each piece that is missing. It returns, for M masks of the text with most
     of them, `guesses` string [N, M, 10], the most probable pieces, their `probabilities` float32 [N, M, 10], "" and 0
-    where a text has fewer masks, and `lengths` int32 [N], how many masks each has.
+    where a text has fewer masks, and `lengths` int32 [N], how many masks each has. It is left out where the folder
+    lacks what guesses pieces.
     """
 
     def functions(self):
-        """Returns the three functions; see `Signatures`."""
-        return {DEFAULT: self._embed, "pieces": self._embed_pieces, "fill_mask": self._fill_mask}
+        """Returns the functions; see `Signatures`."""
+        guesses = {"fill_mask": self._fill_mask} if self._guesses_pieces else {}
+        return {DEFAULT: self._embed, "pieces": self._embed_pieces, **guesses}
 
     def _embed(self, text):
         return compute_by_length(self._embed_group, self._inputs.encode(text))

@@ -1,0 +1,126 @@
+"""The two functions of `import albert_tf`: a model to ask, and a model of one's own.
+
+Importing this takes no time: what a function needs is imported when it is called, and of a LiteRT export no TensorFlow.
+"""
+
+import os
+import tempfile
+
+from albert_tf.shipped_files import find_or_shipped
+
+SHIPPED_MODEL = "models/albert_ko_small"
+
+
+def load(folder=SHIPPED_MODEL):
+    """Returns a model to ask.
+
+    Args:
+        folder: A path: the --output_dir of a command that trains, a published model, what `export_model.py` has
+            written, or what `save_pretrained` of transformers has, if `convert_checkpoint.py` can convert it. By
+            default the small model that comes along.
+
+    Returns:
+        A `LoadedModel`. Of a pre-trained folder it has `fill_mask`, `encode` and `similarity`, of a fine-tuned one
+        `predict`, `encode` and `similarity`, of an export what it was exported with; a LiteRT export predicts without
+        TensorFlow.
+
+    Raises:
+        InputError: The folder holds none of these, or a library is missing that one of them needs.
+    """
+    from albert_tf.litert import LiteRTPredictor, find_litert
+
+    folder = find_or_shipped(folder)
+    exported = find_litert(folder)
+    if exported is not None:
+        return LiteRTPredictor(exported)
+    _import_tensorflow()
+    from albert_tf.interchange.foreign_folder import as_ours, format_of
+    from albert_tf.serving import ExportedPredictor, Predictor, PretrainedModel, find_export, holds_finetuned
+
+    if find_export(folder) is not None:
+        return ExportedPredictor(folder)
+    source = format_of(folder)
+    if source is not None:
+        with as_ours(folder, source) as ours:
+            if holds_finetuned(ours.path):
+                return Predictor(ours.path, folder)
+            return PretrainedModel(ours.path, folder, ours.why_no_task)
+    return Predictor(folder) if holds_finetuned(folder) else PretrainedModel(folder)
+
+
+def fit(
+    texts,
+    labels=None,
+    model=SHIPPED_MODEL,
+    output_dir=None,
+    *,
+    dev=None,
+    kind=None,
+    text_columns=("text",),
+    strategy=None,
+    **settings,
+):
+    """Fine-tunes a model on examples, and returns it, to be asked.
+
+    A tenth of the examples is put aside. The model is evaluated on them while it is trained, training ends early where
+    it gets no better, and the best of its states is kept; how good that is stands in `results` of what is returned.
+
+    Args:
+        texts: Strings; tuples of two, for pairs, or for questions and the texts that answer them; or lists of words. Or
+            a table: a pandas.DataFrame or a datasets.Dataset.
+        labels: What is to be learnt of each: a string, whole number or truth value; a number with a fraction; the tags
+            of its words, or the (begin, end, type) of its entities in characters; or of a question the (begin, end) of
+            its answer in characters of the text, an object of "text" and "answer_start" as in SQuAD, or None where it
+            has none. Of a table the name of the column that holds them, by default "label".
+        model: The folder to begin from: a pre-trained or published model, of ours or of transformers. By default the
+            small model that comes along.
+        output_dir: Where the model is to lie; by default a new folder for temporary files, whose name is printed. The
+            same call goes on with what it finds there.
+        dev: Texts and labels to evaluate on, in place of a share of these.
+        kind: "labels", "numbers", "entities" or "answers"; by default what the labels look like, which is printed.
+        text_columns: Of a table, the column of the texts, or the two of pairs.
+        strategy: Where to compute, a tf.distribute.Strategy; by default all GPUs of this machine, or its CPU.
+        **settings: `dev_fraction`, `num_train_epochs`, `max_seq_length`, `token_dropout`, and those of `RunSettings`,
+            such as `learning_rate`, `train_batch_size`, `random_seed` or `early_stopping`.
+
+    Returns:
+        What `load` does.
+
+    Raises:
+        InputError: An example can't be used, which the message names by its number; or a setting is wrong.
+    """
+    _import_tensorflow()
+    from albert_tf.finetuning.from_python import fit_folder, read_given, split_settings
+
+    options, settings = split_settings(settings)
+    data = read_given(texts, labels, text_columns, kind)
+    dev_data = None if dev is None else read_given(*dev, text_columns, data.kind)
+    if output_dir is None:
+        output_dir = tempfile.mkdtemp(prefix="albert_tf_")
+        print(f"the model comes into {output_dir}; name another place by output_dir", flush=True)
+    output_dir = os.fspath(output_dir)
+    fit_folder(data, dev_data, _ours(find_or_shipped(model), output_dir), output_dir, options, settings, strategy)
+    return load(output_dir)
+
+
+def _ours(model, output_dir):
+    """Returns a folder of ours to begin from; one of another library is converted, and kept with the run."""
+    from albert_tf.interchange.conversion import convert_checkpoint
+    from albert_tf.interchange.foreign_folder import format_of
+
+    source = format_of(model)
+    if source is None:
+        return model
+    folder = os.path.join(output_dir, "converted_model")
+    if not os.path.exists(folder):
+        print(*convert_checkpoint(source, "albert_tf", model, folder), sep="\n", flush=True)
+    return folder
+
+
+def _import_tensorflow():
+    """Imports TensorFlow as the commands do: without its messages, and so that it keeps memory."""
+    from albert_tf.startup import keep_memory, without_messages_of_libraries
+
+    keep_memory()
+    with without_messages_of_libraries():
+        import tensorflow  # noqa: F401

@@ -1,0 +1,242 @@
+"""Examples of Python values: lists, columns of pandas, data sets of `datasets`.
+
+Whoever gives them is told by their number which of them can't be used, and how.
+"""
+
+import collections.abc
+import dataclasses
+import numbers
+import typing
+
+import numpy as np
+
+from albert_tf.errors import InputError, describe
+from albert_tf.rows.values import is_missing
+
+KINDS = ("labels", "numbers", "entities", "answers")
+
+_MOST_SHOWN = 40
+_LEARNS = {
+    "labels": "labels, one a text",
+    "numbers": "numbers, one a text",
+    "entities": "the entities in a text",
+    "answers": "where a text answers a question",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class GivenData:
+    """Texts with what is to be learnt of each.
+
+    Attributes:
+        kind: One of `KINDS`.
+        texts: N strings, tuples of two, or lists of words.
+        labels: N of what the kind has.
+    """
+
+    kind: str
+    texts: list[typing.Any]
+    labels: list[typing.Any]
+
+    @property
+    def reads_pairs(self) -> bool:
+        """Whether an input is two texts."""
+        return isinstance(self.texts[0], tuple)
+
+    def describe(self) -> str:
+        """Returns in a line what will be learnt, as far as the values tell it."""
+        return f'learns {_LEARNS[self.kind]} (kind="{self.kind}"), from {len(self.texts):,} examples'
+
+
+def read_given(
+    texts: typing.Any,
+    labels: typing.Any,
+    text_columns: tuple[str, ...] = ("text",),
+    kind: str | None = None,
+) -> GivenData:
+    """Returns what a user gives as examples.
+
+    Args:
+        texts: Strings; tuples of two, for pairs or for questions and the texts that answer them; or lists of words. Or
+            a table, a pandas.DataFrame or datasets.Dataset.
+        labels: For each text a string, whole number or truth value; a number with a fraction; the tags of its words or
+            the (begin, end, type) of its entities in characters; or for each question the (begin, end) of its answer in
+            the text in characters, or an object of "text" and "answer_start", or None where it has none. Of a table the
+            column that holds them; "label" if left out.
+        text_columns: Of a table, the column of the texts, or the two of pairs.
+        kind: One of `KINDS`; None for what the labels look like.
+
+    Raises:
+        InputError: They are not so many texts as labels, or one of them can't be used; the message names it.
+    """
+    if kind is not None and kind not in KINDS:
+        raise InputError(f"`kind={kind}` must be one of {', '.join(KINDS)}")
+    if hasattr(texts, "column_names") or hasattr(texts, "columns"):
+        texts, labels = _columns(texts, "label" if labels is None else labels, text_columns)
+    texts, labels = _as_list(texts, "texts"), _as_list(labels, "labels")
+    if len(texts) != len(labels):
+        raise InputError(f"{len(texts):,} texts and {len(labels):,} labels; give each text its own")
+    if not texts:
+        raise InputError("no texts are given; give each with what is to be learnt of it")
+    texts = [_text(value, number) for number, value in enumerate(texts)]
+    shape = _shape(texts[0])
+    for number, text in enumerate(texts):
+        if _shape(text) != shape:
+            raise InputError(f"texts[{number}] must be {shape}, as the first is. Received: {describe(text)}")
+    kind = kind or _kind_of(texts, labels)
+    check = {"labels": _label, "numbers": _number, "entities": _entities, "answers": _answer}[kind]
+    return GivenData(
+        kind, texts, [check(label, text, number) for number, (text, label) in enumerate(zip(texts, labels))]
+    )
+
+
+def _columns(table, label_column, text_columns):
+    """Returns texts and labels of a table's columns; labels by the names that a table of `datasets` has for them."""
+    names = getattr(table, "column_names", None)
+    if isinstance(names, dict):
+        raise InputError(f"a DatasetDict holds several tables ({', '.join(names)}); give one, as dataset['train']")
+    names = list(table.columns) if names is None else list(names)
+    if not isinstance(label_column, str):
+        raise InputError("of a table, `labels` must be the name of the column that holds them")
+    for name in (*text_columns, label_column):
+        if name not in names:
+            raise InputError(
+                f"the table has no column {name!r}, but {', '.join(map(str, names))}; name the columns by `labels` and "
+                "`text_columns`"
+            )
+    labels = list(table[label_column])
+    known = getattr((getattr(table, "features", None) or {}).get(label_column), "names", None)
+    if known:
+        labels = [
+            known[label] if isinstance(label, numbers.Integral) and 0 <= label < len(known) else label
+            for label in labels
+        ]
+    columns = [list(table[name]) for name in text_columns]
+    return columns[0] if len(columns) == 1 else list(zip(*columns)), labels
+
+
+def _as_list(values, name):
+    if isinstance(values, str | bytes | collections.abc.Mapping) or not isinstance(values, collections.abc.Iterable):
+        raise InputError(f"`{name}` must be a list, or a column of a table. Received: {describe(values)}")
+    return list(values)
+
+
+def _text(value, number):
+    """Returns a text as a string, a pair as a tuple, or words as a list."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, tuple) and len(value) == 2 and all(isinstance(text, str) for text in value):
+        return value
+    if isinstance(value, list | np.ndarray) and len(value) and all(isinstance(word, str) for word in value):
+        return list(map(str, value))
+    raise InputError(
+        f"texts[{number}] must be a string, a tuple of two, or a list of words. Received: {describe(value)}"
+    )
+
+
+def _shape(text):
+    return {str: "a string", tuple: "a tuple of two", list: "a list of words"}[type(text)]
+
+
+def _kind_of(texts, labels):
+    if isinstance(texts[0], list):
+        return "entities"
+    known = [label for label in labels if not is_missing(label)] if not _are_lists(labels) else list(labels)
+    if any(isinstance(label, collections.abc.Mapping) for label in known):
+        return "answers"
+    if _are_lists(known):
+        return "answers" if isinstance(texts[0], tuple) else "entities"
+    are_numbers = known and all(isinstance(label, numbers.Real) and not _is_whole(label) for label in known)
+    return "numbers" if are_numbers else "labels"
+
+
+def _are_lists(labels):
+    return any(isinstance(label, list | tuple | np.ndarray) for label in labels)
+
+
+def _is_whole(value):
+    return isinstance(value, numbers.Integral | np.bool_)
+
+
+def _label(value, text, number):
+    if isinstance(value, bool | np.bool_) or (isinstance(value, str) and value):
+        return str(value)
+    if isinstance(value, numbers.Real) and np.isfinite(value) and value == int(value):
+        return str(int(value))
+    raise InputError(f"labels[{number}] must be a string, a whole number or a truth value. Received: {describe(value)}")
+
+
+def _number(value, text, number):
+    if isinstance(value, numbers.Real) and not isinstance(value, bool) and np.isfinite(value):
+        return float(value)
+    raise InputError(f"labels[{number}] must be a number. Received: {describe(value)}")
+
+
+def _entities(value, text, number):
+    """Returns the tags of words, or the (begin, end, type) of entities, in order."""
+    if isinstance(text, list):
+        is_list = isinstance(value, list | tuple | np.ndarray) and len(value) == len(text)
+        if is_list and all(isinstance(tag, str) for tag in value):
+            return list(map(str, value))
+        words = f"{len(text)} words"
+        raise InputError(f"labels[{number}] must be a tag for each of the {words}. Received: {describe(value)}")
+    if not isinstance(text, str):
+        raise InputError(f"texts[{number}] must be a string or a list of words to find entities in")
+    if not isinstance(value, list | tuple):
+        raise InputError(f"labels[{number}] must be a list of (begin, end, type). Received: {describe(value)}")
+    found = list(map(_entity, value))
+    if None not in found:
+        found.sort()
+        borders = [0, *(border for begin, end, _ in found for border in (begin, end)), len(text)]
+        if borders == sorted(borders) and all(begin < end for begin, end, _ in found):
+            return found
+    raise InputError(
+        f"labels[{number}] must be a list of (begin, end, type) in characters of the text, none of which overlap. "
+        f"Received: {describe(value)}"
+    )
+
+
+def _entity(value):
+    """Returns (begin, end, type), None for what is none."""
+    if isinstance(value, collections.abc.Mapping):
+        value = [value.get(name) for name in ("begin", "end", "type")]
+    if not isinstance(value, list | tuple) or len(value) != 3:
+        return None
+    begin, end, kind = value
+    is_right = isinstance(begin, numbers.Integral) and isinstance(end, numbers.Integral) and isinstance(kind, str)
+    return (int(begin), int(end), kind) if is_right and kind else None
+
+
+def _answer(value, text, number):
+    """Returns (text, begin) of an answer, None for none."""
+    if not isinstance(text, tuple):
+        raise InputError(f"texts[{number}] must be a tuple of a question and the text that answers it")
+    if is_missing(value):
+        return None
+    context = text[1]
+    if isinstance(value, collections.abc.Mapping):
+        answer, begin = (_first(value.get(name)) for name in ("text", "answer_start"))
+        if answer is None and begin is None and set(value) >= {"text", "answer_start"}:
+            return None
+    elif isinstance(value, list | tuple) and len(value) == 2 and all(map(_is_whole, value)):
+        begin, end = map(int, value)
+        answer = context[begin:end] if 0 <= begin < end <= len(context) else None
+    else:
+        answer = begin = None
+    if not isinstance(answer, str) or not isinstance(begin, numbers.Integral):
+        raise InputError(
+            f'labels[{number}] must be the (begin, end) of the answer in the text, an object of "text" and '
+            f'"answer_start", or None. Received: {describe(value)}'
+        )
+    if not answer or begin < 0 or context[begin : begin + len(answer)] != answer:
+        raise InputError(
+            f"labels[{number}]: {answer[:40]!r} is not what the text has at {begin}; put one of them right"
+        )
+    return answer, int(begin)
+
+
+def _first(value):
+    """Returns the first of several answers, as SQuAD has them; None of none."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return value[0] if len(value) else None
+    return value

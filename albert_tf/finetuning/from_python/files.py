@@ -1,0 +1,86 @@
+"""Writing examples of Python values in the forms that the commands read.
+
+So whoever trains on them reads them as the commands do, and a command can go on with the run, or evaluate it.
+"""
+
+import collections.abc
+import json
+import os
+import typing
+
+from albert_tf.errors import InputError
+from albert_tf.files import write_text
+from albert_tf.finetuning.from_python.examples import GivenData
+
+# What ends a line somewhere, or a column.
+_BREAKS = frozenset("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+# Lines of such a word would be read as something else.
+_NO_WORDS = ("## ", "-DOCSTART-")
+
+
+def write_given(data: GivenData, folder: str, name: str) -> str:
+    """Writes examples in the form that the commands read; returns the path.
+
+    Args:
+        data: The examples.
+        folder: Where.
+        name: "train" or "dev".
+    """
+    form = _FORMS[data.kind]
+    path = os.path.join(folder, f"{name}.{form.ending(data)}")
+    write_text(path, form.write(data))
+    return path
+
+
+def _rows(data):
+    rows = []
+    for text, label in zip(data.texts, data.labels):
+        texts = dict(zip(("text", "text_pair"), text if isinstance(text, tuple) else (text,)))
+        rows.append(json.dumps({**texts, "label": label}, ensure_ascii=False) + "\n")
+    return "".join(rows)
+
+
+def _tagged(data):
+    """Returns words with their tags, a word a line; or characters, where entities are given by their places."""
+    blocks = []
+    for number, (text, label) in enumerate(zip(data.texts, data.labels)):
+        units = list(zip(text, label)) if isinstance(text, list) else _tagged_characters(text, label)
+        for unit, _ in units:
+            is_word = isinstance(text, list)
+            if _BREAKS.intersection(unit) or (is_word and (unit != unit.strip() or not unit)):
+                raise InputError(f"texts[{number}]: {unit!r} has a tab, the end of a line or a blank at its border")
+            if is_word and (unit == "##" or unit.startswith(_NO_WORDS)):
+                raise InputError(f"texts[{number}]: {unit!r} is no word in files of entities; leave it out")
+        blocks.append("".join(f"{unit}\t{tag}\n" for unit, tag in units))
+    return "\n".join(blocks)
+
+
+def _tagged_characters(text, entities):
+    tags = ["O"] * len(text)
+    for begin, end, kind in entities:
+        tags[begin:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - begin - 1)]
+    return list(zip(text, tags))
+
+
+def _questions(data):
+    paragraphs = []
+    for number, ((question, context), answer) in enumerate(zip(data.texts, data.labels)):
+        answers = [] if answer is None else [{"text": answer[0], "answer_start": answer[1]}]
+        entry = {"id": str(number), "question": question, "answers": answers, "is_impossible": answer is None}
+        paragraphs.append({"context": context, "qas": [entry]})
+    return json.dumps({"version": "given", "data": [{"paragraphs": paragraphs}]}, ensure_ascii=False) + "\n"
+
+
+class _Form(typing.NamedTuple):
+    """How examples of a kind are written down, and what ending the file has."""
+
+    write: collections.abc.Callable[[GivenData], str]
+    ending: collections.abc.Callable[[GivenData], str]
+
+
+_FORMS = {
+    "labels": _Form(_rows, lambda _: "jsonl"),
+    "numbers": _Form(_rows, lambda _: "jsonl"),
+    "entities": _Form(_tagged, lambda _: "tsv"),
+    "answers": _Form(_questions, lambda _: "json"),
+}

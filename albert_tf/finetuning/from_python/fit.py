@@ -1,0 +1,172 @@
+"""From Python values to a trained folder, with the defaults of the commands that fine-tune."""
+
+import dataclasses
+import difflib
+import os
+import tempfile
+
+import tensorflow as tf
+
+from albert_tf.checkpoint_files import checkpoint_folder
+from albert_tf.errors import InputError
+from albert_tf.files import names_in, read_text
+from albert_tf.finetuning import runner
+from albert_tf.finetuning.defaults import (
+    choose_max_seq_length,
+    default_token_dropout,
+    finetuning_settings,
+    with_default_dropout,
+)
+from albert_tf.finetuning.dev_share import Share
+from albert_tf.finetuning.from_python.examples import GivenData
+from albert_tf.finetuning.from_python.files import write_given
+from albert_tf.finetuning.from_python.tasks import make_task
+from albert_tf.folder_lock import hold
+from albert_tf.modeling.pretrained import find_checkpoint, read_config
+from albert_tf.tokenization import load_tokenizer
+from albert_tf.training import RunSettings, TrainingRun
+from albert_tf.training.devices.strategy import make_strategy
+
+DATA_FOLDER = "data"
+
+# What `RunSettings` has, and `fit` settles by itself.
+_OWN = ("init_checkpoint",)
+# Evaluations in succession without a better one, of the ten to twenty of a run.
+_PATIENCE = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class FitOptions:
+    """How to fine-tune, besides the settings of the run.
+
+    Attributes:
+        dev_fraction: Which share of the examples to put aside and evaluate on, where none are given for that; 0 for
+            none.
+        max_seq_length: Longest input in pieces; None for what the commands choose.
+        token_dropout: Which share of the pieces of training texts to hide; None likewise.
+        num_train_epochs: Passes over the examples; None likewise.
+
+    Raises:
+        InputError: A value is out of range.
+    """
+
+    dev_fraction: float = 0.1
+    max_seq_length: int | None = None
+    token_dropout: float | None = None
+    num_train_epochs: float | None = None
+
+    def __post_init__(self):
+        if not 0 <= self.dev_fraction < 1:
+            raise InputError(f"`dev_fraction` must be from 0 to less than 1. Received: {self.dev_fraction}")
+        if self.token_dropout is not None and not 0 <= self.token_dropout < 1:
+            raise InputError(f"`token_dropout` must be from 0 to less than 1. Received: {self.token_dropout}")
+        if self.num_train_epochs is not None and not self.num_train_epochs > 0:
+            raise InputError(f"`num_train_epochs` must be greater than 0. Received: {self.num_train_epochs}")
+
+
+def split_settings(given: dict) -> tuple[FitOptions, dict]:
+    """Returns the options among settings that a user gives, and the settings of the run.
+
+    Raises:
+        InputError: There is no setting of a name, or a value is out of range.
+    """
+    options = [field.name for field in dataclasses.fields(FitOptions)]
+    names = [*options, *(field.name for field in dataclasses.fields(RunSettings) if field.name not in _OWN)]
+    for name in given:
+        if name not in names:
+            alike = difflib.get_close_matches(name, names, 1)
+            hint = f"did you mean {alike[0]}?" if alike else f"there are {', '.join(names)}"
+            raise InputError(f"`{name}` is no setting of a training; {hint}")
+    of_run = {name: value for name, value in given.items() if name not in options}
+    return FitOptions(**{name: given[name] for name in options if name in given}), of_run
+
+
+def fit_folder(
+    data: GivenData,
+    dev_data: GivenData | None,
+    model: str,
+    output_dir: str,
+    options: FitOptions,
+    settings: dict,
+    strategy: tf.distribute.Strategy | None = None,
+) -> None:
+    """Fine-tunes a model on examples, and evaluates it on those that are given or put aside for that.
+
+    Args:
+        data: What to train on.
+        dev_data: What to evaluate on; None to put a share aside.
+        model: The folder to begin from.
+        output_dir: The folder that the run comes into; one that is there already is gone on with.
+        options: How.
+        settings: Of the run, which replace those that the commands choose.
+        strategy: Where to compute; None for all GPUs, or the CPU.
+
+    Raises:
+        InputError: The examples can't be used, or the folder holds a run on others.
+        KeyboardInterrupt: Training was interrupted; the same call goes on.
+    """
+    checkpoint = find_checkpoint(model, "`model`")
+    print(data.describe(), flush=True)
+    with hold(output_dir):
+        path, dev_path = _write(data, dev_data, output_dir)
+        tokenizer = load_tokenizer(checkpoint_folder(checkpoint))
+        task, more_settings = make_task(data, path, read_config(checkpoint, "`model`"))
+        task.config.check_vocab_size(len(tokenizer.vocabulary), tokenizer.vocabulary.source)
+        fraction = options.dev_fraction if dev_data is None else 0
+        train_share, dev_share = (Share(fraction, is_dev) if fraction else None for is_dev in (False, True))
+        token_dropout, length = options.token_dropout, options.max_seq_length
+        if token_dropout is None:
+            token_dropout = default_token_dropout(task.config, task.may_hide_pieces, task.predicts_numbers)
+        if length is None:
+            length = _choose_length(task, path, train_share, tokenizer)
+        train_file, dev_file = runner.load_file(task, path, tokenizer, length, share=train_share), None
+        if dev_share or dev_path:
+            dev_file = runner.load_file(task, dev_path or path, tokenizer, length, share=dev_share)
+        if task.adds_dropout:
+            task.config = with_default_dropout(task.config, train_file.num_rows)
+        run_settings = finetuning_settings(
+            task.config,
+            train_file.num_rows,
+            token_dropout,
+            options.num_train_epochs,
+            task.highest_learning_rate,
+            **{"init_checkpoint": model, "early_stopping": _PATIENCE if dev_file else 0, **settings},
+        )
+        tf.keras.utils.set_random_seed(run_settings.random_seed)
+        with (strategy or make_strategy()).scope():
+            models = task.make_models()
+        run = TrainingRun(output_dir, task, models, run_settings, tokenizer)
+        more_settings["dev_fraction"] = fraction or None
+        if not runner.train(run, train_file, dev_file, more_settings, token_dropout=token_dropout):
+            raise KeyboardInterrupt(f"interrupted; the same call with output_dir={output_dir!r} goes on")
+        if dev_file is not None:
+            runner.evaluate(run, dev_file)
+        run.write_model_card()
+
+
+def _choose_length(task, path, share, tokenizer):
+    longest = task.config.max_position_embeddings
+    if task.usual_max_seq_length is not None:
+        return min(longest, task.usual_max_seq_length)
+    return choose_max_seq_length(task, runner.read_file(task, path, share=share), tokenizer)
+
+
+def _write(data, dev_data, output_dir):
+    """Writes the examples below a folder, unless they are there; returns the paths.
+
+    Raises:
+        InputError: Others are there, which a run in the folder was begun with.
+    """
+    folder = os.path.join(output_dir, DATA_FOLDER)
+    given = {name: each for name, each in (("train", data), ("dev", dev_data)) if each is not None}
+    with tempfile.TemporaryDirectory() as temporary:
+        texts = {os.path.basename(path): read_text(path, "the examples") for path in _write_all(given, temporary)}
+    there = {name: read_text(os.path.join(folder, name), "the examples") for name in names_in(folder)}
+    if any(there[name] != texts.get(name) for name in there):
+        raise InputError(f"{output_dir} holds a model that was fitted to other examples; choose another `output_dir`")
+    paths = _write_all(given, folder)
+    return paths[0], paths[1] if dev_data else None
+
+
+def _write_all(given, folder):
+    return [write_given(data, folder, name) for name, data in given.items()]

@@ -1,0 +1,58 @@
+"""What examples of Python values are learnt by."""
+
+import os
+import typing
+
+from albert_tf.config import AlbertConfig
+from albert_tf.finetuning.classification import Classification
+from albert_tf.finetuning.datasets import DataFiles
+from albert_tf.finetuning.defaults import default_pooling, default_question_alignment
+from albert_tf.finetuning.entities import Entities
+from albert_tf.finetuning.entities.tagged_text import types_of
+from albert_tf.finetuning.from_python.examples import GivenData
+from albert_tf.finetuning.labelled_text import read_examples
+from albert_tf.finetuning.labels import labels_of
+from albert_tf.finetuning.question_answering import ConditionalQuestionAnswering, QuestionAnswering
+from albert_tf.finetuning.regression import Regression
+from albert_tf.finetuning.task import FinetuningTask
+from albert_tf.training.run_folder.guard import FOUND_AT
+from albert_tf.training.run_folder.identity import absolute_path
+
+
+def make_task(data: GivenData, path: str, config: AlbertConfig) -> tuple[FinetuningTask, dict[str, typing.Any]]:
+    """Returns the task that learns examples, and what a command would keep of its settings besides the task's own.
+
+    Args:
+        data: The examples.
+        path: Where `write_given` wrote them.
+        config: Of the model.
+    """
+    folder = absolute_path(os.path.dirname(path))
+    if data.kind == "answers":
+        config = config.replace(question_alignment=default_question_alignment(config))
+        may_lack = None in data.labels
+        task = (ConditionalQuestionAnswering if may_lack else QuestionAnswering)(config, may_be_unanswerable=may_lack)
+        head = "conditional" if may_lack else "independent"
+        more = {"head": head, "question_alignment": config.question_alignment, "metrics": None}
+        return task, {"command": "run_squad", **more, FOUND_AT: {"train_file": absolute_path(path)}}
+    if data.kind == "entities":
+        form, name = ("conll", "conll") if isinstance(data.texts[0], list) else ("characters", "klue_ner")
+        metrics = ("entity_f1", "entity_precision", "entity_recall")
+        task = Entities(config, tuple(types_of(path, form)), form, metrics)
+        more = {"task_name": name, "metrics": list(metrics)}
+        return task, {"command": "run_ner", **more, FOUND_AT: {"data_dir": folder}}
+    is_regression = data.kind == "numbers"
+    files = DataFiles(
+        text_column="text",
+        text_pair_column="text_pair" if data.reads_pairs else None,
+        metrics=("spearman", "pearson") if is_regression else ("accuracy",),
+        is_regression=is_regression,
+    )
+    config = config.replace(classifier_pooling=default_pooling(config, data.reads_pairs))
+    if is_regression:
+        task = Regression(config, files)
+    else:
+        task = Classification(config, labels_of(read_examples(path, files, needs_label=True)), files)
+    more = {"task_name": "jsonl", "regression": is_regression, "metrics": list(files.metrics), "class_weights": None}
+    more["pooling"] = config.classifier_pooling
+    return task, {"command": "run_classifier", **more, FOUND_AT: {"data_dir": folder}}

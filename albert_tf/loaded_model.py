@@ -1,0 +1,70 @@
+"""What `albert_tf.load` returns, whatever the folder holds; nothing here imports TensorFlow."""
+
+import collections.abc
+import typing
+
+import numpy as np
+
+from albert_tf.asked_texts import list_inputs, read_texts
+from albert_tf.errors import InputError
+
+# What a model may be asked.
+ABILITIES = ("fill_mask", "encode", "similarity", "predict")
+
+
+class LoadedModel:
+    """A model to ask. Its kind says which of these methods it has; the others raise one sentence that says so.
+
+    Attributes:
+        results: What was measured on held-out data, by name; empty where nothing was.
+    """
+
+    results: dict[str, typing.Any]
+
+    def fill_mask(
+        self, texts: collections.abc.Sequence[str], top_k: int = 5
+    ) -> list[list[list[dict[str, typing.Any]]]]:
+        """Returns the most probable pieces for each "[MASK]" of each text; see `PretrainedModel.fill_mask`."""
+        raise self.cannot("fill_mask")
+
+    def encode(self, texts: collections.abc.Sequence[str], pooling: str = "mean") -> np.ndarray:
+        """Returns a vector of each text, float32 [N, H]; see `EncoderModel.encode`."""
+        raise self.cannot("encode")
+
+    def predict(self, inputs: collections.abc.Sequence[typing.Any], batch_size: int = 64) -> list[typing.Any]:
+        """Returns a prediction for each input, in order; see `Predictor.predict`."""
+        raise self.cannot("predict")
+
+    def similarity(self, pairs: collections.abc.Sequence[tuple[str, str]], pooling: str = "mean") -> np.ndarray:
+        """Returns how alike two texts are to the encoder: the cosine of their vectors, float32 [N], from -1 to 1.
+
+        Args:
+            pairs: N pairs of texts.
+            pooling: As for `encode`.
+
+        Raises:
+            InputError: An input is no pair of texts, or this model gives no vectors.
+        """
+        if "similarity" not in self.abilities:
+            raise self.cannot("similarity")
+        texts = read_texts(list_inputs(pairs), reads_pairs=True)
+        if not texts:
+            return np.zeros([0], np.float32)
+        vectors = self.encode([text for pair in texts for text in pair], pooling).reshape(len(texts), 2, -1)
+        products = np.einsum("nth,nuh->ntu", vectors, vectors)  # of a text with itself too, so that equals give 1
+        lengths = np.sqrt(products[:, 0, 0] * products[:, 1, 1])
+        return (products[:, 0, 1] / np.maximum(lengths, np.finfo(np.float32).tiny)).astype(np.float32)
+
+    @property
+    def abilities(self) -> tuple[str, ...]:
+        """Which of `ABILITIES` this model has."""
+        own = [name for name in ABILITIES if getattr(type(self), name) is not getattr(LoadedModel, name)]
+        return tuple(name for name in ABILITIES if name in own or (name == "similarity" and "encode" in own))
+
+    def cannot(self, ability: str) -> InputError:
+        """Returns the error of a method that this model does not have."""
+        return InputError(f"{self._described()} has no {ability}; it has {', '.join(self.abilities)}")
+
+    def _described(self) -> str:
+        """Returns which model this is, as in "served/nsmc, an export,"."""
+        raise NotImplementedError

@@ -1,0 +1,102 @@
+"""Vectors of texts, which every folder with an encoder gives, pre-trained or fine-tuned."""
+
+import collections.abc
+import typing
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.asked_texts import read_strings, warn_of_cuts
+from albert_tf.errors import InputError
+from albert_tf.loaded_model import LoadedModel
+from albert_tf.serving.loading import TrainedModel
+from albert_tf.serving.signatures.text_inputs import TextInputs
+from albert_tf.text_encoding import replace_halves
+from albert_tf.tokenization import Tokenizer
+
+POOLINGS = ("mean", "first", "last")
+
+# So many texts, of about one length, are computed at once.
+_TEXTS_AT_ONCE = 32
+
+
+class EncoderModel(LoadedModel):
+    """A model whose encoder can be asked.
+
+    Args:
+        loaded: What lies in the folder.
+        place: What errors call the folder.
+
+    Attributes:
+        model: The Keras model.
+        tokenizer: What texts are encoded with.
+        max_seq_length: Longest input in pieces.
+        results: What was measured on held-out data, by name.
+        num_cut: How many of the inputs asked so far were longer than what is read of them.
+    """
+
+    def __init__(self, loaded: TrainedModel, place: str):
+        self._place, self.model, self.tokenizer = place, loaded.model, loaded.tokenizer
+        self.max_seq_length, self.results, self.num_cut = loaded.max_seq_length, loaded.results, 0
+        self._inputs = TextInputs(self.tokenizer, self.max_seq_length)
+        self._states = tf.function(self._compute_states, autograph=False, reduce_retracing=True)
+
+    def encode(self, texts: collections.abc.Sequence[str], pooling: str = "mean") -> np.ndarray:
+        """Returns a vector of each text, float32 [N, H].
+
+        Args:
+            texts: N of them; the ends of those that are longer than `max_seq_length` are left out.
+            pooling: "mean" for the average of the last states of a text's pieces, [CLS] and [SEP] left out; "first" for
+                the state of [CLS], "last" for that of the last piece. A text without a piece has the state of [CLS].
+
+        Raises:
+            InputError: An input is no text, or there is no such pooling.
+        """
+        check_pooling(pooling)
+        ids = self.tokenizer.encode_ids([replace_halves(text) for text in read_strings(texts)])
+        lengths = ids.row_lengths().numpy() + 2
+        vectors = np.zeros([len(lengths), self.model.config.hidden_size], np.float32)
+        for rows in groups_of_one_length(lengths):
+            batch = self._inputs.pack(tf.gather(ids, rows))
+            vectors[rows] = pool(self._states(batch).numpy(), batch["input_mask"].numpy(), pooling)
+        num_cut = int(np.count_nonzero(lengths > self.max_seq_length))
+        if num_cut:
+            self.num_cut += num_cut
+            warn_of_cuts(self.max_seq_length)
+        return vectors
+
+    def _compute_states(self, batch):
+        return self.model.encoder(batch)["sequence_output"]
+
+
+def describe_guess(tokenizer: Tokenizer, piece_id: int, probability: float) -> dict[str, typing.Any]:
+    """Returns a guess for a mask: the "piece", the "text" that it stands for, and its "probability"."""
+    piece, text = tokenizer.vocabulary.pieces[piece_id], tokenizer.decode([piece_id])
+    is_continuation = text == piece and text.startswith("##") and len(text) > 2
+    return {"piece": piece, "text": text[2:] if is_continuation else text, "probability": float(probability)}
+
+
+def check_pooling(pooling: str) -> None:
+    """Checks that there is a pooling of that name; raises InputError if not."""
+    if pooling not in POOLINGS:
+        raise InputError(f"pooling must be one of {', '.join(POOLINGS)}. Received: {pooling!r}")
+
+
+def groups_of_one_length(lengths: np.ndarray) -> collections.abc.Iterator[np.ndarray]:
+    """Yields the rows of texts of about one length, int [T] each, given the length of each text."""
+    order = np.argsort(lengths, kind="stable")
+    for begin in range(0, len(order), _TEXTS_AT_ONCE):
+        yield order[begin : begin + _TEXTS_AT_ONCE]
+
+
+def pool(states: np.ndarray, mask: np.ndarray, pooling: str) -> np.ndarray:
+    """Returns a vector of each row, [T, H], of states [T, S, H] and mask [T, S]; see `EncoderModel.encode`."""
+    lengths, rows = mask.sum(axis=1), np.arange(len(mask))
+    if pooling == "first":
+        return states[:, 0]
+    if pooling == "last":
+        return states[rows, np.maximum(0, lengths - 2)]
+    weights = mask.astype(np.float32)
+    weights[:, 0] = lengths == 2  # of a text without pieces there is but [CLS]
+    weights[rows, lengths - 1] = 0
+    return np.einsum("tsh,ts->th", states, weights) / weights.sum(axis=1, keepdims=True)

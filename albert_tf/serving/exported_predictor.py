@@ -1,0 +1,156 @@
+"""An exported SavedModel as a Python object, asked as the folder is that it was exported from."""
+
+import collections.abc
+import os
+import typing
+
+import numpy as np
+
+from albert_tf.asked_texts import TextTask, list_inputs, read_strings, warn_of_cuts
+from albert_tf.errors import InputError
+from albert_tf.exports import DEFAULT, LENGTHS, rows_of
+from albert_tf.files import sha256_of
+from albert_tf.litert.files import SAVED_MODEL_FILE
+from albert_tf.loaded_model import LoadedModel
+from albert_tf.serving.encoder_model import check_pooling, describe_guess, groups_of_one_length, pool
+from albert_tf.serving.exported import EXTRA_FOLDER, ExportedModel
+from albert_tf.text_encoding import replace_halves
+from albert_tf.tokenization import load_tokenizer
+from albert_tf.tokenization.vocabulary import MASK
+
+_PIECES, _FILL_MASK = "pieces", "fill_mask"
+# What an export gives of a model that was fine-tuned, by one of its outputs; others read long texts in windows.
+_CUTS_TEXTS = ("probabilities", "score", "mean")
+
+
+class ExportedPredictor(LoadedModel):
+    """What `export_model.py` has made of a model; its graphs answer, and its tokenizer counts.
+
+    ```python
+    albert_tf.load("served/nsmc").predict(["정말 재밌어요"])  # [{"label": "1", "probabilities": {...}}]
+    albert_tf.load("served/small").fill_mask(["이 영화 정말 [MASK]"])
+    ```
+
+    Args:
+        folder: The --output_dir of the export, of which the newest version is taken, or the folder of a version.
+
+    Attributes:
+        exported: The graphs.
+        task: What it reads.
+        tokenizer: What texts are encoded with.
+        identity: Tells the weights from others.
+        results: What was measured on held-out data before the export, by name.
+        num_cut: How many of the inputs asked so far were longer than what is read of them.
+
+    Raises:
+        InputError: The folder holds no export.
+    """
+
+    def __init__(self, folder: str | os.PathLike):
+        self.exported = ExportedModel(folder)
+        card = self.exported.card
+        self._signatures, self.results = self.exported.signatures, card.get("metrics", {})
+        self.task = TextTask(tuple(card["input_fields"]), tuple(card.get("input_columns", ())))
+        self.tokenizer = load_tokenizer(os.path.join(self.exported.folder, EXTRA_FOLDER))
+        self.max_seq_length, self.num_cut = card["max_seq_length"], 0
+
+    @property
+    def identity(self) -> str:
+        """Tells the weights from others."""
+        files = (SAVED_MODEL_FILE, os.path.join("variables", "variables.index"))
+        return "".join(sha256_of(os.path.join(self.exported.folder, file)) for file in files)
+
+    @property
+    def abilities(self) -> tuple[str, ...]:
+        """What its graphs can be asked; see `LoadedModel`."""
+        if _PIECES not in self._signatures:
+            return ("predict",)
+        return ("fill_mask", "encode", "similarity") if _FILL_MASK in self._signatures else ("encode", "similarity")
+
+    def predict(self, inputs: collections.abc.Sequence[typing.Any], batch_size: int = 64) -> list[typing.Any]:
+        """Returns a prediction for each input, in order, with what the graph gives of it; see `Predictor.predict`."""
+        self._check("predict")
+        texts = self.task.examples_of(list_inputs(inputs))
+        self._count_cuts(texts)
+        found = []
+        for begin in range(0, len(texts), batch_size):
+            found += self._rows(DEFAULT, [list(map(replace_halves, row)) for row in texts[begin : begin + batch_size]])
+        return list(map(_prediction, found))
+
+    def fill_mask(self, texts, top_k=5):
+        """Returns the most probable pieces for each mask, as many as the graph gives at most; see `PretrainedModel`."""
+        self._check("fill_mask")
+        texts = [replace_halves(text) for text in read_strings(texts)]
+        most = self._signatures[_FILL_MASK]["outputs"]["guesses"][1][-1]
+        if not isinstance(top_k, int) or not 1 <= top_k <= most:
+            raise InputError(
+                f"top_k must be a whole number from 1 to {most}, which an export gives. Received: {top_k!r}"
+            )
+        for number, text in enumerate(texts):
+            if MASK not in text:
+                raise InputError(f"input {number} has no {MASK}; write it where a piece is missing")
+        rows = self._rows(_FILL_MASK, [[text] for text in texts]) if texts else []
+        for number, (text, row) in enumerate(zip(texts, rows)):
+            if len(row["guesses"]) < text.count(MASK):
+                raise InputError(
+                    f"input {number}: a {MASK} is behind the {self.max_seq_length} pieces that the model reads; ask "
+                    "about a part of the text"
+                )
+        return [
+            [
+                [
+                    describe_guess(self.tokenizer, self.tokenizer.vocabulary.id_of(piece), probability)
+                    for piece, probability in zip(pieces[:top_k], probabilities)
+                ]
+                for pieces, probabilities in zip(row["guesses"], row["probabilities"])
+            ]
+            for row in rows
+        ]
+
+    def encode(self, texts, pooling="mean"):
+        """Returns a vector of each text, float32 [N, H]; see `EncoderModel.encode`."""
+        self._check("encode")
+        check_pooling(pooling)
+        texts = [replace_halves(text) for text in read_strings(texts)]
+        vectors = np.zeros([len(texts), self.exported.card["config"]["hidden_size"]], np.float32)
+        for rows in groups_of_one_length(np.array([len(text) for text in texts])):
+            found = self.exported.answer(_PIECES, {"text": [texts[row] for row in rows]})
+            mask = np.arange(found["embeddings"].shape[1]) < found[LENGTHS][:, None]
+            vectors[rows] = pool(found["embeddings"], mask.astype(np.int32), pooling)
+        self._count_cuts([(text,) for text in texts])
+        return vectors
+
+    def _rows(self, signature, texts):
+        names = self._signatures[signature]["inputs"]
+        return rows_of(self.exported.answer(signature, dict(zip(names, zip(*texts)))))
+
+    def _check(self, ability):
+        if ability not in self.abilities:
+            raise self.cannot(ability)
+
+    def _described(self):
+        return f"{self.exported.folder}, an export,"
+
+    def _count_cuts(self, texts):
+        """Counts the inputs that are cut, as a graph can't; those of other tasks are read in windows."""
+        if not texts or not any(name in self._signatures[DEFAULT]["outputs"] for name in _CUTS_TEXTS):
+            return
+        columns = [self.tokenizer.encode_ids(list(column)).row_lengths().numpy() for column in zip(*texts)]
+        num_cut = int(np.count_nonzero(sum(columns) + 1 + len(columns) > self.max_seq_length))
+        if num_cut:
+            self.num_cut += num_cut
+            warn_of_cuts(self.max_seq_length)
+
+
+def _prediction(row):
+    """Returns what a graph says of a text in the words of the task's own predictions."""
+    if "probabilities" in row:
+        return {"label": row["label"], "probabilities": dict(zip(row["labels"], row["probabilities"]))}
+    if "types" in row:
+        entities = zip(row["types"], row["begins"], row["ends"], row["texts"])
+        return {"entities": [dict(zip(("type", "begin", "end", "text"), each)) for each in entities]}
+    if "answer" in row:
+        is_there = row["begin"] >= 0
+        place = {name: row[name] if is_there else None for name in ("begin", "end")}
+        return {"text": row["answer"], **place, **{name: row[name] for name in ("score", "null_odds") if name in row}}
+    return row

@@ -1,0 +1,106 @@
+"""`albert_tf.fit` computes what the commands that fine-tune compute, and they go on with its runs."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import albert_tf
+from albert_tf.checkpoint_files import write_checkpoint
+from albert_tf.errors import InputError
+from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.modeling.layers import named_variables
+
+NOUNS = ("영화", "책", "날", "일", "곳")
+TEXTS = [f"{word} {noun}" for word in ("정말 좋은", "너무 나쁜", "그저 그런", "꼭 다시") for noun in NOUNS]
+
+
+@pytest.fixture(scope="module")
+def model(tiny_config, sample_tokenizer, tmp_path_factory):
+    """A folder to begin from."""
+    folder = tmp_path_factory.mktemp("pretrained")
+    tf.keras.utils.set_random_seed(3)
+    variables = {f"model/{name}": value for name, value in named_variables(AlbertForPreTraining(tiny_config)).items()}
+    write_checkpoint(str(folder / "model.ckpt-1"), {name: value.numpy() for name, value in variables.items()})
+    (folder / "albert_config.json").write_text(json.dumps(tiny_config.to_dict()))
+    sample_tokenizer.save(folder)
+    return str(folder)
+
+
+def weights_of(folder):
+    reader = tf.train.load_checkpoint(str(folder))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map() if name.startswith("model/")}
+
+
+@pytest.mark.slow
+def test_fit_trains_what_the_command_trains(model, tmp_path, run_script, monkeypatch):
+    labels = [str(number % 2) for number in range(len(TEXTS))]
+    run = tmp_path / "fitted"
+    fitted = albert_tf.fit(TEXTS, labels, model=model, output_dir=run, num_train_epochs=3)
+    assert set(fitted.predict(["좋다"])[0]["probabilities"]) == {"0", "1"}
+    assert fitted.results["num_examples"] == 2 and 0 <= fitted.results["accuracy"] <= 1
+    flags = {
+        "task_name": "jsonl",
+        "data_dir": run / "data",
+        "text_column": "text",
+        "init_checkpoint": model,
+        "dev_fraction": 0.1,
+        "early_stopping": 5,
+        "num_train_epochs": 3,
+        "do_train": True,
+        "do_eval": True,
+        "output_dir": tmp_path / "commanded",
+    }
+    result = run_script("run_classifier.py", **flags)
+    assert (result.code, result.errors) == (0, "")
+    for name, value in weights_of(tmp_path / "commanded").items():
+        np.testing.assert_array_equal(weights_of(run)[name], value, err_msg=name)
+    # A command goes on with it, and knows where the data are.
+    result = run_script("run_classifier.py", do_eval=True, output_dir=run)
+    assert (result.code, result.errors) == (0, "")
+    # The same call finds the run finished; other examples are refused, and nothing of the run is lost.
+    before = {path: path.read_bytes() for path in run.rglob("*.index")}
+    again = albert_tf.fit(TEXTS, labels, model=model, output_dir=run, num_train_epochs=3)
+    assert again.predict(TEXTS) == fitted.predict(TEXTS)
+    with pytest.raises(InputError, match="fitted holds a model that was fitted to other examples; choose"):
+        albert_tf.fit(TEXTS, labels[::-1], model=model, output_dir=run)
+    assert {path: path.read_bytes() for path in run.rglob("*.index")} == before
+
+
+CONTEXT = "도서관은 강가에 있다. 월요일에는 쉰다."
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("texts", "labels", "asked", "names"),
+    [
+        (TEXTS, np.linspace(0.1, 4.9, len(TEXTS)), "좋다", {"score"}),
+        (list(zip(TEXTS, TEXTS[::-1])), [n % 3 for n in range(len(TEXTS))], ("가", "나"), {"label", "probabilities"}),
+        ([text.split() for text in TEXTS], [["O", "O", "B-X"]] * len(TEXTS), "좋은 책", {"entities", "tags"}),
+        (TEXTS, [[(0, 2, "X")]] * len(TEXTS), "좋은 책", {"entities", "tags"}),
+        ([("언제 쉬나?", CONTEXT)] * 4, [(13, 16)] * 4, ("언제?", CONTEXT), {"id", "text", "begin", "end", "nbest"}),
+    ],
+    ids=["numbers", "pairs", "words", "places", "answers"],
+)
+def test_every_kind_is_learnt_and_predicted(model, tmp_path, texts, labels, asked, names):
+    dev = (texts[:2], labels[:2])
+    fitted = albert_tf.fit(texts, labels, model, tmp_path, dev=dev, num_train_steps=2, max_seq_length=32)
+    assert set(fitted.predict([asked])[0]) >= names
+    assert fitted.results["num_examples"] == 2
+    assert pathlib.Path(tmp_path / "data").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"learning_rat": 1e-4}, "`learning_rat` is no setting of a training; did you mean learning_rate?"),
+        ({"dev_fraction": 1.0}, "`dev_fraction` must be from 0 to less than 1"),
+        ({"kind": "label"}, "`kind=label` must be one of labels, numbers, entities, answers"),
+        ({"model": "nowhere/at_all"}, "`model`: no checkpoint at nowhere/at_all"),
+    ],
+)
+def test_wrong_settings_are_named_before_anything_is_written(model, tmp_path, changes, message):
+    with pytest.raises(InputError, match=message):
+        albert_tf.fit(["가", "나"] * 5, ["a", "b"] * 5, **{"model": model, "output_dir": tmp_path / "run", **changes})
