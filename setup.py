@@ -32,6 +32,7 @@ setup(
     package_data={"albert_tf": ["py.typed"], **{package: ["**/*"] for package in SHIPPED}},
     entry_points={
         "console_scripts": [
+            "albert-tf=albert_tf.cli.main:run",
             "albert-demo=albert_tf.cli.demo:run",
             "albert-files=albert_tf.cli.files:run",
             "albert-build-vocab=albert_tf.cli.build_vocab:run",

@@ -79,6 +79,7 @@ MAY_IMPORT = {
 }
 MAY_IMPORT["api"] = {"startup", "shipped_files", "litert", "finetuning", "interchange", "serving"}
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
+MAY_IMPORT["__main__"] = {"cli"}
 SCRIPTS = {path.stem for path in ROOT.glob("*.py")}
 
 

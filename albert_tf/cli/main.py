@@ -1,0 +1,180 @@
+"""The command `albert-tf`: asks a model, lists the other commands, and runs them; so it starts without TensorFlow."""
+
+import argparse
+import difflib
+import importlib
+import json
+import sys
+import typing
+
+import albert_tf
+from albert_tf.api import SHIPPED_MODEL
+from albert_tf.asked_texts import OPTIONS
+from albert_tf.errors import InputError
+from albert_tf.startup import end_in_one_line_if_interrupted
+
+MASK = "[MASK]"
+
+# The commands in the order in which they are needed, and what each does. Modules are called the same, with underscores.
+STAGES = {
+    "build-vocab": "makes a vocabulary of your text",
+    "create-pretraining-data": "turns text into examples for pre-training",
+    "plan-tpu": "tells what a training takes on a TPU, and which batch fits, without one",
+    "run-pretraining": "pre-trains a model on the examples",
+    "run-classifier": "teaches a model your labels or numbers, of texts or pairs of texts",
+    "run-ner": "teaches a model to find entities",
+    "run-squad": "teaches a model to answer questions about a text",
+    "run-race": "teaches a model to choose among answers",
+    "predict": "lets a model answer every line of a file",
+    "export-model": "writes a model that needs nothing of this library: SavedModel, LiteRT or ONNX",
+    "serve": "answers over HTTP",
+    "playground": "opens a page to try a model in the browser",
+    "publish-model": "writes a folder that others can begin from",
+    "convert-checkpoint": "converts from and to transformers, KerasHub and Google's ALBERT",
+    "demo": "goes the whole road once, on a sample, in some minutes",
+    "files": "prints where configs, the small model and samples lie",
+}
+
+# What it says stands before it, for Hangul is not of one width everywhere.
+_EXAMPLES = f"""
+  guess what is missing   albert-tf "이 영화 정말 {MASK}."
+  compare two texts       albert-tf "비가 온다" "비가 내린다"
+  ask a model of yours    albert-tf --model=run/my_classifier "정말 좋다"
+"""
+
+
+def overview() -> str:
+    """Returns what there is, one line each."""
+    width = max(map(len, STAGES))
+    lines = [f"  albert-tf {name:{width}}  {what}" for name, what in STAGES.items()]
+    return "\n".join(
+        [
+            "albert_tf: ALBERT for Korean. Ask a model:",
+            _EXAMPLES,
+            "Make one, in this order (albert-tf STAGE --help shows the flags of a stage):",
+            "",
+            *lines,
+            "",
+            "In Python: import albert_tf; help(albert_tf). Documents: docs/index.md.",
+        ]
+    )
+
+
+def run() -> None:
+    """Runs the command."""
+    end_in_one_line_if_interrupted()
+    stage = sys.argv[1].replace("_", "-").removesuffix(".py") if len(sys.argv) > 1 else None
+    if stage in STAGES:
+        sys.argv = [f"albert-tf {stage}", *sys.argv[2:]]
+        importlib.import_module(f"albert_tf.cli.{stage.replace('-', '_')}").run()
+        return
+    options = _parser().parse_args()
+    if not options.texts:
+        print(overview())
+        return
+    try:
+        _check_is_no_stage(options.texts)
+        print(*answers(albert_tf.load(options.model), options.texts, options.top_k, options.json), sep="\n")
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="albert-tf",
+        description=overview(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="albert-tf [--model=FOLDER] [--top_k=5] [--json] TEXT [TEXT ...]\n       albert-tf STAGE --flags",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "texts", nargs="*", metavar="TEXT", help=f"text with {MASK}, two texts, or what the model reads"
+    )
+    parser.add_argument("--model", default=SHIPPED_MODEL, help="any folder with a model; by default the small one")
+    parser.add_argument("--top_k", type=int, default=5, help=f"how many guesses for each {MASK}")
+    parser.add_argument("--json", action="store_true", help="answer in JSON, a line for each")
+    return parser
+
+
+def _check_is_no_stage(texts):
+    alike = difflib.get_close_matches(texts[0].replace("_", "-"), STAGES, 1, cutoff=0.8)
+    if len(texts) == 1 and alike:
+        raise InputError(f"there is no stage {texts[0]}; did you mean {alike[0]}?")
+
+
+def answers(model: typing.Any, texts: list[str], top_k: int = 5, as_json: bool = False) -> list[str]:
+    """Returns what a model says of texts, in lines.
+
+    Args:
+        model: A `LoadedModel`.
+        texts: Texts with masks, or two to compare; of a model that predicts, its inputs.
+        top_k: How many guesses for each mask.
+        as_json: Whether a line is a JSON object.
+
+    Raises:
+        InputError: The model can't be asked so.
+    """
+    if "predict" in model.abilities:
+        return _predictions(model, texts, as_json)
+    if any(MASK in text for text in texts):
+        guesses = model.fill_mask(texts, top_k)
+        if as_json:
+            return [_json({"text": text, "guesses": found}) for text, found in zip(texts, guesses)]
+        return [line for text, found in zip(texts, guesses) for line in _show_guesses(text, found)]
+    if len(texts) != 2:
+        raise InputError(
+            f"write {MASK} where a piece of the text is missing, give two texts to compare, or name a model by --model "
+            "that was fine-tuned"
+        )
+    similarity = float(model.similarity([tuple(texts)])[0])
+    if as_json:
+        return [_json({"texts": texts, "similarity": similarity})]
+    return [f"{similarity:.2f}  cosine of the two vectors, from -1 to 1; equal texts have 1"]
+
+
+def _show_guesses(text, found):
+    lines = [text]
+    for number, guesses in enumerate(found, start=1):
+        if len(found) > 1:
+            lines.append(f"  {MASK} number {number}:")
+        lines += [f"  {_percent(guess['probability'])}  {guess['text']}" for guess in guesses]
+    return lines
+
+
+def _predictions(model, texts, as_json):
+    fields = model.task.input_fields
+    if len(fields) == 1:
+        inputs = texts
+    elif fields[-1] == OPTIONS and len(texts) > len(fields):
+        inputs = [(*texts[: len(fields) - 1], texts[len(fields) - 1 :])]
+    elif len(texts) == len(fields):
+        inputs = [tuple(texts)]
+    else:
+        raise InputError(f"this model reads {' and '.join(fields)}; give each as a text of its own")
+    predictions = model.predict(inputs)
+    if as_json:
+        return [_json({"input": asked, **prediction}) for asked, prediction in zip(inputs, predictions)]
+    return [line for asked, prediction in zip(inputs, predictions) for line in _show_prediction(asked, prediction)]
+
+
+def _show_prediction(asked, prediction):
+    """Returns lines for one input: its answer, or the labels, the most probable first."""
+    lines = [asked if isinstance(asked, str) else " / ".join(map(str, asked))]
+    if "probabilities" in prediction:
+        shares = sorted(prediction["probabilities"].items(), key=lambda each: -each[1])
+        return lines + [f"  {_percent(share)}  {label}" for label, share in shares]
+    if "entities" in prediction:
+        found = [f"  {each['type']}  {each['text']} ({each['begin']}-{each['end']})" for each in prediction["entities"]]
+        return lines + (found or ["  no entity"])
+    if "score" in prediction and "text" not in prediction:
+        return [*lines, f"  {prediction['score']:.4g}"]
+    return [*lines, f"  {prediction['text'] or 'no answer'}"]
+
+
+def _percent(share):
+    return f"{share:6.1%}"
+
+
+def _json(values):
+    return json.dumps(values, ensure_ascii=False)
