@@ -19,7 +19,7 @@ __version__ = "0.3.0"
 # The parts that are imported when somebody asks for them.
 _PARTS = ("config", "finetuning", "modeling", "objectives", "pretraining", "serving", "tokenization", "training")
 
-__all__ = ["__version__", "fit", "load", *_PARTS]
+__all__ = ["fit", "load"]
 
 
 def __getattr__(name):
@@ -29,4 +29,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted(__all__)
+    return sorted(["__version__", *__all__, *_PARTS])

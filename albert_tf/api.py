@@ -90,7 +90,8 @@ def fit(
         InputError: An example can't be used, which the message names by its number; or a setting is wrong.
     """
     _import_tensorflow()
-    from albert_tf.finetuning.from_python import fit_folder, read_given, split_settings
+    from albert_tf.finetuning.from_python.examples import read_given
+    from albert_tf.finetuning.from_python.fit import fit_folder, split_settings
 
     options, settings = split_settings(settings)
     data = read_given(texts, labels, text_columns, kind)

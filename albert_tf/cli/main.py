@@ -130,7 +130,10 @@ def answers(model: typing.Any, texts: list[str], top_k: int = 5, as_json: bool =
     similarity = float(model.similarity([tuple(texts)])[0])
     if as_json:
         return [_json({"texts": texts, "similarity": similarity})]
-    return [f"{similarity:.2f}  cosine of the two vectors, from -1 to 1; equal texts have 1"]
+    return [
+        f"{similarity:.2f}  cosine of the two vectors, 1 for equal texts; what alike means, it learns from scored pairs "
+        "(run-classifier)"
+    ]
 
 
 def _show_guesses(text, found):

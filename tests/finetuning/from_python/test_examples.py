@@ -3,7 +3,6 @@
 import types
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,7 +30,7 @@ def written(folder, data):
         ([1, 0], "labels", ["1", "0"]),
         (np.array([1, 0]), "labels", ["1", "0"]),
         ([True, np.bool_(False)], "labels", ["True", "False"]),
-        (pd.Series([3.5, 1.0]), "numbers", [3.5, 1.0]),
+        ([3.5, 1.0], "numbers", [3.5, 1.0]),
         (np.array([3.0, 1.0], np.float32), "numbers", [3.0, 1.0]),
         ([1.0, 2], "labels", ["1", "2"]),  # not all of them are numbers with a fraction
     ],
@@ -48,8 +47,10 @@ def test_kind_may_be_said():
 
 
 def test_tables_give_their_columns():
+    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"text": ["가", "나"], "other": ["다", "라"], "label": [1, 0], "grade": [0.5, 1.5]})
     assert read_given(frame, None).texts == ["가", "나"]
+    assert read_given(frame["text"], frame["grade"]).labels == [0.5, 1.5]
     found = read_given(frame, "grade", ("text", "other"))
     assert (found.texts, found.labels) == ([("가", "다"), ("나", "라")], [0.5, 1.5])
 
