@@ -131,8 +131,8 @@ def answers(model: typing.Any, texts: list[str], top_k: int = 5, as_json: bool =
     if as_json:
         return [_json({"texts": texts, "similarity": similarity})]
     return [
-        f"{similarity:.2f}  cosine of the two vectors, 1 for equal texts; what alike means, it learns from scored pairs "
-        "(run-classifier)"
+        f"{similarity:.2f}  cosine of the two vectors, 1 for equal texts; what alike means, a model learns from "
+        "scored pairs (run-classifier)"
     ]
 
 
