@@ -58,6 +58,7 @@ def fit(
     kind=None,
     text_columns=("text",),
     strategy=None,
+    trackers=(),
     **settings,
 ):
     """Fine-tunes a model on examples, and returns it, to be asked.
@@ -80,6 +81,8 @@ def fit(
         kind: "labels", "numbers", "entities" or "answers"; by default what the labels look like, which is printed.
         text_columns: Of a table, the column of the texts, or the two of pairs.
         strategy: Where to compute, a tf.distribute.Strategy; by default all GPUs of this machine, or its CPU.
+        trackers: Functions to call with the step, "train" or "held_out", and what is measured by name, for Weights &
+            Biases, MLflow and the like; docs/library.md has examples.
         **settings: `dev_fraction`, `num_train_epochs`, `max_seq_length`, `token_dropout`, and those of `RunSettings`,
             such as `learning_rate`, `train_batch_size`, `random_seed` or `early_stopping`.
 
@@ -100,7 +103,9 @@ def fit(
         output_dir = tempfile.mkdtemp(prefix="albert_tf_")
         print(f"the model comes into {output_dir}; name another place by output_dir", flush=True)
     output_dir = os.fspath(output_dir)
-    fit_folder(data, dev_data, _ours(find_or_shipped(model), output_dir), output_dir, options, settings, strategy)
+    fit_folder(
+        data, dev_data, _ours(find_or_shipped(model), output_dir), output_dir, options, settings, strategy, trackers
+    )
     return load(output_dir)
 
 

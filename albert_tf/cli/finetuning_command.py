@@ -126,7 +126,8 @@ class FinetuningCommand:
         tf.keras.utils.set_random_seed(settings.random_seed)
         with strategy.scope():
             models = task.make_models(**model_options)
-        run = TrainingRun(settings.output_dir, task, models, run_settings, tokenizer)
+        trackers = training_flags.trackers_from_flags(settings)
+        run = TrainingRun(settings.output_dir, task, models, run_settings, tokenizer, trackers=trackers)
         if train_file is None:
             if known_run:
                 check_model(known_run.folder, known_run.settings, task.config, tokenizer, known_run.flag)

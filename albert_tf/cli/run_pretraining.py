@@ -206,7 +206,8 @@ def run_in_folder(given, known_run, config, strategy, parts):
     with strategy.scope():
         models = objective.make_models(**model_options)
     settings = dataclasses.replace(settings, evaluates_first=do_eval)
-    training = TrainingRun(given.output_dir, objective, models, settings, last.tokenizer)
+    trackers = training_flags.trackers_from_flags(given)
+    training = TrainingRun(given.output_dir, objective, models, settings, last.tokenizer, trackers=trackers)
     held_out = held_out_identity(last, settings) if last.held_out_paths else None
     with naming_damaged_shards([path for shards in data for path in [*shards.train_paths, *shards.held_out_paths]]):
         if given.do_train:

@@ -19,6 +19,7 @@ from albert_tf.training.devices.description import describe_device, unused_devic
 from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.devices.workers import is_chief
 from albert_tf.training.settings import LARGEST_SEED
+from albert_tf.training.trackers import Tracker, load_tracker
 
 FLAGS = flags.FLAGS
 
@@ -149,6 +150,12 @@ def define_training_flags(**defaults) -> None:
     flags.DEFINE_integer(
         "iterations_per_loop", None, "Most steps between two progress lines; by default 1000 on TPU, else 50.", 1
     )
+    flags.DEFINE_list(
+        "trackers",
+        [],
+        "Functions to call with what is measured, each as module:function, for Weights & Biases, MLflow and the like; "
+        "docs/library.md has examples. TensorBoard finds everything in --output_dir.",
+    )
     flags.DEFINE_list("profile_steps", None, "Two steps a,b: write a TensorBoard profile of the steps from a to b.")
     flags.DEFINE_float(
         "peak_tflops", None, "Peak of one replica in 1e12 operations a second, to show what share of it is used.", 0.0
@@ -187,6 +194,15 @@ def settings_from_flags(num_train_steps: int, length_setting: str, given, evalua
             "profile_steps": _two_steps(given.profile_steps),
         }
     )
+
+
+def trackers_from_flags(given) -> list[Tracker]:
+    """Returns the functions that --trackers names, if anything is trained.
+
+    Raises:
+        InputError: One can't be imported.
+    """
+    return list(map(load_tracker, given.trackers)) if given.do_train else []
 
 
 def _two_steps(texts):

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from albert_tf.files import read_text, replacing, write_text
 from albert_tf.progress_line import ProgressLine, format_seconds
+from albert_tf.training.trackers import Trackers
 
 METRICS_FILE = "metrics.jsonl"
 PLOT_FILE = "loss.png"
@@ -27,11 +28,21 @@ class Progress:
             out.
         is_chief: Whether this process is the one that reports.
         on_metrics: Shows the metrics in place of the progress line, as `TrainingRun` says; None for the line.
+        trackers: Are told the metrics too.
     """
 
-    def __init__(self, output_dir, title, stream=None, peak_flops_per_second=None, is_chief=True, on_metrics=None):
+    def __init__(
+        self,
+        output_dir,
+        title,
+        stream=None,
+        peak_flops_per_second=None,
+        is_chief=True,
+        on_metrics=None,
+        trackers=(),
+    ):
         self.output_dir = output_dir
-        self._on_metrics = on_metrics
+        self._on_metrics, self._trackers = on_metrics, Trackers(trackers, self.log)
         self._title, self._stream = title, stream or sys.stdout
         self._peak, self._is_chief = peak_flops_per_second, is_chief
         self._line = ProgressLine(self._stream)
@@ -103,7 +114,7 @@ class Progress:
             self.log(f"held-out at step {step:,}: {found}")
 
     def record(self, step: int, split: str, values: dict[str, float]) -> None:
-        """Writes values to metrics.jsonl and TensorBoard.
+        """Writes values to metrics.jsonl and TensorBoard, and tells them to trackers.
 
         Args:
             step: The step they belong to.
@@ -125,6 +136,7 @@ class Progress:
         self._writers[split].flush()
         if self._on_metrics is not None:
             self._on_metrics(step, split, values)
+        self._trackers(step, split, values)
 
     def finish(self, step: int) -> None:
         """Ends the progress line at the last step that was trained, and draws the plot."""

@@ -37,6 +37,7 @@ from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, check_resul
 from albert_tf.training.settings import RunSettings
 from albert_tf.training.stability import DivergedError
 from albert_tf.training.summary import describe_run
+from albert_tf.training.trackers import Tracker
 from albert_tf.training.train_loop import train
 from albert_tf.training.train_state import (
     MAIN_MODEL,
@@ -62,6 +63,7 @@ class TrainingRun:
         tokenizer: What the data is encoded with, None if unknown.
         on_metrics: Called with step, split ("train" or "held_out") and values by name whenever metrics are recorded, on
             the chief alone; no progress lines are printed then. None for the lines.
+        trackers: Are called likewise, beside the progress lines; one that fails is left out with a warning.
 
     Attributes:
         is_chief: Whether this process is the one that writes, of several workers that train together.
@@ -74,7 +76,8 @@ class TrainingRun:
         model: tf.keras.Model | dict[str, tf.keras.Model],
         settings: RunSettings,
         tokenizer: Tokenizer | None = None,
-        on_metrics: collections.abc.Callable[[int, str, dict[str, float]], None] | None = None,
+        on_metrics: Tracker | None = None,
+        trackers: collections.abc.Sequence[Tracker] = (),
     ):
         self.output_dir, self.objective, self.settings = os.fspath(output_dir), objective, settings
         self.tokenizer = tokenizer
@@ -91,6 +94,7 @@ class TrainingRun:
             peak_flops_per_second=peak,
             is_chief=self.is_chief,
             on_metrics=on_metrics,
+            trackers=trackers,
         )
         self._step = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._held_out = None

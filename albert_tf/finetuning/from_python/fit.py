@@ -1,5 +1,6 @@
 """From Python values to a trained folder, with the defaults of the commands that fine-tune."""
 
+import collections.abc
 import dataclasses
 import difflib
 import os
@@ -26,6 +27,7 @@ from albert_tf.modeling.pretrained import find_checkpoint, read_config
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.training import RunSettings, TrainingRun
 from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.trackers import Tracker
 
 DATA_FOLDER = "data"
 
@@ -89,6 +91,7 @@ def fit_folder(
     options: FitOptions,
     settings: dict,
     strategy: tf.distribute.Strategy | None = None,
+    trackers: collections.abc.Sequence[Tracker] = (),
 ) -> None:
     """Fine-tunes a model on examples, and evaluates it on those that are given or put aside for that.
 
@@ -100,6 +103,7 @@ def fit_folder(
         options: How.
         settings: Of the run, which replace those that the commands choose.
         strategy: Where to compute; None for all GPUs, or the CPU.
+        trackers: Are told what is measured; see `TrainingRun`.
 
     Raises:
         InputError: The examples can't be used, or the folder holds a run on others.
@@ -135,7 +139,7 @@ def fit_folder(
         tf.keras.utils.set_random_seed(run_settings.random_seed)
         with (strategy or make_strategy()).scope():
             models = task.make_models()
-        run = TrainingRun(output_dir, task, models, run_settings, tokenizer)
+        run = TrainingRun(output_dir, task, models, run_settings, tokenizer, trackers=trackers)
         more_settings["dev_fraction"] = fraction or None
         if not runner.train(run, train_file, dev_file, more_settings, token_dropout=token_dropout):
             raise KeyboardInterrupt(f"interrupted; the same call with output_dir={output_dir!r} goes on")

@@ -1,0 +1,55 @@
+"""Telling others what is measured: Weights & Biases, MLflow, or whatever takes numbers by name."""
+
+import collections.abc
+import importlib
+import os
+import sys
+
+from albert_tf.errors import InputError, first_line
+
+# Called with the step, what was measured on ("train" or "held_out"), and values by name.
+Tracker = collections.abc.Callable[[int, str, dict[str, float]], None]
+
+
+def load_tracker(name: str) -> Tracker:
+    """Returns the function that "module:function" names; the module may lie in the current folder.
+
+    Raises:
+        InputError: There is no such module or function, or the module can't be imported.
+    """
+    module_name, _, function_name = name.partition(":")
+    if not module_name or not function_name:
+        raise InputError(f"`trackers={name}` must be module:function, such as wandb_hook:log")
+    sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:  # whatever it does when it is imported
+        raise InputError(f"`trackers={name}`: can't import {module_name} ({first_line(error)})") from error
+    finally:
+        sys.path.remove(os.getcwd())
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        raise InputError(f"`trackers={name}`: {module_name} has no function {function_name}")
+    return function
+
+
+class Trackers:
+    """Several trackers, called one after the other; one that fails is left out from then on, for training goes on.
+
+    Args:
+        functions: The trackers.
+        log: Prints a line.
+    """
+
+    def __init__(self, functions: collections.abc.Iterable[Tracker], log: collections.abc.Callable[[str], None]):
+        self._functions, self._log = list(functions), log
+
+    def __call__(self, step: int, split: str, values: dict[str, float]) -> None:
+        """Tells each of them."""
+        for function in list(self._functions):
+            try:
+                function(step, split, dict(values))
+            except Exception as error:  # a service may be out of reach
+                self._functions.remove(function)
+                name = getattr(function, "__name__", repr(function))
+                self._log(f"warning: the tracker {name} failed at step {step:,}, and is left out: {first_line(error)}")

@@ -1,0 +1,89 @@
+"""What is measured is told to others, and they can't end a training."""
+
+import pathlib
+import re
+import sys
+import types
+
+import pytest
+
+from albert_tf.errors import InputError
+from albert_tf.training.progress import Progress
+from albert_tf.training.trackers import load_tracker
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+def run_of(tmp_path, trackers, on_metrics=None):
+    """Measures three times."""
+    progress = Progress(str(tmp_path), "loss", on_metrics=on_metrics, trackers=trackers)
+    for step in (1, 2, 3):
+        progress.record(step, "held_out" if step == 2 else "train", {"loss": 1.0 / step})
+
+
+def test_trackers_are_told_what_is_measured(tmp_path):
+    seen, shown = [], []
+    run_of(tmp_path, [lambda *what: seen.append(what)], lambda *what: shown.append(what))
+    assert seen == shown == [(1, "train", {"loss": 1.0}), (2, "held_out", {"loss": 0.5}), (3, "train", {"loss": 1 / 3})]
+
+
+def test_tracker_that_fails_is_left_out_and_training_goes_on(tmp_path, capsys):
+    seen = []
+
+    def out_of_reach(step, split, values):
+        values.clear()  # nobody else's
+        if step == 2:
+            raise ConnectionError("no route to host")
+
+    run_of(tmp_path, [out_of_reach, lambda step, split, values: seen.append((step, values))])
+    assert seen == [(1, {"loss": 1.0}), (2, {"loss": 0.5}), (3, {"loss": 1 / 3})]
+    warning = "warning: the tracker out_of_reach failed at step 2, and is left out: no route to host\n"
+    assert capsys.readouterr().out == warning
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("wandb", "`trackers=wandb` must be module:function, such as wandb_hook:log"),
+        (":log", "must be module:function"),
+        ("no_such_module:log", r"can't import no_such_module \(No module named 'no_such_module'\)"),
+        ("broken_hook:log", r"can't import broken_hook \(No module named 'a_library'\)"),
+        ("good_hook:lag", "good_hook has no function lag"),
+    ],
+)
+def test_tracker_that_is_none_is_named(tmp_path, monkeypatch, name, message):
+    (tmp_path / "broken_hook.py").write_text("import a_library\n")
+    (tmp_path / "good_hook.py").write_text("def log(step, split, values):\n    pass\n")
+    monkeypatch.chdir(tmp_path)
+    before = list(sys.path)
+    with pytest.raises(InputError, match=message):
+        load_tracker(name)
+    assert load_tracker("good_hook:log").__module__ == "good_hook"
+    assert sys.path == before
+    sys.modules.pop("good_hook")
+
+
+def test_examples_of_the_documents_tell_the_services(tmp_path, monkeypatch):
+    """The services' own libraries are large: modules with the functions that are called stand in for them."""
+    told = []
+    services = {
+        "wandb": types.SimpleNamespace(
+            init=lambda **named: told.append(("init", named)),
+            log=lambda values, step: told.append((step, values)),
+        ),
+        "mlflow": types.SimpleNamespace(
+            set_experiment=lambda name: told.append(("experiment", name)),
+            start_run=lambda: None,
+            log_metrics=lambda values, step: told.append((step, values)),
+        ),
+    }
+    text = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
+    for service, module in services.items():
+        [code] = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if f"import {service}\n" in block]
+        monkeypatch.setitem(sys.modules, service, module)
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / f"{service}_hook.py").write_text(code)
+        told.clear()
+        run_of(tmp_path / service, [load_tracker(f"{service}_hook:log")])
+        sys.modules.pop(f"{service}_hook")
+        assert told[1:] == [(1, {"train/loss": 1.0}), (2, {"held_out/loss": 0.5}), (3, {"train/loss": 1 / 3})]
