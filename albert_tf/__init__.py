@@ -7,7 +7,7 @@ def load(folder):
     """Returns a model as an object to ask.
 
     Args:
-        folder: A path: the --output_dir of a command that trains, a published model, or what
+        folder: A path: the `output_dir` of a command that trains, a published model, or what
             `export_model.py --format=litert` has written.
 
     Returns:

@@ -22,7 +22,7 @@ class ExportedModel:
     """The SavedModel that `export_model.py` has written; see `Export`.
 
     Args:
-        folder: Its --output_dir, of which the newest version is taken, or the folder of a version.
+        folder: Its `output_dir`, of which the newest version is taken, or the folder of a version.
 
     Attributes:
         folder: Of the version.
@@ -94,7 +94,7 @@ def newest_version(folder: str) -> str:
     versions = sorted((name.rstrip("/") for name in names if name.rstrip("/").isdecimal()), key=int)
     versions = [name for name in versions if tf.io.gfile.exists(os.path.join(folder, name, card))]
     if not versions:
-        raise InputError(f"{folder} holds no exported model; write one with export_model.py, and name its --output_dir")
+        raise InputError(f"{folder} holds no exported model; write one with export_model.py, and name its folder")
     return os.path.join(folder, versions[-1])
 
 

@@ -18,7 +18,7 @@ from albert_tf.training.run_folder.identity import checkpoint_identity
 
 
 class Predictor:
-    """Tokenizer, task and model of a fine-tuned folder; they predict what `--do_predict` does.
+    """Tokenizer, task and model of a fine-tuned folder; they predict what `do_predict` does.
 
     ```python
     predictor = albert_tf.load("run/nsmc")
@@ -27,7 +27,7 @@ class Predictor:
     ```
 
     Args:
-        folder: The --output_dir of a command that fine-tunes; of its checkpoints the best is taken.
+        folder: The `output_dir` of a command that fine-tunes; of its checkpoints the best is taken.
 
     Attributes:
         task: What it was fine-tuned for.

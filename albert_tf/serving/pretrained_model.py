@@ -30,7 +30,7 @@ class PretrainedModel:
     ```
 
     Args:
-        folder: The --output_dir of run_pretraining.py, or a published model.
+        folder: The `output_dir` of run_pretraining.py, or a published model.
 
     Attributes:
         model: The Keras model.

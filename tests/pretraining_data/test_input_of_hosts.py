@@ -146,10 +146,10 @@ def test_masks_differ_between_hosts_and_batches(host_batches):
 
 
 def test_more_hosts_than_shards_are_refused(host_batches):
-    with pytest.raises(InputError, match=r"13 shards are too few for 14 hosts, .* --num_shards"):
+    with pytest.raises(InputError, match=r"13 shards are too few for 14 hosts, .* `num_shards`"):
         host_batches(1, host=(0, 14))
 
 
 def test_batch_that_hosts_cannot_share_is_refused(host_batches):
-    with pytest.raises(InputError, match="--train_batch_size=5 must be a multiple of the number of hosts, 2"):
+    with pytest.raises(InputError, match="`train_batch_size=5` must be a multiple of the number of hosts, 2"):
         host_batches(1, host=(0, 2), global_batch_size=5)
