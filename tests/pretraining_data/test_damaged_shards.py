@@ -44,7 +44,7 @@ def test_shard_of_another_size_is_damaged(find, folder, on_damaged_shard):
             writer.write(record)
     reason = f"{path.stat().st_size:,} bytes instead of {size:,}"
     if on_damaged_shard == "fail":
-        refuses(f"damaged: {path} \\({reason}\\); .*`on_damaged_shard=skip`", find, folder / "train*")
+        refuses(f"damaged: {path} \\({reason}\\); .*--on_damaged_shard=skip", find, folder / "train*")
     else:
         assert find(folder / "train*", on_damaged_shard="skip").damage == {str(path): reason}
 

@@ -146,7 +146,7 @@ def test_masks_differ_between_hosts_and_batches(host_batches):
 
 
 def test_more_hosts_than_shards_are_refused(host_batches):
-    with pytest.raises(InputError, match=r"13 shards are too few for 14 hosts, .* `num_shards`"):
+    with pytest.raises(InputError, match=r"13 shards are too few for 14 hosts, .* --num_shards"):
         host_batches(1, host=(0, 14))
 
 

@@ -272,7 +272,7 @@ def test_unknown_runner_is_refused(needs_beam, build_with, small_chunks, tiny_to
 
 
 def test_bad_argument_is_named(needs_beam, build_with, small_chunks, tiny_tokenizer, tmp_path):
-    with pytest.raises(InputError, match=r"--runner=DirectRunner can't be used \(.*direct_num_workers.*'two'\)"):
+    with pytest.raises(InputError, match=r"`runner=DirectRunner` can't be used \(.*direct_num_workers.*'two'\)"):
         build_with("beam", small_chunks[1], tiny_tokenizer, "DirectRunner", ["--direct_num_workers=two"])
     assert not (tmp_path / "beam").exists()
 
