@@ -15,7 +15,7 @@ def load(folder=SHIPPED_MODEL):
     """Returns a model to ask.
 
     Args:
-        folder: A path: the --output_dir of a command that trains, a published model, what `export_model.py` has
+        folder: A path: the `output_dir` of a command that trains, a published model, what `export_model.py` has
             written, or what `save_pretrained` of transformers has, if `convert_checkpoint.py` can convert it. By
             default the small model that comes along.
 

@@ -176,7 +176,7 @@ class AlbertConfig:
 
         Args:
             max_seq_length: Its length.
-            source: What gives the length, such as "--max_seq_length"; named in errors.
+            source: What gives the length, such as "`max_seq_length`"; named in errors.
 
         Raises:
             InputError: It is longer than `max_position_embeddings`.

@@ -271,13 +271,13 @@ def match_files(patterns: list[str], flag: str, endings: tuple[str, ...] = ()) -
             is_folder = endings and gfile_for(path).isdir(path)
             matches = _files_in_folder(path, endings) if is_folder else _matches(path)
         except file_errors() as error:
-            raise InputError(f"--{flag}: can't look for {pattern}: {reason_of(error)}") from error
+            raise InputError(f"`{flag}`: can't look for {pattern}: {reason_of(error)}") from error
         if not matches:
             what = f"no {', '.join(endings)} file in" if is_folder else "no file matches"
-            raise InputError(f"--{flag}: {what} {pattern}")
+            raise InputError(f"`{flag}`: {what} {pattern}")
         paths.update(matches)
     if not paths:
-        raise InputError(f"--{flag}: no file given")
+        raise InputError(f"`{flag}`: no file given")
     return sorted(paths)
 
 

@@ -54,7 +54,7 @@ def hold(
             _clear(folder)
         except file_errors() as error:
             raise InputError(
-                f"--{flag}={shown_as} can't be written to ({reason_of(error)}); name another folder"
+                f"`{flag}={shown_as}` can't be written to ({reason_of(error)}); name another folder"
             ) from error
         held.add(name)
         stack.callback(held.discard, name)

@@ -105,4 +105,4 @@ def _lateness(name):
 
 def _check_is_empty(folder, flag):
     if names_in(folder) or (gfile_for(folder).exists(folder) and not gfile_for(folder).isdir(folder)):
-        raise InputError(f"--{flag}={folder} holds something already; choose another folder")
+        raise InputError(f"`{flag}={folder}` holds something already; choose another folder")

@@ -156,7 +156,7 @@ def test_folder_stands_for_the_files_in_it_that_end_as_asked(tmp_path):
     (tmp_path / "data[1]" / "folder.txt").mkdir()
     found = match_files([f"{tmp_path}/data[1]/"], "input_file", (".txt", ".json"))
     assert found == [f"{tmp_path}/data[1]/a.json", f"{tmp_path}/data[1]/b.txt"]
-    with pytest.raises(InputError, match=r"--input_file: no .gz, .jsonl file in .*data"):
+    with pytest.raises(InputError, match=r"`input_file`: no .gz, .jsonl file in .*data"):
         match_files([f"{tmp_path}/data[1]"], "input_file", (".gz", ".jsonl"))
 
 
@@ -164,7 +164,7 @@ def test_folder_stands_for_the_files_in_it_that_end_as_asked(tmp_path):
 def test_pattern_without_a_file_is_named(folder, pattern):
     with pytest.raises(InputError) as failure:
         match_files([f"{folder}/a.txt", f"{folder}/{pattern}"], "input_file")
-    assert str(failure.value) == f"--input_file: no file matches {folder}/{pattern}"
+    assert str(failure.value) == f"`input_file`: no file matches {folder}/{pattern}"
 
 
 def test_nothing_is_renamed_over_a_file_unless_asked(tmp_path, opened_by):
@@ -181,12 +181,12 @@ def test_nothing_is_renamed_over_a_file_unless_asked(tmp_path, opened_by):
 
 
 def test_file_system_that_cannot_be_reached_is_named():
-    with pytest.raises(InputError, match=r"--input_file: can't look for nowhere://a/\*"):
+    with pytest.raises(InputError, match=r"`input_file`: can't look for nowhere://a/\*"):
         match_files(["nowhere://a/*"], "input_file")
 
 
 def test_no_pattern_is_refused():
-    with pytest.raises(InputError, match="--input_file: no file given"):
+    with pytest.raises(InputError, match="`input_file`: no file given"):
         match_files([], "input_file")
 
 

@@ -167,7 +167,7 @@ def test_place_that_can_not_be_written_to_is_named_before_any_work(tmp_path, mon
     monkeypatch.chdir(tmp_path)
     pathlib.Path("file").write_text("mine")
     pathlib.Path("link").symlink_to("nowhere")
-    message = rf"--output_file={re.escape(name)} can't be written to \((?:{reason})\); name another folder"
+    message = rf"`output_file={re.escape(name)}` can't be written to \((?:{reason})\); name another folder"
     with pytest.raises(InputError, match=f"^{message}$"), hold(name, "output_file"):
         pass
     assert sorted(os.listdir()) == ["file", "link"]
@@ -215,5 +215,5 @@ def test_list_of_what_is_half_written_leads_to_no_other_folder(tmp_path):
 def test_folder_elsewhere_is_checked_and_not_locked(tmp_path):
     with hold(f"ram://{tmp_path.name}/run"), hold(f"ram://{tmp_path.name}/run"):
         pass
-    with pytest.raises(InputError, match=r"^--output_dir=nowhere://a can't be written to \("), hold("nowhere://a"):
+    with pytest.raises(InputError, match=r"^`output_dir=nowhere://a` can't be written to \("), hold("nowhere://a"):
         pass

@@ -12,7 +12,7 @@ from albert_tf.rows.lines import decode, read_lines
 from albert_tf.rows.row_file import JSON_ENDINGS, Row, RowFile
 from albert_tf.rows.values import one_text
 
-_NAME_COLUMNS = "name the column of each text with --input_fields"
+_NAME_COLUMNS = "name the column of each text with `input_fields`"
 
 
 class Asked(typing.NamedTuple):
@@ -53,7 +53,7 @@ class InputRows:
         num_fields = len(task.input_fields)
         if fields and len(fields) != num_fields:
             raise InputError(
-                f"--input_fields={','.join(fields)}: this model reads {num_fields}, {' and '.join(task.input_fields)}; "
+                f"`input_fields={','.join(fields)}`: this model reads {num_fields}, {' and '.join(task.input_fields)}; "
                 "name the column of each"
             )
         # The columns that may be meant, the likeliest first.

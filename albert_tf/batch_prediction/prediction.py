@@ -182,8 +182,8 @@ def _take_up(folder, settings, lines, overwrite):
     if overwrite:
         return None
     raise InputError(
-        f"{folder} holds the beginning of predictions with another --{differing}; go on with what it was, or "
-        "pass --overwrite to begin anew"
+        f"{folder} holds the beginning of predictions with another `{differing}`; go on with what it was, or "
+        "pass `overwrite` to begin anew"
     )
 
 
@@ -208,7 +208,7 @@ def _answers(predictor, rows, part, options):
             question = rows.parse(line)
         except InputError as error:
             if not options.skips_bad_lines:
-                raise InputError(f"{error}; or pass --on_bad_row=skip; what is done is kept") from error
+                raise InputError(f"{error}; or pass `on_bad_row=skip`; what is done is kept") from error
             answers.append({"error": str(error)})
         else:
             asked.append(question)

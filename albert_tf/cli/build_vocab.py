@@ -8,6 +8,7 @@ import time
 
 from absl import flags
 
+from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.cli.tokenizer_flags import define_flags_of_new_tokenizer, load_tokenizer, tokenizer_settings
 from albert_tf.corpus.reader import ON_BAD_TEXT_CHOICES, CorpusReader, describe_reading, find_corpus_files
 from albert_tf.errors import InputError
@@ -22,8 +23,6 @@ from albert_tf.tokenization.building.word_counting import count_words, sample_nu
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.vocabulary import UNUSED
 from albert_tf.whole_folders import files_together
-
-FLAGS = flags.FLAGS
 
 flags.disclaim_key_flags()
 
@@ -85,30 +84,30 @@ def sentences_of(reader, what):
         progress.finish()
 
 
-def count_words_of(reader, settings):
+def count_words_of(given, reader, settings):
     """Counts the words of all sentences, or of a sample; the first of two passes finds out how many there are."""
-    numbers, num_sentences = sample_numbers(sentences_of(reader, "looked at"), FLAGS.max_sentences, FLAGS.random_seed)
+    numbers, num_sentences = sample_numbers(sentences_of(reader, "looked at"), given.max_sentences, given.random_seed)
     if len(numbers) < num_sentences:
         print(f"sampled {len(numbers):,} of {num_sentences:,} sentences (--max_sentences)")
     if reader.num_bad_lines:
-        print(f"--on_bad_text={FLAGS.on_bad_text}: {reader.num_bad_lines:,} lines can't be read as they are")
+        print(f"--on_bad_text={given.on_bad_text}: {reader.num_bad_lines:,} lines can't be read as they are")
     sentences = take_numbers(sentences_of(reader, "counted the words of"), numbers)
-    return count_words(sentences, FLAGS.morphemes, report=print, **settings)
+    return count_words(sentences, given.morphemes, report=print, **settings)
 
 
-def corpus_reader():
-    return CorpusReader(find_corpus_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.text_field)
+def corpus_reader(given):
+    return CorpusReader(find_corpus_files(given.input_file, "input_file"), given.on_bad_text, given.text_field)
 
 
-def report(tokenizers, folder):
+def report(given, tokenizers, folder):
     """Prints what each tokenizer, by name, makes of the text or of a sample of it, and writes it into a folder, if any.
 
     The folder is --output_dir, or one whose files come into that together.
     """
     if not has_kiwi():
         print("kiwipiepy is not installed, so nothing is said about josa; pip install kiwipiepy")
-    reader = corpus_reader()
-    numbers, _ = sample_numbers(sentences_of(reader, "looked at"), FLAGS.max_sentences, FLAGS.random_seed)
+    reader = corpus_reader(given)
+    numbers, _ = sample_numbers(sentences_of(reader, "looked at"), given.max_sentences, given.random_seed)
     reports = {
         name: measure(tokenizer, take_numbers(sentences_of(reader, "encoded"), numbers))
         for name, tokenizer in tokenizers.items()
@@ -116,77 +115,78 @@ def report(tokenizers, folder):
     print(format_table(reports))
     if folder:
         names = map(os.path.basename, write_report(folder, reports))
-        print("wrote " + " and ".join(os.path.join(FLAGS.output_dir, name) for name in names))
+        print("wrote " + " and ".join(os.path.join(given.output_dir, name) for name in names))
 
 
 def main():
-    if FLAGS.assign_unused is not None:
-        fill_slots()
+    given = resolved_flags()
+    if given.assign_unused is not None:
+        fill_slots(given)
         return
-    app.require(input_file=FLAGS.input_file)
-    if FLAGS.vocab_file:
-        if not FLAGS.report:
+    app.require(input_file=given.input_file)
+    if given.vocab_file:
+        if not given.report:
             raise InputError("--vocab_file goes with --report or --assign_unused; leave it out to build a vocabulary")
-        report({path: load_tokenizer(path) for path in FLAGS.vocab_file}, FLAGS.output_dir)
+        report(given, {path: load_tokenizer(path) for path in given.vocab_file}, given.output_dir)
     else:
-        build()
+        build(given)
 
 
-def prepare_output():
+def prepare_output(given):
     """Checks that no vocabulary is in the way, and returns the paths of its files."""
-    app.require(output_dir=FLAGS.output_dir)
-    paths = [os.path.join(FLAGS.output_dir, name) for name in (VOCABULARY_FILE, TOKENIZER_FILE)]
-    app.refuse_to_overwrite(paths, FLAGS.overwrite)
+    app.require(output_dir=given.output_dir)
+    paths = [os.path.join(given.output_dir, name) for name in (VOCABULARY_FILE, TOKENIZER_FILE)]
+    app.refuse_to_overwrite(paths, given.overwrite)
     return paths
 
 
-def fill_slots():
+def fill_slots(given):
     """Writes a vocabulary in which [unused] slots have become pieces."""
-    app.require(assign_unused=FLAGS.assign_unused, vocab_file=FLAGS.vocab_file)
-    if len(FLAGS.vocab_file) > 1:
+    app.require(assign_unused=given.assign_unused, vocab_file=given.vocab_file)
+    if len(given.vocab_file) > 1:
         raise InputError("--assign_unused takes one --vocab_file")
-    paths = prepare_output()
-    if FLAGS.assign_unused.endswith(".txt"):
-        pieces = [line.strip() for line in read_text(FLAGS.assign_unused, "the pieces").split("\n") if line.strip()]
+    paths = prepare_output(given)
+    if given.assign_unused.endswith(".txt"):
+        pieces = [line.strip() for line in read_text(given.assign_unused, "the pieces").split("\n") if line.strip()]
     else:
-        pieces = FLAGS.assign_unused.split(",")
-    tokenizer = assign_unused(load_tokenizer(FLAGS.vocab_file[0]), pieces)
-    with files_together(FLAGS.output_dir) as folder:
+        pieces = given.assign_unused.split(",")
+    tokenizer = assign_unused(load_tokenizer(given.vocab_file[0]), pieces)
+    with files_together(given.output_dir) as folder:
         tokenizer.save(folder)
     num_left = sum(UNUSED.fullmatch(piece) is not None for piece in tokenizer.vocabulary.pieces)
     print(f"gave {len(pieces):,} slots a piece, {num_left:,} are left; wrote {paths[0]}")
 
 
-def build():
-    paths = prepare_output()
-    reader = corpus_reader()
+def build(given):
+    paths = prepare_output(given)
+    reader = corpus_reader(given)
     settings = tokenizer_settings()
-    require_kiwi(FLAGS.morphemes)
-    word_counts = count_words_of(reader, settings)
+    require_kiwi(given.morphemes)
+    word_counts = count_words_of(given, reader, settings)
     vocabulary = train_vocabulary(
         word_counts,
-        FLAGS.vocab_size,
-        FLAGS.wordpiece_scheme,
-        FLAGS.limit_alphabet,
-        FLAGS.num_unused,
-        FLAGS.min_frequency,
-        FLAGS.prune,
-        required_characters(FLAGS.alphabet, **settings),
+        given.vocab_size,
+        given.wordpiece_scheme,
+        given.limit_alphabet,
+        given.num_unused,
+        given.min_frequency,
+        given.prune,
+        required_characters(given.alphabet, **settings),
     )
     tokenizer = KoreanWordPieceTokenizer(vocabulary, **settings)
-    with files_together(FLAGS.output_dir) as folder:
+    with files_together(given.output_dir) as folder:
         tokenizer.save(folder)
-        if FLAGS.report:
-            report({paths[0]: tokenizer}, folder)
+        if given.report:
+            report(given, {paths[0]: tokenizer}, folder)
     print(
         f"read {word_counts.total():,} words, {len(word_counts):,} of them different; "
         f"wrote {len(vocabulary):,} pieces to {paths[0]}"
     )
     num_unused = sum(UNUSED.fullmatch(piece) is not None for piece in vocabulary.pieces)
-    if num_unused > FLAGS.num_unused:
+    if num_unused > given.num_unused:
         print(
             f"{num_unused:,} of them are [unused], because the text has no more characters, nor parts of words that "
-            f"occur --min_frequency={FLAGS.min_frequency} times; give more text, or lower --vocab_size"
+            f"occur --min_frequency={given.min_frequency} times; give more text, or lower --vocab_size"
         )
 
 

@@ -54,18 +54,20 @@ def _one_sentence():
         message = str(error) if isinstance(error, InputError) else describe_file_error(error)
         if message is None:
             raise
-        print(f"error: {_with_flags(message)}", file=sys.stderr)
+        print(f"error: {with_flags(message)}", file=sys.stderr)
         sys.exit(1)
+    except KeyboardInterrupt as stop:  # which may say how to go on
+        raise KeyboardInterrupt(with_flags(str(stop))) from None
 
 
-def _with_flags(message):
-    """Returns a sentence of `InputError` in which settings are called as the flags of this command are."""
+def with_flags(sentence: str) -> str:
+    """Returns a sentence of the library in which settings, in backquotes, are called as the flags of this command."""
 
     def flag(found):
         name, value = found.groups("")
         return f"--{name}{value}" if name in flags.FLAGS else found[0]
 
-    return re.sub(r"`(\w+)(=[^`]*)?`", flag, message)
+    return re.sub(r"`(\w+)(=[^`]*)?`", flag, sentence)
 
 
 def exit_if_nothing_is_saved(step: int) -> None:

@@ -7,6 +7,7 @@ import dataclasses
 
 from absl import flags
 
+from albert_tf.cli.command import with_flags
 from albert_tf.finetuning import TASKS
 from albert_tf.interchange.conversion import FORMATS, convert_checkpoint
 from albert_tf.interchange.portable_model import ReadOptions
@@ -46,7 +47,7 @@ def main():
     names = [field.name for field in dataclasses.fields(ReadOptions)]
     options = ReadOptions(**{name: FLAGS[name].value for name in names})
     for sentence in convert_checkpoint(FLAGS["from"].value, FLAGS.to, FLAGS.input_path, FLAGS.output_dir, options):
-        print(sentence)
+        print(with_flags(sentence))
 
 
 def run():

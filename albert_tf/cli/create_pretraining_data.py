@@ -9,6 +9,7 @@ import shlex
 import tensorflow as tf
 from absl import flags
 
+from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.cli.tokenizer_flags import define_sentencepiece_flags, define_tokenizer_flags, load_any_tokenizer
 from albert_tf.corpus.reader import ON_BAD_TEXT_CHOICES, CorpusReader, find_corpus_files
@@ -26,8 +27,6 @@ from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predi
 from albert_tf.pretraining_data.packing import DEFAULT_PACKING, EARLIER_NAMES, PACKINGS, find_packing
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
-
-FLAGS = flags.FLAGS
 
 flags.disclaim_key_flags()
 
@@ -107,51 +106,51 @@ def packing_and_objective(objective, sentence_pair, random_next_sentence):
     return packing.name, objective
 
 
-def builder_options():
-    max_predictions = FLAGS.max_predictions_per_seq
+def builder_options(given):
+    max_predictions = given.max_predictions_per_seq
     if max_predictions is None:
-        max_predictions = default_max_predictions(FLAGS.max_seq_length, FLAGS.masked_lm_prob, FLAGS.do_permutation)
-    if max_predictions >= FLAGS.max_seq_length:
+        max_predictions = default_max_predictions(given.max_seq_length, given.masked_lm_prob, given.do_permutation)
+    if max_predictions >= given.max_seq_length:
         raise InputError(
-            f"--max_predictions_per_seq={max_predictions} must be less than --max_seq_length={FLAGS.max_seq_length}"
+            f"--max_predictions_per_seq={max_predictions} must be less than --max_seq_length={given.max_seq_length}"
         )
-    packing, objective = packing_and_objective(FLAGS.objective, FLAGS.sentence_pair, FLAGS.random_next_sentence)
-    dupe_factor = FLAGS.dupe_factor or (40 if FLAGS.masking == "static" else 1)
+    packing, objective = packing_and_objective(given.objective, given.sentence_pair, given.random_next_sentence)
+    dupe_factor = given.dupe_factor or (40 if given.masking == "static" else 1)
     return BuilderOptions(
-        max_seq_length=FLAGS.max_seq_length,
+        max_seq_length=given.max_seq_length,
         masking_options=MaskingOptions(
             max_predictions,
-            FLAGS.masked_lm_prob,
-            FLAGS.ngram,
-            FLAGS.favor_shorter_ngram,
-            FLAGS.do_whole_word_mask,
-            FLAGS.replacement_unit,
-            FLAGS.do_permutation,
+            given.masked_lm_prob,
+            given.ngram,
+            given.favor_shorter_ngram,
+            given.do_whole_word_mask,
+            given.replacement_unit,
+            given.do_permutation,
         ),
-        masking=FLAGS.masking,
+        masking=given.masking,
         packing=packing,
         objective=objective,
-        sentence_splitter=FLAGS.sentence_splitter,
-        deduplicate=FLAGS.deduplicate,
+        sentence_splitter=given.sentence_splitter,
+        deduplicate=given.deduplicate,
         dupe_factor=dupe_factor,
-        short_seq_prob=FLAGS.short_seq_prob,
-        held_out_fraction=FLAGS.held_out_fraction,
-        random_seed=FLAGS.random_seed,
+        short_seq_prob=given.short_seq_prob,
+        held_out_fraction=given.held_out_fraction,
+        random_seed=given.random_seed,
     )
 
 
-def output_paths():
+def output_paths(given):
     """Returns the training shards, the held-out shards, and the other files that come with them."""
-    for flag, paths in (("output_file", FLAGS.output_file), ("held_out_file", [FLAGS.held_out_file or ""])):
+    for flag, paths in (("output_file", given.output_file), ("held_out_file", [given.held_out_file or ""])):
         for path in paths:
             if path.endswith("/") or (path and tf.io.gfile.isdir(path)):
                 raise InputError(f"--{flag}={path} is a folder; name a file in it, such as train.tfrecord")
-    train_paths = FLAGS.output_file
+    train_paths = given.output_file
     if len(train_paths) == 1:
-        train_paths = shard_paths(train_paths[0], FLAGS.num_shards)
+        train_paths = shard_paths(train_paths[0], given.num_shards)
     folder = os.path.dirname(train_paths[0])
-    held_out_path = FLAGS.held_out_file or os.path.join(folder, "held_out.tfrecord")
-    held_out_paths = [held_out_path] if FLAGS.held_out_fraction > 0 else []
+    held_out_path = given.held_out_file or os.path.join(folder, "held_out.tfrecord")
+    held_out_paths = [held_out_path] if given.held_out_fraction > 0 else []
     paths = [*train_paths, *held_out_paths]
     for path in paths:
         if paths.count(path) > 1:
@@ -159,43 +158,42 @@ def output_paths():
         if os.path.dirname(path) != folder:
             raise InputError(f"{path} is not in the folder of {train_paths[0]}; all shards share one manifest")
     other_files = [MANIFEST_FILE]
-    source, name = (FLAGS.spm_model_file, MODEL_FILE) if FLAGS.spm_model_file else (FLAGS.vocab_file, VOCABULARY_FILE)
+    source, name = (given.spm_model_file, MODEL_FILE) if given.spm_model_file else (given.vocab_file, VOCABULARY_FILE)
     if source != os.path.join(folder, name):
         other_files += [name, TOKENIZER_FILE]
     return train_paths, held_out_paths, [os.path.join(folder, name) for name in other_files]
 
 
-def pipeline_arguments():
+def pipeline_arguments(text):
     """Returns what --pipeline_arguments holds as a shell would cut it."""
     try:
-        return shlex.split(FLAGS.pipeline_arguments)
+        return shlex.split(text)
     except ValueError as error:
         raise InputError(
-            f"--pipeline_arguments={FLAGS.pipeline_arguments} can't be cut into arguments ({error}); mend its "
-            "quotation marks"
+            f"--pipeline_arguments={text} can't be cut into arguments ({error}); mend its quotation marks"
         ) from error
 
 
-def create():
-    app.require(input_file=FLAGS.input_file, output_file=FLAGS.output_file)
-    if not FLAGS.spm_model_file:
-        app.require(vocab_file=FLAGS.vocab_file)
-    train_paths, held_out_paths, other_paths = output_paths()
-    tokenizer = load_any_tokenizer(FLAGS.vocab_file, FLAGS.spm_model_file)
-    reader = CorpusReader(find_corpus_files(FLAGS.input_file, "input_file"), FLAGS.on_bad_text, FLAGS.text_field)
-    options = builder_options()
+def create(given):
+    app.require(input_file=given.input_file, output_file=given.output_file)
+    if not given.spm_model_file:
+        app.require(vocab_file=given.vocab_file)
+    train_paths, held_out_paths, other_paths = output_paths(given)
+    tokenizer = load_any_tokenizer(given.vocab_file, given.spm_model_file)
+    reader = CorpusReader(find_corpus_files(given.input_file, "input_file"), given.on_bad_text, given.text_field)
+    options = builder_options(given)
     arguments = reader, tokenizer, options, train_paths, held_out_paths
     is_unfinished = tf.io.gfile.exists(os.path.join(os.path.dirname(train_paths[0]), WORK_FOLDER))
-    may_be_finished = FLAGS.resume and not is_unfinished
-    if may_be_finished and (finished := describe_finished(other_paths[0], *arguments, FLAGS.overwrite)):
+    may_be_finished = given.resume and not is_unfinished
+    if may_be_finished and (finished := describe_finished(other_paths[0], *arguments, given.overwrite)):
         print(f"nothing to resume: {finished}")
         return
-    if not (FLAGS.resume and is_unfinished):
-        app.refuse_to_overwrite([*train_paths, *held_out_paths, *other_paths], FLAGS.overwrite)
-    if FLAGS.runner:
-        manifest = run_on_beam(*arguments, FLAGS.runner, pipeline_arguments(), FLAGS.resume)
+    if not (given.resume and is_unfinished):
+        app.refuse_to_overwrite([*train_paths, *held_out_paths, *other_paths], given.overwrite)
+    if given.runner:
+        manifest = run_on_beam(*arguments, given.runner, pipeline_arguments(given.pipeline_arguments), given.resume)
     else:
-        manifest = build(*arguments, FLAGS.num_workers, FLAGS.resume)
+        manifest = build(*arguments, given.num_workers, given.resume)
     print(
         f"{manifest['documents']:,} documents, {manifest['sentences']:,} sentences, {manifest['tokens']:,} pieces; "
         f"unknown words {manifest['unknown_word_rate']:.2%}"
@@ -216,16 +214,17 @@ def create():
 
 
 def main():
-    if FLAGS.inspect:
-        inspect_shard(FLAGS.inspect, FLAGS.num_inspected)
-        if FLAGS.plot:
-            app.refuse_to_overwrite([FLAGS.plot], overwrite=True)
-            plot_shard(FLAGS.inspect, FLAGS.plot)
-            print(f"wrote {FLAGS.plot}")
-    elif FLAGS.plot:
+    given = resolved_flags()
+    if given.inspect:
+        inspect_shard(given.inspect, given.num_inspected)
+        if given.plot:
+            app.refuse_to_overwrite([given.plot], overwrite=True)
+            plot_shard(given.inspect, given.plot)
+            print(f"wrote {given.plot}")
+    elif given.plot:
         raise InputError("--plot goes with --inspect, which names the shard")
     else:
-        create()
+        create(given)
 
 
 def run():

@@ -7,12 +7,11 @@ import os
 
 from absl import flags
 
+from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.serving.compression import WEIGHT_TYPES
 from albert_tf.serving.exported import read_card
 from albert_tf.serving.exporting import FORMATS, export_model
 from albert_tf.tokenization import SentencePieceTokenizer
-
-FLAGS = flags.FLAGS
 
 flags.disclaim_key_flags()
 
@@ -32,15 +31,16 @@ def define_flags():
     flags.DEFINE_bool("do_lower_case", True, "With --spm_model_file: lower-case letters.")
 
 
-def tokenizer_from_flags():
-    if not FLAGS.spm_model_file:
+def tokenizer_from_flags(given):
+    if not given.spm_model_file:
         return None
-    return SentencePieceTokenizer.from_model_file(FLAGS.spm_model_file, lower_case=FLAGS.do_lower_case)
+    return SentencePieceTokenizer.from_model_file(given.spm_model_file, lower_case=given.do_lower_case)
 
 
 def main():
-    app.require(model_dir=FLAGS.model_dir, output_dir=FLAGS.output_dir)
-    path = export_model(FLAGS.model_dir, FLAGS.output_dir, FLAGS.weights, FLAGS.format, tokenizer_from_flags())
+    given = resolved_flags()
+    app.require(model_dir=given.model_dir, output_dir=given.output_dir)
+    path = export_model(given.model_dir, given.output_dir, given.weights, given.format, tokenizer_from_flags(given))
     size = sum(os.path.getsize(os.path.join(folder, file)) for folder, _, files in os.walk(path) for file in files)
     print(f"wrote {path}: {size / 1e6:.1f} MB")
     for name, signature in read_card(path)["signatures"].items():

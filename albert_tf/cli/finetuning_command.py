@@ -6,11 +6,11 @@ import dataclasses
 
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import refuse_trials
 from albert_tf.cli import app, training_flags
 from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.cli.model_files import find_model_file, load_model_tokenizer
 from albert_tf.cli.run_flags import settings_flags, with_settings_of_run
+from albert_tf.cli.trial_flags import run_as_asked
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning import FinetuningTask, runner
@@ -25,12 +25,11 @@ from albert_tf.finetuning.defaults import (
     with_default_dropout,
 )
 from albert_tf.finetuning.dev_share import Share
-from albert_tf.finetuning.trials import Trial, run_trials
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices.batches import per_replica_batch_size
 from albert_tf.training.devices.workers import Agreement, is_chief
-from albert_tf.training.run_folder.guard import FOUND_AT, check_model, read_settings
+from albert_tf.training.run_folder.guard import FOUND_AT, check_model
 from albert_tf.training.run_folder.held_folder import hold_together
 from albert_tf.training.run_folder.identity import absolute_path
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
@@ -81,19 +80,10 @@ class FinetuningCommand:
         app.require(output_dir=settings.output_dir)
         if not (settings.do_train or settings.do_eval or settings.do_predict):
             raise InputError("nothing to do: pass --do_train, --do_eval or --do_predict")
-        variants = _variants(settings)
-        if not variants:
-            refuse_trials(settings.output_dir)
-            self._run_once(settings)
-            return
-        if not (settings.do_train and settings.do_eval):
-            raise InputError("--num_trials and --learning_rates need --do_train and --do_eval, to compare the trials")
-        if read_settings(settings.output_dir) is not None:  # its results would be replaced
-            raise InputError(f"--output_dir={settings.output_dir} holds a run; choose another folder for the trials")
-        run_trials(settings, variants, self._run_once)
+        run_as_asked(settings, self._run_once)
 
-    def _run_once(self, given) -> tuple[str, Trial] | None:
-        """Does what the settings say; returns the metric that decides and what came of it, None if it was stopped."""
+    def _run_once(self, given) -> tuple[str, float, dict | None] | None:
+        """Does what the settings say, and returns what `run_as_asked` needs of it."""
         names = [*settings_flags(), *self.setting_names, *SHARED_SETTINGS]
         if "num_train_epochs" in given.given:
             names.remove("num_train_steps")  # how many steps that is follows from the data
@@ -139,8 +129,7 @@ class FinetuningCommand:
         if test_file:
             runner.predict(run, test_file, settings.predict_batch_size)
         run.write_model_card(license_name=settings.license)
-        trial = Trial(run_settings.learning_rate, settings.random_seed, settings.output_dir, results)
-        return task.selection_metric, trial
+        return task.selection_metric, run_settings.learning_rate, results
 
     def find(self, settings, part: str) -> tuple[tuple[str, ...], Share | None]:
         """Returns the paths of a part of the data, and which share of it that is, None for all of it.
@@ -203,25 +192,6 @@ class FinetuningCommand:
             with contextlib.suppress(InputError):
                 data[result] = runner.identity_of(*self.find(settings, part))
         return runner.train(run, train_file, dev_file, more_settings, data, settings.token_dropout)
-
-
-def _variants(settings):
-    """Returns what each trial that the settings ask for changes in them; nothing for a single run.
-
-    Raises:
-        InputError: A rate is no number above 0.
-    """
-    if settings.num_trials == 1 and not settings.learning_rates:
-        return []
-    given = {} if settings.learning_rate is None else {"learning_rate": settings.learning_rate}
-    try:
-        rates = [{"learning_rate": float(rate)} for rate in settings.learning_rates] or [given]
-    except ValueError:
-        rates = [{"learning_rate": 0.0}]
-    if not all(0 < rate < 1 for changes in rates for rate in changes.values()):
-        raise InputError(f"--learning_rates={','.join(settings.learning_rates)} must be numbers, such as 1e-4,3e-4")
-    seeds = range(settings.random_seed, settings.random_seed + settings.num_trials)
-    return [{**changes, "random_seed": seed} for changes in rates for seed in seeds]
 
 
 def _with_dropout(settings, task, train_file, known_run):

@@ -6,6 +6,7 @@ from albert_tf.cli import training_flags
 from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.cli.tokenizer_flags import define_sentencepiece_flags, define_tokenizer_flags
+from albert_tf.cli.trial_flags import define_trial_flags
 
 
 @in_helpfull()
@@ -72,9 +73,6 @@ def define_finetuning_flags(max_seq_length_help: str) -> None:
         bias_correction=True,
         evaluates_often=False,
     )
-    flags.DEFINE_integer(
-        "num_trials", 1, "Trainings with other seeds, each in a folder of its own; the medians are written.", 1
-    )
-    flags.DEFINE_list("learning_rates", [], "Learning rates to try, each --num_trials times; the dev file chooses.")
+    define_trial_flags()
     training_flags.define_distribution_flags()
     define_original_flags("albert_hub_module_handle", "export_dir", "threshold_to_export")

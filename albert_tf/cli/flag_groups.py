@@ -21,7 +21,7 @@ _GROUPS = {
         "early_stopping",
         "random_seed",
     ),
-    "Several trainings, compared": ("num_trials", "learning_rates"),
+    "Several trainings, compared": ("num_trials", "trials"),
     "Device": ("use_tpu", "use_bfloat16"),
 }
 _TITLES = {name: title for title, names in _GROUPS.items() for name in names}

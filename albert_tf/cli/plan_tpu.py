@@ -10,6 +10,7 @@ import sys
 
 from absl import flags
 
+from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
@@ -29,8 +30,6 @@ from albert_tf.tpu.planner import (
 from albert_tf.tpu.replica_strategy import ReplicaStrategy
 from albert_tf.tpu.steps import lower_step, planned_names, planned_objective, uncounted_flops
 from albert_tf.training.devices.attention_choice import check_attention
-
-FLAGS = flags.FLAGS
 
 flags.disclaim_key_flags()
 
@@ -56,19 +55,16 @@ def define_flags():
     flags.DEFINE_string("output_dir", None, "Folder for plan.json, plan.png and what has been compiled, to go on from.")
 
 
-def main():
-    app.require(albert_config_file=FLAGS.albert_config_file, tpu=FLAGS.tpu)
-    config = AlbertConfig.from_json_file(FLAGS.albert_config_file)
-    config.check_max_seq_length(FLAGS.max_seq_length, "--max_seq_length")
-    objective = planned_objective(FLAGS.task, config, FLAGS.max_predictions_per_seq)
-    tpus = [find_tpu(name) for name in FLAGS.tpu]
-    for tpu in tpus:
-        strategy = ReplicaStrategy(tpu.num_replicas, tpu.runs_pallas_kernels)
-        check_attention(strategy, FLAGS.attention, config, [FLAGS.max_seq_length])
-    steps = CompiledSteps(
-        FLAGS.output_dir and os.path.join(FLAGS.output_dir, "compiled_steps.json"), FLAGS.compile_timeout
-    )
-    line = ProgressLine(sys.stderr)
+def make_compiler(given, objective, line):
+    """Returns a function that compiles a step on a TPU and tells its figures, None if it doesn't fit.
+
+    Args:
+        given: What the flags say.
+        objective: What is trained.
+        line: Shows what is being compiled.
+    """
+    known = given.output_dir and os.path.join(given.output_dir, "compiled_steps.json")
+    steps = CompiledSteps(known, given.compile_timeout)
 
     @functools.cache
     def figures_of(tpu, batch_size, gradient_accumulation_steps=1):
@@ -78,42 +74,49 @@ def main():
             lower_step,
             objective,
             batch_size,
-            FLAGS.max_seq_length,
-            FLAGS.optimizer,
-            "mixed_bfloat16" if FLAGS.use_bfloat16 else "float32",
-            FLAGS.remat,
-            FLAGS.attention,
+            given.max_seq_length,
+            given.optimizer,
+            "mixed_bfloat16" if given.use_bfloat16 else "float32",
+            given.remat,
+            given.attention,
             gradient_accumulation_steps,
             num_replicas=tpu.num_replicas,
             runs_pallas_kernels=tpu.runs_pallas_kernels,
         )
         part = batch_size // gradient_accumulation_steps
-        return steps.figures(lower, tpu, uncounted_flops(objective, part, FLAGS.max_seq_length))
+        return steps.figures(lower, tpu, uncounted_flops(objective, part, given.max_seq_length))
 
-    if FLAGS.train_batch_size:
-        results = []
-        for tpu in tpus:
-            figures = figures_of(tpu, FLAGS.train_batch_size)
-            line.finish()
-            if figures is None:
-                raise InputError(
-                    f"--train_batch_size={FLAGS.train_batch_size} does not fit a replica of {tpu.name}, or took longer "
-                    f"than --compile_timeout={FLAGS.compile_timeout:g} seconds to compile; lower --train_batch_size, "
-                    "choose another --remat, or raise --compile_timeout"
-                )
-            results.append(
-                {
-                    "tpu": tpu.name,
-                    "batch_size": FLAGS.train_batch_size,
-                    **figures.to_dict(),
-                    "roofline_seconds": figures.roofline_seconds(tpu),
-                }
+    return figures_of
+
+
+def show_batch(given, tpus, figures_of, line):
+    """Prints what a step of --train_batch_size takes on each TPU."""
+    results = []
+    for tpu in tpus:
+        figures = figures_of(tpu, given.train_batch_size)
+        line.finish()
+        if figures is None:
+            raise InputError(
+                f"--train_batch_size={given.train_batch_size} does not fit a replica of {tpu.name}, or took longer "
+                f"than --compile_timeout={given.compile_timeout:g} seconds to compile; lower --train_batch_size, "
+                "choose another --remat, or raise --compile_timeout"
             )
-        if FLAGS.json:
-            print(json.dumps(results[0] if len(results) == 1 else {"plans": results}))
-        else:
-            print("\n\n".join("\n".join(f"{name}: {value}" for name, value in result.items()) for result in results))
-        return
+        results.append(
+            {
+                "tpu": tpu.name,
+                "batch_size": given.train_batch_size,
+                **figures.to_dict(),
+                "roofline_seconds": figures.roofline_seconds(tpu),
+            }
+        )
+    if given.json:
+        print(json.dumps(results[0] if len(results) == 1 else {"plans": results}))
+    else:
+        print("\n\n".join("\n".join(f"{name}: {value}" for name, value in result.items()) for result in results))
+
+
+def show_plans(given, tpus, figures_of, line):
+    """Prints, and writes if asked to, the largest batch of each TPU and what the recipe takes with it."""
     plans = []
     for tpu in tpus:
         largest = find_largest_batch(functools.partial(figures_of, tpu), tpu.memory_bytes)
@@ -121,13 +124,28 @@ def main():
             lambda *step, tpu=tpu: figures_of(tpu, *step) is not None,
             tpu.num_replicas,
             largest.batch_size,
-            FLAGS.target_batch_size,
+            given.target_batch_size,
         )
-        plans.append(make_plan(tpu, largest, parts, FLAGS.target_batch_size, FLAGS.num_train_steps))
+        plans.append(make_plan(tpu, largest, parts, given.target_batch_size, given.num_train_steps))
     line.finish()
-    print(json.dumps({"plans": plans}) if FLAGS.json else format_table(plans))
-    if FLAGS.output_dir:
-        write_plan(FLAGS.output_dir, plans)
+    print(json.dumps({"plans": plans}) if given.json else format_table(plans))
+    if given.output_dir:
+        write_plan(given.output_dir, plans)
+
+
+def main():
+    given = resolved_flags()
+    app.require(albert_config_file=given.albert_config_file, tpu=given.tpu)
+    config = AlbertConfig.from_json_file(given.albert_config_file)
+    config.check_max_seq_length(given.max_seq_length, "--max_seq_length")
+    objective = planned_objective(given.task, config, given.max_predictions_per_seq)
+    tpus = [find_tpu(name) for name in given.tpu]
+    for tpu in tpus:
+        strategy = ReplicaStrategy(tpu.num_replicas, tpu.runs_pallas_kernels)
+        check_attention(strategy, given.attention, config, [given.max_seq_length])
+    line = ProgressLine(sys.stderr)
+    show = show_batch if given.train_batch_size else show_plans
+    show(given, tpus, make_compiler(given, objective, line), line)
 
 
 def run():

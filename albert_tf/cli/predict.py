@@ -7,11 +7,10 @@ from absl import flags
 import albert_tf
 from albert_tf.batch_prediction import BatchOptions, hold_output, predict_file
 from albert_tf.cli import command
+from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.errors import ON_BAD_ROW, InputError
 from albert_tf.files import gfile_for, match_files
 from albert_tf.litert import find_litert
-
-FLAGS = flags.FLAGS
 
 flags.disclaim_key_flags()
 
@@ -36,31 +35,32 @@ def define_flags():
 
 
 def main():
-    command.require_folder(model_dir=FLAGS.model_dir)
-    command.require(input_file=FLAGS.input_file, output_file=FLAGS.output_file)
-    if find_litert(FLAGS.model_dir) is None or any("://" in path for path in (FLAGS.input_file, FLAGS.output_file)):
+    given = resolved_flags()
+    command.require_folder(model_dir=given.model_dir)
+    command.require(input_file=given.input_file, output_file=given.output_file)
+    if find_litert(given.model_dir) is None or any("://" in path for path in (given.input_file, given.output_file)):
         from albert_tf.cli import app  # noqa: F401  (it keeps TensorFlow quiet at its start)
-    files = match_files([FLAGS.input_file], "input_file")
+    files = match_files([given.input_file], "input_file")
     if len(files) > 1:
-        raise InputError(f"--input_file={FLAGS.input_file} names {len(files)} files; predict one after the other")
-    if FLAGS.output_file.lower().endswith((".csv", ".tsv", ".parquet", ".gz")):
-        raise InputError(f"--output_file={FLAGS.output_file}: lines of JSON are written; call it something.jsonl")
-    if FLAGS.output_file.endswith("/") or gfile_for(FLAGS.output_file).isdir(FLAGS.output_file):
-        raise InputError(f"--output_file={FLAGS.output_file} is a folder; name a file in it")
-    with hold_output(FLAGS.output_file):
-        command.refuse_to_overwrite([FLAGS.output_file], FLAGS.overwrite)
-        predictor = albert_tf.load(FLAGS.model_dir)
+        raise InputError(f"--input_file={given.input_file} names {len(files)} files; predict one after the other")
+    if given.output_file.lower().endswith((".csv", ".tsv", ".parquet", ".gz")):
+        raise InputError(f"--output_file={given.output_file}: lines of JSON are written; call it something.jsonl")
+    if given.output_file.endswith("/") or gfile_for(given.output_file).isdir(given.output_file):
+        raise InputError(f"--output_file={given.output_file} is a folder; name a file in it")
+    with hold_output(given.output_file):
+        command.refuse_to_overwrite([given.output_file], given.overwrite)
+        predictor = albert_tf.load(given.model_dir)
         options = BatchOptions(
-            FLAGS.predict_batch_size, FLAGS.input_fields, FLAGS.on_bad_row == "skip", FLAGS.with_inputs
+            given.predict_batch_size, given.input_fields, given.on_bad_row == "skip", given.with_inputs
         )
         began_at = time.monotonic()
-        counts = predict_file(predictor, files[0], FLAGS.output_file, options, FLAGS.overwrite)
+        counts = predict_file(predictor, files[0], given.output_file, options, given.overwrite)
     num_lines, num_bad_lines, num_lines_before = counts
     seconds = max(time.monotonic() - began_at, 1e-9)
     before = f", {num_lines_before:,} of them by an earlier run" if num_lines_before else ""
     bad = f", {num_bad_lines:,} of them an error in place of an answer" if num_bad_lines else ""
     rate = (num_lines - num_lines_before) / seconds
-    print(f"wrote {FLAGS.output_file}: {num_lines:,} lines{before}{bad}; {rate:,.0f} texts/s")
+    print(f"wrote {given.output_file}: {num_lines:,} lines{before}{bad}; {rate:,.0f} texts/s")
 
 
 def run():

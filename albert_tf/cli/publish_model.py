@@ -5,9 +5,8 @@ from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 # isort: split
 from absl import flags
 
+from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.interchange.publishing import WEIGHT_DTYPES, publish_model
-
-FLAGS = flags.FLAGS
 
 flags.disclaim_key_flags()
 
@@ -20,9 +19,10 @@ def define_flags():
 
 
 def main():
-    app.require(init_checkpoint=FLAGS.init_checkpoint, output_dir=FLAGS.output_dir)
-    num_bytes = publish_model(FLAGS.init_checkpoint, FLAGS.output_dir, FLAGS.weights_dtype)
-    print(f"wrote {FLAGS.output_dir}: {num_bytes / 1e6:.1f} MB")
+    given = resolved_flags()
+    app.require(init_checkpoint=given.init_checkpoint, output_dir=given.output_dir)
+    num_bytes = publish_model(given.init_checkpoint, given.output_dir, given.weights_dtype)
+    print(f"wrote {given.output_dir}: {num_bytes / 1e6:.1f} MB")
 
 
 def run():

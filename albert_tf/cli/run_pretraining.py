@@ -14,6 +14,7 @@ from albert_tf.cli import training_flags
 from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.cli.run_flags import settings_flags, with_settings_of_run
+from albert_tf.cli.trial_flags import define_trial_flags, run_as_asked
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.pretrained import CONFIG_FILE
@@ -82,6 +83,7 @@ def define_flags():
         bias_correction=False,
         evaluates_often=True,
     )
+    define_trial_flags()
     training_flags.define_distribution_flags()
     define_original_flags("init_from_group0", "masked_lm_budget", "start_warmup_step")
 
@@ -160,6 +162,11 @@ def main():
     app.require(output_dir=given.output_dir)
     if not (given.do_train or given.do_eval):
         raise InputError("nothing to do: pass --do_train or --do_eval")
+    run_as_asked(given, run_once)
+
+
+def run_once(given):
+    """Does what the settings say, and returns what `run_as_asked` needs of it."""
     names = [*settings_flags(), *MORE_SETTINGS]
     given, known_run = with_settings_of_run(given, "run_pretraining", names, [*PLACES, *LENGTHS])
     config_file = given.albert_config_file or (known_run and known_run.find(CONFIG_FILE))
@@ -176,7 +183,7 @@ def main():
         parts.append(given.phase2_gradient_accumulation_steps or parts[0])
     check_batch_sizes(given, strategy, parts)
     with hold_together(given.output_dir, Agreement(strategy), is_chief(strategy)):
-        run_in_folder(given, known_run, config, strategy, parts)
+        return run_in_folder(given, known_run, config, strategy, parts)
 
 
 def name_of_objective(given, known_run):
@@ -223,13 +230,14 @@ def run_in_folder(given, known_run, config, strategy, parts):
                 initializer_of(given, models["model"], data[0]),
             ):
                 app.exit_if_nothing_is_saved(training.step)
-                return
+                return None
         else:
             if known_run:
                 check_model(known_run.folder, known_run.settings, config, last.tokenizer, known_run.flag)
             training.restore()
+        results = None
         if do_eval:
-            training.evaluate(make_held_out_dataset(objective, last, settings)(), held_out)
+            results = training.evaluate(make_held_out_dataset(objective, last, settings)(), held_out)
     training.write_model_card([shards.manifest for shards in data], given.license)
     entropy = last.manifest.get("splits", {}).get("held_out", {}).get("unigram_entropy")
     if do_eval and entropy is not None:
@@ -237,6 +245,7 @@ def run_in_folder(given, known_run, config, strategy, parts):
     blind = last.blind_accuracy(given.eval_batch_size)
     if do_eval and blind is not None and len(objective.metric_names) > 1:
         training.log(f"{objective.metric_names[1]} of a rule that reads no text: {blind:.4f}")
+    return objective.selection_metric, settings.learning_rate, results
 
 
 def initializer_of(given, model, shards):

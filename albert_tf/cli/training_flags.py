@@ -5,6 +5,7 @@ import dataclasses
 import tensorflow as tf
 from absl import flags
 
+from albert_tf.cli.command import with_flags
 from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.config import AlbertConfig
@@ -52,7 +53,8 @@ def strategy_from_flags(given) -> tf.distribute.Strategy:
         given.use_tpu, given.tpu_name, given.tpu_zone, given.gcp_project, given.num_cpu_replicas, given.tpu_timeout
     )
     if is_chief(strategy):
-        print(describe_device(strategy), *unused_device_warnings(strategy), sep="\n", flush=True)
+        lines = [describe_device(strategy), *map(with_flags, unused_device_warnings(strategy))]
+        print(*lines, sep="\n", flush=True)
     return strategy
 
 

@@ -171,7 +171,7 @@ class CorpusFile:
             raise BadLineError(f"not valid JSON ({error}); mend the line") from error
         text = values.get(self._text_field) if isinstance(values, dict) else None
         if not isinstance(text, str):
-            raise BadLineError(f'no JSON object with text in "{self._text_field}"; name the field by --text_field')
+            raise BadLineError(f'no JSON object with text in "{self._text_field}"; name the field by `text_field`')
         if errors == "strict" and _LONE_SURROGATES.search(text):
             raise BadLineError("half a surrogate pair, which is no character; mend the line")
         return _lines_of_document(_LONE_SURROGATES.sub("\ufffd", text))
@@ -214,7 +214,7 @@ class CorpusFile:
         self._first_bad = self._first_bad or f"{self._path}, {unit} {number}: {error}"
         if self._on_bad_text == "fail":
             raise BadCorpusError(
-                f"{self._first_bad}, or pass --on_bad_text=skip to leave such {unit}s out or --on_bad_text=replace to "
+                f"{self._first_bad}, or pass `on_bad_text=skip` to leave such {unit}s out or `on_bad_text=replace` to "
                 "mend them where that is possible"
             ) from error
 
@@ -222,7 +222,7 @@ class CorpusFile:
         if self._num_bad >= num_bad and self._num_bad > self._num_good:
             raise BadCorpusError(
                 f"{self._first_bad} ({self._num_bad:,} of {self._num_bad + self._num_good:,} are bad so far, which is "
-                f"too much for --on_bad_text={self._on_bad_text})"
+                f"too much for `on_bad_text={self._on_bad_text}`)"
             )
 
     def _cut_long_lines(self, lines):

@@ -134,12 +134,12 @@ def read_column(path: str, name: str) -> collections.abc.Iterator[tuple[bytes | 
 def _check_column(schema, path, name, types):
     if name not in schema.names:
         names = ", ".join(schema.names)
-        raise BadCorpusError(f'{path} has no column "{name}"; name one of {names} by --text_field')
+        raise BadCorpusError(f'{path} has no column "{name}"; name one of {names} by `text_field`')
     column_type = schema.types[schema.names.index(name)]
     value_type = column_type.value_type if types.is_dictionary(column_type) else column_type
     if not any(is_text(value_type) for is_text in (types.is_string, types.is_large_string, types.is_string_view)):
         raise BadCorpusError(
-            f'{path}: column "{name}" holds {column_type}, not text; name a column of strings by --text_field'
+            f'{path}: column "{name}" holds {column_type}, not text; name a column of strings by `text_field`'
         )
 
 

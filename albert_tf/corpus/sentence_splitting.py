@@ -26,8 +26,8 @@ def make_sentence_splitter(name: str) -> collections.abc.Callable[[list[str]], l
     """
     if name == "kiwi" and importlib.util.find_spec("kiwipiepy") is None:
         raise InputError(
-            f"--sentence_splitter=kiwi needs kiwipiepy, which is not installed; pip install {with_extra('vocab')}, or "
-            "pass --sentence_splitter=rule"
+            f"`sentence_splitter=kiwi` needs kiwipiepy, which is not installed; pip install {with_extra('vocab')}, or "
+            "pass `sentence_splitter=rule`"
         )
     if name == "none":
         return list

@@ -117,7 +117,7 @@ class Classification(LabelledTextTask):
             return []
         return [
             f"all {len(examples):,} examples are given the label {found.pop()}, as if nothing had been learnt; "
-            "try a lower --learning_rate, more steps or --class_weights=balanced"
+            "try a lower learning rate, more steps or balanced class weights"
         ]
 
     def describe(self, path, examples, features):

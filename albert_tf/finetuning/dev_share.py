@@ -44,7 +44,7 @@ class Share:
         """
         are_dev = dev_rows(keys, self.dev_fraction)
         count = sum(are_dev)
-        flag = f"--dev_fraction={self.dev_fraction:g}"
+        flag = f"`dev_fraction={self.dev_fraction:g}`"
         num_labels = len({label for _, label in keys})
         if count == 0 and num_labels > len(examples) / 2 > 1:
             raise InputError(
@@ -57,7 +57,8 @@ class Share:
                 f"{flag} leaves none of the {len(examples):,} examples of {path} to {what} on; choose another share, "
                 "or add examples"
             )
-        tell_once(f"{count:,} of the {len(examples):,} examples of {path} are put aside to evaluate on ({flag})")
+        of_all = f"{count:,} of the {len(examples):,} examples of {path}"
+        tell_once(f"{of_all} are put aside to evaluate on (dev_fraction={self.dev_fraction:g})")
         return [example for example, is_dev in zip(examples, are_dev) if is_dev == self.is_dev]
 
 

@@ -196,8 +196,8 @@ def check_known_labels(
     if not needs_label or on_bad_row != "skip":
         raise InputError(
             f"{path}, line {unknown[0].line}: label {unknown[0].label!r} is not in the list {', '.join(labels)}; "
-            "correct the line, or name all labels with --labels"
-            + ("; or pass --on_bad_row=skip to leave such rows out" if needs_label else "")
+            "correct the line, or name all labels with `labels`"
+            + ("; or pass `on_bad_row=skip` to leave such rows out" if needs_label else "")
         )
     if len(unknown) == len(examples):
         raise InputError(f"{path} has no row whose label is in the list {', '.join(labels)}; name yours with `labels`")

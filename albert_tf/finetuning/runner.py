@@ -208,7 +208,7 @@ def evaluate(run: TrainingRun, dev_file: EncodedFile) -> dict[str, float]:
         if not results[metric] > blind[metric]:
             run.log(
                 f"warning: {metric} {results[metric]:.4f} is no better than that, as if nothing had been learnt; try "
-                "more steps or another --learning_rate, and look at the labels"
+                "more steps or another learning rate, and look at the labels"
             )
     if predictions is not None:
         for doubt in task.doubts(dev_file.examples, predictions):

@@ -44,12 +44,12 @@ def convert_checkpoint(
     """
     for name, value in (("from", source), ("to", target)):
         if value not in FORMATS:
-            raise InputError(f"--{name} must be one of {', '.join(FORMATS)}. Received: {value}")
+            raise InputError(f"`{name}` must be one of {', '.join(FORMATS)}. Received: {value}")
     with new_folder(output_dir) as folder:  # first, so that the place is looked at before the work
         model = FORMATS[source].read(input_path, options or ReadOptions())
         if model.config.is_causal and target != "albert_tf":
             raise InputError(
-                f"--to={target} can't say is_causal=true: the models of its code see both sides of a piece"
+                f"`to={target}` can't say is_causal=true: the models of its code see both sides of a piece"
             )
         notes = FORMATS[target].write(model, folder)
         if model.sentencepiece_file is not None:

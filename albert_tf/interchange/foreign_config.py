@@ -68,7 +68,7 @@ def with_groups(config: AlbertConfig, target: str) -> AlbertConfig:
         return config.replace(sharing="all", num_hidden_groups=config.num_hidden_layers)
     if config.sharing != "all":
         raise InputError(
-            f"--to={target} can't say sharing={config.sharing}, layers that share one of their two parts alone; only "
+            f"`to={target}` can't say sharing={config.sharing}, layers that share one of their two parts alone; only "
             "models of sharing=all or none can be converted"
         )
     return config
@@ -81,18 +81,18 @@ def check_head(model: PortableModel, target: str) -> None:
         InputError: It is not, or it does not.
     """
     if model.has_head and model.task is None:
-        raise InputError("--input_path does not say what its head is for; name that with --task")
+        raise InputError("`input_path` does not say what its head is for; name that with `task`")
     if (
         model.has_head
         and model.task in ("classify", "score", "race", None)
         and model.config.classifier_pooling != "first"
     ):
         raise InputError(
-            f"--to={target} can't say classifier_pooling={model.config.classifier_pooling}: its models read a text's "
+            f"`to={target}` can't say classifier_pooling={model.config.classifier_pooling}: its models read a text's "
             "label off [CLS]; fine-tune with classifier_pooling=first to convert the head"
         )
     if model.has_head and model.task in ("squad", "squad_v2") and model.config.question_alignment != "none":
         raise InputError(
-            f"--to={target} can't say question_alignment={model.config.question_alignment}: its models read a text as "
-            "it is; fine-tune with --question_alignment=none to convert the head"
+            f"`to={target}` can't say question_alignment={model.config.question_alignment}: its models read a text as "
+            "it is; fine-tune with run_squad.py --question_alignment=none to convert the head"
         )

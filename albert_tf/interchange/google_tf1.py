@@ -138,8 +138,8 @@ def _find_checkpoint(path):
     if _CHECKPOINT in found or len(found) == 1:
         return os.path.join(path, _CHECKPOINT if _CHECKPOINT in found else found[0])
     if found:
-        raise InputError(f"--input_path={path} holds {len(found)} checkpoints; name one, such as {path}/{found[-1]}")
-    raise InputError(f"--input_path: no checkpoint of TensorFlow, a file that ends in .index, at {path}")
+        raise InputError(f"`input_path={path}` holds {len(found)} checkpoints; name one, such as {path}/{found[-1]}")
+    raise InputError(f"`input_path`: no checkpoint of TensorFlow, a file that ends in .index, at {path}")
 
 
 def _find_config(checkpoint):
@@ -150,8 +150,8 @@ def _find_config(checkpoint):
             if tf.io.gfile.exists(os.path.join(place, name)):
                 return os.path.join(place, name)
     raise InputError(
-        f"--input_path: there is no {ALBERT_CONFIG} in {folder or '.'}; put the one there that the checkpoint was made "
-        "with, or name it in --albert_config_file"
+        f"`input_path`: there is no {ALBERT_CONFIG} in {folder or '.'}; put the one there that the checkpoint was made "
+        "with, or name it in `albert_config_file`"
     )
 
 
@@ -177,7 +177,7 @@ def _find_task(found, given):
         return None, 0
     outputs = (*found["output_weights"].shape, 0)[0]
     if given in ("squad", "squad_v2"):
-        raise InputError(f"--task={given}: the checkpoint has the head of a classifier")
+        raise InputError(f"`task={given}`: the checkpoint has the head of a classifier")
     return given or ("classify" if outputs > 1 else None), outputs
 
 
@@ -198,11 +198,11 @@ def write(model: PortableModel, folder: str) -> list[str]:
     foreign_config.check_head(model, "google")
     if config.hidden_act == "gelu_erf":
         raise InputError(
-            "--to=google can't say hidden_act=gelu_erf, as its code knows the tanh approximation alone; if results "
-            'that differ a little will do, set "hidden_act" to "gelu" in the config of --input_path'
+            "`to=google` can't say hidden_act=gelu_erf, as its code knows the tanh approximation alone; if results "
+            'that differ a little will do, set "hidden_act" to "gelu" in the config of `input_path`'
         )
     if config.layer_norm_eps != AlbertConfig(vocab_size=1).layer_norm_eps:
-        raise InputError(f"--to=google can't say layer_norm_eps={config.layer_norm_eps}: its code has 1e-12")
+        raise InputError(f"`to=google` can't say layer_norm_eps={config.layer_norm_eps}: its code has 1e-12")
     if foreign_config.is_bert(config):
         naming, name = BERT, BERT_CONFIG
     else:

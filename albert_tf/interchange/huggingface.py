@@ -111,7 +111,7 @@ def _read_weights(folder):
             f"{os.path.join(folder, pickle)} is a pickle, which can run any code when it is opened and is never read; "
             "convert it where you trust it, with model.save_pretrained(folder, safe_serialization=True) of transformers"
         )
-    raise InputError(f"--input_path: there is no {WEIGHTS_FILE} in {folder}; name a folder that save_pretrained wrote")
+    raise InputError(f"`input_path`: there is no {WEIGHTS_FILE} in {folder}; name a folder that save_pretrained wrote")
 
 
 def _read_shards(folder, index):

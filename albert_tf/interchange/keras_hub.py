@@ -112,7 +112,7 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     config = _read_config(read_json(config_file, "the config of the preset"), _own_fields(path), config_file)
     if "://" in path or not tf.io.gfile.exists(weights_file):
         raise InputError(
-            f"--input_path: there is no {WEIGHTS_FILE} in {path}; name a preset in a folder of this machine"
+            f"`input_path`: there is no {WEIGHTS_FILE} in {path}; name a preset in a folder of this machine"
         )
     found = _read_weights(weights_file)
     weights, notes = take_weights(NAMING, config, found, weights_file, encoder_prefix="layers/")
@@ -193,17 +193,17 @@ def write(model: PortableModel, folder: str) -> list[str]:
     defaults = AlbertConfig(vocab_size=1)
     if config.hidden_act not in ("gelu", "gelu_new"):
         raise InputError(
-            f"--to=keras_hub can't say hidden_act={config.hidden_act}: its code has GELU's tanh approximation"
+            f"`to=keras_hub` can't say hidden_act={config.hidden_act}: its code has GELU's tanh approximation"
         )
     if config.layer_norm_eps != defaults.layer_norm_eps:
-        raise InputError(f"--to=keras_hub can't say layer_norm_eps={config.layer_norm_eps}: its code has 1e-12")
+        raise InputError(f"`to=keras_hub` can't say layer_norm_eps={config.layer_norm_eps}: its code has 1e-12")
     if config.num_hidden_layers % config.num_hidden_groups:
         raise InputError(
-            f"--to=keras_hub can't say num_hidden_layers={config.num_hidden_layers} in {config.num_hidden_groups} "
+            f"`to=keras_hub` can't say num_hidden_layers={config.num_hidden_layers} in {config.num_hidden_groups} "
             "groups: there each group has as many layers as any other"
         )
     if not model.has("encoder/pooler"):
-        raise InputError("--to=keras_hub needs a pooler, which the model of --input_path does not have")
+        raise InputError("`to=keras_hub` needs a pooler, which the model of `input_path` does not have")
     weights, notes = give_weights(NAMING, model)
     if config.attention_probs_dropout_prob != config.hidden_dropout_prob:
         notes.append(

@@ -42,14 +42,14 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     Raises:
         InputError: There is no checkpoint or no config, or they don't go together.
     """
-    checkpoint = find_checkpoint(path, "--input_path")
+    checkpoint = find_checkpoint(path, "`input_path`")
     folder = checkpoint_folder(checkpoint)
-    config = read_config(checkpoint, "--input_path")
+    config = read_config(checkpoint, "`input_path`")
     variables = checkpoint_weights(CheckpointReader(checkpoint))
     names = [name.removeprefix(MODEL_PREFIX) for name in only_model(variables)]
     found = {name: variables[best_source(name, variables)] for name in names}
     if not found:
-        raise InputError(f"--input_path: {checkpoint} holds no model, which means that albert_tf did not write it")
+        raise InputError(f"`input_path`: {checkpoint} holds no model, which means that albert_tf did not write it")
     task, settings, labels = known_settings(read_settings(folder) or {}, config)
     has_head = any(name.startswith("head/") for name in found)
     bias = found.get("head/dense/bias")
@@ -68,7 +68,7 @@ def read(path: str, options: ReadOptions) -> PortableModel:
 
 
 def write(model: PortableModel, folder: str) -> list[str]:
-    """Writes a folder that `--init_checkpoint` of every command takes, and `albert_tf.load` if its task is known.
+    """Writes a folder that `init_checkpoint` of every command takes, and `albert_tf.load` if its task is known.
 
     Args:
         model: What to write.
@@ -88,7 +88,7 @@ def write(model: PortableModel, folder: str) -> list[str]:
         if settings is not None and model.tokenizer is None:
             settings, reason = None, "albert_tf.load needs a tokenizer besides"
         if settings is None:
-            notes.append(f"the head is kept for --init_checkpoint, but {NO_TASK}{reason}")
+            notes.append(f"the head is kept for `init_checkpoint`, but {NO_TASK}{reason}")
         else:
             write_json(os.path.join(folder, SETTINGS_FILE), settings)
             notes.append(f"albert_tf.load answers from it; {SETTINGS_FILE} says how")

@@ -25,7 +25,7 @@ WEIGHT_DTYPES = ("float16", "float32")
 
 
 def publish_model(init_checkpoint: str, output_dir: str, dtype: str = "float16") -> int:
-    """Writes the model of a run, its config, tokenizer and model card into a folder that `--init_checkpoint` takes.
+    """Writes the model of a run, its config, tokenizer and model card into a folder that `init_checkpoint` takes.
 
     Averaged weights are taken where the run has them, and of a folder its best checkpoint. The optimizer's state stays
     behind; what the run knows to be untrained comes along. The files come into the folder together, at the end.
@@ -43,14 +43,14 @@ def publish_model(init_checkpoint: str, output_dir: str, dtype: str = "float16")
             weight is too large for float16.
     """
     if dtype not in WEIGHT_DTYPES:
-        raise InputError(f"--weights_dtype must be one of {', '.join(WEIGHT_DTYPES)}. Received: {dtype}")
+        raise InputError(f"`weights_dtype` must be one of {', '.join(WEIGHT_DTYPES)}. Received: {dtype}")
     with new_folder(output_dir) as temporary:  # first, so that the place is looked at before the work
-        checkpoint = find_checkpoint(init_checkpoint, "--init_checkpoint")
-        config = read_config(checkpoint, "--init_checkpoint")
+        checkpoint = find_checkpoint(init_checkpoint, "`init_checkpoint`")
+        config = read_config(checkpoint, "`init_checkpoint`")
         folder = checkpoint_folder(checkpoint)
         if not tf.io.gfile.exists(os.path.join(folder, TOKENIZER_FILE)):
             raise InputError(
-                f"--init_checkpoint: no {TOKENIZER_FILE} in {folder or '.'}; put the one there that it needs"
+                f"`init_checkpoint`: no {TOKENIZER_FILE} in {folder or '.'}; put the one there that it needs"
             )
         tokenizer = load_tokenizer(folder)
         write_checkpoint(os.path.join(temporary, os.path.basename(checkpoint)), _read_model(checkpoint, dtype))
@@ -67,11 +67,11 @@ def _read_model(checkpoint, dtype):
     reader = CheckpointReader(checkpoint)
     sources = {name: best_source(name.removeprefix(MODEL_PREFIX), reader.shapes) for name in only_model(reader.shapes)}
     if not sources:
-        raise InputError(f"--init_checkpoint: {checkpoint} holds no model, which means that albert_tf did not write it")
+        raise InputError(f"`init_checkpoint`: {checkpoint} holds no model, which means that albert_tf did not write it")
     values = reader.read(sources.values())
     with np.errstate(over="ignore"):
         published = {name: values[source].astype(dtype) for name, source in sources.items()}
     for name, value in published.items():
         if not np.isfinite(value).all():
-            raise InputError(f"--weights_dtype={dtype}: {name} has values that are too large; use float32")
+            raise InputError(f"`weights_dtype={dtype}`: {name} has values that are too large; use float32")
     return published

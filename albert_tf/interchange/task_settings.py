@@ -45,7 +45,7 @@ def settings_of(model: PortableModel) -> tuple[dict[str, typing.Any] | None, str
     if model.settings:
         return model.settings, ""
     if model.task is None:
-        return None, "nothing says what it is for; name that with --task"
+        return None, "nothing says what it is for; name that with `task`"
     try:
         task = _make_task(model)
     except InputError as error:

@@ -82,7 +82,7 @@ def find_tokenizer(folder: str, options: ReadOptions, vocab_size: int, library: 
             raise
         return FoundTokenizer(None, sentencepiece_file, (f"no tokenizer: {error}",))
     if found is None:
-        note = "no tokenizer: there is none beside it; name one with --vocab_file or --spm_model_file"
+        note = "no tokenizer: there is none beside it; name one with `vocab_file` or `spm_model_file`"
         return FoundTokenizer(None, None, (note,))
     tokenizer, notes = found
     tokenizer, filled = _filled_up(tokenizer, vocab_size)
@@ -94,7 +94,7 @@ def find_tokenizer(folder: str, options: ReadOptions, vocab_size: int, library: 
 def _find(folder, options, sentencepiece_file, library):
     """Returns the tokenizer and sentences on it, or None."""
     if options.vocab_file and options.spm_model_file:
-        raise InputError("--vocab_file and --spm_model_file name two tokenizers; leave one out")
+        raise InputError("`vocab_file` and `spm_model_file` name two tokenizers; leave one out")
     if options.vocab_file:
         return _of_vocabulary_file(options)
     named = options.spm_model_file
@@ -127,11 +127,11 @@ def _of_vocabulary_file(options):
     check_scheme(vocabulary, "continuation")
     lower_case = _first(options.do_lower_case, True)
     strip_accents = _first(options.strip_accents, lower_case)
-    notes = ["text is normalised and split as albert_tf does it, as --vocab_file names a vocabulary alone"]
+    notes = ["text is normalised and split as albert_tf does it, as `vocab_file` names a vocabulary alone"]
     if strip_accents and _has_hangul(vocabulary):
         notes.append(
             "accents are stripped, as BERT's tokenizers do it unless told otherwise, but Hangul stays composed here, "
-            "which those take apart; if the model was trained on composed Hangul, pass --nostrip_accents"
+            "which those take apart; if the model was trained on composed Hangul, pass `strip_accents=False`"
         )
     return KoreanWordPieceTokenizer(vocabulary, lower_case=lower_case, strip_accents=strip_accents), tuple(notes)
 
@@ -144,7 +144,7 @@ def _of_sentencepiece(folder, has_file, settings, options, path, library):
     if library == HUGGINGFACE and has_file[TOKENIZER_FILE] and not named:
         raise _TwoTokenizersError(
             f"{os.path.join(folder, TOKENIZER_FILE)} gives other ids for some texts than {path} beside it, which is "
-            f"the one that can be kept; pass --spm_model_file={path} to take that, with the ids of the original ALBERT "
+            f"the one that can be kept; pass `spm_model_file={path}` to take that, with the ids of the original ALBERT "
             "and of AlbertTokenizer in Python (transformers 4, use_fast=False)"
         )
     return tokenizer, (*notes, *more)
@@ -170,7 +170,7 @@ def _of_bert(folder, has_file, config, options, library):
         notes.append(
             "accents are stripped, and Hangul is taken apart with them, as BERT's tokenizer does it unless told "
             "otherwise: the composed Hangul of the vocabulary is never matched; if the model was trained on it, pass "
-            "--nostrip_accents"
+            "`strip_accents=False`"
         )
     form = "bert"
     if library == GOOGLE and not (has_file[CONFIG_FILE] or has_file[TOKENIZER_FILE]):
@@ -208,9 +208,7 @@ def _check_flags(tokenizer, options, folder):
     for flag, name in flags.items():
         given, said = getattr(options, flag), saved.get(name or flag)
         if given is not None and given != said:
-            raise InputError(
-                f"--{flag}={given} contradicts the tokenizer in {folder}, which says {said}; leave the flag out"
-            )
+            raise InputError(f"`{flag}={given}` contradicts the tokenizer in {folder}, which says {said}; leave it out")
 
 
 def _first(*values):
@@ -241,7 +239,7 @@ def _filled_up(tokenizer, vocab_size):
         flag = "spm_model_file" if isinstance(tokenizer, SentencePieceTokenizer) else "vocab_file"
         raise InputError(
             f"{tokenizer.vocabulary.source} has {len(pieces)} pieces, and the model {vocab_size}; name the vocabulary "
-            f"that it was trained with in --{flag}"
+            f"that it was trained with in `{flag}`"
         )
     count = vocab_size - len(pieces)
     if not count:
@@ -277,7 +275,7 @@ def write_for_transformers(tokenizer: Tokenizer, folder: str, max_seq_length: in
         export_huggingface(tokenizer, folder, max_seq_length)
     except ImportError as error:
         raise InputError(
-            "--to=huggingface needs the library tokenizers to write tokenizer.json; install it with "
+            "`to=huggingface` needs the library tokenizers to write tokenizer.json; install it with "
             f"pip install {with_extra('huggingface')}"
         ) from error
     except InputError as error:

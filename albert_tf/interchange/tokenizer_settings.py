@@ -192,7 +192,7 @@ def _agreed_switch(name, config, backend, options, default, folder):
     if by_config == by_backend:
         return choose(name, said, options, by_config, folder)
     if getattr(options, name) is None:
-        raise _contradiction(folder, name, by_backend, by_config, f"say which with --{name} or --no{name}")
+        raise _contradiction(folder, name, by_backend, by_config, f"say which with `{name}=True` or `{name}=False`")
     return getattr(options, name)
 
 
@@ -204,7 +204,7 @@ def choose(name: str, said: bool | None, options: ReadOptions, default: bool, pl
     """
     flag = getattr(options, name)
     if None not in (flag, said) and flag != said:
-        raise InputError(f"--{name}={flag} contradicts the tokenizer's files in {place}, which say {said}")
+        raise InputError(f"`{name}={flag}` contradicts the tokenizer's files in {place}, which say {said}")
     return next(value for value in (said, flag, default) if value is not None)
 
 

@@ -62,11 +62,12 @@ def read_card(folder: str) -> dict[str, typing.Any]:
     if card["task"] not in ("Classification", "Regression"):
         raise InputError(
             f"{folder} holds a model for {card['task']}, whose answers need TensorFlow; load the folder that it was "
-            "exported from, or export it with --format=saved_model"
+            "exported from, or what export_model.py --format=saved_model writes of that one"
         )
     if not os.path.exists(os.path.join(folder, FAST_TOKENIZER_FILE)):
         raise InputError(
             f"{folder} has no {FAST_TOKENIZER_FILE}: it was exported by an earlier version, or has a tokenizer that "
-            "the tokenizers library can't express; export it anew, or with --format=saved_model"
+            "the tokenizers library can't express; export it anew, or with "
+            "export_model.py --format=saved_model"
         )
     return card

@@ -31,7 +31,7 @@ _HEAD_BIAS = f"{MODEL_PREFIX}{HEAD}dense/bias"
 def load_weights(
     init_checkpoint: str,
     variables: dict[str, tf.Variable],
-    source: str = "--init_checkpoint",
+    source: str = "`init_checkpoint`",
     is_to_learn: bool = False,
 ) -> tuple[list[str], list[str], list[str]]:
     """Assigns those variables that a checkpoint of ours also has.

@@ -49,7 +49,7 @@ def check_packing(name: str, packing: Packing) -> None:
     if packing.name not in OBJECTIVES[name].packings:
         takes_it = [other for other, known in OBJECTIVES.items() if packing.name in known.packings]
         raise InputError(
-            f"--objective={name} takes examples that are packed as {' or '.join(OBJECTIVES[name].packings)}, and not "
+            f"`objective={name}` takes examples that are packed as {' or '.join(OBJECTIVES[name].packings)}, and not "
             f"as {packing.name}, which {' and '.join(takes_it)} take; choose another"
         )
 
@@ -72,7 +72,7 @@ def make_objective(
         name = default_objective(packing)
     name = EARLIER_NAMES.get(name, name)
     if name not in OBJECTIVES:
-        raise InputError(f"--objective={name} is not known; take one of {', '.join(OBJECTIVES)}")
+        raise InputError(f"`objective={name}` is not known; take one of {', '.join(OBJECTIVES)}")
     packing = packing or PACKINGS[OBJECTIVES[name].packings[0]]
     check_packing(name, packing)
     objective = OBJECTIVES[name].make(config, options or DataOptions())

@@ -87,7 +87,7 @@ def train_dataset(
     """
     if global_batch_size % num_hosts:
         raise InputError(
-            f"--train_batch_size={global_batch_size} must be a multiple of the number of hosts, {num_hosts}"
+            f"`train_batch_size={global_batch_size}` must be a multiple of the number of hosts, {num_hosts}"
         )
     if len(paths) < num_hosts:
         raise InputError(
@@ -245,8 +245,8 @@ def check_readable(paths: collections.abc.Sequence[str], options: InputOptions) 
             parse(records.first_record(path), options)
         except tf.errors.InvalidArgumentError as error:
             raise InputError(
-                f"{path} doesn't hold examples of --max_seq_length={options.max_seq_length} and "
-                f"--max_predictions_per_seq={options.max_predictions_per_seq}; give both flags the values that the "
+                f"{path} doesn't hold examples of `max_seq_length={options.max_seq_length}` and "
+                f"`max_predictions_per_seq={options.max_predictions_per_seq}`; give both the values that the "
                 "shards were made with"
             ) from error
 

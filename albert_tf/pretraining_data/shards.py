@@ -103,7 +103,7 @@ def find_shards(
     folder = _Folder.of(train_paths)
     if is_of_first_version(folder.manifest):
         raise InputError(
-            f"--{flag_prefix}input_file: the shards in {folder.path or '.'} were made by version "
+            f"`{flag_prefix}input_file`: the shards in {folder.path or '.'} were made by version "
             f"{folder.manifest['version']}, whose labels of pairs follow from the segments' lengths, so that nothing "
             "is learnt about the text; make them again with create_pretraining_data.py"
         )
@@ -118,7 +118,7 @@ def find_shards(
     own_held_out = folder.shards(HELD_OUT)
     train_paths = [path for path in train_paths if path not in own_held_out]
     if not train_paths:
-        raise InputError(f"--{flag_prefix}input_file: {', '.join(input_file)} names held-out shards only")
+        raise InputError(f"`{flag_prefix}input_file`: {', '.join(input_file)} names held-out shards only")
     held_out_file = held_out_file or own_held_out
     held_out_paths = match_files(held_out_file, f"{flag_prefix}held_out_file") if held_out_file else []
     _check_tokenizer_of(held_out_paths, tokenizer)
@@ -180,7 +180,7 @@ class _Folder:
     def length(self, flag, value, default):
         """Returns a length: what the manifest says, else what the flag says, else the default."""
         if value is not None and self.manifest.get(flag, value) != value:
-            raise InputError(f"--{flag}={value} contradicts {self.manifest_path}, which says {self.manifest[flag]}")
+            raise InputError(f"`{flag}={value}` contradicts {self.manifest_path}, which says {self.manifest[flag]}")
         return self.manifest.get(flag, value or default)
 
     def load_tokenizer(self, config):
@@ -222,7 +222,7 @@ class _Folder:
         unknown = [path for path in paths if path not in {*self.shards(TRAIN), *self.shards(HELD_OUT)}]
         if unknown:
             raise InputError(
-                f"--input_file: {unknown[0]} is not among the shards that {self.manifest_path} lists, so it is of "
+                f"`input_file`: {unknown[0]} is not among the shards that {self.manifest_path} lists, so it is of "
                 "another build; leave it out, or build all shards together"
             )
         present = set(tf.io.gfile.listdir(self.path or "."))
@@ -264,7 +264,7 @@ def _check_tokenizer_of(held_out_paths, tokenizer):
         path = os.path.join(folder, TOKENIZER_FILE)
         if tokenizer and tf.io.gfile.exists(path) and not tokenizer.is_saved_as(path):
             raise InputError(
-                f"--held_out_file: the shards beside {path} were made with that tokenizer, which is not the one of the "
+                f"`held_out_file`: the shards beside {path} were made with that tokenizer, which is not the one of the "
                 "training shards; make both with the same"
             )
 
@@ -274,6 +274,5 @@ def _refuse_unfinished_build(paths):
         is_unfinished = tf.io.gfile.exists(os.path.join(folder, WORK_FOLDER))
         if is_unfinished and not tf.io.gfile.exists(os.path.join(folder, MANIFEST_FILE)):
             raise InputError(
-                f"{folder or '.'} holds shards of an unfinished build; run create_pretraining_data.py once more, with "
-                "--resume"
+                f"{folder or '.'} holds shards of an unfinished build; run create_pretraining_data.py --resume"
             )

@@ -82,7 +82,8 @@ def refuse_damage(damage: dict[str, str]) -> None:
     if damage:
         raise InputError(
             f"damaged: {describe_damage(damage)}; copy what is damaged once more from where it was made, or build it "
-            "again with create_pretraining_data.py (--on_damaged_shard=skip leaves damaged training shards out)"
+            "again with create_pretraining_data.py (run_pretraining.py --on_damaged_shard=skip leaves damaged training "
+            "shards out)"
         )
 
 

@@ -30,7 +30,7 @@ class BadRows:
             InputError: Such a row is not to be left out.
         """
         if not self._skips:
-            raise InputError(f"{message}; correct the row, or pass --on_bad_row=skip to leave such rows out")
+            raise InputError(f"{message}; correct the row, or pass `on_bad_row=skip` to leave such rows out")
         self._leave_out(message)
 
     @contextlib.contextmanager
@@ -40,7 +40,7 @@ class BadRows:
             yield
         except InputError as error:
             if not self._skips:
-                raise InputError(f"{error}; or pass --on_bad_row=skip to leave such {self._units[1]} out") from error
+                raise InputError(f"{error}; or pass `on_bad_row=skip` to leave such {self._units[1]} out") from error
             self._leave_out(str(error))
 
     def warn(self) -> None:

@@ -133,7 +133,7 @@ class RowFile(collections.abc.Iterable[Row]):
         if len(self.columns) == 1 and "\t" in self.columns[0]:
             raise InputError(
                 f"{self.path}, line 1: tabs between the columns, not commas; let its name end in .tsv, and pass "
-                "--task_name=tsv"
+                "`task_name=tsv`"
             )
         if len(self.columns) == 1 and ";" in self.columns[0]:
             raise InputError(

@@ -22,7 +22,7 @@ class ExportedModel:
     """The SavedModel that `export_model.py` has written; see `Export`.
 
     Args:
-        folder: Its --output_dir, of which the newest version is taken, or the folder of a version.
+        folder: Its `output_dir`, of which the newest version is taken, or the folder of a version.
 
     Attributes:
         folder: Of the version.
@@ -100,7 +100,7 @@ def newest_version(folder: str) -> str:
     """
     found = find_export(folder)
     if found is None:
-        raise InputError(f"{folder} holds no exported model; write one with export_model.py, and name its --output_dir")
+        raise InputError(f"{folder} holds no exported model; write one with export_model.py, and name its folder")
     return found
 
 

@@ -32,7 +32,7 @@ class ExportedPredictor(LoadedModel):
     ```
 
     Args:
-        folder: The --output_dir of the export, of which the newest version is taken, or the folder of a version.
+        folder: The `output_dir` of the export, of which the newest version is taken, or the folder of a version.
 
     Attributes:
         exported: The graphs.

@@ -46,12 +46,12 @@ def export_model(
         InputError: There is no model that can be exported.
     """
     if model_format == "onnx" and weight_type != "float32":
-        raise InputError(f"--format=onnx goes with --weights=float32 alone, not {weight_type}")
+        raise InputError(f"`format=onnx` goes with `weights=float32` alone, not {weight_type}")
     output_dir = os.fspath(output_dir)
     with hold(output_dir):
         target = os.path.join(output_dir, str(_next_version(output_dir)))
         with new_folder(target) as folder:
-            trained = load_trained(model_dir, "--model_dir", tokenizer)
+            trained = load_trained(model_dir, "`model_dir`", tokenizer)
             if model_format == "saved_model":
                 functions = _save_model(folder, trained, weight_type)
                 beside = os.path.join(folder, EXTRA_FOLDER)
@@ -123,7 +123,7 @@ def _next_version(output_dir):
     names = [name.rstrip("/") for name in names if not name.startswith(".")]
     others = [name for name in names if not name.isdecimal()]
     if others:
-        raise InputError(f"--output_dir={output_dir} holds {others[0]}, which is no version; choose another folder")
+        raise InputError(f"`output_dir={output_dir}` holds {others[0]}, which is no version; choose another folder")
     # One that is not whole, of an export that was killed, is written anew.
     whole = [name for name in names if not tf.io.gfile.exists(os.path.join(output_dir, name, UNFINISHED))]
     return 1 + max(map(int, whole), default=0)

@@ -72,7 +72,7 @@ def load_finetuned(folder: str | os.PathLike, source: str, tokenizer: Tokenizer 
     """Loads what a command that fine-tunes has written.
 
     Args:
-        folder: Its --output_dir; of its checkpoints the best is taken.
+        folder: Its `output_dir`; of its checkpoints the best is taken.
         source: What asks for it; errors begin with it.
         tokenizer: For a folder that holds none; None for the folder's.
 
@@ -81,7 +81,7 @@ def load_finetuned(folder: str | os.PathLike, source: str, tokenizer: Tokenizer 
     """
     folder = os.fspath(folder)
     if not tf.io.gfile.exists(folder):
-        raise InputError(f"{folder}: there is no such folder; name the --output_dir of a command that fine-tunes")
+        raise InputError(f"{folder}: there is no such folder; name the folder of a model that was fine-tuned")
     settings = read_settings(folder)
     if settings is None:
         refuse_trials(folder)
@@ -89,8 +89,8 @@ def load_finetuned(folder: str | os.PathLike, source: str, tokenizer: Tokenizer 
     if settings is None or _objective_of(settings, folder) not in _KINDS:
         found = "no run" if settings is None else f"a run of {settings.get('command', 'another kind')}"
         raise InputError(
-            f"{folder} holds {found}, not a fine-tuned model with its {SETTINGS_FILE}; name the --output_dir of "
-            "run_classifier.py or of another command that fine-tunes"
+            f"{folder} holds {found}, not a fine-tuned model with its {SETTINGS_FILE}; name the "
+            "folder that run_classifier.py or another command that fine-tunes has written"
         )
     config = AlbertConfig.from_json_file(os.path.join(folder, CONFIG_FILE))
     kind, path = _KINDS[settings["objective"]], os.path.join(folder, SETTINGS_FILE)

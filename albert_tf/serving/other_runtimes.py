@@ -65,7 +65,7 @@ def to_litert(function: typing.Any, weight_type: str) -> bytes:
             return converter.convert()
     except Exception as error:  # of a class that is no part of TensorFlow's interface
         reason = next((line for line in str(error).splitlines() if "tf." in line), first_line(error)).strip()
-        raise InputError(f"LiteRT can't hold this model ({reason[:100]}); use --format=onnx or saved_model") from error
+        raise InputError(f"LiteRT can't hold this model ({reason[:100]}); use `format=onnx` or saved_model") from error
 
 
 def to_onnx(function: typing.Any) -> bytes:
@@ -80,7 +80,7 @@ def to_onnx(function: typing.Any) -> bytes:
     try:
         import tf2onnx
     except ImportError as error:
-        raise InputError(f"--format=onnx needs tf2onnx; pip install {with_extra('onnx')}") from error
+        raise InputError(f"`format=onnx` needs tf2onnx; pip install {with_extra('onnx')}") from error
     specs = [tf.TensorSpec([None, None], tf.int32, name) for name in INPUT_NAMES]
     by_position = tf.function(
         lambda *values: function(**dict(zip(INPUT_NAMES, values))), input_signature=specs, autograph=False

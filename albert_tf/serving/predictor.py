@@ -19,7 +19,7 @@ from albert_tf.training.run_folder.identity import checkpoint_identity
 
 
 class Predictor(EncoderModel):
-    """Tokenizer, task and model of a fine-tuned folder; they predict what `--do_predict` does.
+    """Tokenizer, task and model of a fine-tuned folder; they predict what `do_predict` does.
 
     ```python
     predictor = albert_tf.load("run/nsmc")
@@ -28,7 +28,7 @@ class Predictor(EncoderModel):
     ```
 
     Args:
-        folder: The --output_dir of a command that fine-tunes; of its checkpoints the best is taken.
+        folder: The `output_dir` of a command that fine-tunes; of its checkpoints the best is taken.
         place: What errors call the folder; by default as it is called.
 
     Attributes:

@@ -25,7 +25,7 @@ class PretrainedModel(EncoderModel):
     ```
 
     Args:
-        folder: The --output_dir of run_pretraining.py, or a published model.
+        folder: The `output_dir` of run_pretraining.py, or a published model.
         place: What errors call the folder; by default as it is called.
         why_no_head: Why the folder has no head of a task that could be used, if it has one.
 

@@ -63,7 +63,7 @@ def check_scheme(vocabulary: Vocabulary, wordpiece_scheme: str) -> None:
         if num_marked:
             advice = "it looks like one of the end_of_word scheme; use wordpiece_scheme=end_of_word"
         elif any(piece.startswith(_SENTENCEPIECE_SPACE) for piece in pieces):
-            advice = "it looks like SentencePiece's; name its .model file in --spm_model_file"
+            advice = "it looks like SentencePiece's; name its .model file in `spm_model_file`"
         else:
             advice = "a word of more than one piece could never be spelled; check that it is a WordPiece vocabulary"
         raise InputError(f"{vocabulary.source} has no piece that starts with {CONTINUATION_PREFIX}: {advice}")

@@ -56,5 +56,5 @@ def find_tpu(name: str) -> Tpu:
     """
     name = _ONE_CHIP.get(name, name)
     if name not in TPUS:
-        raise InputError(f"--tpu={name} is unknown; it must be one of {', '.join([*_ONE_CHIP, *TPUS])}")
+        raise InputError(f"`tpu={name}` is unknown; it must be one of {', '.join([*_ONE_CHIP, *TPUS])}")
     return TPUS[name]

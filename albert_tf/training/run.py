@@ -260,7 +260,7 @@ class TrainingRun:
         if undefined:
             raise DivergedError(
                 f"{undefined[0]} of the held-out data is {results[undefined[0]]} at step {self.step:,}, so the weights "
-                "are of no use; nothing is written: lower --learning_rate, or take an earlier checkpoint"
+                "are of no use; nothing is written: lower `learning_rate`, or take an earlier checkpoint"
             )
         values = {"global_step": self.step, **more_results, **results}
         self.write_results(EVAL_RESULTS_FILE, data, "the results", lambda path: write_json(path, values))
@@ -320,7 +320,7 @@ class TrainingRun:
         if phases[-1].end_step != self.settings.num_train_steps:
             raise InputError(
                 f"the last phase ends at step {phases[-1].end_step}, but the learning rate is planned for "
-                f"--num_train_steps={self.settings.num_train_steps}; make them equal"
+                f"`num_train_steps={self.settings.num_train_steps}`; make them equal"
             )
         for phase in phases:
             parts = phase.gradient_accumulation_steps
@@ -331,11 +331,11 @@ class TrainingRun:
         chosen = self.settings.eval_checkpoint
         if phases[-1].make_eval_dataset is None:
             if self.settings.early_stopping:
-                raise InputError("--early_stopping needs held-out data and --do_eval to tell when to stop")
+                raise InputError("`early_stopping` needs held-out data and `do_eval` to tell when to stop")
             if chosen == "best":
-                raise InputError("--eval_checkpoint=best needs held-out data and --do_eval to tell which one is best")
+                raise InputError("`eval_checkpoint=best` needs held-out data and `do_eval` to tell which one is best")
         if chosen not in (None, "latest", "best") and not tf.io.gfile.exists(f"{chosen}.index"):
-            raise InputError(f"--eval_checkpoint: no checkpoint at {chosen}")
+            raise InputError(f"`eval_checkpoint`: no checkpoint at {chosen}")
 
     def _restore_together(self):
         self._agreement.run(lambda: None)  # until the first worker has written what the others are to find
@@ -349,7 +349,7 @@ class TrainingRun:
         elif self.settings.init_checkpoint:
             self._load_init_checkpoint(needs_all=True)
         else:
-            raise InputError(f"--output_dir={self.output_dir} holds no checkpoint, and there is no --init_checkpoint")
+            raise InputError(f"`output_dir={self.output_dir}` holds no checkpoint, and there is no `init_checkpoint`")
 
     def _restore_chosen(self):
         """Restores the checkpoint that `eval_checkpoint` names; returns its path, None if there is none."""
@@ -357,7 +357,7 @@ class TrainingRun:
         if path is None or path == self._checkpointer().latest:
             return self._checkpointer().restore_latest()
         if not tf.io.gfile.exists(f"{path}.index"):
-            raise InputError(f"--eval_checkpoint: no checkpoint at {path}")
+            raise InputError(f"`eval_checkpoint`: no checkpoint at {path}")
         self._checkpointer().restore(path)
         return path
 

@@ -84,10 +84,10 @@ def _explain(error):
     if not isinstance(error, tf.errors.ResourceExhaustedError):
         return f"a TPU or another worker of this run is gone ({reason}); start all of them again with the same command"
     if "No space left" in reason:
-        return f"the disk of --output_dir is full ({reason}); free some space and repeat the command"
+        return f"the disk of `output_dir` is full ({reason}); free some space and repeat the command"
     return (
-        f"a step takes more memory than there is ({reason}); repeat the command with --remat=attention or "
-        "--remat=block, or start anew with a lower --train_batch_size or more --gradient_accumulation_steps"
+        f"a step takes more memory than there is ({reason}); repeat the command with `remat=attention` or "
+        "`remat=block`, or start anew with a lower `train_batch_size` or more `gradient_accumulation_steps`"
     )
 
 
@@ -142,7 +142,7 @@ class _Loop:
         self._skipped.stop_if_most(step)
         if self._last_loss is not None and not math.isfinite(self._last_loss):
             raise DivergedError(
-                f"the loss is {self._last_loss} at step {step:,}, so the weights are of no use; lower --learning_rate"
+                f"the loss is {self._last_loss} at step {step:,}, so the weights are of no use; lower `learning_rate`"
             )
         self._tell_best(step)
         return TrainResult(True, self._held_out)
@@ -243,7 +243,7 @@ class _Loop:
             if usual is not None:
                 self._progress.log(
                     f"warning: the loss jumped to {averages['loss']:.4g} at step {step:,}, from {usual:.4g} before; if "
-                    "it stays there, go back to an earlier checkpoint with a lower --learning_rate"
+                    "it stays there, go back to an earlier checkpoint with a lower learning rate"
                 )
 
     def _tell_skips(self, count, last, begin, phase):
@@ -337,8 +337,7 @@ class _Loop:
         self._has_warned_of_overfitting = True
         self._progress.log(
             f"warning: {overfitting}: the run learns its text by heart. Later stages take the best checkpoint, so "
-            "nothing is lost but time: pass --early_stopping=2 to end such a run. More text helps, or fewer steps, or "
-            "a smaller model"
+            "nothing is lost but time, which early stopping saves. More text helps, or fewer steps, or a smaller model"
         )
 
     def _tell_best(self, step):
@@ -348,8 +347,7 @@ class _Loop:
             return
         ended = "" if step == self._last_step else f"ended early at step {step:,}, of {self._last_step:,}; "
         self._progress.log(
-            f"{ended}best on held-out data: {self._checkpointer.path(best)}, which --init_checkpoint takes of this "
-            "folder"
+            f"{ended}best on held-out data: {self._checkpointer.path(best)}, which later stages take of this folder"
         )
 
     def _profile(self, step):

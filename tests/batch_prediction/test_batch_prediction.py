@@ -174,7 +174,7 @@ def test_columns_that_mean_nothing_to_the_model_are_refused(write):
         InputRows(TEXTS, path)
     assert ask(InputRows(TEXTS, path, ["review"])) == ["좋다"]
     for columns in (["text"], ["id", "text"]):
-        with pytest.raises(InputError, match=r"no column named text; .* --input_fields|this model reads 1, text;"):
+        with pytest.raises(InputError, match=r"no column named text; .* `input_fields`|this model reads 1, text;"):
             InputRows(TEXTS, path, columns)
     with pytest.raises(InputError, match="no column named text; the header has a, b; name the column of each text"):
         InputRows(TEXTS, write("in.csv", "a,b\n1,2\n"))
@@ -183,7 +183,7 @@ def test_columns_that_mean_nothing_to_the_model_are_refused(write):
 def test_fields_may_be_called_otherwise(write):
     path = write("a.jsonl", '{"hypothesis": "b", "premise": "a"}')
     assert ask(InputRows(PAIRS, path, ["premise", "hypothesis"])) == [("a", "b")]
-    with pytest.raises(InputError, match="--input_fields=premise: this model reads 2, text and text_pair"):
+    with pytest.raises(InputError, match="`input_fields=premise`: this model reads 2, text and text_pair"):
         InputRows(PAIRS, path, ["premise"])
 
 
@@ -217,7 +217,7 @@ def test_bad_lines_are_left_out_on_request_and_what_is_done_is_kept(write, tmp_p
     lines = [f'"{number}"' for number in range(40)]
     lines[20] = "{"
     path, output = write("in.jsonl", "\n".join(lines)), tmp_path / "out.jsonl"
-    with pytest.raises(InputError, match=r"in.jsonl, line 21: .* or pass --on_bad_row=skip; what is done is kept"):
+    with pytest.raises(InputError, match=r"in.jsonl, line 21: .* or pass `on_bad_row=skip`; what is done is kept"):
         predict_file(Echo(), path, str(output), OPTIONS)
     assert not output.exists()
     write("in.jsonl", "\n".join(lines).replace("{", '"20"'))
@@ -280,7 +280,7 @@ def test_parts_of_other_predictions_are_refused_or_thrown_away(write, tmp_path, 
         options = BatchOptions(1, None, True)
     else:
         write("in.txt", "나\n" * 40)
-    with pytest.raises(InputError, match=f"parts holds the beginning of predictions with another --{change}; go on"):
+    with pytest.raises(InputError, match=f"parts holds the beginning of predictions with another `{change}`; go on"):
         predict_file(predictor, path, output, options)
     assert predict_file(predictor, path, output, options, overwrite=True) == (40, 0, 0)
 

@@ -43,7 +43,7 @@ def test_share_is_evaluated_and_predicted_and_the_folder_knows_it(classify, only
     result = classify(do_train=True, do_eval=True, do_predict=True, dev_fraction=0.25)
     assert (result.code, result.errors) == (0, "")
     path = only_training / "train.tsv"
-    said = f"5 of the 21 examples of {path} are put aside to evaluate on (--dev_fraction=0.25)\n"
+    said = f"5 of the 21 examples of {path} are put aside to evaluate on (dev_fraction=0.25)\n"
     assert result.output.count(said) == 1 and "2 labels in the 16 examples of " in result.output
     empty = f"warning: 1 row of {path} with an empty text, the first on line 22; used as any other\n"
     assert result.output.count(empty) == 1

@@ -74,6 +74,9 @@ def shared_cases(models):
             Case("attention", "flash", refused="--attention=flash needs hidden_size=16 to be a multiple of 128"),
         ],
         "train_batch_size": [Case("train_batch_size", 4)],
+        "num_trials": [Case("num_trials", 2, EVALUATES, is_alone=True)],
+        "learning_rates": [Case("learning_rates", "0.01", EVALUATES, is_alone=True)],
+        "trials": [Case("trials", "weight_decay:0.01..0.1", {**EVALUATES, "num_trials": 2}, is_alone=True)],
     }
     for flag, sentence in TPU_FLAGS.items():
         cases[flag] = [Case(flag, True if flag == "use_tpu" else ANY_TEXT, refused=sentence)]
@@ -97,8 +100,6 @@ def finetuning_cases(models, without_dev):
         **{name: [Case(name, 1, others)] for name, others in originals.items()},
         "max_seq_length": [Case("max_seq_length", 120)],
         "num_train_epochs": [Case("num_train_epochs", 0.6, epochs)],
-        "num_trials": [Case("num_trials", 2, {**EVALUATES, "learning_rates": "0.01"}, is_alone=True)],
-        "learning_rates": [Case("learning_rates", "0.01", {**EVALUATES, "num_trials": 2}, is_alone=True)],
         "dev_fraction": [Case("dev_fraction", 0.2, {**EVALUATES, **without_dev}, is_alone=True)],
         "do_predict": [Case("do_predict", True, PREDICTS)],
         "predict_batch_size": [Case("predict_batch_size", 2, PREDICTS)],

@@ -1,4 +1,4 @@
-"""--num_trials and --learning_rates: several trainings, compared on the dev file."""
+"""--num_trials, --learning_rates and --trials: several trainings, compared on held-out data."""
 
 import json
 import re
@@ -21,7 +21,7 @@ def test_trials_are_compared_on_the_dev_file(classify, run_script, tmp_path):
     results, trials = read_results(run), json.loads((run / "trials.json").read_text())["trials"]
     of_rate = [trial["results"]["accuracy"] for trial in trials if trial["learning_rate"] == results["learning_rate"]]
     assert results["num_trials"] == len(of_rate) == 2 and results["accuracy"] == pytest.approx(sum(of_rate) / 2)
-    assert f"chosen on the dev file: learning_rate={results['learning_rate']:g}; " in result.output
+    assert f"chosen on held-out data: learning_rate={results['learning_rate']:g}; " in result.output
     for name in names:
         assert (run / name / "errors.tsv").exists()
         assert json.loads((run / name / "run_settings.json").read_text())["random_seed"] == int(name[-1])

@@ -187,7 +187,7 @@ def test_checkpoint_that_has_become_newer_is_refused(classify, checkpoint, finis
     message = assert_refused(lambda: classify(init_checkpoint=source, **again), tmp_path / "other")
     assert message.endswith(
         f"it began with {source}/model.ckpt-3, and --init_checkpoint is now {source}/model.ckpt-5; name the former, "
-        "leave the flag out, or choose another folder"
+        "leave it out, or choose another folder"
     )
     assert classify(init_checkpoint=source / "model.ckpt-3", **again).code == 0
     assert classify(init_checkpoint=None, **again).code == 0

@@ -111,7 +111,7 @@ def test_init_checkpoint_is_loaded_once(pretrain, checkpoint, tmp_path, without_
     result = pretrain(init_checkpoint=checkpoint, do_eval=False)
     num_variables = len(without_training[0].weights)
     assert (
-        f"--init_checkpoint: loaded {num_variables} variables; not in it, and so random: none; in it, but not in this "
+        f"initial checkpoint: loaded {num_variables} variables; not in it, and so random: none; in it, but not in this "
         "model: none\n"
     ) in result.output
     assert without_training[0].global_step == 0, "the step is not taken over"

@@ -122,7 +122,7 @@ def test_agrees_with_splitting_the_whole_text_at_blank_lines(text, tmp_path_fact
 @pytest.mark.parametrize("name", ["corpus.txt", "corpus.txt.gz"])
 def test_bad_text_fails_with_file_line_and_flag(write, name):
     path = write(b"\n".join([GOOD.encode(), b"", BAD]), name)
-    with pytest.raises(InputError, match=r"--on_bad_text=skip") as failure:
+    with pytest.raises(InputError, match=r"`on_bad_text=skip`") as failure:
         list(CorpusReader([write(GOOD.encode(), "good.txt"), path]).documents())
     assert str(failure.value).startswith(f"{path}, line 3: not valid UTF-8")
 
@@ -216,7 +216,7 @@ def test_file_in_another_encoding_is_refused_by_its_name(write, encoding, name, 
         list(CorpusReader([path], on_bad_text).lines())
     message = f"{path}, line 1: not valid UTF-8 but, by its looks, {name}; convert the file (iconv -f {name} -t UTF-8)"
     assert str(failure.value).startswith(message)
-    assert on_bad_text == "fail" or f"too much for --on_bad_text={on_bad_text}" in str(failure.value)
+    assert on_bad_text == "fail" or f"too much for `on_bad_text={on_bad_text}`" in str(failure.value)
 
 
 def test_bad_lines_among_more_good_ones_are_no_reason_to_refuse(write):

@@ -158,7 +158,7 @@ def test_parquet_file_that_unpacks_without_end_is_refused(write_parquet, monkeyp
 def test_row_too_long_for_memory_is_bad(write_parquet, monkeypatch):
     monkeypatch.setattr(formats, "MAX_BYTES_PER_DOCUMENT", 1 << 20)
     path = write_parquet(["하나", "가" * 400_000, "둘"])
-    assert f"{path}, row 2: longer than 1 MB; cut the document up, or pass --on_bad_text=skip" in refused(
+    assert f"{path}, row 2: longer than 1 MB; cut the document up, or pass `on_bad_text=skip`" in refused(
         read_chunks, path
     )
     assert list(CorpusReader([path], "skip").sentences()) == ["하나", "둘"]

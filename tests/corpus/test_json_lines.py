@@ -64,7 +64,7 @@ def test_line_too_long_for_memory_is_bad(write, monkeypatch):
     monkeypatch.setattr(formats, "MAX_BYTES_PER_DOCUMENT", 3 << 20)
     lines = [{"text": "하나"}, {"text": "가" * 400_000}, {"text": "나" * 1_500_000}, {"text": "둘"}]
     path = write(lines)
-    with pytest.raises(InputError, match=f"{path}, line 3: longer than 3 MB; cut the document up, or pass --on_bad"):
+    with pytest.raises(InputError, match=f"{path}, line 3: longer than 3 MB; cut the document up, or pass `on_bad"):
         list(CorpusReader([path]).lines())
     reader = CorpusReader([path], "replace")
     assert ["".join(document) for document in reader.documents()] == ["하나", "가" * 400_000, "둘"]
@@ -73,9 +73,9 @@ def test_line_too_long_for_memory_is_bad(write, monkeypatch):
 
 BAD_LINES = {
     "cut short": (b'{"text": "\xea\xb0\x80', "not valid JSON"),
-    "not an object": (b'"text"', 'no JSON object with text in "text"; name the field by --text_field'),
-    "another field": ({"body": "가"}, 'no JSON object with text in "text"; name the field by --text_field'),
-    "not text": ({"text": 3}, 'no JSON object with text in "text"; name the field by --text_field'),
+    "not an object": (b'"text"', 'no JSON object with text in "text"; name the field by `text_field`'),
+    "another field": ({"body": "가"}, 'no JSON object with text in "text"; name the field by `text_field`'),
+    "not text": ({"text": 3}, 'no JSON object with text in "text"; name the field by `text_field`'),
     "half a surrogate pair": (b'{"text": "\xea\xb0\x80\\ud800\xeb\x82\x98"}', "half a surrogate pair"),
     "not UTF-8": (b'{"text": "\xea\xb0\x80\xff\xeb\x82\x98"}', "not valid UTF-8; convert the file"),
     "endless nesting": (b"[" * 200_000, "not valid JSON"),
@@ -89,7 +89,7 @@ def test_bad_line_fails_with_file_line_and_flag(write, line, message):
     with pytest.raises(InputError) as failure:
         list(CorpusReader([path]).documents())
     assert str(failure.value).startswith(f"{path}, line 3: {message}")
-    assert "--on_bad_text=skip" in str(failure.value) and "\n" not in str(failure.value)
+    assert "`on_bad_text=skip`" in str(failure.value) and "\n" not in str(failure.value)
 
 
 @pytest.mark.parametrize("line", [line for line, _ in BAD_LINES.values()], ids=BAD_LINES)

@@ -62,8 +62,8 @@ def test_row_groups_and_batches_do_not_matter(write):
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        ({"body": ["가"], "id": [1]}, 'has no column "text"; name one of body, id by --text_field'),
-        ({"text": [1]}, ': column "text" holds int64, not text; name a column of strings by --text_field'),
+        ({"body": ["가"], "id": [1]}, 'has no column "text"; name one of body, id by `text_field`'),
+        ({"text": [1]}, ': column "text" holds int64, not text; name a column of strings by `text_field`'),
         ({"text": [["가"]]}, ': column "text" holds list<element: string>, not text'),
         ({"text": [b"a"]}, ': column "text" holds binary, not text'),
         ({"text": [{"text": "가"}]}, ': column "text" holds struct<text: string>, not text'),
@@ -82,7 +82,7 @@ def test_null_fails_with_file_row_and_flag(write):
     with pytest.raises(InputError) as failure:
         list(CorpusReader([path]).lines())
     assert str(failure.value).startswith(f'{path}, row 201: null instead of text in column "text"; fill it in')
-    assert "--on_bad_text=skip to leave such rows out" in str(failure.value)
+    assert "`on_bad_text=skip` to leave such rows out" in str(failure.value)
 
 
 @pytest.mark.parametrize("on_bad_text", ["skip", "replace"])

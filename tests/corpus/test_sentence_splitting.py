@@ -136,7 +136,7 @@ def test_kiwi_takes_lines_as_long_as_the_reader_gives_them(kiwi):
 
 def test_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "kiwipiepy", None)
-    with pytest.raises(InputError, match=r"--sentence_splitter=kiwi needs kiwipiepy, .*install .*\[vocab\]"):
+    with pytest.raises(InputError, match=r"`sentence_splitter=kiwi` needs kiwipiepy, .*install .*\[vocab\]"):
         make_sentence_splitter("kiwi")
     assert make_sentence_splitter("rule")(["가. 나"]) == ["가.", "나"]
 

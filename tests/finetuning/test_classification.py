@@ -106,7 +106,7 @@ def test_model_that_gives_all_examples_one_label_is_doubted():
     examples = [LabelledText("x", None, label, 1) for label in "aba"]
     assert TASK.doubts(examples, [{"label": "a"}] * 3) == [
         "all 3 examples are given the label a, as if nothing had been learnt; "
-        "try a lower --learning_rate, more steps or --class_weights=balanced"
+        "try a lower learning rate, more steps or balanced class weights"
     ]
     assert not TASK.doubts(examples, [{"label": label} for label in "aab"])
     assert not TASK.doubts(examples[:1], [{"label": "b"}])

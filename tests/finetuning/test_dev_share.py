@@ -56,14 +56,14 @@ def test_rare_labels_have_their_share_together_and_keep_one_text_each():
         (
             0.1,
             ["하나", "둘"],
-            "--dev_fraction=0.1 leaves none of the 2 examples of a.csv to evaluate on; choose another ",
+            "`dev_fraction=0.1` leaves none of the 2 examples of a.csv to evaluate on; choose another ",
         ),
         (
             0.5,
             ["같다"] * 9,
-            "--dev_fraction=0.5 leaves none of the 9 examples of a.csv to evaluate on; choose another ",
+            "`dev_fraction=0.5` leaves none of the 9 examples of a.csv to evaluate on; choose another ",
         ),
-        (0.0, ["하나", "둘"], "--dev_fraction=0 leaves none of the 2 examples of a.csv to evaluate on; "),
+        (0.0, ["하나", "둘"], "`dev_fraction=0` leaves none of the 2 examples of a.csv to evaluate on; "),
     ],
 )
 def test_share_that_is_empty_is_refused(fraction, texts, message):
@@ -75,7 +75,7 @@ def test_column_of_a_label_for_every_text_is_asked_about():
     with pytest.raises(InputError) as failure:
         Share(0.1, is_dev=True).choose("a.csv", ["글"] * 30, [(f"글 {number}", str(number)) for number in range(30)])
     assert str(failure.value) == (
-        "--dev_fraction=0.1 leaves none of the 30 examples of a.csv to evaluate on, for they have 30 labels; name the "
+        "`dev_fraction=0.1` leaves none of the 30 examples of a.csv to evaluate on, for they have 30 labels; name the "
         "column that holds the labels, or add examples of each"
     )
 

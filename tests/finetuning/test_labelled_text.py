@@ -109,7 +109,7 @@ def test_wrong_number_of_columns_names_file_and_line(write, line):
         read_examples(path, DATASETS["tsv"], needs_label=True)
     columns = len(line.split("\t"))
     refused = f"{path}, line 3: {columns} columns, but the header has 2"
-    assert one_sentence(error) == f"{refused}; correct the row, or pass --on_bad_row=skip to leave such rows out"
+    assert one_sentence(error) == f"{refused}; correct the row, or pass `on_bad_row=skip` to leave such rows out"
 
 
 @pytest.mark.parametrize("files", [DATASETS["tsv"], PAIRS])
@@ -126,7 +126,7 @@ def test_missing_column_is_named(write, files):
 
 def test_row_without_a_label_is_left_out_on_request(write, capsys):
     path = write("document\tlabel", "나쁘다\t0", "그저 그렇다\t", "좋다\t1")
-    with pytest.raises(InputError, match=r"line 3: nothing under label; .* --on_bad_row=skip"):
+    with pytest.raises(InputError, match=r"line 3: nothing under label; .* `on_bad_row=skip`"):
         read_examples(path, DATASETS["tsv"], needs_label=True)
     skipping = dataclasses.replace(DATASETS["tsv"], on_bad_row="skip")
     assert [example.label for example in read_examples(path, skipping, needs_label=True)] == ["0", "1"]
@@ -137,7 +137,7 @@ def test_row_without_a_label_is_left_out_on_request(write, capsys):
 
 def test_first_object_without_a_label_is_a_row_as_any_other(write, capsys):
     path = write('{"document": "그저 그렇다"}', '{"document": "좋다", "label": 1}', name="train.jsonl")
-    with pytest.raises(InputError, match=r"line 1: nothing under label; .* --on_bad_row=skip"):
+    with pytest.raises(InputError, match=r"line 1: nothing under label; .* `on_bad_row=skip`"):
         read_examples(path, DATASETS["jsonl"], needs_label=True)
     skipping = dataclasses.replace(DATASETS["jsonl"], on_bad_row="skip")
     assert [example.text for example in read_examples(path, skipping, needs_label=True)] == ["좋다"]

@@ -91,14 +91,14 @@ def test_labels_that_differ_are_not_warned_of(label, other):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (("0", "1", "0"), "--labels: the label '0' is there twice; name each label once"),
-        (("0",), "--labels: '0' is the only label; a classifier needs two or more"),
-        (("0", ""), "--labels: a label is empty; give it a name, or remove it"),
+        (("0", "1", "0"), "`labels`: the label '0' is there twice; name each label once"),
+        (("0",), "`labels`: '0' is the only label; a classifier needs two or more"),
+        (("0", ""), "`labels`: a label is empty; give it a name, or remove it"),
     ],
 )
 def test_list_of_labels_that_makes_no_sense_is_refused(labels, message):
     with pytest.raises(InputError) as error:
-        check_labels(labels, "--labels")
+        check_labels(labels, "`labels`")
     assert str(error.value) == message
 
 

@@ -236,7 +236,7 @@ def test_bad_article_is_named(write_race, changes, message):
 
 def test_lines_and_articles_that_can_not_be_used_may_be_left_out(write_lines, write_race, capsys):
     path = write_lines(line(options="비"), line(), "{", line(answer=9), line())
-    with pytest.raises(InputError, match=r"line 1: options must .*; or pass --on_bad_row=skip to leave such entries"):
+    with pytest.raises(InputError, match=r"line 1: options must .*; or pass `on_bad_row=skip` to leave such entries"):
         read_questions(path)
     assert len(read_questions(path, on_bad_row="skip")) == 2
     told = capsys.readouterr().out

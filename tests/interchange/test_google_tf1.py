@@ -308,10 +308,10 @@ def test_config_that_is_not_computed_or_not_of_the_checkpoint_is_refused(tmp_pat
 
 
 def test_place_of_checkpoint_and_config_is_asked_for(tmp_path):
-    with pytest.raises(InputError, match="--input_path: no checkpoint of TensorFlow"):
+    with pytest.raises(InputError, match="`input_path`: no checkpoint of TensorFlow"):
         convert(tmp_path / "nowhere", tmp_path / "ours")
     write_tf1(tmp_path / "google", ALBERT_VARIABLES, None, "model.ckpt-1")
-    with pytest.raises(InputError, match=r"there is no albert_config\.json in .* --albert_config_file"):
+    with pytest.raises(InputError, match=r"there is no albert_config\.json in .* `albert_config_file`"):
         convert(tmp_path / "google", tmp_path / "ours")
     (tmp_path / "config.json").write_text(json.dumps(ALBERT_CONFIG))
     write_tf1(tmp_path / "google", ALBERT_VARIABLES, None, "model.ckpt-2")
@@ -324,9 +324,9 @@ def test_place_of_checkpoint_and_config_is_asked_for(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"hidden_act": "gelu_erf"}, "--to=google can't say hidden_act=gelu_erf"),
-        ({"layer_norm_eps": 1e-5}, "--to=google can't say layer_norm_eps=1e-05"),
-        ({"sharing": "ffn", "num_hidden_layers": 2}, "--to=google can't say sharing=ffn"),
+        ({"hidden_act": "gelu_erf"}, "`to=google` can't say hidden_act=gelu_erf"),
+        ({"layer_norm_eps": 1e-5}, "`to=google` can't say layer_norm_eps=1e-05"),
+        ({"sharing": "ffn", "num_hidden_layers": 2}, "`to=google` can't say sharing=ffn"),
     ],
 )
 def test_what_the_original_does_not_compute_is_refused(tmp_path, changes, message):

@@ -203,7 +203,7 @@ def test_damaged_weights_cost_a_sentence(theirs, tmp_path):
         ({"hidden_act": "relu"}, "can't say hidden_act=relu"),
         ({"layer_norm_eps": 1e-5}, "can't say layer_norm_eps=1e-05"),
         ({"num_hidden_layers": 3, "num_hidden_groups": 2}, "can't say num_hidden_layers=3 in 2 groups"),
-        ({"num_hidden_layers": 2, "sharing": "attention"}, "--to=keras_hub can't say sharing=attention"),
+        ({"num_hidden_layers": 2, "sharing": "attention"}, "`to=keras_hub` can't say sharing=attention"),
     ],
 )
 def test_what_the_backbone_does_not_compute_is_refused(tmp_path, changes, message):

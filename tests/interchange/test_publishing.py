@@ -95,14 +95,14 @@ def test_a_named_checkpoint_is_taken_instead_of_the_best(run_folder, tmp_path):
 
 def test_what_can_not_be_published_is_refused_and_nothing_is_written(run_folder, tmp_path):
     target = tmp_path / "model"
-    with pytest.raises(InputError, match="--init_checkpoint: no checkpoint at"):
+    with pytest.raises(InputError, match="`init_checkpoint`: no checkpoint at"):
         publish_model(str(tmp_path / "nowhere"), str(target))
     write_checkpoint(str(tmp_path / "model.ckpt-3"), {"model/encoder/kernel": np.float32([1e5])})
     for name in ("albert_config.json", "tokenizer.json", "vocab.txt"):
-        with pytest.raises(InputError, match=r"--init_checkpoint: no (albert_config|tokenizer)\.json|vocab\.txt"):
+        with pytest.raises(InputError, match=r"`init_checkpoint`: no (albert_config|tokenizer)\.json|vocab\.txt"):
             publish_model(str(tmp_path / "model.ckpt-3"), str(target))
         (tmp_path / name).write_bytes((run_folder / name).read_bytes())
-    with pytest.raises(InputError, match="--weights_dtype=float16: model/encoder/kernel has values that are too large"):
+    with pytest.raises(InputError, match="`weights_dtype=float16`: model/encoder/kernel has values that are too large"):
         publish_model(str(tmp_path / "model.ckpt-3"), str(target))
     assert not target.exists()
     target.mkdir()

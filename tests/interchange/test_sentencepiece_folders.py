@@ -149,7 +149,7 @@ def test_folder_with_the_tokenizer_of_the_fast_class_needs_a_flag_that_says_whic
     assert {"tokenizer.json", "spiece.model"} <= {path.name for path in theirs.iterdir()}
     flag = theirs / "spiece.model"
     with pytest.raises(
-        InputError, match=re.escape(f"beside it, which is the one that can be kept; pass --spm_model_file={flag} ")
+        InputError, match=re.escape(f"beside it, which is the one that can be kept; pass `spm_model_file={flag}` ")
     ):
         convert("huggingface", "albert_tf", theirs, tmp_path / "ours")
     assert not (tmp_path / "ours").exists()
@@ -189,8 +189,8 @@ def transformers_albert(model, **settings):
         ({"sp_model_kwargs": {"alpha": 0.1}}, {}, "sp_model_kwargs="),
         ({"mask_token": "<url>"}, {}, "mask_token='<url>' gives ids that ours does not; ours has '[MASK]'"),
         ({"added_tokens_decoder": {"5": {"content": "<url>"}}}, {}, "added_tokens_decoder holds '<url>'"),
-        ({"do_lower_case": False}, {"do_lower_case": True}, "--do_lower_case=True contradicts the tokenizer's files"),
-        ({"keep_accents": True}, {"strip_accents": True}, "--strip_accents=True contradicts the tokenizer's files in"),
+        ({"do_lower_case": False}, {"do_lower_case": True}, "`do_lower_case=True` contradicts the tokenizer's files"),
+        ({"keep_accents": True}, {"strip_accents": True}, "`strip_accents=True` contradicts the tokenizer's files in"),
     ],
 )
 def test_what_gives_other_ids_is_refused_by_name(released, tmp_path, tokenizer_config, options, message):
@@ -229,20 +229,20 @@ def test_model_is_filled_up_to_the_size_of_the_table(released, tmp_path, english
 
 def test_model_larger_than_the_table_is_refused(released, tmp_path):
     theirs = released("huggingface", "spiece.model", vocab_size=2990)
-    with pytest.raises(InputError, match=r"spiece.model has 3000 pieces, and the model 2990; .* --spm_model_file$"):
+    with pytest.raises(InputError, match=r"spiece.model has 3000 pieces, and the model 2990; .* `spm_model_file`$"):
         convert("huggingface", "albert_tf", theirs, tmp_path / "ours")
 
 
 def test_flag_names_the_model(released, tmp_path, english_model_file, sample_lines):
     theirs = released("google", "other.name")
     sentences = convert("google", "albert_tf", theirs, tmp_path / "none")
-    assert "no tokenizer: there is none beside it; name one with --vocab_file or --spm_model_file" in sentences
+    assert "no tokenizer: there is none beside it; name one with `vocab_file` or `spm_model_file`" in sentences
     convert("google", "albert_tf", theirs, tmp_path / "ours", spm_model_file=str(english_model_file))
     assert settings_in(tmp_path / "ours") == {**ALL_ON, "normalize_quotes": False}
     (tmp_path / "x.model").write_bytes(b"nothing")
     with pytest.raises(InputError, match=r"x.model is no SentencePiece model"):
         convert("google", "albert_tf", theirs, tmp_path / "x", spm_model_file=str(tmp_path / "x.model"))
-    with pytest.raises(InputError, match="--vocab_file and --spm_model_file name two tokenizers"):
+    with pytest.raises(InputError, match="`vocab_file` and `spm_model_file` name two tokenizers"):
         convert("google", "albert_tf", theirs, tmp_path / "x", spm_model_file="a", vocab_file="b")
 
 
@@ -253,7 +253,7 @@ def test_own_settings_are_not_contradicted(tmp_path, english_tokenizer):
         convert(target, "albert_tf", tmp_path / target, tmp_path / f"back from {target}")
         assert load_tokenizer(tmp_path / f"back from {target}").identity == english_tokenizer.identity
         told = convert(target, "albert_tf", tmp_path / target, tmp_path / f"no {target}", split_number_commas=False)
-        assert any("--split_number_commas=False contradicts the tokenizer in" in sentence for sentence in told)
+        assert any("`split_number_commas=False` contradicts the tokenizer in" in sentence for sentence in told)
     assert any("spiece.model and albert_tf_tokenizer.json are for albert_tf" in sentence for sentence in sentences)
 
 

@@ -102,9 +102,9 @@ BY_FILE = {"tokenizer_class": "PreTrainedTokenizerFast"}
             {"strip_accents": False},
             {},
             {"strip_accents": True},
-            "--strip_accents=True contradicts the tokenizer's",
+            "`strip_accents=True` contradicts the tokenizer's",
         ),
-        (BY_FILE, {}, {"do_lower_case": False}, "--do_lower_case=False contradicts the tokenizer's files in"),
+        (BY_FILE, {}, {"do_lower_case": False}, "`do_lower_case=False` contradicts the tokenizer's files in"),
         ({"do_lower_case": 1}, {}, {}, "do_lower_case must be true or false"),
     ],
 )
@@ -119,7 +119,7 @@ def test_files_and_flags_agree_or_are_told_to(tmp_path, config, changes, flags, 
 
 def test_a_flag_does_not_overrule_a_config_beside_a_vocabulary(tmp_path):
     found = found_in(tmp_path, {"do_lower_case": False}, flags={"do_lower_case": True})
-    assert "--do_lower_case=True contradicts" in found.notes[0]
+    assert "`do_lower_case=True` contradicts" in found.notes[0]
     assert found_in(tmp_path, {}, flags={"do_lower_case": False}).tokenizer.tokenize("É") == ["[UNK]"]
 
 

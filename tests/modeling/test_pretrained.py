@@ -92,7 +92,7 @@ def test_another_config_may_be_given(pretrained, tiny_config):
 
 def assert_one_sentence(error, *parts):
     message = str(error.value)
-    assert "\n" not in message and "--init_checkpoint" not in message
+    assert "\n" not in message and "init_checkpoint" not in message
     for part in parts:
         assert part in message
 

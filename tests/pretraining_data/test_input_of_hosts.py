@@ -151,5 +151,5 @@ def test_more_hosts_than_shards_are_refused(host_batches):
 
 
 def test_batch_that_hosts_cannot_share_is_refused(host_batches):
-    with pytest.raises(InputError, match="--train_batch_size=5 must be a multiple of the number of hosts, 2"):
+    with pytest.raises(InputError, match="`train_batch_size=5` must be a multiple of the number of hosts, 2"):
         host_batches(1, host=(0, 2), global_batch_size=5)

@@ -176,7 +176,7 @@ def test_pad_batch_leaves_a_full_batch_alone():
 
 @pytest.mark.parametrize(("max_seq_length", "max_predictions"), [(16, MAX_PREDICTIONS), (MAX_SEQ_LENGTH, 4)])
 def test_wrong_lengths_are_named_before_training(static_shards, max_seq_length, max_predictions):
-    message = f"doesn't hold examples of --max_seq_length={max_seq_length} .*seq={max_predictions}"
+    message = f"doesn't hold examples of `max_seq_length={max_seq_length}` .*seq={max_predictions}"
     with pytest.raises(InputError, match=message):
         check_readable(static_shards.train_paths, InputOptions(max_seq_length, max_predictions, True))
 

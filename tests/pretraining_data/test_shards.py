@@ -85,7 +85,7 @@ def test_held_out_file_takes_the_place_of_the_manifests(find, dynamic_shards, st
 def test_held_out_shards_of_another_tokenizer_are_refused(find, folder, static_shards, tmp_path, tiny_tokenizer):
     other = shutil.copytree(static_shards.folder, tmp_path / "other")
     KoreanWordPieceTokenizer(tiny_tokenizer.vocabulary, lower_case=False).save(other)
-    message = f"--held_out_file: the shards beside {other}/tokenizer.json were made with that tokenizer"
+    message = f"`held_out_file`: the shards beside {other}/tokenizer.json were made with that tokenizer"
     refuses(message, find, folder / "train*", other / "held_out.tfrecord")
 
 
@@ -108,12 +108,12 @@ def test_bare_masked_shards_are_read_as_the_flags_say(find, bare_folder, prepare
 def test_bare_masked_shards_default_to_the_originals_lengths(find, bare_folder, config):
     # 512 and 20, which these don't have.
     long_config = dataclasses.replace(config, max_position_embeddings=512)
-    refuses("--max_seq_length=512 and --max_predictions_per_seq=20", find, bare_folder / "*", config=long_config)
+    refuses("`max_seq_length=512` and `max_predictions_per_seq=20`", find, bare_folder / "*", config=long_config)
 
 
 @pytest.mark.parametrize(("flag", "value", "held"), [("max_seq_length", 64, 32), ("max_predictions_per_seq", 20, 5)])
 def test_flag_that_contradicts_the_manifest_is_refused(find, folder, flag, value, held):
-    message = f"--{flag}={value} contradicts {folder}/manifest.json, which says {held}"
+    message = f"`{flag}={value}` contradicts {folder}/manifest.json, which says {held}"
     refuses(message, find, folder / "train*", **{flag: value})
     assert find(folder / "train*", **{flag: held})
 
@@ -147,9 +147,9 @@ def test_sequences_longer_than_the_models_positions_are_refused(find, folder, co
 
 
 def test_missing_shards_are_refused(find, folder):
-    refuses(f"--input_file: no file matches {folder}/gone\\*", find, folder / "gone*")
-    refuses("--input_file: no file given", find, None)
-    refuses(f"--input_file: {folder}/held_out.tfrecord names held-out shards only", find, folder / "held_out.tfrecord")
+    refuses(f"`input_file`: no file matches {folder}/gone\\*", find, folder / "gone*")
+    refuses("`input_file`: no file given", find, None)
+    refuses(f"`input_file`: {folder}/held_out.tfrecord names held-out shards only", find, folder / "held_out.tfrecord")
 
 
 def test_shard_that_the_manifest_lists_must_be_there(find, folder):
@@ -159,7 +159,7 @@ def test_shard_that_the_manifest_lists_must_be_there(find, folder):
 
 def test_shard_that_the_manifest_does_not_list_is_refused(find, folder, dynamic_shards):
     shutil.copy(folder / "train-00001-of-00003.tfrecord", folder / "train-00007-of-00008.tfrecord")
-    refuses("--input_file: .*/train-00007-of-00008.tfrecord is not among the shards", find, folder / "train*")
+    refuses("`input_file`: .*/train-00007-of-00008.tfrecord is not among the shards", find, folder / "train*")
     two_builds = [dynamic_shards.train_paths[0], folder / "train-00000*"]
     refuses(f"{folder}/train-00000-of-00003.tfrecord is not among .* {dynamic_shards.folder}/m", find, two_builds)
 
@@ -174,22 +174,22 @@ def test_unfinished_build_is_refused(find, folder):
     (folder / "create_pretraining_data.unfinished").mkdir()
     assert find(folder / "train*"), "the manifest vouches for the shards of an earlier build"
     (folder / "manifest.json").unlink()
-    message = f"{folder} holds shards of an unfinished build; run create_pretraining_data.py once more, with --resume"
+    message = f"{folder} holds shards of an unfinished build; run create_pretraining_data.py --resume"
     refuses(message, find, folder / "train*")
     refuses(message, find, folder / "none of these is there yet*")
     refuses(message, find, folder.parent / "d*" / "train*")
 
 
 def test_missing_held_out_shards_are_refused(find, folder):
-    refuses("--held_out_file: no file matches gone", find, folder / "train*", "gone")
+    refuses("`held_out_file`: no file matches gone", find, folder / "train*", "gone")
     (folder / "held_out.tfrecord").unlink()
-    refuses(f"--held_out_file: no file matches {folder}/held_out.tfrecord", find, folder / "train*")
+    refuses(f"`held_out_file`: no file matches {folder}/held_out.tfrecord", find, folder / "train*")
 
 
 @pytest.mark.slow
 def test_held_out_shards_of_another_length_are_refused(find, folder, build_shards, random_documents, tmp_path):
     other = build_shards(tmp_path / "other", random_documents(20), max_seq_length=16).held_out_paths[0]
-    refuses(f"{other} doesn't hold examples of --max_seq_length=32", find, folder / "train*", other)
+    refuses(f"{other} doesn't hold examples of `max_seq_length=32`", find, folder / "train*", other)
 
 
 def test_unmasked_shards_without_their_tokenizer_are_refused(find, folder):

@@ -114,7 +114,7 @@ def test_bad_rows_are_left_out_and_counted(tmp_path, capsys):
 
 def test_row_without_text_is_refused(tmp_path):
     path = write(tmp_path, "a.jsonl", '{"document": "a", "label": 1}\n{"document": null, "label": 0}\n')
-    with pytest.raises(InputError, match="line 2: nothing under document; correct the row, or pass --on_bad_row=skip"):
+    with pytest.raises(InputError, match="line 2: nothing under document; correct the row, or pass `on_bad_row=skip`"):
         read_examples(path, DATASETS["tsv"], needs_label=True)
 
 
@@ -131,7 +131,7 @@ def test_row_without_text_is_refused(tmp_path):
 )
 def test_values_that_say_nothing_are_bad_rows(tmp_path, row, message):
     path = write(tmp_path, "a.jsonl", '{"document": "b", "label": 1}\n' + row + "\n")
-    with pytest.raises(InputError, match=re.escape(f"{path}, line 2: {message}") + ".* --on_bad_row=skip"):
+    with pytest.raises(InputError, match=re.escape(f"{path}, line 2: {message}") + ".* `on_bad_row=skip`"):
         read_examples(path, DATASETS["jsonl"], needs_label=True)
     skipping = dataclasses.replace(DATASETS["jsonl"], on_bad_row="skip")
     assert [(each.text, each.label) for each in read_examples(path, skipping, needs_label=True)] == [("b", "1")]

@@ -83,7 +83,7 @@ def test_pairs_get_the_numbers_that_the_run_predicts(tmp_path, config, sample_to
 def test_folder_without_a_finetuned_model_is_refused(tmp_path):
     with pytest.raises(InputError, match="holds no run, not a fine-tuned model with its run_settings"):
         albert_tf.load(tmp_path)
-    with pytest.raises(InputError, match="nowhere: there is no such folder; name the --output_dir"):
+    with pytest.raises(InputError, match="nowhere: there is no such folder; name the folder of a"):
         albert_tf.load(tmp_path / "nowhere")
     (tmp_path / "run_settings.json").write_text('{"command": "run_pretraining", "objective": "AlbertPretraining"}')
     with pytest.raises(InputError, match=r"albert_tf.load: no checkpoint at "):

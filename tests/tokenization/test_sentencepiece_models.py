@@ -132,5 +132,5 @@ def test_damaged_model_is_refused_with_a_sentence_or_encodes(english_model, data
 def test_model_without_a_special_piece_is_refused(sample_lines, missing, names):
     symbols = ",".join({"[CLS]", "[SEP]", "[MASK]"} - {missing})
     content = sentencepiece_training.train_model(sample_lines, 2000, control_symbols=symbols)
-    with pytest.raises(InputError, match=f"x.model has no piece {names}, which ALBERT needs; use a model"):
+    with pytest.raises(InputError, match=f"x.model has no piece {names}, which ALBERT needs; train one with"):
         SentencePieceTokenizer(SentencePieceModel.from_bytes(content, "x.model"))

@@ -213,7 +213,7 @@ def test_what_took_too_long_is_tried_again_with_more_time_only(tmp_path):
 
 def test_tpus_are_found_by_name():
     assert find_tpu("v5e") is TPUS["v5e-1"]
-    with pytest.raises(InputError, match="--tpu=v9 is unknown; it must be one of v5e, v2-8"):
+    with pytest.raises(InputError, match="`tpu=v9` is unknown; it must be one of v5e, v2-8"):
         find_tpu("v9")
 
 

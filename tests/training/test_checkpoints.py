@@ -155,7 +155,7 @@ def test_missing_checkpoint_is_named(tmp_path, name):
     path = str(tmp_path / name) if name else str(tmp_path)
     with pytest.raises(InputError) as error:
         load_weights(path, named_variables(AlbertForPreTraining(CONFIG)))
-    assert str(error.value) == f"--init_checkpoint: no checkpoint at {path}"
+    assert str(error.value) == f"`init_checkpoint`: no checkpoint at {path}"
 
 
 def test_foreign_checkpoint_is_refused(tmp_path):

@@ -120,7 +120,7 @@ def test_nothing_but_damaged_checkpoints_is_an_error(folder):
     with pytest.raises(InputError) as error:
         restored_step(folder)
     message = str(error.value)
-    assert message.startswith(f"--output_dir={folder}: none of its 2 checkpoints can be read (")
+    assert message.startswith(f"`output_dir={folder}`: none of its 2 checkpoints can be read (")
     assert message.endswith("; choose another folder to start anew") and "\n" not in message
 
 

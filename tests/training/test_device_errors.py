@@ -36,8 +36,8 @@ def test_lack_of_memory_names_the_flags_that_help(train_until):
     error = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor\nmore lines")
     assert train_until(2, error) == (
         "a step takes more memory than there is (OOM when allocating tensor); repeat the command with "
-        "--remat=attention or --remat=block, or start anew with a lower --train_batch_size or more "
-        "--gradient_accumulation_steps; nothing was saved yet"
+        "`remat=attention` or `remat=block`, or start anew with a lower `train_batch_size` or more "
+        "`gradient_accumulation_steps`; nothing was saved yet"
     )
 
 

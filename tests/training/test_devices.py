@@ -139,7 +139,7 @@ def by_runtime(folder, monkeypatch):
 @pytest.mark.parametrize("show_tpu", [by_chip, by_driver, by_name, by_runtime])
 def test_tpu_that_nobody_asked_for_is_warned_of(machine, monkeypatch, show_tpu):
     show_tpu(machine, monkeypatch)
-    expected = ["warning: there is a TPU, which is not used; pass --use_tpu to train on it"]
+    expected = ["warning: there is a TPU, which is not used; pass `use_tpu` to train on it"]
     assert unused_device_warnings(make_strategy()) == unused_device_warnings(gpu_strategy(1)) == expected
 
 

@@ -47,7 +47,7 @@ def test_machines_of_the_environment_train_together(monkeypatch):
     with pytest.raises(InputError) as error:
         make_strategy(num_cpu_replicas=2)
     assert str(error.value) == (
-        "`num_cpu_replicas=2`: where TF_CONFIG names several machines, each is one replica; leave the flag out"
+        "`num_cpu_replicas=2`: where TF_CONFIG names several machines, each is one replica; leave it out"
     )
 
 

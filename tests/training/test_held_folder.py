@@ -69,7 +69,7 @@ def test_workers_with_folders_of_their_own_are_refused(hold, tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
     assert hold(first, second) == [
         "another worker can't go on; see what it says",
-        f"--output_dir={second} is not the folder that the first worker writes to; give one that all workers can read, "
+        f"`output_dir={second}` is not the folder that the first worker writes to; give one that all workers can read, "
         "such as gs://...",
     ]
     assert not first.exists() and not second.exists()
@@ -78,7 +78,7 @@ def test_workers_with_folders_of_their_own_are_refused(hold, tmp_path):
 def test_folder_that_the_first_worker_can_not_write_to_ends_all(hold, tmp_path):
     (tmp_path / "file").write_text("in the way")
     errors = hold(tmp_path / "file" / "run", tmp_path / "file" / "run")
-    assert errors[0].startswith(f"--output_dir={tmp_path}/file/run can't be written to (")
+    assert errors[0].startswith(f"`output_dir={tmp_path}/file/run` can't be written to (")
     assert errors[1] == "another worker can't go on; see what it says"
 
 

@@ -212,7 +212,7 @@ def test_run_that_fails_before_it_has_saved_leaves_its_folder_free(finished, tmp
 
 
 def test_phase_of_another_length_than_the_learning_rates_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"ends at step 5, but .* --num_train_steps=6; make"):
+    with pytest.raises(InputError, match=r"ends at step 5, but .* `num_train_steps=6`; make"):
         start(tmp_path).train(make_phase(end_step=5))
 
 

@@ -40,7 +40,7 @@ def assert_refused(folder, settings=SETTINGS, config=CONFIG, tokenizer=TOKENIZER
         messages.add(str(error.value))
     assert contents(folder) == before
     (message,) = messages
-    assert message.startswith(f"--output_dir={folder} holds ") and "choose another folder" in message
+    assert message.startswith(f"`output_dir={folder}` holds ") and "choose another folder" in message
     assert "\n" not in message and len(message) < 400
     return message
 
@@ -82,11 +82,11 @@ def without(name):
 @pytest.mark.parametrize(
     ("expected", "changes"),
     [
-        ("its --learning_rate is 0.01, and now 0.02; ", changed(learning_rate=0.02)),
-        ("its --labels is None, and now 0,1; ", changed(labels=["0", "1"])),
-        ("its --train_batch_size is 8, and now None; ", without("train_batch_size")),
-        ("its --num_train_steps is 300, and now 500, but its learning rate was planned ", changed(num_train_steps=500)),
-        ("its --num_train_steps is 300, and now 200, but its learning rate was planned ", changed(num_train_steps=200)),
+        ("its `learning_rate` is 0.01, and now 0.02; ", changed(learning_rate=0.02)),
+        ("its `labels` is None, and now 0,1; ", changed(labels=["0", "1"])),
+        ("its `train_batch_size` is 8, and now None; ", without("train_batch_size")),
+        ("its `num_train_steps` is 300, and now 500, but its learning rate was planned ", changed(num_train_steps=500)),
+        ("its `num_train_steps` is 300, and now 200, but its learning rate was planned ", changed(num_train_steps=200)),
         ("its command is run_pretraining, and now run_classifier; ", changed(command="run_classifier")),
         (
             "its input_files is a.tfrecord, and now 0.tfrecord,1",
@@ -119,11 +119,11 @@ def test_same_checkpoint_may_lie_elsewhere_or_be_gone(tmp_path, path, index_sha2
 @pytest.mark.parametrize(
     ("init_checkpoint", "expected"),
     [
-        (None, "its --init_checkpoint is /there/model.ckpt-3, and now None; "),
-        ({"path": "/elsewhere", "index_sha256": None}, "its --init_checkpoint is /there/model.ckpt-3, and now /else"),
+        (None, "its `init_checkpoint` is /there/model.ckpt-3, and now None; "),
+        ({"path": "/elsewhere", "index_sha256": None}, "its `init_checkpoint` is /there/model.ckpt-3, and now /else"),
         (
             {"path": "/there/model.ckpt-9", "index_sha256": "cd"},
-            "it began with /there/model.ckpt-3, and --init_checkpoint is now /there/model.ckpt-9; name the former, ",
+            "it began with /there/model.ckpt-3, and `init_checkpoint` is now /there/model.ckpt-9; name the former, ",
         ),
         (
             {"path": "/there/model.ckpt-3", "index_sha256": "cd"},

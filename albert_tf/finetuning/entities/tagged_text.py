@@ -268,7 +268,7 @@ def _sentence_of_columns(block, word, has_tabs):
             raise _BadLineError(number, "no tab, as other lines have between their columns")
         if len(row) == 2 and len(row[0].split()) == len(row[1].split()) > 1:
             raise _BadLineError(
-                number, "a whole sentence and its tags, not one word; --task_name=naver_ner reads such files"
+                number, "a whole sentence and its tags, not one word; `task_name=naver_ner` reads such files"
             )
     has_tags = any(len(row) > word + 1 for _, row in block)
     for number, row in block:

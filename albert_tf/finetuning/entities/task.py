@@ -108,7 +108,7 @@ class Entities(FinetuningTask):
             if unknown:
                 raise InputError(
                     f"{path}, line {text.line}: the tag {min(unknown)} is of none of the types "
-                    f"{', '.join(self.types)}; correct the line, or name all types with --types"
+                    f"{', '.join(self.types)}; correct the line, or name all types with `types`"
                 )
         return texts
 
@@ -156,7 +156,7 @@ class Entities(FinetuningTask):
             return []
         return [
             f"no entity is found in {len(examples):,} sentences, as if nothing had been learnt; try more steps or "
-            "another --learning_rate"
+            "another learning rate"
         ]
 
     def describe(self, path, examples, features):

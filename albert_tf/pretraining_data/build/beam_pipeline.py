@@ -192,7 +192,7 @@ def _make_pipeline(runner, arguments):
         from apache_beam.options.pipeline_options import PipelineOptions
     except ImportError as error:
         raise InputError(
-            f"--runner={runner} needs apache_beam, which is not installed; pip install {with_extra('beam')}"
+            f"`runner={runner}` needs apache_beam, which is not installed; pip install {with_extra('beam')}"
         ) from error
     usage = io.StringIO()
     try:
@@ -204,7 +204,7 @@ def _make_pipeline(runner, arguments):
         reason = usage.getvalue().strip().rpartition("\n")[2]
     except (ImportError, AttributeError, ValueError) as error:
         reason = " ".join(str(error).split())
-    raise InputError(f"--runner={runner} can't be used ({reason}); docs/beam.md says what runners need")
+    raise InputError(f"`runner={runner}` can't be used ({reason}); docs/beam.md says what runners need")
 
 
 def _add_steps(pipeline, reader, options, steps):
@@ -246,13 +246,13 @@ def _run(pipeline, runner, work):
         _raise_error_of_corpus(work)
         # The message may be a worker's whole traceback.
         reason = traceback.format_exception_only(error)[-1].strip().rpartition("\n")[2]
-        raise InputError(f"--runner={runner} failed ({reason}); {RESUME_GOES_ON}") from error
+        raise InputError(f"`runner={runner}` failed ({reason}); {RESUME_GOES_ON}") from error
     if state != "DONE":
-        raise InputError(f"--runner={runner} ended as {state}; --resume goes on")
+        raise InputError(f"`runner={runner}` ended as {state}; `resume` goes on")
     counts = work.shard_counts(*_CORPUS)
     if counts is None:
         work.remove()
-        raise InputError(f"no worker wrote to {work.path}; name an --output_file in a folder that all workers share")
+        raise InputError(f"no worker wrote to {work.path}; name an `output_file` in a folder that all workers share")
     work.write_corpus_counts(counts)
     return counts
 

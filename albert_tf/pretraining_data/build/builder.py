@@ -166,7 +166,7 @@ def _remember():
             return database.execute("INSERT OR IGNORE INTO digests VALUES (?)", (digest,)).rowcount == 1
         except sqlite3.OperationalError as error:
             raise InputError(
-                f"--deduplicate: can't write to a temporary file what has been read ({error}); free some space, or "
+                f"`deduplicate`: can't write to a temporary file what has been read ({error}); free some space, or "
                 "name another folder in the environment variable SQLITE_TMPDIR"
             ) from error
 

@@ -95,12 +95,12 @@ def check_counts(
         if not sum(numbers):
             raise BadCorpusError(
                 f"no document fell to the {split} split (held_out_fraction={options.held_out_fraction}); "
-                "give more documents (a blank line ends one) or change --held_out_fraction"
+                "give more documents (a blank line ends one) or change `held_out_fraction`"
             )
         if not all(numbers):
             raise BadCorpusError(
                 f"{sum(numbers)} examples are too few for {len(numbers)} shards, of which some stayed empty; lower "
-                "--num_shards"
+                "`num_shards`"
             )
 
 
@@ -132,7 +132,7 @@ def describe_finished(
     ):
         return None
     if (changed := _find_changed(manifest, path, reader, shards)) and not is_anew:
-        raise InputError(f"{changed}; put it back, or pass --overwrite to make all shards anew")
+        raise InputError(f"{changed}; put it back, or pass `overwrite` to make all shards anew")
     more = "" if _INPUT_DIGESTS in manifest else ", but not of what text, for it is of an earlier version"
     return None if changed else f"{path} says that this data is finished{more}"
 

@@ -19,9 +19,9 @@ from albert_tf.pretraining_data.manifest import HELD_OUT, TRAIN
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.tokenization import Tokenizer
 
-RESUME_GOES_ON = "once that is mended, --resume goes on"
+RESUME_GOES_ON = "once that is mended, `resume` goes on"
 
-_INTERRUPTED = "interrupted; the same command with --resume goes on"
+_INTERRUPTED = "interrupted; the same command with `resume` goes on"
 
 
 def prepare(
@@ -85,7 +85,7 @@ def open_work_folder(
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_INTERRUPTED) from None
     except ChildProcessError as error:
-        raise InputError(f"{error}; go on with --resume and fewer --num_workers") from error
+        raise InputError(f"{error}; go on with `resume` and fewer `num_workers`") from error
     except (OSError, tf.errors.OpError) as error:
         raise InputError(f"can't write {folder}: {first_line(error)}; {RESUME_GOES_ON}") from error
 

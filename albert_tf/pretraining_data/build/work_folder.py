@@ -44,7 +44,7 @@ class WorkFolder:
         plan_path = os.path.join(self.path, _PLAN_FILE)
         if tf.io.gfile.exists(plan_path):
             if not resume:
-                raise InputError(f"{self.path} holds an unfinished build; go on with --resume, or delete the folder")
+                raise InputError(f"{self.path} holds an unfinished build; go on with `resume`, or delete the folder")
             _check_plan(self.path, read_json(plan_path, "the plan"), json.loads(json.dumps(plan)))
         else:
             if tf.io.gfile.exists(self.path):  # left by a removal that was killed
@@ -186,5 +186,5 @@ def _check_plan(folder, old, new):
                 then, now = next(pair for pair in itertools.zip_longest(then, now) if pair[0] != pair[1])
             raise InputError(
                 f"{folder} holds an unfinished build with another {name} ({json.dumps(then)}, now {json.dumps(now)}); "
-                "repeat the first command with --resume, or delete the folder"
+                "repeat the first command with `resume`, or delete the folder"
             )

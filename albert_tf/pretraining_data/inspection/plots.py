@@ -27,7 +27,7 @@ def plot_shard(path: str | os.PathLike, plot_path: str | os.PathLike) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise InputError("--plot needs matplotlib, which is not installed; pip install matplotlib") from error
+        raise InputError("`plot` needs matplotlib, which is not installed; pip install matplotlib") from error
     shard = ShardReader(path)
     statistics = ShardStatistics(shard)
     panels = [_draw_lengths, _draw_mask_rates, _draw_runs] if statistics.num_chosen else [_draw_lengths]

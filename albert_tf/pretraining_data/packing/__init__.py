@@ -12,7 +12,7 @@ PACKINGS: dict[str, Packing] = {
     packing.name: packing for packing in (Order(), Next(), DocumentSentences(), FullSentences(), Halves())
 }
 DEFAULT_PACKING = Order.name
-# As manifests of 0.2 and the flag --sentence_pair call it.
+# As manifests of 0.2 and the flag `sentence_pair` call it.
 EARLIER_NAMES = {"none": DocumentSentences.name}
 
 

@@ -28,8 +28,8 @@ class Halves(Packing):
     may_end_with_separator = True
     segments_alternate = True
     what_it_needs = (
-        f"no sentence can be cut in two, which needs {SHORTEST_CUT_SENTENCE} pieces and --max_seq_length=12 at least; "
-        "write one sentence a line, or pass --objective=roberta"
+        f"no sentence can be cut in two, which needs {SHORTEST_CUT_SENTENCE} pieces and `max_seq_length=12` at least; "
+        "write one sentence a line, or pass `objective=roberta`"
     )
 
     def arrange(self, text, sep_id, max_num_pieces, generator):

@@ -47,7 +47,7 @@ class Pairs(Packing):
     share_of_label: tuple[str, str]
     what_it_needs = (
         "no document has two sentences of some length; write one sentence a line and a blank line between documents, "
-        "split running text with --sentence_splitter=rule, or pass --objective=roberta --sentence_pair=none"
+        "split running text with `sentence_splitter=rule`, or pass `objective=roberta` and `sentence_pair=none`"
     )
 
     def part_of_long_sentence(self, longest):

@@ -33,7 +33,7 @@ def require_kiwi(morphemes: str) -> None:
     """
     if morphemes != "none" and not has_kiwi():
         raise InputError(
-            f"--morphemes={morphemes} needs kiwipiepy, which is not installed; pip install kiwipiepy, or leave out the "
+            f"`morphemes={morphemes}` needs kiwipiepy, which is not installed; pip install kiwipiepy, or leave out the "
             "flag"
         )
 

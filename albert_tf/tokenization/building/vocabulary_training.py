@@ -80,8 +80,8 @@ def train_vocabulary(
     room = vocab_size - num_reserved - len(characters)
     if room < 0:
         raise InputError(
-            f"--vocab_size={vocab_size} can't hold {len(characters)} single characters and {num_reserved} reserved "
-            f"pieces; raise it to at least {num_reserved + len(characters)}, or lower --limit_alphabet or --num_unused"
+            f"`vocab_size={vocab_size}` can't hold {len(characters)} single characters and {num_reserved} reserved "
+            f"pieces; raise it to at least {num_reserved + len(characters)}, or lower `limit_alphabet` or `num_unused`"
         )
     segment_counts = _count_segments(word_counts, set(alphabet))
 

@@ -27,8 +27,8 @@ class SentencePieceVocabulary(Vocabulary):
             found = next((name for name in (token, *others) if name in known), None)
             if found is None:
                 raise InputError(
-                    f"{model.source} has no piece {' or '.join((token, *others))}, which ALBERT needs; use a model "
-                    "that was trained with --control_symbols=[CLS],[SEP],[MASK] --pad_id=0 --unk_id=1"
+                    f"{model.source} has no piece {' or '.join((token, *others))}, which ALBERT needs; train one with "
+                    "spm_train --control_symbols=[CLS],[SEP],[MASK] --pad_id=0 --unk_id=1"
                 )
             names[token] = found
         self._reserved = {*names.values(), *(piece.text for piece in model.pieces if piece.type == CONTROL)}
@@ -60,5 +60,5 @@ class SentencePieceVocabulary(Vocabulary):
         if self.id_of(PAD) != 0:
             raise InputError(
                 f"{self.source}: {self._names[PAD]} has id {self.id_of(PAD)} and must have 0, because training pads "
-                "with 0; train a model with --pad_id=0"
+                "with 0; train one with spm_train --pad_id=0"
             )

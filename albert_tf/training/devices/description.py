@@ -43,7 +43,7 @@ def unused_device_warnings(strategy: tf.distribute.Strategy) -> list[str]:
     kind = _devices(strategy)[0].device_type
     warnings = []
     if kind != "TPU" and has_tpu():
-        warnings.append("warning: there is a TPU, which is not used; pass --use_tpu to train on it")
+        warnings.append("warning: there is a TPU, which is not used; pass `use_tpu` to train on it")
     # An empty list of visible devices is how GPUs are turned off on purpose.
     is_hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
     if kind == "CPU" and _any_exists(_NVIDIA_FILES) and not is_hidden and not tf.config.list_physical_devices("GPU"):

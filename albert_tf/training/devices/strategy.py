@@ -46,7 +46,7 @@ def make_strategy(
         if num_cpu_replicas > 1:
             raise InputError(
                 f"`num_cpu_replicas={num_cpu_replicas}`: where TF_CONFIG names several machines, each is one replica; "
-                "leave the flag out"
+                "leave it out"
             )
         return tf.distribute.MultiWorkerMirroredStrategy()
     gpus = tf.config.list_physical_devices("GPU")

@@ -98,7 +98,7 @@ class Checkpointer:
             intact = self.latest
             kept = f"{intact} is intact" if intact else "none was written before"
             raise InputError(
-                f"can't save {failed}: {first_line(error)}; {kept}; free some space or choose another --output_dir, "
+                f"can't save {failed}: {first_line(error)}; {kept}; free some space or choose another `output_dir`, "
                 "and repeat the command to go on from there"
             ) from error
 
@@ -142,7 +142,7 @@ class Checkpointer:
                 return path
         if found:
             raise InputError(
-                f"--output_dir={self._output_dir}: none of its {len(found)} checkpoints can be read ({damage}); "
+                f"`output_dir={self._output_dir}`: none of its {len(found)} checkpoints can be read ({damage}); "
                 "choose another folder to start anew"
             )
         return None
@@ -171,7 +171,7 @@ class Checkpointer:
         if missing:
             raise InputError(
                 f"{path} lacks {missing[0]} and so can't be gone on with by this command; give its folder to "
-                "--init_checkpoint of a run in another folder"
+                "`init_checkpoint` of a run in another folder"
             )
         values = reader.read(sources.values())
         for name, source in sources.items():

@@ -85,9 +85,9 @@ def refuse_earlier_version(output_dir: str, settings: dict) -> None:
     """Raises InputError if the run in a folder can't be trained on because too little is known of it."""
     if is_of_earlier_version(settings):
         raise InputError(
-            f"--output_dir={output_dir} holds a run of an earlier version of albert_tf, which did not write down its "
+            f"`output_dir={output_dir}` holds a run of an earlier version of albert_tf, which did not write down its "
             "data and its number of steps, so that it can't be gone on with; choose another folder, with "
-            f"--init_checkpoint={output_dir} to train on from its weights"
+            f"`init_checkpoint={output_dir}` to train on from its weights"
         )
 
 
@@ -120,7 +120,7 @@ def check_output_dir(
         check_same_settings(output_dir, earlier, _all_settings(settings, config, tokenizer))
         return
     if find_checkpoints(output_dir) or named_newest(output_dir) is not None:
-        raise InputError(f"--output_dir={output_dir} holds checkpoints of another run; choose another folder")
+        raise InputError(f"`output_dir={output_dir}` holds checkpoints of another run; choose another folder")
     is_same = {CONFIG_FILE: lambda path: AlbertConfig.from_json_file(path) == config}
     if tokenizer is not None:
         is_same[tokenizer.vocabulary_file] = tokenizer.is_vocabulary_file
@@ -128,7 +128,7 @@ def check_output_dir(
     for name, same in is_same.items():
         path = os.path.join(output_dir, name)
         if tf.io.gfile.exists(path) and not same(path):
-            raise InputError(f"--output_dir={output_dir} holds a different {name}; choose another folder")
+            raise InputError(f"`output_dir={output_dir}` holds a different {name}; choose another folder")
 
 
 def check_model(
@@ -172,7 +172,7 @@ def check_same_settings(folder: str, earlier: dict, now: dict, flag: str = "outp
     for name in {**earlier, **now}:
         then, given = earlier.get(name), now.get(name)
         if not _is_same(name, then, given):
-            raise InputError(f"--{flag}={folder} holds another run: {_describe(name, then, given, folder)}")
+            raise InputError(f"`{flag}={folder}` holds another run: {_describe(name, then, given, folder)}")
 
 
 def claim_output_dir(
@@ -240,25 +240,25 @@ def _describe(name, then, now, folder):
             return f"what it began with, {then}, has another content by now; put it back, or choose another folder"
         if then and now and os.path.dirname(then) == os.path.dirname(now):
             return (
-                f"it began with {then}, and --init_checkpoint is now {now}; name the former, leave the flag out, or "
+                f"it began with {then}, and `init_checkpoint` is now {now}; name the former, leave it out, or "
                 "choose another folder"
             )
     if name in ("data", "train_file"):
-        skip = "leave out a damaged shard with --on_damaged_shard=skip, " if name == "data" else ""
+        skip = "leave out a damaged shard with `on_damaged_shard=skip`, " if name == "data" else ""
         return (
             f"the content of its training data is not what it was{_name_changed(then, now)}; put the data back, {skip}"
-            f"or choose another folder, with --init_checkpoint={folder} to train on with other data"
+            f"or choose another folder, with `init_checkpoint={folder}` to train on with other data"
         )
     if name == "frozen_models" and then and now:
         changed = ", ".join(model for model in now if then.get(model) != now[model])
         return f"the content of {changed}, which it learns from, is not what it was; put it back, or {_ANOTHER}"
     if name in _STEPS:
         return (
-            f"its --{name} is {then}, and now {now}, but its learning rate was planned for the former; leave the flag "
-            f"out, or choose another folder, with --init_checkpoint={folder} to train on"
+            f"its `{name}` is {then}, and now {now}, but its learning rate was planned for the former; leave it "
+            f"out, or choose another folder, with `init_checkpoint={folder}` to train on"
         )
-    shown = name if name in _NO_FLAGS else f"--{name}"
-    advice = "repeat its command to resume it" if name in _NO_FLAGS else "leave the flag out to go on with that run"
+    shown = name if name in _NO_FLAGS else f"`{name}`"
+    advice = "repeat its command to resume it" if name in _NO_FLAGS else "leave it out to go on with that run"
     return f"its {shown} is {_shorten(then)}, and now {_shorten(now)}; choose another folder, or {advice}"
 
 

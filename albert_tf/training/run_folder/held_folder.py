@@ -120,7 +120,7 @@ def check_same_step(output_dir: str, agreement: Agreement, step: int) -> None:
     """
     if agreement.any(step != agreement.of_chief(step)):
         raise InputError(
-            f"--output_dir={output_dir}: the workers found checkpoints of different steps there, this one of step "
+            f"`output_dir={output_dir}`: the workers found checkpoints of different steps there, this one of step "
             f"{step:,}; give one folder that all of them can read, such as gs://..."
         )
 
@@ -130,7 +130,7 @@ def _wait_for_owner(output_dir, token):
     while _read(output_dir).get("token") != token:
         if time.monotonic() > end:
             raise InputError(
-                f"--output_dir={output_dir} is not the folder that the first worker writes to; give one that all "
+                f"`output_dir={output_dir}` is not the folder that the first worker writes to; give one that all "
                 "workers can read, such as gs://..."
             )
         time.sleep(0.5)

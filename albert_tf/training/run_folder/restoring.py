@@ -23,9 +23,9 @@ def require_best_checkpoint(output_dir: str) -> str:
         return path
     best_file = os.path.join(output_dir, BEST_FILE)
     if not tf.io.gfile.exists(best_file):
-        raise InputError(f"--eval_checkpoint=best: there is no {best_file}; a run with --do_eval writes it")
+        raise InputError(f"`eval_checkpoint=best`: there is no {best_file}; a run with `do_eval` writes it")
     name = read_json(best_file, "the best checkpoint").get("checkpoint")
-    raise InputError(f"--eval_checkpoint=best: {best_file} names {name}, which is not in its folder")
+    raise InputError(f"`eval_checkpoint=best`: {best_file} names {name}, which is not in its folder")
 
 
 def load_init_checkpoint(
@@ -51,8 +51,8 @@ def load_init_checkpoint(
     loaded, missing, unused = load_weights(init_checkpoint, variables, is_to_learn=complete_for is None)
     if complete_for is not None and missing:
         raise InputError(
-            f"--output_dir={complete_for} holds no run, and --init_checkpoint={init_checkpoint} lacks {missing[0]}, "
-            "which can't be used untrained; check --output_dir, or pass --do_train"
+            f"`output_dir={complete_for}` holds no run, and `init_checkpoint={init_checkpoint}` lacks {missing[0]}, "
+            "which can't be used untrained; check `output_dir`, or pass `do_train`"
         )
     left_out = [name for name in missing if name in unused]
     parts = {
@@ -66,7 +66,7 @@ def load_init_checkpoint(
     if untrained:
         parts["in it, but never trained, and so random anew"] = untrained
     told = "; ".join(f"{what}: {', '.join(_shortest(names, loaded)) or 'none'}" for what, names in parts.items())
-    return f"--init_checkpoint: loaded {len(loaded)} variables; {told}", missing
+    return f"initial checkpoint: loaded {len(loaded)} variables; {told}", missing
 
 
 def _shortest(names, loaded):

@@ -86,7 +86,7 @@ def test_model_that_finds_no_entity_is_doubted(task, path):
     texts = task.read(str(path))
     nothing = [{"entities": [], "tags": []}] * len(texts)
     assert task.doubts(texts, nothing) == [
-        "no entity is found in 3 sentences, as if nothing had been learnt; try more steps or another --learning_rate"
+        "no entity is found in 3 sentences, as if nothing had been learnt; try more steps or another learning rate"
     ]
     assert not task.doubts(texts, [*nothing[1:], {"entities": ["x"], "tags": []}])
 

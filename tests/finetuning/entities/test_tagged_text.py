@@ -99,12 +99,12 @@ def test_text_to_predict_needs_no_tags(tmp_path, form, text):
         ("characters", "간\tO\n다\n", "line 2: not one character"),
         ("conll", "EU B-ORG\nrejects\n", "line 2: not a word and its tag"),
         ("conll", "EU\tB-ORG\nrejects O\n", "line 2: no tab, as other lines have between their columns"),
-        ("conll", "EU rejects\tB-ORG O\n", "line 1: a whole sentence and its tags, .* --task_name=naver_ner"),
+        ("conll", "EU rejects\tB-ORG O\n", "line 1: a whole sentence and its tags, .* `task_name=naver_ner`"),
     ],
 )
 def test_malformed_line_is_named_or_its_sentence_left_out(tmp_path, capsys, form, text, message):
     path = write(tmp_path, text)
-    with pytest.raises(InputError, match=f"{re.escape(path)}, {message}.*--on_bad_row=skip"):
+    with pytest.raises(InputError, match=f"{re.escape(path)}, {message}.*`on_bad_row=skip`"):
         read_tagged(path, form, needs_tags=True)
     good = {"words": "집\tO\n", "characters": "\n집\tO\n", "conll": "\n집 O\n"}[form]
     good = good.replace(" ", "\t") if "\t" in text else good

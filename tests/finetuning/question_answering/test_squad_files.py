@@ -100,7 +100,7 @@ def test_what_can_not_be_used_may_be_left_out(tmp_path, capsys):
     }
     path = tmp_path / "a.json"
     path.write_text(json.dumps(content))
-    with pytest.raises(InputError, match=r"must be a string\. Received: 7; or pass --on_bad_row=skip to leave such"):
+    with pytest.raises(InputError, match=r"must be a string\. Received: 7; or pass `on_bad_row=skip` to leave such"):
         read_questions(str(path))
     assert [question.id for question in read_questions(str(path), on_bad_row="skip")] == ["1", "2"]
     place = f"{path}, data[0].paragraphs[0].qas[1]"

@@ -158,7 +158,7 @@ def test_file_that_cannot_be_read_for_a_while_ends_no_build_for_good(
     _, paths = small_chunks
     with unreadable(paths[2]), pytest.raises(InputError) as failure:
         build_with("beam", paths, tiny_tokenizer, "DirectRunner")
-    assert str(failure.value) == f"can't read {paths[2]}: 503: try again later; once that is mended, --resume goes on"
+    assert str(failure.value) == f"can't read {paths[2]}: 503: try again later; once that is mended, `resume` goes on"
     assert (tmp_path / "beam" / WORK_FOLDER / "plan.json").exists()
     expected = build_with("expected", paths, tiny_tokenizer)
     assert build_with("beam", paths, tiny_tokenizer, "DirectRunner", resume=True) == expected
@@ -200,7 +200,7 @@ def test_failed_pipeline_leaves_old_shards_and_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(ShardWriter, "write", write_two_shards)
         with pytest.raises(
-            InputError, match=r"^--runner=DirectRunner failed \(.*No space left on device.*resume goes on$"
+            InputError, match=r"^`runner=DirectRunner` failed \(.*No space left on device.*resume goes on$"
         ):
             build_with("beam", **common, random_seed=2)
     left = contents_of(tmp_path / "beam")
@@ -260,27 +260,27 @@ def test_folder_that_workers_do_not_share_is_told(
     needs_beam, build_with, small_chunks, tiny_tokenizer, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(PipelineSteps, "write", lambda *_: None)  # what is written elsewhere isn't seen here
-    with pytest.raises(InputError, match=r"no worker wrote to .*/beam/.*; name an --output_file in a folder that all"):
+    with pytest.raises(InputError, match=r"no worker wrote to .*/beam/.*; name an `output_file` in a folder that all"):
         build_with("beam", small_chunks[1], tiny_tokenizer, "DirectRunner")
     assert not (tmp_path / "beam").exists()
 
 
 @pytest.mark.parametrize("runner", ["NoSuchRunner", "no.such.Runner", "albert_tf.NoSuchRunner"])
 def test_unknown_runner_is_refused(needs_beam, build_with, small_chunks, tiny_tokenizer, tmp_path, runner):
-    with pytest.raises(InputError, match=f"--runner={runner} can't be used .*; docs/beam.md"):
+    with pytest.raises(InputError, match=f"`runner={runner}` can't be used .*; docs/beam.md"):
         build_with("beam", small_chunks[1], tiny_tokenizer, runner)
     assert not (tmp_path / "beam").exists()
 
 
 def test_bad_argument_is_named(needs_beam, build_with, small_chunks, tiny_tokenizer, tmp_path):
-    with pytest.raises(InputError, match=r"--runner=DirectRunner can't be used \(.*direct_num_workers.*'two'\)"):
+    with pytest.raises(InputError, match=r"`runner=DirectRunner` can't be used \(.*direct_num_workers.*'two'\)"):
         build_with("beam", small_chunks[1], tiny_tokenizer, "DirectRunner", ["--direct_num_workers=two"])
     assert not (tmp_path / "beam").exists()
 
 
 def test_missing_beam_is_told(build_with, small_chunks, tiny_tokenizer, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "apache_beam", None)
-    with pytest.raises(InputError, match=r"--runner=DirectRunner needs apache_beam.*pip install .*\[beam\]"):
+    with pytest.raises(InputError, match=r"`runner=DirectRunner` needs apache_beam.*pip install .*\[beam\]"):
         build_with("beam", small_chunks[1], tiny_tokenizer, "DirectRunner")
     assert not (tmp_path / "beam").exists()
 

@@ -83,5 +83,5 @@ def test_nothing_else_needs_the_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "kiwipiepy", None)
     vocabulary = train_vocabulary(count_words(["영화는"] * 3), 30, num_unused=0)
     assert KoreanWordPieceTokenizer(vocabulary).tokenize("영화는") == ["영화는"]
-    with pytest.raises(InputError, match=r"--morphemes=noun_josa needs kiwipiepy, .* pip install kiwipiepy"):
+    with pytest.raises(InputError, match=r"`morphemes=noun_josa` needs kiwipiepy, .* pip install kiwipiepy"):
         MorphemeBorders("noun_josa")

@@ -123,7 +123,7 @@ def test_no_words_are_refused():
 @pytest.mark.parametrize(("scheme", "least"), [("continuation", 5 + 2 + 6), ("end_of_word", 5 + 2 + 3)])
 def test_size_too_small_for_the_alphabet_is_refused(scheme, least):
     assert len(train(["가나다"], least, scheme)) == least
-    with pytest.raises(InputError, match=rf"--vocab_size={least - 1} can't hold .* raise it to at least {least},"):
+    with pytest.raises(InputError, match=rf"`vocab_size={least - 1}` can't hold .* raise it to at least {least},"):
         train(["가나다"], least - 1, scheme)
 
 

@@ -1,0 +1,185 @@
+"""Several trainings by one command: their flags, and what those ask for."""
+
+import collections.abc
+import dataclasses
+import difflib
+import math
+import typing
+
+import tensorflow as tf
+from absl import flags
+
+from albert_tf.checkpoint_files import refuse_trials
+from albert_tf.cli.command import with_flags
+from albert_tf.cli.flag_groups import in_helpfull
+from albert_tf.errors import InputError
+from albert_tf.training.run_folder.guard import read_settings
+from albert_tf.training.settings import result_settings
+from albert_tf.trials import Choices, Range, Search, run_trials
+from albert_tf.trials.search import LOGARITHMIC
+
+FLAGS = flags.FLAGS
+
+# What may be searched, where the command has it, besides what all training shares.
+_SEARCHED = (
+    "num_train_epochs",
+    "max_seq_length",
+    "dropout",
+    "token_dropout",
+    "early_stopping",
+    "use_bfloat16",
+    "pooling",
+    "question_alignment",
+    "doc_stride",
+    "max_query_length",
+    "max_qa_length",
+    "head",
+    "word_embeddings",
+)
+# By --num_trials, and what is a part of another setting.
+_NOT_SEARCHED = ("random_seed", "init_checkpoint", "freeze", "reference_batch_size")
+
+
+@in_helpfull()
+def define_trial_flags() -> None:
+    """Defines what to try, and how often."""
+    flags.DEFINE_integer(
+        "num_trials",
+        1,
+        "Trainings with other seeds, each in a folder of its own; the medians are written. With ranges in --trials: "
+        "trainings in all.",
+        1,
+    )
+    flags.DEFINE_list("learning_rates", [], "Learning rates to try, each --num_trials times; held-out data choose.")
+    flags.DEFINE_list(
+        "trials",
+        [],
+        "Settings to try: 'learning_rate:1e-4..1e-3,num_train_epochs:2|4' draws --num_trials rates from a range; of "
+        "listed values alone each combination is tried --num_trials times.",
+    )
+
+
+def run_as_asked(
+    settings: typing.Any, run_once: collections.abc.Callable[[typing.Any], tuple[str, float, dict | None] | None]
+) -> None:
+    """Runs a command's training once, or as often as the flags of trials say.
+
+    Args:
+        settings: What `resolved_flags` returned.
+        run_once: Given settings, returns the metric that decides, the peak learning rate and the results, None where
+            nothing was evaluated; None altogether if it was stopped.
+
+    Raises:
+        InputError: What is to be tried can't be, or the folder holds something else.
+    """
+    search = _search_of(settings)
+    if search is None:
+        refuse_trials(settings.output_dir)
+        run_once(settings)
+        return
+    if not (settings.do_train and settings.do_eval):
+        raise InputError("--num_trials, --learning_rates and --trials need --do_train and --do_eval, to compare them")
+    if read_settings(settings.output_dir) is not None:  # its results would be replaced
+        raise InputError(f"--output_dir={settings.output_dir} holds a run; choose another folder for the trials")
+
+    # Each training compiles functions of its own, which TensorFlow takes for one that is compiled too often.
+    tf.get_logger().addFilter(lambda record: "triggered tf.function retracing" not in record.getMessage())
+
+    def run_changed(changes, folder):
+        given = settings.given | changes.keys()
+        outcome = run_once(dataclasses.replace(settings, **changes, output_dir=folder, given=given))
+        if outcome and outcome[2] is None:
+            raise InputError("there is nothing to compare the trials by; name data to evaluate on")
+        return outcome
+
+    run_trials(settings.output_dir, search, run_changed, lambda line: print(with_flags(line), flush=True))
+
+
+def _search_of(settings):
+    """Returns what the flags ask to try, None for a single run.
+
+    Raises:
+        InputError: It can't be tried; the message names the part of --trials.
+    """
+    if settings.num_trials == 1 and not settings.learning_rates and not settings.trials:
+        return None
+    if settings.trials and settings.learning_rates:
+        rates = "|".join(settings.learning_rates)
+        raise InputError(f"--learning_rates goes into --trials, as learning_rate:{rates}; leave --learning_rates out")
+    tried = [_parse(part) for part in settings.trials]
+    if settings.learning_rates:
+        tried.append(Choices("learning_rate", _rates(settings.learning_rates)))
+    names = [each.name for each in tried]
+    for part, name in zip(settings.trials, names):
+        if names.count(name) > 1:
+            raise InputError(f"--trials={part}: {name} is there twice; name each setting once")
+        if name in settings.given:
+            raise InputError(f"--trials={part}: --{name}={getattr(settings, name)} is fixed; leave one of them out")
+        if name == "num_train_steps" and ("num_train_epochs" in settings.given or "num_train_epochs" in names):
+            raise InputError(f"--trials={part}: the number of steps follows from num_train_epochs; leave one out")
+        if isinstance(tried[names.index(name)], Range) and settings.num_trials == 1:
+            raise InputError(f"--trials={part} is a range; say how many trainings to draw from it by --num_trials")
+    return Search(tuple(tried), settings.num_trials, settings.random_seed)
+
+
+def _rates(texts):
+    try:
+        rates = [float(text) for text in texts]
+    except ValueError:
+        rates = []
+    if not rates or not all(0 < rate < 1 for rate in rates):
+        raise InputError(f"--learning_rates={','.join(texts)} must be numbers, such as 1e-4,3e-4")
+    return tuple(dict.fromkeys(rates))
+
+
+def _parse(part):
+    """Returns what a part of --trials says, such as learning_rate:1e-4..1e-3 or num_train_epochs:2|4."""
+    name, colon, text = part.strip().partition(":")
+    if not (name and colon and text):
+        raise InputError(
+            f"--trials={part} must be a setting, a colon and its values, such as learning_rate:1e-4..1e-3 or "
+            "num_train_epochs:2|4"
+        )
+    _check_name(name, part)
+    if ".." not in text:
+        values = tuple(_value(name, each, part) for each in text.split("|"))
+        if len(set(values)) < len(values):
+            raise InputError(f"--trials={part}: a value is there twice; name each once")
+        return Choices(name, values)
+    low, high = (_value(name, each, part) for each in text.split("..", 1))
+    if isinstance(low, (bool, str)):
+        raise InputError(f"--trials={part}: a range is of numbers; list the values of {name}, as {name}:{low}|...")
+    if not low < high:
+        raise InputError(f"--trials={part} is an empty range; the lower end comes first")
+    if name in LOGARITHMIC and not low > 0:
+        raise InputError(f"--trials={part}: {name} is drawn by its logarithm, so that the range must begin above 0")
+    return Range(name, low, high)
+
+
+def _check_name(name, part):
+    known = [each for each in (*result_settings(), *_SEARCHED) if each in FLAGS and each not in _NOT_SEARCHED]
+    if name in known:
+        return
+    listed = ", ".join(sorted(known))
+    if name in FLAGS:
+        raise InputError(f"--trials={part}: {name} can't be searched, but these can: {listed}")
+    closest = difflib.get_close_matches(name, known, n=1)
+    suggestion = f"did you mean {closest[0]}?" if closest else f"these can be searched: {listed}"
+    raise InputError(f"--trials={part}: there is no setting {name}; {suggestion}")
+
+
+def _value(name, text, part):
+    """Returns a value as the setting's flag has it."""
+    parser, takes = FLAGS[name].parser, None
+    try:
+        value = parser.parse(text.strip())
+    except (TypeError, ValueError):
+        value = None
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        choices = getattr(parser, "enum_values", None)
+        takes = f"one of {', '.join(choices)}" if choices else parser.syntactic_help or "true or false"
+    elif name.endswith("learning_rate") and not 0 < value < 1:
+        takes = "a number between 0 and 1"
+    if takes:
+        raise InputError(f"--trials={part}: {name} takes {takes}, and not {text.strip() or 'nothing'}")
+    return value

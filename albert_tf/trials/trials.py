@@ -1,0 +1,212 @@
+"""The one loop over several trainings, and what they come to: which settings do best, and how much chance decides."""
+
+import collections.abc
+import dataclasses
+import os
+import statistics
+import typing
+
+from albert_tf.checkpoint_files import TRIALS_FILE
+from albert_tf.errors import InputError
+from albert_tf.files import gfile_for, read_json, write_json
+from albert_tf.json_types import check_types
+from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
+from albert_tf.training.stability import DivergedError
+from albert_tf.trials.plot import plot_trials
+from albert_tf.trials.search import Search, as_text
+
+# What the folders of trials say for these settings.
+_SHORT_NAMES = {"learning_rate": "rate", "random_seed": "seed"}
+
+Outcome = tuple[str, float, dict[str, float]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """One training.
+
+    Attributes:
+        learning_rate: Its peak.
+        random_seed: Its seed.
+        folder: Where it lies.
+        results: What came of it, by metric.
+        settings: What is searched, as this training has it.
+    """
+
+    learning_rate: float
+    random_seed: int
+    folder: str
+    results: dict[str, float]
+    settings: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+
+
+def run_trials(
+    output_dir: str,
+    search: Search,
+    run_once: collections.abc.Callable[[dict[str, typing.Any], str], Outcome | None],
+    tell: collections.abc.Callable[[str], None] = print,
+) -> None:
+    """Trains with one variant after the other, each in a folder of its own, and writes what they come to.
+
+    Trainings that are there already are only looked at, so that the same call goes on where it was stopped. Where one
+    diverges, all that differ from it in the seed alone are left out.
+
+    Args:
+        output_dir: The folder that theirs are made in, with trials.json, eval_results.json and trials.png.
+        search: What to try.
+        run_once: Given what a training changes and its folder, returns the metric that decides, the peak learning rate,
+            and the results by metric; None if it was stopped.
+        tell: Prints a line.
+
+    Raises:
+        InputError: The folder holds another search.
+        DivergedError: No variant is left.
+    """
+    _claim(output_dir, search)
+    variants = search.variants()
+    trials, left_out, metric = [], [], ""
+    for number, variant in enumerate(variants, start=1):
+        changed = {name: value for name, value in variant.items() if name != "random_seed"}
+        if changed in left_out:
+            continue
+        folder = os.path.join(output_dir, "_".join(map(_describe_change, variant.items())))
+        tell(f"\ntrial {number} of {len(variants)}: {folder}")
+        try:
+            outcome = run_once(variant, folder)
+        except DivergedError as error:
+            left_out.append(changed)
+            trials = [trial for trial in trials if trial.settings != changed]
+            tell(f"warning: {_describe(changed)} is left out: {error}")
+            last_error = error
+            continue
+        if outcome is None:
+            return  # the same command goes on
+        metric, learning_rate, results = outcome
+        trials.append(Trial(learning_rate, variant["random_seed"], folder, results, changed))
+    if not trials:
+        raise last_error
+    best = best_trial(trials, metric)
+    found = {
+        "search": search.to_dict(),
+        "metric": metric,
+        "best": os.path.basename(best.folder),
+        "trials": [vars(trial) for trial in trials],
+        "left_out": left_out,
+    }
+    write_json(os.path.join(output_dir, TRIALS_FILE), found)
+    write_json(os.path.join(output_dir, EVAL_RESULTS_FILE), summarize(trials, metric))
+    tell("\n".join(["", *describe(trials, metric, left_out)]))
+    if search.settings:
+        points = [trial.settings for trial in trials]
+        tell(plot_trials(output_dir, points, _values(trials, metric), metric, trials.index(best)))
+
+
+def _claim(output_dir, search):
+    """Notes in the folder what is searched there, before the first training.
+
+    Raises:
+        InputError: Another search was begun there.
+    """
+    path, now, earlier = os.path.join(output_dir, TRIALS_FILE), search.to_dict(), {}
+    if gfile_for(path).exists(path):
+        expected = {"search": {"settings": dict[str, str], "random_seed": int}}
+        earlier = check_types(read_json(path, "the trials"), expected, path)
+        then = earlier.get("search", now)  # earlier versions wrote none
+        if then != now:
+            raise InputError(
+                f"`output_dir={output_dir}` holds trials of {_describe_search(then)}, and now asked for are those of "
+                f"{_describe_search(now)}; choose another folder"
+            )
+    if "search" not in earlier:
+        write_json(path, {"search": now, "best": None, "trials": [], **earlier})
+
+
+def _describe_search(search):
+    searched = ",".join(f"{name}:{values}" for name, values in search.get("settings", {}).items())
+    return f"{searched or 'seeds alone'} from `random_seed={search.get('random_seed')}`"
+
+
+def _describe_change(change):
+    name, value = change
+    return f"{_SHORT_NAMES.get(name, name)}_{as_text(value)}"
+
+
+def _describe(changed):
+    return ", ".join(f"{name}={as_text(value)}" for name, value in changed.items())
+
+
+def _sign(metric):
+    return -1 if metric == "loss" else 1
+
+
+def _values(trials, name):
+    return [trial.results[name] for trial in trials]
+
+
+def groups(trials: list[Trial], metric: str) -> list[list[Trial]]:
+    """Returns the trials of equal settings together, those whose median over the seeds is best first.
+
+    The best median is the lowest loss, or the highest of other metrics. Of equal ones the lowest learning rate comes
+    first, and then the one that was tried first.
+    """
+    found = []
+    for trial in trials:
+        group = next((group for group in found if group[0].settings == trial.settings), None)
+        if group is None:
+            found.append([trial])
+        else:
+            group.append(trial)
+    return sorted(
+        found, key=lambda group: (-_sign(metric) * statistics.median(_values(group, metric)), group[0].learning_rate)
+    )
+
+
+def best_trial(trials: list[Trial], metric: str) -> Trial:
+    """Returns the best trial of the best settings."""
+    return max(groups(trials, metric)[0], key=lambda trial: _sign(metric) * trial.results[metric])
+
+
+def summarize(trials: list[Trial], metric: str) -> dict[str, float]:
+    """Returns the medians over the seeds of the best settings, of `metric` with the lowest and the highest.
+
+    With them stand the learning rate, the other settings that were searched if they are numbers, and how many seeds.
+
+    Args:
+        trials: All that were made.
+        metric: The one that decides.
+    """
+    chosen = groups(trials, metric)[0]
+    medians = {name: statistics.median(_values(chosen, name)) for name in chosen[0].results}
+    spread = {f"{metric}_min": min(_values(chosen, metric)), f"{metric}_max": max(_values(chosen, metric))}
+    settings = {name: value for name, value in chosen[0].settings.items() if type(value) in (int, float)}
+    rate = {"learning_rate": chosen[0].learning_rate}
+    return {**medians, **spread, **rate, **settings, "num_trials": len(chosen)}
+
+
+def describe(
+    trials: list[Trial], metric: str, left_out: collections.abc.Sequence[dict[str, typing.Any]] = ()
+) -> list[str]:
+    """Returns a table with a line for each trial, the best first, and a line that says which was chosen.
+
+    Args:
+        trials: All that came to an end.
+        metric: The one that decides.
+        left_out: The settings at which training diverged.
+    """
+    ordered = groups(trials, metric)
+    best, names = best_trial(trials, metric), list(trials[0].settings) or ["learning_rate"]
+    head = [*names, "random_seed", metric]
+    has_seeds = any(len(group) > 1 for group in ordered)
+    rows = [[*head, *(["median"] if has_seeds else []), ""]]
+    for group in ordered:
+        median = statistics.median(_values(group, metric))
+        for trial in group:
+            settings = trial.settings or {"learning_rate": trial.learning_rate}
+            cells = [*map(as_text, settings.values()), str(trial.random_seed), f"{trial.results[metric]:.4f}"]
+            rows.append([*cells, *([f"{median:.4f}"] if has_seeds else []), "best" if trial is best else ""])
+    for settings in left_out:
+        rows.append([*map(as_text, settings.values()), "", "diverged", *([""] if has_seeds else []), ""])
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    chosen = _describe(best.settings or {"learning_rate": best.learning_rate})
+    return [*lines, f"chosen on held-out data: {chosen}; its best trial is {best.folder}"]

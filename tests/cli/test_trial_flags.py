@@ -1,0 +1,121 @@
+"""What --trials asks for, and the sentences on what it can't."""
+
+import json
+import re
+
+import pytest
+
+EVALUATED = {"do_train": True, "do_eval": True, "data_dir": "nowhere", "task_name": "nsmc"}
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        (
+            "learning_rate",
+            " must be a setting, a colon and its values, such as learning_rate:1e-4..1e-3 or num_train_ep",
+        ),
+        ("learning_rate=1e-3..1e-2", " must be a setting, a colon and its values"),
+        ("lerning_rate:1e-3..1e-2", ": there is no setting lerning_rate; did you mean learning_rate?"),
+        ("colour:red|blue", ": there is no setting colour; these can be searched: bias_correction, dropout,"),
+        ("output_dir:a|b", ": output_dir can't be searched, but these can: bias_correction, dropout, early_stopping,"),
+        ("init_checkpoint:a|b", ": init_checkpoint can't be searched"),
+        ("random_seed:1|2", ": random_seed can't be searched"),
+        ("freeze:a|b", ": freeze can't be searched"),
+        ("task_name:nsmc|tsv", ": task_name can't be searched"),
+        ("learning_rate:1e-2..1e-3", " is an empty range; the lower end comes first"),
+        ("learning_rate:1e-2..1e-2", " is an empty range; the lower end comes first"),
+        ("learning_rate:0..1e-3", ": learning_rate takes a number between 0 and 1, and not 0"),
+        ("weight_decay:0..0.1", ": weight_decay is drawn by its logarithm, so that the range must begin above 0"),
+        ("learning_rate:1e-3..", ": learning_rate takes a number, and not nothing"),
+        ("learning_rate:1e-3|much", ": learning_rate takes a number, and not much"),
+        ("learning_rate:nan|0.1", ": learning_rate takes a number, and not nan"),
+        ("num_train_epochs:-1..3", ": num_train_epochs takes a non-negative number, and not -1"),
+        ("train_batch_size:16..32.5", ": train_batch_size takes a positive integer, and not 32.5"),
+        ("dropout:0.1|1.5", ": dropout takes a number in the range [0.0, 1.0], and not 1.5"),
+        ("pooling:mean|last", ": pooling takes one of first, mean, aligned, and not last"),
+        ("bias_correction:true|perhaps", ": bias_correction takes true or false, and not perhaps"),
+        ("optimizer:adamw..lamb", ": a range is of numbers; list the values of optimizer, as optimizer:adamw|..."),
+        ("num_train_epochs:2|2.0", ": a value is there twice; name each once"),
+        ("num_train_epochs:2..4", " is a range; say how many trainings to draw from it by --num_trials"),
+    ],
+)
+def test_mistake_is_named_with_the_part_of_the_flag(run_script, assert_refused, tmp_path, part, message):
+    refused = lambda: run_script("run_classifier.py", **EVALUATED, trials=part, output_dir=tmp_path)  # noqa: E731
+    assert assert_refused(refused, tmp_path).startswith(f"--trials={part}{message}")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"trials": "dropout:0|0.1,dropout:0.2"},
+            "--trials=dropout:0|0.1: dropout is there twice; name each setting once",
+        ),
+        (
+            {"trials": "dropout:0|0.1", "dropout": 0.2},
+            "--trials=dropout:0|0.1: --dropout=0.2 is fixed; leave one of them",
+        ),
+        (
+            {"trials": "num_train_steps:10|20", "num_train_epochs": 2},
+            "--trials=num_train_steps:10|20: the number of steps follows from num_train_epochs; leave one out",
+        ),
+        (
+            {"trials": "dropout:0|0.1", "learning_rates": "1e-4,3e-4"},
+            "--learning_rates goes into --trials, as learning_rate:1e-4|3e-4; leave --learning_rates out",
+        ),
+        (
+            {"trials": "dropout:0|0.1", "do_eval": False},
+            "--num_trials, --learning_rates and --trials need --do_train and --do_eval, to compare them",
+        ),
+    ],
+)
+def test_flags_that_do_not_go_together_are_refused(run_script, assert_refused, tmp_path, given, message):
+    flags = {**EVALUATED, **given, "output_dir": tmp_path}
+    assert assert_refused(lambda: run_script("run_classifier.py", **flags), tmp_path).startswith(message)
+
+
+@pytest.mark.slow
+def test_search_over_any_setting(classify, assert_refused, tmp_path):
+    flags = {"do_train": True, "do_eval": True, "num_trials": 2, "train_step": None, "warmup_step": None}
+    flags |= {"learning_rate": None, "num_train_epochs": None}
+    searched = "learning_rate:1e-3..1e-2,num_train_epochs:0.5|1,pooling:mean,optimizer:adamw|lamb"
+    result = classify(**flags, trials=searched)
+    assert result.code == 0, result.errors
+    written = json.loads((tmp_path / "run" / "trials.json").read_text())
+    assert written["search"]["settings"] == {
+        "learning_rate": "0.001..0.01",
+        "num_train_epochs": "0.5|1",
+        "pooling": "mean",
+        "optimizer": "adamw|lamb",
+    }
+    assert len(written["trials"]) == 2 and re.search(
+        r"^learning_rate +num_train_epochs +pooling +opt", result.output, re.M
+    )
+    for trial in written["trials"]:
+        kept = json.loads((tmp_path / "run" / trial["folder"] / "run_settings.json").read_text())
+        for name in ("learning_rate", "pooling", "optimizer"):
+            assert kept[name] == trial["settings"][name]
+        assert kept["num_train_steps"] == max(
+            1, round(trial["settings"]["num_train_epochs"] * 21 / kept["train_batch_size"])
+        )
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").glob("*.json")}
+    assert classify(**flags, trials=searched).code == 0
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").glob("*.json")} == before
+    other = searched.replace("|lamb", "")
+    message = assert_refused(lambda: classify(**flags, trials=other), tmp_path / "run")
+    assert message.startswith(
+        f"--output_dir={tmp_path}/run holds trials of learning_rate:0.001..0.01,num_train_epochs:0"
+    )
+
+
+@pytest.mark.slow
+def test_pre_training_is_searched_by_its_held_out_loss(pretrain, tmp_path):
+    result = pretrain(trials="learning_rate:1e-3|1e-2", do_eval=True, learning_rate=None)
+    assert result.code == 0, result.errors
+    written = json.loads((tmp_path / "run" / "trials.json").read_text())
+    assert written["metric"] == "loss" and [trial["learning_rate"] for trial in written["trials"]] == [1e-3, 1e-2]
+    losses = {trial["results"]["loss"]: trial["folder"] for trial in written["trials"]}
+    assert losses[min(losses)].endswith(written["best"])
+    result = pretrain(trials="learning_rate:1e-3|1e-2", do_eval=False, learning_rate=None)
+    assert result.errors.startswith("error: --num_trials, --learning_rates and --trials need --do_train and --do_eval")

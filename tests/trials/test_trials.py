@@ -1,0 +1,158 @@
+"""Several trainings of one command: medians, spread, and the settings that held-out data choose."""
+
+import json
+import sys
+
+import pytest
+
+from albert_tf.errors import InputError
+from albert_tf.training.stability import DivergedError
+from albert_tf.trials import Choices, Range, Search, Trial, run_trials
+from albert_tf.trials.trials import best_trial, describe, summarize
+
+
+def trial(rate, seed, accuracy, loss):
+    results = {"accuracy": accuracy, "loss": loss}
+    return Trial(rate, seed, f"run/rate_{rate:g}_seed_{seed}", results, {"learning_rate": rate})
+
+
+TRIALS = [
+    *(trial(1e-4, seed, accuracy, 0.5) for seed, accuracy in enumerate((0.7, 0.9, 0.71))),
+    *(trial(3e-4, seed, accuracy, 0.6) for seed, accuracy in enumerate((0.8, 0.5, 0.81))),
+]
+
+
+def test_settings_of_the_best_median_are_chosen_not_those_of_the_best_trial():
+    assert best_trial(TRIALS, "accuracy").folder == "run/rate_0.0003_seed_2"
+    assert best_trial(TRIALS, "loss").learning_rate == 1e-4
+    tied = [trial(3e-4, 1, 0.8, 0.5), trial(1e-4, 1, 0.8, 0.5)]
+    assert best_trial(tied, "accuracy").learning_rate == 1e-4
+
+
+def test_equal_settings_are_all_of_them_and_not_the_rate_alone():
+    tried = [
+        Trial(1e-4, seed, "", {"accuracy": accuracy}, {"num_train_epochs": epochs, "pooling": "mean"})
+        for epochs, accuracies in ((2.0, (0.9, 0.1, 0.1)), (4.0, (0.5, 0.6, 0.5)))
+        for seed, accuracy in enumerate(accuracies)
+    ]
+    assert summarize(tried, "accuracy") == {
+        "accuracy": 0.5,
+        "accuracy_min": 0.5,
+        "accuracy_max": 0.6,
+        "learning_rate": 1e-4,
+        "num_train_epochs": 4.0,
+        "num_trials": 3,
+    }
+
+
+def test_summary_has_medians_and_spread():
+    assert summarize(TRIALS, "accuracy") == pytest.approx(
+        {
+            "accuracy": 0.8,
+            "loss": 0.6,
+            "accuracy_min": 0.5,
+            "accuracy_max": 0.81,
+            "learning_rate": 3e-4,
+            "num_trials": 3,
+        }
+    )
+
+
+def test_what_is_told_has_a_line_for_each_trial_and_marks_the_best():
+    assert describe(TRIALS, "accuracy", [{"learning_rate": 0.5}]) == [
+        "learning_rate  random_seed  accuracy  median",
+        "0.0003         0            0.8000    0.8000",
+        "0.0003         1            0.5000    0.8000",
+        "0.0003         2            0.8100    0.8000  best",
+        "0.0001         0            0.7000    0.7100",
+        "0.0001         1            0.9000    0.7100",
+        "0.0001         2            0.7100    0.7100",
+        "0.5                         diverged",
+        "chosen on held-out data: learning_rate=0.0003; its best trial is run/rate_0.0003_seed_2",
+    ]
+    assert describe([Trial(1e-4, 7, "run/seed_7", {"loss": 0.5})], "loss") == [
+        "learning_rate  random_seed  loss",
+        "0.0001         7            0.5000  best",
+        "chosen on held-out data: learning_rate=0.0001; its best trial is run/seed_7",
+    ]
+
+
+def accuracy_of(changes, folder):
+    return "accuracy", changes["learning_rate"], {"accuracy": changes["learning_rate"] * 100}
+
+
+RATES = Choices("learning_rate", (0.5, 1e-3))
+
+
+def test_each_trial_has_a_folder_that_says_what_is_changed(tmp_path):
+    seen, said = [], []
+
+    def run_once(changes, folder):
+        seen.append(folder)
+        if changes["learning_rate"] == 0.5 and changes["random_seed"] == 1234568:
+            raise DivergedError("the loss was not finite")
+        return accuracy_of(changes, folder)
+
+    run_trials(str(tmp_path), Search((RATES,), 2, 1234567), run_once, said.append)
+    folders = [str(tmp_path / f"rate_{rate:g}_seed_{seed}") for rate in (0.5, 1e-3) for seed in (1234567, 1234568)]
+    assert seen == folders
+    assert "warning: learning_rate=0.5 is left out: the loss was not finite" in said
+    written = json.loads((tmp_path / "trials.json").read_text())
+    assert [trial["folder"] for trial in written["trials"]] == folders[2:]
+    assert written["best"] == "rate_0.001_seed_1234567" and written["left_out"] == [{"learning_rate": 0.5}]
+    assert (tmp_path / "trials.png").read_bytes().startswith(b"\x89PNG") and said[-1] == f"wrote {tmp_path}/trials.png"
+
+
+def test_search_that_is_stopped_goes_on_with_the_same_values(tmp_path):
+    search = Search((Range("learning_rate", 1e-4, 1e-2), Choices("pooling", ("first", "mean"))), 5, 3)
+    run_trials(str(tmp_path / "whole"), search, accuracy_of)
+    count = 0
+
+    def stopped(changes, folder):
+        nonlocal count
+        count += 1
+        return accuracy_of(changes, folder) if count < 3 else None
+
+    run_trials(str(tmp_path / "stopped"), search, stopped)
+    assert [path.name for path in (tmp_path / "stopped").iterdir()] == ["trials.json"]
+    run_trials(str(tmp_path / "stopped"), search, accuracy_of)
+    for name in ("trials.json", "eval_results.json"):
+        whole, stopped_text = ((tmp_path / folder / name).read_text() for folder in ("whole", "stopped"))
+        assert stopped_text.replace("/stopped/", "/whole/") == whole
+
+
+def test_another_search_in_the_same_folder_is_refused_and_a_longer_one_goes_on(tmp_path):
+    run_trials(str(tmp_path), Search((RATES,), 1, 7), accuracy_of)
+    before = (tmp_path / "trials.json").read_bytes()
+    for other in (Search((RATES,), 1, 8), Search((), 1, 7), Search((Choices("learning_rate", (0.5,)),), 1, 7)):
+        with pytest.raises(
+            InputError, match=r"^`output_dir=.*` holds trials of learning_rate:0.5\|0.001 from `random_se"
+        ):
+            run_trials(str(tmp_path), other, accuracy_of)
+    assert (tmp_path / "trials.json").read_bytes() == before
+    run_trials(str(tmp_path), Search((RATES,), 2, 7), accuracy_of)
+    assert len(json.loads((tmp_path / "trials.json").read_text())["trials"]) == 4
+
+
+def test_trials_of_an_earlier_version_are_gone_on_with(tmp_path):
+    (tmp_path / "trials.json").write_text(json.dumps({"best": "seed_7", "trials": []}))
+    run_trials(str(tmp_path), Search((), 1, 7), lambda changes, folder: ("loss", 1e-3, {"loss": 0.5}))
+    assert json.loads((tmp_path / "trials.json").read_text())["search"] == {"settings": {}, "random_seed": 7}
+    assert not (tmp_path / "trials.png").exists()
+
+
+def test_trials_that_all_diverge_write_no_results(tmp_path):
+    def diverge(changes, folder):
+        raise DivergedError("not finite")
+
+    with pytest.raises(DivergedError, match="not finite"):
+        run_trials(str(tmp_path), Search((RATES,), 2, 1), diverge)
+    assert [path.name for path in tmp_path.iterdir()] == ["trials.json"]
+
+
+def test_missing_matplotlib_is_told(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    said = []
+    run_trials(str(tmp_path), Search((RATES,), 1, 7), accuracy_of, said.append)
+    assert said[-1] == "no trials.png: it needs matplotlib, which is not installed; pip install matplotlib"
+    assert not (tmp_path / "trials.png").exists() and (tmp_path / "eval_results.json").exists()
