@@ -6,6 +6,9 @@ from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 from absl import flags
 
 from albert_tf.cli.flag_parsing import resolved_flags
+from albert_tf.errors import InputError
+from albert_tf.interchange.conversion import convert_checkpoint
+from albert_tf.interchange.hub import check_hub_name, push_folder
 from albert_tf.interchange.publishing import WEIGHT_DTYPES, publish_model
 
 flags.disclaim_key_flags()
@@ -15,14 +18,35 @@ def define_flags():
     """Defines the flags of this command."""
     flags.DEFINE_string("init_checkpoint", None, "Folder of a run, whose best checkpoint is taken, or a checkpoint.")
     flags.DEFINE_string("output_dir", None, "Folder to write, which --init_checkpoint of every command takes.")
-    flags.DEFINE_enum("weights_dtype", "float16", WEIGHT_DTYPES, "float16 halves the size.")
+    flags.DEFINE_enum(
+        "format",
+        "albert_tf",
+        ["albert_tf", "huggingface"],
+        "Who is to load it: this library, or transformers, as convert_checkpoint.py --to=huggingface.",
+    )
+    flags.DEFINE_enum(
+        "weights_dtype", "float16", WEIGHT_DTYPES, "float16 halves the size; --format=huggingface has float32."
+    )
+    flags.DEFINE_string("push_to_hub", None, "Put it on the Hugging Face hub too, as owner/model; see hf auth login.")
+    flags.DEFINE_bool("public", False, "Whether everybody may see what --push_to_hub makes, and not its owner alone.")
 
 
 def main():
     given = resolved_flags()
     app.require(init_checkpoint=given.init_checkpoint, output_dir=given.output_dir)
-    num_bytes = publish_model(given.init_checkpoint, given.output_dir, given.weights_dtype)
-    print(f"wrote {given.output_dir}: {num_bytes / 1e6:.1f} MB")
+    if given.push_to_hub is not None:
+        check_hub_name(given.push_to_hub)
+    if given.format == "huggingface":
+        if "weights_dtype" in given.given and given.weights_dtype != "float32":
+            raise InputError(f"--format=huggingface goes with --weights_dtype=float32 alone, not {given.weights_dtype}")
+        sentences = convert_checkpoint("albert_tf", "huggingface", given.init_checkpoint, given.output_dir)
+        print(*sentences, sep="\n")
+    else:
+        num_bytes = publish_model(given.init_checkpoint, given.output_dir, given.weights_dtype)
+        print(f"wrote {given.output_dir}: {num_bytes / 1e6:.1f} MB")
+    if given.push_to_hub is not None:
+        address = push_folder(given.output_dir, given.push_to_hub, not given.public)
+        print(f"put it on the hub: {address}{'' if given.public else ', for its owner alone'}")
 
 
 def run():

@@ -3,6 +3,8 @@
 import pytest
 from runs import read_results
 
+from albert_tf.cli import publish_model
+
 
 @pytest.fixture
 def published(run_script, checkpoint, tmp_path):
@@ -46,3 +48,26 @@ def test_classifier_starts_from_a_published_model_without_any_setting(run_script
     # On its own, the folder knows what was chosen.
     again = run_script("run_classifier.py", output_dir=tmp_path / "classifier", do_train=True, do_eval=True)
     assert (again.code, again.errors) == (0, "")
+
+
+def test_folder_for_transformers_is_written_and_put_on_the_hub(run_script, checkpoint, tmp_path, monkeypatch):
+    pytest.importorskip("safetensors")
+    pushed = []
+    monkeypatch.setattr(publish_model, "check_hub_name", lambda name: None)
+    monkeypatch.setattr(publish_model, "push_folder", lambda *what: pushed.append(what) or "https://hub/someone/model")
+    folder = tmp_path / "model"
+    flags = {"init_checkpoint": checkpoint, "output_dir": folder, "format": "huggingface"}
+    result = run_script("publish_model.py", **flags, push_to_hub="someone/model")
+    assert (result.code, result.errors) == (0, "")
+    assert result.output.endswith("put it on the hub: https://hub/someone/model, for its owner alone\n")
+    assert pushed == [(str(folder), "someone/model", True)]
+    assert {"config.json", "model.safetensors"} <= {path.name for path in folder.iterdir()}
+    refused = run_script("publish_model.py", **flags, weights_dtype="float16")
+    assert refused.errors == "error: --format=huggingface goes with --weights_dtype=float32 alone, not float16\n"
+
+
+def test_wrong_name_on_the_hub_is_refused_before_anything_is_written(run_script, checkpoint, tmp_path):
+    flags = {"init_checkpoint": checkpoint, "output_dir": tmp_path / "model", "push_to_hub": "model"}
+    result = run_script("publish_model.py", **flags)
+    assert result.errors.startswith("error: --push_to_hub=model must be owner/model") and result.code == 1
+    assert not (tmp_path / "model").exists()
