@@ -21,7 +21,8 @@ from albert_tf.finetuning import Classification
 from albert_tf.finetuning.datasets import DATASETS, find_files
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.shipped_files import shipped_path
-from albert_tf.training.progress import METRICS_FILE, PLOT_FILE, format_seconds
+from albert_tf.training.loss_plot import PLOT_FILE
+from albert_tf.training.progress import METRICS_FILE, format_seconds
 
 FLAGS = flags.FLAGS
 

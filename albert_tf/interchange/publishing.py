@@ -15,9 +15,11 @@ from albert_tf.checkpoint_files import (
 )
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
+from albert_tf.interchange.task_settings import known_settings
 from albert_tf.modeling.pretrained import CONFIG_FILE, UNTRAINED_FILE, find_checkpoint, read_config
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
+from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
 from albert_tf.training.run_folder.model_card import CARD_FILE
 from albert_tf.whole_folders import new_folder
 
@@ -28,7 +30,8 @@ def publish_model(init_checkpoint: str, output_dir: str, dtype: str = "float16")
     """Writes the model of a run, its config, tokenizer and model card into a folder that `init_checkpoint` takes.
 
     Averaged weights are taken where the run has them, and of a folder its best checkpoint. The optimizer's state stays
-    behind; what the run knows to be untrained comes along. The files come into the folder together, at the end.
+    behind; what the run knows to be untrained comes along, and of a fine-tuned model its task, so that it can be asked.
+    The files come into the folder together, at the end.
 
     Args:
         init_checkpoint: A run's folder, or the path of a checkpoint in it without extension.
@@ -56,6 +59,9 @@ def publish_model(init_checkpoint: str, output_dir: str, dtype: str = "float16")
         write_checkpoint(os.path.join(temporary, os.path.basename(checkpoint)), _read_model(checkpoint, dtype))
         write_json(os.path.join(temporary, CONFIG_FILE), config.to_dict())
         tokenizer.save(temporary)
+        _, of_task, _ = known_settings(read_settings(folder) or {}, config)
+        if of_task:  # of a fine-tuned model `albert_tf.load` needs to know for what
+            write_json(os.path.join(temporary, SETTINGS_FILE), of_task)
         for file in (CARD_FILE, UNTRAINED_FILE):
             if tf.io.gfile.exists(os.path.join(folder, file)):
                 tf.io.gfile.copy(os.path.join(folder, file), os.path.join(temporary, file))

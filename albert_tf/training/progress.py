@@ -8,12 +8,12 @@ import time
 
 import tensorflow as tf
 
-from albert_tf.files import read_text, replacing, write_text
+from albert_tf.files import read_text, write_text
 from albert_tf.progress_line import ProgressLine, format_seconds
+from albert_tf.training.loss_plot import plot_losses
 from albert_tf.training.trackers import Trackers
 
 METRICS_FILE = "metrics.jsonl"
-PLOT_FILE = "loss.png"
 
 
 class Progress:
@@ -147,7 +147,7 @@ class Progress:
         steps = step - self._started_step
         if steps > 0:
             print(f"trained {steps:,} steps in {format_seconds(elapsed)}", file=self._stream)
-        plot_losses(self.output_dir, self._title)
+        plot_losses(self.output_dir, self._title, read_metrics(self.output_dir))
 
 
 def _forget_later_rows(path, step):
@@ -189,27 +189,3 @@ def read_metrics(output_dir: str) -> list[dict]:
     for row in rows:
         merged.setdefault((row["split"], row["step"]), {}).update(row)
     return list(merged.values())
-
-
-def plot_losses(output_dir: str, title: str) -> None:
-    """Draws every loss that metrics.jsonl holds over the steps, as loss.png; does nothing without matplotlib."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.subplots()
-    rows = read_metrics(output_dir)
-    losses = sorted({name for row in rows for name in row if name.endswith("loss")})
-    for split, style in (("train", "-"), ("held_out", "o--")):
-        for index, name in enumerate(losses):
-            points = sorted((row["step"], row[name]) for row in rows if row["split"] == split and name in row)
-            if points:
-                label = f"{name.replace('_', ' ')} ({split.replace('_', '-')})"
-                axes.plot(*zip(*points), style, color=f"C{index}", label=label, markersize=4)
-    axes.set(title=title, xlabel="step", ylabel="loss (nats)")
-    axes.grid(alpha=0.3)
-    if axes.has_data():
-        axes.legend(fontsize="small")
-    with replacing(os.path.join(output_dir, PLOT_FILE)) as file:
-        figure.savefig(file, format="png", dpi=120)

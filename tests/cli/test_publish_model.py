@@ -3,6 +3,7 @@
 import pytest
 from runs import read_results
 
+import albert_tf
 from albert_tf.cli import publish_model
 
 
@@ -45,6 +46,16 @@ def test_classifier_starts_from_a_published_model_without_any_setting(run_script
     assert (result.code, result.errors) == (0, "")
     assert "not in it, and so random: head; in it" in result.output
     assert "by the lengths of the training texts\n" in result.output
+    # Published, it is asked as before.
+    result = run_script(
+        "publish_model.py",
+        init_checkpoint=tmp_path / "classifier",
+        output_dir=tmp_path / "given",
+        weights_dtype="float32",
+    )
+    assert (result.code, result.errors) == (0, "")
+    texts = ["정말 좋다", "나쁘다"]
+    assert albert_tf.load(tmp_path / "given").predict(texts) == albert_tf.load(tmp_path / "classifier").predict(texts)
     # On its own, the folder knows what was chosen.
     again = run_script("run_classifier.py", output_dir=tmp_path / "classifier", do_train=True, do_eval=True)
     assert (again.code, again.errors) == (0, "")

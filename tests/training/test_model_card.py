@@ -156,13 +156,13 @@ def test_folder_without_a_run_gets_no_card(tmp_path, model, tokenizer):
     assert not (tmp_path / "README.md").exists()
 
 
-@pytest.mark.parametrize("make", [AlbertForPreTraining, AlbertForMultipleChoice])
-def test_example_of_use_is_python(folder, tokenizer, make):
+@pytest.mark.parametrize(("make", "asked"), [(AlbertForPreTraining, "fill_mask"), (AlbertForMultipleChoice, "predict")])
+def test_example_of_use_is_python(folder, tokenizer, make, asked):
     path = write_model_card(str(folder), make(tiny_config(7)), tokenizer)
     with open(path, encoding="utf-8") as file:
         code = file.read().split("```python\n")[1].split("```")[0]
     compile(code, path, "exec")
-    assert f"model = {make.__name__}.from_pretrained(" in code
+    assert f"\nmodel.{asked}([" in code
 
 
 def test_card_for_transformers_names_it_and_shows_no_code_of_ours(folder, model, tokenizer):

@@ -10,7 +10,8 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.progress_line import format_seconds
-from albert_tf.training.progress import Progress, plot_losses, read_metrics
+from albert_tf.training.loss_plot import plot_losses
+from albert_tf.training.progress import Progress, read_metrics
 
 
 class Terminal(io.StringIO):
@@ -187,20 +188,50 @@ def test_plot_is_a_picture(tmp_path):
     assert (tmp_path / "loss.png").read_bytes().startswith(b"\x89PNG\r\n")
 
 
-def test_plot_draws_train_and_held_out_losses(tmp_path, monkeypatch):
+@pytest.fixture
+def figures(monkeypatch):
+    """What is drawn: for each figure, for each panel, the points of each line by its label."""
     from matplotlib.figure import Figure
 
-    figures = []
-    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: figures.append(figure))
+    drawn = []
+
+    def lines_of(axes):
+        return {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines}
+
+    monkeypatch.setattr(
+        Figure,
+        "savefig",
+        lambda figure, *_, **__: drawn.append({axes.get_title(): lines_of(axes) for axes in figure.axes}),
+    )
+    return drawn
+
+
+def test_plot_draws_train_and_held_out_losses(tmp_path, figures):
     report(tmp_path)
-    (axes,) = figures[0].axes
-    lines = {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines}
-    assert lines == {"loss (train)": ([2, 4], [5.0, 2.5]), "loss (held-out)": ([4], [3.25])}
-    assert (axes.get_title(), axes.get_xlabel()) == ("a loss", "step")
+    assert figures == [{"a loss": {"loss (train)": ([2, 4], [5.0, 2.5]), "loss (held-out)": ([4], [3.25])}}]
+
+
+def test_plot_leaves_out_what_is_there_already_and_draws_scores_beside(tmp_path, figures):
+    values = {"loss": 3.0, "a_loss": 3.0, "accuracy": 0.5, "learning_rate": 0.1}
+    rows = [{"step": step, "split": split, **values} for step in (1, 2) for split in ("train", "held_out")]
+    plot_losses(str(tmp_path), "a loss", rows)
+    [panels] = figures
+    assert list(panels["a loss"]) == ["loss (train)", "loss (held-out)"]
+    assert list(panels["scores"]) == ["accuracy (train)", "accuracy (held-out)"]
+    figures.clear()
+    plot_losses(str(tmp_path), "two losses", [{**row, "b_loss": 1.0, "a_loss": 2.0} for row in rows])
+    names = [f"{name} ({split})" for split in ("train", "held-out") for name in ("loss", "a loss", "b loss")]
+    assert list(figures[0]["two losses"]) == names
+
+
+def test_nothing_is_drawn_of_single_points(tmp_path, figures):
+    rows = [{"step": 2, "split": split, "loss": 3.0, "accuracy": 0.5} for split in ("train", "held_out")]
+    plot_losses(str(tmp_path), "a loss", rows)
+    assert figures == [] and not list(tmp_path.iterdir())
 
 
 def test_plot_without_matplotlib_or_metrics_is_no_error(tmp_path, monkeypatch):
-    plot_losses(str(tmp_path), "nothing yet")
+    plot_losses(str(tmp_path), "nothing yet", [])
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     report(tmp_path / "run")
     assert not (tmp_path / "run" / "loss.png").exists()

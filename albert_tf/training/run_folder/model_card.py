@@ -33,15 +33,27 @@ _MARK = re.compile(r"<!-- Written by albert_tf \(([0-9a-f]{16})\)[^\n]*-->\n\n")
 _NOT_OF_RECIPE = ("albert_config", "tokenizer", "init_checkpoint", "train_file", "data", "input_files", FOUND_AT)
 
 _OF_MANIFEST = ("input_files", "documents", "sentences", "words", "tokens", "unknown_word_rate")
+# What to ask a model of each kind.
+_QUESTIONS = {
+    "fill-mask": 'fill_mask(["오늘은 날씨가 정말 [MASK]."])',
+    "text-classification": 'predict(["..."])  # or tuples of two texts, if it was trained on pairs',
+    "token-classification": 'predict(["..."])',
+    "question-answering": 'predict([("question", "text that answers it")])',
+    "multiple-choice": 'predict([("passage", "question", ["option", "option"])])',
+}
 _EXAMPLE = """## Use
 
 ```python
-from albert_tf.modeling import {0}
-from albert_tf.tokenization import load_tokenizer
+import albert_tf
 
-tokenizer = load_tokenizer("path/to/this/folder")
-model = {0}.from_pretrained("path/to/this/folder")
-```"""
+model = albert_tf.load("path/to/this/folder")
+model.{0}
+```
+
+`{1}.from_pretrained("path/to/this/folder")` of `albert_tf.modeling` is the Keras model itself."""
+_SIGNIFICANT_DIGITS = 6
+# Of the results, what is not the model's own.
+_NO_SCORES = ("global_step", "num_examples", "blind_", "linear_")
 
 
 def write_model_card(
@@ -71,6 +83,7 @@ def write_model_card(
     if license_name is None and (found := re.search(r"^license: (.*)$", present, re.MULTILINE)):
         license_name = json.loads(found[1])
     results, data = (_read(os.path.join(folder, name)) for name in (EVAL_RESULTS_FILE, DATA_FILE))
+    results = {name: _rounded(value) for name, value in results.items()}
     name = os.path.basename(os.path.abspath(folder) if "://" not in folder else folder.rstrip("/"))
     kinds = " ".join(kind.__name__ for kind in type(model).__mro__)
     tag = next((tag for part, tag in _PIPELINE_TAGS.items() if part in kinds), _OTHER_TAG)
@@ -85,7 +98,7 @@ def write_model_card(
         _table("Recipe", {name: value for name, value in settings.items() if name not in _NOT_OF_RECIPE}),
         _table("Tokenizer", of_tokenizer or {}),
         _table("Scores", results),
-        _EXAMPLE.format(model_class) if tag != _OTHER_TAG else "",
+        _EXAMPLE.format(_QUESTIONS[tag], model_class) if tag != _OTHER_TAG else "",
     ]
     body = "\n\n".join(filter(None, sections)) + "\n"
     mark = (
@@ -105,6 +118,11 @@ def for_transformers(card: str) -> str:
     """Returns a card for the same model in Hugging Face's format: transformers loads it, and so not by our example."""
     card = card.replace("\nlibrary_name: albert_tf\n", "\nlibrary_name: transformers\n", 1)
     return _MARK.sub("", card).partition("\n## Use\n")[0] + "\n" if _MARK.search(card) else card
+
+
+def _rounded(value):
+    """Returns a number without the digits that its 32 bits don't have."""
+    return float(f"{value:.{_SIGNIFICANT_DIGITS}g}") if isinstance(value, float) else value
 
 
 def _hash(text):
@@ -128,7 +146,7 @@ def _front_matter(name, tag, tokenizer, license_name, dataset, results, evaluate
     scores = {
         name: value
         for name, value in results.items()
-        if name not in ("global_step", "num_examples") and isinstance(value, (int, float)) and math.isfinite(value)
+        if not name.startswith(_NO_SCORES) and isinstance(value, int | float) and math.isfinite(value)
     }
     result = {
         "task": {"type": tag},
