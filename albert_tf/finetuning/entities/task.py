@@ -18,9 +18,11 @@ from albert_tf.finetuning.entities.alignment import (
     unread_units,
     without_units,
 )
+from albert_tf.finetuning.entities.linear_tagger import MOST_CHARACTERS, tag
 from albert_tf.finetuning.entities.metrics import METRICS
 from albert_tf.finetuning.entities.tagged_text import TaggedText, read_tagged, units_of
 from albert_tf.finetuning.entities.tags import OUTSIDE, entities_of, leave_out
+from albert_tf.finetuning.linear_models import LinearModel
 from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
 from albert_tf.modeling import AlbertForTokenClassification
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
@@ -144,6 +146,14 @@ class Entities(FinetuningTask):
         """Returns what no entity at all scores; see `FinetuningTask`."""
         blind = [{"entities": [], "tags": [OUTSIDE] * len(text.units)} for text in examples]
         return "never an entity", self.score(examples, blind)
+
+    def linear_model(self):
+        """Returns a linear tagger, which reads every unit; see `FinetuningTask`."""
+
+        def scores(train, dev):
+            return self.score(dev, [{"tags": tags} for tags in tag(train, dev)])
+
+        return LinearModel("a linear model on characters and words", scores, MOST_CHARACTERS)
 
     def reports(self):
         """Returns the list of mistakes; see `FinetuningTask`."""
