@@ -15,6 +15,7 @@ from albert_tf.finetuning.labels import label_report
 from albert_tf.finetuning.linear_models import MOST_CHARACTERS, LinearModel, classify
 from albert_tf.finetuning.metrics import LABEL_METRICS
 from albert_tf.finetuning.mistakes import CONFUSION_FILE, plot_confusion_matrix, write_errors
+from albert_tf.finetuning.scores_by_label import count_labels
 from albert_tf.finetuning.task import ERRORS_FILE
 from albert_tf.objectives.losses import weighted_cross_entropy
 
@@ -109,6 +110,11 @@ class Classification(LabelledTextTask):
             return self.score(dev, [{"label": label} for label in classify(train, dev)])
 
         return LinearModel("a linear model on character n-grams", scores, 2 * MOST_CHARACTERS // len(self.labels))
+
+    def counts_by_label(self, examples, predictions):
+        """Returns the counts of each label; see `FinetuningTask`."""
+        truth, found = ([example.label] for example in examples), ([each["label"]] for each in predictions)
+        return count_labels(truth, found, self.labels)
 
     def reports(self):
         """Returns the list of mistakes and the plot of which labels are taken for which; see `FinetuningTask`."""

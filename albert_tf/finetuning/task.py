@@ -121,6 +121,17 @@ class FinetuningTask(Objective):
         """
         return None
 
+    def counts_by_label(
+        self, examples: list[typing.Any], predictions: list[typing.Any]
+    ) -> dict[str, tuple[int, int, int]]:
+        """Returns of each label how often it is found rightly, found, and true; of tasks without labels none.
+
+        Args:
+            examples: What `read` returned, with their answers.
+            predictions: What `predict` returned for them.
+        """
+        return {}
+
     def reports(self) -> dict[str, collections.abc.Callable[[str, list[typing.Any], list[typing.Any]], None]]:
         """Returns what to write after an evaluation: by file, a function of (path, examples, predictions)."""
         return {}
