@@ -8,7 +8,7 @@ gets who tunes nothing. Medians over --num_trials seeds. What is done is kept in
 on where it was stopped. The linear model needs scikit-learn.
 """
 
-import collections
+import collections.abc
 import dataclasses
 import json
 import os
@@ -20,10 +20,10 @@ from absl import app, flags
 
 from albert_tf.config import AlbertConfig
 from albert_tf.files import read_json, write_json
+from albert_tf.finetuning import Classification, Entities, FinetuningTask, QuestionAnswering, Regression
+from albert_tf.finetuning.baselines import compute_linear_scores
 from albert_tf.finetuning.datasets import DATASETS
-from albert_tf.finetuning.labelled_text import read_examples
-from albert_tf.finetuning.metrics import LABEL_METRICS, SCORE_METRICS
-from benchmarks.linear_model import linear_accuracy, linear_pairs, majority_accuracy
+from albert_tf.finetuning.entities.tagged_text import types_of
 
 FLAGS = flags.FLAGS
 
@@ -33,6 +33,7 @@ flags.DEFINE_string("model", "models/albert_ko_small", "Folder of the pre-traine
 flags.DEFINE_string("larger_config", None, "Config of a larger model to train from random weights as well, once.")
 flags.DEFINE_integer("num_trials", 3, "Trainings of each.", 1)
 flags.DEFINE_list("only", [], "Tasks to run; all if left out.")
+flags.DEFINE_bool("train", True, "Train; --notrain leaves it at what needs no model.")
 
 MAJORITY, LINEAR, RANDOM, PRETRAINED, LARGER = "majority", "linear", "random weights", "pre-trained", "larger, random"
 
@@ -47,14 +48,14 @@ class Task:
         files: The files of a folder that is made for it: by name there, by name in the data, or a function of
             (data_dir) that returns the lines of two files, one to train on and one to judge by.
         flags: Of the command.
-        dataset: Of the classifier's data sets, whose columns the linear model reads; None for no linear model.
+        make: Given a config and the training file, returns the task, which knows what it is compared with.
     """
 
     script: str
     metric: str
     files: dict
-    flags: tuple[str, ...] = ()
-    dataset: str | None = None
+    flags: tuple[str, ...]
+    make: collections.abc.Callable[[AlbertConfig, str], FinetuningTask]
 
 
 def klue_nli(data_dir):
@@ -77,7 +78,20 @@ def klue_ner(data_dir):
 
 def by_name(script, dataset, metric, **files):
     """Returns a task of `run_classifier.py` whose files have the names in the data set."""
-    return Task(script, metric, files, (f"--task_name={dataset}",), dataset)
+    return Task(script, metric, files, (f"--task_name={dataset}",), labelled(dataset))
+
+
+def labelled(dataset):
+    """Returns what makes the task of one of the classifier's data sets."""
+    files = DATASETS[dataset]
+    if files.is_regression:
+        return lambda config, train_path: Regression(config, files)
+    return lambda config, train_path: Classification(config, files.labels, files)
+
+
+def tagged(form):
+    """Returns what makes a task of entities whose files have this form."""
+    return lambda config, train_path: Entities(config, tuple(types_of(train_path, form)), form)
 
 
 NSMC = {"ratings_train.txt": "nsmc/ratings_train.txt", "ratings_dev.txt": "nsmc/ratings_dev.txt"}
@@ -96,18 +110,19 @@ TASKS = {
         "accuracy",
         {("klue-nli-v1.1_train.json", "klue-nli-v1.1_dev.json"): klue_nli},
         ("--task_name=klue_nli",),
-        "klue_nli",
+        labelled("klue_nli"),
     ),
     "KorSTS": by_name("run_classifier", "korsts", "spearman", **KORSTS),
     "Question Pair": by_name("run_classifier", "question_pair", "accuracy", **PAIRS),
-    "Naver NER": Task("run_ner", "entity_f1", NER, ("--task_name=naver_ner",)),
+    "Naver NER": Task("run_ner", "entity_f1", NER, ("--task_name=naver_ner",), tagged("words")),
     "KLUE-NER": Task(
         "run_ner",
         "entity_f1",
         {("klue-ner-v1.1_train.tsv", "klue-ner-v1.1_dev.tsv"): klue_ner},
         ("--task_name=klue_ner",),
+        tagged("characters"),
     ),
-    "KorQuAD": Task("run_squad", "f1", KORQUAD, QUESTIONS),
+    "KorQuAD": Task("run_squad", "f1", KORQUAD, QUESTIONS, lambda config, train_path: QuestionAnswering(config)),
 }
 
 
@@ -152,28 +167,17 @@ def larger_config():
 
 
 def baselines(task, folder):
-    """Returns what the most frequent answer and the linear model come to, as far as there are such."""
-    if task.dataset is None:
-        return {}
-    files = DATASETS[task.dataset]
-
-    def read(names):
-        path = next(path for path in (os.path.join(folder, name) for name in names) if os.path.exists(path))
-        return read_examples(path, files, needs_label=True)
-
-    parts = read(files.train), read(files.dev)
-    if files.text_pair_column is None:
-        return {MAJORITY: majority_accuracy(*parts), LINEAR: linear_accuracy(*parts)}
-    found = linear_pairs(*parts, files.is_regression)
-    truth = [example.label for example in parts[1]]
-    if files.is_regression:
-        return {MAJORITY: 0.0, LINEAR: SCORE_METRICS[task.metric]([float(value) for value in truth], found)}
-    labels = sorted(set(truth))
-    most = collections.Counter(example.label for example in parts[0]).most_common(1)[0][0]
-    return {
-        MAJORITY: LABEL_METRICS[task.metric](truth, [most] * len(truth), labels),
-        LINEAR: LABEL_METRICS[task.metric](truth, list(found), labels),
-    }
+    """Returns what the rule that reads nothing and the linear model come to, as far as there is one."""
+    names = [name for each in task.files for name in (each if isinstance(each, tuple) else (each,))]
+    train_path, dev_path = (os.path.join(folder, name) for name in names)
+    config = AlbertConfig.from_json_file(os.path.join(FLAGS.model, "albert_config.json"))
+    made = task.make(config, train_path)
+    train_examples, dev_examples = made.read(train_path), made.read(dev_path)
+    found = {MAJORITY: made.blind_scores(dev_examples)[1][task.metric]}
+    model = made.linear_model()
+    if model is not None:
+        found[LINEAR] = compute_linear_scores(made, model, train_examples, dev_examples).scores[task.metric]
+    return found
 
 
 def measure(name, task, results, results_file):
@@ -183,7 +187,8 @@ def measure(name, task, results, results_file):
     found = results.setdefault(name, {"metric": task.metric})
     for contestant, value in baselines(task, folder).items() if MAJORITY not in found else ():
         found[contestant] = [float(value)]
-    contestants = [RANDOM, PRETRAINED, *([LARGER] if FLAGS.larger_config else [])]
+    write_json(results_file, results)
+    contestants = [RANDOM, PRETRAINED, *([LARGER] if FLAGS.larger_config else [])] if FLAGS.train else []
     for contestant in contestants:
         if contestant not in found:
             found[contestant] = train(name, task, folder, contestant)

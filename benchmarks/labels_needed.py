@@ -9,6 +9,7 @@ the same random draws of the training file. What is done is kept in labels_neede
 was stopped. Needs scikit-learn and matplotlib.
 """
 
+import collections
 import os
 import statistics
 import tempfile
@@ -34,10 +35,11 @@ from albert_tf.finetuning.defaults import (
 )
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.labels import labels_of
+from albert_tf.finetuning.linear_models import classify
+from albert_tf.finetuning.metrics import accuracy
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices.strategy import make_strategy
-from benchmarks.linear_model import linear_accuracy, majority_accuracy
 
 FLAGS = flags.FLAGS
 
@@ -67,14 +69,17 @@ class Contestants:
         self._dev_examples = read_examples(dev_path, files, needs_label=True)
         self._labels = files.labels or labels_of(self.train_examples)
         self.functions = {
-            MAJORITY: lambda examples, seed: majority_accuracy(examples, self._dev_examples),
-            LINEAR: lambda examples, seed: linear_accuracy(examples, self._dev_examples),
+            MAJORITY: lambda examples, seed: self._accuracy([most_frequent(examples)] * len(self._dev_examples)),
+            LINEAR: lambda examples, seed: self._accuracy(classify(examples, self._dev_examples)),
         }
         if models:
             shape = next(iter(models.values()))
             self.functions[RANDOM] = lambda examples, seed: self._fine_tune(shape, False, examples, seed)
         for name, folder in models.items():
             self.functions[name] = lambda examples, seed, folder=folder: self._fine_tune(folder, True, examples, seed)
+
+    def _accuracy(self, found):
+        return accuracy([example.label for example in self._dev_examples], found)
 
     def _fine_tune(self, folder, is_pretrained, examples, seed):
         config = AlbertConfig.from_json_file(os.path.join(folder, "albert_config.json"))
@@ -97,6 +102,12 @@ class Contestants:
             run = TrainingRun(temporary, task, model, settings, tokenizer)
             runner.train(run, train_file, token_dropout=default_token_dropout(config, task.may_hide_pieces))
             return runner.evaluate(run, dev_file)["accuracy"]
+
+
+def most_frequent(examples):
+    """Returns the label that most examples have."""
+    counts = collections.Counter(example.label for example in examples)
+    return min(counts, key=lambda label: (-counts[label], label))
 
 
 def draw(examples, num_labels, seed):

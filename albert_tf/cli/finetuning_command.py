@@ -14,6 +14,7 @@ from albert_tf.cli.trial_flags import run_as_asked
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning import FinetuningTask, runner
+from albert_tf.finetuning.baselines import linear_scores
 from albert_tf.finetuning.defaults import (
     WARMUP_PROPORTION,
     choose_max_seq_length,
@@ -125,7 +126,8 @@ class FinetuningCommand:
         elif not self._train(settings, run, train_file, dev_file):
             app.exit_if_nothing_is_saved(run.step)
             return None
-        results = runner.evaluate(run, dev_file) if dev_file else None
+        linear = linear_scores(run, train_file, dev_file) if dev_file and settings.baselines else None
+        results = runner.evaluate(run, dev_file, linear) if dev_file else None
         if test_file:
             runner.predict(run, test_file, settings.predict_batch_size)
         run.write_model_card(license_name=settings.license)

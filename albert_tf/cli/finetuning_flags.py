@@ -31,6 +31,12 @@ def define_finetuning_flags(max_seq_length_help: str) -> None:
         0.0,
         1.0,
     )
+    flags.DEFINE_bool(
+        "baselines",
+        True,
+        "After training, tell beside the model's score what a linear model learns from the same file in seconds; needs "
+        "scikit-learn.",
+    )
     flags.DEFINE_bool("do_predict", False, "Predict the test file; writes the predictions.")
     flags.DEFINE_integer("max_seq_length", None, f"Longest input in pieces; {max_seq_length_help}", lower_bound=8)
     flags.DEFINE_integer("num_train_steps", None, "Number of training steps, instead of --num_train_epochs.", 1)

@@ -12,8 +12,10 @@ from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles, fil
 from albert_tf.finetuning.labelled_text import check_known_labels, read_examples
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
 from albert_tf.finetuning.labels import label_report
+from albert_tf.finetuning.linear_models import MOST_CHARACTERS, LinearModel, classify
 from albert_tf.finetuning.metrics import LABEL_METRICS
 from albert_tf.finetuning.mistakes import CONFUSION_FILE, plot_confusion_matrix, write_errors
+from albert_tf.finetuning.scores_by_label import count_labels
 from albert_tf.finetuning.task import ERRORS_FILE
 from albert_tf.objectives.losses import weighted_cross_entropy
 
@@ -100,6 +102,19 @@ class Classification(LabelledTextTask):
         label = min(counts, key=lambda each: (-counts[each], self.labels.index(each)))
         scores = self.score(examples, [{"label": label}] * len(examples))
         return f"always {label!r}, the most frequent label", {"accuracy": counts[label] / len(examples), **scores}
+
+    def linear_model(self):
+        """Returns logistic regression; the more labels the fewer examples, as each label takes its time."""
+
+        def scores(train, dev):
+            return self.score(dev, [{"label": label} for label in classify(train, dev)])
+
+        return LinearModel("a linear model on character n-grams", scores, 2 * MOST_CHARACTERS // len(self.labels))
+
+    def counts_by_label(self, examples, predictions):
+        """Returns the counts of each label; see `FinetuningTask`."""
+        truth, found = ([example.label] for example in examples), ([each["label"]] for each in predictions)
+        return count_labels(truth, found, self.labels)
 
     def reports(self):
         """Returns the list of mistakes and the plot of which labels are taken for which; see `FinetuningTask`."""

@@ -4,6 +4,7 @@ import numpy as np
 
 from albert_tf.files import replacing
 from albert_tf.finetuning.labelled_text import LabelledText, line_names
+from albert_tf.finetuning.scores_by_label import count_labels, scores_by_label
 from albert_tf.plot_labels import drawable
 from albert_tf.rows.row_file import write_rows
 
@@ -41,7 +42,7 @@ def confusion_matrix(truth: list[str], found: list[str], labels: tuple[str, ...]
 
 
 def plot_confusion_matrix(path: str, examples: list[LabelledText], predictions: list[dict], labels) -> None:
-    """Draws the confusion matrix as a PNG, each row in shares of its label; needs matplotlib."""
+    """Draws the confusion matrix as a PNG, each row in shares of its label, with its F1; needs matplotlib."""
     from matplotlib.figure import Figure  # optional
 
     truth, found = [example.label for example in examples], [prediction["label"] for prediction in predictions]
@@ -59,7 +60,8 @@ def plot_confusion_matrix(path: str, examples: list[LabelledText], predictions: 
     # Dollar signs begin no formula. Where labels are many, their letters are small.
     style = {"fontfamily": font, "parse_math": False, "fontsize": min(10, _POINTS_PER_INCH * size / len(labels))}
     axes.set_xticks(range(len(labels)), names, rotation=45, ha="right", **style)
-    axes.set_yticks(range(len(labels)), names, **style)
+    scores = scores_by_label(count_labels(([label] for label in truth), ([label] for label in found), labels))
+    axes.set_yticks(range(len(labels)), [f"{name}  F1 {of.f1:.2f}" for name, of in zip(names, scores)], **style)
     axes.set(xlabel="prediction", ylabel="label")
     if len(labels) <= 20:
         for (row, column), count in np.ndenumerate(counts):

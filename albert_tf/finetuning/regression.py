@@ -8,6 +8,7 @@ from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
 from albert_tf.finetuning.labelled_text import UNKNOWN_LABELS, LabelledText, line_names, read_examples
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
+from albert_tf.finetuning.linear_models import LinearModel, predict_numbers
 from albert_tf.finetuning.metrics import SCORE_METRICS
 from albert_tf.finetuning.task import ERRORS_FILE
 from albert_tf.rows.bad_rows import BadRows
@@ -81,6 +82,14 @@ class Regression(LabelledTextTask):
         # The correlation with a constant is not defined, and as good as none.
         scores = {name: SCORE_METRICS[name](truth, constant) for name in self._files.metrics}
         return "always the mean", {"squared_error": float(truth.var()), **scores}
+
+    def linear_model(self):
+        """Returns ridge regression; see `FinetuningTask`."""
+
+        def scores(train, dev):
+            return self.score(dev, [{"score": number} for number in predict_numbers(train, dev)])
+
+        return LinearModel("a linear model on character n-grams", scores)
 
     def reports(self):
         """Returns the list of differences; see `FinetuningTask`."""

@@ -8,8 +8,10 @@ import typing
 
 import numpy as np
 
+from albert_tf.finetuning.baselines import LinearScores
 from albert_tf.finetuning.batches import Augmentation, Examples
 from albert_tf.finetuning.dev_share import Share
+from albert_tf.finetuning.scores_by_label import SCORES_FILE, describe_scores, scores_by_label, write_scores
 from albert_tf.finetuning.task import Features, FinetuningTask
 from albert_tf.finetuning.token_dropout import TokenDropout
 from albert_tf.objectives.objective import with_batch_size
@@ -183,12 +185,17 @@ def train(
     return run.train(phase, data_settings, results_data)
 
 
-def evaluate(run: TrainingRun, dev_file: EncodedFile) -> dict[str, float]:
+def evaluate(run: TrainingRun, dev_file: EncodedFile, linear: LinearScores | None = None) -> dict[str, float]:
     """Evaluates the model that was trained or restored last; returns what it wrote into eval_results.json.
 
-    Beside the measure that selects stands, with "blind_" before its name, what a rule scores that reads no text; a
-    model that is no better is warned of. What else the task has to tell goes into the files of
-    `FinetuningTask.reports`.
+    Beside the measure that selects stands, with "blind_" before its name, what a rule scores that reads no text, and
+    with "linear_" what a linear model does; a model that is no better is warned of. What else the task has to tell goes
+    into the files of `FinetuningTask.reports`.
+
+    Args:
+        run: Whose objective is a `FinetuningTask`.
+        dev_file: What to evaluate on.
+        linear: What `baselines.linear_scores` found for this file; None to compare with no linear model.
     """
     task = run.objective
     dataset = _dev_dataset(task, dev_file, run.settings, run.has_fixed_shapes)
@@ -199,20 +206,31 @@ def evaluate(run: TrainingRun, dev_file: EncodedFile) -> dict[str, float]:
         )
         scores = task.score(dev_file.examples, predictions) if task.scores_predictions else {}
     rule, blind = task.blind_scores(dev_file.examples)
-    metric, more = task.selection_metric, {}
-    if metric in blind:
-        more[f"blind_{metric}"] = blind[metric]
+    metric, of_linear = task.selection_metric, linear.scores if linear else {}
+    more = {f"{kind}_{metric}": of[metric] for kind, of in (("blind", blind), ("linear", of_linear)) if metric in of}
     results = run.evaluate(dataset, dev_file.identity, scores, num_examples=len(dev_file.examples), **more)
     if metric in blind:
         run.log(f"without reading, {rule}: {metric} {blind[metric]:.4f}")
-        if not results[metric] > blind[metric]:
+        if _rounded(results[metric]) <= _rounded(blind[metric]):
             run.log(
                 f"warning: {metric} {results[metric]:.4f} is no better than that, as if nothing had been learnt; try "
                 "more steps or another learning rate, and look at the labels"
             )
+    if metric in of_linear:
+        run.log(f"{linear}: {metric} {of_linear[metric]:.4f}")
+        if _rounded(results[metric]) < _rounded(of_linear[metric]):
+            run.log(
+                f"warning: {metric} {results[metric]:.4f} is below the {of_linear[metric]:.4f} of {linear.name}; try "
+                "more passes over the examples, another learning rate, or a model that was pre-trained on more text or "
+                "on text like this"
+            )
     if predictions is not None:
         for doubt in task.doubts(dev_file.examples, predictions):
             run.log(f"warning: {doubt}")
+        by_label = scores_by_label(task.counts_by_label(dev_file.examples, predictions))
+        if by_label:
+            run.log("\n".join(describe_scores(by_label)))
+            reports = {SCORES_FILE: lambda path, *_: write_scores(path, by_label), **reports}
     for name, write in reports.items():
         what = f"the {os.path.splitext(name)[0].replace('_', ' ')}"
         run.write_results(
@@ -266,6 +284,11 @@ def compute_predictions(
     outputs = compute_outputs(task.outputs, batched.eval_dataset(batch_size))
     rows = np.argsort(batched.order_of_evaluation)
     return task.predict(file.examples, file.features, {name: values[rows] for name, values in outputs.items()})
+
+
+def _rounded(score):
+    """Returns a score without the digits that float32, in which some are computed, does not have."""
+    return round(score, 6)
 
 
 def _paths(path):

@@ -11,6 +11,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning.cut_texts import describe_cuts, length_limit
+from albert_tf.finetuning.linear_models import LinearModel
 from albert_tf.objectives import Objective
 from albert_tf.objectives.objective import Batch
 from albert_tf.tokenization import Tokenizer
@@ -111,6 +112,25 @@ class FinetuningTask(Objective):
             examples: What `read` returned, with their answers.
         """
         return "", {}
+
+    def linear_model(self) -> LinearModel | None:
+        """Returns a linear model of the task's examples, beside which evaluations stand; None if there is none.
+
+        It takes examples as `read` returned them. Where it is given only some of them, they are chosen by
+        `text_and_label`.
+        """
+        return None
+
+    def counts_by_label(
+        self, examples: list[typing.Any], predictions: list[typing.Any]
+    ) -> dict[str, tuple[int, int, int]]:
+        """Returns of each label how often it is found rightly, found, and true; of tasks without labels none.
+
+        Args:
+            examples: What `read` returned, with their answers.
+            predictions: What `predict` returned for them.
+        """
+        return {}
 
     def reports(self) -> dict[str, collections.abc.Callable[[str, list[typing.Any], list[typing.Any]], None]]:
         """Returns what to write after an evaluation: by file, a function of (path, examples, predictions)."""

@@ -45,6 +45,7 @@ def test_classifier_is_trained_evaluated_and_used(classify, reviews, tmp_path, s
             "global_step": 3,
             "num_examples": 7,
             "blind_accuracy": max(labels.mean(), 1 - labels.mean()),
+            "linear_accuracy": json.loads((run / "linear_scores.json").read_text())["scores"]["accuracy"],
             "loss": loss,
             "classification_loss": loss,
             "accuracy": (probabilities.argmax(axis=-1) == labels).mean(),
@@ -66,6 +67,8 @@ def test_classifier_is_trained_evaluated_and_used(classify, reviews, tmp_path, s
     (reviews / "train.tsv").unlink()
     assert classify(init_checkpoint=None, do_eval=True).code == 0
     assert read_results(run) == results
+    assert classify(init_checkpoint=None, do_eval=True, baselines=False).code == 0
+    assert read_results(run) == {name: value for name, value in results.items() if name != "linear_accuracy"}
     assert classify(init_checkpoint=None, do_predict=True).code == 0
     assert contents(run)["predictions.tsv"] == before["predictions.tsv"]
     assert contents(run)["model.ckpt-3.index"] == before["model.ckpt-3.index"]

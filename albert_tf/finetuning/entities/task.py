@@ -18,9 +18,11 @@ from albert_tf.finetuning.entities.alignment import (
     unread_units,
     without_units,
 )
-from albert_tf.finetuning.entities.metrics import METRICS
+from albert_tf.finetuning.entities.linear_tagger import MOST_CHARACTERS, tag
+from albert_tf.finetuning.entities.metrics import METRICS, entity_counts
 from albert_tf.finetuning.entities.tagged_text import TaggedText, read_tagged, units_of
-from albert_tf.finetuning.entities.tags import OUTSIDE, entities_of, leave_out
+from albert_tf.finetuning.entities.tags import OUTSIDE, entities_of, leave_out, strict_entities_of
+from albert_tf.finetuning.linear_models import LinearModel
 from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
 from albert_tf.modeling import AlbertForTokenClassification
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
@@ -136,14 +138,26 @@ class Entities(FinetuningTask):
 
     def score(self, examples, predictions):
         """Returns the measures of the data set, by name; see `FinetuningTask`."""
-        truth = [list(_as_read(*pair).tags) for pair in zip(examples, predictions)]
-        found = [leave_out(prediction["tags"], _unread(prediction)) for prediction in predictions]
+        truth, found = _tags_as_read(examples, predictions)
         return {name: METRICS[name](truth, found) for name in self._metrics}
 
     def blind_scores(self, examples):
         """Returns what no entity at all scores; see `FinetuningTask`."""
         blind = [{"entities": [], "tags": [OUTSIDE] * len(text.units)} for text in examples]
         return "never an entity", self.score(examples, blind)
+
+    def linear_model(self):
+        """Returns a linear tagger, which reads every unit; see `FinetuningTask`."""
+
+        def scores(train, dev):
+            return self.score(dev, [{"tags": tags} for tags in tag(train, dev)])
+
+        return LinearModel("a linear model on characters and words", scores, MOST_CHARACTERS)
+
+    def counts_by_label(self, examples, predictions):
+        """Returns the counts of each type, strict where the measure that selects is; see `FinetuningTask`."""
+        entities = strict_entities_of if self.selection_metric == "entity_macro_f1" else entities_of
+        return entity_counts(*_tags_as_read(examples, predictions), entities)
 
     def reports(self):
         """Returns the list of mistakes; see `FinetuningTask`."""
@@ -228,6 +242,12 @@ def _describe(entities):
 
 def _unread(prediction):
     return prediction.get("unread", [])
+
+
+def _tags_as_read(texts, predictions):
+    """Returns the true tags of texts and those found, as far as they were read."""
+    truth = [list(_as_read(*pair).tags) for pair in zip(texts, predictions)]
+    return truth, [leave_out(prediction["tags"], _unread(prediction)) for prediction in predictions]
 
 
 def _as_read(text, prediction):

@@ -1,0 +1,141 @@
+"""What a linear model scores on the dev file of a run, beside which its own scores are worth what they are."""
+
+import dataclasses
+import hashlib
+import importlib.util
+import json
+import os
+import typing
+import warnings
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.files import read_json, write_json
+from albert_tf.finetuning.linear_models import LinearModel
+from albert_tf.finetuning.task import FinetuningTask
+from albert_tf.json_types import check_types
+from albert_tf.training import TrainingRun
+
+LINEAR_FILE = "linear_scores.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class LinearScores:
+    """What a linear model comes to.
+
+    Attributes:
+        name: What it is.
+        scores: On the dev file, by the names of the measures.
+        trained_on: How many examples of the training file it was given.
+        of: How many that file has.
+    """
+
+    name: str
+    scores: dict[str, float]
+    trained_on: int
+    of: int
+
+    def __str__(self) -> str:
+        share = f"{self.trained_on:,} of the {self.of:,}" if self.trained_on < self.of else f"the {self.of:,}"
+        return f"{self.name}, trained on {share} examples"
+
+
+# Those of the trials of one command, which have their files in common.
+_in_this_process: dict[str, LinearScores] = {}
+
+
+def linear_scores(run: TrainingRun, train_file: typing.Any, dev_file: typing.Any) -> LinearScores | None:
+    """Returns what the task's linear model scores; None, in a worker that writes nothing or where there is no model.
+
+    It is trained once: the run's folder keeps what came of it, for the files that it was computed of. Whatever keeps
+    scikit-learn from it is told in a line, for it is no part of the run.
+
+    Args:
+        run: Whose objective is the task.
+        train_file: The `EncodedFile` to train on; None for what the folder knows.
+        dev_file: The `EncodedFile` to judge by.
+    """
+    model = run.objective.linear_model()
+    if model is None or not run.is_chief:
+        return None
+    path = os.path.join(run.output_dir, LINEAR_FILE)
+    if train_file is None:
+        return _read(path, _key(run.objective, model, None, dev_file))
+    key = _key(run.objective, model, train_file, dev_file)
+    found = _read(path, key) or _in_this_process.get(key["all"])
+    if found is None:
+        if importlib.util.find_spec("sklearn") is None:
+            run.log(f"what {model.name} scores is not known without scikit-learn; pip install scikit-learn")
+            return None
+        try:
+            found = compute_linear_scores(run.objective, model, train_file.examples, dev_file.examples)
+        except Exception as error:  # whatever it is, the run has its own results to tell
+            run.log(f"what {model.name} scores is not known: {type(error).__name__}: {error}")
+            return None
+    _in_this_process[key["all"]] = found
+    write_json(path, {**key, **dataclasses.asdict(found)})
+    return found
+
+
+def compute_linear_scores(
+    task: FinetuningTask, model: LinearModel, train: list[typing.Any], dev: list[typing.Any]
+) -> LinearScores:
+    """Returns what a linear model scores that is trained on as much of the examples as takes seconds.
+
+    Args:
+        task: Whose examples they are.
+        model: What `task.linear_model` returned.
+        train: Examples to train on.
+        dev: Examples to judge by.
+    """
+    lengths = [len(task.text_and_label(example)[0]) for example in train]
+    chosen = choose_share(lengths, model.most_characters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is not quite at its best is no matter
+        scores = model.scores([train[index] for index in chosen], dev)
+    return LinearScores(model.name, {name: float(score) for name, score in scores.items()}, len(chosen), len(train))
+
+
+def choose_share(lengths: list[int], most: int) -> list[int]:
+    """Returns, ascending, which texts to take: all, or as many of a random order as have so many characters at most.
+
+    The order is the same for every seed of the training, so that trials are compared with one number.
+
+    Args:
+        lengths: Of each text, in characters.
+        most: How many characters to take; one text is taken whatever its length.
+    """
+    if sum(lengths) <= most:
+        return list(range(len(lengths)))
+    order = np.random.default_rng(0).permutation(len(lengths))
+    count = int(np.searchsorted(np.cumsum(np.array(lengths)[order]), most, side="right"))
+    return sorted(order[: max(1, count)].tolist())
+
+
+def _key(task, model, train_file, dev_file):
+    """Returns what tells scores from others: of which files, measures and model they are."""
+    of_task = [type(task).__name__, task.settings(), task.selection_metric, model.name, model.most_characters]
+    data = {"task": of_task, "dev_file": dev_file.identity["sha256"]}
+    if train_file is None:
+        return {"dev": _sha256(data)}
+    return {"dev": _sha256(data), "all": _sha256({**data, "train_file": train_file.identity["sha256"]})}
+
+
+def _sha256(value):
+    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def _read(path, key):
+    """Returns the scores in a file, None if there are none of this key; what is no such file is computed anew."""
+    if not tf.io.gfile.exists(path):
+        return None
+    types = {"name": str, "scores": dict[str, float], "trained_on": int, "of": int}
+    try:
+        values = check_types(read_json(path, "the scores of the linear model"), types, path, tuple(types))
+    except InputError:
+        return None
+    if any(values.get(name) != value for name, value in key.items()):
+        return None
+    return LinearScores(**{name: values[name] for name in types})
