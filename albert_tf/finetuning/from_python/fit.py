@@ -12,6 +12,7 @@ from albert_tf.checkpoint_files import checkpoint_folder
 from albert_tf.errors import InputError
 from albert_tf.files import names_in, read_text
 from albert_tf.finetuning import runner
+from albert_tf.finetuning.baselines import linear_scores
 from albert_tf.finetuning.defaults import (
     choose_max_seq_length,
     default_token_dropout,
@@ -47,6 +48,7 @@ class FitOptions:
         max_seq_length: Longest input in pieces; None for what the commands choose.
         token_dropout: Which share of the pieces of training texts to hide; None likewise.
         num_train_epochs: Passes over the examples; None likewise.
+        baselines: Whether to tell what a linear model scores.
 
     Raises:
         InputError: A value is out of range.
@@ -56,6 +58,7 @@ class FitOptions:
     max_seq_length: int | None = None
     token_dropout: float | None = None
     num_train_epochs: float | None = None
+    baselines: bool = True
 
     def __post_init__(self):
         if not 0 <= self.dev_fraction < 1:
@@ -144,7 +147,8 @@ def fit_folder(
         if not runner.train(run, train_file, dev_file, more_settings, token_dropout=token_dropout):
             raise KeyboardInterrupt(f"interrupted; the same call with output_dir={output_dir!r} goes on")
         if dev_file is not None:
-            runner.evaluate(run, dev_file)
+            linear = linear_scores(run, train_file, dev_file) if options.baselines else None
+            runner.evaluate(run, dev_file, linear)
         run.write_model_card()
 
 
