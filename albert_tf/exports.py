@@ -28,6 +28,7 @@ _CARD_TYPES = {
     "input_fields": list[str],
     "input_columns": list[str],
     "max_seq_length": int,
+    "doc_stride": int,
     "tokenizer": str,
     "config": {"hidden_size": int},
     "fast_tokenizer_sha256": str,

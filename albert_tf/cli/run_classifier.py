@@ -10,6 +10,7 @@ from absl import flags
 
 from albert_tf.cli.finetuning_command import DEV, TEST, TRAIN, FinetuningCommand
 from albert_tf.cli.finetuning_flags import define_finetuning_flags
+from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.config import POOLING_CHOICES
 from albert_tf.errors import ON_BAD_ROW, InputError
@@ -50,6 +51,14 @@ def define_flags():
         "What the label is read off: first, the state of [CLS]; mean, that of all pieces; aligned, pieces of a pair "
         "compared with their like in the other text. By default the model's own, in small models aligned for pairs.",
     )
+    with in_helpfull():
+        flags.DEFINE_integer(
+            "doc_stride",
+            None,
+            "Read texts longer than --max_seq_length in windows, one every so many pieces, of whose logits the mean is "
+            "taken; by default they are cut.",
+            lower_bound=1,
+        )
     flags.DEFINE_enum(
         "on_bad_row", None, ON_BAD_ROW, "Rows that can't be used: stop, or leave them out and count them."
     )
@@ -96,12 +105,12 @@ def make_task(settings, config):
     files = data_files(settings)
     config = config.replace(classifier_pooling=settings.pooling)
     if files.is_regression:
-        return Regression(config, files)
+        return Regression(config, files, settings.doc_stride)
     train_examples = None
     if not files.labels or (settings.do_train and settings.class_weights == ["balanced"]):
         train_examples = read_examples(find_paths(settings, TRAIN), files, needs_label=True)
     labels = files.labels or labels_of(train_examples)
-    return Classification(config, labels, files, class_weights(settings, labels, train_examples))
+    return Classification(config, labels, files, class_weights(settings, labels, train_examples), settings.doc_stride)
 
 
 def class_weights(settings, labels, train_examples):
@@ -129,7 +138,7 @@ def class_weights(settings, labels, train_examples):
 
 COMMAND = FinetuningCommand(
     "run_classifier",
-    ("task_name", *COLUMNS, "labels", "regression", "metrics", "class_weights", "pooling"),
+    ("task_name", *COLUMNS, "labels", "regression", "metrics", "class_weights", "pooling", "doc_stride"),
     ("data_dir",),
     find_paths,
     make_task,

@@ -18,6 +18,7 @@ from albert_tf.finetuning.mistakes import CONFUSION_FILE, plot_confusion_matrix,
 from albert_tf.finetuning.scores_by_label import count_labels
 from albert_tf.finetuning.task import ERRORS_FILE
 from albert_tf.objectives.losses import weighted_cross_entropy
+from albert_tf.text_windows import softmax
 
 
 class Classification(LabelledTextTask):
@@ -30,6 +31,7 @@ class Classification(LabelledTextTask):
         labels: The labels in the order of their ids.
         files: What the columns of the files mean, and how the task is measured.
         class_weights: How much an example of each label counts in training; None for 1 each.
+        doc_stride: Read long texts in windows; see `LabelledTextTask`.
     """
 
     loss_name, label_name, label_type = "classification_loss", "label_ids", tf.int32
@@ -42,10 +44,11 @@ class Classification(LabelledTextTask):
         labels: tuple[str, ...] = ("0", "1"),
         files: DataFiles = DATASETS["tsv"],
         class_weights: tuple[float, ...] | None = None,
+        doc_stride: int | None = None,
     ):
-        super().__init__(config, files, len(labels))
+        super().__init__(config, files, len(labels), doc_stride)
         self.labels, self._ids = tuple(labels), {label: index for index, label in enumerate(labels)}
-        self.scores_predictions = set(files.metrics) != {"accuracy"}
+        self.scores_predictions = set(files.metrics) != {"accuracy"} or doc_stride is not None
         self._class_weights = class_weights
 
     def loss_weights(self, batch):
@@ -55,7 +58,7 @@ class Classification(LabelledTextTask):
     def compute(self, batch, training, dropout_seed, model):
         """Returns loss and accuracy; see `Objective`."""
         logits = model(batch, training=training, dropout_seed=dropout_seed)["logits"]
-        loss, accuracy = weighted_cross_entropy(logits, batch["label_ids"], batch["example_weights"])
+        loss, accuracy = weighted_cross_entropy(logits, batch["label_ids"], self.weights(batch))
         if training and self._class_weights is not None:
             loss, _ = weighted_cross_entropy(logits, batch["label_ids"], self._weights(batch))
         return {"classification_loss": loss, "accuracy": accuracy}
@@ -63,8 +66,8 @@ class Classification(LabelledTextTask):
     def _weights(self, batch):
         """Returns what each example counts in the loss, float32 [B]."""
         if self._class_weights is None:
-            return batch["example_weights"]
-        return batch["example_weights"] * tf.gather(tf.constant(self._class_weights), batch["label_ids"])
+            return self.weights(batch)
+        return self.weights(batch) * tf.gather(tf.constant(self._class_weights), batch["label_ids"])
 
     def read(self, path, needs_labels=True):
         """Returns the rows of a file as `LabelledText`s; see `FinetuningTask`."""
@@ -76,14 +79,19 @@ class Classification(LabelledTextTask):
         return self._ids.get(label)
 
     def outputs(self, batch, model):
-        """Returns `probabilities` float32 [B, labels]; see `FinetuningTask`."""
-        return {"probabilities": tf.nn.softmax(model(batch, training=False)["logits"])}
+        """Returns `probabilities` float32 [B, labels], or `logits` where those of windows are averaged."""
+        logits = model(batch, training=False)["logits"]
+        return {"probabilities": tf.nn.softmax(logits)} if self.doc_stride is None else {"logits": logits}
 
     def predict(self, examples, features, outputs):
         """Returns the most probable label of each text, and all probabilities; see `FinetuningTask`."""
+        if self.doc_stride is None:
+            probabilities = outputs["probabilities"]
+        else:
+            probabilities = softmax(self.of_texts(outputs["logits"], features))
         return [
             {"label": self.labels[row.argmax()], "probabilities": dict(zip(self.labels, map(float, row)))}
-            for row in outputs["probabilities"]
+            for row in probabilities
         ]
 
     def prediction_columns(self, prediction):
@@ -146,7 +154,7 @@ class Classification(LabelledTextTask):
     @classmethod
     def from_settings(cls, config, settings):
         """Returns the task of a run; see `FinetuningTask`."""
-        return cls(config, tuple(settings["labels"]), files_of(settings))
+        return cls(config, tuple(settings["labels"]), files_of(settings), doc_stride=settings.get("doc_stride"))
 
     def settings(self):
         """Returns labels and columns; see `FinetuningTask`."""

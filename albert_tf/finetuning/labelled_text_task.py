@@ -7,13 +7,16 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import COLUMN_TYPES, COLUMNS, DataFiles, files_of
 from albert_tf.finetuning.labelled_text import encode_and_count_cut, unlabelled_examples
-from albert_tf.finetuning.task import FinetuningTask
+from albert_tf.finetuning.long_texts import TEXT_INDICES, WINDOW_WEIGHTS, describe_windows, encode_in_windows
+from albert_tf.finetuning.task import Features, FinetuningTask
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
-from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
+from albert_tf.objectives.objective import Batch, batch_sizes, encoder_batch_spec
 from albert_tf.rows.row_file import write_rows
+from albert_tf.text_windows import mean_over_windows
 
 
 class LabelledTextTask(FinetuningTask):
@@ -23,6 +26,11 @@ class LabelledTextTask(FinetuningTask):
         config: Hyper-parameters.
         files: What the columns of the files mean, and how the task is measured.
         num_outputs: How many numbers the model gives for each text.
+        doc_stride: Of a text too long for one sequence, every how many pieces a window begins; the mean of its windows'
+            logits is what the text has. None to cut such texts.
+
+    Raises:
+        InputError: Pairs are to be read in windows, or `doc_stride` is no whole number from 1.
 
     Attributes:
         loss_name: What the loss is called.
@@ -35,8 +43,13 @@ class LabelledTextTask(FinetuningTask):
     label_name: str
     label_type: tf.DType
 
-    def __init__(self, config: AlbertConfig, files: DataFiles, num_outputs: int):
+    def __init__(self, config: AlbertConfig, files: DataFiles, num_outputs: int, doc_stride: int | None = None):
+        if doc_stride is not None and (type(doc_stride) is not int or doc_stride < 1):
+            raise InputError(f"`doc_stride` must be a whole number from 1. Received: {doc_stride!r}")
+        if doc_stride is not None and files.text_pair_column is not None:
+            raise InputError(f"`doc_stride={doc_stride}` is for single texts; of pairs the longer text is cut")
         self.config, self._files, self._num_outputs = config, files, num_outputs
+        self.doc_stride = doc_stride
         self.loss_coefficients = {self.loss_name: 1.0}
         self.selection_metric = files.metrics[0]
         self.may_hide_pieces = files.may_hide_pieces
@@ -56,12 +69,19 @@ class LabelledTextTask(FinetuningTask):
     def batch_spec(self, max_seq_length):
         """Returns the encoder's inputs and the labels; see `Objective`."""
         labels = {self.label_name: self.label_type, "example_weights": tf.float32}
+        if self.doc_stride is not None:
+            labels[WINDOW_WEIGHTS] = tf.float32
         specs = {name: tf.TensorSpec([None], dtype) for name, dtype in labels.items()}
         return {**encoder_batch_spec(max_seq_length), **specs}
 
     def loss_weights(self, batch):
         """Returns the number of examples; see `Objective`."""
-        return {self.loss_name: tf.reduce_sum(batch["example_weights"])}
+        return {self.loss_name: tf.reduce_sum(self.weights(batch))}
+
+    def weights(self, batch: Batch) -> tf.Tensor:
+        """Returns what each example counts, float32 [B]: 1, or of a text in windows one for all of them together."""
+        weights = batch["example_weights"]
+        return weights if self.doc_stride is None else weights * batch[WINDOW_WEIGHTS]
 
     def flops(self, batch_spec):
         """Returns the operations of a step; see `Objective`."""
@@ -71,7 +91,21 @@ class LabelledTextTask(FinetuningTask):
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns the encoder's inputs and the labels, 0 where there is none; see `FinetuningTask`."""
         labels = np.array([self.value_of(example.label) or 0 for example in examples], self.label_type.as_numpy_dtype)
-        return {**encode_and_count_cut(tokenizer, examples, max_seq_length), self.label_name: labels}
+        if self.doc_stride is None:
+            return {**encode_and_count_cut(tokenizer, examples, max_seq_length), self.label_name: labels}
+        texts = [example.text for example in examples]
+        features = encode_in_windows(tokenizer, texts, max_seq_length, self.doc_stride)
+        return {**features, self.label_name: labels[features[TEXT_INDICES]]}
+
+    def of_texts(self, values: np.ndarray, features: Features) -> np.ndarray:
+        """Returns values of N rows [N, ...] for each text: as they are, or the mean over its windows."""
+        return values if self.doc_stride is None else mean_over_windows(values, features[TEXT_INDICES])
+
+    def describe_cuts(self, features, max_seq_length, where=""):
+        """Returns how many texts are cut, or read in windows; see `FinetuningTask`."""
+        if self.doc_stride is None:
+            return super().describe_cuts(features, max_seq_length, where)
+        return describe_windows(features[TEXT_INDICES], where)
 
     def write_predictions(self, path, examples, predictions):
         """Writes a line for each example: text(s), the label given (empty if none), and `prediction_columns`."""
@@ -98,8 +132,9 @@ class LabelledTextTask(FinetuningTask):
     @classmethod
     def from_settings(cls, config, settings):
         """Returns the task of a run; see `FinetuningTask`."""
-        return cls(config, files=files_of(settings))
+        return cls(config, files=files_of(settings), doc_stride=settings.get("doc_stride"))
 
     def settings(self):
-        """Returns the columns; see `FinetuningTask`."""
-        return {name: getattr(self._files, name) for name in COLUMNS}
+        """Returns the columns, and the stride of windows if there are any; see `FinetuningTask`."""
+        stride = {} if self.doc_stride is None else {"doc_stride": self.doc_stride}
+        return {**{name: getattr(self._files, name) for name in COLUMNS}, **stride}

@@ -23,19 +23,20 @@ class Regression(LabelledTextTask):
     Args:
         config: Hyper-parameters.
         files: What the columns of the files mean, and how the task is measured.
+        doc_stride: Read long texts in windows; see `LabelledTextTask`.
     """
 
     loss_name, label_name, label_type = "squared_error", "label_values", tf.float32
     scores_predictions = True
     predicts_numbers = True
 
-    def __init__(self, config: AlbertConfig, files: DataFiles = DATASETS["sts-b"]):
-        super().__init__(config, files, num_outputs=1)
+    def __init__(self, config: AlbertConfig, files: DataFiles = DATASETS["sts-b"], doc_stride: int | None = None):
+        super().__init__(config, files, num_outputs=1, doc_stride=doc_stride)
 
     def compute(self, batch, training, dropout_seed, model):
         """Returns the squared error; see `Objective`."""
         scores = model(batch, training=training, dropout_seed=dropout_seed)["logits"][:, 0]
-        weights = batch["example_weights"]
+        weights = self.weights(batch)
         errors = tf.math.squared_difference(scores, batch["label_values"])
         return {"squared_error": (tf.reduce_sum(errors * weights), tf.reduce_sum(weights))}
 
@@ -63,7 +64,7 @@ class Regression(LabelledTextTask):
 
     def predict(self, examples, features, outputs):
         """Returns the score of each text; see `FinetuningTask`."""
-        return [{"score": float(score)} for score in outputs["scores"]]
+        return [{"score": float(score)} for score in self.of_texts(outputs["scores"], features)]
 
     def prediction_columns(self, prediction):
         """Returns the score; see `LabelledTextTask`."""

@@ -46,6 +46,19 @@ class FastInputs:
         ]
         return [self._join(*segments) for segments in zip(*columns)]
 
+    def encode_in_windows(self, texts: list[tuple[str]], stride: int) -> tuple[list, list[int]]:
+        """Returns a `tokenizers.Encoding` of each window of texts, and which text it is of; see `window_borders`."""
+        room = self.max_seq_length - 2
+        overlap = room - min(stride, max(1, room // 2))
+        encodings, rows = [], []
+        for row, (text,) in enumerate(texts):
+            whole = self._tokenizer.encode(self._without_long_words(text), add_special_tokens=False)
+            whole.truncate(room, stride=overlap)
+            for part in (whole, *whole.overflowing):
+                encodings.append(self._tokenizer.post_process(part))
+                rows.append(row)
+        return encodings, rows
+
     def _without_long_words(self, text):
         """Returns a text with a word that the library takes to be too long in place of each that the graph does."""
         text = replace_halves(text)

@@ -15,6 +15,7 @@ from albert_tf.files import sha256_of
 from albert_tf.litert.files import FAST_TOKENIZER_FILE, LITERT_FILE, check_fast_tokenizer, read_card
 from albert_tf.litert.inputs import FastInputs, pad
 from albert_tf.loaded_model import LoadedModel
+from albert_tf.text_windows import mean_over_windows, softmax
 
 
 class LiteRTPredictor(LoadedModel):
@@ -48,7 +49,7 @@ class LiteRTPredictor(LoadedModel):
             self.card["max_seq_length"],
             self.card.get("special_tokens_in_text", False),
         )
-        self._path = os.path.join(folder, LITERT_FILE)
+        self._path, self._stride = os.path.join(folder, LITERT_FILE), self.card.get("doc_stride")
         self._num_threads = threads_per_batch(self.card)
         # An interpreter computes for one at a time; there come to be as many as are asked at once.
         self._idle = queue.LifoQueue()
@@ -91,8 +92,14 @@ class LiteRTPredictor(LoadedModel):
             texts: N tuples of one text, or of two where the model reads pairs; at least one.
             batch_size: As for `predict`.
         """
-        encodings = self._inputs.encode(texts)
-        order = sorted(range(len(texts)), key=lambda number: len(encodings[number]))
+        if self._stride is None:
+            return self._compute_encodings(self._inputs.encode(texts), batch_size)
+        encodings, rows = self._inputs.encode_in_windows(texts, self._stride)
+        means = mean_over_windows(self._compute_encodings(encodings, batch_size), np.array(rows))
+        return softmax(means) if means.ndim > 1 else means
+
+    def _compute_encodings(self, encodings, batch_size):
+        order = sorted(range(len(encodings)), key=lambda number: len(encodings[number]))
         groups = [order[begin : begin + batch_size] for begin in range(0, len(order), batch_size)]
         inputs = [pad([encodings[number] for number in group]) for group in groups]
         if len(inputs) == 1:  # from one thread to the next takes time

@@ -22,6 +22,7 @@ _OTHER_NAMES = (
     "start_positions",
     "end_positions",
     "example_weights",
+    "window_weights",
 )
 
 

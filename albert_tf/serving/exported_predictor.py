@@ -133,7 +133,9 @@ class ExportedPredictor(LoadedModel):
 
     def _count_cuts(self, texts):
         """Counts the inputs that are cut, as a graph can't; those of other tasks are read in windows."""
-        if not texts or not any(name in self._signatures[DEFAULT]["outputs"] for name in _CUTS_TEXTS):
+        outputs = self._signatures[DEFAULT]["outputs"]
+        cuts = "doc_stride" not in self.exported.card and any(name in outputs for name in _CUTS_TEXTS)
+        if not texts or not cuts:
             return
         columns = [self.tokenizer.encode_ids(list(column)).row_lengths().numpy() for column in zip(*texts)]
         num_cut = int(np.count_nonzero(sum(columns) + 1 + len(columns) > self.max_seq_length))

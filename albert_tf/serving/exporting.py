@@ -101,12 +101,19 @@ def model_card(trained: TrainedModel, functions: dict, weight_type: str) -> dict
         "input_fields": list(task.input_fields) if task is not None else ["text"],
         "input_columns": list(task.input_columns) if task is not None else [],
         "max_seq_length": trained.max_seq_length,
+        **_doc_stride(task),
         "tokenizer": trained.tokenizer.identity,
         "weights": weight_type,
         "checkpoint": os.path.basename(trained.checkpoint),
         "config": trained.config.to_dict(),
         "metrics": trained.results,
     }
+
+
+def _doc_stride(task):
+    """Returns how long texts are read in windows, nothing where they are cut."""
+    stride = getattr(task, "doc_stride", None)
+    return {} if stride is None else {"doc_stride": stride}
 
 
 def _describe(function):

@@ -10,6 +10,7 @@ import numpy as np
 from albert_tf.errors import InputError
 from albert_tf.finetuning.question_answering.squad import Question
 from albert_tf.finetuning.task import CUT, Features
+from albert_tf.text_windows import window_borders
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.encoding import pieces_of_spans
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
@@ -94,7 +95,7 @@ def encode_questions(
     windows = []
     for index, (question, query) in enumerate(zip(questions, queries)):
         num_pieces, room = len(contexts[question.context].ids), max_seq_length - NUM_SPECIAL - len(query)
-        windows.extend((index, begin, end) for begin, end in _cut(num_pieces, room, options.doc_stride))
+        windows.extend((index, begin, end) for begin, end in window_borders(num_pieces, room, options.doc_stride))
     columns = np.array(windows, np.int32)
     count = len(windows)
     features = {
@@ -167,17 +168,6 @@ def _encode_contexts(questions, tokenizer):
         )
         for text, encoding in zip(texts, tokenizer.encode_batch(texts))
     }
-
-
-def _cut(num_pieces, room, doc_stride):
-    """Yields where the windows of a text begin and end."""
-    stride = min(doc_stride, max(1, room // 2))
-    begin = 0
-    while True:
-        yield begin, min(begin + room, num_pieces)
-        if begin + room >= num_pieces:
-            return
-        begin += stride
 
 
 def _find_answer(question, context):

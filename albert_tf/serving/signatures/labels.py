@@ -3,7 +3,9 @@
 import tensorflow as tf
 
 from albert_tf.exports import DEFAULT
+from albert_tf.finetuning.long_texts import NUM_SPECIAL
 from albert_tf.serving.signatures.base import Signatures
+from albert_tf.serving.signatures.ragged import count_up, slices
 
 
 class LabelSignatures(Signatures):
@@ -18,13 +20,26 @@ class LabelSignatures(Signatures):
         return {DEFAULT: self._of_pairs if len(self._task.input_fields) > 1 else self._of_texts}
 
     def _of_texts(self, text):
-        return self._answer(self._inputs.encode(text))
+        if self._task.doc_stride is None:
+            return self._answer(self._task_outputs(self._inputs.encode(text)))
+        windows, rows = self._cut(self._tokenizer.encode_ids(text))
+        outputs = self._task_outputs(self._inputs.pack(windows))
+        return self._answer({name: tf.math.segment_mean(values, rows) for name, values in outputs.items()})
 
     def _of_pairs(self, text, text_pair):
-        return self._answer(self._inputs.encode(text, text_pair))
+        return self._answer(self._task_outputs(self._inputs.encode(text, text_pair)))
 
-    def _answer(self, batch):
-        probabilities = self._task_outputs(batch)["probabilities"]
+    def _cut(self, ids):
+        """Returns the windows of texts, int32 [W, (pieces)], and the text of each, int32 [W]; see `window_borders`."""
+        room = self._max_seq_length - NUM_SPECIAL
+        stride = min(self._task.doc_stride, max(1, room // 2))
+        lengths = tf.cast(ids.row_lengths(), tf.int32)
+        rows, numbers = count_up(1 + tf.maximum(0, -(-(lengths - room) // stride)))
+        begins = numbers * stride
+        return slices(ids, rows, begins, tf.minimum(begins + room, tf.gather(lengths, rows))), rows
+
+    def _answer(self, outputs):
+        probabilities = outputs["probabilities"] if "probabilities" in outputs else tf.nn.softmax(outputs["logits"])
         labels = tf.constant(self._task.labels)
         return {
             "label": tf.gather(labels, tf.argmax(probabilities, axis=-1)),
@@ -37,5 +52,5 @@ class LabelSignatures(Signatures):
 class ScoreSignatures(LabelSignatures):
     """Of `Regression`: inputs as for `LabelSignatures`; returns `score` float32 [N]."""
 
-    def _answer(self, batch):
-        return {"score": self._task_outputs(batch)["scores"]}
+    def _answer(self, outputs):
+        return {"score": outputs["scores"]}

@@ -1,0 +1,41 @@
+"""Texts that are longer than a sequence, read in several windows; nothing here imports TensorFlow."""
+
+import collections.abc
+
+import numpy as np
+
+
+def window_borders(num_pieces: int, room: int, stride: int) -> collections.abc.Iterator[tuple[int, int]]:
+    """Yields where the windows of a text begin and end, in pieces; the last ends where the text does.
+
+    Args:
+        num_pieces: Of the text.
+        room: For so many of them in a window.
+        stride: Every how many pieces a window begins; more than half of the room counts as that, so that what stands
+            at the border of one window stands well inside another.
+    """
+    stride, begin = min(stride, max(1, room // 2)), 0
+    while True:
+        yield begin, min(begin + room, num_pieces)
+        if begin + room >= num_pieces:
+            return
+        begin += stride
+
+
+def mean_over_windows(values: np.ndarray, text_indices: np.ndarray) -> np.ndarray:
+    """Returns the mean of each text's windows, float32 [T, ...], of values [N, ...].
+
+    Args:
+        values: Of each window.
+        text_indices: int [N], ascending, every text among them.
+    """
+    begins = np.flatnonzero(np.diff(text_indices, prepend=-1))
+    sums = np.add.reduceat(values.astype(np.float64), begins, axis=0)
+    counts = np.diff(begins, append=len(values)).reshape([-1, *[1] * (values.ndim - 1)])
+    return (sums / counts).astype(np.float32)
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Returns the probabilities of labels, float32 of the shape of logits [..., labels]."""
+    exponentials = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
+    return (exponentials / exponentials.sum(axis=-1, keepdims=True)).astype(np.float32)
