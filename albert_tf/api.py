@@ -83,8 +83,9 @@ def fit(
         strategy: Where to compute, a tf.distribute.Strategy; by default all GPUs of this machine, or its CPU.
         trackers: Functions to call with the step, "train" or "held_out", and what is measured by name, for Weights &
             Biases, MLflow and the like; docs/library.md has examples.
-        **settings: `dev_fraction`, `num_train_epochs`, `max_seq_length`, `token_dropout`, `baselines`, and those of
-            `RunSettings`, such as `learning_rate`, `train_batch_size`, `random_seed` or `early_stopping`.
+        **settings: `dev_fraction`, `num_train_epochs`, `max_seq_length`, `token_dropout`, `doc_stride` (read long texts
+            in windows), `baselines`, and those of `RunSettings`, such as `learning_rate`, `train_batch_size`,
+            `random_seed` or `early_stopping`.
 
     Returns:
         What `load` does.

@@ -48,6 +48,7 @@ class FitOptions:
         max_seq_length: Longest input in pieces; None for what the commands choose.
         token_dropout: Which share of the pieces of training texts to hide; None likewise.
         num_train_epochs: Passes over the examples; None likewise.
+        doc_stride: Of labels and numbers of single texts: read long ones in windows; None to cut them.
         baselines: Whether to tell what a linear model scores.
 
     Raises:
@@ -58,6 +59,7 @@ class FitOptions:
     max_seq_length: int | None = None
     token_dropout: float | None = None
     num_train_epochs: float | None = None
+    doc_stride: int | None = None
     baselines: bool = True
 
     def __post_init__(self):
@@ -117,7 +119,7 @@ def fit_folder(
     with hold(output_dir):
         path, dev_path = _write(data, dev_data, output_dir)
         tokenizer = load_tokenizer(checkpoint_folder(checkpoint))
-        task, more_settings = make_task(data, path, read_config(checkpoint, "`model`"))
+        task, more_settings = make_task(data, path, read_config(checkpoint, "`model`"), options.doc_stride)
         task.config.check_vocab_size(len(tokenizer.vocabulary), tokenizer.vocabulary.source)
         fraction = options.dev_fraction if dev_data is None else 0
         train_share, dev_share = (Share(fraction, is_dev) if fraction else None for is_dev in (False, True))

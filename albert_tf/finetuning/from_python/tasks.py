@@ -4,6 +4,7 @@ import os
 import typing
 
 from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
 from albert_tf.finetuning.classification import Classification
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.finetuning.defaults import default_pooling, default_question_alignment
@@ -19,15 +20,23 @@ from albert_tf.training.run_folder.guard import FOUND_AT
 from albert_tf.training.run_folder.identity import absolute_path
 
 
-def make_task(data: GivenData, path: str, config: AlbertConfig) -> tuple[FinetuningTask, dict[str, typing.Any]]:
+def make_task(
+    data: GivenData, path: str, config: AlbertConfig, doc_stride: int | None = None
+) -> tuple[FinetuningTask, dict[str, typing.Any]]:
     """Returns the task that learns examples, and what a command would keep of its settings besides the task's own.
 
     Args:
         data: The examples.
         path: Where `write_given` wrote them.
         config: Of the model.
+        doc_stride: Read long texts in windows; see `LabelledTextTask`.
+
+    Raises:
+        InputError: The task reads long texts in its own way, or the file can't be used.
     """
     folder = absolute_path(os.path.dirname(path))
+    if doc_stride is not None and data.kind in ("answers", "entities"):
+        raise InputError(f"`doc_stride={doc_stride}` is for labels and numbers; {data.kind} are read in windows anyway")
     if data.kind == "answers":
         config = config.replace(question_alignment=default_question_alignment(config))
         may_lack = None in data.labels
@@ -50,9 +59,11 @@ def make_task(data: GivenData, path: str, config: AlbertConfig) -> tuple[Finetun
     )
     config = config.replace(classifier_pooling=default_pooling(config, data.reads_pairs))
     if is_regression:
-        task = Regression(config, files)
+        task = Regression(config, files, doc_stride)
     else:
-        task = Classification(config, labels_of(read_examples(path, files, needs_label=True)), files)
+        task = Classification(
+            config, labels_of(read_examples(path, files, needs_label=True)), files, doc_stride=doc_stride
+        )
     more = {"task_name": "jsonl", "regression": is_regression, "metrics": list(files.metrics), "class_weights": None}
-    more["pooling"] = config.classifier_pooling
+    more |= {"pooling": config.classifier_pooling, "doc_stride": doc_stride}
     return task, {"command": "run_classifier", **more, FOUND_AT: {"data_dir": folder}}
