@@ -13,6 +13,7 @@ from albert_tf.checkpoint_files import refuse_trials
 from albert_tf.cli.command import with_flags
 from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.errors import InputError
+from albert_tf.training.devices.workers import is_chief_by_environment
 from albert_tf.training.run_folder.guard import read_settings
 from albert_tf.training.settings import result_settings
 from albert_tf.trials import Choices, Range, Search, run_trials
@@ -92,7 +93,12 @@ def run_as_asked(
             raise InputError("there is nothing to compare the trials by; name data to evaluate on")
         return outcome
 
-    run_trials(settings.output_dir, search, run_changed, lambda line: print(with_flags(line), flush=True))
+    def tell(line):
+        if is_chief:
+            print(with_flags(line), flush=True)
+
+    is_chief = is_chief_by_environment()
+    run_trials(settings.output_dir, search, run_changed, tell, is_chief)
 
 
 def _search_of(settings):

@@ -55,7 +55,7 @@ def _places(axes, name, values):
         return [known.index(text) for text in texts]
     known = sorted(set(values))
     if len(known) <= _MOST_TICKS:
-        axes.set_xticks(known, map(as_text, known))
+        axes.set_xticks(known, [as_text(value) for value in known])
     if name in LOGARITHMIC and known[0] > 0:
         from matplotlib.ticker import LogLocator
 

@@ -45,6 +45,7 @@ def run_trials(
     search: Search,
     run_once: collections.abc.Callable[[dict[str, typing.Any], str], Outcome | None],
     tell: collections.abc.Callable[[str], None] = print,
+    is_chief: bool = True,
 ) -> None:
     """Trains with one variant after the other, each in a folder of its own, and writes what they come to.
 
@@ -57,16 +58,17 @@ def run_trials(
         run_once: Given what a training changes and its folder, returns the metric that decides, the peak learning rate,
             and the results by metric; None if it was stopped.
         tell: Prints a line.
+        is_chief: Whether this process writes; of several that train together all go through the same trials.
 
     Raises:
         InputError: The folder holds another search.
         DivergedError: No variant is left.
     """
-    _claim(output_dir, search)
+    _claim(output_dir, search, is_chief)
     variants = search.variants()
     trials, left_out, metric = [], [], ""
     for number, variant in enumerate(variants, start=1):
-        changed = {name: value for name, value in variant.items() if name != "random_seed"}
+        changed = _without_seed(variant)
         if changed in left_out:
             continue
         folder = os.path.join(output_dir, "_".join(map(_describe_change, variant.items())))
@@ -75,16 +77,25 @@ def run_trials(
             outcome = run_once(variant, folder)
         except DivergedError as error:
             left_out.append(changed)
+            if all(_without_seed(each) in left_out for each in variants):
+                raise
             trials = [trial for trial in trials if trial.settings != changed]
             tell(f"warning: {_describe(changed)} is left out: {error}")
-            last_error = error
             continue
         if outcome is None:
             return  # the same command goes on
         metric, learning_rate, results = outcome
         trials.append(Trial(learning_rate, variant["random_seed"], folder, results, changed))
-    if not trials:
-        raise last_error
+    if is_chief:
+        _write(output_dir, search, trials, metric, left_out, tell)
+
+
+def _without_seed(variant):
+    return {name: value for name, value in variant.items() if name != "random_seed"}
+
+
+def _write(output_dir, search, trials, metric, left_out, tell):
+    """Writes and tells what the trials come to."""
     best = best_trial(trials, metric)
     found = {
         "search": search.to_dict(),
@@ -101,7 +112,7 @@ def run_trials(
         tell(plot_trials(output_dir, points, _values(trials, metric), metric, trials.index(best)))
 
 
-def _claim(output_dir, search):
+def _claim(output_dir, search, is_chief):
     """Notes in the folder what is searched there, before the first training.
 
     Raises:
@@ -117,7 +128,7 @@ def _claim(output_dir, search):
                 f"`output_dir={output_dir}` holds trials of {_describe_search(then)}, and now asked for are those of "
                 f"{_describe_search(now)}; choose another folder"
             )
-    if "search" not in earlier:
+    if is_chief and "search" not in earlier:
         write_json(path, {"search": now, "best": None, "trials": [], **earlier})
 
 

@@ -54,6 +54,7 @@ def models(
 
 def shared_cases(models):
     """Returns what holds for all commands, by flag."""
+    searches = {**EVALUATES, "num_trials": 2, "trials": "weight_decay:0.01..0.1"}
     cases = {
         "output_dir": [Case("output_dir", OUT)],  # each run has one
         "init_checkpoint": [Case("init_checkpoint", models["pre-trained"]["init_checkpoint"])],
@@ -74,9 +75,9 @@ def shared_cases(models):
             Case("attention", "flash", refused="--attention=flash needs hidden_size=16 to be a multiple of 128"),
         ],
         "train_batch_size": [Case("train_batch_size", 4)],
-        "num_trials": [Case("num_trials", 2, EVALUATES, is_alone=True)],
+        "num_trials": [Case("num_trials", 2, searches, is_alone=True)],
         "learning_rates": [Case("learning_rates", "0.01", EVALUATES, is_alone=True)],
-        "trials": [Case("trials", "weight_decay:0.01..0.1", {**EVALUATES, "num_trials": 2}, is_alone=True)],
+        "trials": [Case("trials", searches["trials"], searches, is_alone=True)],
     }
     for flag, sentence in TPU_FLAGS.items():
         cases[flag] = [Case(flag, True if flag == "use_tpu" else ANY_TEXT, refused=sentence)]

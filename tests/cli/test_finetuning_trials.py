@@ -17,7 +17,7 @@ def test_trials_are_compared_on_the_dev_file(classify, run_script, tmp_path):
     assert result.code == 0, result.errors
     run = tmp_path / "run"
     names = {"rate_0.001_seed_5", "rate_0.001_seed_6", "rate_0.01_seed_5", "rate_0.01_seed_6"}
-    assert {path.name for path in run.iterdir()} == names | {"trials.json", "eval_results.json"}
+    assert {path.name for path in run.iterdir()} == names | {"trials.json", "trials.png", "eval_results.json"}
     results, trials = read_results(run), json.loads((run / "trials.json").read_text())["trials"]
     of_rate = [trial["results"]["accuracy"] for trial in trials if trial["learning_rate"] == results["learning_rate"]]
     assert results["num_trials"] == len(of_rate) == 2 and results["accuracy"] == pytest.approx(sum(of_rate) / 2)

@@ -96,9 +96,8 @@ def test_search_over_any_setting(classify, assert_refused, tmp_path):
         kept = json.loads((tmp_path / "run" / trial["folder"] / "run_settings.json").read_text())
         for name in ("learning_rate", "pooling", "optimizer"):
             assert kept[name] == trial["settings"][name]
-        assert kept["num_train_steps"] == max(
-            1, round(trial["settings"]["num_train_epochs"] * 21 / kept["train_batch_size"])
-        )
+        steps = trial["settings"]["num_train_epochs"] * kept["train_file"]["examples"] / kept["train_batch_size"]
+        assert kept["num_train_steps"] == max(1, round(steps))
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").glob("*.json")}
     assert classify(**flags, trials=searched).code == 0
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").glob("*.json")} == before

@@ -1,5 +1,6 @@
 """Choosing where to run."""
 
+import json
 import socket
 import threading
 from unittest import mock
@@ -16,7 +17,7 @@ from albert_tf.training.devices.batches import (
     read_batches,
 )
 from albert_tf.training.devices.strategy import make_strategy
-from albert_tf.training.devices.workers import Agreement, has_several_workers, is_chief
+from albert_tf.training.devices.workers import Agreement, has_several_workers, is_chief, is_chief_by_environment
 
 WORKERS = '{"cluster": {"worker": ["localhost:1", "localhost:2"]}, "task": {"type": "worker", "index": 0}}'
 
@@ -96,15 +97,17 @@ def several_workers(roles, task_type, task_id):
         ({"chief": ["c:1"], "worker": ["a:1"]}, "chief", 0, True),
     ],
 )
-def test_one_of_several_machines_is_chief(roles, task_type, task_id, expected):
+def test_one_of_several_machines_is_chief(roles, task_type, task_id, expected, monkeypatch):
     strategy = several_workers(roles, task_type, task_id)
     assert has_several_workers(strategy)
     assert is_chief(strategy) == expected
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": roles, "task": {"type": task_type, "index": task_id}}))
+    assert is_chief_by_environment() == expected
 
 
 def test_machine_on_its_own_is_chief_and_agrees_with_itself():
     strategy = make_strategy(num_cpu_replicas=2)
-    assert is_chief(strategy) and not has_several_workers(strategy)
+    assert is_chief(strategy) and is_chief_by_environment() and not has_several_workers(strategy)
     assert [Agreement(strategy).any(vote) for vote in (True, False)] == [True, False]
 
 

@@ -134,6 +134,14 @@ def test_another_search_in_the_same_folder_is_refused_and_a_longer_one_goes_on(t
     assert len(json.loads((tmp_path / "trials.json").read_text())["trials"]) == 4
 
 
+def test_of_several_processes_one_writes(tmp_path):
+    run_trials(str(tmp_path), Search((RATES,), 1, 7), accuracy_of, is_chief=False)
+    assert not list(tmp_path.iterdir())
+    run_trials(str(tmp_path), Search((RATES,), 1, 7), accuracy_of)
+    with pytest.raises(InputError, match="holds trials of"):
+        run_trials(str(tmp_path), Search((RATES,), 1, 8), accuracy_of, is_chief=False)
+
+
 def test_trials_of_an_earlier_version_are_gone_on_with(tmp_path):
     (tmp_path / "trials.json").write_text(json.dumps({"best": "seed_7", "trials": []}))
     run_trials(str(tmp_path), Search((), 1, 7), lambda changes, folder: ("loss", 1e-3, {"loss": 0.5}))

@@ -13,11 +13,18 @@ _Result = typing.TypeVar("_Result")
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Returns whether this process writes checkpoints and results: of several machines only one does."""
-    if not has_several_workers(strategy):
-        return True
-    resolver = strategy.cluster_resolver
+    return not has_several_workers(strategy) or _leads(strategy.cluster_resolver)
+
+
+def is_chief_by_environment() -> bool:
+    """Returns the same before there is a strategy, by what TF_CONFIG says of this process."""
+    return _leads(tf.distribute.cluster_resolver.TFConfigClusterResolver())
+
+
+def _leads(resolver):
     roles = resolver.cluster_spec().as_dict()
-    return resolver.task_type == ("chief" if "chief" in roles else "worker") and resolver.task_id == 0
+    is_first = resolver.task_type == ("chief" if "chief" in roles else "worker") and resolver.task_id == 0
+    return is_first or not roles
 
 
 def has_several_workers(strategy: tf.distribute.Strategy) -> bool:
