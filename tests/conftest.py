@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import gc
 import os
 import pathlib
 import runpy
@@ -13,6 +14,10 @@ import threading
 import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# Where several tests run at once, the threads of scikit-learn and PyTorch would mostly wait for one another, and spin.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Compiling takes most of the time of what XLA runs here: LLVM optimizes little of it, XLA itself all.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
 
 import sentencepiece_training
 import tensorflow as tf
@@ -47,6 +52,13 @@ app.define_help_flags()
 # How long a test takes says nothing about the code: the first call of a TensorFlow op takes longer than all others.
 settings.register_profile("albert_tf", deadline=None, derandomize=True)
 settings.load_profile("albert_tf")
+
+
+def pytest_collection_finish():
+    """Spares the garbage collector what libraries and tests have made by now: it would look at all of it often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
 
 
 @pytest.fixture

@@ -16,14 +16,14 @@ def kill_at_line(process, text):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("as_users_run")
 def test_killed_run_ends_with_the_same_bits(
-    make_process, flag_values, tiny_config, write_config, without_autograph, tmp_path
+    make_process, pretrain, flag_values, tiny_config, write_config, without_autograph, tmp_path
 ):
-    """On two replicas, with all that a checkpoint has to keep: moments, averaged weights, the place in the data."""
+    """With all that a checkpoint has to keep: moments, averaged weights, the place in the data."""
     config = tiny_config.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
     flag_values.update(
         albert_config_file=write_config(config),
-        num_cpu_replicas=2,
         train_batch_size=8,
         optimizer="adamw",
         ema_decay=0.9,
@@ -33,8 +33,7 @@ def test_killed_run_ends_with_the_same_bits(
         iterations_per_loop=4,
     )
     run = tmp_path / "run"
-    prepared = make_process("run_pretraining.py", without_autograph.environment, **flag_values)
-    with prepared.start() as process:
+    with make_process("run_pretraining.py", without_autograph.environment, **flag_values).start() as process:
         kill_at_line(process, "held-out at step 20")
     assert process.returncode == -signal.SIGKILL
     assert not without_autograph.converted()
@@ -45,8 +44,9 @@ def test_killed_run_ends_with_the_same_bits(
     leftover.parent.mkdir()
     leftover.write_bytes(b"half")
 
-    assert f"\nrestored {run}/model.ckpt-{max(steps)}\n" in prepared.finish()
-    make_process("run_pretraining.py", **{**flag_values, "output_dir": tmp_path / "uninterrupted"}).finish()
+    resumed = pretrain()
+    assert resumed.code == 0 and f"\nrestored {run}/model.ckpt-{max(steps)}\n" in resumed.output
+    assert pretrain(output_dir=tmp_path / "uninterrupted").code == 0
     assert_same_run(run, tmp_path / "uninterrupted", 40)
     assert not list(run.glob("*_temp*"))
 

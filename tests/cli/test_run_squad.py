@@ -168,21 +168,28 @@ def test_stopped_run_goes_on_to_the_same_result(squad, tmp_path, monkeypatch):
     assert_same_run(tmp_path / "run", tmp_path / "whole", 4)
 
 
+@pytest.fixture
+def with_unanswerable(squad, tmp_path):
+    """Trains, evaluates and predicts where one question of each file has no answer."""
+
+    def run(**changes):
+        for name, cities in (("train", CITIES), ("dev", CITIES[:3])):
+            content = json.loads(write_questions(tmp_path / f"{name}.json", cities).read_text())
+            content["data"][0]["paragraphs"][1]["qas"][0].update(is_impossible=True, answers=[])
+            (tmp_path / f"{name}.json").write_text(json.dumps(content))
+        result = squad(do_train=True, do_eval=True, version_2_with_negative=True, **changes)
+        assert (result.code, result.errors) == (0, "")
+        assert "\n1 of the questions have no answer\n" in result.output
+        return read_results(tmp_path / "run")
+
+    return run
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("head", [None, "independent"])
-def test_questions_may_have_no_answer(squad, run_script, tmp_path, head):
+def test_questions_may_have_no_answer(with_unanswerable, run_script, tmp_path):
     run = tmp_path / "run"
-    for name, cities in (("train", CITIES), ("dev", CITIES[:3])):
-        content = json.loads(write_questions(tmp_path / f"{name}.json", cities).read_text())
-        content["data"][0]["paragraphs"][1]["qas"][0].update(is_impossible=True, answers=[])
-        (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    result = squad(
-        do_train=True, do_eval=True, do_predict=True, version_2_with_negative=True, metrics="klue", head=head
-    )
-    assert (result.code, result.errors) == (0, "")
-    assert "\n1 of the questions have no answer\n" in result.output
-    results = read_results(run)
-    assert ("answerability_loss" in results) == (head is None), "the default is the conditional head"
+    results = with_unanswerable(do_predict=True, metrics="klue")
+    assert "answerability_loss" in results, "the default is the conditional head"
     assert (results["HasAns_total"], results["NoAns_total"]) == (2, 1)
     assert results["rouge_w"] <= results["best_rouge_w"]
     again = run_script("run_squad.py", output_dir=run, do_train=True, do_eval=True, metrics="auto")
@@ -200,6 +207,15 @@ def test_questions_may_have_no_answer(squad, run_script, tmp_path, head):
         again = {"output_dir": run, "do_predict": True, "null_score_diff_threshold": threshold}
         assert run_script("run_squad.py", **again).code == 0
         assert all(bool(text) == has_answers for text in read_json(run, "predictions.json").values())
+
+
+@pytest.mark.slow
+def test_independent_head_answers_them_too(with_unanswerable, run_script, tmp_path):
+    results = with_unanswerable(head="independent")
+    assert "answerability_loss" not in results and (results["HasAns_total"], results["NoAns_total"]) == (2, 1)
+    again = {"output_dir": tmp_path / "run", "do_predict": True, "null_score_diff_threshold": -1e6}
+    assert run_script("run_squad.py", **again).code == 0
+    assert not any(read_json(tmp_path / "run", "predictions.json").values())
 
 
 @pytest.mark.parametrize(
