@@ -4,10 +4,13 @@ Imports nothing but the standard library, for `albert-files` is to answer at onc
 """
 
 import os
+import re
 
 from albert_tf.errors import InputError
 
 SHIPPED_FOLDERS = ("configs", "models", "samples")
+
+_HUB_NAME = re.compile(r"\w[\w-]*/\w[\w.-]*")
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 # setup.py puts the folders of the checkout there.
@@ -38,6 +41,9 @@ def find_or_shipped(folder: str | os.PathLike) -> str:
     """Returns a folder as it is, or where it comes along if a relative path names none here.
 
     So `models/albert_ko_small` is found from every folder.
+
+    Raises:
+        InputError: There is no such folder, and it is called as models of the Hugging Face hub are.
     """
     folder = os.fspath(folder)
     if os.path.isabs(folder) or "://" in folder or os.path.exists(folder):
@@ -45,4 +51,9 @@ def find_or_shipped(folder: str | os.PathLike) -> str:
     try:
         return shipped_path(folder)
     except InputError:
+        if _HUB_NAME.fullmatch(folder):
+            raise InputError(
+                f"{folder}: there is no such folder; a model of the Hugging Face hub is fetched first: "
+                f"hf download {folder} --local-dir=my_model, and then my_model is the folder"
+            ) from None
         return folder

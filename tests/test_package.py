@@ -13,7 +13,7 @@ import pytest
 from albert_tf import __version__, shipped_files
 from albert_tf.cli import demo
 from albert_tf.errors import InputError
-from albert_tf.shipped_files import SHIPPED_FOLDERS, shipped_path
+from albert_tf.shipped_files import SHIPPED_FOLDERS, find_or_shipped, shipped_path
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NOT_SOURCE = ("build", "dist", "demo_output")
@@ -40,6 +40,16 @@ def test_what_comes_along_is_found_in_a_checkout():
 def test_what_does_not_come_along_is_refused(name):
     with pytest.raises(InputError, match=r"comes along; look into configs, models, samples in "):
         shipped_path(name)
+
+
+def test_name_of_a_model_on_the_hub_is_no_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert find_or_shipped("models/albert_ko_small") == str(ROOT / "models" / "albert_ko_small")
+    assert find_or_shipped("run/nsmc/1") == "run/nsmc/1"
+    with pytest.raises(InputError, match="is fetched first: hf download klue/bert-base --local-dir=my_model"):
+        find_or_shipped("klue/bert-base")
+    (tmp_path / "klue" / "bert-base").mkdir(parents=True)
+    assert find_or_shipped("klue/bert-base") == "klue/bert-base"
 
 
 def test_command_prints_paths_without_tensorflow():

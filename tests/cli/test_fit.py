@@ -98,7 +98,7 @@ def test_every_kind_is_learnt_and_predicted(model, tmp_path, texts, labels, aske
         ({"learning_rat": 1e-4}, "`learning_rat` is no setting of a training; did you mean learning_rate?"),
         ({"dev_fraction": 1.0}, "`dev_fraction` must be from 0 to less than 1"),
         ({"kind": "label"}, "`kind=label` must be one of labels, numbers, entities, answers"),
-        ({"model": "nowhere/at_all"}, "`model`: no checkpoint at nowhere/at_all"),
+        ({"model": "nowhere"}, "`model`: no checkpoint at nowhere"),
     ],
 )
 def test_wrong_settings_are_named_before_anything_is_written(model, tmp_path, changes, message):
