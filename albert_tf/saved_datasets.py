@@ -29,7 +29,7 @@ def saved_files(folder: str) -> tuple[str, ...]:
     values = read_json(state, "what datasets says of the folder,")
     if any(value for name, value in values.items() if name.startswith("_indices")):
         raise InputError(
-            f"{state} picks rows out of the files, as earlier versions of datasets did; load and save it with a later one"
+            f"{state} picks rows out of the files, as early versions of datasets did; save it with a later one"
         )
     entries = values.get("_data_files")
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):

@@ -35,7 +35,7 @@ def open_table(path: str) -> collections.abc.Iterator[ParquetReader | ArrowReade
     with reading(path) as file:
         try:
             yield reader(SeekableFile(file), path)
-        except (pyarrow.ArrowException, OSError, OverflowError) as error:
+        except (pyarrow.ArrowException, OSError, OverflowError, UnicodeDecodeError) as error:
             raise BadCorpusError(f"can't read {path}: not a whole {reader.form} file ({first_line(error)})") from error
 
 
