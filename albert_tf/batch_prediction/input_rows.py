@@ -9,8 +9,9 @@ from albert_tf.asked_texts import OPTIONS, AskedTask
 from albert_tf.errors import InputError
 from albert_tf.rows.bad_rows import shorten
 from albert_tf.rows.lines import decode, read_lines
-from albert_tf.rows.row_file import JSON_ENDINGS, Row, RowFile
-from albert_tf.rows.values import one_text
+from albert_tf.rows.row_file import COLUMN_ENDINGS, JSON_ENDINGS, Row, RowFile
+from albert_tf.rows.values import joined_text
+from albert_tf.text_fields import columns_of, describe_columns
 
 _NAME_COLUMNS = "name the column of each text with `input_fields`"
 
@@ -30,15 +31,16 @@ class Asked(typing.NamedTuple):
 class InputRows:
     """The rows of a file, and what each asks.
 
-    JSON, CSV and Parquet files have columns, and so have others whose first line names those that are read; a file that
-    the model was trained or evaluated on is understood as it was there. Of any other file each line is a text; where an
-    input is several texts, there are tabs between them. JSON lines may also be strings, where an input is one text.
+    JSON, CSV, Parquet and Arrow files have columns, and so have others whose first line names those that are read; a
+    file that the model was trained or evaluated on is understood as it was there. Of any other file each line is a
+    text; where an input is several texts, there are tabs between them. JSON lines may also be strings, where an input
+    is one text.
 
     Args:
         task: What is to be asked.
         path: The file, a gzip file if its name ends in .gz.
-        fields: The columns to read, in the order in which the task reads them; None for those of the training file, or
-            else `task.input_fields`.
+        fields: The columns to read, in the order in which the task reads them; several for a task that reads one text
+            are joined. None for those of the training file, or else `task.input_fields`.
         keeps_inputs: Whether what is asked goes into the answer, by the names of the columns.
 
     Attributes:
@@ -51,6 +53,8 @@ class InputRows:
     def __init__(self, task: AskedTask, path: str, fields: list[str] | None = None, keeps_inputs: bool = False):
         self._task, self._path, self._keeps_inputs = task, path, keeps_inputs
         num_fields = len(task.input_fields)
+        if fields and num_fields == 1:
+            fields = [",".join(fields)]
         if fields and len(fields) != num_fields:
             raise InputError(
                 f"`input_fields={','.join(fields)}`: this model reads {num_fields}, {' and '.join(task.input_fields)}; "
@@ -61,14 +65,16 @@ class InputRows:
         self._choices = [choice for choice in choices if len(choice) == num_fields]
         self._fields, self._has_columns = self._choices[-1], True
         ending = os.path.splitext(path.lower().removesuffix(".gz"))[1]
-        if ending in (".csv", ".parquet"):
+        if ending in COLUMN_ENDINGS:
             self._file = RowFile(path)
-            self._fields = self._choose(self._file.columns)
-            self._file.check_columns(list(self._fields), self._file.columns, _NAME_COLUMNS)
+            self._fields = self._choose(self._file.columns) or self._choices[-1]
+            self._check_columns(self._file.columns)
         elif ending in JSON_ENDINGS:
             self._file = RowFile(path)
-            first = next((row.values for row in self._file if not row.error), None)
-            self._fields = self._choose(first) if isinstance(first, dict) else self._choices[-1]
+            found = self._columns_of_objects()
+            if choice := self._choose(found):
+                self._fields = choice
+                self._check_columns(found)
         else:
             self._open_lines(fields)
         self.description = self._describe()
@@ -96,18 +102,32 @@ class InputRows:
         return asked
 
     def _choose(self, columns):
-        return next((choice for choice in self._choices if set(choice) <= set(columns)), self._choices[-1])
+        """Returns the first choice that is there, or else the first of which something is; None if nothing is."""
+        there = [choice for has in (_has_all, _has_some) for choice in self._choices if has(choice, columns)]
+        return there[0] if there else None
+
+    def _check_columns(self, found):
+        columns = [column for field in self._fields for column in columns_of(field, found)]
+        self._file.check_columns(columns, tuple(found), _NAME_COLUMNS)
+
+    def _columns_of_objects(self):
+        """Returns the columns of the first object, and of more of them where it lacks some of those that are joined."""
+        found = {}
+        for row in self._file:
+            if not row.error:
+                found |= dict.fromkeys(row.values) if isinstance(row.values, dict) else {}
+                if _has_all(self._choices[0], found) or not _has_some(self._choices[0], found):
+                    break
+        return tuple(found)
 
     def _open_lines(self, fields):
         """Finds out whether the first line of a file names columns, or is an input as all others."""
         line = next(read_lines(self._path), None)
         columns = decode(self._path, line).rstrip("\r").split("\t") if line else []
-        header = next((choice for choice in self._choices if set(choice) <= set(columns)), None)
-        if fields and header is None and line:
-            RowFile(self._path).check_columns(fields, tuple(columns), _NAME_COLUMNS)
-        if header:
-            self._file, self._fields = RowFile(self._path), header
-            self._file.check_columns(list(header), self._file.columns, _NAME_COLUMNS)
+        header = self._choose(columns)
+        if header or (fields and line):
+            self._file, self._fields = RowFile(self._path), header or tuple(fields)
+            self._check_columns(self._file.columns)
             return
         self._file, self._has_columns = RowFile(self._path, is_text=True), False
         num_texts = len(self._task.input_fields)
@@ -122,8 +142,9 @@ class InputRows:
     def _describe(self):
         if self._has_columns:
             columns = self._file.columns
-            unread = [name for name in columns or () if name not in self._fields]
-            meaning = f"{' and '.join(self._fields)} {'are' if len(self._fields) > 1 else 'is'} read"
+            texts = [columns_of(field, columns or ()) for field in self._fields]
+            unread = [name for name in columns or () if not any(name in names for names in texts)]
+            meaning = f"{describe_columns(texts)} read"
             meaning += f", {', '.join(unread)} not" if unread else ""
         else:
             meaning = "a line is a text" if len(self._fields) == 1 else f"a line is {', tab, '.join(self._fields)}"
@@ -156,10 +177,21 @@ class InputRows:
             return Asked(values, {})
         if not isinstance(values, dict):
             raise InputError(f"must be a JSON object. Received: {json.dumps(values, ensure_ascii=False)[:60]}")
-        missing = [field for field in self._fields if field not in values]
+        missing = [field for field in self._fields if not _has_some([field], values)]
         if missing:
             raise InputError(f'no "{missing[0]}"; add it, or {_NAME_COLUMNS}')
         options = self._task.input_fields[-1] == OPTIONS
-        texts = [one_text(values, field) for field in self._fields[: len(self._fields) - options]]
+        fields = self._fields[: len(self._fields) - options]
+        texts = [joined_text(values, columns_of(field, values)) for field in fields]
         found = (*texts, values[self._fields[-1]]) if options else tuple(texts)
         return Asked(found if len(found) > 1 else found[0], {name: values[name] for name in ("id",) if name in values})
+
+
+def _has_all(fields, columns):
+    """Whether a table has every column that is read."""
+    return all(column in columns for field in fields for column in columns_of(field, columns))
+
+
+def _has_some(fields, values):
+    """Whether an object has what is read; of what is joined a part may be missing."""
+    return all(any(column in values for column in columns_of(field, values)) for field in fields)

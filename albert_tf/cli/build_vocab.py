@@ -8,6 +8,7 @@ import time
 
 from absl import flags
 
+from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.cli.tokenizer_flags import define_flags_of_new_tokenizer, load_tokenizer, tokenizer_settings
 from albert_tf.corpus.reader import ON_BAD_TEXT_CHOICES, CorpusReader, describe_reading, find_corpus_files
@@ -30,9 +31,16 @@ flags.disclaim_key_flags()
 def define_flags():
     """Defines the flags of this command."""
     flags.DEFINE_list(
-        "input_file", None, "Text, .jsonl (both .gz too) or .parquet files; comma-separated paths, globs or folders."
+        "input_file",
+        None,
+        "Text or .jsonl files, .gz too, .parquet or .arrow; comma-separated paths, globs or folders, also those that "
+        "datasets has saved.",
     )
-    flags.DEFINE_string("text_field", "text", "Field of .jsonl objects or column of .parquet files that holds text.")
+    flags.DEFINE_string(
+        "text_field", "text", "Field (.jsonl) or column that holds a document, or title,text, one after the other."
+    )
+    with in_helpfull():
+        flags.DEFINE_alias("text_fields", "text_field")
     flags.DEFINE_string("output_dir", None, "Folder for vocab.txt and tokenizer.json.")
     flags.DEFINE_integer("vocab_size", 32000, "Number of pieces, special tokens included.", lower_bound=6)
     flags.DEFINE_enum(

@@ -9,6 +9,7 @@ import shlex
 import tensorflow as tf
 from absl import flags
 
+from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.cli.tokenizer_flags import define_sentencepiece_flags, define_tokenizer_flags, load_any_tokenizer
@@ -34,9 +35,16 @@ flags.disclaim_key_flags()
 def define_flags():
     """Defines the flags of this command."""
     flags.DEFINE_list(
-        "input_file", None, "Text or .jsonl files, .gz too, or .parquet; comma-separated paths, globs or folders."
+        "input_file",
+        None,
+        "Text or .jsonl files, .gz too, .parquet or .arrow; comma-separated paths, globs or folders, also those that "
+        "datasets has saved.",
     )
-    flags.DEFINE_string("text_field", "text", "Field (.jsonl) or column (.parquet) that holds a document.")
+    flags.DEFINE_string(
+        "text_field", "text", "Field (.jsonl) or column that holds a document, or title,text, one after the other."
+    )
+    with in_helpfull():
+        flags.DEFINE_alias("text_fields", "text_field")
     flags.DEFINE_enum("sentence_splitter", "none", SENTENCE_SPLITTERS, "How lines of running text become sentences.")
     flags.DEFINE_bool("deduplicate", False, "Leave out documents whose text has occurred before.")
     flags.DEFINE_list("output_file", None, "TFRecord file for training, or a comma-separated list, one file a shard.")

@@ -23,8 +23,8 @@ def define_flags():
     flags.DEFINE_string(
         "input_file",
         None,
-        "What to predict, an input a row: lines of text, or .jsonl, .csv, .tsv or .parquet with the columns of the "
-        "training file; .gz too.",
+        "What to predict, an input a row: lines of text, or .jsonl, .csv, .tsv, .parquet or .arrow with the columns "
+        "of the training file; .gz too.",
     )
     flags.DEFINE_string("output_file", None, "JSON lines to write, one for each line of the input, in its order.")
     flags.DEFINE_list("input_fields", None, "Columns to read; by default the training file's, or else the task's.")
@@ -43,7 +43,7 @@ def main():
     files = match_files([given.input_file], "input_file")
     if len(files) > 1:
         raise InputError(f"--input_file={given.input_file} names {len(files)} files; predict one after the other")
-    if given.output_file.lower().endswith((".csv", ".tsv", ".parquet", ".gz")):
+    if given.output_file.lower().endswith((".csv", ".tsv", ".parquet", ".arrow", ".gz")):
         raise InputError(f"--output_file={given.output_file}: lines of JSON are written; call it something.jsonl")
     if given.output_file.endswith("/") or gfile_for(given.output_file).isdir(given.output_file):
         raise InputError(f"--output_file={given.output_file} is a folder; name a file in it")

@@ -29,11 +29,13 @@ def define_flags():
         None,
         sorted(DATASETS),
         "A public data set with its files as they are published; or tsv, csv, jsonl or parquet: train, dev and test "
-        "with this ending.",
+        "with this ending; or datasets: a folder that the library of this name has saved.",
         case_sensitive=False,
     )
     flags.DEFINE_string("data_dir", None, "Folder of the task's files.")
-    flags.DEFINE_string("text_column", None, "Column of the text; by default document.")
+    flags.DEFINE_string("text_column", None, "Column of the text, or title,text, joined; by default document.")
+    with in_helpfull():
+        flags.DEFINE_alias("text_fields", "text_column")
     flags.DEFINE_string("text_pair_column", None, "Column of a second text.")
     flags.DEFINE_string("label_column", None, "Column of the label; by default label.")
     flags.DEFINE_list("labels", None, "The labels, in order; by default the task's, or those of the training file.")

@@ -1,8 +1,9 @@
 """The formats that a corpus may have, each read as batches of lines.
 
-Text: one sentence a line, a blank line between documents. JSON lines and Parquet: one document a line or row, in a
-field or column of text whose lines are its sentences. Text and JSON lines may be gzip files. A bad line is skipped or
-mended on request, but a file whose lines are mostly bad is refused: it is not what its name says.
+Text: one sentence a line, a blank line between documents. JSON lines, Parquet and Arrow: one document a line or row, in
+a field or column of text whose lines are its sentences, or in several, one after the other. Text and JSON lines may be
+gzip files. A bad line is skipped or mended on request, but a file whose lines are mostly bad is refused: it is not what
+its name says.
 """
 
 import codecs
@@ -12,19 +13,20 @@ import contextlib
 import json
 import re
 
-from albert_tf.corpus import parquet
+from albert_tf.corpus import tables
 from albert_tf.corpus.blocks import BYTES_PER_BLOCK, HashedFile, read_blocks, refuse_bomb, split_at_line_ends
 from albert_tf.corpus.errors import BadCorpusError, BadLineError
 from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE, LongLine, cut_line
 from albert_tf.files import reading
 from albert_tf.text_encoding import guess_encoding
+from albert_tf.text_fields import columns_of
 
 # The files of a folder that belong to a corpus.
-CORPUS_ENDINGS = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".parquet")
+CORPUS_ENDINGS = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", *tables.TABLE_ENDINGS)
 
 _JSON_LINES_ENDINGS = (".jsonl", ".ndjson", ".json")
 
-# A line of JSON, or a value of a Parquet file.
+# A line of JSON, or a row of a Parquet or Arrow file.
 MAX_BYTES_PER_DOCUMENT = 1 << 26
 
 # A file whose lines are mostly bad is refused if it has at least this many bad ones: at its end, and before that.
@@ -59,11 +61,12 @@ class CorpusFile:
         self.stored = None
         self._num_good = self._num_bad = 0
         self._first_bad = None
+        self._fields_found = set()
 
     @property
     def is_text(self) -> bool:
         """Whether blank lines end documents."""
-        return not self._path.endswith(".parquet") and not self._is_json_lines
+        return not self._path.endswith(tables.TABLE_ENDINGS) and not self._is_json_lines
 
     def batches(self) -> collections.abc.Iterator[list[str]]:
         """Yields lines without the spaces at their ends, many at a time; an empty line ends a document.
@@ -86,8 +89,8 @@ class CorpusFile:
     def _batches(self):
         with reading(self._path) as file:
             self.stored = HashedFile(file)
-            if self._path.endswith(".parquet"):
-                yield from self._read_parquet()
+            if self._path.endswith(tables.TABLE_ENDINGS):
+                yield from self._read_table()
             elif self._is_json_lines:
                 yield from self._read_json_lines(self._blocks())
             else:
@@ -142,6 +145,7 @@ class CorpusFile:
             elif begins_line:
                 self._count_bad_line(_too_long(), "line", number)
             number += ends_line
+        self._check_fields()
 
     def _check_json(self, blocks):
         """Yields the same blocks, if the first line of the first is one whole object."""
@@ -169,18 +173,31 @@ class CorpusFile:
             values = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise BadLineError(f"not valid JSON ({error}); mend the line") from error
-        text = values.get(self._text_field) if isinstance(values, dict) else None
+        text = self._text_of(values) if isinstance(values, dict) else None
         if not isinstance(text, str):
             raise BadLineError(f'no JSON object with text in "{self._text_field}"; name the field by `text_field`')
         if errors == "strict" and _LONE_SURROGATES.search(text):
             raise BadLineError("half a surrogate pair, which is no character; mend the line")
         return _lines_of_document(_LONE_SURROGATES.sub("\ufffd", text))
 
-    def _read_parquet(self):
+    def _text_of(self, values):
+        """Returns the text of an object, of several fields those that are there on lines of their own."""
+        names = columns_of(self._text_field, values)
+        self._fields_found.update(name for name in names if name in values)
+        texts = [values[name] for name in names if values.get(name) is not None]
+        return "\n".join(texts) if texts and all(isinstance(text, str) for text in texts) else None
+
+    def _check_fields(self):
+        """Refuses a file without one of several fields; an object may lack it, but in all it is a name misspelt."""
+        for name in columns_of(self._text_field, self._fields_found) if self._fields_found else ():
+            if name not in self._fields_found:
+                raise BadCorpusError(f'{self._path}: no object has a "{name}"; name the fields by `text_field`')
+
+    def _read_table(self):
         while self.stored.read(BYTES_PER_BLOCK):  # any row may lie anywhere in it
             pass
         num_bytes = 0
-        for number, (text, position) in enumerate(parquet.read_column(self._path, self._text_field), start=1):
+        for number, (text, position) in enumerate(tables.read_texts(self._path, self._text_field), start=1):
             num_bytes += len(text or b"")
             refuse_bomb(self._path, self.stored.tell(), num_bytes)
             self.counts["num_bytes"] += len(text or b"")

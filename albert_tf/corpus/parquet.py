@@ -5,15 +5,11 @@ compressed.
 """
 
 import collections.abc
-import contextlib
-import io
 import re
 import typing
 
 from albert_tf.corpus.blocks import refuse_bomb
-from albert_tf.corpus.errors import BadCorpusError
-from albert_tf.errors import InputError, first_line, with_extra
-from albert_tf.files import gfile_for, reading
+from albert_tf.corpus.table_file import SeekableFile, check_names
 
 if typing.TYPE_CHECKING:
     import pyarrow
@@ -30,10 +26,12 @@ _DICTIONARY_HEADER = re.compile(rb"\x15\x04\x15([\x80-\xff]{,4}[\x00-\x7f])")
 class ParquetReader:
     """An open Parquet file, whose path is named in errors; `schema` says the columns and their types."""
 
-    def __init__(self, file: typing.BinaryIO, path: str):
+    form = "Parquet"
+
+    def __init__(self, file: SeekableFile, path: str):
         import pyarrow.parquet
 
-        self._file, self._path = _SeekableFile(file), path
+        self._file, self._path = file, path
         # By default pyarrow reads a row group's whole column at once.
         self._parquet = pyarrow.parquet.ParquetFile(self._file, buffer_size=_BYTES_PER_READ, pre_buffer=False)
         self.schema: pyarrow.Schema = self._parquet.schema_arrow
@@ -45,18 +43,15 @@ class ParquetReader:
             BadCorpusError: It isn't a whole Parquet file, holds far more than its size says, or two of the columns have
                 one name.
         """
-        for name in columns or self.schema.names:
-            if self.schema.names.count(name) > 1:
-                raise BadCorpusError(f'{self._path} has two columns "{name}"; give each a name of its own')
-        metadata = self._parquet.metadata
-        number, file_size = 0, gfile_for(self._path).stat(self._path).length
+        check_names(self._path, self.schema.names, columns)
+        metadata, number = self._parquet.metadata, 0
         for group in range(metadata.num_row_groups):
             num_read, num_rows = self._rows_per_batch(metadata.row_group(group), columns)
             for batch in self._parquet.iter_batches(num_read, [group], columns, use_threads=False):
                 for begin in range(0, len(batch), num_rows):
                     part = batch.slice(begin, num_rows)
                     number += len(part)
-                    yield part, file_size * number // metadata.num_rows
+                    yield part, self._file.size * number // metadata.num_rows
 
     def _rows_per_batch(self, group, columns):
         """Returns how many rows to read at once, and how many of them to unpack at once.
@@ -89,65 +84,3 @@ class ParquetReader:
         self._file.seek(min(filter(None, (chunk.dictionary_page_offset, chunk.data_page_offset))))
         header = _DICTIONARY_HEADER.match(self._file.read(8))
         return sum((byte & 0x7F) << 7 * place for place, byte in enumerate(header[1])) >> 1 if header else 0
-
-
-@contextlib.contextmanager
-def open_parquet(path: str) -> collections.abc.Iterator[ParquetReader]:
-    """Opens a Parquet file.
-
-    Raises:
-        BadCorpusError: The file isn't a whole Parquet file.
-        InputError: It can't be read, or pyarrow is not installed.
-    """
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise InputError(
-            f"reading {path} needs pyarrow, which is not installed; pip install {with_extra('parquet')}"
-        ) from error
-    with reading(path) as file:
-        try:
-            yield ParquetReader(file, path)
-        except (pyarrow.ArrowException, OSError) as error:
-            raise BadCorpusError(f"can't read {path}: not a whole Parquet file ({first_line(error)})") from error
-
-
-def read_column(path: str, name: str) -> collections.abc.Iterator[tuple[bytes | None, int]]:
-    """Yields every value of a column of text, None for null, and about how many bytes of the file were read by then.
-
-    The values are bytes, which may be invalid UTF-8.
-
-    Raises:
-        BadCorpusError: The file isn't a whole Parquet file, or has no such column of text.
-        InputError: It can't be read, or pyarrow is not installed.
-    """
-    with open_parquet(path) as parquet:
-        import pyarrow
-
-        _check_column(parquet.schema, path, name, pyarrow.types)
-        for batch, position in parquet.batches([name]):
-            # pyarrow doesn't check that strings are valid UTF-8, so take the bytes and let the caller decode them.
-            for text in batch.column(name).cast(pyarrow.large_string()).cast(pyarrow.large_binary()).to_pylist():
-                yield text, position
-
-
-def _check_column(schema, path, name, types):
-    if name not in schema.names:
-        names = ", ".join(schema.names)
-        raise BadCorpusError(f'{path} has no column "{name}"; name one of {names} by `text_field`')
-    column_type = schema.types[schema.names.index(name)]
-    value_type = column_type.value_type if types.is_dictionary(column_type) else column_type
-    if not any(is_text(value_type) for is_text in (types.is_string, types.is_large_string, types.is_string_view)):
-        raise BadCorpusError(
-            f'{path}: column "{name}" holds {column_type}, not text; name a column of strings by `text_field`'
-        )
-
-
-class _SeekableFile(io.IOBase):
-    """A GFile with the methods that pyarrow calls and GFile lacks."""
-
-    def __init__(self, file):
-        self.read, self.seek, self.tell = file.read, file.seek, file.tell
-
-    def readable(self):
-        return True

@@ -1,22 +1,28 @@
 """Documents from files: as a stream, and in chunks of about a million characters that worker processes share out.
 
 At most one chunk is in memory at a time, however large a file, document or line is; for JSON lines and Parquet, one
-document.
+document, and for Arrow, one batch of rows.
 """
 
 import collections.abc
 import dataclasses
 import io
 import itertools
+import os
 
 from albert_tf.corpus.blocks import FileStart
 from albert_tf.corpus.formats import CORPUS_ENDINGS, CorpusFile
+from albert_tf.errors import InputError
 from albert_tf.files import match_files, reading
 from albert_tf.progress_line import format_seconds
+from albert_tf.saved_datasets import is_saved_dataset, saved_files, saved_splits
 
 ON_BAD_TEXT_CHOICES = ("fail", "skip", "replace")
 
 CHARACTERS_PER_CHUNK = 1 << 20
+
+# What is read of several that datasets has saved: the others are there to evaluate on.
+_TRAIN_SPLIT = "train"
 
 _COUNTS = ("num_bytes", "num_bad_lines", "num_long_lines", "num_long_documents", "num_undivided_files")
 
@@ -131,6 +137,9 @@ def describe_reading(num_bytes: int, share: float, seconds: float) -> str:
 def find_corpus_files(patterns: list[str], flag: str) -> list[str]:
     """Returns the files that paths, globs or folders name, sorted, each once; `CORPUS_ENDINGS` says which of a folder.
 
+    Of a folder that `datasets` has saved it is the files of the Dataset, or of the split train of a DatasetDict, and
+    what is not read of it is printed.
+
     Args:
         patterns: Paths, globs or folders.
         flag: The flag that they came from; named in errors.
@@ -138,7 +147,26 @@ def find_corpus_files(patterns: list[str], flag: str) -> list[str]:
     Raises:
         InputError: One of them names no file, or a folder can't be read.
     """
-    return match_files(patterns, flag, CORPUS_ENDINGS)
+    return match_files([path for pattern in patterns for path in _saved_files(pattern, flag)], flag, CORPUS_ENDINGS)
+
+
+def _saved_files(pattern, flag):
+    """Returns the files of a folder that `datasets` has saved, or else the pattern alone."""
+    folder = pattern.rstrip("/")
+    if is_saved_dataset(folder):
+        return saved_files(folder)
+    splits = saved_splits(folder)
+    if not splits:
+        return [pattern]
+    if _TRAIN_SPLIT not in splits:
+        raise InputError(
+            f"`{flag}`: {folder} has no split {_TRAIN_SPLIT}, which would be read, but {', '.join(splits)}; name the "
+            "folder of one"
+        )
+    others = [name for name in splits if name != _TRAIN_SPLIT]
+    unread = f", and {', '.join(others)} not; name the folders of the splits to read others" if others else ""
+    print(f"{folder}: of its splits, {_TRAIN_SPLIT} is read{unread}", flush=True)
+    return saved_files(os.path.join(folder, _TRAIN_SPLIT))
 
 
 @dataclasses.dataclass
@@ -147,11 +175,12 @@ class CorpusReader:
 
     Attributes:
         paths: Files, local or any that `tf.io.gfile` opens. A name that ends in ".gz" is decompressed; ".jsonl",
-            ".ndjson" and ".json" (".gz" too) are JSON lines, ".parquet" is Parquet, all else text.
+            ".ndjson" and ".json" (".gz" too) are JSON lines, ".parquet" is Parquet, ".arrow" Arrow, all else text.
         on_bad_text: What to do with a line that is not UTF-8: "fail", "skip" it, or "replace" the bad bytes by U+FFFD
             (which the tokenizer's normalisation removes). A line of JSON or a row that holds no document can't be
             mended: "replace" skips it.
-        text_field: The field of a JSON object, or column of a Parquet file, that holds the text.
+        text_field: The field of a JSON object, or column of a Parquet or Arrow file, that holds the text. Of several,
+            `title,text`, each text begins on a line of its own.
         num_bad_lines: How many such lines were skipped or mended since `lines` last began.
         num_bytes: Size of the text that was read since then, decompressed.
         share_read: Share of the files, as they are stored, that was read since then.

@@ -9,14 +9,19 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.rows.bad_rows import tell_once
+from albert_tf.saved_datasets import is_saved_dataset, saved_files, saved_splits
 
-# The names that a file may have; in place of one there may be several, of files that belong together.
+# The names that a file may have; in place of one there may be several, of files that belong together. A name that ends
+# in a slash is that of a split that the library datasets has saved.
 FileNames = tuple[str | tuple[str, ...], ...]
 
 # What the file for evaluation is called.
 DEV_NAMES = ("dev", "val", "valid", "validation")
 
 _MOST_NAMED = 4
+
+# Where a repository of the hub has its files.
+_DATA_FOLDER = "data"
 
 # What a run keeps of its data set.
 COLUMNS = ("text_column", "text_pair_column", "label_column")
@@ -83,6 +88,7 @@ def _klue(name, **more):
 
 
 _PARTS = ("train", "dev")
+_DEV_SPLITS = tuple(f"{name}/" for name in ("validation", *DEV_NAMES[:-1]))
 _NLI = ("entailment", "neutral", "contradiction")
 _SENTENCES = {"text_column": "sentence1", "text_pair_column": "sentence2"}
 _TOPICS = ("IT과학", "경제", "사회", "생활문화", "세계", "스포츠", "정치")
@@ -93,6 +99,7 @@ DATASETS = {
     "csv": _of_format("csv"),
     "jsonl": _of_format("jsonl"),
     "parquet": _of_format("parquet"),
+    "datasets": DataFiles(("train/",), _DEV_SPLITS, ("test/", *_DEV_SPLITS)),
     # Korean
     "nsmc": DataFiles(
         train=("ratings_train.txt",),
@@ -210,29 +217,65 @@ def find_files(data_dir: str, names: FileNames) -> tuple[str, ...]:
 
     A name stands also for its gzip file, `train.tsv.gz`, and for numbered files, such as train-00000-of-00002.parquet
     or train_1.tsv, train_2.tsv. All of them are read, as are all that exist of names that belong together; what several
-    files are read, and what looks like one of them and is not read, is printed.
+    files are read, and what looks like one of them and is not read, is printed. A folder without a file of their kind
+    may have them in its folder `data`, as repositories of the hub do.
 
     Raises:
         InputError: None exists, there is no such folder, or a numbered file is missing.
     """
     if not tf.io.gfile.exists(data_dir):
         raise InputError(f"`data_dir={data_dir}`: there is no such folder")
-    first = names[0] if isinstance(names[0], str) else names[0][0]
+    flat = [name for entry in names for name in ((entry,) if isinstance(entry, str) else entry)]
     if not tf.io.gfile.isdir(data_dir):
-        raise InputError(f"`data_dir={data_dir}` is a file; name the folder that has it, and call it {first} there")
-    there = sorted(name.rstrip("/") for name in tf.io.gfile.listdir(data_dir))
+        raise InputError(f"`data_dir={data_dir}` is a file; name the folder that has it, and call it {flat[0]} there")
+    if flat[0].endswith("/"):
+        return _find_split(data_dir, [name.rstrip("/") for name in flat])
+    extensions = {os.path.splitext(name)[1] for name in flat}
+    there, alike = _list(data_dir, extensions)
+    if not alike and _DATA_FOLDER in there and all(extensions):
+        in_data = os.path.join(data_dir, _DATA_FOLDER)
+        if tf.io.gfile.isdir(in_data) and _list(in_data, extensions)[1]:
+            return find_files(in_data, names)
     for entry in names:
         group = (entry,) if isinstance(entry, str) else entry
         found = [file for name in group for file in _files_called(name, there, data_dir)]
         if found:
             _tell(data_dir, found, there, group)
             return tuple(os.path.join(data_dir, name) for name in found)
-    flat = [name for entry in names for name in ((entry,) if isinstance(entry, str) else entry)]
-    extensions = {os.path.splitext(name)[1] for name in flat}
-    alike = [name for name in there if os.path.splitext(name)[1] in extensions]
     there_is = f" (there is {', '.join(alike[:5])})" if alike else ""
     named = " or ".join(flat[:_MOST_NAMED]) + (" ..." if len(flat) > _MOST_NAMED else "")
+    if is_saved_dataset(data_dir) or saved_splits(data_dir):
+        there_is = "; datasets has saved the folder, which `task_name=datasets` reads"
     raise InputError(f"`data_dir={data_dir}` has no {named}; give the file that name{there_is}")
+
+
+def _list(folder, extensions):
+    """Returns what is in a folder, and what of it ends in one of the extensions, also before .gz."""
+    there = sorted(name.rstrip("/") for name in tf.io.gfile.listdir(folder))
+    return there, [name for name in there if os.path.splitext(name.removesuffix(".gz"))[1] in extensions]
+
+
+def _find_split(data_dir, names):
+    """Returns the files of the first of some splits that is in a folder that `datasets` has saved.
+
+    A folder of one Dataset is what is trained on.
+    """
+    if is_saved_dataset(data_dir):
+        if names[0] == _PARTS[0]:
+            return saved_files(data_dir)
+        raise InputError(
+            f"`data_dir={data_dir}` is one Dataset, which is what is trained on, and has no {names[0]}; save a "
+            "DatasetDict, which has splits"
+        )
+    splits = saved_splits(data_dir)
+    found = [name for name in names if name in splits]
+    if not found:
+        there_is = f"there is {', '.join(splits[:5])}" if splits else "datasets has saved nothing there"
+        raise InputError(f"`data_dir={data_dir}` has no split {' or '.join(names)} ({there_is}); save one of that name")
+    unread = [name for name in found[1:] if (found[0] in DEV_NAMES) == (name in DEV_NAMES)]
+    if unread:
+        tell_once(f"warning: of {data_dir}, {found[0]} is read, and {', '.join(unread)} is not; is that right?")
+    return saved_files(os.path.join(data_dir, found[0]))
 
 
 def _files_called(name, there, data_dir):
@@ -244,6 +287,12 @@ def _files_called(name, there, data_dir):
     totals = {int(total) for _, _, total in numbered if total}
     for total in totals:
         numbers = [int(number) for _, number, of in numbered if of]
+        twice = next((number for number in numbers if numbers.count(number) > 1), None)
+        if twice is not None:
+            raise InputError(
+                f"`data_dir={data_dir}`: number {twice} of {total} files, such as {numbered[0][0]}, is there more than "
+                "once; leave one set of them"
+            )
         missing = sorted(set(range(total)) - set(numbers))
         if missing or len(totals) > 1 or len(numbers) < len(numbered):
             what = f"number {missing[0]}" if missing else "one set of them"
@@ -256,7 +305,9 @@ def _files_called(name, there, data_dir):
 def _numbered(name, there):
     """Returns (file, its number, of how many or "") of the numbered files that a name stands for."""
     stem, extension = os.path.splitext(name)
-    pattern = re.compile(rf"{re.escape(stem)}[-_.]?(\d+)(?:-of-(\d+))?{re.escape(extension)}(?:\.gz)?")
+    # The hub used to end a name in a hash, train-00000-of-00002-0123456789abcdef.parquet.
+    number = r"(\d+)(?:-of-(\d+)(?:-[0-9a-f]{16})?)?"
+    pattern = re.compile(rf"{re.escape(stem)}[-_.]?{number}{re.escape(extension)}(?:\.gz)?")
     matches = [(file, pattern.fullmatch(file)) for file in there]
     return [(file, match[1], match[2] or "") for file, match in matches if match]
 

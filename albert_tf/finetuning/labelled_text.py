@@ -3,6 +3,7 @@
 import collections
 import collections.abc
 import dataclasses
+import itertools
 import os
 import typing
 
@@ -14,7 +15,8 @@ from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.finetuning.task import CUT
 from albert_tf.rows.bad_rows import BadRows, counted, shorten, tell_once
 from albert_tf.rows.row_file import RowFile
-from albert_tf.rows.values import is_missing, one_text, one_value, without_fractions
+from albert_tf.rows.values import is_missing, joined_text, one_value, without_fractions
+from albert_tf.text_fields import columns_of, describe_columns
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.model_inputs import pack_segments
 
@@ -69,12 +71,16 @@ def read_examples(path: str | tuple[str, ...], files: DataFiles, needs_label: bo
     row_file = RowFile(path, files.columns)
     rows = _objects(row_file, bad_rows)
     found = row_file.columns or tuple(dict.fromkeys(name for row in rows for name in row.values))
-    wanted = [*files.text_columns, *([files.label_column] if needs_label or files.label_column in found else [])]
+    text_columns = [columns_of(setting, found) for setting in files.text_columns]
+    wanted = [
+        *itertools.chain(*text_columns),
+        *([files.label_column] if needs_label or files.label_column in found else []),
+    ]
     row_file.check_columns(wanted, found, "name yours by `text_column`, `text_pair_column` and `label_column`")
     examples = []
     for row in rows:
         try:
-            texts = [one_text(row.values, column) for column in files.text_columns]
+            texts = [joined_text(row.values, columns) for columns in text_columns]
             label = _label(row.values, files.label_column, needs_label)
         except InputError as error:
             bad_rows.refuse(f"{row_file.place(row.number)}: {error}")
@@ -86,7 +92,7 @@ def read_examples(path: str | tuple[str, ...], files: DataFiles, needs_label: bo
         raise InputError(f"{path} has no row that can be used")
     labels = without_fractions([example.label for example in examples])
     examples = [dataclasses.replace(example, label=label) for example, label in zip(examples, labels)]
-    tell_once(_describe_file(row_file, found, files, examples))
+    tell_once(_describe_file(row_file, found, files, text_columns, examples))
     _warn_of_empty_texts(path, examples)
     return examples
 
@@ -120,15 +126,16 @@ def _label(values, column, needs_label):
     return label
 
 
-def _describe_file(row_file, found, files, examples):
+def _describe_file(row_file, found, files, text_columns, examples):
     """Returns how a file was understood, and its first row, in two lines."""
-    meaning = f"{files.text_column} is the text"
-    if files.text_pair_column:
-        meaning = f"{files.text_column} and {files.text_pair_column} are the texts"
-    used = {*files.text_columns, files.label_column}
+    meaning = f"{describe_columns(text_columns)} the text{'s' * (len(text_columns) > 1)}"
+    used = {*itertools.chain(*text_columns), files.label_column}
     if files.label_column in found:
         kind = "number" if files.is_regression else "label"
         meaning += f", {files.label_column} the {kind}"
+        if names := row_file.label_names.get(files.label_column):
+            more = ", ..." if len(names) > _MOST_NAMED else ""
+            meaning += f" by its name ({', '.join(names[:_MOST_NAMED])}{more})"
     unread = [str(name) for name in found if name not in used]
     if unread:
         more = ", ..." if len(unread) > _MOST_NAMED else ""

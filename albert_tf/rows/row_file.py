@@ -1,4 +1,4 @@
-"""Rows of tab-separated, CSV, JSON, JSON lines and Parquet files, told by the ends of their names."""
+"""Rows of tab-separated, CSV, JSON, JSON lines, Parquet and Arrow files, told by the ends of their names."""
 
 import collections.abc
 import csv
@@ -7,22 +7,24 @@ import os
 import sys
 import typing
 
-from albert_tf.corpus.parquet import open_parquet
+from albert_tf.corpus.tables import TABLE_ENDINGS, label_names, open_table
 from albert_tf.errors import InputError, first_line
 from albert_tf.files import write_text
 from albert_tf.rows.lines import MAX_BYTES_PER_LINE, Line, decode, read_lines
 from albert_tf.rows.values import load_json
 
 JSON_ENDINGS = (".json", ".jsonl", ".ndjson")
+# Files that say the names of their columns before the first row; others may.
+COLUMN_ENDINGS = (".csv", *TABLE_ENDINGS)
 
 
 class Row(typing.NamedTuple):
     """One row of a file.
 
     Attributes:
-        number: Its line, or in lists of JSON and Parquet files its number, from 1.
-        values: By column; text, or whatever a JSON or Parquet file holds. Of JSON lines it is the line's value, which
-            need not be an object; of lines of text it is the text.
+        number: Its line, or in lists of JSON, Parquet and Arrow files its number, from 1.
+        values: By column; text, or whatever a JSON, Parquet or Arrow file holds. Of JSON lines it is the line's value,
+            which need not be an object; of lines of text it is the text.
         error: What is wrong with it, a sentence that begins with the place; None if nothing is.
         content: What it is in the file, as bytes that tell it from others.
         position: About how many bytes of the file, as it is stored, were read by then.
@@ -54,6 +56,8 @@ class RowFile(collections.abc.Iterable[Row]):
         form: How it is written, in words.
         columns: The names of the columns; None where they are the rows' own.
         unit: What `Row.number` counts, "line" or "row".
+        label_names: Of each column that `datasets` calls a ClassLabel the names of the labels, of which rows have the
+            one that the file numbers, None for -1.
 
     Raises:
         InputError: It can't be read, its header can't be used, or pyarrow is missing. Iterating raises it too where the
@@ -62,14 +66,16 @@ class RowFile(collections.abc.Iterable[Row]):
 
     def __init__(self, path: str, columns: tuple[str, ...] | None = None, is_text=False, is_json=False):
         self.path, self.columns, self.unit = path, columns, "line"
+        self.label_names: dict[str, tuple[str, ...]] = {}
         ending = os.path.splitext(path.lower().removesuffix(".gz"))[1]
         self._has_header = columns is None
         if is_text:
             self.form, self._read = "lines of text", self._texts
-        elif ending == ".parquet" and not is_json:
-            self.form, self._read, self.unit = "Parquet", self._parquet_rows, "row"
-            with open_parquet(path) as parquet:
-                self.columns = tuple(parquet.schema.names)
+        elif ending in TABLE_ENDINGS and not is_json:
+            self._read, self.unit = self._typed_rows, "row"
+            with open_table(path) as table:
+                self.form, self.columns = table.form, tuple(table.schema.names)
+                self.label_names = label_names(table, path)
         elif is_json or ending in JSON_ENDINGS:
             is_list = next((line.content for line in read_lines(path) if line.content.strip()), b"").startswith(b"[")
             self.form, self._read = ("a list of JSON", self._json_list) if is_list else ("JSON lines", self._json_lines)
@@ -232,12 +238,12 @@ class RowFile(collections.abc.Iterable[Row]):
             except InputError as error:
                 yield self._bad_row(number, str(error), content, lines[-1].position)
 
-    # Parquet.
+    # Parquet and Arrow.
 
-    def _parquet_rows(self):
+    def _typed_rows(self):
         number = 0
-        with open_parquet(self.path) as parquet:
-            for batch, position in parquet.batches():
+        with open_table(self.path) as table:
+            for batch, position in table.batches():
                 try:
                     rows = batch.to_pylist()
                 except UnicodeDecodeError as error:
@@ -245,7 +251,12 @@ class RowFile(collections.abc.Iterable[Row]):
                 for values in rows:
                     number += 1
                     content = repr(values).encode("utf-8", "surrogatepass")
-                    yield Row(number, _flatten(values), None, content, position)
+                    try:
+                        for column, names in self.label_names.items():
+                            values[column] = _label_name(column, values.get(column), names)
+                        yield Row(number, _flatten(values), None, content, position)
+                    except InputError as error:
+                        yield self._bad_row(number, str(error), content, position)
 
 
 def write_rows(path: str, rows: list[list[str]]) -> None:
@@ -270,3 +281,16 @@ def _flatten(value):
                     raise InputError(f'"{name}.{key}" is there twice, by itself and inside "{name}"; rename one')
                 flat[f"{name}.{key}"] = item
     return flat
+
+
+def _label_name(column, value, names):
+    """Returns the name of a label that is numbered, None for -1, by which `datasets` says that there is none.
+
+    Raises:
+        InputError: The number is none of a label.
+    """
+    if value is None or value == -1:
+        return None
+    if not isinstance(value, int) or not 0 <= value < len(names):
+        raise InputError(f"{column} holds {value}, but the file names {len(names)} labels, numbered from 0")
+    return names[value]

@@ -70,6 +70,18 @@ def one_text(values: collections.abc.Mapping[str, typing.Any], column: str) -> s
     return one_value(values, column)
 
 
+def joined_text(values: collections.abc.Mapping[str, typing.Any], columns: collections.abc.Sequence[str]) -> str:
+    """Returns what columns hold as one text: what of them is there and not empty, with spaces between.
+
+    Raises:
+        InputError: As `one_text`; of several columns all are missing.
+    """
+    there = [column for column in columns if not is_missing(values.get(column))]
+    if len(columns) == 1 or not there:
+        return one_text(values, " and ".join(columns))
+    return " ".join(text for text in (one_text(values, column) for column in there) if text.strip())
+
+
 def is_missing(value: typing.Any) -> bool:
     """Whether a value stands for none: null, or the NaN that tables with gaps have."""
     return value is None or value != value

@@ -142,7 +142,9 @@ def _evaluated_on(settings, data):
 
 def _front_matter(name, tag, tokenizer, license_name, dataset, results, evaluated_on):
     """Returns YAML between two lines of dashes; values are spelled as in JSON, which YAML can read."""
-    dataset = None if dataset in ("tsv", "csv", "jsonl", "parquet", "conll") else dataset  # formats of files
+    dataset = (
+        None if dataset in ("tsv", "csv", "jsonl", "parquet", "datasets", "conll") else dataset
+    )  # formats of files
     scores = {
         name: value
         for name, value in results.items()

@@ -1,0 +1,110 @@
+"""Parquet and Arrow files, told by the ends of their names: their columns, texts, and the names of their labels."""
+
+import collections.abc
+import contextlib
+import itertools
+import json
+
+from albert_tf.corpus.arrow import ArrowReader
+from albert_tf.corpus.errors import BadCorpusError
+from albert_tf.corpus.parquet import ParquetReader
+from albert_tf.corpus.table_file import SeekableFile
+from albert_tf.errors import InputError, first_line, with_extra
+from albert_tf.files import reading
+from albert_tf.text_fields import columns_of
+
+_READERS = {".parquet": ParquetReader, ".arrow": ArrowReader}
+TABLE_ENDINGS = tuple(_READERS)
+
+
+@contextlib.contextmanager
+def open_table(path: str) -> collections.abc.Iterator[ParquetReader | ArrowReader]:
+    """Opens a file whose name ends in one of `TABLE_ENDINGS`.
+
+    Raises:
+        BadCorpusError: The file isn't a whole one of the format that its name says.
+        InputError: It can't be read, or pyarrow is not installed.
+    """
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise InputError(
+            f"reading {path} needs pyarrow, which is not installed; pip install {with_extra('parquet')}"
+        ) from error
+    reader = next(reader for ending, reader in _READERS.items() if path.lower().endswith(ending))
+    with reading(path) as file:
+        try:
+            yield reader(SeekableFile(file), path)
+        except (pyarrow.ArrowException, OSError, OverflowError, UnicodeDecodeError) as error:
+            raise BadCorpusError(f"can't read {path}: not a whole {reader.form} file ({first_line(error)})") from error
+
+
+def read_texts(path: str, text_field: str) -> collections.abc.Iterator[tuple[bytes | None, int]]:
+    """Yields the text of every row, None for null, and about how many bytes of the file were read by then.
+
+    The texts are bytes, which may be invalid UTF-8. Where they are in several columns, those of a row follow one
+    another, each on lines of its own; a null among them is left out.
+
+    Args:
+        path: The file.
+        text_field: As `CorpusReader.text_field`.
+
+    Raises:
+        BadCorpusError: The file isn't a whole one, or has no such column of text.
+        InputError: It can't be read, or pyarrow is not installed.
+    """
+    with open_table(path) as table:
+        import pyarrow
+
+        names = list(columns_of(text_field, table.schema.names))
+        for name in names:
+            _check_column(table.schema, path, name, pyarrow.types, may_be_null=len(names) > 1)
+        for batch, position in table.batches(names):
+            # Nothing here keeps the values of a batch while the next one is read.
+            for values in zip(*(_bytes_of(batch.column(name), pyarrow) for name in names)):
+                texts = [text for text in values if text is not None]
+                yield b"\n".join(texts) if texts else None, position
+
+
+def _bytes_of(column, pyarrow):
+    # pyarrow doesn't check that strings are valid UTF-8, so take the bytes and let the caller decode them.
+    return column.cast(pyarrow.large_string()).cast(pyarrow.large_binary()).to_pylist()
+
+
+def label_names(table: ParquetReader | ArrowReader, path: str) -> dict[str, tuple[str, ...]]:
+    """Returns the names of the labels of each column that `datasets` calls a ClassLabel; -1 stands for no label there.
+
+    Raises:
+        BadCorpusError: What `datasets` says of the columns can't be understood.
+    """
+    content = (table.schema.metadata or {}).get(b"huggingface")
+    if content is None:
+        return {}
+    try:
+        features = json.loads(content)["info"].get("features") or {}
+        found = {
+            column: tuple(feature["names"])
+            for column, feature in features.items()
+            if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
+        }
+        if all(isinstance(name, str) for name in itertools.chain(*found.values())):
+            return found
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        pass
+    raise BadCorpusError(
+        f"{path}: the names of labels that datasets has written into it can't be read; write the file once more"
+    )
+
+
+def _check_column(schema, path, name, types, may_be_null):
+    if name not in schema.names:
+        names = ", ".join(schema.names)
+        raise BadCorpusError(f'{path} has no column "{name}"; name one of {names} by `text_field`')
+    column_type = schema.types[schema.names.index(name)]
+    value_type = column_type.value_type if types.is_dictionary(column_type) else column_type
+    if may_be_null and types.is_null(value_type):
+        return
+    if not any(is_text(value_type) for is_text in (types.is_string, types.is_large_string, types.is_string_view)):
+        raise BadCorpusError(
+            f'{path}: column "{name}" holds {column_type}, not text; name a column of strings by `text_field`'
+        )

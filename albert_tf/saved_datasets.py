@@ -1,0 +1,58 @@
+"""Folders that the library `datasets` has saved (`save_to_disk`), and which Arrow files in them are the data.
+
+A folder of a Dataset has a state.json, which names its files in their order; others beside them, as of its cache, are
+no data. The folder of a DatasetDict has such a folder for each split.
+"""
+
+import os
+
+from albert_tf.errors import InputError
+from albert_tf.files import gfile_for, name_in_folder, names_in, read_json
+
+_STATE_FILE, _SPLITS_FILE = "state.json", "dataset_dict.json"
+
+
+def is_saved_dataset(folder: str) -> bool:
+    """Whether a folder is one of a Dataset."""
+    return gfile_for(folder).exists(os.path.join(folder, _STATE_FILE))
+
+
+def saved_files(folder: str) -> tuple[str, ...]:
+    """Returns the paths of the Arrow files of a Dataset's folder, in order.
+
+    Raises:
+        InputError: It is none, names no files, or files that are not there or lie elsewhere.
+    """
+    state = os.path.join(folder, _STATE_FILE)
+    if not is_saved_dataset(folder):
+        raise InputError(f"{folder} has no {_STATE_FILE}, so it is no folder that datasets has saved")
+    values = read_json(state, "what datasets says of the folder,")
+    if any(value for name, value in values.items() if name.startswith("_indices")):
+        raise InputError(
+            f"{state} picks rows out of the files, as early versions of datasets did; save it with a later one"
+        )
+    entries = values.get("_data_files")
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
+        raise InputError(f'{state} names no files under "_data_files"; save the data set once more')
+    paths = tuple(name_in_folder(folder, entry.get("filename"), state) for entry in entries)
+    there = set(names_in(folder))
+    for path in paths:
+        if os.path.basename(path) not in there:
+            raise InputError(
+                f"{state} names {os.path.basename(path)}, which is not in {folder}; copy all of the folder"
+            )
+        if not path.endswith(".arrow") or paths.count(path) > 1:
+            what = "twice" if path.endswith(".arrow") else "and no .arrow file"
+            raise InputError(f"{state} names {os.path.basename(path)} {what}; save the data set once more")
+    return paths
+
+
+def saved_splits(folder: str) -> list[str]:
+    """Returns the names of the splits of a DatasetDict's folder, sorted; none where it is no such folder."""
+    if is_saved_dataset(folder):
+        return []
+    splits = sorted(name for name in names_in(folder) if is_saved_dataset(os.path.join(folder, name)))
+    listed = os.path.join(folder, _SPLITS_FILE)
+    if not splits and gfile_for(folder).exists(listed):
+        raise InputError(f"{listed} is that of a data set whose splits are not there; copy all of the folder")
+    return splits
