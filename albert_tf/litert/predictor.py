@@ -31,6 +31,8 @@ class LiteRTPredictor:
     Attributes:
         card: What model_card.json says of it.
         task: What it reads.
+        thresholds: Where a text may have several labels, from which probability on it has each, float32 [labels];
+            else None.
 
     Raises:
         InputError: It can't be used, or ai-edge-litert is missing.
@@ -39,6 +41,8 @@ class LiteRTPredictor:
     def __init__(self, folder: str | os.PathLike):
         self.card = read_card(folder)
         self.task = TextTask(tuple(self.card["input_fields"]), tuple(self.card.get("input_columns", ())))
+        thresholds = self.card.get("thresholds")
+        self.thresholds = None if thresholds is None else np.array(thresholds, np.float32)
         check_fast_tokenizer(self.card, folder)
         self._inputs = FastInputs(
             os.path.join(folder, FAST_TOKENIZER_FILE),
@@ -110,7 +114,11 @@ class LiteRTPredictor:
         labels = self.card["labels"]
         if not labels:
             return {"score": float(values)}
-        return {"label": labels[values.argmax()], "probabilities": dict(zip(labels, map(float, values)))}
+        probabilities = dict(zip(labels, map(float, values)))
+        if self.thresholds is not None:
+            given = [labels[number] for number in np.flatnonzero(values >= self.thresholds)]
+            return {"labels": given, "probabilities": probabilities}
+        return {"label": labels[values.argmax()], "probabilities": probabilities}
 
     def _compute_group(self, inputs):
         try:
