@@ -24,6 +24,7 @@ _LARGE_HIDDEN_SIZE = 512
 _CARD_TYPES = {
     "task": str,
     "labels": list[str],
+    "thresholds": list[float],
     "signatures": dict[str, dict],
     "input_fields": list[str],
     "input_columns": list[str],
@@ -87,6 +88,8 @@ def check_card(card: typing.Any, source: str) -> dict[str, typing.Any]:
     for name, signature in card["signatures"].items():
         place = f'{source}, signature "{name}"'
         check_types(signature, {"inputs": list[str], "outputs": dict[str, list]}, place, ("inputs", "outputs"))
+    if len(card.get("thresholds", card["labels"])) != len(card["labels"]):
+        raise InputError(f'{source}: there are not as many "thresholds" as "labels"; export the model anew')
     if card["max_seq_length"] < _SHORTEST:
         raise InputError(f'{source}: "max_seq_length" must be at least {_SHORTEST}. Received: {card["max_seq_length"]}')
     return card

@@ -53,7 +53,7 @@ def find_or_shipped(folder: str | os.PathLike) -> str:
     except InputError:
         if _HUB_NAME.fullmatch(folder):
             raise InputError(
-                f"{folder}: there is no such folder; a model of the Hugging Face hub is fetched first: "
-                f"hf download {folder} --local-dir=my_model, and then my_model is the folder"
+                f"{folder}: there is no such folder; a model of the Hugging Face hub is fetched first, by hf download "
+                f"{folder}, which prints its folder"
             ) from None
         return folder

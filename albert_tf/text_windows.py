@@ -35,6 +35,11 @@ def mean_over_windows(values: np.ndarray, text_indices: np.ndarray) -> np.ndarra
     return (sums / counts).astype(np.float32)
 
 
+def sigmoid(logits: np.ndarray) -> np.ndarray:
+    """Returns the probability of each of several labels, float32 of the shape of logits."""
+    return (0.5 * (1 + np.tanh(0.5 * logits.astype(np.float64)))).astype(np.float32)
+
+
 def softmax(logits: np.ndarray) -> np.ndarray:
     """Returns the probabilities of labels, float32 of the shape of logits [..., labels]."""
     exponentials = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))

@@ -8,9 +8,9 @@ import dataclasses
 from absl import flags
 
 from albert_tf.cli.command import with_flags
-from albert_tf.finetuning import TASKS
 from albert_tf.interchange.conversion import FORMATS, convert_checkpoint
 from albert_tf.interchange.portable_model import ReadOptions
+from albert_tf.interchange.variables import HEADS
 
 FLAGS = flags.FLAGS
 
@@ -38,7 +38,7 @@ def define_flags():
         None,
         "Of SentencePiece: cut a piece that ends in a digit and a comma before that, as the original does.",
     )
-    flags.DEFINE_enum("task", None, list(TASKS), "What a fine-tuned head is for, where the checkpoint doesn't say.")
+    flags.DEFINE_enum("task", None, list(HEADS), "What a fine-tuned head is for, where the checkpoint doesn't say.")
     flags.DEFINE_string("albert_config_file", None, "Config of Google's checkpoint, if it does not lie beside it.")
 
 

@@ -100,6 +100,8 @@ class FinetuningCommand:
         config.check_vocab_size(len(tokenizer.vocabulary), tokenizer.vocabulary.source)
         settings = self.complete(settings, config, known_run is not None)
         task = self.make_task(settings, config)
+        if known_run:
+            task.restore(known_run.folder)
         settings = self._with_lengths(settings, task, tokenizer, known_run)
         config.check_max_seq_length(settings.max_seq_length, "--max_seq_length")
         model_options = training_flags.model_options(strategy, config, [(settings.max_seq_length, 1)], settings)

@@ -14,11 +14,12 @@ from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.config import POOLING_CHOICES
 from albert_tf.errors import ON_BAD_ROW, InputError
-from albert_tf.finetuning import Classification, Regression
+from albert_tf.finetuning import Classification, MultiLabel, Regression, multi_label
 from albert_tf.finetuning.datasets import COLUMNS, DATASETS, find_files
 from albert_tf.finetuning.defaults import default_pooling
+from albert_tf.finetuning.label_sets import LabelSetReader
 from albert_tf.finetuning.labelled_text import read_examples
-from albert_tf.finetuning.labels import balanced_class_weights, check_labels, labels_of
+from albert_tf.finetuning.labels import balanced_class_weights, check_labels, labels_of, labels_of_sets
 from albert_tf.finetuning.metrics import LABEL_METRICS, METRICS, SCORE_METRICS, check_metrics
 
 
@@ -40,8 +41,18 @@ def define_flags():
     flags.DEFINE_string("label_column", None, "Column of the label; by default label.")
     flags.DEFINE_list("labels", None, "The labels, in order; by default the task's, or those of the training file.")
     flags.DEFINE_bool("regression", None, "Learn numbers, not labels; by default as the data set is.")
+    flags.DEFINE_bool("multi_label", False, "A text may have several labels, or none: give it each that is likely.")
+    with in_helpfull():
+        flags.DEFINE_string(
+            "label_separator",
+            ",",
+            "With --multi_label, what stands between the labels of a text; lists of JSON need none.",
+        )
     flags.DEFINE_list(
-        "metrics", None, f"Measures, the first of which chooses the best checkpoint: {', '.join(METRICS)}."
+        "metrics",
+        None,
+        f"Measures, the first of which chooses the best checkpoint: {', '.join(METRICS)}; with --multi_label "
+        f"{', '.join(multi_label.METRICS)}.",
     )
     flags.DEFINE_list(
         "class_weights", None, "How much an example of each label counts in training, or balanced; 1 each if left out."
@@ -77,6 +88,8 @@ def data_files(settings):
         given["labels"] = tuple(given["labels"])
         check_labels(given["labels"], "`labels`")
     files = DATASETS[settings.task_name]
+    if settings.multi_label:
+        return _files_of_label_sets(settings, dataclasses.replace(files, **given))
     is_regression = settings.regression
     if is_regression is not None and is_regression != files.is_regression:
         metrics = ("pearson", "spearman") if is_regression else ("accuracy",)
@@ -84,6 +97,20 @@ def data_files(settings):
     given["metrics"] = tuple(given.get("metrics", files.metrics))
     check_metrics(given["metrics"], SCORE_METRICS if files.is_regression else LABEL_METRICS)
     return dataclasses.replace(files, **given)
+
+
+def _files_of_label_sets(settings, files):
+    """Returns the files where a text may have several labels, which settings of one label don't go with."""
+    for name in ("regression", "class_weights"):
+        if getattr(settings, name):
+            raise InputError(f"`{name}` is for texts with one label each, and doesn't go with `multi_label`")
+    if settings.label_separator.strip() != settings.label_separator or not settings.label_separator:
+        raise InputError("`label_separator` must be a character or more without spaces around, such as , or |")
+    metrics = tuple(settings.metrics or multi_label.METRICS)
+    for name in metrics:
+        if name not in multi_label.METRICS:
+            raise InputError(f"`metrics={name}` is none of {', '.join(multi_label.METRICS)}, which `multi_label` has")
+    return dataclasses.replace(files, metrics=metrics, is_regression=False)
 
 
 def find_paths(settings, part):
@@ -106,6 +133,9 @@ def make_task(settings, config):
     """Returns the task; its labels are those set, the run's or the data set's, or else those of the training file."""
     files = data_files(settings)
     config = config.replace(classifier_pooling=settings.pooling)
+    if settings.multi_label:
+        labels = files.labels or _labels_of_sets(settings, files)
+        return MultiLabel(config, labels, files, settings.label_separator, settings.doc_stride)
     if files.is_regression:
         return Regression(config, files, settings.doc_stride)
     train_examples = None
@@ -113,6 +143,12 @@ def make_task(settings, config):
         train_examples = read_examples(find_paths(settings, TRAIN), files, needs_label=True)
     labels = files.labels or labels_of(train_examples)
     return Classification(config, labels, files, class_weights(settings, labels, train_examples), settings.doc_stride)
+
+
+def _labels_of_sets(settings, files):
+    """Returns the labels of a training file whose texts may have several."""
+    reader = LabelSetReader(settings.label_separator)
+    return labels_of_sets(read_examples(find_paths(settings, TRAIN), files, True, reader))
 
 
 def class_weights(settings, labels, train_examples):
@@ -138,9 +174,10 @@ def class_weights(settings, labels, train_examples):
     return weights
 
 
+SETTING_NAMES = ("task_name", *COLUMNS, "labels", "regression", "multi_label", "label_separator", "metrics")
 COMMAND = FinetuningCommand(
     "run_classifier",
-    ("task_name", *COLUMNS, "labels", "regression", "metrics", "class_weights", "pooling", "doc_stride"),
+    (*SETTING_NAMES, "class_weights", "pooling", "doc_stride"),
     ("data_dir",),
     find_paths,
     make_task,

@@ -2,6 +2,7 @@
 
 from albert_tf.finetuning.classification import Classification
 from albert_tf.finetuning.entities import Entities
+from albert_tf.finetuning.multi_label import MultiLabel
 from albert_tf.finetuning.multiple_choice import MultipleChoice
 from albert_tf.finetuning.question_answering import ConditionalQuestionAnswering, QuestionAnswering
 from albert_tf.finetuning.regression import Regression
@@ -10,6 +11,7 @@ from albert_tf.finetuning.task import FinetuningTask
 # By the names that the TPU planner takes. Each can be made from the model's config alone.
 TASKS: dict[str, type[FinetuningTask]] = {
     "classify": Classification,
+    "classify_several": MultiLabel,
     "score": Regression,
     "squad": QuestionAnswering,
     "squad_v2": ConditionalQuestionAnswering,
@@ -23,6 +25,7 @@ __all__ = [
     "ConditionalQuestionAnswering",
     "Entities",
     "FinetuningTask",
+    "MultiLabel",
     "MultipleChoice",
     "QuestionAnswering",
     "Regression",

@@ -32,14 +32,15 @@ class LabelledText:
     Attributes:
         text: The text.
         text_pair: The second text, or None.
-        label: The label as it is written, or None where the file has no label column.
+        label: The label as it is written, or None where the file has no label column; a tuple of labels where there
+            may be several.
         line: Number of the row's line in the file, for messages.
         path: The file.
     """
 
     text: str
     text_pair: str | None
-    label: str | None
+    label: str | tuple[str, ...] | None
     line: int
     path: str = dataclasses.field(default="", compare=False)
 
@@ -54,19 +55,26 @@ class LabelledText:
         return {"text": self.text} | ({} if self.text_pair is None else {"text_pair": self.text_pair})
 
 
-def read_examples(path: str | tuple[str, ...], files: DataFiles, needs_label: bool) -> list[LabelledText]:
+def read_examples(
+    path: str | tuple[str, ...],
+    files: DataFiles,
+    needs_label: bool,
+    read_labels: collections.abc.Callable[..., tuple[str, ...] | None] | None = None,
+) -> list[LabelledText]:
     """Reads every row of a file, and prints in a line how the file was understood.
 
     Args:
         path: The file, or several that are read as one.
         files: What its columns mean, and what to do with a row that can't be used.
         needs_label: Whether the label column must be there.
+        read_labels: Given a row's values, the column and `needs_label`, returns any number of labels; None where each
+            text has one.
 
     Raises:
         InputError: A column is missing, a row can't be used and is not to be left out, or there is no row.
     """
     if not isinstance(path, str):
-        return [example for each in path for example in read_examples(each, files, needs_label)]
+        return [example for each in path for example in read_examples(each, files, needs_label, read_labels)]
     bad_rows = BadRows(files.on_bad_row)
     row_file = RowFile(path, files.columns)
     rows = _objects(row_file, bad_rows)
@@ -81,7 +89,7 @@ def read_examples(path: str | tuple[str, ...], files: DataFiles, needs_label: bo
     for row in rows:
         try:
             texts = [joined_text(row.values, columns) for columns in text_columns]
-            label = _label(row.values, files.label_column, needs_label)
+            label = (read_labels or _label)(row.values, files.label_column, needs_label)
         except InputError as error:
             bad_rows.refuse(f"{row_file.place(row.number)}: {error}")
         else:
@@ -90,8 +98,9 @@ def read_examples(path: str | tuple[str, ...], files: DataFiles, needs_label: bo
     bad_rows.warn()
     if not examples:
         raise InputError(f"{path} has no row that can be used")
-    labels = without_fractions([example.label for example in examples])
-    examples = [dataclasses.replace(example, label=label) for example, label in zip(examples, labels)]
+    if read_labels is None:
+        labels = without_fractions([example.label for example in examples])
+        examples = [dataclasses.replace(example, label=label) for example, label in zip(examples, labels)]
     tell_once(_describe_file(row_file, found, files, text_columns, examples))
     _warn_of_empty_texts(path, examples)
     return examples
@@ -143,7 +152,8 @@ def _describe_file(row_file, found, files, text_columns, examples):
     header = ", no header" if files.columns else ""
     first = examples[0]
     shown = " | ".join(map(shorten, first.columns.values()))
-    shown += "" if first.label is None else f" -> {first.label}"
+    if first.label is not None:
+        shown += f" -> {first.label if isinstance(first.label, str) else ' and '.join(first.label) or 'no label'}"
     return f"{row_file.path}: {counted(len(examples), 'row')}, {row_file.form}{header}; {meaning}\n  the first: {shown}"
 
 

@@ -54,9 +54,9 @@ class LabelledTextTask(FinetuningTask):
         self.selection_metric = files.metrics[0]
         self.may_hide_pieces = files.may_hide_pieces
 
-    @abc.abstractmethod
     def value_of(self, label: str | None) -> float | None:
-        """Returns what a label is to the model, None for one that says nothing."""
+        """Returns what a label is to the model, None for one that says nothing; for tasks with one value a text."""
+        raise NotImplementedError
 
     @abc.abstractmethod
     def prediction_columns(self, prediction: dict[str, typing.Any]) -> dict[str, str]:
@@ -91,11 +91,18 @@ class LabelledTextTask(FinetuningTask):
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns the encoder's inputs and the labels, 0 where there is none; see `FinetuningTask`."""
         labels = np.array([self.value_of(example.label) or 0 for example in examples], self.label_type.as_numpy_dtype)
+        features = self.encode_texts(examples, tokenizer, max_seq_length)
+        return {**features, self.label_name: self.of_rows(labels, features)}
+
+    def encode_texts(self, examples, tokenizer, max_seq_length):
+        """Returns the encoder's inputs alone, a row for each text or window; arguments as for `encode`."""
         if self.doc_stride is None:
-            return {**encode_and_count_cut(tokenizer, examples, max_seq_length), self.label_name: labels}
-        texts = [example.text for example in examples]
-        features = encode_in_windows(tokenizer, texts, max_seq_length, self.doc_stride)
-        return {**features, self.label_name: labels[features[TEXT_INDICES]]}
+            return encode_and_count_cut(tokenizer, examples, max_seq_length)
+        return encode_in_windows(tokenizer, [example.text for example in examples], max_seq_length, self.doc_stride)
+
+    def of_rows(self, values: np.ndarray, features: Features) -> np.ndarray:
+        """Returns values of each text [T, ...] for each of the N rows that `encode_texts` returned."""
+        return values if self.doc_stride is None else values[features[TEXT_INDICES]]
 
     def of_texts(self, values: np.ndarray, features: Features) -> np.ndarray:
         """Returns values of N rows [N, ...] for each text: as they are, or the mean over its windows."""
@@ -110,10 +117,18 @@ class LabelledTextTask(FinetuningTask):
     def write_predictions(self, path, examples, predictions):
         """Writes a line for each example: text(s), the label given (empty if none), and `prediction_columns`."""
         found = [
-            {**example.columns, "label": example.label or "", **self.prediction_columns(prediction)}
+            {
+                **example.columns,
+                "label": self.written_label(example.label),
+                **self.prediction_columns(prediction),
+            }
             for example, prediction in zip(examples, predictions)
         ]
         write_rows(path, [list(found[0]), *(list(row.values()) for row in found)])
+
+    def written_label(self, label: typing.Any) -> str:
+        """Returns what files of predictions hold as an example's label, "" for none."""
+        return label or ""
 
     def examples_of(self, inputs):
         """Returns texts, or pairs of them, as `LabelledText`s; see `FinetuningTask`."""

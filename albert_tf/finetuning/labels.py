@@ -42,7 +42,22 @@ def labels_of(examples: list[LabelledText]) -> tuple[str, ...]:
         if not example.label:
             place = f"{example.path}, line {example.line}"
             raise InputError(f"{place}: the label is empty; give the line one, or remove it")
-    labels = tuple(sorted({example.label for example in examples}))
+    return _checked({example.label for example in examples}, examples)
+
+
+def labels_of_sets(examples: list[LabelledText]) -> tuple[str, ...]:
+    """Returns the labels of examples that may have several, sorted.
+
+    Raises:
+        InputError: No example has any, or all have the same one alone.
+    """
+    return _checked({label for example in examples for label in example.label}, examples)
+
+
+def _checked(found, examples):
+    labels = tuple(sorted(found))
+    if not labels:
+        raise InputError(f"{examples[0].path} has no label at all; name the column that holds them by `label_column`")
     check_labels(labels, examples[0].path)
     return labels
 

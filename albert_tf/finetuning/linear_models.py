@@ -48,6 +48,21 @@ def classify(train: list, dev: list) -> list[str]:
     return model.fit(train_features, [example.label for example in train]).predict(dev_features).tolist()
 
 
+def classify_into_several(train: list, dev: list, flags: np.ndarray) -> np.ndarray:
+    """Returns the probability of each label for each of `dev`, float64 [N, labels]: logistic regression, one a label.
+
+    Args:
+        train: `LabelledText`s.
+        dev: Others.
+        flags: [N of train, labels], 1 where a text of `train` has a label.
+    """
+    from sklearn.multiclass import OneVsRestClassifier
+
+    train_features, dev_features = _features(train, dev)
+    model = OneVsRestClassifier(_logistic_regression(is_pair=train[0].text_pair is not None))
+    return model.fit(train_features, flags.astype(int)).predict_proba(dev_features)
+
+
 def predict_numbers(train: list, dev: list) -> np.ndarray:
     """Returns what ridge regression says of texts or pairs: a number for each of `dev`, float64 [N].
 

@@ -204,6 +204,8 @@ def evaluate(run: TrainingRun, dev_file: EncodedFile, linear: LinearScores | Non
         predictions = compute_predictions(
             task, dev_file, run.settings.eval_batch_size, run.compute_outputs, run.has_fixed_shapes
         )
+        if run.owns_results_of(dev_file.identity):
+            predictions = task.decide_on_held_out(dev_file.examples, predictions)
         scores = task.score(dev_file.examples, predictions) if task.scores_predictions else {}
     rule, blind = task.blind_scores(dev_file.examples)
     metric, of_linear = task.selection_metric, linear.scores if linear else {}
@@ -301,4 +303,4 @@ def _dev_dataset(task, dev_file, settings, is_fixed):
 
 def _scores(task, dev_file, settings, is_fixed, compute_outputs):
     predictions = compute_predictions(task, dev_file, settings.eval_batch_size, compute_outputs, is_fixed)
-    return task.score(dev_file.examples, predictions)
+    return task.score(dev_file.examples, task.decide_on_held_out(dev_file.examples, predictions))

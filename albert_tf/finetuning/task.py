@@ -132,6 +132,25 @@ class FinetuningTask(Objective):
         """
         return {}
 
+    def decide_on_held_out(self, examples: list[typing.Any], predictions: list[typing.Any]) -> list[typing.Any]:
+        """Settles what predictions are decided by, such as thresholds, on the run's own dev file; most tasks nothing.
+
+        Args:
+            examples: What `read` returned, with their answers.
+            predictions: What `predict` returned for them.
+
+        Returns:
+            The predictions, decided so.
+        """
+        return predictions
+
+    def restore(self, folder: str) -> None:
+        """Takes what `decide_on_held_out` settled for the run of a folder, if anything was; see `reports`.
+
+        Raises:
+            InputError: A file of it can't be used.
+        """
+
     def reports(self) -> dict[str, collections.abc.Callable[[str, list[typing.Any], list[typing.Any]], None]]:
         """Returns what to write after an evaluation: by file, a function of (path, examples, predictions)."""
         return {}

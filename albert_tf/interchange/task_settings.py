@@ -28,6 +28,11 @@ def known_settings(settings: dict[str, typing.Any], config) -> tuple[str | None,
     name = next((name for name, kind in TASKS.items() if kind.__name__ == settings.get("objective")), None)
     if name is None:
         return None, {}, None
+    if name == "classify_several":  # nothing there would keep its thresholds
+        raise InputError(
+            "a model that gives a text several labels can't be converted, for its thresholds would be lost; "
+            "export_model.py exports it with them"
+        )
     try:
         task = TASKS[name].from_settings(config, settings)
         kept = {key: settings[key] for key in ("objective", "max_seq_length", *task.settings())}

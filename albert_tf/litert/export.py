@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 
-from albert_tf.exports import DEFAULT, version_of
+from albert_tf.exports import DEFAULT, LENGTHS, version_of
 from albert_tf.litert.predictor import LiteRTPredictor
 
 
@@ -31,7 +31,8 @@ class LiteRTExport:
         self._predictor = LiteRTPredictor(self.folder)
         self.card = self._predictor.card
         self._labels = np.array([label.encode() for label in self.card["labels"]], object)
-        self.signatures = {DEFAULT: {"inputs": self.card["input_fields"], "outputs": _outputs(len(self._labels))}}
+        outputs = _outputs(len(self._labels), self._predictor.thresholds is not None)
+        self.signatures = {DEFAULT: {"inputs": self.card["input_fields"], "outputs": outputs}}
 
     def answer(
         self, signature: str, inputs: collections.abc.Mapping[str, collections.abc.Sequence[str | bytes]]
@@ -41,6 +42,8 @@ class LiteRTExport:
         values = self._predictor.compute(list(zip(*columns)))
         if not len(self._labels):
             return {"score": values}
+        if self._predictor.thresholds is not None:
+            return self._label_sets(values)
         return {
             "label": self._labels[values.argmax(axis=-1)],
             "labels": np.tile(self._labels, [len(values), 1]),
@@ -48,11 +51,29 @@ class LiteRTExport:
             "probability": values.max(axis=-1),
         }
 
+    def _label_sets(self, values):
+        """Returns the labels that reach their thresholds, with filler behind them."""
+        is_given = values >= self._predictor.thresholds
+        lengths = is_given.sum(axis=-1).astype(np.int32)
+        order = np.argsort(~is_given, axis=-1, kind="stable")[:, : lengths.max()]
+        is_there = np.arange(order.shape[1]) < lengths[:, None]
+        return {
+            "labels": np.where(is_there, self._labels[order], b""),
+            LENGTHS: lengths,
+            "probabilities": np.where(is_there, np.take_along_axis(values, order, axis=-1), np.float32(0.0)),
+        }
 
-def _outputs(num_labels):
-    """Returns dtype and shape of each output, those of `LabelSignatures` or, without labels, `ScoreSignatures`."""
+
+def _outputs(num_labels, gives_several):
+    """Returns dtype and shape of each output, as `LabelSignatures`, `LabelSetSignatures` or `ScoreSignatures` have."""
     if not num_labels:
         return {"score": ["float32", [None]]}
+    if gives_several:
+        return {
+            "labels": ["string", [None, None]],
+            LENGTHS: ["int32", [None]],
+            "probabilities": ["float32", [None, None]],
+        }
     return {
         "label": ["string", [None]],
         "labels": ["string", [None, num_labels]],

@@ -59,11 +59,13 @@ def read_card(folder: str) -> dict[str, typing.Any]:
     """
     path = os.path.join(folder, CARD_FILE)
     card = check_card(read_json(path, "the model card"), path)
-    if card["task"] not in ("Classification", "Regression"):
+    if card["task"] not in ("Classification", "MultiLabel", "Regression"):
         raise InputError(
             f"{folder} holds a model for {card['task']}, whose answers need TensorFlow; load the folder that it was "
             "exported from, or what export_model.py --format=saved_model writes of that one"
         )
+    if card["task"] == "MultiLabel" and "thresholds" not in card:
+        raise InputError(f'{path}: "thresholds" is missing; the file was changed, so export the model anew')
     if not os.path.exists(os.path.join(folder, FAST_TOKENIZER_FILE)):
         raise InputError(
             f"{folder} has no {FAST_TOKENIZER_FILE}: it was exported by an earlier version, or has a tokenizer that "

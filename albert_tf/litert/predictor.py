@@ -15,7 +15,7 @@ from albert_tf.files import sha256_of
 from albert_tf.litert.files import FAST_TOKENIZER_FILE, LITERT_FILE, check_fast_tokenizer, read_card
 from albert_tf.litert.inputs import FastInputs, pad
 from albert_tf.loaded_model import LoadedModel
-from albert_tf.text_windows import mean_over_windows, softmax
+from albert_tf.text_windows import mean_over_windows, sigmoid, softmax
 
 
 class LiteRTPredictor(LoadedModel):
@@ -34,6 +34,8 @@ class LiteRTPredictor(LoadedModel):
         card: What model_card.json says of it.
         task: What it reads.
         results: What was measured on held-out data before the export, by name.
+        thresholds: Where a text may have several labels, from which probability on it has each, float32 [labels];
+            else None.
 
     Raises:
         InputError: It can't be used, or ai-edge-litert is missing.
@@ -43,6 +45,8 @@ class LiteRTPredictor(LoadedModel):
         self._place, self.card = os.fspath(folder), read_card(folder)
         self.results = self.card.get("metrics", {})
         self.task = TextTask(tuple(self.card["input_fields"]), tuple(self.card.get("input_columns", ())))
+        thresholds = self.card.get("thresholds")
+        self.thresholds = None if thresholds is None else np.array(thresholds, np.float32)
         check_fast_tokenizer(self.card, folder)
         self._inputs = FastInputs(
             os.path.join(folder, FAST_TOKENIZER_FILE),
@@ -96,7 +100,9 @@ class LiteRTPredictor(LoadedModel):
             return self._compute_encodings(self._inputs.encode(texts), batch_size)
         encodings, rows = self._inputs.encode_in_windows(texts, self._stride)
         means = mean_over_windows(self._compute_encodings(encodings, batch_size), np.array(rows))
-        return softmax(means) if means.ndim > 1 else means
+        if means.ndim == 1:
+            return means
+        return softmax(means) if self.thresholds is None else sigmoid(means)
 
     def _compute_encodings(self, encodings, batch_size):
         order = sorted(range(len(encodings)), key=lambda number: len(encodings[number]))
@@ -123,7 +129,11 @@ class LiteRTPredictor(LoadedModel):
         labels = self.card["labels"]
         if not labels:
             return {"score": float(values)}
-        return {"label": labels[values.argmax()], "probabilities": dict(zip(labels, map(float, values)))}
+        probabilities = dict(zip(labels, map(float, values)))
+        if self.thresholds is not None:
+            given = [labels[number] for number in np.flatnonzero(values >= self.thresholds)]
+            return {"labels": given, "probabilities": probabilities}
+        return {"label": labels[values.argmax()], "probabilities": probabilities}
 
     def _compute_group(self, inputs):
         try:

@@ -146,6 +146,8 @@ class ExportedPredictor(LoadedModel):
 
 def _prediction(row):
     """Returns what a graph says of a text in the words of the task's own predictions."""
+    if "probabilities" in row and "label" not in row:  # any number of labels
+        return {"labels": row["labels"], "probabilities": dict(zip(row["labels"], row["probabilities"]))}
     if "probabilities" in row:
         return {"label": row["label"], "probabilities": dict(zip(row["labels"], row["probabilities"]))}
     if "types" in row:

@@ -9,6 +9,7 @@ import albert_tf
 from albert_tf.errors import InputError
 from albert_tf.exports import DEFAULT
 from albert_tf.files import UNFINISHED, sha256_of, write_json, write_text
+from albert_tf.finetuning import MultiLabel
 from albert_tf.folder_lock import hold
 from albert_tf.litert.files import CARD_FILE, FAST_TOKENIZER_FILE, LITERT_FILE
 from albert_tf.serving.compression import pack_weights
@@ -97,6 +98,7 @@ def model_card(trained: TrainedModel, functions: dict, weight_type: str) -> dict
         "albert_tf_version": albert_tf.__version__,
         "task": type(task).__name__ if task is not None else "pretraining",
         "labels": list(getattr(task, "labels", ())),
+        **({"thresholds": task.thresholds.tolist()} if isinstance(task, MultiLabel) else {}),
         "signatures": {name: _describe(function) for name, function in functions.items()},
         "input_fields": list(task.input_fields) if task is not None else ["text"],
         "input_columns": list(task.input_columns) if task is not None else [],

@@ -96,6 +96,7 @@ def load_finetuned(folder: str | os.PathLike, source: str, tokenizer: Tokenizer 
     kind, path = _KINDS[settings["objective"]], os.path.join(folder, SETTINGS_FILE)
     check_types(settings, {"max_seq_length": int, **kind.setting_types}, path, ("max_seq_length", *kind.setting_types))
     task = kind.from_settings(config, settings)
+    task.restore(folder)
     checkpoint = find_checkpoint(folder, source)
     model = _with_weights(task.make_models()["model"], checkpoint, source)
     tokenizer = _tokenizer_of(folder, tokenizer, config)

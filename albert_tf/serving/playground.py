@@ -165,7 +165,7 @@ def _answer_of(model):
     options = {"label": "답 · Answer", "elem_id": "answer"}
     if model.task == PRETRAINING:
         return gr.Dataframe(interactive=False, **options), _show_guesses
-    if model.task in ("Classification", "MultipleChoice"):
+    if model.task in ("Classification", "MultiLabel", "MultipleChoice"):
         return gr.Label(**options), lambda _, found: found["probabilities"]
     if model.task == "Regression":
         return gr.Number(precision=4, **options), lambda _, found: found["score"]

@@ -272,6 +272,10 @@ class TrainingRun:
         """Returns what a function of a batch and the run's models computes; see `Evaluator.compute_outputs`."""
         return self._evaluator.compute_outputs(function, dataset)
 
+    def owns_results_of(self, data: dict[str, str]) -> bool:
+        """Whether evaluations of these data, "name" and "sha256", are the run's own, and not of others beside them."""
+        return results_path(self.output_dir, EVAL_RESULTS_FILE, data)[1]
+
     def write_results(
         self,
         file_name: str,

@@ -9,7 +9,7 @@ from tiny_config import tiny_config
 
 import albert_tf
 from albert_tf.errors import InputError
-from albert_tf.finetuning import Classification, Regression, runner
+from albert_tf.finetuning import Classification, MultiLabel, Regression, runner
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
 from albert_tf.finetuning.labelled_text import LabelledText
 from albert_tf.finetuning.long_texts import encode_in_windows
@@ -147,6 +147,19 @@ def test_numbers_of_long_texts_are_means(tmp_path, config, sample_tokenizer):
     export_model(tmp_path / "run", tmp_path / "served")
     found = albert_tf.load(tmp_path / "served").predict(TEXTS)
     np.testing.assert_allclose([each["score"] for each in found], by_hand, rtol=1e-3, atol=1e-5)
+
+
+def test_several_labels_follow_from_the_mean_of_the_logits(config, sample_tokenizer):
+    task = MultiLabel(config, ("a", "b"), doc_stride=STRIDE)
+    examples = [LabelledText(text, None, ("b",), line) for line, text in enumerate(TEXTS)]
+    features = task.encode(examples, sample_tokenizer, LENGTH)
+    assert features["label_values"].tolist() == [[0, 1]] * len(features["input_ids"])
+    model = task.make_model()
+    batch = {name: tf.constant(features[name]) for name in ("input_ids", "input_mask", "segment_ids")}
+    outputs = {name: values.numpy() for name, values in task.outputs(batch, model).items()}
+    found = [list(each["probabilities"].values()) for each in task.predict(examples, features, outputs)]
+    by_hand = [1 / (1 + np.exp(-logits_by_hand(model, sample_tokenizer, text))) for text in TEXTS]
+    np.testing.assert_allclose(found, by_hand, rtol=1e-4)
 
 
 def test_pairs_and_strides_that_are_none_are_refused():

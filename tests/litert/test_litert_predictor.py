@@ -16,7 +16,7 @@ import albert_tf
 from albert_tf.batch_prediction import BatchOptions, predict_file
 from albert_tf.errors import InputError
 from albert_tf.exports import rows_of
-from albert_tf.finetuning import Classification, Entities, Regression
+from albert_tf.finetuning import Classification, Entities, MultiLabel, Regression
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.litert import FAST_TOKENIZER_FILE, LiteRTExport, find_litert
 from albert_tf.litert.inputs import FastInputs, kept_lengths, pad
@@ -108,6 +108,28 @@ def test_labels_are_those_of_the_saved_model(litert, export, config, tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == found[0]["label"]
+
+
+@pytest.mark.slow
+def test_several_labels_are_those_of_the_saved_model(litert, export, config):
+    task = MultiLabel(config, ("나쁨", "좋음", "보통"))
+    folder = export(task, model_format="litert")
+    card_path = pathlib.Path(find_litert(folder)) / "model_card.json"
+    card = json.loads(card_path.read_text())
+    assert card["thresholds"] == [0.5] * 3
+    probabilities = [list(each["probabilities"].values()) for each in albert_tf.load(folder).predict(TEXTS)]
+    task.thresholds = np.sort(probabilities, axis=0)[[-1, 2, 3], range(3)].astype(np.float32) + np.float32(1e-4)
+    card_path.write_text(json.dumps({**card, "thresholds": task.thresholds.tolist()}))
+    saved_model = ExportedModel(export(task, model_format="saved_model"))
+    expected = [row["labels"] for row in rows_of(saved_model.answer("serving_default", {"text": TEXTS}))]
+    assert len({len(labels) for labels in expected}) > 1
+    assert [each["labels"] for each in albert_tf.load(folder).predict(TEXTS)] == expected
+    check_export(folder, saved_model, {"text": TEXTS})
+    del card["thresholds"]
+    for changes in ({"thresholds": [0.5]}, {}):
+        card_path.write_text(json.dumps({**card, **changes}))
+        with pytest.raises(InputError, match="thresholds"):
+            albert_tf.load(folder)
 
 
 @pytest.mark.slow

@@ -19,10 +19,12 @@ from asked_models import (
 from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
+from albert_tf.exports import rows_of
 from albert_tf.finetuning import (
     Classification,
     ConditionalQuestionAnswering,
     Entities,
+    MultiLabel,
     MultipleChoice,
     QuestionAnswering,
     Regression,
@@ -54,6 +56,24 @@ def config(sample_tokenizer):
 def test_labels_are_those_that_the_task_predicts(config, sample_tokenizer):
     asked = trained(Classification(config, ("나쁨", "좋음", "보통")), sample_tokenizer)
     assert_same_labels(answers_of(asked)(TEXTS), predictions_of(asked, TEXTS), TEXTS)
+
+
+def test_labels_that_reach_their_thresholds_are_those_that_the_task_predicts(config, sample_tokenizer):
+    asked = trained(MultiLabel(config, ("나쁨", "좋음", "보통")), sample_tokenizer)
+    probabilities = [list(each["probabilities"].values()) for each in predictions_of(asked, TEXTS)]
+    # One label is given to no text, and one text gets none.
+    places = np.sort(probabilities, axis=0)[[-1, 2, 3], range(3)]
+    asked.task.thresholds = places.astype(np.float32) + np.float32(1e-4)
+    expected = predictions_of(asked, TEXTS)
+    assert {len(each["labels"]) for each in expected} == {0, 1, 2}
+    answer = answers_of(asked)
+    for row, prediction in zip(rows_of(answer(TEXTS)), expected, strict=True):
+        assert row["labels"] == prediction["labels"]
+        given = [prediction["probabilities"][label] for label in row["labels"]]
+        np.testing.assert_allclose(row["probabilities"], given, rtol=1e-4, atol=1e-5)
+    of_none = [text for text, each in zip(TEXTS, expected) if not each["labels"]]
+    assert rows_of(answer(of_none))[0] == {"labels": [], "probabilities": []}
+    assert rows_of(answer([])) == []
 
 
 @pytest.mark.parametrize("pooling", ["first", "aligned"])

@@ -6,6 +6,7 @@ from albert_tf.finetuning import (
     Classification,
     ConditionalQuestionAnswering,
     Entities,
+    MultiLabel,
     QuestionAnswering,
     Regression,
 )
@@ -13,12 +14,13 @@ from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.signatures.answers import AnswerSignatures
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.entities import EntitySignatures
-from albert_tf.serving.signatures.labels import LabelSignatures, ScoreSignatures
+from albert_tf.serving.signatures.labels import LabelSetSignatures, LabelSignatures, ScoreSignatures
 from albert_tf.serving.signatures.pretrained import PretrainedSignatures
 
 # By what a model was fine-tuned for.
 SIGNATURES: dict[type, type[Signatures]] = {
     Classification: LabelSignatures,
+    MultiLabel: LabelSetSignatures,
     Regression: ScoreSignatures,
     QuestionAnswering: AnswerSignatures,
     ConditionalQuestionAnswering: AnswerSignatures,

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from albert_tf.exports import DEFAULT
+from albert_tf.exports import DEFAULT, LENGTHS
 from albert_tf.finetuning.long_texts import NUM_SPECIAL
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.ragged import count_up, slices
@@ -46,6 +46,29 @@ class LabelSignatures(Signatures):
             "probability": tf.reduce_max(probabilities, axis=-1),
             "labels": tf.tile(labels[None], [tf.shape(probabilities)[0], 1]),
             "probabilities": probabilities,
+        }
+
+
+class LabelSetSignatures(LabelSignatures):
+    """Of `MultiLabel`: inputs as for `LabelSignatures`.
+
+    Returns, for K labels of the text with most of them, `labels` string [N, K] and `probabilities` float32 [N, K] of
+    those that reach their thresholds, in the order of the task's labels, "" and 0 behind the last one of a text; and
+    `lengths` int32 [N], how many labels each text has.
+    """
+
+    def _answer(self, outputs):
+        probabilities = outputs["probabilities"] if "probabilities" in outputs else tf.math.sigmoid(outputs["logits"])
+        is_given = probabilities >= tf.constant(self._task.thresholds, tf.float32)
+        lengths = tf.reduce_sum(tf.cast(is_given, tf.int32), axis=-1)
+        # Those that are given come first, each group in its order.
+        most = tf.reduce_max(tf.concat([lengths, [0]], axis=0))
+        order = tf.argsort(tf.cast(~is_given, tf.int32), axis=-1, stable=True)[:, :most]
+        is_there = tf.sequence_mask(lengths, most)
+        return {
+            "labels": tf.where(is_there, tf.gather(tf.constant(self._task.labels), order), ""),
+            "probabilities": tf.where(is_there, tf.gather(probabilities, order, batch_dims=1), 0.0),
+            LENGTHS: lengths,
         }
 
 

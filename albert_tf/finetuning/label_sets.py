@@ -1,0 +1,102 @@
+"""Texts with any number of labels: how files write them, how they are measured, and from which probability on."""
+
+import collections.abc
+import typing
+
+import numpy as np
+
+from albert_tf.errors import InputError
+from albert_tf.rows.values import is_missing, one_value
+
+Counts = collections.abc.Mapping[str, tuple[int, int, int]]
+
+# What a file to predict may hold in place of labels that nobody knows yet; nothing at all is no label.
+_UNKNOWN = ("-", "?")
+
+
+class LabelSetReader:
+    """Reads the labels of a row: a list of JSON or Parquet, or one value with a separator between them (K-MHaS, KOTE).
+
+    Args:
+        separator: What stands between labels.
+    """
+
+    def __init__(self, separator: str):
+        self._separator = separator
+
+    def __call__(
+        self, values: collections.abc.Mapping[str, typing.Any], column: str, needs_label: bool
+    ) -> tuple[str, ...] | None:
+        """Returns the labels of a row, none among them; None where nobody knows them.
+
+        Args:
+            values: The row's, by column.
+            column: That of the labels.
+            needs_label: Whether they must be known.
+
+        Raises:
+            InputError: They can't be read; the message lacks the place.
+        """
+        value = values.get(column)
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        if isinstance(value, list | tuple):
+            labels = tuple(one_value({column: each}, column) for each in value)
+        elif is_missing(value):
+            if needs_label:
+                one_value(values, column)  # which says what is missing
+            return None
+        else:
+            text = one_value(values, column).strip()
+            if not needs_label and text in _UNKNOWN:
+                return None
+            labels = tuple(part.strip() for part in text.split(self._separator)) if text else ()
+        if "" in labels:
+            raise InputError(f"an empty label under {column}, {value!r}; take a separator too many out")
+        if len(set(labels)) < len(labels):
+            raise InputError(f"a label is there twice under {column}, {value!r}; name each once")
+        return labels
+
+
+def micro_f1(counts: Counts) -> float:
+    """Returns the F1 of all labels together, scikit-learn's `average="micro"`; 0 where nothing is true or found.
+
+    Args:
+        counts: Of each label how often it is found rightly, found, and true.
+    """
+    right, found, true = (sum(column) for column in zip(*counts.values()))
+    return 2 * right / (found + true) if found + true else 0.0
+
+
+def macro_f1(counts: Counts) -> float:
+    """Returns the mean of the F1 of every label, 0 for those that are neither true nor found; see `micro_f1`."""
+    return float(
+        np.mean([2 * right / (found + true) if found + true else 0.0 for right, found, true in counts.values()])
+    )
+
+
+def best_thresholds(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """Returns for each label from which probability on to give it, so that its F1 is best: float32 [labels].
+
+    A threshold lies halfway between two probabilities, of equally good ones nearest to 0.5, which is also that of a
+    label that no text has.
+
+    Args:
+        truth: bool [N, labels], which texts have which.
+        probabilities: [N, labels], taken as float32, in which models compute them.
+    """
+    return np.array([_best_threshold(*columns) for columns in zip(truth.T, probabilities.T.astype(np.float32))])
+
+
+def _best_threshold(truth, probabilities):
+    if not truth.any():
+        return np.float32(0.5)
+    order = np.argsort(-probabilities, kind="stable")
+    falling, right = probabilities[order], np.cumsum(truth[order])
+    scores = 2 * right / (np.arange(1, len(truth) + 1) + truth.sum())
+    is_last = np.append(falling[1:] < falling[:-1], True)  # of equal probabilities all are above a threshold, or none
+    next_ones = np.append(falling[1:], np.float32(0.0))
+    thresholds = (falling + next_ones) / 2
+    thresholds = np.where(thresholds > next_ones, thresholds, falling)  # of neighbouring numbers nothing is between
+    best = np.flatnonzero(is_last & (scores >= scores[is_last].max() - 1e-12))
+    return thresholds[best[np.argmin(np.abs(thresholds[best] - 0.5))]]

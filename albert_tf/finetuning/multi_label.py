@@ -1,0 +1,244 @@
+"""Fine-tuning to give a text, or a pair of texts, any number of several labels, none among them."""
+
+import collections
+import math
+import os
+import typing
+from types import MappingProxyType
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.files import read_json, write_json
+from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles, files_of
+from albert_tf.finetuning.label_sets import LabelSetReader, best_thresholds, macro_f1, micro_f1
+from albert_tf.finetuning.labelled_text import LabelledText, line_names, read_examples
+from albert_tf.finetuning.labelled_text_task import LabelledTextTask
+from albert_tf.finetuning.linear_models import MOST_CHARACTERS, LinearModel, classify_into_several
+from albert_tf.finetuning.scores_by_label import count_labels
+from albert_tf.finetuning.task import ERRORS_FILE
+from albert_tf.json_types import check_types
+from albert_tf.rows.bad_rows import BadRows
+from albert_tf.rows.row_file import write_rows
+from albert_tf.text_windows import sigmoid
+
+THRESHOLDS_FILE = "thresholds.json"
+METRICS = {"micro_f1": micro_f1, "macro_f1": macro_f1}
+
+
+class MultiLabel(LabelledTextTask):
+    """Binary cross-entropy of each label. Examples are `LabelledText`s whose label is a tuple of labels.
+
+    A prediction is a dictionary of the "labels" whose probability is not below their threshold, and the
+    "probabilities" of all labels by name. Thresholds are 0.5 until held-out data say better ones; the folder of a run
+    keeps them.
+
+    Args:
+        config: Hyper-parameters.
+        labels: The labels in the order of their ids.
+        files: What the columns of the files mean, and how the task is measured, by names of `METRICS`.
+        separator: What stands between the labels of a text, where a file writes them as one value.
+        doc_stride: Read long texts in windows; see `LabelledTextTask`.
+
+    Attributes:
+        thresholds: Of each label, float32 [labels].
+    """
+
+    loss_name, label_name, label_type = "multi_label_loss", "label_values", tf.float32
+    scores_predictions = True
+    setting_types = MappingProxyType({"labels": list[str], "label_separator": str, **COLUMN_TYPES})
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        labels: tuple[str, ...] = ("0", "1"),
+        files: DataFiles = DATASETS["tsv"],
+        separator: str = ",",
+        doc_stride: int | None = None,
+    ):
+        super().__init__(config, files, len(labels), doc_stride)
+        self.labels, self._separator = tuple(labels), separator
+        self._metrics = tuple(name for name in files.metrics if name in METRICS) or tuple(METRICS)
+        self.selection_metric = self._metrics[0]
+        self.thresholds = np.full(len(labels), 0.5, np.float32)
+
+    def batch_spec(self, max_seq_length):
+        """Returns the encoder's inputs and `label_values` float32 [None, labels]; see `Objective`."""
+        flags = tf.TensorSpec([None, len(self.labels)], tf.float32)
+        return {**super().batch_spec(max_seq_length), self.label_name: flags}
+
+    def compute(self, batch, training, dropout_seed, model):
+        """Returns the mean over the labels of their binary cross-entropy; see `Objective`."""
+        logits = model(batch, training=training, dropout_seed=dropout_seed)["logits"]
+        losses = tf.nn.sigmoid_cross_entropy_with_logits(batch["label_values"], logits)
+        weights = self.weights(batch)
+        return {"multi_label_loss": (tf.reduce_sum(tf.reduce_mean(losses, axis=-1) * weights), tf.reduce_sum(weights))}
+
+    def read(self, path, needs_labels=True):
+        """Returns the rows of a file as `LabelledText`s; see `FinetuningTask`."""
+        examples = read_examples(path, self._files, needs_labels, LabelSetReader(self._separator))
+        bad_rows, found = BadRows(self._files.on_bad_row if needs_labels else "fail"), []
+        for example in examples:
+            unknown = [label for label in example.label or () if label not in self.labels]
+            if unknown:
+                bad_rows.refuse(
+                    f"{path}, line {example.line}: label {unknown[0]!r} is not in the list {', '.join(self.labels)} "
+                    f"(between labels stands {self._separator!r}, by `label_separator`)"
+                )
+            else:
+                found.append(example)
+        bad_rows.warn()
+        if not found:
+            raise InputError(f"{path} has no row whose labels are in the list {', '.join(self.labels)}")
+        return found
+
+    def encode(self, examples, tokenizer, max_seq_length):
+        """Returns the encoder's inputs and 1 where an example has a label; see `FinetuningTask`."""
+        features = self.encode_texts(examples, tokenizer, max_seq_length)
+        return {**features, self.label_name: self.of_rows(self._flags(examples), features)}
+
+    def _flags(self, examples):
+        flags = [[label in (example.label or ()) for label in self.labels] for example in examples]
+        return np.array(flags, np.float32)
+
+    def outputs(self, batch, model):
+        """Returns `probabilities` float32 [B, labels], or `logits` where those of windows are averaged."""
+        logits = model(batch, training=False)["logits"]
+        return {"probabilities": tf.math.sigmoid(logits)} if self.doc_stride is None else {"logits": logits}
+
+    def predict(self, examples, features, outputs):
+        """Returns the labels that reach their thresholds, and all probabilities; see `FinetuningTask`."""
+        if self.doc_stride is None:
+            return self._decide(outputs["probabilities"])
+        return self._decide(sigmoid(self.of_texts(outputs["logits"], features)))
+
+    def _decide(self, probabilities):
+        return [
+            {
+                "labels": [self.labels[number] for number in np.flatnonzero(row >= self.thresholds)],
+                "probabilities": dict(zip(self.labels, map(float, row))),
+            }
+            for row in probabilities
+        ]
+
+    def decide_on_held_out(self, examples, predictions):
+        """Settles on the threshold of each label with which its F1 is best; see `FinetuningTask`."""
+        probabilities = np.array([list(each["probabilities"].values()) for each in predictions], np.float32)
+        self.thresholds = best_thresholds(self._flags(examples) > 0, probabilities)
+        return self._decide(probabilities)
+
+    def restore(self, folder):
+        """Takes the thresholds that the folder keeps; see `FinetuningTask`."""
+        path = os.path.join(folder, THRESHOLDS_FILE)
+        if not tf.io.gfile.exists(path):
+            return
+        found = check_types(read_json(path, "the thresholds"), dict.fromkeys(self.labels, float), path, self.labels)
+        if not all(0 <= found[label] <= 1 for label in self.labels):
+            raise InputError(f"{path}: a threshold is not between 0 and 1; evaluate the run anew with `do_eval`")
+        self.thresholds = np.array([found[label] for label in self.labels], np.float32)
+
+    def written_label(self, label):
+        """Returns labels as they stand in one value; see `LabelledTextTask`."""
+        return self._separator.join(label or ())
+
+    def prediction_columns(self, prediction):
+        """Returns the labels and the probabilities of all; see `LabelledTextTask`."""
+        shares = {f"p({label})": f"{share:.4f}" for label, share in prediction["probabilities"].items()}
+        return {"prediction": self.written_label(prediction["labels"]), **shares}
+
+    def score(self, examples, predictions):
+        """Returns the measures of the data set, by name; see `FinetuningTask`."""
+        counts = self.counts_by_label(examples, predictions)
+        return {name: METRICS[name](counts) for name in self._metrics}
+
+    def counts_by_label(self, examples, predictions):
+        """Returns the counts of each label; see `FinetuningTask`."""
+        truth, found = (example.label for example in examples), (each["labels"] for each in predictions)
+        return count_labels(truth, found, self.labels)
+
+    def blind_scores(self, examples):
+        """Returns what the same labels for all texts score, so many of the most frequent as score best."""
+        counts = collections.Counter(label for example in examples for label in example.label)
+        frequent = sorted(self.labels, key=lambda label: (-counts[label], self.labels.index(label)))
+        choices = [frequent[: 1 + number] for number in range(len(frequent))]
+        scores = [self.score(examples, [{"labels": choice}] * len(examples)) for choice in choices]
+        best = max(range(len(choices)), key=lambda number: scores[number][self.selection_metric])
+        named = "every label" if best + 1 == len(frequent) > 1 else ", ".join(map(repr, choices[best][:10]))
+        return f"always {named}", scores[best]
+
+    def linear_model(self):
+        """Returns logistic regression for each label, with thresholds as the task's; see `FinetuningTask`."""
+
+        def scores(train, dev):
+            probabilities = classify_into_several(train, dev, self._flags(train))
+            kept, found = self.thresholds, self.decide_on_held_out(dev, _named(self.labels, probabilities))
+            self.thresholds = kept
+            return self.score(dev, found)
+
+        return LinearModel("a linear model on character n-grams", scores, 2 * MOST_CHARACTERS // len(self.labels))
+
+    def reports(self):
+        """Returns the thresholds and the list of mistakes; see `FinetuningTask`."""
+        return {THRESHOLDS_FILE: self._write_thresholds, ERRORS_FILE: self._write_errors}
+
+    def _write_thresholds(self, path, *_):
+        write_json(path, dict(zip(self.labels, self.thresholds.tolist())))
+
+    def _write_errors(self, path, examples, predictions):
+        """Writes a line for each text whose labels are not those found, the most mistakes first."""
+        rows = []
+        for example, prediction, line in zip(examples, predictions, line_names(examples)):
+            missed = [label for label in example.label if label not in prediction["labels"]]
+            wrong = [label for label in prediction["labels"] if label not in example.label]
+            if missed or wrong:
+                sets = (example.label, prediction["labels"], missed, wrong)
+                rows.append(
+                    (len(missed) + len(wrong), [line, *map(self.written_label, sets), *example.columns.values()])
+                )
+        rows.sort(key=lambda row: -row[0])
+        header = ["line", "labels", "prediction", "missed", "wrong", *examples[0].columns]
+        write_rows(path, [header, *(row for _, row in rows)])
+
+    def doubts(self, examples, predictions):
+        """Returns a line if all texts are given the same labels, though they have others; see `FinetuningTask`."""
+        found = {tuple(prediction["labels"]) for prediction in predictions}
+        if len(found) > 1 or len({frozenset(example.label) for example in examples}) < 2:
+            return []
+        named = self.written_label(found.pop()) or "no label"
+        return [f"all {len(examples):,} texts are given the same, {named}, as if nothing had been learnt"]
+
+    def describe(self, path, examples, features):
+        """Returns how often each label occurs, and how many labels the examples have; see `FinetuningTask`."""
+        return [describe_label_sets(path, examples, self.labels)]
+
+    def text_and_label(self, example):
+        """Returns the text, or both, and no label, as each may have several; see `FinetuningTask`."""
+        return example.texts, ""
+
+    @classmethod
+    def from_settings(cls, config, settings):
+        """Returns the task of a run; see `FinetuningTask`."""
+        labels, separator = tuple(settings["labels"]), settings["label_separator"]
+        return cls(config, labels, files_of(settings), separator, settings.get("doc_stride"))
+
+    def settings(self):
+        """Returns labels, separator and columns; see `FinetuningTask`."""
+        return {**super().settings(), "labels": list(self.labels), "label_separator": self._separator}
+
+
+def describe_label_sets(path: str, examples: list[LabelledText], labels: tuple[str, ...]) -> str:
+    """Returns how often each label occurs in a file, how many texts have none, and how many labels a text has."""
+    counts = collections.Counter(label for example in examples for label in example.label)
+    named = ", ".join(f"{label} ({counts[label]:,})" for label in labels[:50]) + (", ..." if len(labels) > 50 else "")
+    without = sum(not example.label for example in examples)
+    mean = math.fsum(counts.values()) / len(examples)
+    return (
+        f"{len(labels):,} labels in the {len(examples):,} examples of {path}, {mean:.2f} a text, {without:,} texts "
+        f"without: {named}"
+    )
+
+
+def _named(labels: tuple[str, ...], probabilities: np.ndarray) -> list[dict[str, typing.Any]]:
+    return [{"probabilities": dict(zip(labels, map(float, row)))} for row in probabilities]
