@@ -69,16 +69,18 @@ def fit(
     Args:
         texts: Strings; tuples of two, for pairs, or for questions and the texts that answer them; or lists of words. Or
             a table: a pandas.DataFrame or a datasets.Dataset.
-        labels: What is to be learnt of each: a string, whole number or truth value; a number with a fraction; the tags
-            of its words, or the (begin, end, type) of its entities in characters; or of a question the (begin, end) of
-            its answer in characters of the text, an object of "text" and "answer_start" as in SQuAD, or None where it
-            has none. Of a table the name of the column that holds them, by default "label".
+        labels: What is to be learnt of each: a string, whole number or truth value; a list of strings, of which there
+            may be none; a number with a fraction; the tags of its words, or the (begin, end, type) of its entities in
+            characters; or of a question the (begin, end) of its answer in characters of the text, an object of "text"
+            and "answer_start" as in SQuAD, or None where it has none. Of a table the name of the column that holds
+            them, by default "label".
         model: The folder to begin from: a pre-trained or published model, of ours or of transformers. By default the
             small model that comes along.
         output_dir: Where the model is to lie; by default a new folder for temporary files, whose name is printed. The
             same call goes on with what it finds there.
         dev: Texts and labels to evaluate on, in place of a share of these.
-        kind: "labels", "numbers", "entities" or "answers"; by default what the labels look like, which is printed.
+        kind: "labels", "label_sets", "numbers", "entities" or "answers"; by default what the labels look like, which
+            is printed.
         text_columns: Of a table, the column of the texts, or the two of pairs.
         strategy: Where to compute, a tf.distribute.Strategy; by default all GPUs of this machine, or its CPU.
         trackers: Functions to call with the step, "train" or "held_out", and what is measured by name, for Weights &

@@ -78,11 +78,12 @@ CONTEXT = "도서관은 강가에 있다. 월요일에는 쉰다."
     [
         (TEXTS, np.linspace(0.1, 4.9, len(TEXTS)), "좋다", {"score"}),
         (list(zip(TEXTS, TEXTS[::-1])), [n % 3 for n in range(len(TEXTS))], ("가", "나"), {"label", "probabilities"}),
+        (TEXTS, [["a", "b"], ["b"], [], ["a"]] * 5, "좋다", {"labels", "probabilities"}),
         ([text.split() for text in TEXTS], [["O", "O", "B-X"]] * len(TEXTS), "좋은 책", {"entities", "tags"}),
         (TEXTS, [[(0, 2, "X")]] * len(TEXTS), "좋은 책", {"entities", "tags"}),
         ([("언제 쉬나?", CONTEXT)] * 4, [(13, 16)] * 4, ("언제?", CONTEXT), {"id", "text", "begin", "end", "nbest"}),
     ],
-    ids=["numbers", "pairs", "words", "places", "answers"],
+    ids=["numbers", "pairs", "label sets", "words", "places", "answers"],
 )
 def test_every_kind_is_learnt_and_predicted(model, tmp_path, texts, labels, asked, names):
     dev = (texts[:2], labels[:2])
@@ -97,7 +98,7 @@ def test_every_kind_is_learnt_and_predicted(model, tmp_path, texts, labels, aske
     [
         ({"learning_rat": 1e-4}, "`learning_rat` is no setting of a training; did you mean learning_rate?"),
         ({"dev_fraction": 1.0}, "`dev_fraction` must be from 0 to less than 1"),
-        ({"kind": "label"}, "`kind=label` must be one of labels, numbers, entities, answers"),
+        ({"kind": "label"}, "`kind=label` must be one of labels, label_sets, numbers, entities, answers"),
         ({"model": "nowhere"}, "`model`: no checkpoint at nowhere"),
     ],
 )

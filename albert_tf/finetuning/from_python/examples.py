@@ -13,11 +13,13 @@ import numpy as np
 from albert_tf.errors import InputError, describe
 from albert_tf.rows.values import is_missing
 
-KINDS = ("labels", "numbers", "entities", "answers")
+KINDS = ("labels", "label_sets", "numbers", "entities", "answers")
 
 _MOST_SHOWN = 40
+_LISTS = list | tuple | set | frozenset | np.ndarray
 _LEARNS = {
     "labels": "labels, one a text",
+    "label_sets": "labels, any number a text",
     "numbers": "numbers, one a text",
     "entities": "the entities in a text",
     "answers": "where a text answers a question",
@@ -59,10 +61,10 @@ def read_given(
     Args:
         texts: Strings; tuples of two, for pairs or for questions and the texts that answer them; or lists of words. Or
             a table, a pandas.DataFrame or datasets.Dataset.
-        labels: For each text a string, whole number or truth value; a number with a fraction; the tags of its words or
-            the (begin, end, type) of its entities in characters; or for each question the (begin, end) of its answer in
-            the text in characters, or an object of "text" and "answer_start", or None where it has none. Of a table the
-            column that holds them; "label" if left out.
+        labels: For each text a string, whole number or truth value; a list of strings, none among them; a number with
+            a fraction; the tags of its words or the (begin, end, type) of its entities in characters; or for each
+            question the (begin, end) of its answer in the text in characters, or an object of "text" and
+            "answer_start", or None where it has none. Of a table the column that holds them; "label" if left out.
         text_columns: Of a table, the column of the texts, or the two of pairs.
         kind: One of `KINDS`; None for what the labels look like.
 
@@ -84,7 +86,13 @@ def read_given(
         if _shape(text) != shape:
             raise InputError(f"texts[{number}] must be {shape}, as the first is. Received: {describe(text)}")
     kind = kind or _kind_of(texts, labels)
-    check = {"labels": _label, "numbers": _number, "entities": _entities, "answers": _answer}[kind]
+    check = {
+        "labels": _label,
+        "label_sets": _label_set,
+        "numbers": _number,
+        "entities": _entities,
+        "answers": _answer,
+    }[kind]
     return GivenData(
         kind, texts, [check(label, text, number) for number, (text, label) in enumerate(zip(texts, labels))]
     )
@@ -141,17 +149,19 @@ def _shape(text):
 def _kind_of(texts, labels):
     if isinstance(texts[0], list):
         return "entities"
-    known = [label for label in labels if not is_missing(label)] if not _are_lists(labels) else list(labels)
-    if any(isinstance(label, collections.abc.Mapping) for label in known):
+    if any(isinstance(label, collections.abc.Mapping) for label in labels):
         return "answers"
-    if _are_lists(known):
+    lists = [label for label in labels if isinstance(label, _LISTS)]
+    if lists:
+        first = next((next(iter(each)) for each in lists if len(each)), None)
+        if first is None:
+            raise InputError("all labels are empty lists; say by `kind` what is to be learnt, label_sets or entities")
+        if isinstance(first, str):
+            return "label_sets"
         return "answers" if isinstance(texts[0], tuple) else "entities"
+    known = [label for label in labels if not is_missing(label)]
     are_numbers = known and all(isinstance(label, numbers.Real) and not _is_whole(label) for label in known)
     return "numbers" if are_numbers else "labels"
-
-
-def _are_lists(labels):
-    return any(isinstance(label, list | tuple | np.ndarray) for label in labels)
 
 
 def _is_whole(value):
@@ -164,6 +174,14 @@ def _label(value, text, number):
     if isinstance(value, numbers.Real) and np.isfinite(value) and value == int(value):
         return str(int(value))
     raise InputError(f"labels[{number}] must be a string, a whole number or a truth value. Received: {describe(value)}")
+
+
+def _label_set(value, text, number):
+    if isinstance(value, _LISTS):
+        labels = sorted(value) if isinstance(value, set | frozenset) else list(value)
+        if all(isinstance(label, str) and label for label in labels):
+            return list(map(str, labels))
+    raise InputError(f"labels[{number}] must be a list of strings, which may be empty. Received: {describe(value)}")
 
 
 def _number(value, text, number):

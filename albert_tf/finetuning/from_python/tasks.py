@@ -1,23 +1,30 @@
 """What examples of Python values are learnt by."""
 
+import dataclasses
 import os
 import typing
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.finetuning import multi_label
 from albert_tf.finetuning.classification import Classification
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.finetuning.defaults import default_pooling, default_question_alignment
 from albert_tf.finetuning.entities import Entities
 from albert_tf.finetuning.entities.tagged_text import types_of
 from albert_tf.finetuning.from_python.examples import GivenData
+from albert_tf.finetuning.label_sets import LabelSetReader
 from albert_tf.finetuning.labelled_text import read_examples
-from albert_tf.finetuning.labels import labels_of
+from albert_tf.finetuning.labels import labels_of, labels_of_sets
+from albert_tf.finetuning.multi_label import MultiLabel
 from albert_tf.finetuning.question_answering import ConditionalQuestionAnswering, QuestionAnswering
 from albert_tf.finetuning.regression import Regression
 from albert_tf.finetuning.task import FinetuningTask
 from albert_tf.training.run_folder.guard import FOUND_AT
 from albert_tf.training.run_folder.identity import absolute_path
+
+# What the command is told to be between labels; ours are lists, which need none.
+_SEPARATOR = ","
 
 
 def make_task(
@@ -57,13 +64,18 @@ def make_task(
         metrics=("spearman", "pearson") if is_regression else ("accuracy",),
         is_regression=is_regression,
     )
+    if data.kind == "label_sets":
+        files = dataclasses.replace(files, metrics=tuple(multi_label.METRICS))
     config = config.replace(classifier_pooling=default_pooling(config, data.reads_pairs))
     if is_regression:
         task = Regression(config, files, doc_stride)
+    elif data.kind == "label_sets":
+        labels = labels_of_sets(read_examples(path, files, needs_label=True, read_labels=LabelSetReader(_SEPARATOR)))
+        task = MultiLabel(config, labels, files, _SEPARATOR, doc_stride)
     else:
-        task = Classification(
-            config, labels_of(read_examples(path, files, needs_label=True)), files, doc_stride=doc_stride
-        )
+        labels = labels_of(read_examples(path, files, needs_label=True))
+        task = Classification(config, labels, files, doc_stride=doc_stride)
     more = {"task_name": "jsonl", "regression": is_regression, "metrics": list(files.metrics), "class_weights": None}
+    more["multi_label"] = data.kind == "label_sets"
     more |= {"pooling": config.classifier_pooling, "doc_stride": doc_stride}
     return task, {"command": "run_classifier", **more, FOUND_AT: {"data_dir": folder}}

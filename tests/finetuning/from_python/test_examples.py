@@ -32,6 +32,8 @@ def written(folder, data):
         ([True, np.bool_(False)], "labels", ["True", "False"]),
         ([3.5, 1.0], "numbers", [3.5, 1.0]),
         (np.array([3.0, 1.0], np.float32), "numbers", [3.0, 1.0]),
+        ([["a", "b"], []], "label_sets", [["a", "b"], []]),
+        ([{"b", "a"}, ()], "label_sets", [["a", "b"], []]),
         ([1.0, 2], "labels", ["1", "2"]),  # not all of them are numbers with a fraction
     ],
 )
@@ -86,6 +88,12 @@ def test_any_texts_and_labels_come_back(tmp_path_factory, rows):
     data = read_given([row[:2] for row in rows], [row[2] for row in rows])
     found = written(tmp_path_factory.mktemp("data"), data)
     assert [(each.text, each.text_pair, each.label) for each in found] == rows
+
+
+def test_label_sets_come_back(tmp_path):
+    labels = [["a,b", "ㅋ"], [], ["ㅋ"]]
+    found = written(tmp_path, read_given(["가", "나", "다"], labels))
+    assert [list(each.label) for each in found] == labels
 
 
 def test_numbers_come_back(tmp_path):
@@ -144,6 +152,8 @@ def test_questions_may_have_no_answer(tmp_path, missing):
         (["가", ("가", "나")], [0, 1], r"texts\[1\] must be a string, as the first is"),
         (["가", "나"], ["a", None], r"labels\[1\] must be a string, a whole number or a truth value. Received: None"),
         (["가", "나"], ["a", ""], r"labels\[1\] must be a string"),
+        (["가", "나"], [[], []], "all labels are empty lists; say by `kind` what is to be learnt"),
+        (["가", "나"], [["a"], ["b", 1]], r"labels\[1\] must be a list of strings, which may be empty"),
         (["가", "나"], [1, 0.5], r"labels\[1\] must be a string, a whole number or a truth value. Received: 0.5"),
         (["가", "나"], [1.5, float("nan")], r"labels\[1\] must be a number. Received: nan"),
         (["가", "나"], [1.5, float("inf")], r"labels\[1\] must be a number. Received: inf"),
