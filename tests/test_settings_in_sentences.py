@@ -10,7 +10,7 @@ PACKAGE = pathlib.Path(__file__).parent.parent / "albert_tf"
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if PACKAGE / "cli" not in path.parents)
 
 FLAG = re.compile(r"(?<![\w-])--(?=[a-z…])\S*")
-COMMAND_LINE = re.compile(r"(?:\w+\.py|python -m [\w.]+|spm_train)(?: +\(?--[\w.,=\[\]-]+)+")
+COMMAND_LINE = re.compile(r"(?:\w+\.py|python -m [\w.]+|spm_train|hf download \S+)(?: +\(?--[\w.,=\[\]-]+)+")
 SETTING = re.compile(r"`\w+(?:=[^`]*)?`")
 
 # What is handed to other programs.
