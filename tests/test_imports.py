@@ -54,7 +54,7 @@ MAY_IMPORT = {
     "objectives": {"errors", "config", "pretraining_data", "modeling"},
     "training": BASE
     | {"folder_lock", "checkpoint_files", "progress_line", "tokenization", "modeling", "optimization", "objectives"},
-    "trials": BASE | {"checkpoint_files", "training"},
+    "trials": BASE | {"folder_lock", "checkpoint_files", "training"},
     "pretraining": BASE | {"pretraining_data", "objectives", "training"},
     "finetuning": BASE
     | {

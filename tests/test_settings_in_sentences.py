@@ -10,7 +10,7 @@ PACKAGE = pathlib.Path(__file__).parent.parent / "albert_tf"
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if PACKAGE / "cli" not in path.parents)
 
 FLAG = re.compile(r"(?<![\w-])--(?=[a-z…])\S*")
-COMMAND_LINE = re.compile(r"(?:\w+\.py|python -m [\w.]+|spm_train)(?: +\(?--[\w.,=\[\]-]+)+")
+COMMAND_LINE = re.compile(r"(?:\w+\.py|python -m [\w.]+|spm_train|hf download \S+)(?: +\(?--[\w.,=\[\]-]+)+")
 SETTING = re.compile(r"`\w+(?:=[^`]*)?`")
 
 # What is handed to other programs.
@@ -22,11 +22,13 @@ NO_SENTENCES = {
 
 def strings_of(tree):
     """Yields the strings below a node, with … for what is filled in."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
+    if isinstance(tree, ast.JoinedStr):
+        yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in tree.values)
+    elif isinstance(tree, ast.Constant) and isinstance(tree.value, str):
+        yield tree.value
+    for node in ast.iter_child_nodes(tree):
+        if not (isinstance(tree, ast.JoinedStr) and isinstance(node, ast.Constant)):
+            yield from strings_of(node)
 
 
 def flags_in(tree):
@@ -47,6 +49,7 @@ def printed_settings(tree):
     [
         ('raise InputError(f"--{name} is missing; pass --do_train")', {"--…", "--do_train"}, set()),
         ('raise InputError("`learning_rate` is 3; export_model.py --format=onnx")', set(), set()),
+        ('raise InputError(f"hf download {name} --local-dir=my_model, and then that")', set(), set()),
         ('self._progress.log(f"lower `learning_rate={rate}`")', set(), {"`learning_rate=…`"}),
     ],
 )

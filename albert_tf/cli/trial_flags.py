@@ -115,6 +115,8 @@ def _search_of(settings):
     tried = [_parse(part) for part in settings.trials]
     if settings.learning_rates:
         tried.append(Choices("learning_rate", _rates(settings.learning_rates)))
+    elif not settings.trials and settings.learning_rate is not None:
+        tried.append(Choices("learning_rate", (settings.learning_rate,)))  # so that the folders say it
     names = [each.name for each in tried]
     for part, name in zip(settings.trials, names):
         if names.count(name) > 1:

@@ -1,6 +1,7 @@
 """The one loop over several trainings, and what they come to: which settings do best, and how much chance decides."""
 
 import collections.abc
+import contextlib
 import dataclasses
 import os
 import statistics
@@ -9,6 +10,7 @@ import typing
 from albert_tf.checkpoint_files import TRIALS_FILE
 from albert_tf.errors import InputError
 from albert_tf.files import gfile_for, read_json, write_json
+from albert_tf.folder_lock import hold
 from albert_tf.json_types import check_types
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 from albert_tf.training.stability import DivergedError
@@ -61,11 +63,18 @@ def run_trials(
         is_chief: Whether this process writes; of several that train together all go through the same trials.
 
     Raises:
-        InputError: The folder holds another search.
+        InputError: The folder holds another search, another command writes to it, or it can't be written to.
         DivergedError: No variant is left.
     """
-    _claim(output_dir, search, is_chief)
-    variants = search.variants()
+    with hold(output_dir) if is_chief else contextlib.nullcontext():
+        _claim(output_dir, search, is_chief)
+        outcome = _run_all(output_dir, search.variants(), run_once, tell)
+        if outcome and is_chief:
+            _write(output_dir, search, *outcome, tell)
+
+
+def _run_all(output_dir, variants, run_once, tell):
+    """Returns the trials, the metric that decides and the settings that are left out; None if one was stopped."""
     trials, left_out, metric = [], [], ""
     for number, variant in enumerate(variants, start=1):
         changed = _without_seed(variant)
@@ -83,11 +92,10 @@ def run_trials(
             tell(f"warning: {_describe(changed)} is left out: {error}")
             continue
         if outcome is None:
-            return  # the same command goes on
+            return None  # the same command goes on
         metric, learning_rate, results = outcome
         trials.append(Trial(learning_rate, variant["random_seed"], folder, results, changed))
-    if is_chief:
-        _write(output_dir, search, trials, metric, left_out, tell)
+    return trials, metric, left_out
 
 
 def _without_seed(variant):
@@ -107,8 +115,9 @@ def _write(output_dir, search, trials, metric, left_out, tell):
     write_json(os.path.join(output_dir, TRIALS_FILE), found)
     write_json(os.path.join(output_dir, EVAL_RESULTS_FILE), summarize(trials, metric))
     tell("\n".join(["", *describe(trials, metric, left_out)]))
-    if search.settings:
-        points = [trial.settings for trial in trials]
+    names = [name for name in best.settings if len({trial.settings[name] for trial in trials}) > 1]
+    if names:
+        points = [{name: trial.settings[name] for name in names} for trial in trials]
         tell(plot_trials(output_dir, points, _values(trials, metric), metric, trials.index(best)))
 
 

@@ -100,7 +100,7 @@ def test_each_trial_has_a_folder_that_says_what_is_changed(tmp_path):
     written = json.loads((tmp_path / "trials.json").read_text())
     assert [trial["folder"] for trial in written["trials"]] == folders[2:]
     assert written["best"] == "rate_0.001_seed_1234567" and written["left_out"] == [{"learning_rate": 0.5}]
-    assert (tmp_path / "trials.png").read_bytes().startswith(b"\x89PNG") and said[-1] == f"wrote {tmp_path}/trials.png"
+    assert not (tmp_path / "trials.png").exists(), "there is nothing to compare"
 
 
 def test_search_that_is_stopped_goes_on_with_the_same_values(tmp_path):
@@ -132,6 +132,7 @@ def test_another_search_in_the_same_folder_is_refused_and_a_longer_one_goes_on(t
     assert (tmp_path / "trials.json").read_bytes() == before
     run_trials(str(tmp_path), Search((RATES,), 2, 7), accuracy_of)
     assert len(json.loads((tmp_path / "trials.json").read_text())["trials"]) == 4
+    assert (tmp_path / "trials.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_of_several_processes_one_writes(tmp_path):
