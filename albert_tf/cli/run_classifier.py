@@ -57,14 +57,15 @@ def define_flags():
     flags.DEFINE_list(
         "class_weights", None, "How much an example of each label counts in training, or balanced; 1 each if left out."
     )
-    flags.DEFINE_enum(
-        "pooling",
-        None,
-        POOLING_CHOICES,
-        "What the label is read off: first, the state of [CLS]; mean, that of all pieces; aligned, pieces of a pair "
-        "compared with their like in the other text. By default the model's own, in small models aligned for pairs.",
-    )
     with in_helpfull():
+        flags.DEFINE_enum(
+            "pooling",
+            None,
+            POOLING_CHOICES,
+            "What the label is read off: first, the state of [CLS]; mean, that of all pieces; aligned, pieces of a "
+            "pair compared with their like in the other text. By default the model's own, in small models aligned for "
+            "pairs.",
+        )
         flags.DEFINE_integer(
             "doc_stride",
             None,
