@@ -32,6 +32,17 @@ def test_of_splits_train_is_read_and_the_others_are_named(tmp_path, capsys):
         sentences(tmp_path / "other")
 
 
+def test_cache_is_read_where_it_is_named_alone(tmp_path, capsys):
+    save_dataset(tmp_path / "saved", {"text": ["하나"]})
+    (tmp_path / "saved" / "state.json").unlink()
+    cache = f"{tmp_path}/saved/cache-0123456789abcdef.arrow"
+    for pattern in ("saved", "saved/*.arrow"):
+        assert sentences(tmp_path / pattern) == ["하나"]
+        warning = f"warning: {cache} is of the cache of datasets, and not read; name it, if you mean it\n"
+        assert capsys.readouterr().out == warning
+    assert sentences(cache) == ["from the cache"]
+
+
 @pytest.mark.parametrize(
     ("state", "message"),
     [
