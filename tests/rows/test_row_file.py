@@ -70,6 +70,8 @@ def test_typed_columns(tmp_path, name):
     assert values(write_table(tmp_path / name, columns)) == ROWS
     with pytest.raises(InputError, match=r"can't read .*broken.*: not a whole (Parquet|Arrow) file"):
         values(write(tmp_path, f"broken{name}", "no table"))
+    with pytest.raises(InputError, match=r"can't read .*broken.*.gz: not a whole (Parquet|Arrow) file"):
+        values(write(tmp_path, f"broken{name}.gz", "no table"))
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
