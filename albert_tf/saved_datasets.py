@@ -17,6 +17,12 @@ def is_saved_dataset(folder: str) -> bool:
     return gfile_for(folder).exists(os.path.join(folder, _STATE_FILE))
 
 
+def is_cache(path: str) -> bool:
+    """Whether a file is one that `datasets` keeps beside a data set: what has been made of it, so most of it again."""
+    name = os.path.basename(path)
+    return name.startswith("cache-") and name.endswith(".arrow")
+
+
 def saved_files(folder: str) -> tuple[str, ...]:
     """Returns the paths of the Arrow files of a Dataset's folder, in order.
 

@@ -21,7 +21,7 @@ def columns_of(setting: str, found: collections.abc.Container[str]) -> tuple[str
     for name in names:
         if not name or names.count(name) > 1:
             what = f"{name} is there twice" if name else "a name between its commas is missing"
-            raise InputError(f"`text_fields={setting}`: {what}; name each column once, as in title,text")
+            raise InputError(f'the columns "{setting}": {what}; name each once, as in title,text')
     return names
 
 

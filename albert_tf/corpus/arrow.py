@@ -45,12 +45,10 @@ class ArrowReader:
         check_names(self._path, self.schema.names, columns)
         num_bytes = num_rows = 0
         for batch, position in self._record_batches():
-            # Compressed values are unpacked by now, and nulls take no place at all.
-            num_bytes, num_rows = num_bytes + batch.nbytes, num_rows + len(batch)
-            refuse_bomb(self._path, self._file.size, max(num_bytes, num_rows))
             batch = batch.select(columns or self.schema.names)
-            for column in batch.columns:
-                _check(column)
+            # Compressed values are unpacked by now, and nulls take no place at all.
+            num_bytes, num_rows = num_bytes + sum(map(_checked_size, batch.columns)), num_rows + len(batch)
+            refuse_bomb(self._path, self._file.size, max(num_bytes, num_rows))
             num_rows_per_part = min(map(_rows_that_fit, batch.columns), default=_ROWS_PER_BATCH)
             for begin in range(0, len(batch), num_rows_per_part):
                 yield batch.slice(begin, num_rows_per_part), position
@@ -78,8 +76,10 @@ class ArrowReader:
             )
 
 
-def _check(column):
-    """Checks that a column lies within what was read; pyarrow takes a damaged file at its word, and reads elsewhere.
+def _checked_size(column):
+    """Returns how many bytes a column has, and checks that they lie within what was read.
+
+    pyarrow takes a damaged file at its word, and would read memory elsewhere: nothing else is done before.
 
     Raises:
         pyarrow.ArrowInvalid: It doesn't.
@@ -89,7 +89,8 @@ def _check(column):
     if pyarrow.types.is_dictionary(column.type):
         column.indices.validate(full=True)
         pyarrow.DictionaryArray.from_arrays(column.indices, column.dictionary)  # checks the indices
-        column = column.dictionary
+        _checked_size(column.dictionary)
+        return column.indices.nbytes  # many batches may share the values
     # Whether texts are UTF-8 is the caller's business, row by row.
     for is_text, as_bytes in (
         (pyarrow.types.is_string, pyarrow.binary),
@@ -99,6 +100,7 @@ def _check(column):
         if is_text(column.type):
             column = column.view(as_bytes())
     column.validate(full=True)
+    return column.nbytes
 
 
 def _rows_that_fit(column):

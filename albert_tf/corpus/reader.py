@@ -15,7 +15,7 @@ from albert_tf.corpus.formats import CORPUS_ENDINGS, CorpusFile
 from albert_tf.errors import InputError
 from albert_tf.files import match_files, reading
 from albert_tf.progress_line import format_seconds
-from albert_tf.saved_datasets import is_saved_dataset, saved_files, saved_splits
+from albert_tf.saved_datasets import is_cache, is_saved_dataset, saved_files, saved_splits
 
 ON_BAD_TEXT_CHOICES = ("fail", "skip", "replace")
 
@@ -137,8 +137,8 @@ def describe_reading(num_bytes: int, share: float, seconds: float) -> str:
 def find_corpus_files(patterns: list[str], flag: str) -> list[str]:
     """Returns the files that paths, globs or folders name, sorted, each once; `CORPUS_ENDINGS` says which of a folder.
 
-    Of a folder that `datasets` has saved it is the files of the Dataset, or of the split train of a DatasetDict, and
-    what is not read of it is printed.
+    Of a folder that `datasets` has saved it is the files of the Dataset, or of the split train of a DatasetDict. What
+    is not read, of that or of what else `datasets` keeps in a folder, is printed.
 
     Args:
         patterns: Paths, globs or folders.
@@ -147,7 +147,13 @@ def find_corpus_files(patterns: list[str], flag: str) -> list[str]:
     Raises:
         InputError: One of them names no file, or a folder can't be read.
     """
-    return match_files([path for pattern in patterns for path in _saved_files(pattern, flag)], flag, CORPUS_ENDINGS)
+    patterns = [path for pattern in patterns for path in _saved_files(pattern, flag)]
+    paths = match_files(patterns, flag, CORPUS_ENDINGS)
+    cached = [path for path in paths if is_cache(path) and path not in patterns]
+    if cached and len(cached) < len(paths):
+        print(f"warning: {cached[0]} is of the cache of datasets, and not read; name it, if you mean it", flush=True)
+        return [path for path in paths if path not in cached]
+    return paths
 
 
 def _saved_files(pattern, flag):

@@ -4,6 +4,7 @@ import collections.abc
 import contextlib
 import itertools
 import json
+import os
 
 from albert_tf.corpus.arrow import ArrowReader
 from albert_tf.corpus.errors import BadCorpusError
@@ -31,7 +32,8 @@ def open_table(path: str) -> collections.abc.Iterator[ParquetReader | ArrowReade
         raise InputError(
             f"reading {path} needs pyarrow, which is not installed; pip install {with_extra('parquet')}"
         ) from error
-    reader = next(reader for ending, reader in _READERS.items() if path.lower().endswith(ending))
+    ending = os.path.splitext(path.lower().removesuffix(".gz"))[1]  # compressed as a whole it is not a whole one
+    reader = _READERS[ending]
     with reading(path) as file:
         try:
             yield reader(SeekableFile(file), path)

@@ -8,8 +8,10 @@ import pathlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import write_table
 from tiny_config import tiny_config
 
+from albert_tf.asked_texts import TextTask
 from albert_tf.batch_prediction import BatchOptions, InputRows, predict_file
 from albert_tf.errors import InputError
 from albert_tf.finetuning import Classification, Entities, MultipleChoice, QuestionAnswering
@@ -150,17 +152,17 @@ def labelled(form, columns=("id", "document", "label")):
     return "".join({"csv": ",", "tsv": "\t", "txt": "\t"}[form].join(row) + "\n" for row in [columns, *rows])
 
 
-@pytest.mark.parametrize("form", ["csv", "tsv", "txt", "jsonl", "csv.gz", "parquet"])
+@pytest.mark.parametrize("form", ["csv", "tsv", "txt", "jsonl", "csv.gz", "parquet", "arrow"])
 def test_labelled_file_is_understood_as_in_training(write, tmp_path, capsys, form):
-    if form == "parquet":
-        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-        parquet.write_table(pyarrow.Table.from_pylist(LABELLED), tmp_path / "in.parquet")
-        path = str(tmp_path / "in.parquet")
+    if form in ("parquet", "arrow"):
+        columns = {name: [row[name] for row in LABELLED] for name in LABELLED[0]}
+        path = write_table(tmp_path / f"in.{form}", columns)
     else:
         path = write(f"in.{form}", labelled(form.removesuffix(".gz")))
     assert predict_file(Echo(), path, str(tmp_path / "out.jsonl"), OPTIONS) == (2, 0, 0)
     assert [answer["asked"] for answer in answers(tmp_path / "out.jsonl")] == ["좋다, 참", "나쁘다"]
-    understood = {"jsonl": "JSON lines; document is read", "parquet": "Parquet; document is read, id, label not"}
+    typed = {name: f"{name.capitalize()}; document is read, id, label not" for name in ("parquet", "arrow")}
+    understood = {"jsonl": "JSON lines; document is read", **typed}
     separated = "comma" if "csv" in form else "tab"
     expected = understood.get(form, f"{separated}-separated; document is read, id, label not")
     assert capsys.readouterr().out == f"{path}: {expected}\n  the first: 좋다, 참\n"
@@ -174,10 +176,39 @@ def test_columns_that_mean_nothing_to_the_model_are_refused(write):
         InputRows(TEXTS, path)
     assert ask(InputRows(TEXTS, path, ["review"])) == ["좋다"]
     for columns in (["text"], ["id", "text"]):
-        with pytest.raises(InputError, match=r"no column named text; .* `input_fields`|this model reads 1, text;"):
+        with pytest.raises(InputError, match=r"no column named text; .* `input_fields`"):
             InputRows(TEXTS, path, columns)
     with pytest.raises(InputError, match="no column named text; the header has a, b; name the column of each text"):
         InputRows(TEXTS, write("in.csv", "a,b\n1,2\n"))
+
+
+def test_columns_that_were_joined_in_training_are_joined(write):
+    task = TextTask(("text",), ("title,body",))
+    for name, content, asked in (
+        ("a.tsv", "id\ttitle\tbody\n7\t제목\t좋다\n8\t\t나쁘다\n", ["제목 좋다", "나쁘다"]),
+        ("a.csv", "body,title\n좋다,제목\n", ["제목 좋다"]),
+        ("a.csv", "body,title,text\n좋다,제목,글\n", ["제목 좋다"]),
+        ("a.csv", "id,text\n7,좋다\n", ["좋다"]),
+        ("a.jsonl", '{"body": "좋다", "text": "글"}\n{"title": "제목", "body": "나쁘다"}\n', ["좋다", "제목 나쁘다"]),
+        ("a.jsonl", '{"text": "좋다"}\n"나쁘다"\n', ["좋다", "나쁘다"]),
+        ("a.tsv", "title,body\n좋다\n", ["좋다"]),
+        ("a.txt", "좋다\n", ["좋다"]),
+    ):
+        assert ask(InputRows(task, write(name, content))) == asked, (name, content)
+    for name, content in (
+        ("a.tsv", "title\tid\n가\t7\n"),
+        ("a.csv", "title,id\n가,7\n"),
+        ("a.jsonl", '{"title": "가"}\n'),
+    ):
+        with pytest.raises(InputError, match="no column named body; the header has title"):
+            InputRows(task, write(name, content))
+    path = write("b.jsonl", '{"x": "가", "y": "나"}\n{"id": 1}\n')
+    rows = InputRows(TEXTS, path, ["x", "y"])
+    assert rows.description == f"{path}: JSON lines; x and y, joined, are read\n  the first: 가 나"
+    with pytest.raises(InputError, match='no "x,y"; add it'):
+        ask(rows)
+    with pytest.raises(InputError, match="no column named z; the header has x, y, id; name the column of each text"):
+        InputRows(TEXTS, path, ["x", "z"])
 
 
 def test_fields_may_be_called_otherwise(write):

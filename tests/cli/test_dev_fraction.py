@@ -6,6 +6,7 @@ import re
 
 import pytest
 from runs import read_results, read_rows
+from tables import save_splits
 from test_run_ner import tag  # noqa: F401
 from test_run_race import lines_folder, race, race_folder  # noqa: F401
 from test_run_squad import squad, squad_flags  # noqa: F401
@@ -32,9 +33,8 @@ def in_format(folder, name):
             writer.writerows(rows)
     elif name == "jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    elif name == "parquet":
-        pyarrow = pytest.importorskip("pyarrow", reason="needs pyarrow")
-        pytest.importorskip("pyarrow.parquet").write_table(pyarrow.Table.from_pylist(rows), path)
+    elif name == "datasets":
+        save_splits(folder, train={column: [row[column] for row in rows] for column in rows[0]})
 
 
 @pytest.mark.slow
@@ -66,7 +66,7 @@ def test_share_is_evaluated_and_predicted_and_the_folder_knows_it(classify, only
     assert again.code == 0 and "eval_results-dev-" in again.output and read_results(run)["num_examples"] == 5
 
 
-@pytest.mark.parametrize("name", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("name", ["csv", "jsonl", "datasets"])
 def test_same_rows_are_put_aside_in_every_format_and_by_every_seed(
     classify, only_training, without_training, tmp_path, name
 ):

@@ -139,6 +139,9 @@ def classifier(folder, models, **_):
         "task_name": [Case("task_name", name, {"data_dir": path}) for name, path in data_sets.items()],
         "data_dir": [Case("data_dir", reviews["data_dir"])],
         "text_column": [Case("text_column", "other", {**reviews, "text_pair_column": "document"})],
+        "text_fields": [
+            Case("text_fields", "other,document", {**reviews, "text_column": OUT, "text_pair_column": OUT})
+        ],
         "text_pair_column": [Case("text_pair_column", "document", {**reviews, "text_column": "other"})],
         "label_column": [Case("label_column", "score", numbers)],
         "regression": [Case("regression", True, numbers)],

@@ -3,6 +3,8 @@
 import csv
 import json
 
+from tables import save_dataset
+
 from albert_tf.finetuning.datasets import DATASETS
 
 WORDS = ["오늘은", "비가", "오고", "내일은", "눈이", "온다고", "하니", "친구와", "집에서", "밥을", "먹고", "가자"]
@@ -17,7 +19,7 @@ def text_of(number):
 
 
 def write_rows(path, columns, rows):
-    """Writes rows in the form that the ending names."""
+    """Writes rows in the form that the ending names; without one it is a folder that datasets would save."""
     extension = path.suffix
     path.parent.mkdir(parents=True, exist_ok=True)
     if extension == ".parquet":
@@ -25,6 +27,8 @@ def write_rows(path, columns, rows):
         import pyarrow.parquet
 
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist([dict(zip(columns, row)) for row in rows]), path)
+    elif not extension:
+        save_dataset(path, dict(zip(columns, map(list, zip(*rows)))))
     elif extension in (".json", ".jsonl"):
         objects = [_nested(dict(zip(columns, row))) for row in rows]
         lines = [json.dumps(row, ensure_ascii=False) for row in objects]

@@ -5,8 +5,9 @@ import os
 import tracemalloc
 
 import pytest
+from tables import write_table
 
-from albert_tf.corpus import blocks, formats, parquet
+from albert_tf.corpus import arrow, blocks, formats, parquet
 from albert_tf.corpus.reader import CorpusReader, read_chunks
 from albert_tf.errors import InputError
 from albert_tf.rows.row_file import RowFile
@@ -43,7 +44,7 @@ def read_corpus(path):
 
 
 @pytest.mark.parametrize("read", [read_corpus, read_chunks, RowFile])
-@pytest.mark.parametrize("name", ["corpus.txt", "corpus.jsonl", "corpus.csv", "corpus.parquet"])
+@pytest.mark.parametrize("name", ["corpus.txt", "corpus.jsonl", "corpus.csv", "corpus.parquet", "corpus.arrow"])
 def test_pipe_is_refused_at_once(tmp_path, read, name):
     os.mkfifo(tmp_path / name)
     message = "a pipe or device, which can't be read twice; write what it gives to a file, and name that"
@@ -132,19 +133,35 @@ def peak_of_reading(pyarrow, read):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_typed", [True, False])
-def test_dictionary_is_never_unpacked_as_a_whole(write_parquet, monkeypatch, is_typed):
+@pytest.mark.parametrize(
+    ("name", "is_typed"), [("corpus.parquet", True), ("corpus.parquet", False), ("corpus.arrow", True)]
+)
+def test_dictionary_is_never_unpacked_as_a_whole(tmp_path, monkeypatch, name, is_typed):
     pyarrow = pytest.importorskip("pyarrow")
     monkeypatch.setattr(blocks, "_BYTES_OF_BOMB", 1 << 40)
-    monkeypatch.setattr(parquet, "_BYTES_PER_BATCH", 1 << 22)
+    for module in (parquet, arrow):
+        monkeypatch.setattr(module, "_BYTES_PER_BATCH", 1 << 22)
     text = "가나다라 " * 80_000  # 1 MB
     indices = pyarrow.array([0, 1] * 100, pyarrow.int32())
     texts = pyarrow.DictionaryArray.from_arrays(indices, pyarrow.array([text, "나"]))
-    path = write_parquet(texts if is_typed else texts.cast(pyarrow.string()), compression="zstd")
+    options = {"compression": "zstd"} if name.endswith(".parquet") else {}
+    path = write_table(tmp_path / name, {"text": texts if is_typed else texts.cast(pyarrow.string())}, **options)
     counts = []
     peak = peak_of_reading(pyarrow, lambda: counts.append(sum(chunk.num_bytes for chunk in read_chunks(path))))
     assert counts == [100 * (len(text.encode()) + 3)] and peak < 40e6 < counts[0] / 2
     assert [row.values["text"] for row in RowFile(path)][::50] == [text] * 4
+
+
+def test_arrow_file_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
+    pyarrow = pytest.importorskip("pyarrow")
+    monkeypatch.setattr(blocks, "_BYTES_OF_BOMB", 1 << 20)
+    compressed = {"options": pyarrow.ipc.IpcWriteOptions(compression="zstd")}
+    repeated = pyarrow.array(["가나다라 " * 10_000] * 1000).dictionary_encode()
+    for texts, options in ((["가나다라 " * 10_000] * 100, compressed), (repeated, {})):
+        path = write_table(tmp_path / "corpus.arrow", {"text": texts}, **options)
+        assert refused(read_chunks, path).startswith(f"{path} unpacks to more than 200 times its size")
+    nulls = write_table(tmp_path / "nulls.arrow", {"text": pyarrow.nulls(1 << 21)})
+    assert refused(RowFile, nulls).startswith(f"{nulls} unpacks to more than 200 times its size")
 
 
 @pytest.mark.parametrize("encoding", [None, "PLAIN", "DELTA_BYTE_ARRAY"])
@@ -164,11 +181,11 @@ def test_row_too_long_for_memory_is_bad(write_parquet, monkeypatch):
     assert list(CorpusReader([path], "skip").sentences()) == ["하나", "둘"]
 
 
-def test_two_columns_of_one_name_are_told(tmp_path):
+@pytest.mark.parametrize("name", ["corpus.parquet", "corpus.arrow"])
+def test_two_columns_of_one_name_are_told(tmp_path, name):
     pyarrow = pytest.importorskip("pyarrow")
-    writer = pytest.importorskip("pyarrow.parquet")
-    path = str(tmp_path / "corpus.parquet")
-    writer.write_table(pyarrow.table([["가"], ["나"], ["다"]], names=["text", "text", "body"]), path)
+    table = pyarrow.table([["가"], ["나"], ["다"]], names=["text", "text", "body"])
+    path = write_table(tmp_path / name, table)
     for read in (read_chunks, RowFile):
         assert refused(read, path) == f'{path} has two columns "text"; give each a name of its own'
     assert list(CorpusReader([path], text_field="body").sentences()) == ["다"]

@@ -12,6 +12,8 @@ from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError
 
+TEXTS = st.text("가\n ", max_size=4)
+
 
 @pytest.fixture
 def write(tmp_path):
@@ -38,6 +40,30 @@ def test_each_line_is_a_document_and_its_lines_are_sentences(write, name):
 def test_text_is_in_the_field_that_is_named(write):
     reader = CorpusReader([write([{"text": "제목", "본문": "하나"}])], text_field="본문")
     assert list(reader.documents()) == [["하나"]]
+
+
+@given(st.lists(st.fixed_dictionaries({}, optional={"제목": st.none() | TEXTS, "본문": st.none() | TEXTS}), max_size=6))
+def test_several_fields_follow_one_another(tmp_path_factory, records):
+    path = tmp_path_factory.getbasetemp() / "several.jsonl"
+    # The first has both: a field that no object has is refused.
+    records = [{"제목": "가", "본문": "나"}, *records]
+    path.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    texts = [[record[name] for name in ("본문", "제목") if record.get(name) is not None] for record in records]
+    reader = CorpusReader([str(path)], "skip", "본문,제목")
+    documents = [[line.strip() for text in each for line in text.split("\n") if line.strip()] for each in texts]
+    assert list(reader.documents()) == [document for document in documents if document]
+    assert reader.num_bad_lines == sum(not each for each in texts)
+
+
+def test_field_that_no_object_has_is_missed(write):
+    path = write([{"title": None, "text": "하나"}, {"text": "둘"}])
+    assert list(CorpusReader([path], text_field="title,text").documents()) == [["하나"], ["둘"]]
+    with pytest.raises(InputError, match=r'corpus.jsonl: no object has a "titel"; name the fields by `text_field`$'):
+        list(CorpusReader([path], text_field="titel,text").documents())
+    path = write([{"title,text": "하나", "title": "둘"}])
+    assert list(CorpusReader([path], text_field="title,text").documents()) == [["하나"]]
+    with pytest.raises(InputError, match=r'no JSON object with text in "title,text"'):
+        list(CorpusReader([write([{"title": 3, "text": "하나"}])], text_field="title,text").documents())
 
 
 def test_text_and_json_files_mix(write, tmp_path):

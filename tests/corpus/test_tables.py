@@ -84,8 +84,8 @@ def test_texts_of_several_columns_follow_one_another_and_nulls_are_left_out(writ
     assert next(CorpusReader([path], "skip", "text, title").documents()) == ["하나", "둘", "제목"]
     for setting, message in (
         ("titel,text", 'has no column "titel"; name one of title, text, none by `text_field`'),
-        ("title,,text", "`text_fields=title,,text`: a name between its commas is missing"),
-        ("text,text", "`text_fields=text,text`: text is there twice"),
+        ("title,,text", 'the columns "title,,text": a name between its commas is missing'),
+        ("text,text", 'the columns "text,text": text is there twice'),
     ):
         with pytest.raises(InputError, match=message):
             list(CorpusReader([path], text_field=setting).lines())

@@ -1,6 +1,7 @@
 """The files of a data set are found in its folder by their names."""
 
 import pytest
+from tables import save_dataset, save_splits
 
 from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import DATASETS, find_files
@@ -35,6 +36,13 @@ def test_first_name_that_exists_is_taken(tmp_path):
             ["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"],
             "2 files of FOLDER are read as one: train-00000-of-00002.parquet, train-00001-of-00002.parquet\n",
         ),
+        (
+            ["data/train-00001-of-00002-0123456789abcdef.csv", "data/train-00000-of-00002-fedcba9876543210.csv"],
+            DATASETS["csv"].train,
+            ["data/train-00000-of-00002-fedcba9876543210.csv", "data/train-00001-of-00002-0123456789abcdef.csv"],
+            None,
+        ),
+        (["data/dev.csv", "train.csv"], DATASETS["csv"].train, ["train.csv"], ""),
         (["train_10.tsv", "train_9.tsv"], DATASETS["tsv"].train, ["train_9.tsv", "train_10.tsv"], None),
         (
             ["train.tsv", "train_2.tsv"],
@@ -51,6 +59,7 @@ def test_first_name_that_exists_is_taken(tmp_path):
     ],
 )
 def test_several_files_of_one_part_are_read_or_named(tmp_path, capsys, there, names, found, told):
+    (tmp_path / "data").mkdir()
     for name in there:
         (tmp_path / name).touch()
     assert find_files(str(tmp_path), names) == tuple(f"{tmp_path}/{name}" for name in found)
@@ -63,6 +72,42 @@ def test_numbered_files_must_be_whole(tmp_path, there):
         (tmp_path / name).touch()
     with pytest.raises(InputError, match=r"is one of 2 files, and (number 0|one set of them) is missing; put all"):
         find_files(str(tmp_path), DATASETS["csv"].train)
+
+
+def test_files_of_two_sets_are_not_one(tmp_path):
+    for name in ("train-0-of-1-0123456789abcdef.csv", "train-0-of-1-fedcba9876543210.csv"):
+        (tmp_path / name).touch()
+    with pytest.raises(InputError, match=r"number 0 of 1 files, such as train-0-of-1-0.*.csv, is there more than once"):
+        find_files(str(tmp_path), DATASETS["csv"].train)
+
+
+def test_splits_that_were_saved_are_found(tmp_path, capsys):
+    files, folder = DATASETS["datasets"], tmp_path / "saved"
+    save_splits(folder, train={"a": ["가"]}, validation={"a": ["나"]}, dev={"a": ["다"]})
+    assert find_files(str(folder), files.train) == (f"{folder}/train/data-00000-of-00001.arrow",)
+    assert capsys.readouterr().out == ""
+    assert find_files(str(folder), files.dev) == (f"{folder}/validation/data-00000-of-00001.arrow",)
+    warning = f"warning: of {folder}, validation is read, and dev is not; is that right?\n"
+    assert capsys.readouterr().out == warning
+    assert find_files(str(folder), files.test) == find_files(str(folder), files.dev)
+    with pytest.raises(
+        InputError, match=r"has no train.csv; .*; datasets has saved the folder, which `task_name=datase"
+    ):
+        find_files(str(folder), DATASETS["csv"].train)
+    save_splits(tmp_path / "unsplit", unsupervised={"a": ["가"]})
+    with pytest.raises(InputError, match=r"` has no split train \(there is unsupervised\); save one of that name"):
+        find_files(str(tmp_path / "unsplit"), files.train)
+    with pytest.raises(InputError, match=r"` has no split train \(datasets has saved nothing there\)"):
+        find_files(str(folder / "train" / ".." / ".."), files.train)
+
+
+def test_one_data_set_that_was_saved_is_what_is_trained_on(tmp_path):
+    save_dataset(tmp_path / "saved", {"a": ["가"]}, {"a": ["나"]})
+    files = DATASETS["datasets"]
+    expected = tuple(f"{tmp_path}/saved/data-{index:05d}-of-00002.arrow" for index in range(2))
+    assert find_files(str(tmp_path / "saved"), files.train) == expected
+    with pytest.raises(InputError, match="is one Dataset, which is what is trained on, and has no validation; save a"):
+        find_files(str(tmp_path / "saved"), files.dev)
 
 
 def test_folder_without_the_file_says_what_there_is(tmp_path):

@@ -1,5 +1,6 @@
 """Reading rows of labelled data: every format, what is malformed, and what is left out."""
 
+import csv
 import dataclasses
 import json
 import re
@@ -7,6 +8,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import write_table
 
 from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import DATASETS
@@ -62,13 +64,95 @@ def test_text_of_csv_may_be_of_any_length(tmp_path):
     assert len(values(path)[0]["document"]) == 180_000
 
 
-def test_parquet(tmp_path):
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_typed_columns(tmp_path, name):
+    columns = {column: [row[column] for row in ROWS] for column in ROWS[0]}
+    assert values(write_table(tmp_path / name, columns)) == ROWS
+    with pytest.raises(InputError, match=r"can't read .*broken.*: not a whole (Parquet|Arrow) file"):
+        values(write(tmp_path, f"broken{name}", "no table"))
+    with pytest.raises(InputError, match=r"can't read .*broken.*.gz: not a whole (Parquet|Arrow) file"):
+        values(write(tmp_path, f"broken{name}.gz", "no table"))
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_labels_that_are_numbered_are_read_by_their_names(tmp_path, name, capsys):
+    columns = {"document": list("가나다라"), "label": [1, 0, 1, 0], "no": [-1, None, 2, 0]}
+    path = write_table(tmp_path / name, columns, labels={"label": ["부정", "긍정"], "no": ["x"]})
+    found = list(RowFile(path))
+    assert [row.values["label"] for row in found if row.values] == ["긍정", "부정", "부정"]
+    assert [row.values["no"] for row in found if row.values] == [None, None, "x"]
+    assert found[2].error == f"{path}, row 3: no holds 2, but the file names 1 labels, numbered from 0"
+    files = dataclasses.replace(DATASETS["parquet"], on_bad_row="skip")
+    assert [each.label for each in read_examples(path, files, needs_label=True)] == ["긍정", "부정", "부정"]
+    assert "; no not read" in (out := capsys.readouterr().out) and "label the label by its name (부정, 긍정)" in out
+    files = dataclasses.replace(files, label_column="no")
+    assert [each.label for each in read_examples(path, files, needs_label=True)] == ["x"]
+    assert [each.label for each in read_examples(path, files, needs_label=False)] == [None, None, "x"]
+
+
+@pytest.mark.parametrize("info", ["{", "[]", "{}", '{"info": {"features": {"label": {"_type": "ClassLabel"}}}}'])
+def test_names_of_labels_that_cannot_be_read_are_not_passed_over(tmp_path, info):
     pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "a.parquet")
-    assert values(str(tmp_path / "a.parquet")) == ROWS
-    with pytest.raises(InputError, match=r"can't read .*broken.parquet"):
-        values(write(tmp_path, "broken.parquet", "no parquet"))
+    table = pyarrow.table({"document": ["가"], "label": [1]}).replace_schema_metadata({"huggingface": info})
+    with pytest.raises(InputError, match=r"a.arrow: the names of labels that datasets has written into it can't be"):
+        RowFile(write_table(tmp_path / "a.arrow", table))
+
+
+WORDS = st.text('가나 ,a"', max_size=5)
+
+
+@given(
+    st.lists(st.tuples(st.none() | WORDS, st.none() | WORDS, st.sampled_from("01")), min_size=1, max_size=8),
+    st.sampled_from([".tsv", ".csv", ".json", ".jsonl", ".parquet", ".arrow"]),
+)
+@settings(max_examples=60)
+def test_several_columns_are_one_text_in_every_format(tmp_path_factory, rows, ending):
+    path, names = tmp_path_factory.getbasetemp() / f"joined{ending}", ("제목", "본문", "label")
+    objects = [dict(zip(names, row)) for row in rows]
+    if ending in (".parquet", ".arrow"):
+        schema = pytest.importorskip("pyarrow").schema([(name, "string") for name in names])
+        write_table(path, pytest.importorskip("pyarrow").Table.from_pylist(objects, schema))
+    elif ending in (".json", ".jsonl"):
+        objects[1:] = [{name: value for name, value in row.items() if value is not None} for row in objects[1:]]
+        lines = [json.dumps(row) for row in objects]
+        path.write_text("\n".join(lines) if ending == ".jsonl" else f"[{','.join(lines)}]")
+    else:
+        rows = [tuple(value or "" for value in row) for row in rows]
+        if ending == ".csv":
+            with path.open("w", newline="") as file:
+                csv.writer(file).writerows([names, *rows])
+        else:
+            write_rows(str(path), [list(names), *map(list, rows)])
+    files = dataclasses.replace(DATASETS["tsv"], text_column="제목,본문", on_bad_row="skip")
+    expected = [
+        (" ".join(text for text in row[:2] if text and text.strip()), row[2]) for row in rows if row[:2] != (None, None)
+    ]
+    if expected:
+        assert [(each.text, each.label) for each in read_examples(str(path), files, needs_label=True)] == expected
+    else:
+        with pytest.raises(InputError, match="no row that can be used"):
+            read_examples(str(path), files, needs_label=True)
+
+
+def test_columns_that_are_one_text_are_told_and_missed(tmp_path, capsys):
+    path = write(tmp_path, "a.jsonl", '{"title": "가", "label": 1}\n{"text": "나", "title": null, "label": 0}\n')
+    files = dataclasses.replace(DATASETS["jsonl"], text_column="title,text")
+    read_examples(path, files, needs_label=True)
+    assert (
+        f"{path}: 2 rows, JSON lines; title and text, joined, are the text, label the label\n"
+        in capsys.readouterr().out
+    )
+    pair = dataclasses.replace(files, text_pair_column="label")
+    read_examples(path, pair, needs_label=True)
+    assert "; title and text, joined, and label are the texts, label the label\n" in capsys.readouterr().out
+    with pytest.raises(InputError, match=r"a.jsonl, line 1: no column named body; the header has title, label, text;"):
+        read_examples(path, dataclasses.replace(files, text_column="title,body"), needs_label=True)
+    missing = write(tmp_path, "b.jsonl", '{"title": null, "text": null, "label": 1}\n')
+    with pytest.raises(InputError, match=r"b.jsonl, line 1: nothing under title and text; correct the row"):
+        read_examples(missing, files, needs_label=True)
+    # A column of just that name is the one that is meant.
+    path = write(tmp_path, "a.tsv", "title\ttext\ttitle,text\tlabel\n가\t나\t다\t1\n")
+    assert [each.text for each in read_examples(path, files, needs_label=True)] == ["다"]
 
 
 def test_files_without_header_have_the_columns_that_are_named(tmp_path):

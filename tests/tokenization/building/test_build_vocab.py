@@ -102,7 +102,7 @@ def test_gzip_gives_the_same_bytes(build, tmp_path, corpus):
 def test_json_lines_give_the_same_bytes(build, tmp_path, corpus, name):
     content = (json.dumps({"본문": corpus.read_text(encoding="utf-8")}) + "\n").encode()
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    result, built = build("json", input_file=tmp_path / name, text_field="본문")
+    result, built = build("json", input_file=tmp_path / name, text_fields="본문")
     assert result.code == 0, result.errors
     assert files_of(build("plain")[1]) == files_of(built)
 
