@@ -73,7 +73,6 @@ def test_examples_for_users_of_keras_run(tmp_path, monkeypatch):
         (tmp_path / folder).symlink_to(ROOT / folder)
     monkeypatch.chdir(tmp_path)
     code = examples_of("keras.md").replace("epochs=5", "epochs=1").replace(".batch(16)", ".batch(16).take(2)")
-    code = code.replace(".compile(", ".compile(jit_compile=False, ")  # tests/modeling/test_keras.py has it otherwise
     names = {}
     exec(code, names)
     assert len(names["history"].history["val_accuracy"]) == 1
