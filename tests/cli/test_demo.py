@@ -1,6 +1,8 @@
 """The demo: the whole road in one command."""
 
 import json
+import os
+import subprocess
 
 import numpy as np
 import pytest
@@ -66,8 +68,26 @@ def small_demo(monkeypatch, write_config, run_script, checkpoint, tmp_path):
     monkeypatch.setattr(demo, "SHIPPED_MODEL", str(tmp_path / "shipped"))
 
 
+@pytest.fixture
+def quick_to_start(forked, monkeypatch, tmp_path):
+    """Forks the processes of all stages but the first, so that TensorFlow need not be imported for each."""
+    run = subprocess.run
+
+    def run_or_fork(command, check):
+        _, script, *arguments = command
+        if os.path.basename(script) == "build_vocab.py":
+            return run(command, check=check)
+        flags = (argument.removeprefix("--").partition("=") for argument in arguments)
+        values = {name: value if equals else True for name, equals, value in flags}
+        ended = forked.run(os.path.basename(script), values, tmp_path)
+        print(ended.output, ended.errors)
+        return subprocess.CompletedProcess(command, ended.code)
+
+    monkeypatch.setattr(demo.subprocess, "run", run_or_fork)
+
+
 @pytest.mark.slow
-@pytest.mark.usefixtures("small_demo")
+@pytest.mark.usefixtures("small_demo", "quick_to_start")
 def test_demo_goes_all_the_way(run_script, tmp_path, sample_corpus):
     flag_values = {"output_dir": tmp_path / "output", "corpus": sample_corpus[0], "num_train_steps": 10}
     first = run_script("demo.py", **flag_values)

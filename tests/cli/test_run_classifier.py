@@ -326,13 +326,13 @@ def test_help_explains_every_flag(run_script):
 
 @pytest.mark.slow
 def test_two_replicas_end_with_the_same_results(
-    make_process, classify, classifier_flags, write_config, tiny_config, tmp_path
+    forked, classify, classifier_flags, write_config, tiny_config, tmp_path
 ):
     """In a process of its own, where the script itself must make the replicas."""
     config = write_config(tiny_config.replace(classifier_dropout_prob=0.0))
     everything = {"albert_config_file": config, "do_train": True, "do_eval": True, "do_predict": True, "dropout": 0}
-    classifier_flags = {**classifier_flags, **everything, "output_dir": tmp_path / "two", "num_cpu_replicas": 2}
-    make_process("run_classifier.py", **classifier_flags).finish()
+    replicas = {"output_dir": tmp_path / "two", "num_cpu_replicas": 2}
+    assert forked.run("run_classifier.py", {**classifier_flags, **everything, **replicas}, tmp_path).code == 0
     assert classify(**everything).code == 0
     assert read_results(tmp_path / "two") == pytest.approx(read_results(tmp_path / "run"), rel=1e-4)
     first, second = (read_rows(tmp_path / run / "predictions.tsv") for run in ("two", "run"))

@@ -56,7 +56,8 @@ def _corpus_and_reviews(folder):
         (folder / "corpus" / f"{path.name}.gz").write_bytes(gzip.compress(lines.encode()))
     (folder / "nsmc").mkdir()
     for part, name in (("train", "ratings_train.txt"), ("dev", "ratings_test.txt")):
-        shutil.copy(ROOT / "samples" / "reviews" / f"{part}.tsv", folder / "nsmc" / name)
+        lines = (ROOT / "samples" / "reviews" / f"{part}.tsv").read_text(encoding="utf-8").splitlines()[:61]
+        (folder / "nsmc" / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     shutil.copytree(ROOT / "configs", folder / "configs")
     path = folder / "configs" / "albert_ko_small.json"
     config = json.loads(path.read_text(encoding="utf-8"))

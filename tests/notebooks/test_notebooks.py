@@ -19,6 +19,15 @@ SECONDS_PER_CELL = 600
 MOST_BYTES = 1_500_000
 # What a notebook says where it finds what it has trained, and how many models it trains.
 NOTHING_TO_TRAIN = "nothing to train"
+# Run in the kernel after the set-up: as `quick_to_trace` in conftest.py, for the few steps of these runs.
+QUICK_TO_TRACE = """
+import tensorflow as tf
+
+from albert_tf.compilation import fusion
+
+tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+fusion._xla_compiles_here = lambda: False
+"""
 TRAINED = {"01_from_scratch": 1, "02_fine_tuning": 2, "03_questions_and_entities": 3, "04_inside_albert": 2}
 
 
@@ -40,6 +49,8 @@ def run_all_twice(path):
     """
     notebook = nbformat.read(path, as_version=4)
     resources = {"metadata": {"path": str(path.parent)}}
+    set_up = next(number for number, cell in enumerate(notebook.cells) if cell.cell_type == "code")
+    notebook.cells.insert(set_up + 1, nbformat.v4.new_code_cell(QUICK_TO_TRACE))
     client = nbclient.NotebookClient(notebook, timeout=SECONDS_PER_CELL, kernel_name="python3", resources=resources)
     runs = []
     with client.setup_kernel():

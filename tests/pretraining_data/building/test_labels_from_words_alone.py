@@ -156,7 +156,7 @@ def same_piece_everywhere(pairs, max_seq_length):
 
 
 def accuracies_of_a_model(pairs, labels_of_pairs, num_train):
-    """How often a small ALBERT tells the labels of other pairs, trained on some of them, for each kind of labels."""
+    """How often a small ALBERT tells the labels of the other pairs, trained on some of them, for each labels."""
     inputs = same_piece_everywhere(pairs, 32)
     tf.keras.utils.set_random_seed(1)
     config = AlbertConfig(
