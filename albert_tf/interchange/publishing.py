@@ -15,6 +15,7 @@ from albert_tf.checkpoint_files import (
 )
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
+from albert_tf.finetuning.multi_label import THRESHOLDS_FILE
 from albert_tf.interchange.task_settings import known_settings
 from albert_tf.modeling.pretrained import CONFIG_FILE, UNTRAINED_FILE, find_checkpoint, read_config
 from albert_tf.tokenization import load_tokenizer
@@ -59,10 +60,10 @@ def publish_model(init_checkpoint: str, output_dir: str, dtype: str = "float16")
         write_checkpoint(os.path.join(temporary, os.path.basename(checkpoint)), _read_model(checkpoint, dtype))
         write_json(os.path.join(temporary, CONFIG_FILE), config.to_dict())
         tokenizer.save(temporary)
-        _, of_task, _ = known_settings(read_settings(folder) or {}, config)
+        _, of_task, _ = known_settings(read_settings(folder) or {}, config, keeps_thresholds=True)
         if of_task:  # of a fine-tuned model `albert_tf.load` needs to know for what
             write_json(os.path.join(temporary, SETTINGS_FILE), of_task)
-        for file in (CARD_FILE, UNTRAINED_FILE):
+        for file in (CARD_FILE, UNTRAINED_FILE, THRESHOLDS_FILE):
             if tf.io.gfile.exists(os.path.join(folder, file)):
                 tf.io.gfile.copy(os.path.join(folder, file), os.path.join(temporary, file))
         return sum(entry.stat().st_size for entry in os.scandir(temporary))

@@ -2,6 +2,7 @@
 
 import typing
 
+from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning import TASKS, Classification, Entities, FinetuningTask
 from albert_tf.finetuning.entities.task import labels_for
@@ -12,12 +13,16 @@ from albert_tf.interchange.portable_model import PortableModel
 _MAX_SEQ_LENGTH = 128
 
 
-def known_settings(settings: dict[str, typing.Any], config) -> tuple[str | None, dict[str, typing.Any], tuple | None]:
-    """Takes out of a run's settings what is worth keeping in another format.
+def known_settings(
+    settings: dict[str, typing.Any], config: AlbertConfig, keeps_thresholds: bool = False
+) -> tuple[str | None, dict[str, typing.Any], tuple | None]:
+    """Takes out of a run's settings what is worth keeping elsewhere.
 
     Args:
         settings: Of run_settings.json; those of a run that fine-tunes nothing have no task.
         config: Of the model.
+        keeps_thresholds: Whether the thresholds of a model that gives several labels come along; formats of others
+            have no place for them.
 
     Returns:
         The task, its settings and its labels, None where there are none.
@@ -28,7 +33,7 @@ def known_settings(settings: dict[str, typing.Any], config) -> tuple[str | None,
     name = next((name for name, kind in TASKS.items() if kind.__name__ == settings.get("objective")), None)
     if name is None:
         return None, {}, None
-    if name == "classify_several":  # nothing there would keep its thresholds
+    if name == "classify_several" and not keeps_thresholds:
         raise InputError(
             "a model that gives a text several labels can't be converted, for its thresholds would be lost; "
             "export_model.py exports it with them"

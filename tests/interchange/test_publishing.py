@@ -7,9 +7,11 @@ import pytest
 import tensorflow as tf
 from tiny_config import tiny_config
 
+import albert_tf
 from albert_tf.checkpoint_files import CheckpointReader, resolve_checkpoint, write_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
+from albert_tf.finetuning import MultiLabel
 from albert_tf.interchange.publishing import publish_model
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.layers import named_variables
@@ -111,3 +113,19 @@ def test_what_can_not_be_published_is_refused_and_nothing_is_written(run_folder,
         with pytest.raises(InputError, match=reason):
             publish_model(str(run_folder), str(path))
     assert os.listdir(target) == ["mine.txt"]
+
+
+def test_fine_tuned_model_is_asked_as_before_with_its_thresholds(sample_tokenizer, tmp_path):
+    config = tiny_config(len(sample_tokenizer.vocabulary), initializer_range=0.5)
+    task, folder = MultiLabel(config, ("a", "b")), tmp_path / "run"
+    folder.mkdir()
+    write_json(folder / "albert_config.json", config.to_dict())
+    write_json(folder / "run_settings.json", {"objective": "MultiLabel", "max_seq_length": 16, **task.settings()})
+    write_json(folder / "thresholds.json", {"a": 0.125, "b": 1.0})
+    sample_tokenizer.save(folder)
+    values = {f"model/{name}": value.numpy() for name, value in named_variables(task.make_model()).items()}
+    write_checkpoint(str(folder / "model.ckpt-1"), values)
+    publish_model(str(folder), str(tmp_path / "model"), "float32")
+    run, published = albert_tf.load(folder), albert_tf.load(tmp_path / "model")
+    assert published.task.thresholds.tolist() == [0.125, 1.0]
+    assert published.predict(["좋다", "나쁘다"]) == run.predict(["좋다", "나쁘다"])
