@@ -51,6 +51,8 @@ setup(
             "albert-convert-checkpoint=albert_tf.cli.convert_checkpoint:run",
         ]
     },
+    # So that the package is found even by Python that runs in the folder that holds the checkout.
+    options={"editable_wheel": {"mode": "compat"}},
     python_requires=">=3.10,<3.14",
     install_requires=[
         "tensorflow>=2.19,<2.22",

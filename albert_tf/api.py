@@ -78,7 +78,7 @@ def fit(
             small model that comes along.
         output_dir: Where the model is to lie; by default a new folder for temporary files, whose name is printed. The
             same call goes on with what it finds there.
-        dev: Texts and labels to evaluate on, in place of a share of these.
+        dev: What to evaluate on in place of a share of these: a tuple of texts and labels, or a table.
         kind: "labels", "label_sets", "numbers", "entities" or "answers"; by default what the labels look like, which
             is printed.
         text_columns: Of a table, the column of the texts, or the two of pairs.
@@ -96,30 +96,31 @@ def fit(
         InputError: An example can't be used, which the message names by its number; or a setting is wrong.
     """
     _import_tensorflow()
-    from albert_tf.finetuning.from_python.examples import read_given
+    from albert_tf.finetuning.from_python.examples import read_dev, read_given
     from albert_tf.finetuning.from_python.fit import fit_folder, split_settings
+    from albert_tf.interchange.foreign_folder import format_of
+    from albert_tf.modeling.pretrained import find_checkpoint
 
     options, settings = split_settings(settings)
     data = read_given(texts, labels, text_columns, kind)
-    dev_data = None if dev is None else read_given(*dev, text_columns, data.kind)
+    dev_data = None if dev is None else read_dev(dev, labels, text_columns, data.kind)
+    model = find_or_shipped(model)
+    source = format_of(model)
+    if source is None:
+        find_checkpoint(model, "`model`")  # before a folder is made
     if output_dir is None:
         output_dir = tempfile.mkdtemp(prefix="albert_tf_")
         print(f"the model comes into {output_dir}; name another place by output_dir", flush=True)
     output_dir = os.fspath(output_dir)
-    fit_folder(
-        data, dev_data, _ours(find_or_shipped(model), output_dir), output_dir, options, settings, strategy, trackers
-    )
+    model = model if source is None else _converted(model, source, output_dir)
+    fit_folder(data, dev_data, model, output_dir, options, settings, strategy, trackers)
     return load(output_dir)
 
 
-def _ours(model, output_dir):
-    """Returns a folder of ours to begin from; one of another library is converted, and kept with the run."""
+def _converted(model, source, output_dir):
+    """Returns a folder of ours with the model of another library, which is kept with the run."""
     from albert_tf.interchange.conversion import convert_checkpoint
-    from albert_tf.interchange.foreign_folder import format_of
 
-    source = format_of(model)
-    if source is None:
-        return model
     folder = os.path.join(output_dir, "converted_model")
     if not os.path.exists(folder):
         print(*convert_checkpoint(source, "albert_tf", model, folder), sep="\n", flush=True)

@@ -97,6 +97,8 @@ def list_inputs(inputs: collections.abc.Iterable[typing.Any]) -> list[typing.Any
     Raises:
         InputError: It is one text, or nothing that holds several.
     """
+    if hasattr(inputs, "columns") or hasattr(inputs, "column_names"):
+        raise InputError('that is a table; ask about one of its columns, as table["text"], or about zip of two')
     if isinstance(inputs, str | bytes | collections.abc.Mapping) or not isinstance(inputs, collections.abc.Iterable):
         raise InputError(f"ask about a list, also of one input. Received: {describe(inputs)}")
     return list(inputs)

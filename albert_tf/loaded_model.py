@@ -61,6 +61,9 @@ class LoadedModel:
         own = [name for name in ABILITIES if getattr(type(self), name) is not getattr(LoadedModel, name)]
         return tuple(name for name in ABILITIES if name in own or (name == "similarity" and "encode" in own))
 
+    def __repr__(self):
+        return f"<{type(self).__name__}: {self._described()} has {', '.join(self.abilities)}>"
+
     def cannot(self, ability: str) -> InputError:
         """Returns the error of a method that this model does not have."""
         return InputError(f"{self._described()} has no {ability}; it has {', '.join(self.abilities)}")

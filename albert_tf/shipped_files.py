@@ -6,7 +6,7 @@ Imports nothing but the standard library, for `albert-files` is to answer at onc
 import os
 import re
 
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, describe
 
 SHIPPED_FOLDERS = ("configs", "models", "samples")
 
@@ -45,15 +45,23 @@ def find_or_shipped(folder: str | os.PathLike) -> str:
     Raises:
         InputError: There is no such folder, and it is called as models of the Hugging Face hub are.
     """
+    if not isinstance(folder, str | os.PathLike):
+        raise InputError(f"a folder must be named by its path. Received: {describe(folder)}")
     folder = os.fspath(folder)
-    if os.path.isabs(folder) or "://" in folder or os.path.exists(folder):
-        return folder
+    found = or_shipped(folder)
+    if _HUB_NAME.fullmatch(found) and not os.path.exists(found) and not os.path.isdir(os.path.dirname(found)):
+        raise InputError(
+            f"{folder}: there is no such folder; a model of the Hugging Face hub is fetched first, by hf download "
+            f"{folder}, which prints its folder"
+        )
+    return found
+
+
+def or_shipped(path: str) -> str:
+    """Returns a path as it is, or where it comes along if it is a relative one that names nothing here."""
+    if os.path.isabs(path) or "://" in path or os.path.exists(path):
+        return path
     try:
-        return shipped_path(folder)
+        return shipped_path(path)
     except InputError:
-        if _HUB_NAME.fullmatch(folder):
-            raise InputError(
-                f"{folder}: there is no such folder; a model of the Hugging Face hub is fetched first, by hf download "
-                f"{folder}, which prints its folder"
-            ) from None
-        return folder
+        return path

@@ -93,7 +93,7 @@ MAY_IMPORT = {
     },
     "tpu": BASE | {"child_process", "modeling", "optimization", "objectives", "training", "finetuning"},
 }
-MAY_IMPORT["api"] = {"startup", "shipped_files", "litert", "finetuning", "interchange", "serving"}
+MAY_IMPORT["api"] = {"startup", "shipped_files", "litert", "modeling", "finetuning", "interchange", "serving"}
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
 MAY_IMPORT["__main__"] = {"cli"}
 SCRIPTS = {path.stem for path in ROOT.glob("*.py")}

@@ -46,6 +46,8 @@ def test_name_of_a_model_on_the_hub_is_no_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert find_or_shipped("models/albert_ko_small") == str(ROOT / "models" / "albert_ko_small")
     assert find_or_shipped("run/nsmc/1") == "run/nsmc/1"
+    with pytest.raises(InputError, match="a folder must be named by its path"):
+        find_or_shipped(None)
     with pytest.raises(InputError, match="is fetched first, by hf download klue/bert-base, which prints"):
         find_or_shipped("klue/bert-base")
     (tmp_path / "klue" / "bert-base").mkdir(parents=True)

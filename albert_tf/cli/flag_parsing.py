@@ -10,6 +10,7 @@ from absl import flags
 
 from albert_tf.cli.flag_groups import help_text
 from albert_tf.errors import InputError
+from albert_tf.shipped_files import or_shipped
 
 FLAGS = flags.FLAGS
 
@@ -56,13 +57,14 @@ def resolved_flags():
     """Returns what the flags say, once and for all: a frozen dataclass with a field for the value of each.
 
     One more, `given`, has the names of those that a person gave. What a default, a run or a trial changes is a changed
-    copy (`dataclasses.replace`).
+    copy (`dataclasses.replace`). An `init_checkpoint` that names nothing here is one that comes along, if there is one.
     """
     names = [name for name in FLAGS if name.isidentifier() and not keyword.iskeyword(name)]
     given = frozenset(name for name in names if FLAGS[name].present)
-    return dataclasses.make_dataclass("Settings", [*names, "given"], frozen=True)(
-        **{name: FLAGS[name].value for name in names}, given=given
-    )
+    values = {name: FLAGS[name].value for name in names}
+    if values.get("init_checkpoint"):
+        values["init_checkpoint"] = or_shipped(values["init_checkpoint"])
+    return dataclasses.make_dataclass("Settings", [*names, "given"], frozen=True)(**values, given=given)
 
 
 def _check_finite():

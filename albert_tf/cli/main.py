@@ -74,6 +74,8 @@ def run() -> None:
         return
     try:
         _check_is_no_stage(options.texts)
+        if options.model == SHIPPED_MODEL:
+            _check_is_for_pretrained(options.texts)  # before it is loaded
         print(*answers(albert_tf.load(options.model), options.texts, options.top_k, options.json), sep="\n")
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -93,6 +95,7 @@ def _parser():
     )
     parser.add_argument("--model", default=SHIPPED_MODEL, help="any folder with a model; by default the small one")
     parser.add_argument("--top_k", type=int, default=5, help=f"how many guesses for each {MASK}")
+    parser.add_argument("--version", action="version", version=f"albert_tf {albert_tf.__version__}")
     parser.add_argument("--json", action="store_true", help="answer in JSON, a line for each")
     return parser
 
@@ -101,6 +104,17 @@ def _check_is_no_stage(texts):
     alike = difflib.get_close_matches(texts[0].replace("_", "-"), STAGES, 1, cutoff=0.8)
     if len(texts) == 1 and alike:
         raise InputError(f"there is no stage {texts[0]}; did you mean {alike[0]}?")
+
+
+def _check_is_for_pretrained(texts):
+    masked = [MASK in text for text in texts]
+    if any(masked) and not all(masked):
+        raise InputError(f'a text with blanks needs quotation marks around it: albert-tf "{" ".join(texts)}"')
+    if not any(masked) and len(texts) != 2:
+        raise InputError(
+            f"write {MASK} where a piece of the text is missing, give two texts to compare, or name a model by --model "
+            "that was fine-tuned"
+        )
 
 
 def answers(model: typing.Any, texts: list[str], top_k: int = 5, as_json: bool = False) -> list[str]:
@@ -117,16 +131,12 @@ def answers(model: typing.Any, texts: list[str], top_k: int = 5, as_json: bool =
     """
     if "predict" in model.abilities:
         return _predictions(model, texts, as_json)
-    if any(MASK in text for text in texts):
+    if all(MASK in text for text in texts):
         guesses = model.fill_mask(texts, top_k)
         if as_json:
             return [_json({"text": text, "guesses": found}) for text, found in zip(texts, guesses)]
         return [line for text, found in zip(texts, guesses) for line in _show_guesses(text, found)]
-    if len(texts) != 2:
-        raise InputError(
-            f"write {MASK} where a piece of the text is missing, give two texts to compare, or name a model by --model "
-            "that was fine-tuned"
-        )
+    _check_is_for_pretrained(texts)
     similarity = float(model.similarity([tuple(texts)])[0])
     if as_json:
         return [_json({"texts": texts, "similarity": similarity})]

@@ -89,7 +89,7 @@ def check_head(model: PortableModel, target: str) -> None:
     ):
         raise InputError(
             f"`to={target}` can't say classifier_pooling={model.config.classifier_pooling}: its models read a text's "
-            "label off [CLS]; fine-tune with classifier_pooling=first to convert the head"
+            "label off [CLS]; fine-tune with `pooling=first` to convert the head"
         )
     if model.has_head and model.task in ("squad", "squad_v2") and model.config.question_alignment != "none":
         raise InputError(

@@ -87,10 +87,10 @@ def load_finetuned(folder: str | os.PathLike, source: str, tokenizer: Tokenizer 
         refuse_trials(folder)
         _refuse_export(folder)
     if settings is None or _objective_of(settings, folder) not in _KINDS:
-        found = "no run" if settings is None else f"a run of {settings.get('command', 'another kind')}"
+        found = "no model" if settings is None else f"a run of {settings.get('command', 'another kind')}"
         raise InputError(
-            f"{folder} holds {found}, not a fine-tuned model with its {SETTINGS_FILE}; name the "
-            "folder that run_classifier.py or another command that fine-tunes has written"
+            f"{folder} holds {found}, and no fine-tuned one with its {SETTINGS_FILE}; name a folder that "
+            "run_classifier.py, another command that trains or albert_tf.fit has written"
         )
     config = AlbertConfig.from_json_file(os.path.join(folder, CONFIG_FILE))
     kind, path = _KINDS[settings["objective"]], os.path.join(folder, SETTINGS_FILE)

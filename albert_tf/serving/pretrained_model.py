@@ -82,6 +82,9 @@ class PretrainedModel(EncoderModel):
         """What the folder can be asked; see `LoadedModel`."""
         return super().abilities if self._guesses_pieces else ("encode", "similarity")
 
+    def _described(self):
+        return f"{self._place}, which was pre-trained,"
+
     def cannot(self, ability: str) -> InputError:
         """Returns the error of a method that this model does not have; see `LoadedModel`."""
         if ability == "fill_mask":
@@ -92,7 +95,7 @@ class PretrainedModel(EncoderModel):
             return InputError(f"{self._place} has a head that can't be asked: {self._why_no_head}")
         return InputError(
             f"{self._place} was pre-trained and not fine-tuned: in Python fill_mask and encode ask it; to classify "
-            "texts and the like, fine-tune it, as by run_classifier.py --init_checkpoint"
+            "texts and the like, fine-tune it, by albert_tf.fit or run_classifier.py --init_checkpoint"
         )
 
     def _fill(self, texts, counts, rows):

@@ -111,6 +111,18 @@ def test_every_ability_is_there_or_refused(model):
     assert all(hasattr(model, name) for name in ("fill_mask", "encode", "similarity", "predict"))
 
 
+def test_model_says_what_it_is(shipped):
+    assert repr(shipped).startswith("<PretrainedModel: ") and "has fill_mask, encode, similarity>" in repr(shipped)
+
+
+def test_table_is_no_list_of_texts(shipped):
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"text": ["가", "나"], "label": [0, 1]})
+    with pytest.raises(InputError, match="that is a table; ask about one of its columns, as table"):
+        shipped.encode(table)
+    assert shipped.encode(table["text"]).shape == (2, 128)
+
+
 def test_package_lists_what_it_offers_and_prints_nothing(capfd):
     assert {"load", "fit", "tokenization", "modeling"} <= set(dir(albert_tf))
     assert all(hasattr(albert_tf, name) for name in dir(albert_tf))

@@ -74,7 +74,7 @@ def test_piece_that_goes_on_with_a_word_is_shown_as_its_text(model):
             lambda model: model.predict(["좋다"]),
             "albert_ko_small was pre-trained and not fine-tuned: in Python ",
         ),
-        (lambda model: model.task, "fine-tune it, as by run_classifier.py --init_checkpoint"),
+        (lambda model: model.task, "fine-tune it, by albert_tf.fit or run_classifier.py --init_checkpoint"),
         (lambda model: model.fill_mask(["좋다 [MASK]", "좋다"]), r"input 1 has no \[MASK\]; write it where a piece is"),
         (
             lambda model: model.fill_mask("좋다 [MASK]"),

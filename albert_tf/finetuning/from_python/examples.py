@@ -47,7 +47,34 @@ class GivenData:
 
     def describe(self) -> str:
         """Returns in a line what will be learnt, as far as the values tell it."""
-        return f'learns {_LEARNS[self.kind]} (kind="{self.kind}"), from {len(self.texts):,} examples'
+        line = f'learns {_LEARNS[self.kind]} (kind="{self.kind}"), from {len(self.texts):,} examples'
+        if self.kind == "numbers" and all(label == int(label) for label in self.labels):
+            line += '; if these are classes, pass kind="labels"'
+        return line
+
+
+def is_table(values: typing.Any) -> bool:
+    """Whether values are a pandas.DataFrame, a datasets.Dataset or the like."""
+    return hasattr(values, "column_names") or hasattr(values, "columns")
+
+
+def read_dev(dev: typing.Any, labels: typing.Any, text_columns: tuple[str, ...], kind: str) -> GivenData:
+    """Returns what a user gives to evaluate on: a table as the one to train on, or (texts, labels).
+
+    Args:
+        dev: That.
+        labels: As for `read_given` of the examples to train on; read for tables alone.
+        text_columns: Likewise.
+        kind: Of the examples to train on.
+
+    Raises:
+        InputError: It is neither, or can't be used.
+    """
+    if is_table(dev):
+        return read_given(dev, labels if labels is None or isinstance(labels, str) else None, text_columns, kind)
+    if not isinstance(dev, tuple | list) or len(dev) != 2:
+        raise InputError(f"`dev` must be a table, or a tuple of texts and labels. Received: {describe(dev)}")
+    return read_given(*dev, text_columns, kind)
 
 
 def read_given(
@@ -73,13 +100,16 @@ def read_given(
     """
     if kind is not None and kind not in KINDS:
         raise InputError(f"`kind={kind}` must be one of {', '.join(KINDS)}")
-    if hasattr(texts, "column_names") or hasattr(texts, "columns"):
+    text_columns = (text_columns,) if isinstance(text_columns, str) else tuple(text_columns)
+    if is_table(texts):
         texts, labels = _columns(texts, "label" if labels is None else labels, text_columns)
     texts, labels = _as_list(texts, "texts"), _as_list(labels, "labels")
     if len(texts) != len(labels):
         raise InputError(f"{len(texts):,} texts and {len(labels):,} labels; give each text its own")
     if not texts:
         raise InputError("no texts are given; give each with what is to be learnt of it")
+    if kind != "entities" and _are_pairs_as_lists(texts, labels):
+        texts = list(map(tuple, texts))
     texts = [_text(value, number) for number, value in enumerate(texts)]
     shape = _shape(texts[0])
     for number, text in enumerate(texts):
@@ -115,12 +145,16 @@ def _columns(table, label_column, text_columns):
     labels = list(table[label_column])
     known = getattr((getattr(table, "features", None) or {}).get(label_column), "names", None)
     if known:
-        labels = [
-            known[label] if isinstance(label, numbers.Integral) and 0 <= label < len(known) else label
-            for label in labels
-        ]
+        labels = [_named(label, known) for label in labels]
     columns = [list(table[name]) for name in text_columns]
     return columns[0] if len(columns) == 1 else list(zip(*columns)), labels
+
+
+def _named(label, names):
+    """Returns the name of a class; None for -1, which says that nobody knows it."""
+    if not isinstance(label, numbers.Integral) or label >= len(names):
+        return label
+    return names[label] if label >= 0 else None
 
 
 def _as_list(values, name):
@@ -140,6 +174,12 @@ def _text(value, number):
     raise InputError(
         f"texts[{number}] must be a string, a tuple of two, or a list of words. Received: {describe(value)}"
     )
+
+
+def _are_pairs_as_lists(texts, labels):
+    """Whether texts are pairs as JSON has them, and not two words each, which would have lists of tags."""
+    are_twos = all(isinstance(text, list) and len(text) == 2 for text in texts)
+    return are_twos and not any(isinstance(label, _LISTS) for label in labels)
 
 
 def _shape(text):
@@ -173,7 +213,8 @@ def _label(value, text, number):
         return str(value)
     if isinstance(value, numbers.Real) and np.isfinite(value) and value == int(value):
         return str(int(value))
-    raise InputError(f"labels[{number}] must be a string, a whole number or a truth value. Received: {describe(value)}")
+    wanted = "a string that is not empty, a whole number or a truth value"
+    raise InputError(f"labels[{number}] must be {wanted}. Received: {describe(value)}")
 
 
 def _label_set(value, text, number):

@@ -3,13 +3,15 @@
 import collections.abc
 import dataclasses
 import difflib
+import numbers
 import os
 import tempfile
+import typing
 
 import tensorflow as tf
 
 from albert_tf.checkpoint_files import checkpoint_folder
-from albert_tf.errors import InputError
+from albert_tf.errors import InputError, describe
 from albert_tf.files import names_in, read_text
 from albert_tf.finetuning import runner
 from albert_tf.finetuning.baselines import linear_scores
@@ -34,6 +36,18 @@ DATA_FOLDER = "data"
 
 # What `RunSettings` has, and `fit` settles by itself.
 _OWN = ("init_checkpoint",)
+# What others call these.
+_OTHER_NAMES = {
+    "init_checkpoint": "model",
+    "batch_size": "train_batch_size",
+    "lr": "learning_rate",
+    "epochs": "num_train_epochs",
+    "seed": "random_seed",
+    "eval_dataset": "dev",
+    "validation_data": "dev",
+    "validation_split": "dev_fraction",
+    "max_length": "max_seq_length",
+}
 # Evaluations in succession without a better one, of the ten to twenty of a run.
 _PATIENCE = 5
 
@@ -49,6 +63,8 @@ class FitOptions:
         token_dropout: Which share of the pieces of training texts to hide; None likewise.
         num_train_epochs: Passes over the examples; None likewise.
         doc_stride: Of labels and numbers of single texts: read long ones in windows; None to cut them.
+        pooling: Of labels and numbers, what they are read off, as of `AlbertConfig.classifier_pooling`; None for what
+            is best for the model.
         baselines: Whether to tell what a linear model scores.
 
     Raises:
@@ -60,6 +76,7 @@ class FitOptions:
     token_dropout: float | None = None
     num_train_epochs: float | None = None
     doc_stride: int | None = None
+    pooling: str | None = None
     baselines: bool = True
 
     def __post_init__(self):
@@ -80,12 +97,24 @@ def split_settings(given: dict) -> tuple[FitOptions, dict]:
     options = [field.name for field in dataclasses.fields(FitOptions)]
     names = [*options, *(field.name for field in dataclasses.fields(RunSettings) if field.name not in _OWN)]
     for name in given:
+        if name in _OTHER_NAMES:
+            raise InputError(f"`{name}` is called {_OTHER_NAMES[name]} here")
         if name not in names:
             alike = difflib.get_close_matches(name, names, 1)
             hint = f"did you mean {alike[0]}?" if alike else f"there are {', '.join(names)}"
             raise InputError(f"`{name}` is no setting of a training; {hint}")
+    for name, value in given.items():
+        if name in _numbers() and (isinstance(value, bool) or not isinstance(value, numbers.Real | None)):
+            raise InputError(f"`{name}` must be a number. Received: {describe(value)}")
     of_run = {name: value for name, value in given.items() if name not in options}
     return FitOptions(**{name: given[name] for name in options if name in given}), of_run
+
+
+def _numbers():
+    """Returns the names of the settings that are numbers."""
+    hints = typing.get_type_hints(RunSettings) | typing.get_type_hints(FitOptions)
+    kinds = {name: set(typing.get_args(hint) or (hint,)) - {type(None)} for name, hint in hints.items()}
+    return {name for name, kind in kinds.items() if kind in ({int}, {float})}
 
 
 def fit_folder(
@@ -119,7 +148,9 @@ def fit_folder(
     with hold(output_dir):
         path, dev_path = _write(data, dev_data, output_dir)
         tokenizer = load_tokenizer(checkpoint_folder(checkpoint))
-        task, more_settings = make_task(data, path, read_config(checkpoint, "`model`"), options.doc_stride)
+        task, more_settings = make_task(
+            data, path, read_config(checkpoint, "`model`"), options.doc_stride, options.pooling
+        )
         task.config.check_vocab_size(len(tokenizer.vocabulary), tokenizer.vocabulary.source)
         fraction = options.dev_fraction if dev_data is None else 0
         train_share, dev_share = (Share(fraction, is_dev) if fraction else None for is_dev in (False, True))

@@ -16,6 +16,7 @@ from albert_tf.finetuning.from_python.examples import GivenData
 from albert_tf.finetuning.label_sets import LabelSetReader
 from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.finetuning.labels import labels_of, labels_of_sets
+from albert_tf.finetuning.metrics import SCORE_METRICS, check_metrics
 from albert_tf.finetuning.multi_label import MultiLabel
 from albert_tf.finetuning.question_answering import ConditionalQuestionAnswering, QuestionAnswering
 from albert_tf.finetuning.regression import Regression
@@ -28,7 +29,7 @@ _SEPARATOR = ","
 
 
 def make_task(
-    data: GivenData, path: str, config: AlbertConfig, doc_stride: int | None = None
+    data: GivenData, path: str, config: AlbertConfig, doc_stride: int | None = None, pooling: str | None = None
 ) -> tuple[FinetuningTask, dict[str, typing.Any]]:
     """Returns the task that learns examples, and what a command would keep of its settings besides the task's own.
 
@@ -37,6 +38,7 @@ def make_task(
         path: Where `write_given` wrote them.
         config: Of the model.
         doc_stride: Read long texts in windows; see `LabelledTextTask`.
+        pooling: What labels and numbers are read off; None for what is best for the model.
 
     Raises:
         InputError: The task reads long texts in its own way, or the file can't be used.
@@ -66,8 +68,9 @@ def make_task(
     )
     if data.kind == "label_sets":
         files = dataclasses.replace(files, metrics=tuple(multi_label.METRICS))
-    config = config.replace(classifier_pooling=default_pooling(config, data.reads_pairs))
+    config = config.replace(classifier_pooling=pooling or default_pooling(config, data.reads_pairs))
     if is_regression:
+        check_metrics(files.metrics, SCORE_METRICS)
         task = Regression(config, files, doc_stride)
     elif data.kind == "label_sets":
         labels = labels_of_sets(read_examples(path, files, needs_label=True, read_labels=LabelSetReader(_SEPARATOR)))

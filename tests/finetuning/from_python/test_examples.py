@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
-from albert_tf.finetuning.from_python.examples import read_given
+from albert_tf.finetuning.from_python.examples import read_dev, read_given
 from albert_tf.finetuning.from_python.files import write_given
 from albert_tf.finetuning.from_python.tasks import make_task
 
@@ -48,6 +48,17 @@ def test_kind_may_be_said():
     assert read_given(["가", "나"], [1, 0], kind="numbers").labels == [1.0, 0.0]
 
 
+def test_pairs_may_be_lists_as_json_has_them():
+    found = read_given([["가", "나"], ["다", "라"]], [1.5, 0.5])
+    assert (found.kind, found.texts) == ("numbers", [("가", "나"), ("다", "라")])
+    assert read_given([["가", "나"]], [["O", "B-X"]]).kind == "entities"
+
+
+def test_numbers_that_may_be_classes_are_told():
+    assert 'if these are classes, pass kind="labels"' in read_given(["가", "나"], [1.0, 0.0]).describe()
+    assert "classes" not in read_given(["가", "나"], [1.5, 0.0]).describe()
+
+
 def test_tables_give_their_columns():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"text": ["가", "나"], "other": ["다", "라"], "label": [1, 0], "grade": [0.5, 1.5]})
@@ -63,6 +74,12 @@ def test_tables_give_their_columns():
         features = types.MappingProxyType({"label": types.SimpleNamespace(names=["부정", "긍정"])})
 
     assert read_given(Table(text=["가", "나"], label=[1, 0]), None).labels == ["긍정", "부정"]
+    dev = read_dev(Table(text=["다"], label=[1]), None, "text", "labels")
+    assert (dev.texts, dev.labels) == (["다"], ["긍정"])
+    with pytest.raises(InputError, match=r"labels\[0\] must be a string that is not empty.*Received: None"):
+        read_given(Table(text=["가", "나"], label=[-1, 0]), None)
+    with pytest.raises(InputError, match="`dev` must be a table, or a tuple of texts and labels"):
+        read_dev(["가"], None, ("text",), "labels")
     Table.column_names = {"train": ["text"], "test": ["text"]}
     for table, labels, message in (
         (
@@ -150,11 +167,19 @@ def test_questions_may_have_no_answer(tmp_path, missing):
         ("가나", ["1", "2"], "`texts` must be a list, or a column of a table. Received: '가나'"),
         (["가", None], [0, 1], r"texts\[1\] must be a string, a tuple of two, or a list of words. Received: None"),
         (["가", ("가", "나")], [0, 1], r"texts\[1\] must be a string, as the first is"),
-        (["가", "나"], ["a", None], r"labels\[1\] must be a string, a whole number or a truth value. Received: None"),
+        (
+            ["가", "나"],
+            ["a", None],
+            r"labels\[1\] must be a string that is not empty, a whole number.*Received: None",
+        ),
         (["가", "나"], ["a", ""], r"labels\[1\] must be a string"),
         (["가", "나"], [[], []], "all labels are empty lists; say by `kind` what is to be learnt"),
         (["가", "나"], [["a"], ["b", 1]], r"labels\[1\] must be a list of strings, which may be empty"),
-        (["가", "나"], [1, 0.5], r"labels\[1\] must be a string, a whole number or a truth value. Received: 0.5"),
+        (
+            ["가", "나"],
+            [1, 0.5],
+            r"labels\[1\] must be a string that is not empty, a whole number.*Received: 0.5",
+        ),
         (["가", "나"], [1.5, float("nan")], r"labels\[1\] must be a number. Received: nan"),
         (["가", "나"], [1.5, float("inf")], r"labels\[1\] must be a number. Received: inf"),
         ([["가", "나"]], [["O"]], r"labels\[0\] must be a tag for each of the 2 words"),
