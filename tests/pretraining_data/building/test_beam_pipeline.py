@@ -200,7 +200,7 @@ def test_failed_pipeline_leaves_old_shards_and_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(ShardWriter, "write", write_two_shards)
         with pytest.raises(
-            InputError, match=r"^`runner=DirectRunner` failed \(.*No space left on device.*resume goes on$"
+            InputError, match=r"^`runner=DirectRunner` failed \(.*No space left on device.*`resume` goes on$"
         ):
             build_with("beam", **common, random_seed=2)
     left = contents_of(tmp_path / "beam")
