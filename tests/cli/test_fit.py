@@ -69,6 +69,15 @@ def test_fit_trains_what_the_command_trains(model, tmp_path, run_script, monkeyp
     assert {path: path.read_bytes() for path in run.rglob("*.index")} == before
 
 
+def test_examples_that_could_not_be_learnt_may_be_replaced(model, tmp_path):
+    for labels, message in (
+        ("a" * 20, "'a' is the only label"),
+        ("ab" * 10, "the learning rate must be greater than 0"),
+    ):
+        with pytest.raises(InputError, match=message):
+            albert_tf.fit(TEXTS, list(labels), model=model, output_dir=tmp_path / "run", learning_rate=-1.0)
+
+
 CONTEXT = "도서관은 강가에 있다. 월요일에는 쉰다."
 
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoint_files import checkpoint_folder
 from albert_tf.errors import InputError, describe
-from albert_tf.files import names_in, read_text
+from albert_tf.files import names_in, read_text, remove
 from albert_tf.finetuning import runner
 from albert_tf.finetuning.baselines import linear_scores
 from albert_tf.finetuning.defaults import (
@@ -30,6 +30,7 @@ from albert_tf.modeling.pretrained import find_checkpoint, read_config
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.training import RunSettings, TrainingRun
 from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.run_folder.guard import read_settings
 from albert_tf.training.trackers import Tracker
 
 DATA_FOLDER = "data"
@@ -202,6 +203,8 @@ def _write(data, dev_data, output_dir):
     given = {name: each for name, each in (("train", data), ("dev", dev_data)) if each is not None}
     with tempfile.TemporaryDirectory() as temporary:
         texts = {os.path.basename(path): read_text(path, "the examples") for path in _write_all(given, temporary)}
+    if read_settings(output_dir) is None:  # of a call that got no further there may be other ones
+        remove(folder)
     there = {name: read_text(os.path.join(folder, name), "the examples") for name in names_in(folder)}
     if any(there[name] != texts.get(name) for name in there):
         raise InputError(f"{output_dir} holds a model that was fitted to other examples; choose another `output_dir`")
