@@ -289,8 +289,10 @@ def format_table(plans: list[dict]) -> str:
 
 
 def write_plan(output_dir: str, plans: list[dict]) -> None:
-    """Writes plan.json and, with matplotlib, plan.png."""
+    """Writes plan.json and, with matplotlib and more than one plan to compare, plan.png."""
     write_json(os.path.join(output_dir, "plan.json"), {"plans": plans})
+    if len(plans) < 2:
+        return
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -119,6 +119,8 @@ def test_plans_are_written_and_shown(tmp_path):
         make_plan(TPUS["v5e-8"], planner.LargestBatch(16, FIGURES, True), 32, 4096, 125000),
         make_plan(TPUS["v2-8"], planner.LargestBatch(0, None, False), None, 4096, 125000),
     ]
+    write_plan(str(tmp_path), plans[:1])
+    assert not (tmp_path / "plan.png").exists()
     write_plan(str(tmp_path), plans)
     assert json.loads((tmp_path / "plan.json").read_text()) == {"plans": plans}
     assert (tmp_path / "plan.png").stat().st_size > 1000
