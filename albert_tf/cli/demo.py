@@ -23,6 +23,7 @@ from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.shipped_files import shipped_path
 from albert_tf.training.loss_plot import PLOT_FILE
 from albert_tf.training.progress import METRICS_FILE, format_seconds
+from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 
 FLAGS = flags.FLAGS
 
@@ -202,6 +203,9 @@ def main():
     train_labels, dev_labels = labels_of_reviews(files.train), labels_of_reviews(files.dev)
     accuracy = {start: float(reviews.mean()) for start, reviews in right.items()}
     accuracy["majority"] = majority_accuracy(train_labels, dev_labels)
+    of_linear = read_json(os.path.join(from_shipped, EVAL_RESULTS_FILE), "the results").get("linear_accuracy")
+    if of_linear is not None:  # without scikit-learn nobody knows it
+        accuracy["linear"] = of_linear
     manifest = read_json(os.path.join(data, "manifest.json"), "the manifest")
     before, best = held_out_metrics(pretraining)
     results = {
@@ -231,13 +235,14 @@ def main():
     own, shipped = (conclusion(right[start], right["random_weights"]) for start in ("own_text", "shipped_model"))
     rows = (
         ("always the most frequent label", "majority", "what has to be beaten"),
+        ("a linear model on character n-grams", "linear", "what needs no network"),
         ("random weights", "random_weights", f"what {len(train_labels)} labels teach without pre-training"),
         (f"pre-trained on {'your text' if FLAGS.corpus else 'the sample'}", "own_text", own),
         ("models/albert_ko_small, which comes along", "shipped_model", shipped),
     )
     print_table(
         f"{len(dev_labels)} reviews classified, after learning from {len(train_labels)}",
-        [(name, f"{accuracy[start]:.1%}  {told}") for name, start, told in rows],
+        [(name, f"{accuracy[start]:.1%}  {told}") for name, start, told in rows if start in accuracy],
     )
 
 
