@@ -48,6 +48,8 @@ class HeldOutHistory:
             for row in sorted(rows, key=lambda row: row["step"])
             if row["split"] == "held_out" and math.isfinite(row.get(metric, math.nan)) and begin < row["step"] <= end
         }
+        # A score of few examples may stand still while the loss tells that the model still learns.
+        self._losses = {row["step"]: row["loss"] for row in rows if row["split"] == "held_out" and "loss" in row}
         self._train = {row["step"]: row["loss"] for row in rows if row["split"] == "train" and "loss" in row}
         self._begin = begin
 
@@ -65,6 +67,13 @@ class HeldOutHistory:
     def evaluations_since_best(self) -> int:
         """How many evaluations came after the best one."""
         return sum(step > self.best_step for step in self._values) if self._values else 0
+
+    @property
+    def evaluations_since_progress(self) -> int:
+        """How many evaluations came after the best one, and after that with the lowest loss."""
+        losses = {step: loss for step, loss in self._losses.items() if step in self._values and math.isfinite(loss)}
+        lowest = min(losses, key=losses.get, default=-1)
+        return min(self.evaluations_since_best, sum(step > lowest for step in self._values))
 
     def overfitting(self) -> Overfitting | None:
         """Returns what shows that the run overfits, None if nothing does.

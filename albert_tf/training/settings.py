@@ -62,7 +62,8 @@ class RunSettings:
         max_eval_steps: Most batches of an evaluation; None for all.
         eval_every_steps: Steps between evaluations while training; None for the last step only.
         evaluates_first: Whether to evaluate before the first step too.
-        early_stopping: How many evaluations in succession without a better one end the training; 0 for none.
+        early_stopping: How many evaluations in succession, neither with a better score nor with a lower loss than all
+            before, end the training; 0 for none.
         eval_checkpoint: What to evaluate and use in the end: "latest", "best", or the path of a checkpoint; None for
             the best, or the latest where no held-out data told which is best.
         save_checkpoints_steps: Steps between checkpoints.

@@ -5,7 +5,7 @@ import importlib
 import os
 import sys
 
-from albert_tf.errors import InputError, first_line
+from albert_tf.errors import InputError, describe, first_line
 
 # Called with the step, what was measured on ("train" or "held_out"), and values by name.
 Tracker = collections.abc.Callable[[int, str, dict[str, float]], None]
@@ -37,12 +37,19 @@ class Trackers:
     """Several trackers, called one after the other; one that fails is left out from then on, for training goes on.
 
     Args:
-        functions: The trackers.
+        functions: The trackers, or one.
         log: Prints a line.
+
+    Raises:
+        InputError: One is no function.
     """
 
     def __init__(self, functions: collections.abc.Iterable[Tracker], log: collections.abc.Callable[[str], None]):
-        self._functions, self._log = list(functions), log
+        functions = [functions] if callable(functions) else list(functions)
+        for function in functions:
+            if not callable(function):
+                raise InputError(f"`trackers` must be functions. Received: {describe(function)}")
+        self._functions, self._log = functions, log
 
     def __call__(self, step: int, split: str, values: dict[str, float]) -> None:
         """Tells each of them."""

@@ -327,7 +327,7 @@ class _Loop:
         patience = self._settings.early_stopping
         if not patience or step <= self._begins[-1]:
             return False
-        is_enough = is_chief(self._strategy) and self._history(step).evaluations_since_best >= patience
+        is_enough = is_chief(self._strategy) and self._history(step).evaluations_since_progress >= patience
         return self._agreement.any(is_enough)
 
     def _warn_of_overfitting(self, step):

@@ -73,3 +73,14 @@ def test_overfitting_tells_both_losses_at_both_steps():
     assert str(found) == (
         "the held-out loss rose from 2 at step 10 to 2.2 at step 30 while the training loss fell from 3.5 to 1"
     )
+
+
+def test_falling_loss_is_progress_where_the_score_stands_still():
+    rows = [
+        {"step": step, "split": "held_out", "f1": f1, "loss": loss}
+        for step, f1, loss in ((1, 0.4, 2.0), (2, 0.3, 1.5), (3, 0.3, 1.2), (4, 0.3, 1.3), (5, 0.2, 1.4))
+    ]
+    found = HeldOutHistory(rows, "f1", 0, 5)
+    assert (found.best_step, found.evaluations_since_best, found.evaluations_since_progress) == (1, 4, 2)
+    of_loss = HeldOutHistory(rows, "loss", 0, 5)
+    assert of_loss.evaluations_since_best == of_loss.evaluations_since_progress == 2

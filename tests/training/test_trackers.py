@@ -41,6 +41,14 @@ def test_tracker_that_fails_is_left_out_and_training_goes_on(tmp_path, capsys):
     assert capsys.readouterr().out == warning
 
 
+def test_one_tracker_needs_no_list_and_names_are_no_functions(tmp_path):
+    seen = []
+    run_of(tmp_path, lambda step, split, values: seen.append(step))
+    assert seen == [1, 2, 3]
+    with pytest.raises(InputError, match="`trackers` must be functions"):
+        run_of(tmp_path, ["wandb_hook:log"])
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -143,9 +143,13 @@ def _columns(table, label_column, text_columns):
                 "`text_columns`"
             )
     labels = list(table[label_column])
-    known = getattr((getattr(table, "features", None) or {}).get(label_column), "names", None)
+    feature = (getattr(table, "features", None) or {}).get(label_column)
+    known = getattr(feature, "names", None)
+    known_of_each = getattr(getattr(feature, "feature", None), "names", None)  # of a list of tags
     if known:
         labels = [_named(label, known) for label in labels]
+    elif known_of_each:
+        labels = [[_named(label, known_of_each) for label in each] for each in labels]
     columns = [list(table[name]) for name in text_columns]
     return columns[0] if len(columns) == 1 else list(zip(*columns)), labels
 

@@ -48,7 +48,10 @@ def _tagged(data):
         for unit, _ in units:
             is_word = isinstance(text, list)
             if _BREAKS.intersection(unit) or (is_word and (unit != unit.strip() or not unit)):
-                raise InputError(f"texts[{number}]: {unit!r} has a tab, the end of a line or a blank at its border")
+                raise InputError(
+                    f"texts[{number}]: {unit!r} can't stand in a file of entities; put one blank in the place of a tab "
+                    "or the end of a line, which moves no other character, and none at the borders of words"
+                )
             if is_word and (unit == "##" or unit.startswith(_NO_WORDS)):
                 raise InputError(f"texts[{number}]: {unit!r} is no word in files of entities; leave it out")
         blocks.append("".join(f"{unit}\t{tag}\n" for unit, tag in units))

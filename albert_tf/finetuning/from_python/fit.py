@@ -163,6 +163,7 @@ def fit_folder(
         train_file, dev_file = runner.load_file(task, path, tokenizer, length, share=train_share), None
         if dev_share or dev_path:
             dev_file = runner.load_file(task, dev_path or path, tokenizer, length, share=dev_share)
+            _warn_of_texts_on_both_sides(task, train_file, dev_file)
         if task.adds_dropout:
             task.config = with_default_dropout(task.config, train_file.num_rows)
         run_settings = finetuning_settings(
@@ -184,6 +185,18 @@ def fit_folder(
             linear = linear_scores(run, train_file, dev_file) if options.baselines else None
             runner.evaluate(run, dev_file, linear)
         run.write_model_card()
+
+
+def _warn_of_texts_on_both_sides(task, train_file, dev_file):
+    """Prints how many of the texts to evaluate on are learnt, too."""
+    learnt = {task.text_and_label(example)[0] for example in train_file.examples}
+    count = sum(task.text_and_label(example)[0] in learnt for example in dev_file.examples)
+    if count:
+        print(
+            f"warning: {count:,} of the {len(dev_file.examples):,} examples to evaluate on have texts that are trained "
+            "on, too, so that scores say little; leave them out on one side",
+            flush=True,
+        )
 
 
 def _choose_length(task, path, share, tokenizer):

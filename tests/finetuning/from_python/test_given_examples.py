@@ -80,6 +80,10 @@ def test_tables_give_their_columns():
         read_given(Table(text=["가", "나"], label=[-1, 0]), None)
     with pytest.raises(InputError, match="`dev` must be a table, or a tuple of texts and labels"):
         read_dev(["가"], None, ("text",), "labels")
+    tags = types.SimpleNamespace(feature=types.SimpleNamespace(names=["O", "B-PS"]))
+    Table.features = {"label": tags}
+    found = read_given(Table(text=[["김철수", "왔다"]], label=[[1, 0]]), None)
+    assert (found.kind, found.labels) == ("entities", [["B-PS", "O"]])
     Table.column_names = {"train": ["text"], "test": ["text"]}
     for table, labels, message in (
         (
