@@ -38,7 +38,7 @@ def test_file_gets_the_predictions_of_the_run(classify, run_script, reviews, tmp
     assert run_script("predict.py", **flags, overwrite=True).code == 0
     other = tmp_path / "other.jsonl"
     message = refused(output_file=other, input_fields="a,b")
-    assert message == "--input_fields=a,b: this model reads 1, text; name the column of each"
+    assert "in.txt, line 1: no column named a; " in message and message.endswith("with --input_fields")
     message = refused(output_file=other, input_file=tmp_path / "*.*")
     assert message.endswith("*.* names 2 files; predict one after the other")
 
@@ -52,7 +52,7 @@ def test_file_gets_the_predictions_of_the_run(classify, run_script, reviews, tmp
         ({"output_file": "new/"}, "--output_file=new/ is a folder; name a file in it"),
         ({"output_file": "/", "overwrite": True}, "--output_file=/ is a folder; name a file in it"),
         ({"input_file": "nowhere.txt"}, "--input_file: no file matches nowhere.txt"),
-        ({}, "holds no run, not a fine-tuned model with its run_settings.json; name the folder that"),
+        ({}, "holds no model, and no fine-tuned one with its run_settings.json; name a folder that"),
     ],
 )
 def test_mistake_costs_one_sentence(run_script, tmp_path, assert_refused, changes, message):

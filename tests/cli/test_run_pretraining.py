@@ -40,7 +40,7 @@ def test_run_can_be_repeated_resumed_and_evaluated(pretrain, tmp_path, contents)
     assert {"loss.png", "vocab.txt", "tokenizer.json", "albert_config.json"} <= contents(run).keys()
     card = (run / "README.md").read_text()
     for metric in METRICS:
-        assert f"| {metric} | {results[metric]} |" in card and f'"type": "{metric}"' in card
+        assert f"| {metric} | {float(f'{results[metric]:.6g}')} |" in card and f'"type": "{metric}"' in card
 
     again = pretrain()
     assert again.code == 0 and f"restored {run}/model.ckpt-4" in again.output

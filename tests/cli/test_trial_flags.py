@@ -17,8 +17,11 @@ EVALUATED = {"do_train": True, "do_eval": True, "data_dir": "nowhere", "task_nam
         ),
         ("learning_rate=1e-3..1e-2", " must be a setting, a colon and its values"),
         ("lerning_rate:1e-3..1e-2", ": there is no setting lerning_rate; did you mean learning_rate?"),
-        ("colour:red|blue", ": there is no setting colour; these can be searched: bias_correction, dropout,"),
-        ("output_dir:a|b", ": output_dir can't be searched, but these can: bias_correction, dropout, early_stopping,"),
+        (
+            "colour:red|blue",
+            ": there is no setting colour; these can be searched: bias_correction, doc_stride,",
+        ),
+        ("output_dir:a|b", ": output_dir can't be searched, but these can: bias_correction, doc_stride, dropout,"),
         ("init_checkpoint:a|b", ": init_checkpoint can't be searched"),
         ("random_seed:1|2", ": random_seed can't be searched"),
         ("freeze:a|b", ": freeze can't be searched"),
