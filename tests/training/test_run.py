@@ -167,7 +167,7 @@ def test_another_value_of_every_setting_is_tried():
 @pytest.mark.parametrize("name", result_settings())
 def test_setting_that_changes_the_result_is_refused_when_a_run_is_resumed(finished, name):
     changes = SCALING if name in SCALING else {name: OTHER_VALUES[name]}
-    with pytest.raises(InputError, match=f"holds another run: its --({'|'.join(changes)}) is"):
+    with pytest.raises(InputError, match=f"holds another run: its `({'|'.join(changes)})` is"):
         settings = dataclasses.replace(SETTINGS, **changes)
         start(finished[1], settings).train(make_phase(end_step=settings.num_train_steps))
 

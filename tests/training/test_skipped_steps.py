@@ -197,4 +197,4 @@ def test_run_warns_of_a_spike(tmp_path):
     run.train(tmp_path, examples, BATCH_SIZE, 20, options)
     (warning,) = [line for line in run.printed.splitlines() if line.startswith("warning: ")]
     assert warning.startswith("warning: the loss jumped to ") and " at step 17, from " in warning
-    assert "`learning_rate`" in warning
+    assert "a lower learning rate" in warning
