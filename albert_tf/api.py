@@ -79,15 +79,15 @@ def fit(
         output_dir: Where the model is to lie; by default a new folder for temporary files, whose name is printed. The
             same call goes on with what it finds there.
         dev: What to evaluate on in place of a share of these: a tuple of texts and labels, or a table.
-        kind: "labels", "label_sets", "numbers", "entities" or "answers"; by default what the labels look like, which
+        kind: "labels", "multi_label", "numbers", "entities" or "answers"; by default what the labels look like, which
             is printed.
         text_columns: Of a table, the column of the texts, or the two of pairs.
         strategy: Where to compute, a tf.distribute.Strategy; by default all GPUs of this machine, or its CPU.
         trackers: Functions to call with the step, "train" or "held_out", and what is measured by name, for Weights &
             Biases, MLflow and the like; docs/library.md has examples.
         **settings: `dev_fraction`, `num_train_epochs`, `max_seq_length`, `token_dropout`, `doc_stride` (read long texts
-            in windows), `baselines`, and those of `RunSettings`, such as `learning_rate`, `train_batch_size`,
-            `random_seed` or `early_stopping`.
+            in windows), `pooling`, `baselines`, and those of `RunSettings`, such as `learning_rate`,
+            `train_batch_size`, `random_seed` or `early_stopping`.
 
     Returns:
         What `load` does.

@@ -97,11 +97,16 @@ def list_inputs(inputs: collections.abc.Iterable[typing.Any]) -> list[typing.Any
     Raises:
         InputError: It is one text, or nothing that holds several.
     """
-    if hasattr(inputs, "columns") or hasattr(inputs, "column_names"):
+    if is_table(inputs):
         raise InputError('that is a table; ask about one of its columns, as table["text"], or about zip of two')
     if isinstance(inputs, str | bytes | collections.abc.Mapping) or not isinstance(inputs, collections.abc.Iterable):
         raise InputError(f"ask about a list, also of one input. Received: {describe(inputs)}")
     return list(inputs)
+
+
+def is_table(values: typing.Any) -> bool:
+    """Whether values are a table, such as a pandas.DataFrame or a datasets.Dataset, and would give column names."""
+    return hasattr(values, "column_names") or hasattr(values, "columns")
 
 
 def read_texts(inputs: collections.abc.Sequence[typing.Any], reads_pairs: bool) -> list[tuple[str, ...]]:

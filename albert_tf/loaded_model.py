@@ -1,5 +1,6 @@
 """What `albert_tf.load` returns, whatever the folder holds; nothing here imports TensorFlow."""
 
+import abc
 import collections.abc
 import typing
 
@@ -12,7 +13,7 @@ from albert_tf.errors import InputError
 ABILITIES = ("fill_mask", "encode", "similarity", "predict")
 
 
-class LoadedModel:
+class LoadedModel(abc.ABC):
     """A model to ask. Its kind says which of these methods it has; the others raise one sentence that says so.
 
     Attributes:
@@ -68,6 +69,6 @@ class LoadedModel:
         """Returns the error of a method that this model does not have."""
         return InputError(f"{self._described()} has no {ability}; it has {', '.join(self.abilities)}")
 
+    @abc.abstractmethod
     def _described(self) -> str:
         """Returns which model this is, as in "served/nsmc, an export,"."""
-        raise NotImplementedError

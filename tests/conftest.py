@@ -182,7 +182,7 @@ class ScriptResult:
 
 @pytest.fixture
 def run_script(capfd, monkeypatch):
-    """Runs a script of the top level in this process, as `python name `flag=value` ...` would."""
+    """Runs a script of the top level in this process, as `python name --flag=value ...` would."""
 
     def run(name: str, *arguments: str, **flag_values) -> ScriptResult:
         """Returns how the script ended; a flag's value may be a bool, a number, a path or a list."""

@@ -8,10 +8,10 @@ import time
 
 from absl import flags
 
-from albert_tf.cli.flag_groups import in_helpfull
+from albert_tf.cli.corpus_flags import corpus_reader, define_corpus_flags
 from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.cli.tokenizer_flags import define_flags_of_new_tokenizer, load_tokenizer, tokenizer_settings
-from albert_tf.corpus.reader import ON_BAD_TEXT_CHOICES, CorpusReader, describe_reading, find_corpus_files
+from albert_tf.corpus.reader import describe_reading
 from albert_tf.errors import InputError
 from albert_tf.files import read_text
 from albert_tf.progress_line import ProgressLine
@@ -30,17 +30,7 @@ flags.disclaim_key_flags()
 
 def define_flags():
     """Defines the flags of this command."""
-    flags.DEFINE_list(
-        "input_file",
-        None,
-        "Text or .jsonl files, .gz too, .parquet or .arrow; comma-separated paths, globs or folders, also those that "
-        "datasets has saved.",
-    )
-    flags.DEFINE_string(
-        "text_field", "text", "Field (.jsonl) or column that holds a document, or title,text, one after the other."
-    )
-    with in_helpfull():
-        flags.DEFINE_alias("text_fields", "text_field")
+    define_corpus_flags()
     flags.DEFINE_string("output_dir", None, "Folder for vocab.txt and tokenizer.json.")
     flags.DEFINE_integer("vocab_size", 32000, "Number of pieces, special tokens included.", lower_bound=6)
     flags.DEFINE_enum(
@@ -65,7 +55,6 @@ def define_flags():
         "max_sentences", 10_000_000, "Of a longer text, learn from a random sample of so many sentences.", lower_bound=1
     )
     flags.DEFINE_integer("random_seed", 12345, "Seed of that sample.", lower_bound=0)
-    flags.DEFINE_enum("on_bad_text", "fail", ON_BAD_TEXT_CHOICES, "What to do with a line that can't be read.")
     flags.DEFINE_bool("report", False, "Report what the vocabulary makes of the text: unknown words, pieces, josa.")
     flags.DEFINE_list(
         "vocab_file", None, "With --report or --assign_unused: vocabularies that are there already; nothing is built."
@@ -101,10 +90,6 @@ def count_words_of(given, reader, settings):
         print(f"--on_bad_text={given.on_bad_text}: {reader.num_bad_lines:,} lines can't be read as they are")
     sentences = take_numbers(sentences_of(reader, "counted the words of"), numbers)
     return count_words(sentences, given.morphemes, report=print, **settings)
-
-
-def corpus_reader(given):
-    return CorpusReader(find_corpus_files(given.input_file, "input_file"), given.on_bad_text, given.text_field)
 
 
 def report(given, tokenizers, folder):

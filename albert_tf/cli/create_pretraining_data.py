@@ -9,11 +9,10 @@ import shlex
 import tensorflow as tf
 from absl import flags
 
-from albert_tf.cli.flag_groups import in_helpfull
+from albert_tf.cli.corpus_flags import corpus_reader, define_corpus_flags
 from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.cli.tokenizer_flags import define_sentencepiece_flags, define_tokenizer_flags, load_any_tokenizer
-from albert_tf.corpus.reader import ON_BAD_TEXT_CHOICES, CorpusReader, find_corpus_files
 from albert_tf.corpus.sentence_splitting import SENTENCE_SPLITTERS
 from albert_tf.errors import InputError
 from albert_tf.objectives import DEFAULT_OBJECTIVE, OBJECTIVES, check_packing, default_objective
@@ -34,17 +33,7 @@ flags.disclaim_key_flags()
 
 def define_flags():
     """Defines the flags of this command."""
-    flags.DEFINE_list(
-        "input_file",
-        None,
-        "Text or .jsonl files, .gz too, .parquet or .arrow; comma-separated paths, globs or folders, also those that "
-        "datasets has saved.",
-    )
-    flags.DEFINE_string(
-        "text_field", "text", "Field (.jsonl) or column that holds a document, or title,text, one after the other."
-    )
-    with in_helpfull():
-        flags.DEFINE_alias("text_fields", "text_field")
+    define_corpus_flags()
     flags.DEFINE_enum("sentence_splitter", "none", SENTENCE_SPLITTERS, "How lines of running text become sentences.")
     flags.DEFINE_bool("deduplicate", False, "Leave out documents whose text has occurred before.")
     flags.DEFINE_list("output_file", None, "TFRecord file for training, or a comma-separated list, one file a shard.")
@@ -89,7 +78,6 @@ def define_flags():
     flags.DEFINE_float("short_seq_prob", 0.1, "Share of examples cut to a random shorter length.", 0.0, 1.0)
     flags.DEFINE_integer("dupe_factor", None, "How many times to cut each document; 1 if dynamic, 40 if static.", 1)
     flags.DEFINE_integer("random_seed", 12345, "Seed of every random draw.", lower_bound=0)
-    flags.DEFINE_enum("on_bad_text", "fail", ON_BAD_TEXT_CHOICES, "What to do with a line that can't be read.")
     flags.DEFINE_integer("num_workers", 1, "Number of processes that work side by side.", lower_bound=1)
     flags.DEFINE_bool("overwrite", False, "Replace shards that are there already.")
     flags.DEFINE_bool("resume", False, "Go on with a run that was stopped; begin if there is none.")
@@ -188,7 +176,7 @@ def create(given):
         app.require(vocab_file=given.vocab_file)
     train_paths, held_out_paths, other_paths = output_paths(given)
     tokenizer = load_any_tokenizer(given.vocab_file, given.spm_model_file)
-    reader = CorpusReader(find_corpus_files(given.input_file, "input_file"), given.on_bad_text, given.text_field)
+    reader = corpus_reader(given)
     options = builder_options(given)
     arguments = reader, tokenizer, options, train_paths, held_out_paths
     is_unfinished = tf.io.gfile.exists(os.path.join(os.path.dirname(train_paths[0]), WORK_FOLDER))

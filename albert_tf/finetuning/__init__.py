@@ -11,7 +11,7 @@ from albert_tf.finetuning.task import FinetuningTask
 # By the names that the TPU planner takes. Each can be made from the model's config alone.
 TASKS: dict[str, type[FinetuningTask]] = {
     "classify": Classification,
-    "classify_several": MultiLabel,
+    "multi_label": MultiLabel,
     "score": Regression,
     "squad": QuestionAnswering,
     "squad_v2": ConditionalQuestionAnswering,

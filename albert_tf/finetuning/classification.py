@@ -5,6 +5,7 @@ import functools
 import importlib.util
 from types import MappingProxyType
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
@@ -74,9 +75,9 @@ class Classification(LabelledTextTask):
         examples = read_examples(path, self._files, needs_labels)
         return check_known_labels(path, examples, self.labels, needs_labels, self._files.on_bad_row)
 
-    def value_of(self, label):
-        """Returns the id of a label; see `LabelledTextTask`."""
-        return self._ids.get(label)
+    def label_values(self, examples):
+        """Returns the ids of the labels, int32 [T]; see `LabelledTextTask`."""
+        return np.array([self._ids.get(example.label, 0) for example in examples], np.int32)
 
     def outputs(self, batch, model):
         """Returns `probabilities` float32 [B, labels], or `logits` where those of windows are averaged."""

@@ -9,7 +9,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import COLUMN_TYPES, COLUMNS, DataFiles, files_of
-from albert_tf.finetuning.labelled_text import encode_and_count_cut, unlabelled_examples
+from albert_tf.finetuning.labelled_text import LabelledText, encode_and_count_cut, unlabelled_examples
 from albert_tf.finetuning.long_texts import TEXT_INDICES, WINDOW_WEIGHTS, describe_windows, encode_in_windows
 from albert_tf.finetuning.task import Features, FinetuningTask
 from albert_tf.modeling import AlbertForSequenceClassification
@@ -54,9 +54,9 @@ class LabelledTextTask(FinetuningTask):
         self.selection_metric = files.metrics[0]
         self.may_hide_pieces = files.may_hide_pieces
 
-    def value_of(self, label: str | None) -> float | None:
-        """Returns what a label is to the model, None for one that says nothing; for tasks with one value a text."""
-        raise NotImplementedError
+    @abc.abstractmethod
+    def label_values(self, examples: list[LabelledText]) -> np.ndarray:
+        """Returns what T texts' labels are to the model, `label_type` [T] or [T, labels]; 0 for an unknown one."""
 
     @abc.abstractmethod
     def prediction_columns(self, prediction: dict[str, typing.Any]) -> dict[str, str]:
@@ -90,9 +90,8 @@ class LabelledTextTask(FinetuningTask):
 
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns the encoder's inputs and the labels, 0 where there is none; see `FinetuningTask`."""
-        labels = np.array([self.value_of(example.label) or 0 for example in examples], self.label_type.as_numpy_dtype)
         features = self.encode_texts(examples, tokenizer, max_seq_length)
-        return {**features, self.label_name: self.of_rows(labels, features)}
+        return {**features, self.label_name: self.of_rows(self.label_values(examples), features)}
 
     def encode_texts(self, examples, tokenizer, max_seq_length):
         """Returns the encoder's inputs alone, a row for each text or window; arguments as for `encode`."""

@@ -94,12 +94,8 @@ class MultiLabel(LabelledTextTask):
             raise InputError(f"{path} has no row whose labels are in the list {', '.join(self.labels)}")
         return found
 
-    def encode(self, examples, tokenizer, max_seq_length):
-        """Returns the encoder's inputs and 1 where an example has a label; see `FinetuningTask`."""
-        features = self.encode_texts(examples, tokenizer, max_seq_length)
-        return {**features, self.label_name: self.of_rows(self._flags(examples), features)}
-
-    def _flags(self, examples):
+    def label_values(self, examples):
+        """Returns 1 where a text has a label, float32 [T, labels]; see `LabelledTextTask`."""
         flags = [[label in (example.label or ()) for label in self.labels] for example in examples]
         return np.array(flags, np.float32)
 
@@ -126,7 +122,7 @@ class MultiLabel(LabelledTextTask):
     def decide_on_held_out(self, examples, predictions):
         """Settles on the threshold of each label with which its F1 is best; see `FinetuningTask`."""
         probabilities = np.array([list(each["probabilities"].values()) for each in predictions], np.float32)
-        self.thresholds = best_thresholds(self._flags(examples) > 0, probabilities)
+        self.thresholds = best_thresholds(self.label_values(examples) > 0, probabilities)
         return self._decide(probabilities)
 
     def restore(self, folder):
@@ -172,7 +168,7 @@ class MultiLabel(LabelledTextTask):
         """Returns logistic regression for each label, with thresholds as the task's; see `FinetuningTask`."""
 
         def scores(train, dev):
-            probabilities = classify_into_several(train, dev, self._flags(train))
+            probabilities = classify_into_several(train, dev, self.label_values(train))
             kept, found = self.thresholds, self.decide_on_held_out(dev, _named(self.labels, probabilities))
             self.thresholds = kept
             return self.score(dev, found)

@@ -54,9 +54,9 @@ class Regression(LabelledTextTask):
             raise InputError(f"{path} has no row whose label is a number")
         return found
 
-    def value_of(self, label):
-        """Returns the number that a label is; see `LabelledTextTask`."""
-        return _number(label)
+    def label_values(self, examples):
+        """Returns the numbers, float32 [T]; see `LabelledTextTask`."""
+        return np.array([_number(example.label) or 0.0 for example in examples], np.float32)
 
     def outputs(self, batch, model):
         """Returns `scores` float32 [B]; see `FinetuningTask`."""

@@ -33,7 +33,7 @@ def known_settings(
     name = next((name for name, kind in TASKS.items() if kind.__name__ == settings.get("objective")), None)
     if name is None:
         return None, {}, None
-    if name == "classify_several" and not keeps_thresholds:
+    if name == "multi_label" and not keeps_thresholds:
         raise InputError(
             "a model that gives a text several labels can't be converted, for its thresholds would be lost; "
             "export_model.py exports it with them"

@@ -118,7 +118,7 @@ def test_every_kind_is_learnt_and_predicted(model, tmp_path, texts, labels, aske
         ({"init_checkpoint": "x"}, "`init_checkpoint` is called model here"),
         ({"pooling": "last"}, "classifier_pooling"),
         ({"dev_fraction": 1.0}, "`dev_fraction` must be from 0 to less than 1"),
-        ({"kind": "label"}, "`kind=label` must be one of labels, label_sets, numbers, entities, answers"),
+        ({"kind": "label"}, "`kind=label` must be one of labels, multi_label, numbers, entities, answers"),
         ({"model": "nowhere"}, "`model`: no checkpoint at nowhere"),
     ],
 )

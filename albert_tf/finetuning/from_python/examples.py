@@ -10,16 +10,17 @@ import typing
 
 import numpy as np
 
+from albert_tf.asked_texts import is_table
 from albert_tf.errors import InputError, describe
 from albert_tf.rows.values import is_missing
 
-KINDS = ("labels", "label_sets", "numbers", "entities", "answers")
+KINDS = ("labels", "multi_label", "numbers", "entities", "answers")
 
 _MOST_SHOWN = 40
 _LISTS = list | tuple | set | frozenset | np.ndarray
 _LEARNS = {
     "labels": "labels, one a text",
-    "label_sets": "labels, any number a text",
+    "multi_label": "labels, any number a text",
     "numbers": "numbers, one a text",
     "entities": "the entities in a text",
     "answers": "where a text answers a question",
@@ -51,11 +52,6 @@ class GivenData:
         if self.kind == "numbers" and all(label == int(label) for label in self.labels):
             line += '; if these are classes, pass kind="labels"'
         return line
-
-
-def is_table(values: typing.Any) -> bool:
-    """Whether values are a pandas.DataFrame, a datasets.Dataset or the like."""
-    return hasattr(values, "column_names") or hasattr(values, "columns")
 
 
 def read_dev(dev: typing.Any, labels: typing.Any, text_columns: tuple[str, ...], kind: str) -> GivenData:
@@ -118,7 +114,7 @@ def read_given(
     kind = kind or _kind_of(texts, labels)
     check = {
         "labels": _label,
-        "label_sets": _label_set,
+        "multi_label": _label_set,
         "numbers": _number,
         "entities": _entities,
         "answers": _answer,
@@ -199,9 +195,9 @@ def _kind_of(texts, labels):
     if lists:
         first = next((next(iter(each)) for each in lists if len(each)), None)
         if first is None:
-            raise InputError("all labels are empty lists; say by `kind` what is to be learnt, label_sets or entities")
+            raise InputError("all labels are empty lists; say by `kind` what is to be learnt, multi_label or entities")
         if isinstance(first, str):
-            return "label_sets"
+            return "multi_label"
         return "answers" if isinstance(texts[0], tuple) else "entities"
     known = [label for label in labels if not is_missing(label)]
     are_numbers = known and all(isinstance(label, numbers.Real) and not _is_whole(label) for label in known)

@@ -83,7 +83,7 @@ class _Form(typing.NamedTuple):
 
 _FORMS = {
     "labels": _Form(_rows, lambda _: "jsonl"),
-    "label_sets": _Form(_rows, lambda _: "jsonl"),
+    "multi_label": _Form(_rows, lambda _: "jsonl"),
     "numbers": _Form(_rows, lambda _: "jsonl"),
     "entities": _Form(_tagged, lambda _: "tsv"),
     "answers": _Form(_questions, lambda _: "json"),

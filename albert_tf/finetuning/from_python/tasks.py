@@ -66,19 +66,19 @@ def make_task(
         metrics=("spearman", "pearson") if is_regression else ("accuracy",),
         is_regression=is_regression,
     )
-    if data.kind == "label_sets":
+    if data.kind == "multi_label":
         files = dataclasses.replace(files, metrics=tuple(multi_label.METRICS))
     config = config.replace(classifier_pooling=pooling or default_pooling(config, data.reads_pairs))
     if is_regression:
         check_metrics(files.metrics, SCORE_METRICS)
         task = Regression(config, files, doc_stride)
-    elif data.kind == "label_sets":
+    elif data.kind == "multi_label":
         labels = labels_of_sets(read_examples(path, files, needs_label=True, read_labels=LabelSetReader(_SEPARATOR)))
         task = MultiLabel(config, labels, files, _SEPARATOR, doc_stride)
     else:
         labels = labels_of(read_examples(path, files, needs_label=True))
         task = Classification(config, labels, files, doc_stride=doc_stride)
     more = {"task_name": "jsonl", "regression": is_regression, "metrics": list(files.metrics), "class_weights": None}
-    more["multi_label"] = data.kind == "label_sets"
+    more["multi_label"] = data.kind == "multi_label"
     more |= {"pooling": config.classifier_pooling, "doc_stride": doc_stride}
     return task, {"command": "run_classifier", **more, FOUND_AT: {"data_dir": folder}}

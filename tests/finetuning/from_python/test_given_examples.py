@@ -32,8 +32,8 @@ def written(folder, data):
         ([True, np.bool_(False)], "labels", ["True", "False"]),
         ([3.5, 1.0], "numbers", [3.5, 1.0]),
         (np.array([3.0, 1.0], np.float32), "numbers", [3.0, 1.0]),
-        ([["a", "b"], []], "label_sets", [["a", "b"], []]),
-        ([{"b", "a"}, ()], "label_sets", [["a", "b"], []]),
+        ([["a", "b"], []], "multi_label", [["a", "b"], []]),
+        ([{"b", "a"}, ()], "multi_label", [["a", "b"], []]),
         ([1.0, 2], "labels", ["1", "2"]),  # not all of them are numbers with a fraction
     ],
 )
