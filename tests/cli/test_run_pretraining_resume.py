@@ -20,10 +20,11 @@ def kill_at_line(process, text):
 def test_killed_run_ends_with_the_same_bits(
     make_process, pretrain, flag_values, tiny_config, write_config, without_autograph, tmp_path
 ):
-    """With all that a checkpoint has to keep: moments, averaged weights, the place in the data."""
+    """On two replicas, with all that a checkpoint has to keep: moments, averaged weights, the place in the data."""
     config = tiny_config.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
     flag_values.update(
         albert_config_file=write_config(config),
+        num_cpu_replicas=2,
         train_batch_size=8,
         optimizer="adamw",
         ema_decay=0.9,
