@@ -35,10 +35,12 @@ class AskedModel(typing.Protocol):
     Attributes:
         task: What it is there for.
         num_cut: How many of the inputs that it was asked so far were longer than what it reads of them.
+        num_unknown: How many of them held a word that the vocabulary can't spell.
     """
 
     task: AskedTask
     num_cut: int
+    num_unknown: int
 
     @property
     def identity(self) -> str:
@@ -78,6 +80,19 @@ def warn_of_cuts(max_seq_length: int) -> None:
     warnings.warn(
         f"some inputs are longer than the {max_seq_length} pieces that the model reads, and their ends are left out; "
         "num_cut of the model counts them",
+        stacklevel=3,
+    )
+
+
+def warn_of_unknown_words(words: collections.abc.Sequence[str]) -> None:
+    """Warns that the model reads nothing of some words.
+
+    Args:
+        words: The first of them.
+    """
+    warnings.warn(
+        f"some inputs hold words that the vocabulary can't spell, such as {', '.join(words)}; the model reads [UNK] in "
+        "place of each, and num_unknown counts these inputs",
         stacklevel=3,
     )
 

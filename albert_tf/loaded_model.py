@@ -6,7 +6,7 @@ import typing
 
 import numpy as np
 
-from albert_tf.asked_texts import list_inputs, read_texts
+from albert_tf.asked_texts import list_inputs, read_texts, warn_of_unknown_words
 from albert_tf.errors import InputError
 
 # What a model may be asked.
@@ -18,9 +18,11 @@ class LoadedModel(abc.ABC):
 
     Attributes:
         results: What was measured on held-out data, by name; empty where nothing was.
+        num_unknown: How many of the inputs asked so far held a word that the vocabulary can't spell.
     """
 
     results: dict[str, typing.Any]
+    num_unknown: int = 0
 
     def fill_mask(
         self, texts: collections.abc.Sequence[str], top_k: int = 5
@@ -68,6 +70,12 @@ class LoadedModel(abc.ABC):
     def cannot(self, ability: str) -> InputError:
         """Returns the error of a method that this model does not have."""
         return InputError(f"{self._described()} has no {ability}; it has {', '.join(self.abilities)}")
+
+    def count_unknown(self, count: int, words: collections.abc.Sequence[str]) -> None:
+        """Counts inputs with words that the vocabulary can't spell, of which the first few are given; warns once."""
+        if count and not self.num_unknown:
+            warn_of_unknown_words(words)
+        self.num_unknown += count
 
     @abc.abstractmethod
     def _described(self) -> str:

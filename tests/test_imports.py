@@ -46,7 +46,7 @@ MAY_IMPORT = {
         "text_fields",
         "rows",
     },
-    "tokenization": BASE | {"progress_line"},
+    "tokenization": BASE | {"text_encoding", "progress_line"},
     "pretraining_data": BASE | {"startup", "folder_lock", "progress_line", "child_process", "corpus", "tokenization"},
     "compilation": set(),
     "modeling": BASE | {"checkpoint_files", "compilation"},  # knows nothing of text

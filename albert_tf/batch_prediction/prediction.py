@@ -156,6 +156,9 @@ def _predict(predictor, input_file, output_file, options, overwrite):
     report.finish()
     if predictor.num_cut:
         print(f"warning: {counted(predictor.num_cut, 'input')} longer than what the model reads; the ends are left out")
+    if predictor.num_unknown:
+        with_unknown = counted(predictor.num_unknown, "input")
+        print(f"warning: {with_unknown} with words that the vocabulary can't spell, in place of which is read [UNK]")
     answers_file = os.path.join(folder, _ANSWERS_FILE)
     _join(answers_file, [_part_file(folder, number) for number in range(progress.num_parts)])
     remove(os.path.join(folder, PROGRESS_FILE))

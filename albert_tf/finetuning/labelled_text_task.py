@@ -107,6 +107,10 @@ class LabelledTextTask(FinetuningTask):
         """Returns values of N rows [N, ...] for each text: as they are, or the mean over its windows."""
         return values if self.doc_stride is None else mean_over_windows(values, features[TEXT_INDICES])
 
+    def texts_of(self, example):
+        """Returns the text, or both; see `FinetuningTask`."""
+        return tuple(example.columns.values())
+
     def describe_cuts(self, features, max_seq_length, where=""):
         """Returns how many texts are cut, or read in windows; see `FinetuningTask`."""
         if self.doc_stride is None:

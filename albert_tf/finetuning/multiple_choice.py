@@ -154,6 +154,10 @@ class MultipleChoice(FinetuningTask):
         of_levels = f" ({', '.join(counts)})" if counts else ""
         return [f"{len(examples):,} questions with {self._num_choices} options each in {path}{of_levels}"]
 
+    def texts_of(self, example):
+        """Returns passage, question and options; see `FinetuningTask`."""
+        return example.passage, example.question, *example.options
+
     def text_and_label(self, example):
         """Returns the passage, which all of its questions share, and no label; see `FinetuningTask`."""
         return example.passage, ""

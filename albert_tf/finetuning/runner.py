@@ -17,6 +17,7 @@ from albert_tf.finetuning.token_dropout import TokenDropout
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.rows.bad_rows import tell_once
 from albert_tf.tokenization import Tokenizer
+from albert_tf.tokenization.unknown_words import describe_unknown_words
 from albert_tf.training import Phase, RunSettings, TrainingRun
 from albert_tf.training.run_folder.identity import file_identity, joint_identity
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
@@ -73,7 +74,7 @@ def load_file(
     needs_labels: bool = True,
     share: Share | None = None,
 ) -> EncodedFile:
-    """Reads and encodes a file, or a part of it; prints how many of its texts are cut.
+    """Reads and encodes a file, or a part of it; prints how many of its texts are cut or hold unknown words.
 
     Args:
         task: What it is for.
@@ -89,9 +90,11 @@ def load_file(
     task.config.check_max_seq_length(max_seq_length)
     examples = read_file(task, path, needs_labels, share)
     encoded = EncodedFile(path, examples, task.encode(examples, tokenizer, max_seq_length), max_seq_length, share)
-    cuts = task.describe_cuts(encoded.features, max_seq_length, f"in {encoded.name}")
-    if cuts:
-        tell_once(cuts)
+    where = f"in {encoded.name}"
+    cuts = task.describe_cuts(encoded.features, max_seq_length, where)
+    unknown_words = describe_unknown_words(tokenizer, list(map(task.texts_of, examples)), where)
+    for message in filter(None, (cuts, unknown_words)):
+        tell_once(message)
     return encoded
 
 

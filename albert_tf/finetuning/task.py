@@ -195,6 +195,10 @@ class FinetuningTask(Objective):
         """
         raise InputError(f"{type(self).__name__} can't be asked about texts that are in no file")
 
+    def texts_of(self, example: typing.Any) -> tuple[str, ...]:
+        """Returns the texts of an example, to tell of words that the vocabulary can't spell; by default none."""
+        return ()
+
     def text_and_label(self, example: typing.Any) -> tuple[str, str]:
         """Returns what a share of a file is chosen by: a text, and a label of which the same share is chosen.
 

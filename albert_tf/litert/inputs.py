@@ -59,6 +59,22 @@ class FastInputs:
                 rows.append(row)
         return encodings, rows
 
+    def find_unknown_words(self, texts: list[tuple[str, ...]]) -> tuple[int, list[str]]:
+        """Returns what `tokenization.unknown_words.find_unknown_words` does."""
+        unknown = {self._tokenizer.token_to_id(name) for name in ("[UNK]", "<unk>")} - {None}
+        count, words = 0, []
+        for row in texts:
+            row = list(map(replace_halves, row))
+            found = [
+                text[slice(*place)]
+                for text, encoding in zip(row, self._tokenizer.encode_batch(row, add_special_tokens=False))
+                for piece_id, place in zip(encoding.ids, encoding.offsets)
+                if piece_id in unknown
+            ]
+            count += bool(found)
+            words += found
+        return count, list(dict.fromkeys(words))[:3]
+
     def _without_long_words(self, text):
         """Returns a text with a word that the library takes to be too long in place of each that the graph does."""
         text = replace_halves(text)

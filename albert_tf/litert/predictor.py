@@ -83,6 +83,7 @@ class LiteRTPredictor(LoadedModel):
             InputError: An input is not what the model reads.
         """
         texts = self.task.examples_of(list_inputs(inputs))
+        self.count_unknown(*self._inputs.find_unknown_words(texts))
         num_cut_before = self.num_cut
         predictions = [self._prediction(values) for values in self.compute(texts, batch_size)] if texts else []
         if self.num_cut > num_cut_before:

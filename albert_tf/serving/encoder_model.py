@@ -13,6 +13,7 @@ from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.signatures.text_inputs import TextInputs
 from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization import Tokenizer
+from albert_tf.tokenization.unknown_words import find_unknown_words
 
 POOLINGS = ("mean", "first", "last")
 
@@ -53,7 +54,9 @@ class EncoderModel(LoadedModel):
             InputError: An input is no text, or there is no such pooling.
         """
         check_pooling(pooling)
-        ids = self.tokenizer.encode_ids([replace_halves(text) for text in read_strings(texts)])
+        texts = [replace_halves(text) for text in read_strings(texts)]
+        self.count_unknown(*find_unknown_words(self.tokenizer, [(text,) for text in texts]))
+        ids = self.tokenizer.encode_ids(texts)
         lengths = ids.row_lengths().numpy() + 2
         vectors = np.zeros([len(lengths), self.model.config.hidden_size], np.float32)
         for rows in groups_of_one_length(lengths):

@@ -16,6 +16,7 @@ from albert_tf.serving.encoder_model import check_pooling, describe_guess, group
 from albert_tf.serving.exported import EXTRA_FOLDER, ExportedModel
 from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization import load_tokenizer
+from albert_tf.tokenization.unknown_words import find_unknown_words
 from albert_tf.tokenization.vocabulary import MASK
 
 _PIECES, _FILL_MASK = "pieces", "fill_mask"
@@ -72,6 +73,7 @@ class ExportedPredictor(LoadedModel):
         self._check("predict")
         texts = self.task.examples_of(list_inputs(inputs))
         self._count_cuts(texts)
+        self.count_unknown(*find_unknown_words(self.tokenizer, texts))
         found = []
         for begin in range(0, len(texts), batch_size):
             found += self._rows(DEFAULT, [list(map(replace_halves, row)) for row in texts[begin : begin + batch_size]])
@@ -117,7 +119,9 @@ class ExportedPredictor(LoadedModel):
             found = self.exported.answer(_PIECES, {"text": [texts[row] for row in rows]})
             mask = np.arange(found["embeddings"].shape[1]) < found[LENGTHS][:, None]
             vectors[rows] = pool(found["embeddings"], mask.astype(np.int32), pooling)
-        self._count_cuts([(text,) for text in texts])
+        inputs = [(text,) for text in texts]
+        self._count_cuts(inputs)
+        self.count_unknown(*find_unknown_words(self.tokenizer, inputs))
         return vectors
 
     def _rows(self, signature, texts):

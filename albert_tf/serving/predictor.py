@@ -13,6 +13,7 @@ from albert_tf.finetuning.task import CUT
 from albert_tf.modeling.layers import named_variables
 from albert_tf.serving.encoder_model import EncoderModel
 from albert_tf.serving.loading import load_finetuned
+from albert_tf.tokenization.unknown_words import find_unknown_words
 from albert_tf.training.devices.strategy import strategy_of
 from albert_tf.training.outputs import make_output_function
 from albert_tf.training.run_folder.identity import checkpoint_identity
@@ -66,6 +67,7 @@ class Predictor(EncoderModel):
         if num_cut:
             self.num_cut += num_cut
             warn_of_cuts(self.max_seq_length)
+        self.count_unknown(*find_unknown_words(self.tokenizer, list(map(self.task.texts_of, examples))))
         encoded = runner.EncodedFile("", examples, features, self.max_seq_length)
         return runner.compute_predictions(
             self.task, encoded, batch_size, lambda _, dataset: self._compute(dataset), self._is_fixed

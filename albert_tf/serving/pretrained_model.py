@@ -12,6 +12,7 @@ from albert_tf.errors import InputError
 from albert_tf.serving.encoder_model import EncoderModel, describe_guess, groups_of_one_length
 from albert_tf.serving.loading import load_trained
 from albert_tf.text_encoding import replace_halves
+from albert_tf.tokenization.unknown_words import find_unknown_words
 from albert_tf.tokenization.vocabulary import MASK
 
 
@@ -66,6 +67,7 @@ class PretrainedModel(EncoderModel):
         for number, count in enumerate(counts):
             if not count:
                 raise InputError(f"input {number} has no {MASK}; write it where a piece is missing")
+        self.count_unknown(*find_unknown_words(self.tokenizer, [tuple(text.split(MASK)) for text in texts]))
         found = [[] for _ in texts]
         for rows in groups_of_one_length(np.array([len(text) for text in texts])):
             for row, probabilities in zip(rows, self._fill([texts[row] for row in rows], counts[rows], rows)):

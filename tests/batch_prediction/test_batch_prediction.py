@@ -30,7 +30,7 @@ OPTIONS = BatchOptions(batch_size=1)
 class Echo:
     """Answers with what it is asked; after so many answers it dies."""
 
-    identity, num_cut = "weights", 0
+    identity, num_cut, num_unknown = "weights", 0, 0
 
     def __init__(self, task=TEXTS, dies_after=None):
         self.task, self.dies_after, self.largest = task, dies_after, 0

@@ -189,6 +189,10 @@ class Entities(FinetuningTask):
             lines.append(f"{sum(map(len, unread)):,} {kind} are left out: the tokenizer leaves nothing of them")
         return lines
 
+    def texts_of(self, example):
+        """Returns the sentence; see `FinetuningTask`."""
+        return (example.text,)
+
     def text_and_label(self, example):
         """Returns the sentence, and no label, as it has many; see `FinetuningTask`."""
         return example.text, ""

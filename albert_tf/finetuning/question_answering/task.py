@@ -243,6 +243,10 @@ class QuestionTask(FinetuningTask):
             )
         return lines
 
+    def texts_of(self, example):
+        """Returns question and context; see `FinetuningTask`."""
+        return example.question, example.context
+
     def text_and_label(self, example):
         """Returns the context, which all of its questions share, and no label; see `FinetuningTask`."""
         return example.context, ""

@@ -1,0 +1,31 @@
+"""Words that a vocabulary can't spell are counted and named."""
+
+from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
+from albert_tf.tokenization.unknown_words import describe_unknown_words, find_unknown_words
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "최고", "##예요", "좋다", "."]
+
+
+def tokenizer():
+    return KoreanWordPieceTokenizer(Vocabulary(PIECES))
+
+
+def test_inputs_are_counted_once_and_their_words_named_as_they_were_written():
+    inputs = [("최고예요😀.",), ("좋다",), ("쓰레기다 NO😀", "좋다 쓰레기다"), ("좋다", "최고예요")]
+    assert find_unknown_words(tokenizer(), inputs) == (2, ["최고예요😀", "쓰레기다", "NO😀"])
+    assert describe_unknown_words(tokenizer(), inputs, "in train.tsv") == (
+        "warning: 2 of 4 examples in train.tsv hold a word that the vocabulary can't spell, of which the model reads "
+        "nothing but [UNK], such as 최고예요😀, 쓰레기다, NO😀"
+    )
+
+
+def test_equal_texts_count_each_time_and_few_are_no_warning():
+    inputs = [("좋다",)] * 299 + [("😀",)]
+    assert describe_unknown_words(tokenizer(), inputs, "in dev.tsv").startswith("1 of 300 examples in dev.tsv holds a")
+    assert find_unknown_words(tokenizer(), [("😀",)] * 3) == (3, ["😀"])
+
+
+def test_what_is_spelled_or_no_character_is_not_unknown():
+    assert find_unknown_words(tokenizer(), [("좋다\ud800", "최고예요"), ("",), ()]) == (0, [])
+    assert find_unknown_words(tokenizer(), []) == (0, [])
+    assert describe_unknown_words(tokenizer(), [("좋다",)], "in dev.tsv") is None
