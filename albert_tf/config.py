@@ -13,10 +13,15 @@ POOLING_CHOICES = ("first", "mean", "aligned")
 QUESTION_ALIGNMENT_CHOICES = ("none", "words")
 POSITION_INITIALIZER_CHOICES = ("normal", "sinusoidal")
 ATTENTION_INITIALIZER_CHOICES = ("normal", "neighbors")
+MODEL_TYPE_CHOICES = ("albert", "roberta", "xlm-roberta", "electra", "distilbert")
+CLASSIFICATION_HEAD_CHOICES = ("pooled", "dense_tanh", "dense_gelu", "dense_relu")
 HIDDEN_ACT_CHOICES = ("gelu", "gelu_new", "gelu_erf", "relu", "tanh", "linear")
 
 # Keys that came later. A default is not written, so that files of models without them stay as they were.
-_LATER_KEYS = ("is_causal",)
+_LATER_KEYS = ("is_causal", "model_type", "position_offset", "pooler", "classification_head")
+
+# Whole numbers that may be 0.
+_MAY_BE_ZERO = ("type_vocab_size", "position_offset")
 
 # Keys that the original's released JSON files carry and its code never uses (original modeling.py).
 UNUSED_ORIGINAL_KEYS = frozenset(
@@ -42,8 +47,9 @@ class AlbertConfig:
         hidden_dropout_prob: Dropout after embeddings and after each sub-layer.
         attention_probs_dropout_prob: Dropout on attention probabilities.
         classifier_dropout_prob: Dropout before a fine-tuning head (0.1 in every run of the paper, Table 14).
-        max_position_embeddings: Longest sequence, P.
-        type_vocab_size: Number of segment types, T.
+        max_position_embeddings: Rows of the table of positions, P; with `position_offset` 0, the longest sequence.
+        type_vocab_size: Number of segment types, T. With 1 segments are ignored, and every piece has the only row; with
+            0 there is no table.
         initializer_range: Standard deviation of the truncated normal that initialises weights.
         layer_norm_eps: Epsilon of every LayerNorm.
         sharing: What the layers of a group share: "all", "attention", "ffn" or "none" (paper, Table 4).
@@ -58,6 +64,14 @@ class AlbertConfig:
         question_alignment: Whether models that answer questions are told of each piece of a text which "words" of the
             question are like it (see `QuestionAlignment`), or "none", as in the original.
         is_causal: Whether a piece sees none that comes after it, as in GPT (Radford et al. 2018).
+        model_type: Which family's names a conversion to transformers writes it by; nothing is computed by it. "albert"
+            is ALBERT, and BERT where layers share nothing and E is H.
+        position_offset: Position of the first piece. With more than 0 it is that of [PAD] and 1 more, as in RoBERTa
+            (Liu et al. 2019): positions count the pieces that are not [PAD], and [PAD] has the one before.
+        pooler: Whether the encoder has a pooler. Without one there is no `pooled_output`, and no sentence order.
+        classification_head: What reads the label of a whole text with `classifier_pooling=first`: "pooled", a layer on
+            the pooler's output; or on the state of [CLS] a layer of its own with that activation before: "dense_tanh"
+            (RoBERTa), "dense_gelu" (ELECTRA), "dense_relu" (DistilBERT).
 
     Raises:
         InputError: A value is out of range or two values do not go together.
@@ -85,6 +99,10 @@ class AlbertConfig:
     classifier_pooling: str = "first"
     question_alignment: str = "none"
     is_causal: bool = False
+    model_type: str = "albert"
+    position_offset: int = 0
+    pooler: bool = True
+    classification_head: str = "pooled"
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -115,6 +133,8 @@ class AlbertConfig:
             ("attention_initializer", ATTENTION_INITIALIZER_CHOICES),
             ("classifier_pooling", POOLING_CHOICES),
             ("question_alignment", QUESTION_ALIGNMENT_CHOICES),
+            ("model_type", MODEL_TYPE_CHOICES),
+            ("classification_head", CLASSIFICATION_HEAD_CHOICES),
         ):
             if getattr(self, name) not in choices:
                 raise InputError(f"{name} must be one of {', '.join(choices)}. Received: {getattr(self, name)}")
@@ -124,10 +144,17 @@ class AlbertConfig:
                 f"Received: position_initializer={self.position_initializer}"
             )
 
+        if self.position_offset >= self.max_position_embeddings:
+            raise InputError(
+                "max_position_embeddings must be more than position_offset. Received: "
+                f"max_position_embeddings={self.max_position_embeddings}, position_offset={self.position_offset}"
+            )
+
     @staticmethod
     def _check_type(name, value, expected):
-        if expected is int and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            raise InputError(f"{name} must be a whole number of at least 1. Received: {value!r}")
+        least = 0 if name in _MAY_BE_ZERO else 1
+        if expected is int and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+            raise InputError(f"{name} must be a whole number of at least {least}. Received: {value!r}")
         if expected is float and (not isinstance(value, (int, float)) or isinstance(value, bool)):
             raise InputError(f"{name} must be a number. Received: {value!r}")
         if expected is float and abs(value) > sys.float_info.max:  # JSON's whole numbers have no largest one
@@ -171,6 +198,11 @@ class AlbertConfig:
         values = dataclasses.asdict(self)
         return {key: value for key, value in values.items() if key not in _LATER_KEYS or value != defaults[key]}
 
+    @property
+    def longest_sequence(self) -> int:
+        """How many pieces there are positions for."""
+        return self.max_position_embeddings - self.position_offset
+
     def check_max_seq_length(self, max_seq_length: int, source: str = "max_seq_length") -> None:
         """Checks that there are embeddings for the positions of a sequence.
 
@@ -179,12 +211,13 @@ class AlbertConfig:
             source: What gives the length, such as "`max_seq_length`"; named in errors.
 
         Raises:
-            InputError: It is longer than `max_position_embeddings`.
+            InputError: It is longer than `longest_sequence`.
         """
-        if max_seq_length > self.max_position_embeddings:
+        if max_seq_length > self.longest_sequence:
+            less = f" less its position_offset, {self.position_offset}" if self.position_offset else ""
             raise InputError(
                 f"{source}={max_seq_length} is more than the model's max_position_embeddings, "
-                f"{self.max_position_embeddings}; make sequences shorter, or raise it in `albert_config_file`"
+                f"{self.max_position_embeddings}{less}; make sequences shorter, or raise it in `albert_config_file`"
             )
 
     def check_vocab_size(self, num_pieces: int, source: str) -> None:

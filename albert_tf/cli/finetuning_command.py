@@ -168,7 +168,7 @@ class FinetuningCommand:
         if dropout is None:
             hides_pieces = known_run is None and task.may_hide_pieces
             dropout = default_token_dropout(task.config, hides_pieces, task.predicts_numbers)
-        longest = task.config.max_position_embeddings
+        longest = task.config.longest_sequence
         if length is None and not settings.do_train:
             length = longest
         elif length is None and task.usual_max_seq_length is not None:

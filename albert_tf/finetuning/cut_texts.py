@@ -31,13 +31,13 @@ def count_cut(cut: np.ndarray) -> int:
     return int(np.count_nonzero(cut.reshape([len(cut), -1]).any(axis=1))) if cut.size else 0
 
 
-def length_limit(max_seq_length: int, max_position_embeddings: int) -> str:
+def length_limit(max_seq_length: int, longest_sequence: int) -> str:
     """Returns the `limit` of `describe_cuts` where it is the length of a sequence.
 
     Args:
         max_seq_length: The length S.
-        max_position_embeddings: The longest that the model reads.
+        longest_sequence: The longest that the model reads.
     """
-    if max_seq_length < max_position_embeddings:
-        return f"max_seq_length is {max_seq_length}, and may be {max_position_embeddings}"
+    if max_seq_length < longest_sequence:
+        return f"max_seq_length is {max_seq_length}, and may be {longest_sequence}"
     return f"the model reads {max_seq_length} pieces, so divide longer texts, or train a model that reads more"

@@ -160,7 +160,7 @@ def choose_max_seq_length(task: FinetuningTask, examples: list[typing.Any], toke
         examples: What to train on.
         tokenizer: What encodes them.
     """
-    longest = task.config.max_position_embeddings
+    longest = task.config.longest_sequence
     lengths = task.encode(examples, tokenizer, longest)["input_mask"].sum(axis=-1)
     needed = int(np.quantile(lengths, _SHARE_UNCUT, method="higher"))
     return min(longest, _LENGTH_STEP * math.ceil(needed / _LENGTH_STEP))

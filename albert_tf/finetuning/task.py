@@ -184,7 +184,7 @@ class FinetuningTask(Objective):
         """
         if CUT not in features:
             return None
-        limit = length_limit(max_seq_length, self.config.max_position_embeddings)
+        limit = length_limit(max_seq_length, self.config.longest_sequence)
         return describe_cuts(features[CUT], features["input_mask"].sum(), "text", where, limit)
 
     def examples_of(self, inputs: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:

@@ -1,5 +1,6 @@
 """What the configs of other people's models have in common: how they differ from ours, and what they can't say."""
 
+import types
 import typing
 
 from albert_tf.config import AlbertConfig
@@ -22,6 +23,9 @@ _ONLY_VALUES = {
     "pruned_heads": ({},),
 }
 # Fields of ours that other libraries have no name for. They read over them, and we find them again.
+# Fields of ours in which families of encoders differ.
+_DIFFER_BY_FAMILY = ("model_type", "position_offset", "pooler", "classification_head")
+_DEFAULTS = AlbertConfig(vocab_size=1)
 OWN_FIELDS = ("position_initializer", "attention_initializer", "classifier_pooling", "question_alignment")
 
 
@@ -49,8 +53,7 @@ def check_computed(values: dict[str, typing.Any], source: str) -> dict[str, typi
 
 def own_fields(config: AlbertConfig) -> dict[str, typing.Any]:
     """Returns the fields that other libraries have no name for, where they differ from their defaults."""
-    defaults = AlbertConfig(vocab_size=1)
-    return {name: getattr(config, name) for name in OWN_FIELDS if getattr(config, name) != getattr(defaults, name)}
+    return {name: getattr(config, name) for name in OWN_FIELDS if getattr(config, name) != getattr(_DEFAULTS, name)}
 
 
 def is_bert(config: AlbertConfig) -> bool:
@@ -72,6 +75,34 @@ def with_groups(config: AlbertConfig, target: str) -> AlbertConfig:
             "models of sharing=all or none can be converted"
         )
     return config
+
+
+def check_architecture(
+    config: AlbertConfig,
+    target: str,
+    computes: typing.Mapping[str, typing.Any] = types.MappingProxyType({}),
+    has_position_offset: bool = False,
+) -> None:
+    """Checks that a format computes what differs among families of encoders.
+
+    Args:
+        config: Hyper-parameters.
+        target: The format.
+        computes: Values of our config that its models have, where they are not the defaults.
+        has_position_offset: Whether its models may begin at another position than 0, and may or may not have a pooler.
+
+    Raises:
+        InputError: It computes something else.
+    """
+    wanted = {name: getattr(_DEFAULTS, name) for name in _DIFFER_BY_FAMILY} | dict(computes)
+    if has_position_offset:
+        wanted = {name: value for name, value in wanted.items() if name not in ("position_offset", "pooler")}
+    for name, value in wanted.items():
+        if getattr(config, name) != value:
+            raise InputError(
+                f"`to={target}` can't say {name}={getattr(config, name)} of a model of model_type={config.model_type}: "
+                f"its models have {name}={value}"
+            )
 
 
 def check_head(model: PortableModel, target: str) -> None:

@@ -195,6 +195,7 @@ def write(model: PortableModel, folder: str) -> list[str]:
         InputError: The original does not compute this model.
     """
     config = model.config
+    foreign_config.check_architecture(config, "google")
     foreign_config.check_head(model, "google")
     if config.hidden_act == "gelu_erf":
         raise InputError(

@@ -27,6 +27,10 @@ from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 CONFIG_FILE, WEIGHTS_FILE, INDEX_FILE = "config.json", "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.bin")
+# The last layer of every head that may be there.
+_HEADS = ("classifier.out_proj.weight", "classifier.weight", "qa_outputs.weight")
+# How names of an encoder alone begin.
+_WITHOUT_PREFIX = ("embeddings.", "embeddings_project.", "encoder.", "transformer.", "pooler.")
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 # Where a folder that we wrote keeps what albert_tf.load needs.
 _OWN_SETTINGS = "albert_tf_settings"
@@ -47,24 +51,24 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     values = read_json(config_file, "the model config")
     family = FAMILIES.get(values.get("model_type")) if isinstance(values.get("model_type"), str) else None
     if family is None:
-        raise InputError(
-            f"{config_file}: model_type={str(values.get('model_type'))[:40]} can't be converted; albert and bert can"
-        )
-    config = _read_config(values, family, config_file)
+        given = str(values.get("model_type"))[:40]
+        raise InputError(f"{config_file}: model_type={given} can't be converted; {', '.join(FAMILIES)} can")
     found, source = _read_weights(path)
     found = _with_usual_names(found, family)
+    config = _read_config(values, family, found, config_file)
     buffers = [name for name in found if name.endswith(_BUFFERS)]
     found = {name: weight for name, weight in found.items() if name not in buffers}
     found = _without_tied(found, family, source)
     task, labels, notes = _find_task(values, found, options.task)
-    head = next((found[name] for name in ("classifier.weight", "qa_outputs.weight") if name in found), None)
+    head = next((found[name] for name in _HEADS if name in found), None)
     outputs = (*head.shape, 0)[0] if head else 0
     known = task or ("classify" if head else None)
-    weights, taken = take_weights(family.naming, config, found, source, known, outputs, f"{family.prefix}encoder.")
+    weights, taken = take_weights(family.naming, config, found, source, known, outputs, family.layers)
     notes = [*taken, *notes]
     if buffers:
         notes.append(f"left, because it follows from the config: {', '.join(buffers)}")
     model = with_tokenizer(PortableModel(config, weights, task, labels, notes=notes), path, options, HUGGINGFACE)
+    _check_pad(model, config_file)
     if head and isinstance(values.get(_OWN_SETTINGS), dict):
         _take_own_settings(model, values[_OWN_SETTINGS], outputs, config_file)
     return model
@@ -78,20 +82,39 @@ def _take_own_settings(model, settings, outputs, source):
     model.task, model.settings, model.labels = task, kept, labels
 
 
-def _read_config(values, family, source):
+def _check_pad(model, source):
+    """Checks that positions, where they follow from [PAD], are counted by the tokenizer's."""
+    offset = model.config.position_offset
+    pad_id = model.tokenizer.vocabulary.id_of(PAD) if model.tokenizer and PAD in model.tokenizer.vocabulary else None
+    if offset and pad_id is not None and pad_id != offset - 1:
+        raise InputError(
+            f"{source}: pad_token_id is {offset - 1}, and in the vocabulary beside it {PAD} has the id {pad_id}, by "
+            "which this model counts positions; put the vocabulary there that it was trained with"
+        )
+
+
+def _read_config(values, family, found, source):
     values = foreign_config.check_computed(values, source)
-    activation = values.get("hidden_act", family.defaults["hidden_act"])
+    names = family.names_in_config
+    activation = values.get(names["hidden_act"], family.defaults["hidden_act"])
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise InputError(
             f"{source}: hidden_act={str(activation)[:40]} can't be converted; {', '.join(ACTIVATIONS)} can"
         )
-    names = {*family.defaults, *foreign_config.OWN_FIELDS}
-    fields = {**family.defaults, **{name: value for name, value in values.items() if name in names}}
+    names |= {name: name for name in foreign_config.OWN_FIELDS}
+    fields = {**family.defaults, **{ours: values[theirs] for ours, theirs in names.items() if theirs in values}}
     fields["hidden_act"] = ACTIVATIONS[activation]
-    if family is FAMILIES["bert"]:
-        fields.update(embedding_size=fields["hidden_size"], sharing="none")
+    fields.setdefault("embedding_size", fields["hidden_size"])
+    if "classifier_dropout_prob" not in fields:
         dropout = values.get("classifier_dropout")
         fields["classifier_dropout_prob"] = fields["hidden_dropout_prob"] if dropout is None else dropout
+    fields.update(family.always)
+    if family.counts_positions_by_pad:
+        pad_id = values.get("pad_token_id", 1)
+        if not isinstance(pad_id, int) or isinstance(pad_id, bool) or pad_id < 0:
+            raise InputError(f"{source}: pad_token_id must be a whole number. Received: {str(pad_id)[:40]}")
+        fields["position_offset"] = pad_id + 1
+        fields["pooler"] = f"{family.prefix}pooler.dense.weight" in found
     try:
         return AlbertConfig.from_dict(fields)
     except InputError as error:
@@ -136,7 +159,7 @@ def _with_usual_names(found, family):
     has_prefix = any(name.startswith(family.prefix) for name in found)
     renamed = {}
     for name, weight in found.items():
-        if not has_prefix and name.startswith(("embeddings.", "encoder.", "pooler.")):
+        if not has_prefix and name.startswith(_WITHOUT_PREFIX):
             name = f"{family.prefix}{name}"
         name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
         renamed[name] = weight
@@ -166,9 +189,10 @@ def _find_task(values, found, given):
     """Returns the task of the head, None if there is none or it isn't clear, its labels, and sentences on it."""
     if "qa_outputs.weight" in found:
         return "squad", None, []
-    if "classifier.weight" not in found:
+    head = next((found[name] for name in _HEADS if name in found), None)
+    if head is None:
         return None, None, []
-    outputs = (*found["classifier.weight"].shape, 0)[0]
+    outputs = (*head.shape, 0)[0]
     architectures = values.get("architectures")
     name = architectures[0] if isinstance(architectures, list) and architectures else ""
     task = given
@@ -205,36 +229,58 @@ def write(model: PortableModel, folder: str) -> list[str]:
         InputError: The library does not compute this model, or a library to write its files with is not there.
     """
     foreign_config.check_head(model, "huggingface")
-    family, config = FAMILIES["bert"], model.config
-    if not foreign_config.is_bert(config):
-        family, config = FAMILIES["albert"], foreign_config.with_groups(config, "huggingface")
+    family, config = _family_of(model)
     weights, notes = give_weights(family.naming, model)
-    class_name = _class_name(model)
+    class_name = _class_name(model, family)
     if class_name == "Model":
         weights = {name.removeprefix(family.prefix): weight for name, weight in weights.items()}
     write_safetensors(os.path.join(folder, WEIGHTS_FILE), weights)
     write_json(os.path.join(folder, CONFIG_FILE), _config_values(model, config, family, class_name))
     if model.tokenizer is not None:
-        notes += write_for_transformers(model.tokenizer, folder, config.max_position_embeddings)
+        notes += write_for_transformers(model.tokenizer, folder, config.longest_sequence)
     return [*notes, f"transformers knows it as {family.class_prefix}{class_name}"]
 
 
-def _class_name(model):
+def _family_of(model):
+    """Returns the family that a model is written as, and its config in the words of that.
+
+    Raises:
+        InputError: No family computes this model.
+    """
+    config = model.config
+    if config.model_type != "albert":
+        family = FAMILIES[config.model_type]
+        has_projection = config.embedding_size != config.hidden_size
+        if config.inner_group_num != 1 or (has_projection and "embedding_size" not in family.defaults):
+            raise InputError(
+                f"`to=huggingface` can't say inner_group_num={config.inner_group_num} and embedding_size="
+                f"{config.embedding_size} of a model of model_type={config.model_type}; a layer has one block, and "
+                "embeddings their width"
+            )
+    elif foreign_config.is_bert(config):
+        family = FAMILIES["bert"]
+    else:
+        family, config = FAMILIES["albert"], foreign_config.with_groups(config, "huggingface")
+    foreign_config.check_architecture(config, "huggingface", family.always, family.counts_positions_by_pad)
+    return family, config
+
+
+def _class_name(model, family):
     if model.task in CLASSES and model.has_head:
         return CLASSES[model.task]
-    if model.has("sentence_order_head"):
+    if model.has("sentence_order_head") and "sentence_order_head/dense" in family.naming.layers:
         return "ForPreTraining"
     return "ForMaskedLM" if model.has("masked_lm_head") else "Model"
 
 
 def _config_values(model, config, family, class_name):
-    names = [*family.defaults, *(() if family is FAMILIES["bert"] else ("classifier_dropout_prob",))]
+    names = family.names_in_config
     values = {
         "architectures": [f"{family.class_prefix}{class_name}"],
-        "model_type": family.prefix.rstrip("."),
-        **{name: getattr(config, name) for name in names},
-        "hidden_act": THEIR_ACTIVATIONS.get(config.hidden_act, config.hidden_act),
-        "pad_token_id": 0,
+        "model_type": family.model_type,
+        **{theirs: getattr(config, ours) for ours, theirs in names.items()},
+        names["hidden_act"]: THEIR_ACTIVATIONS.get(config.hidden_act, config.hidden_act),
+        "pad_token_id": max(0, config.position_offset - 1),
         "bos_token_id": None,
         "eos_token_id": None,
         **ids_of(model.tokenizer, {"pad_token_id": PAD, "bos_token_id": CLS, "eos_token_id": SEP}),
@@ -242,7 +288,7 @@ def _config_values(model, config, family, class_name):
         "dtype": "float32",
         **foreign_config.own_fields(config),
     }
-    if family is FAMILIES["bert"]:
+    if "classifier_dropout_prob" not in names:
         values["classifier_dropout"] = config.classifier_dropout_prob
     if class_name in (CLASSES["classify"], CLASSES["tag"]):
         labels = model.labels or tuple(f"LABEL_{number}" for number in range(model.num_outputs))

@@ -1,5 +1,6 @@
-"""What Hugging Face's transformers calls the variables, activations and classes of ALBERT and BERT."""
+"""What Hugging Face's transformers calls the variables, activations and classes of the encoders that ours can be."""
 
+import types
 import typing
 
 from albert_tf.interchange.variables import Naming, Spelling, plain_spellings
@@ -25,30 +26,80 @@ _ALBERT = {
     "masked_lm_head/output_bias": "predictions.bias",
     "sentence_order_head/dense": "sop_classifier.classifier",
 }
-_LAYER = "bert.encoder.layer.{n}"
+
+
+def _names_of_bert(prefix: str) -> dict[str, str]:
+    """Returns the names of an encoder whose classes were made after BERT's."""
+    layer = f"{prefix}.encoder.layer.{{n}}"
+    return {
+        "encoder/embeddings/word_embeddings": f"{prefix}.embeddings.word_embeddings",
+        "encoder/embeddings/token_type_embeddings": f"{prefix}.embeddings.token_type_embeddings",
+        "encoder/embeddings/position_embeddings": f"{prefix}.embeddings.position_embeddings",
+        "encoder/embeddings/layer_norm": f"{prefix}.embeddings.LayerNorm",
+        "encoder/attention_layers/{n}/query": f"{layer}.attention.self.query",
+        "encoder/attention_layers/{n}/key": f"{layer}.attention.self.key",
+        "encoder/attention_layers/{n}/value": f"{layer}.attention.self.value",
+        "encoder/attention_layers/{n}/output_dense": f"{layer}.attention.output.dense",
+        "encoder/attention_layers/{n}/layer_norm": f"{layer}.attention.output.LayerNorm",
+        "encoder/feed_forward_layers/{n}/intermediate": f"{layer}.intermediate.dense",
+        "encoder/feed_forward_layers/{n}/output_dense": f"{layer}.output.dense",
+        "encoder/feed_forward_layers/{n}/layer_norm": f"{layer}.output.LayerNorm",
+        "encoder/pooler": f"{prefix}.pooler.dense",
+    }
+
+
 _BERT = {
-    "encoder/embeddings/word_embeddings": "bert.embeddings.word_embeddings",
-    "encoder/embeddings/token_type_embeddings": "bert.embeddings.token_type_embeddings",
-    "encoder/embeddings/position_embeddings": "bert.embeddings.position_embeddings",
-    "encoder/embeddings/layer_norm": "bert.embeddings.LayerNorm",
-    "encoder/attention_layers/{n}/query": f"{_LAYER}.attention.self.query",
-    "encoder/attention_layers/{n}/key": f"{_LAYER}.attention.self.key",
-    "encoder/attention_layers/{n}/value": f"{_LAYER}.attention.self.value",
-    "encoder/attention_layers/{n}/output_dense": f"{_LAYER}.attention.output.dense",
-    "encoder/attention_layers/{n}/layer_norm": f"{_LAYER}.attention.output.LayerNorm",
-    "encoder/feed_forward_layers/{n}/intermediate": f"{_LAYER}.intermediate.dense",
-    "encoder/feed_forward_layers/{n}/output_dense": f"{_LAYER}.output.dense",
-    "encoder/feed_forward_layers/{n}/layer_norm": f"{_LAYER}.output.LayerNorm",
-    "encoder/pooler": "bert.pooler.dense",
+    **_names_of_bert("bert"),
     "masked_lm_head/transform": "cls.predictions.transform.dense",
     "masked_lm_head/layer_norm": "cls.predictions.transform.LayerNorm",
     "masked_lm_head/output_bias": "cls.predictions.bias",
     "sentence_order_head/dense": "cls.seq_relationship",
 }
+_ROBERTA = {
+    **_names_of_bert("roberta"),
+    "masked_lm_head/transform": "lm_head.dense",
+    "masked_lm_head/layer_norm": "lm_head.layer_norm",
+    "masked_lm_head/output_bias": "lm_head.bias",
+}
+_ELECTRA = {
+    **_names_of_bert("electra"),
+    "encoder/embedding_hidden_mapping_in": "electra.embeddings_project",
+    "masked_lm_head/transform": "generator_predictions.dense",
+    "masked_lm_head/layer_norm": "generator_predictions.LayerNorm",
+    "masked_lm_head/output_bias": "generator_lm_head.bias",
+}
+_LAYER = "distilbert.transformer.layer.{n}"
+_DISTILBERT = {
+    "encoder/embeddings/word_embeddings": "distilbert.embeddings.word_embeddings",
+    "encoder/embeddings/position_embeddings": "distilbert.embeddings.position_embeddings",
+    "encoder/embeddings/layer_norm": "distilbert.embeddings.LayerNorm",
+    "encoder/attention_layers/{n}/query": f"{_LAYER}.attention.q_lin",
+    "encoder/attention_layers/{n}/key": f"{_LAYER}.attention.k_lin",
+    "encoder/attention_layers/{n}/value": f"{_LAYER}.attention.v_lin",
+    "encoder/attention_layers/{n}/output_dense": f"{_LAYER}.attention.out_lin",
+    "encoder/attention_layers/{n}/layer_norm": f"{_LAYER}.sa_layer_norm",
+    "encoder/feed_forward_layers/{n}/intermediate": f"{_LAYER}.ffn.lin1",
+    "encoder/feed_forward_layers/{n}/output_dense": f"{_LAYER}.ffn.lin2",
+    "encoder/feed_forward_layers/{n}/layer_norm": f"{_LAYER}.output_layer_norm",
+    "masked_lm_head/transform": "vocab_transform",
+    "masked_lm_head/layer_norm": "vocab_layer_norm",
+    "masked_lm_head/output_bias": "vocab_projector.bias",
+}
 _HEADS = {
     **{task: {"head/dense": "classifier"} for task in ("classify", "score", "race", "tag")},
     "squad": {"head/dense": "qa_outputs"},
 }
+_OWN_LAYER = {"head/transform": "classifier.dense", "head/dense": "classifier.out_proj"}
+
+
+def _heads(whole: dict[str, str], choice: dict[str, str]) -> dict[str, dict[str, str]]:
+    """Returns the heads of a family whose head has a layer of its own for whole texts, and that for choices."""
+    return {**_HEADS, "classify": whole, "score": whole, "race": choice}
+
+
+_ROBERTA_HEADS = _heads(_OWN_LAYER, {"head/transform": "roberta.pooler.dense", "head/dense": "classifier"})
+_ELECTRA_HEADS = _heads(_OWN_LAYER, {"head/transform": "sequence_summary.summary", "head/dense": "classifier"})
+_DISTILBERT_HEADS = _heads(*[{"head/transform": "pre_classifier", "head/dense": "classifier"}] * 2)
 _SPELLINGS = plain_spellings(
     table=(Spelling(".weight"),),
     linear=(Spelling(".weight", is_transposed=True), Spelling(".bias")),
@@ -57,14 +108,16 @@ _SPELLINGS = plain_spellings(
 
 
 class Family(typing.NamedTuple):
-    """One of the library's two models.
+    """One of the library's families of models.
 
     Attributes:
         naming: What it calls variables.
-        prefix: What the names of the encoder begin with, save in folders of the encoder alone.
+        prefix: What the names of all but the heads begin with, save in folders of the encoder alone.
         class_prefix: What the names of its classes begin with.
         decoder: Where it repeats the tied table and the bias of the masked language model.
-        defaults: What its config leaves out.
+        defaults: What its config leaves out, by our names.
+        always: What our config says of all its models.
+        config_names: What its config calls fields of ours, where it has other names; None for one that it lacks.
     """
 
     naming: Naming
@@ -72,9 +125,44 @@ class Family(typing.NamedTuple):
     class_prefix: str
     decoder: str
     defaults: dict[str, typing.Any]
+    always: typing.Mapping[str, typing.Any] = types.MappingProxyType({})
+    config_names: typing.Mapping[str, str | None] = types.MappingProxyType({})
+
+    @property
+    def model_type(self) -> str:
+        """What its config calls it."""
+        return self.always.get("model_type", self.prefix.rstrip("."))
+
+    @property
+    def counts_positions_by_pad(self) -> bool:
+        """Whether the first piece has the position after [PAD]'s id (see `AlbertConfig.position_offset`)."""
+        return self.prefix == "roberta."
+
+    @property
+    def layers(self) -> str:
+        """What the names of layers begin with."""
+        return f"{self.prefix}{'transformer' if self.model_type == 'distilbert' else 'encoder'}."
+
+    @property
+    def names_in_config(self) -> dict[str, str]:
+        """The fields of our config that its config has, and what it calls them."""
+        names = {ours: self.config_names.get(ours, ours) for ours in self.defaults}
+        return {ours: theirs for ours, theirs in names.items() if theirs}
 
 
+_UNSHARED = {"sharing": "none"}
 _SIZES = {"max_position_embeddings": 512, "type_vocab_size": 2, "initializer_range": 0.02, "layer_norm_eps": 1e-12}
+_BERT_SIZES = {
+    **_SIZES,
+    "vocab_size": 30522,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+}
 FAMILIES = {
     "albert": Family(
         Naming(_ALBERT, _HEADS, _SPELLINGS, always_projects=True),
@@ -98,23 +186,61 @@ FAMILIES = {
         },
     ),
     "bert": Family(
-        Naming(_BERT, _HEADS, _SPELLINGS),
-        "bert.",
-        "Bert",
-        "cls.predictions.decoder.",
+        Naming(_BERT, _HEADS, _SPELLINGS), "bert.", "Bert", "cls.predictions.decoder.", _BERT_SIZES, _UNSHARED
+    ),
+    "roberta": Family(
+        Naming(_ROBERTA, _ROBERTA_HEADS, _SPELLINGS),
+        "roberta.",
+        "Roberta",
+        "lm_head.decoder.",
+        {**_BERT_SIZES, "vocab_size": 50265},
+        {**_UNSHARED, "model_type": "roberta", "classification_head": "dense_tanh"},
+    ),
+    "electra": Family(
+        Naming(_ELECTRA, _ELECTRA_HEADS, _SPELLINGS),
+        "electra.",
+        "Electra",
+        "generator_lm_head.",
         {
-            **_SIZES,
-            "vocab_size": 30522,
-            "hidden_size": 768,
-            "num_hidden_layers": 12,
-            "num_attention_heads": 12,
-            "intermediate_size": 3072,
-            "hidden_act": "gelu",
-            "hidden_dropout_prob": 0.1,
-            "attention_probs_dropout_prob": 0.1,
+            **_BERT_SIZES,
+            "embedding_size": 128,
+            "hidden_size": 256,
+            "num_attention_heads": 4,
+            "intermediate_size": 1024,
+        },
+        {**_UNSHARED, "model_type": "electra", "pooler": False, "classification_head": "dense_gelu"},
+    ),
+    "distilbert": Family(
+        Naming(_DISTILBERT, _DISTILBERT_HEADS, _SPELLINGS),
+        "distilbert.",
+        "DistilBert",
+        "vocab_projector.",
+        {**_BERT_SIZES, "num_hidden_layers": 6, "classifier_dropout_prob": 0.2},
+        {
+            **_UNSHARED,
+            "model_type": "distilbert",
+            "pooler": False,
+            "type_vocab_size": 0,
+            "layer_norm_eps": 1e-12,
+            "classification_head": "dense_relu",
+        },
+        {
+            "hidden_size": "dim",
+            "num_hidden_layers": "n_layers",
+            "num_attention_heads": "n_heads",
+            "intermediate_size": "hidden_dim",
+            "hidden_act": "activation",
+            "hidden_dropout_prob": "dropout",
+            "attention_probs_dropout_prob": "attention_dropout",
+            "classifier_dropout_prob": "seq_classif_dropout",
+            "type_vocab_size": None,
+            "layer_norm_eps": None,
         },
     ),
 }
+FAMILIES["xlm-roberta"] = FAMILIES["roberta"]._replace(
+    class_prefix="XLMRoberta", always={**FAMILIES["roberta"].always, "model_type": "xlm-roberta"}
+)
 # What is GELU there is another function here, and the other way round.
 ACTIVATIONS = {
     "gelu": "gelu_erf",

@@ -189,6 +189,7 @@ def write(model: PortableModel, folder: str) -> list[str]:
     Raises:
         InputError: AlbertBackbone does not compute this model.
     """
+    foreign_config.check_architecture(model.config, "keras_hub")
     config = foreign_config.with_groups(model.config, "keras_hub")
     defaults = AlbertConfig(vocab_size=1)
     if config.hidden_act not in ("gelu", "gelu_new"):

@@ -60,7 +60,7 @@ def settings_of(model: PortableModel) -> tuple[dict[str, typing.Any] | None, str
         task = _make_task(model)
     except InputError as error:
         return None, str(error)
-    longest = min(task.usual_max_seq_length or _MAX_SEQ_LENGTH, model.config.max_position_embeddings)
+    longest = min(task.usual_max_seq_length or _MAX_SEQ_LENGTH, model.config.longest_sequence)
     return {"objective": type(task).__name__, "max_seq_length": longest, **task.settings()}, ""
 
 

@@ -49,6 +49,8 @@ HEADS: dict[str, dict[str, tuple[str, tuple[str | int, ...]]]] = {
         "head/null_kernel": ("vector", ("hidden_size", 1)),
     },
 }
+# Tasks whose head reads a text as a whole, by a layer of its own where the config's `classification_head` says so.
+_OF_WHOLE_TEXTS = ("classify", "score", "race")
 # How many outputs a task's head has, where that is not the number of labels.
 NUM_OUTPUTS = {"score": 1, "race": 1, "squad": 2}
 
@@ -137,7 +139,9 @@ def variable_shapes(config: AlbertConfig, task: str | None = None, outputs: int 
 def entries(naming: Naming, config: AlbertConfig, task: str | None = None, outputs: int = 0) -> dict[str, Entry]:
     """Returns by our names what a format calls the variables of a model; arguments as for `variable_shapes`."""
     sizes = {**config.to_dict(), "outputs": NUM_OUTPUTS.get(task, outputs), "twice_hidden_size": 2 * config.hidden_size}
-    layers = {**LAYERS, **(HEADS[task] if task else {})}
+    layers = {**_layers_of(config), **(HEADS[task] if task else {})}
+    if task in _OF_WHOLE_TEXTS and config.classification_head != "pooled":
+        layers["head/transform"] = ("linear", ("hidden_size", "hidden_size"))
     names = {**naming.layers, **(naming.heads.get(task, {}) if task else {})}
     found = {}
     for layer, (kind, dimensions) in layers.items():
@@ -153,6 +157,13 @@ def entries(naming: Naming, config: AlbertConfig, task: str | None = None, outpu
                 our_shape = shape if end not in ("/bias",) else shape[-1:]
                 found[f"{layer.format(**places)}{end}"] = Entry(name, our_shape, spelling, config.num_attention_heads)
     return found
+
+
+def _layers_of(config):
+    """Returns `LAYERS` without those that a model of this config lacks."""
+    lacks = set() if config.type_vocab_size else {"encoder/embeddings/token_type_embeddings"}
+    lacks |= set() if config.pooler else {"encoder/pooler", "sentence_order_head/dense"}
+    return {layer: shape for layer, shape in LAYERS.items() if layer not in lacks}
 
 
 _PROJECTION = "encoder/embedding_hidden_mapping_in"
@@ -176,6 +187,6 @@ def plain_spellings(**kinds: tuple[Spelling, ...]) -> typing.Mapping[str, tuple[
 
 OURS = Naming(
     {layer: layer for layer in LAYERS},
-    {task: {layer: layer for layer in layers} for task, layers in HEADS.items()},
+    {task: {layer: layer for layer in (*layers, "head/transform")} for task, layers in HEADS.items()},
     plain_spellings(),
 )

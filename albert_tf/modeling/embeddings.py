@@ -21,7 +21,10 @@ class AlbertEmbeddings(AlbertLayer):
         self._config = config
         size, stddev = config.embedding_size, config.initializer_range
         self.word_embeddings = self.add_parameter("word_embeddings", [config.vocab_size, size], stddev)
-        self.token_type_embeddings = self.add_parameter("token_type_embeddings", [config.type_vocab_size, size], stddev)
+        self.token_type_embeddings = None
+        if config.type_vocab_size:
+            shape = [config.type_vocab_size, size]
+            self.token_type_embeddings = self.add_parameter("token_type_embeddings", shape, stddev)
         is_sinusoidal = config.position_initializer == "sinusoidal"
         self.position_embeddings = self.add_parameter(
             "position_embeddings",
@@ -36,24 +39,34 @@ class AlbertEmbeddings(AlbertLayer):
         Args:
             input_ids: int [B, S]; None with `inputs_embeds`.
             segment_ids: int [B, S].
-            position_ids: int [B, S]; None for 0 to S - 1.
+            position_ids: int [B, S]; None for 0 to S - 1, or from `position_offset` on; see `AlbertConfig`.
             inputs_embeds: [B, S, E], to be used in place of word embeddings.
             dropout_seed: int32 [2], or None.
 
         Returns:
             `compute_dtype` [B, S, E].
         """
-        word = self.words(input_ids, inputs_embeds)
-        # A product with one-hot rows: on a TPU the gradient of a gather from such a small table is slow.
-        segments = tf.one_hot(segment_ids, self._config.type_vocab_size)
-        token_type = tf.tensordot(segments, tf.convert_to_tensor(self.token_type_embeddings), 1)
+        embeddings = self.words(input_ids, inputs_embeds)
+        if self.token_type_embeddings is not None:
+            embeddings += self._segments(segment_ids)
         position_table = tf.convert_to_tensor(self.position_embeddings)
+        first = self._config.position_offset
+        if position_ids is None and first and input_ids is not None:
+            position_ids = positions_of_pieces(input_ids, first)
         if position_ids is None:
-            position = position_table[: segment_ids.shape[1] or tf.shape(segment_ids)[1]]
+            position = position_table[first : first + (segment_ids.shape[1] or tf.shape(segment_ids)[1])]
         else:
             position = tf.gather(position_table, position_ids)
-        embeddings = self.layer_norm(word + token_type + position)
+        embeddings = self.layer_norm(embeddings + position)
         return dropout(embeddings, self._config.hidden_dropout_prob, dropout_seed)
+
+    def _segments(self, segment_ids):
+        """Returns what segments add, float32 [B, S, E], or [E] where all are the same."""
+        table = tf.convert_to_tensor(self.token_type_embeddings)
+        if self._config.type_vocab_size == 1:
+            return table[0]
+        # A product with one-hot rows: on a TPU the gradient of a gather from such a small table is slow.
+        return tf.tensordot(tf.one_hot(segment_ids, self._config.type_vocab_size), table, 1)
 
     def words(self, input_ids, inputs_embeds=None):
         """Returns the word embeddings alone, float32 [B, S, E]; arguments as for `call`."""
@@ -64,3 +77,15 @@ class AlbertEmbeddings(AlbertLayer):
     def get_config(self):
         """Returns the constructor's arguments."""
         return {**super().get_config(), "config": self._config.to_dict()}
+
+
+def positions_of_pieces(input_ids: tf.Tensor, position_offset: int) -> tf.Tensor:
+    """Returns RoBERTa's positions, int32 [B, S] (`create_position_ids_from_input_ids` of fairseq and transformers).
+
+    Args:
+        input_ids: int [B, S]. [PAD] has the id `position_offset` - 1, and that position too.
+        position_offset: Position of the first piece.
+    """
+    pad_id = position_offset - 1
+    is_piece = tf.cast(tf.not_equal(input_ids, pad_id), tf.int32)
+    return tf.cumsum(is_piece, axis=1) * is_piece + pad_id

@@ -55,7 +55,9 @@ class AlbertEncoder(AlbertModel):
             SelfAttention(config, remat == "attention", neighbors, dtype=policy) for _ in range(num_attention * inner)
         ]
         self.feed_forward_layers = [FeedForward(config, dtype=policy) for _ in range(num_feed_forward * inner)]
-        self.pooler = Linear(config.hidden_size, config.hidden_size, config.initializer_range, dtype=policy)
+        self.pooler = None
+        if config.pooler:
+            self.pooler = Linear(config.hidden_size, config.hidden_size, config.initializer_range, dtype=policy)
 
     def call(
         self,
@@ -82,10 +84,10 @@ class AlbertEncoder(AlbertModel):
             output_attentions: Whether to return the attention probabilities; by plain operations alone.
 
         Returns:
-            Dictionary of `sequence_output` [B, S, H], or [B, P, H] with `output_positions`, and `pooled_output` [B, H],
-            in `compute_dtype`. If asked for, `hidden_states`, a tuple of the projected embeddings and each block's
-            output [B, S, H], and `attentions`, a tuple of each block's [B, N, S, S], after dropout; with
-            `output_positions`, the last of each has P rows for S.
+            Dictionary of `sequence_output` [B, S, H], or [B, P, H] with `output_positions`, and, if the config has a
+            pooler, `pooled_output` [B, H], in `compute_dtype`. If asked for, `hidden_states`, a tuple of the projected
+            embeddings and each block's output [B, S, H], and `attentions`, a tuple of each block's [B, N, S, S], after
+            dropout; with `output_positions`, the last of each has P rows for S.
 
         Raises:
             InputError: The dictionary holds a name that no model knows, or lacks one; the sequence is longer than
@@ -122,9 +124,10 @@ class AlbertEncoder(AlbertModel):
         hidden_states, attentions = self._apply_blocks(
             blocks, hidden_states, attention_bias, inputs.get("document_ids"), block_seeds, output_positions
         )
-        pooled_output = tf.tanh(self.pooler(hidden_states[-1][:, 0]))
 
-        outputs = {"sequence_output": hidden_states[-1], "pooled_output": pooled_output}
+        outputs = {"sequence_output": hidden_states[-1]}
+        if self.pooler is not None:
+            outputs["pooled_output"] = tf.tanh(self.pooler(hidden_states[-1][:, 0]))
         if output_hidden_states:
             outputs["hidden_states"] = tuple(hidden_states)
         if output_attentions:
@@ -140,7 +143,7 @@ class AlbertEncoder(AlbertModel):
             *([] if mapping is None else [(mapping, self._symbol(None, self.config.embedding_size))]),
             *((layer, states, bias) for layer in self.attention_layers),
             *((layer, states) for layer in self.feed_forward_layers),
-            (self.pooler, self._symbol(self.config.hidden_size)),
+            *([] if self.pooler is None else [(self.pooler, self._symbol(self.config.hidden_size))]),
         ]
 
     def _apply_blocks(self, blocks, hidden_states, attention_bias, document_ids, seeds, output_positions):

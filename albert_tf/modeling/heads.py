@@ -3,9 +3,15 @@
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling.kernels.dropout import dropout
+from albert_tf.modeling.kernels.dropout import dropout, split_dropout_seed
 from albert_tf.modeling.kernels.tied_cross_entropy import tied_cross_entropy
 from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, LayerNorm, Linear
+
+_DENSE_ACTIVATIONS = {
+    "dense_tanh": ACTIVATIONS["tanh"],
+    "dense_gelu": ACTIVATIONS["gelu_erf"],
+    "dense_relu": ACTIVATIONS["relu"],
+}
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
@@ -94,6 +100,33 @@ class OutputHead(AlbertLayer):
         """Returns the constructor's arguments."""
         arguments = {"output_size": self._output_size, "dropout_prob": self.dropout_prob}
         return {**super().get_config(), "config": self._config.to_dict(), **arguments}
+
+
+@tf.keras.utils.register_keras_serializable("albert_tf")
+class DenseOutputHead(OutputHead):
+    """A layer of its own before the linear one, on the state of [CLS]: how families without a pooler read a text.
+
+    RoBERTa's and ELECTRA's drop out before that layer and after, DistilBERT's after it alone (`*ClassificationHead` of
+    transformers).
+
+    Args:
+        config: Hyper-parameters; `classification_head` names the layer's activation.
+        output_size: Number of logits.
+        dropout_prob: Dropout on the input of both layers.
+    """
+
+    def __init__(self, config: AlbertConfig, output_size: int, dropout_prob: float, **kwargs):
+        super().__init__(config, output_size, dropout_prob, **kwargs)
+        size = config.hidden_size
+        self.transform = Linear(size, size, config.initializer_range, dtype=kwargs.get("dtype"))
+        self.activation = _DENSE_ACTIVATIONS[config.classification_head]
+
+    def call(self, inputs, dropout_seed=None):
+        """Maps [..., H] to float32 [..., output_size]; `dropout_seed` int32 [2] or None."""
+        first_seed, second_seed = split_dropout_seed(dropout_seed, 2)
+        if self._config.classification_head != "dense_relu":
+            inputs = dropout(inputs, self.dropout_prob, first_seed)
+        return super().call(self.activation(self.transform(inputs)), second_seed)
 
 
 def mean_state(sequence_output: tf.Tensor, input_mask: tf.Tensor | None) -> tf.Tensor:

@@ -10,7 +10,7 @@ from albert_tf.errors import InputError
 from albert_tf.modeling.aligned_pairs import AlignedPairHead
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.encoder import AlbertEncoder
-from albert_tf.modeling.heads import MaskedLMHead, OutputHead, mean_state
+from albert_tf.modeling.heads import DenseOutputHead, MaskedLMHead, OutputHead, mean_state
 from albert_tf.modeling.inputs import encoder_inputs, known_inputs
 from albert_tf.modeling.kernels.dropout import resolve_dropout_seed, split_dropout_seed
 from albert_tf.modeling.kernels.output_positions import first_position
@@ -34,7 +34,8 @@ class AlbertForPreTraining(AlbertModel):
         policy = kwargs.get("dtype")
         self.encoder = AlbertEncoder(config, remat, attention, dtype=policy)
         self.masked_lm_head = MaskedLMHead(config, dtype=policy)
-        self.sentence_order_head = OutputHead(config, 2, 0.0, dtype=policy)
+        # It reads the pooler.
+        self.sentence_order_head = OutputHead(config, 2, 0.0, dtype=policy) if config.pooler else None
 
     def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
         """Scores masked pieces and the order of the segments.
@@ -47,8 +48,8 @@ class AlbertForPreTraining(AlbertModel):
             output_attentions: As for `AlbertEncoder`.
 
         Returns:
-            The encoder's outputs, `masked_lm_logits` float32 [B, P, V] and `sentence_order_logits` float32 [B, 2],
-            whose class 1 means swapped.
+            The encoder's outputs, `masked_lm_logits` float32 [B, P, V] and, of models with a pooler,
+            `sentence_order_logits` float32 [B, 2], whose class 1 means swapped.
         """
         outputs = self.encoder(
             inputs,
@@ -62,16 +63,18 @@ class AlbertForPreTraining(AlbertModel):
             tf.convert_to_tensor(self.encoder.embeddings.word_embeddings),
             inputs.get("masked_lm_positions"),
         )
-        sentence_order_logits = self.sentence_order_head(outputs["pooled_output"])
-        return {**outputs, "masked_lm_logits": masked_lm_logits, "sentence_order_logits": sentence_order_logits}
+        outputs = {**outputs, "masked_lm_logits": masked_lm_logits}
+        if self.sentence_order_head is None:
+            return outputs
+        return {**outputs, "sentence_order_logits": self.sentence_order_head(outputs["pooled_output"])}
 
     def _heads_with_inputs(self):
         states, positions = self._symbol(None, self.config.hidden_size), self._symbol(None, dtype="int32")
         embeddings = tf.keras.Input(batch_shape=self.encoder.embeddings.word_embeddings.shape, dtype="float32")
-        return [
-            (self.masked_lm_head, states, embeddings, positions),
-            (self.sentence_order_head, self._symbol(self.config.hidden_size)),
-        ]
+        heads = [(self.masked_lm_head, states, embeddings, positions)]
+        if self.sentence_order_head is not None:
+            heads.append((self.sentence_order_head, self._symbol(self.config.hidden_size)))
+        return heads
 
 
 class _AlbertWithOutputHead(AlbertModel):
@@ -83,13 +86,20 @@ class _AlbertWithOutputHead(AlbertModel):
         self.encoder = AlbertEncoder(config, remat, attention, dtype=policy)
         # Of a text as a whole the config says how it is read, and a head for each piece needs no saying.
         self._pooling = config.classifier_pooling if self.reads_pooler else None
-        self.reads_pooler = self._pooling == "first"
-        if config.is_causal and self.reads_pooler:
+        self._has_own_layer = self._pooling == "first" and config.classification_head != "pooled"
+        self.reads_pooler = self._pooling == "first" and not self._has_own_layer
+        if config.is_causal and self._pooling == "first":
             raise InputError(
                 "classifier_pooling=first reads the first piece, which in a model of is_causal=true sees nothing "
                 "of the text; set classifier_pooling=mean"
             )
-        make_head = AlignedPairHead if self._pooling == "aligned" else OutputHead
+        if self.reads_pooler and not config.pooler:
+            raise InputError(
+                "classification_head=pooled reads the pooler, and this model has none (pooler=false); set "
+                "classification_head=dense_tanh, or classifier_pooling=mean"
+            )
+        make_head = DenseOutputHead if self._has_own_layer else OutputHead
+        make_head = AlignedPairHead if self._pooling == "aligned" else make_head
         self.head = make_head(config, output_size, config.classifier_dropout_prob, dtype=policy)
 
     def _encode(self, inputs, training, dropout_seed, **wanted):
@@ -122,7 +132,7 @@ class _AlbertWithOutputHead(AlbertModel):
         if self._pooling == "mean":
             states = mean_state(states, inputs.get("input_mask"))
         elif self._pooling == "first":
-            states = outputs["pooled_output"]
+            states = states[:, 0] if self._has_own_layer else outputs["pooled_output"]
         return self.head(states, dropout_seed=dropout_seed)
 
 

@@ -1,6 +1,7 @@
 """Pre-training: one encoder, read by the losses that make up a published system."""
 
 from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.kernels.output_positions import with_first_position
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
@@ -17,6 +18,9 @@ class Pretraining(Objective):
     Args:
         config: Hyper-parameters.
         losses: The masked language model first, and what else is learnt.
+
+    Raises:
+        InputError: A loss reads the pooler, and the config has none.
     """
 
     title = "pre-training loss"
@@ -27,6 +31,12 @@ class Pretraining(Objective):
         self.metric_names = tuple(loss.accuracy_name for loss in losses)
         self.compares_examples = any(loss.compares_examples for loss in losses)
         self._reads_all_states = any(loss.reads_all_states for loss in losses)
+        reads_pooler = [loss.name for loss in losses if POOLER in loss.reads]
+        if reads_pooler and not config.pooler:
+            raise InputError(
+                f"{reads_pooler[0]} reads the pooler, and this model has none (pooler=false); take an objective that "
+                "doesn't, such as `objective=roberta`"
+            )
 
     def make_model(self, **options):
         """Returns an `AlbertForPreTraining`; see `Objective`."""
@@ -63,7 +73,7 @@ class Pretraining(Objective):
             dropout_seed=dropout_seed,
             output_positions=positions,
         )
-        states = States(outputs["sequence_output"], outputs["pooled_output"], positions is not None)
+        states = States(outputs["sequence_output"], outputs.get("pooled_output"), positions is not None)
         results = {}
         for loss in self._losses:
             results[loss.loss_name], results[loss.accuracy_name] = loss.compute(model, states, batch)

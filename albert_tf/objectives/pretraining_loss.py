@@ -31,12 +31,12 @@ class States(typing.NamedTuple):
 
     Attributes:
         sequence_output: [B, S, H]; [B, 1 + P, H], at the first position and at the masked ones, if `is_partial`.
-        pooled_output: [B, H].
+        pooled_output: [B, H]; None of a model without a pooler.
         is_partial: Whether states were computed where they are read alone; see `kernels.output_positions`.
     """
 
     sequence_output: tf.Tensor
-    pooled_output: tf.Tensor
+    pooled_output: tf.Tensor | None
     is_partial: bool
 
 

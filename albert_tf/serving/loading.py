@@ -126,7 +126,7 @@ def load_trained(folder: str | os.PathLike, source: str, tokenizer: Tokenizer | 
     _check_encoder(model, missing, checkpoint, source)
     tokenizer, results = _tokenizer_of(folder, tokenizer, config), _results(folder)
     untrained = frozenset(missing) | read_untrained(checkpoint)
-    return TrainedModel(model, tokenizer, config.max_position_embeddings, None, checkpoint, results, untrained)
+    return TrainedModel(model, tokenizer, config.longest_sequence, None, checkpoint, results, untrained)
 
 
 def _pretrained_objective(settings):

@@ -200,7 +200,7 @@ def _warn_of_texts_on_both_sides(task, train_file, dev_file):
 
 
 def _choose_length(task, path, share, tokenizer):
-    longest = task.config.max_position_embeddings
+    longest = task.config.longest_sequence
     if task.usual_max_seq_length is not None:
         return min(longest, task.usual_max_seq_length)
     return choose_max_seq_length(task, runner.read_file(task, path, share=share), tokenizer)

@@ -37,7 +37,7 @@ class PretrainedSignatures(Signatures):
     def _embed_group(self, batch):
         outputs = self._model.encoder(batch)
         mean = mean_state(outputs["sequence_output"], batch["input_mask"])
-        return {"mean": mean, "pooled": outputs["pooled_output"]}
+        return {"mean": mean, **({"pooled": outputs["pooled_output"]} if "pooled_output" in outputs else {})}
 
     def _embed_pieces(self, text):
         ids, *offsets = self._tokenizer.encode_with_offsets(text)

@@ -1,0 +1,271 @@
+"""RoBERTa, XLM-R, ELECTRA and DistilBERT of transformers: the same numbers and gradients, bit-equal round trips.
+
+Their side computes in float64. Ours is float32, whose products of at most 64 terms in 3 layers agree with that to about
+64 x 3 x 2^-24 = 1e-5 of a variable's gradient.
+"""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from huggingface_conversion import edit_config, randomized, to_ours, to_theirs
+from random_models import config_in, read_variables, write_ours
+from tiny_config import tiny_config
+
+from albert_tf import modeling
+from albert_tf.errors import InputError
+from albert_tf.interchange.conversion import convert_checkpoint
+from albert_tf.interchange.huggingface_names import FAMILIES
+from albert_tf.interchange.variables import entries
+from albert_tf.modeling.layers import named_variables
+
+SIZES = {"vocab_size": 40, "num_hidden_layers": 3, "hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 48}
+# The shapes of Korean models, made small: KLUE-RoBERTa and XLM-R (PAD 1), RoBERTa with PAD 0, KoELECTRA-small (E < H),
+# KoELECTRA-base (E = H), DistilKoBERT (three layers).
+MODELS = {
+    "roberta": ("Roberta", {"type_vocab_size": 1, "max_position_embeddings": 18, "pad_token_id": 1, **SIZES}),
+    "roberta, pad 0": ("Roberta", {"type_vocab_size": 1, "max_position_embeddings": 17, "pad_token_id": 0, **SIZES}),
+    "xlm-roberta": ("XLMRoberta", {"type_vocab_size": 1, "max_position_embeddings": 18, "pad_token_id": 1, **SIZES}),
+    "electra": ("Electra", {"embedding_size": 16, "max_position_embeddings": 16, **SIZES}),
+    "electra, wide": ("Electra", {"embedding_size": 32, "max_position_embeddings": 16, **SIZES}),
+    "distilbert": (
+        "DistilBert",
+        {"vocab_size": 40, "n_layers": 3, "dim": 32, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 16},
+    ),
+}
+HEADS = {
+    "Model": None,
+    "ForMaskedLM": None,
+    "ForSequenceClassification": "classify",
+    "ForTokenClassification": "tag",
+    "ForQuestionAnswering": "squad",
+    "ForMultipleChoice": "race",
+}
+CLASSES = {
+    None: modeling.AlbertForPreTraining,
+    "classify": modeling.AlbertForSequenceClassification,
+    "tag": modeling.AlbertForTokenClassification,
+    "squad": modeling.AlbertForQuestionAnswering,
+    "race": modeling.AlbertForMultipleChoice,
+}
+
+
+def their_model(transformers, name, class_name):
+    family, sizes = MODELS[name]
+    config = getattr(transformers, f"{family}Config")(**sizes)
+    config.num_labels = 2 if class_name == "ForQuestionAnswering" else 3
+    return randomized(getattr(transformers, f"{family}{class_name}")(config))
+
+
+def inputs_for(name, task):
+    """Pairs of three lengths, padded with the model's own [PAD]."""
+    pad = MODELS[name][1].get("pad_token_id", 0)
+    random, lengths, place = np.random.default_rng(2), np.array([[12], [7], [4]]), np.arange(12)
+    ids = random.integers(5, 40, [3, 12])
+    values = {
+        "input_ids": np.where(place < lengths, ids, pad),
+        "input_mask": place < lengths,
+        "segment_ids": (lengths // 2 <= place) & (place < lengths),
+    }
+    if task == "race":
+        values = {key: np.stack([value, np.roll(value, 1, axis=0)], 1) for key, value in values.items()}
+    return {key: value.astype(np.int32) for key, value in values.items()}
+
+
+def run_theirs(theirs, inputs, name):
+    """Returns their outputs, computed in float64; models without segments are given none, as KLUE's code does."""
+    import torch
+
+    given = {"input_ids": inputs["input_ids"], "attention_mask": inputs["input_mask"]}
+    if name.startswith("electra"):
+        given["token_type_ids"] = inputs["segment_ids"]
+    return theirs.double()(**{key: torch.tensor(value).long() for key, value in given.items()})
+
+
+def outputs_of(found, task, class_name):
+    if class_name == "Model":
+        return [(found["sequence_output"], "last_hidden_state")]
+    if task == "squad":
+        return [(found["start_logits"], "start_logits"), (found["end_logits"], "end_logits")]
+    return [(found["masked_lm_logits" if class_name == "ForMaskedLM" else "logits"], "logits")]
+
+
+def relative_difference(ours, theirs):
+    return np.linalg.norm(ours - theirs) / max(np.linalg.norm(theirs), 1e-30)
+
+
+def compare(ours, theirs, name, class_name, inputs=None):
+    """Returns the largest relative differences of outputs where there are pieces, and of gradients."""
+    task = HEADS[class_name]
+    inputs = inputs or inputs_for(name, task)
+    expected = run_theirs(theirs, inputs, name)
+    mask = inputs["input_mask"]
+    seen = mask if class_name in ("Model", "ForMaskedLM") or task in ("tag", "squad") else np.ones([3, 2], bool)
+    with tf.GradientTape() as tape:
+        found = ours({key: tf.constant(value) for key, value in inputs.items()})
+        pairs = outputs_of(found, task, class_name)
+        loss, their_loss, differences = 0.0, 0.0, []
+        for our_output, their_name in pairs:
+            their_output = getattr(expected, their_name)
+            weights = np.random.default_rng(3).normal(size=their_output.shape)
+            if mask.shape == their_output.shape[:2] and seen is mask:
+                weights *= mask.reshape(*mask.shape, *[1] * (weights.ndim - 2))
+            loss += tf.reduce_sum(our_output * tf.constant(weights, tf.float32))
+            their_loss = their_loss + (their_output * their_output.new_tensor(weights)).sum()
+            kept = weights != 0
+            differences.append(relative_difference(our_output.numpy()[kept], their_output.detach().numpy()[kept]))
+    variables = named_variables(ours)
+    gradients = dict(zip(variables, tape.gradient(loss, list(variables.values()))))
+    their_loss.backward()
+    family = FAMILIES[name.split(",")[0]]
+    their_gradients = {
+        key.removeprefix(family.prefix): value.grad.numpy()
+        for key, value in theirs.named_parameters()
+        if value.grad is not None
+    }
+    compared, num_outputs, kernel_norm = 0, 3, 0.0
+    for our_name, entry in entries(family.naming, ours.config, task, num_outputs).items():
+        gradient = their_gradients.get(entry.name.removeprefix(family.prefix))
+        if gradient is None or our_name not in gradients or gradients[our_name] is None:
+            continue
+        ours_dense = tf.convert_to_tensor(gradients[our_name]).numpy()
+        theirs_dense = gradient.T if entry.spelling.is_transposed else gradient.reshape(ours_dense.shape)
+        # A bias of keys adds the same to all scores of a query, so that its gradient is nothing but rounding.
+        scale = kernel_norm if our_name.endswith("key/bias") else np.linalg.norm(theirs_dense)
+        kernel_norm = np.linalg.norm(theirs_dense)
+        differences.append(np.linalg.norm(ours_dense - theirs_dense) / scale if scale else 0.0)
+        compared += 1
+    assert compared >= 40, compared
+    return max(differences)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("class_name", HEADS)
+@pytest.mark.parametrize("name", MODELS)
+def test_their_models_compute_and_learn_the_same_here(transformers, tmp_path, name, class_name):
+    theirs = their_model(transformers, name, class_name)
+    theirs.save_pretrained(tmp_path / "theirs")
+    sentences = to_ours(tmp_path / "theirs", tmp_path / "ours")
+    assert not [sentence for sentence in sentences if sentence.startswith("left, because it is no part")]
+    ours = CLASSES[HEADS[class_name]].from_pretrained(tmp_path / "ours", verbose=False)
+    assert compare(ours, theirs, name, class_name) < 1e-4
+
+
+@pytest.mark.slow
+def test_comparison_sees_what_families_differ_in(transformers, tmp_path):
+    """Negative controls: another GELU, positions off by one, segments swapped, a head with another activation."""
+    for name, class_name, changes in (
+        ("roberta", "ForMaskedLM", {"hidden_act": "gelu"}),
+        ("roberta", "Model", {"position_offset": 1}),
+        ("roberta", "ForSequenceClassification", {"classification_head": "dense_gelu"}),
+        ("electra", "ForSequenceClassification", {"classification_head": "dense_tanh"}),
+        ("distilbert", "ForSequenceClassification", {"classification_head": "dense_gelu"}),
+    ):
+        theirs = their_model(transformers, name, class_name)
+        folder = tmp_path / f"{name} {class_name} {next(iter(changes))}"
+        theirs.save_pretrained(folder / "theirs")
+        to_ours(folder / "theirs", folder / "ours")
+        config = config_in(folder / "ours").replace(**changes)
+        ours = CLASSES[HEADS[class_name]].from_pretrained(folder / "ours", verbose=False, config=config)
+        assert compare(ours, theirs, name, class_name) > 1e-4, changes
+    theirs = their_model(transformers, "electra", "Model")
+    theirs.save_pretrained(tmp_path / "theirs")
+    to_ours(tmp_path / "theirs", tmp_path / "ours")
+    ours = modeling.AlbertForPreTraining.from_pretrained(tmp_path / "ours", verbose=False)
+    inputs = inputs_for("electra", None)
+    expected = run_theirs(theirs, inputs, "electra").last_hidden_state.detach().numpy()
+    swapped = ours({**inputs, "segment_ids": 1 - inputs["segment_ids"]})["sequence_output"]
+    assert relative_difference(swapped.numpy(), expected) > 1e-2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("class_name", [name for name in HEADS if name != "Model"])
+@pytest.mark.parametrize("name", ["roberta", "electra", "distilbert"])
+def test_they_go_out_again_with_the_same_bits(transformers, tmp_path, name, class_name):
+    theirs = their_model(transformers, name, class_name)
+    theirs.save_pretrained(tmp_path / "theirs")
+    to_ours(tmp_path / "theirs", tmp_path / "ours")
+    to_theirs(tmp_path / "ours", tmp_path / "back", task=HEADS[class_name])
+    again, report = type(theirs).from_pretrained(tmp_path / "back", output_loading_info=True)
+    assert not report["missing_keys"] and not report["unexpected_keys"] and not report["mismatched_keys"]
+    for key, value in theirs.state_dict().items():
+        np.testing.assert_array_equal(again.state_dict()[key].numpy(), value.numpy(), err_msg=key)
+    given, found = (model.config.to_dict() for model in (theirs, again))
+    for key in ("model_type", "pad_token_id", "max_position_embeddings", "hidden_act", "activation", "layer_norm_eps"):
+        assert found.get(key) == given.get(key), key
+
+
+def test_pooler_that_is_there_stays_and_none_is_made_up(transformers, tmp_path):
+    for has_pooler in (True, False):
+        folder = tmp_path / str(has_pooler)
+        config = transformers.RobertaConfig(**MODELS["roberta"][1])
+        theirs = randomized(transformers.RobertaModel(config, add_pooling_layer=has_pooler))
+        theirs.save_pretrained(folder / "theirs")
+        to_ours(folder / "theirs", folder / "ours")
+        assert config_in(folder / "ours").pooler is has_pooler
+        to_theirs(folder / "ours", folder / "back")
+        _, report = transformers.RobertaModel.from_pretrained(
+            folder / "back", add_pooling_layer=has_pooler, output_loading_info=True
+        )
+        assert not report["missing_keys"] and not report["unexpected_keys"]
+
+
+def test_what_is_not_understood_is_refused_in_a_sentence(transformers, tmp_path):
+    config = transformers.ElectraConfig(**MODELS["electra"][1])
+    randomized(transformers.ElectraForPreTraining(config)).save_pretrained(tmp_path / "discriminator")
+    sentences = to_ours(tmp_path / "discriminator", tmp_path / "encoder")
+    assert any("discriminator_predictions" in sentence for sentence in sentences)
+    narrow = transformers.ElectraConfig(**{**MODELS["electra"][1], "hidden_size": 16, "intermediate_size": 24})
+    randomized(transformers.ElectraForMaskedLM(narrow)).save_pretrained(tmp_path / "generator")
+    edit_config(tmp_path / "generator", hidden_size=32, intermediate_size=48)
+    with pytest.raises(InputError, match=r"has shape .* and by the config beside it it should have"):
+        to_ours(tmp_path / "generator", tmp_path / "nothing")
+    edit_config(tmp_path / "discriminator", model_type="deberta-v2")
+    with pytest.raises(InputError, match="model_type=deberta-v2 can't be converted; albert, bert, roberta, electra"):
+        to_ours(tmp_path / "discriminator", tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"classification_head": "dense_gelu"},
+            "can't say classification_head=dense_gelu of a model of model_type=rob",
+        ),
+        ({"sharing": "all"}, "can't say sharing=all of a model of model_type=roberta"),
+        ({"embedding_size": 8}, "can't say inner_group_num=1 and embedding_size=8 of a model of model_type=roberta"),
+    ],
+)
+def test_family_that_does_not_compute_a_model_does_not_get_it(tmp_path, changes, message):
+    config = {"sharing": "none", "embedding_size": 16, "classification_head": "dense_tanh", "model_type": "roberta"}
+    config = tiny_config(num_hidden_layers=2, **{**config, **changes})
+    folder, _ = write_ours(tmp_path / "ours", config)
+    with pytest.raises(InputError, match=message):
+        to_theirs(folder, tmp_path / "theirs")
+
+
+@pytest.mark.parametrize("target", ["google", "keras_hub"])
+def test_formats_of_albert_alone_refuse_other_families(tmp_path, target):
+    folder, _ = write_ours(tmp_path / "ours", tiny_config(position_offset=2, hidden_act="gelu"))
+    with pytest.raises(InputError, match=f"`to={target}` can't say position_offset=2"):
+        convert_checkpoint("albert_tf", target, folder, str(tmp_path / "theirs"))
+
+
+def test_they_come_back_without_their_library(tmp_path):
+    for model_type, family in FAMILIES.items():
+        if model_type in ("albert", "bert"):
+            continue
+        changes = {"num_hidden_layers": 2, "embedding_size": 16, "sharing": "none", **family.always}
+        changes |= {"position_offset": 2, "type_vocab_size": 1} if family.counts_positions_by_pad else {}
+        for task in ("classify", "tag", "squad", "race", None):
+            place = tmp_path / f"{model_type} {task}"
+            place.mkdir()
+            folder, ours = write_ours(place / "ours", tiny_config(**changes), task)
+            to_theirs(folder, place / "theirs", task=task)
+            to_ours(place / "theirs", place / "back")
+            # RoBERTa reads choices by what it calls the pooler, so that one of the two has to go; it has no pairs.
+            lost = ("sentence_order_head/", *(["encoder/pooler/"] if task == "race" else []))
+            found = read_variables(place / "back")
+            for variable, value in named_variables(ours).items():
+                if not variable.startswith(lost):
+                    np.testing.assert_array_equal(found[variable], value.numpy(), err_msg=variable)
+            assert config_in(place / "back").model_type == model_type
