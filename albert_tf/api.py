@@ -98,7 +98,7 @@ def fit(
     _import_tensorflow()
     from albert_tf.finetuning.from_python.examples import read_dev, read_given
     from albert_tf.finetuning.from_python.fit import fit_folder, split_settings
-    from albert_tf.interchange.foreign_folder import format_of
+    from albert_tf.interchange.foreign_folder import format_of, kept_as_ours
     from albert_tf.modeling.pretrained import find_checkpoint
 
     options, settings = split_settings(settings)
@@ -112,19 +112,9 @@ def fit(
         output_dir = tempfile.mkdtemp(prefix="albert_tf_")
         print(f"the model comes into {output_dir}; name another place by output_dir", flush=True)
     output_dir = os.fspath(output_dir)
-    model = model if source is None else _converted(model, source, output_dir)
+    model = model if source is None else kept_as_ours(model, source, output_dir)
     fit_folder(data, dev_data, model, output_dir, options, settings, strategy, trackers)
     return load(output_dir)
-
-
-def _converted(model, source, output_dir):
-    """Returns a folder of ours with the model of another library, which is kept with the run."""
-    from albert_tf.interchange.conversion import convert_checkpoint
-
-    folder = os.path.join(output_dir, "converted_model")
-    if not os.path.exists(folder):
-        print(*convert_checkpoint(source, "albert_tf", model, folder), sep="\n", flush=True)
-    return folder
 
 
 def _import_tensorflow():

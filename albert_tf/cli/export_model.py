@@ -3,11 +3,13 @@
 from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
+import contextlib
 import os
 
 from absl import flags
 
 from albert_tf.cli.flag_parsing import resolved_flags
+from albert_tf.interchange.foreign_folder import as_ours, format_of
 from albert_tf.serving.compression import WEIGHT_TYPES
 from albert_tf.serving.exported import read_card
 from albert_tf.serving.exporting import FORMATS, export_model
@@ -18,7 +20,7 @@ flags.disclaim_key_flags()
 
 def define_flags():
     """Defines the flags of this command."""
-    flags.DEFINE_string("model_dir", None, "Folder of a fine-tuned or pre-trained model.")
+    flags.DEFINE_string("model_dir", None, "Folder of a fine-tuned or pre-trained model, also one of transformers.")
     flags.DEFINE_string("output_dir", None, "Folder to write; each export is a new version below it: 1, 2 and so on.")
     flags.DEFINE_enum(
         "format",
@@ -37,10 +39,22 @@ def tokenizer_from_flags(given):
     return SentencePieceTokenizer.from_model_file(given.spm_model_file, lower_case=given.do_lower_case)
 
 
+@contextlib.contextmanager
+def our_model(folder):
+    """Gives the folder, or while it lasts one of ours with the model of another library."""
+    source = format_of(folder)
+    if source is None:
+        yield folder
+        return
+    with as_ours(folder, source) as ours:
+        yield ours.path
+
+
 def main():
     given = resolved_flags()
     app.require(model_dir=given.model_dir, output_dir=given.output_dir)
-    path = export_model(given.model_dir, given.output_dir, given.weights, given.format, tokenizer_from_flags(given))
+    with our_model(given.model_dir) as model_dir:
+        path = export_model(model_dir, given.output_dir, given.weights, given.format, tokenizer_from_flags(given))
     size = sum(os.path.getsize(os.path.join(folder, file)) for folder, _, files in os.walk(path) for file in files)
     print(f"wrote {path}: {size / 1e6:.1f} MB")
     for name, signature in read_card(path)["signatures"].items():

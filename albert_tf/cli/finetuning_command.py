@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from albert_tf.cli import app, training_flags
 from albert_tf.cli.flag_parsing import resolved_flags
-from albert_tf.cli.model_files import find_model_file, load_model_tokenizer
+from albert_tf.cli.model_files import find_model_file, load_model_tokenizer, with_our_init_checkpoint
 from albert_tf.cli.run_flags import settings_flags, with_settings_of_run
 from albert_tf.cli.trial_flags import run_as_asked
 from albert_tf.config import AlbertConfig
@@ -81,7 +81,7 @@ class FinetuningCommand:
         app.require(output_dir=settings.output_dir)
         if not (settings.do_train or settings.do_eval or settings.do_predict):
             raise InputError("nothing to do: pass --do_train, --do_eval or --do_predict")
-        run_as_asked(settings, self._run_once)
+        run_as_asked(with_our_init_checkpoint(settings), self._run_once)
 
     def _run_once(self, given) -> tuple[str, float, dict | None] | None:
         """Does what the settings say, and returns what `run_as_asked` needs of it."""

@@ -17,7 +17,9 @@ def define_finetuning_flags(max_seq_length_help: str) -> None:
         max_seq_length_help: What --max_seq_length is where nobody says it.
     """
     flags.DEFINE_string("output_dir", None, "Folder for checkpoints, logs and results; a run found there is resumed.")
-    flags.DEFINE_string("init_checkpoint", None, "Pre-trained checkpoint, or its folder; random weights if left out.")
+    flags.DEFINE_string(
+        "init_checkpoint", None, "Pre-trained checkpoint or folder, also of transformers; random weights if left out."
+    )
     flags.DEFINE_string("albert_config_file", None, "JSON file of the model; by default that beside --init_checkpoint.")
     flags.DEFINE_string("vocab_file", None, "Vocabulary; by default the one beside --init_checkpoint.")
     define_tokenizer_flags()

@@ -1,5 +1,6 @@
 """Finding what goes with a model that is fine-tuned: what flags name, or what lies beside the model."""
 
+import dataclasses
 import os
 
 import tensorflow as tf
@@ -8,10 +9,29 @@ from albert_tf.checkpoint_files import find_beside_checkpoint, refuse_trials
 from albert_tf.cli.run_flags import KnownRun
 from albert_tf.cli.tokenizer_flags import load_any_tokenizer
 from albert_tf.errors import InputError
+from albert_tf.interchange.foreign_folder import format_of, kept_as_ours
 from albert_tf.tokenization import SentencePieceTokenizer, Tokenizer
 from albert_tf.tokenization.loading import kind_of_tokenizer
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
+
+
+def with_our_init_checkpoint(settings):
+    """Returns settings in which --init_checkpoint is a folder of ours, converted where it is another library's.
+
+    Raises:
+        InputError: The model can't be converted.
+    """
+    source = format_of(settings.init_checkpoint) if settings.init_checkpoint else None
+    if source is None:
+        return settings
+    if "TF_CONFIG" in os.environ:
+        raise InputError(
+            f"--init_checkpoint={settings.init_checkpoint} is of {source}, and several machines can't convert it at "
+            f"once; convert it before, by convert_checkpoint.py --from={source} --to=albert_tf"
+        )
+    folder = kept_as_ours(settings.init_checkpoint, source, settings.output_dir)
+    return dataclasses.replace(settings, init_checkpoint=folder)
 
 
 def find_model_file(settings, flag: str, name: str, run: KnownRun | None) -> str:

@@ -12,6 +12,7 @@ from absl import flags
 from albert_tf.checkpoint_files import find_beside_checkpoint
 from albert_tf.cli import training_flags
 from albert_tf.cli.flag_parsing import resolved_flags
+from albert_tf.cli.model_files import with_our_init_checkpoint
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.cli.run_flags import settings_flags, with_settings_of_run
 from albert_tf.cli.trial_flags import define_trial_flags, run_as_asked
@@ -41,7 +42,9 @@ def define_flags():
     flags.DEFINE_list("held_out_file", None, "Evaluation shards; by default those that manifest.json names.")
     flags.DEFINE_string("albert_config_file", None, "JSON file of the model; by default that beside --init_checkpoint.")
     flags.DEFINE_string("output_dir", None, "Folder for checkpoints, logs and results; a run found there is resumed.")
-    flags.DEFINE_string("init_checkpoint", None, "Checkpoint to start from, or the folder of a run or model.")
+    flags.DEFINE_string(
+        "init_checkpoint", None, "Checkpoint to start from, or the folder of a run or model, also of transformers."
+    )
     flags.DEFINE_enum("objective", None, list(OBJECTIVES), "What is learnt; by default what the shards were made for.")
     flags.DEFINE_bool("do_train", True, "Train.")
     flags.DEFINE_bool("do_eval", False, "Evaluate on held-out shards, before the first step and after the last.")
@@ -162,7 +165,7 @@ def main():
     app.require(output_dir=given.output_dir)
     if not (given.do_train or given.do_eval):
         raise InputError("nothing to do: pass --do_train or --do_eval")
-    run_as_asked(given, run_once)
+    run_as_asked(with_our_init_checkpoint(given), run_once)
 
 
 def run_once(given):

@@ -6,11 +6,19 @@ import os
 import tempfile
 import typing
 
-from albert_tf.files import gfile_for
+from albert_tf.errors import InputError
+from albert_tf.files import gfile_for, read_json, sha256_of, write_json
 from albert_tf.interchange import huggingface, keras_hub
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.ours import NO_TASK
 from albert_tf.modeling.pretrained import CONFIG_FILE
+
+# Where a run keeps the model that it began with, and what that was converted from.
+CONVERTED_FOLDER = "converted_model"
+_SOURCE_FILE = "converted_from.json"
+
+# Endings of the files that make up a model and its tokenizer.
+_MODEL_FILES = (".json", ".safetensors", ".h5", ".txt", ".model")
 
 # By the files that tell them.
 _WEIGHTS = {
@@ -57,3 +65,34 @@ def as_ours(folder: str, source: str) -> collections.abc.Iterator[OurFolder]:
         sentences = convert_checkpoint(source, "albert_tf", folder, path)
         reasons = [sentence.partition(NO_TASK)[2] for sentence in sentences if NO_TASK in sentence]
         yield OurFolder(path, reasons[0] if reasons else None)
+
+
+def kept_as_ours(folder: str, source: str, output_dir: str) -> str:
+    """Returns a folder of ours with the model of another library, which is kept with the run that begins with it.
+
+    Args:
+        folder: Of the other library.
+        source: Which one; what `format_of` returned.
+        output_dir: Of the run.
+
+    Raises:
+        InputError: The model can't be converted, or what the run keeps was converted from another one.
+    """
+    kept = os.path.join(output_dir, CONVERTED_FOLDER)
+    content = _content(folder, source)
+    if not gfile_for(kept).exists(os.path.join(kept, _SOURCE_FILE)):
+        print(*convert_checkpoint(source, "albert_tf", folder, kept), sep="\n", flush=True)
+        write_json(os.path.join(kept, _SOURCE_FILE), content)
+    elif read_json(os.path.join(kept, _SOURCE_FILE), "what was converted") != content:
+        raise InputError(
+            f"{kept} was converted from another model than {folder} holds now; choose another `output_dir`, or name "
+            "the model that the run began with"
+        )
+    return kept
+
+
+def _content(folder, source):
+    """Returns the SHA-256 of each file of a model, by its name."""
+    gfile = gfile_for(folder)
+    names = [name for name in gfile.listdir(folder) if name.endswith(_MODEL_FILES)]
+    return {"format": source, **{name: sha256_of(os.path.join(folder, name)) for name in sorted(names)}}
