@@ -236,6 +236,24 @@ class AlbertConfig:
                 "them equal"
             )
 
+    def check_vocabulary(self, vocabulary: typing.Any) -> None:
+        """Checks that model and vocabulary go together.
+
+        Args:
+            vocabulary: A `Vocabulary`.
+
+        Raises:
+            InputError: They differ in size, or in the id of [PAD] where the model counts positions by it.
+        """
+        source = vocabulary.source
+        self.check_vocab_size(len(vocabulary), source)
+        pad_id = vocabulary.id_of("[PAD]") if "[PAD]" in vocabulary else None
+        if self.position_offset and pad_id != self.position_offset - 1:
+            raise InputError(
+                f"[PAD] has the id {pad_id} in {source}, and by position_offset={self.position_offset} it should have "
+                f"{self.position_offset - 1}, as positions are counted by it; take the vocabulary of the model"
+            )
+
     def replace(self, **changes) -> "AlbertConfig":
         """Returns a copy with some fields changed."""
         return dataclasses.replace(self, **changes)

@@ -97,7 +97,7 @@ class FinetuningCommand:
 
     def _run_in_folder(self, settings, known_run, config, strategy):
         tokenizer = load_model_tokenizer(settings, known_run)
-        config.check_vocab_size(len(tokenizer.vocabulary), tokenizer.vocabulary.source)
+        config.check_vocabulary(tokenizer.vocabulary)
         settings = self.complete(settings, config, known_run is not None)
         task = self.make_task(settings, config)
         if known_run:

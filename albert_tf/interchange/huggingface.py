@@ -68,7 +68,8 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     if buffers:
         notes.append(f"left, because it follows from the config: {', '.join(buffers)}")
     model = with_tokenizer(PortableModel(config, weights, task, labels, notes=notes), path, options, HUGGINGFACE)
-    _check_pad(model, config_file)
+    if model.tokenizer is not None:
+        model.config.check_vocabulary(model.tokenizer.vocabulary)
     if head and isinstance(values.get(_OWN_SETTINGS), dict):
         _take_own_settings(model, values[_OWN_SETTINGS], outputs, config_file)
     return model
@@ -80,17 +81,6 @@ def _take_own_settings(model, settings, outputs, source):
     if CLASSES.get(task) != CLASSES.get(model.task) or (labels is not None and len(labels) != outputs):
         raise InputError(f"{source}: {_OWN_SETTINGS} is not of this head; remove it")
     model.task, model.settings, model.labels = task, kept, labels
-
-
-def _check_pad(model, source):
-    """Checks that positions, where they follow from [PAD], are counted by the tokenizer's."""
-    offset = model.config.position_offset
-    pad_id = model.tokenizer.vocabulary.id_of(PAD) if model.tokenizer and PAD in model.tokenizer.vocabulary else None
-    if offset and pad_id is not None and pad_id != offset - 1:
-        raise InputError(
-            f"{source}: pad_token_id is {offset - 1}, and in the vocabulary beside it {PAD} has the id {pad_id}, by "
-            "which this model counts positions; put the vocabulary there that it was trained with"
-        )
 
 
 def _read_config(values, family, found, source):

@@ -15,6 +15,7 @@ from albert_tf.objectives.registry import (
     default_objective,
     make_objective,
     register,
+    usual_objective,
 )
 from albert_tf.objectives.sentence_order import NextSentence, SentenceOrder
 
@@ -36,4 +37,5 @@ __all__ = [
     "default_objective",
     "make_objective",
     "register",
+    "usual_objective",
 ]

@@ -24,6 +24,7 @@ class Registered(typing.NamedTuple):
 OBJECTIVES: dict[str, Registered] = {}
 # What is learnt where nothing says otherwise, and what the planner called it first.
 DEFAULT_OBJECTIVE = "albert"
+_WITHOUT_POOLER = "roberta"
 EARLIER_NAMES = {"pretrain": DEFAULT_OBJECTIVE}
 
 
@@ -42,6 +43,11 @@ def default_objective(packing: Packing) -> str:
     """Returns what is learnt from a packing where nobody says otherwise: what has it among its first packings."""
     takes_it = [name for name, known in OBJECTIVES.items() if packing.name in known.packings]
     return min(takes_it, key=lambda name: OBJECTIVES[name].packings.index(packing.name))
+
+
+def usual_objective(config: AlbertConfig) -> str:
+    """Returns what a model that doesn't say it was pre-trained for, by whether it has what a second loss reads."""
+    return DEFAULT_OBJECTIVE if config.pooler else _WITHOUT_POOLER
 
 
 def check_packing(name: str, packing: Packing) -> None:

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from albert_tf.tokenization import Vocabulary
-from albert_tf.tokenization.vocabulary import CLS, MASK, SEP
+from albert_tf.tokenization.vocabulary import CLS, MASK, SEP, SPECIAL_TOKENS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,9 +27,9 @@ class MaskingTokens:
         """Looks the ids up.
 
         Raises:
-            InputError: A special token is missing, or [PAD] is not the first piece.
+            InputError: A special token is missing.
         """
-        vocabulary.require_for_training()
+        vocabulary.require(*SPECIAL_TOKENS)
         return cls(
             mask_id=vocabulary.id_of(MASK),
             unmaskable_ids=(vocabulary.id_of(CLS), vocabulary.id_of(SEP)),

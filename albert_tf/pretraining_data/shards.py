@@ -195,7 +195,7 @@ class _Folder:
                 f"{path} is not the tokenizer that the shards were made with; put theirs back, or run "
                 "create_pretraining_data.py again"
             )
-        config.check_vocab_size(len(tokenizer), tokenizer.vocabulary.source)
+        config.check_vocabulary(tokenizer.vocabulary)
         return tokenizer
 
     def masking(self, tokenizer, max_predictions_per_seq):

@@ -182,7 +182,7 @@ def _tokenizer_of(folder, tokenizer, config):
             f"{tokenizer.vocabulary.source} is not, or is used otherwise than, the tokenizer of {path}, which the "
             "model was trained with; leave it out"
         )
-    config.check_vocab_size(len(tokenizer), tokenizer.vocabulary.source)
+    config.check_vocabulary(tokenizer.vocabulary)
     return tokenizer
 
 

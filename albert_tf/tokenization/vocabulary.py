@@ -81,21 +81,6 @@ class Vocabulary:
             if piece not in self._ids:
                 raise InputError(f"{self.source} has no {piece}; add it as a line of its own")
 
-    def require_for_training(self) -> None:
-        """Checks what models are trained with: every special token, and [PAD] with id 0, as readers of records pad.
-
-        Published vocabularies that break this still tokenize.
-
-        Raises:
-            InputError: A special token is missing, or [PAD] is not the first piece.
-        """
-        self.require(*SPECIAL_TOKENS)
-        if self.id_of(PAD) != 0:
-            raise InputError(
-                f"{self.source}, line {self.id_of(PAD) + 1}: {PAD} must stand on line 1, because training pads with 0; "
-                "move it there"
-            )
-
     @property
     def sha256(self) -> str:
         """Hash of the pieces in order, in hexadecimal."""

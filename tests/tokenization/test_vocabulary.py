@@ -5,6 +5,7 @@ import pytest
 
 from albert_tf.errors import InputError
 from albert_tf.tokenization import Vocabulary
+from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
 
 def write(path, content):
@@ -70,20 +71,9 @@ def test_special_tokens_are_required_where_they_are_needed(tmp_path, missing):
     assert str(error.value) == f"{tmp_path / 'vocab.txt'} has no {missing}; add it as a line of its own"
 
 
-def test_padding_must_be_the_first_piece_where_models_are_trained(tmp_path):
-    path = write(tmp_path / "vocab.txt", "[UNK]\n가\n[PAD]\n[CLS]\n[SEP]\n[MASK]\n")
-    vocabulary = Vocabulary.from_file(path)
-    with pytest.raises(InputError) as error:
-        vocabulary.require_for_training()
-    assert str(error.value).startswith(f"{path}, line 3: [PAD] must stand on line 1")
-    with pytest.raises(InputError, match=r"has no \[MASK\]"):
-        Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]"]).require_for_training()
-    Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]).require_for_training()
-
-
 @pytest.mark.parametrize("name", ["kcbert_30000", "koelectra_32200", "krbert_char_16424"])
 def test_published_vocabularies_can_be_trained_with(shared_data, name):
-    Vocabulary.from_file(shared_data / "vocabs" / f"{name}.txt").require_for_training()
+    Vocabulary.from_file(shared_data / "vocabs" / f"{name}.txt").require(*SPECIAL_TOKENS)
 
 
 def test_seed_vocabulary_lacks_padding_only(shared_data):

@@ -152,7 +152,7 @@ def fit_folder(
         task, more_settings = make_task(
             data, path, read_config(checkpoint, "`model`"), options.doc_stride, options.pooling
         )
-        task.config.check_vocab_size(len(tokenizer.vocabulary), tokenizer.vocabulary.source)
+        task.config.check_vocabulary(tokenizer.vocabulary)
         fraction = options.dev_fraction if dev_data is None else 0
         train_share, dev_share = (Share(fraction, is_dev) if fraction else None for is_dev in (False, True))
         token_dropout, length = options.token_dropout, options.max_seq_length

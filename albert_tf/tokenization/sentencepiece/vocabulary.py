@@ -50,15 +50,3 @@ class SentencePieceVocabulary(Vocabulary):
     def special_pieces(self) -> list[str]:
         """What the special tokens are called in the model, in the order of `SPECIAL_TOKENS`."""
         return [self._names[token] for token in (PAD, UNK, CLS, SEP, MASK)]
-
-    def require_for_training(self) -> None:
-        """Checks that the piece that pads has id 0, as readers of records pad with 0.
-
-        Raises:
-            InputError: It has another.
-        """
-        if self.id_of(PAD) != 0:
-            raise InputError(
-                f"{self.source}: {self._names[PAD]} has id {self.id_of(PAD)} and must have 0, because training pads "
-                "with 0; train one with spm_train --pad_id=0"
-            )
