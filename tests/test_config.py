@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.tokenization import Vocabulary
 
 CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"
 FIELDS = [field.name for field in dataclasses.fields(AlbertConfig)]
@@ -189,6 +190,33 @@ def test_later_key_is_written_only_where_it_is_not_the_default():
     causal = AlbertConfig.from_dict(tiny_keys(is_causal=True))
     assert causal.to_dict()["is_causal"] is True and AlbertConfig.from_dict(causal.to_dict()) == causal
     assert "is_causal must be true or false" in error_of(AlbertConfig.from_dict, tiny_keys(is_causal=1))
+
+
+def test_keys_of_other_families_are_checked_and_written_only_where_they_are_used():
+    keys = {"model_type": "roberta", "position_offset": 2, "pooler": False, "classification_head": "dense_tanh"}
+    assert not keys.keys() & AlbertConfig.from_dict(tiny_keys()).to_dict().keys()
+    config = AlbertConfig.from_dict(tiny_keys(type_vocab_size=0, max_position_embeddings=66, **keys))
+    assert AlbertConfig.from_dict(config.to_dict()) == config and config.longest_sequence == 64
+    with pytest.raises(InputError, match="max_position_embeddings, 66 less its position_offset, 2"):
+        config.check_max_seq_length(65)
+    for name, value, message in (
+        ("position_offset", -1, "position_offset must be a whole number of at least 0"),
+        ("position_offset", 66, "max_position_embeddings must be more than position_offset"),
+        ("type_vocab_size", -1, "type_vocab_size must be a whole number of at least 0"),
+        ("pooler", 1, "pooler must be true or false"),
+        ("classification_head", "dense", "classification_head must be one of pooled, dense_tanh"),
+        ("model_type", "gpt2", "model_type must be one of albert, roberta"),
+    ):
+        assert message in error_of(AlbertConfig.from_dict, tiny_keys(max_position_embeddings=66, **{name: value}))
+
+
+@pytest.mark.parametrize(("pieces", "pad_id"), [(["[CLS]", "[PAD]", "[UNK]"], 1), (["[PAD]", "[CLS]", "[UNK]"], 0)])
+def test_vocabulary_must_have_the_padding_that_positions_are_counted_by(pieces, pad_id):
+    config = AlbertConfig.from_dict(tiny_keys(vocab_size=3, position_offset=pad_id + 1))
+    config.check_vocabulary(Vocabulary(pieces))
+    with pytest.raises(InputError, match=rf"\[PAD\] has the id {pad_id} in the vocabulary, and by position_offset=3"):
+        config.replace(position_offset=3).check_vocabulary(Vocabulary(pieces))
+    config.replace(position_offset=0).check_vocabulary(Vocabulary(["[UNK]", "a", "b"]))
 
 
 def test_replace_checks_again():

@@ -121,6 +121,23 @@ def test_everything_that_can_be_trained_compiles(name):
     assert compiled(SMALL.replace(num_hidden_layers=2), name, 8, 128).temporary_bytes > 0
 
 
+# The base step of BERT is ALBERT's with other weights in each layer.
+FAMILIES = {
+    "roberta": {"position_offset": 2, "max_position_embeddings": 130, "type_vocab_size": 1, "embedding_size": 128},
+    "electra": {"pooler": False, "classification_head": "dense_gelu", "embedding_size": 64},
+    "distilbert": {"pooler": False, "classification_head": "dense_relu", "type_vocab_size": 0},
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_other_families_compile_with_flash_attention_and_count_right(family):
+    config = SMALL.replace(sharing="none", hidden_act="gelu_erf", model_type=family, **FAMILIES[family])
+    step = compiled(config, "roberta", 8, 128)
+    assert compiled(SMALL, "roberta", 8, 128).flops * 0.9 < step.flops < compiled(SMALL, "roberta", 8, 128).flops * 1.1
+    assert step.temporary_bytes < 4.3e6
+    assert compiled(config, "classify", 8, 128).temporary_bytes < 4.3e6
+
+
 @pytest.mark.parametrize(("name", "topology"), pairs(0))
 def test_predictions_compile_for_every_tpu(name, topology):
     program = lower_prediction(TASKS[name](SMALL), 8, 128)

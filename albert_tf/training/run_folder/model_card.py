@@ -33,6 +33,13 @@ _MARK = re.compile(r"<!-- Written by albert_tf \(([0-9a-f]{16})\)[^\n]*-->\n\n")
 _NOT_OF_RECIPE = ("albert_config", "tokenizer", "init_checkpoint", "train_file", "data", "input_files", FOUND_AT)
 
 _OF_MANIFEST = ("input_files", "documents", "sentences", "words", "tokens", "unknown_word_rate")
+_FAMILIES = {
+    "albert": "An ALBERT",
+    "roberta": "A RoBERTa",
+    "xlm-roberta": "An XLM-RoBERTa",
+    "electra": "An ELECTRA",
+    "distilbert": "A DistilBERT",
+}
 # What to ask a model of each kind.
 _QUESTIONS = {
     "fill-mask": 'fill_mask(["오늘은 날씨가 정말 [MASK]."])',
@@ -88,11 +95,14 @@ def write_model_card(
     kinds = " ".join(kind.__name__ for kind in type(model).__mro__)
     tag = next((tag for part, tag in _PIPELINE_TAGS.items() if part in kinds), _OTHER_TAG)
     evaluated_on = _evaluated_on(settings, data)
+    model_type = settings.get("albert_config", {}).get("model_type", "albert")
     model_class, parameters, tokenizer_class = type(model).__name__, model.count_params(), type(tokenizer).__name__
     of_tokenizer = tokenizer and {"class": tokenizer_class, "vocabulary size": len(tokenizer), **tokenizer.to_dict()}
-    front = _front_matter(name, tag, tokenizer, license_name, settings.get("task_name"), results, evaluated_on)
+    front = _front_matter(
+        name, tag, model_type, tokenizer, license_name, settings.get("task_name"), results, evaluated_on
+    )
     sections = [
-        f"# {name}\n\nAn ALBERT of {parameters:,} parameters for {tag}, {_origin(settings)}",
+        f"# {name}\n\n{_FAMILIES[model_type]} of {parameters:,} parameters for {tag}, {_origin(settings)}",
         _table("Model", {"class": model_class, "parameters": parameters, **settings.get("albert_config", {})}),
         _table("Data", {**_training_data(settings, manifests), "evaluated on": evaluated_on}),
         _table("Recipe", {name: value for name, value in settings.items() if name not in _NOT_OF_RECIPE}),
@@ -140,7 +150,7 @@ def _evaluated_on(settings, data):
     return f"{100 * share:.3g}% of {name}, put aside" if is_share else name
 
 
-def _front_matter(name, tag, tokenizer, license_name, dataset, results, evaluated_on):
+def _front_matter(name, tag, model_type, tokenizer, license_name, dataset, results, evaluated_on):
     """Returns YAML between two lines of dashes; values are spelled as in JSON, which YAML can read."""
     dataset = (
         None if dataset in ("tsv", "csv", "jsonl", "parquet", "datasets", "conll") else dataset
@@ -162,7 +172,7 @@ def _front_matter(name, tag, tokenizer, license_name, dataset, results, evaluate
         "model-index": [{"name": name, "results": [result]}] if scores else None,
     }
     lines = ["language: ko"] * isinstance(tokenizer, KoreanWordPieceTokenizer)
-    lines += ["library_name: albert_tf", f"pipeline_tag: {tag}", "tags: [albert, tensorflow]"]
+    lines += ["library_name: albert_tf", f"pipeline_tag: {tag}", f"tags: [{model_type}, tensorflow]"]
     lines += [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in rest.items() if value]
     # YAML takes 1e-05 for a word.
     return "---\n" + re.sub(r'(": -?\d+)e(?=[-\d])', r"\1.0e", "\n".join(lines)) + "\n---\n"

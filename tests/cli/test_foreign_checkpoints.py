@@ -1,0 +1,73 @@
+"""Folders of transformers as --init_checkpoint: converted once, kept with the run, told apart by what they hold."""
+
+import json
+import shutil
+
+import pytest
+
+import albert_tf
+from albert_tf.checkpoint_files import write_checkpoint
+from albert_tf.interchange.conversion import convert_checkpoint
+from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.modeling.layers import named_variables
+
+# ELECTRA's encoder, and RoBERTa's where [PAD] has the id 0, as in the sample's vocabulary.
+FAMILIES = {
+    "electra": {"pooler": False, "classification_head": "dense_gelu"},
+    "roberta": {"type_vocab_size": 1, "position_offset": 1, "classification_head": "dense_tanh", "embedding_size": 16},
+}
+
+
+@pytest.fixture(scope="module")
+def write_theirs(tiny_config, sample_tokenizer, tmp_path_factory):
+    """Writes a model with random weights as transformers does, and returns its folder."""
+
+    def write(family):
+        folder = tmp_path_factory.mktemp(family)
+        config = tiny_config.replace(model_type=family, sharing="none", hidden_act="gelu_erf", **FAMILIES[family])
+        model = AlbertForPreTraining(config)
+        values = {f"model/{name}": value.numpy() for name, value in named_variables(model).items()}
+        (folder / "ours").mkdir()
+        write_checkpoint(str(folder / "ours" / "model.ckpt-0"), {**values, "global_step": 0})
+        (folder / "ours" / "albert_config.json").write_text(json.dumps(config.to_dict()))
+        sample_tokenizer.save(folder / "ours")
+        convert_checkpoint("albert_tf", "huggingface", str(folder / "ours"), str(folder / "theirs"))
+        return folder / "theirs"
+
+    return write
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_model_of_transformers_is_fine_tuned_gone_on_with_exported_and_asked(classify, write_theirs, tmp_path, family):
+    theirs = write_theirs(family)
+    flags = {"init_checkpoint": theirs, "do_train": True, "do_eval": True}
+    result = classify(**flags)
+    assert (result.code, result.errors) == (0, "")
+    run = tmp_path / "run"
+    assert f"wrote {run}/converted_model" in result.output
+    assert json.loads((run / "albert_config.json").read_text())["model_type"] == family
+    card = (run / "README.md").read_text()
+    assert f"tags: [{family}, tensorflow]" in card
+
+    result = classify(**flags)
+    assert result.code == 0 and "converted_model:" not in result.output
+    predictions = albert_tf.load(run).predict(["정말 재미있다", "별로"])
+    assert all(set(prediction["probabilities"]) == {"0", "1"} for prediction in predictions)
+
+    settings = json.loads((theirs / "config.json").read_text())
+    (theirs / "config.json").write_text(json.dumps({**settings, "initializer_range": 0.5}))
+    result = classify(**flags)
+    assert result.code == 1
+    assert f"{run}/converted_model was converted from another model than {theirs} holds now" in result.errors
+
+
+@pytest.mark.slow
+def test_what_can_not_be_converted_leaves_no_run(classify, write_theirs, tmp_path):
+    theirs = tmp_path / "theirs"
+    shutil.copytree(write_theirs("electra"), theirs)
+    settings = json.loads((theirs / "config.json").read_text())
+    (theirs / "config.json").write_text(json.dumps({**settings, "model_type": "deberta-v2"}))
+    result = classify(init_checkpoint=theirs, do_train=True)
+    assert result.code == 1 and "model_type=deberta-v2 can't be converted" in result.errors
+    assert not (tmp_path / "run").exists()
