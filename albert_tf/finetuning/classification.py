@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles, files_of
-from albert_tf.finetuning.labelled_text import check_known_labels, read_examples
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
 from albert_tf.finetuning.labels import label_report
 from albert_tf.finetuning.linear_models import MOST_CHARACTERS, LinearModel, classify
@@ -70,10 +69,13 @@ class Classification(LabelledTextTask):
             return self.weights(batch)
         return self.weights(batch) * tf.gather(tf.constant(self._class_weights), batch["label_ids"])
 
-    def read(self, path, needs_labels=True):
-        """Returns the rows of a file as `LabelledText`s; see `FinetuningTask`."""
-        examples = read_examples(path, self._files, needs_labels)
-        return check_known_labels(path, examples, self.labels, needs_labels, self._files.on_bad_row)
+    def reason_against(self, label):
+        """Returns a sentence for a label that is not in the list; see `LabelledTextTask`."""
+        return (
+            None
+            if label in self._ids
+            else f"label {label!r} is not in the list {', '.join(self.labels)} (name others by `labels`)"
+        )
 
     def label_values(self, examples):
         """Returns the ids of the labels, int32 [T]; see `LabelledTextTask`."""
@@ -133,16 +135,6 @@ class Classification(LabelledTextTask):
             ERRORS_FILE: write_errors,
             CONFUSION_FILE: functools.partial(plot_confusion_matrix, labels=self.labels),
         }
-
-    def doubts(self, examples, predictions):
-        """Returns a line if all examples are given one label, though they have several; see `FinetuningTask`."""
-        found = {prediction["label"] for prediction in predictions}
-        if len(found) > 1 or len({example.label for example in examples}) < 2:
-            return []
-        return [
-            f"all {len(examples):,} examples are given the label {found.pop()}, as if nothing had been learnt; "
-            "try a lower learning rate, more steps or balanced class weights"
-        ]
 
     def describe(self, path, examples, features):
         """Returns how often each label occurs, and warns of what looks mistyped; see `label_report`."""

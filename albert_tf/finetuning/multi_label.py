@@ -14,13 +14,12 @@ from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
 from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles, files_of
 from albert_tf.finetuning.label_sets import LabelSetReader, best_thresholds, macro_f1, micro_f1
-from albert_tf.finetuning.labelled_text import LabelledText, line_names, read_examples
+from albert_tf.finetuning.labelled_text import LabelledText, line_names
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
 from albert_tf.finetuning.linear_models import MOST_CHARACTERS, LinearModel, classify_into_several
 from albert_tf.finetuning.scores_by_label import count_labels
 from albert_tf.finetuning.task import ERRORS_FILE
 from albert_tf.json_types import check_types
-from albert_tf.rows.bad_rows import BadRows
 from albert_tf.rows.row_file import write_rows
 from albert_tf.text_windows import sigmoid
 
@@ -59,7 +58,7 @@ class MultiLabel(LabelledTextTask):
         doc_stride: int | None = None,
     ):
         super().__init__(config, files, len(labels), doc_stride)
-        self.labels, self._separator = tuple(labels), separator
+        self.labels, self._separator, self.read_labels = tuple(labels), separator, LabelSetReader(separator)
         self._metrics = tuple(name for name in files.metrics if name in METRICS) or tuple(METRICS)
         self.selection_metric = self._metrics[0]
         self.thresholds = np.full(len(labels), 0.5, np.float32)
@@ -76,23 +75,15 @@ class MultiLabel(LabelledTextTask):
         weights = self.weights(batch)
         return {"multi_label_loss": (tf.reduce_sum(tf.reduce_mean(losses, axis=-1) * weights), tf.reduce_sum(weights))}
 
-    def read(self, path, needs_labels=True):
-        """Returns the rows of a file as `LabelledText`s; see `FinetuningTask`."""
-        examples = read_examples(path, self._files, needs_labels, LabelSetReader(self._separator))
-        bad_rows, found = BadRows(self._files.on_bad_row if needs_labels else "fail"), []
-        for example in examples:
-            unknown = [label for label in example.label or () if label not in self.labels]
-            if unknown:
-                bad_rows.refuse(
-                    f"{path}, line {example.line}: label {unknown[0]!r} is not in the list {', '.join(self.labels)} "
-                    f"(between labels stands {self._separator!r}, by `label_separator`)"
-                )
-            else:
-                found.append(example)
-        bad_rows.warn()
-        if not found:
-            raise InputError(f"{path} has no row whose labels are in the list {', '.join(self.labels)}")
-        return found
+    def reason_against(self, label):
+        """Returns a sentence for labels of which one is not in the list; see `LabelledTextTask`."""
+        unknown = next((each for each in label if each not in self.labels), None)
+        if unknown is None:
+            return None
+        return (
+            f"label {unknown!r} is not in the list {', '.join(self.labels)} (between labels stands "
+            f"{self._separator!r}, by `label_separator`)"
+        )
 
     def label_values(self, examples):
         """Returns 1 where a text has a label, float32 [T, labels]; see `LabelledTextTask`."""
@@ -196,14 +187,6 @@ class MultiLabel(LabelledTextTask):
         rows.sort(key=lambda row: -row[0])
         header = ["line", "labels", "prediction", "missed", "wrong", *examples[0].columns]
         write_rows(path, [header, *(row for _, row in rows)])
-
-    def doubts(self, examples, predictions):
-        """Returns a line if all texts are given the same labels, though they have others; see `FinetuningTask`."""
-        found = {tuple(prediction["labels"]) for prediction in predictions}
-        if len(found) > 1 or len({frozenset(example.label) for example in examples}) < 2:
-            return []
-        named = self.written_label(found.pop()) or "no label"
-        return [f"all {len(examples):,} texts are given the same, {named}, as if nothing had been learnt"]
 
     def describe(self, path, examples, features):
         """Returns how often each label occurs, and how many labels the examples have; see `FinetuningTask`."""

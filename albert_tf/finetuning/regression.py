@@ -4,14 +4,12 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
-from albert_tf.finetuning.labelled_text import UNKNOWN_LABELS, LabelledText, line_names, read_examples
+from albert_tf.finetuning.labelled_text import LabelledText, line_names
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
 from albert_tf.finetuning.linear_models import LinearModel, predict_numbers
 from albert_tf.finetuning.metrics import SCORE_METRICS
 from albert_tf.finetuning.task import ERRORS_FILE
-from albert_tf.rows.bad_rows import BadRows
 from albert_tf.rows.row_file import write_rows
 
 
@@ -40,19 +38,9 @@ class Regression(LabelledTextTask):
         errors = tf.math.squared_difference(scores, batch["label_values"])
         return {"squared_error": (tf.reduce_sum(errors * weights), tf.reduce_sum(weights))}
 
-    def read(self, path, needs_labels=True):
-        """Returns the rows of a file as `LabelledText`s; see `FinetuningTask`."""
-        bad_rows = BadRows(self._files.on_bad_row if needs_labels else "fail")
-        found = []
-        for example in read_examples(path, self._files, needs_labels):
-            if _number(example.label) is None and (needs_labels or example.label not in (None, *UNKNOWN_LABELS)):
-                bad_rows.refuse(f"{path}, line {example.line}: {example.label!r} is not a number")
-            else:
-                found.append(example)
-        bad_rows.warn()
-        if not found:
-            raise InputError(f"{path} has no row whose label is a number")
-        return found
+    def reason_against(self, label):
+        """Returns a sentence for what is no number; see `LabelledTextTask`."""
+        return f"{label!r} is not a number" if _number(label) is None else None
 
     def label_values(self, examples):
         """Returns the numbers, float32 [T]; see `LabelledTextTask`."""

@@ -227,8 +227,6 @@ def evaluate(run: TrainingRun, dev_file: EncodedFile, linear: LinearScores | Non
                 "on text like this"
             )
     if predictions is not None:
-        for doubt in task.doubts(dev_file.examples, predictions):
-            run.log(f"warning: {doubt}")
         by_label = scores_by_label(task.counts_by_label(dev_file.examples, predictions))
         if by_label:
             run.log("\n".join(describe_scores(by_label)))
