@@ -126,13 +126,10 @@ def _statistics_lines(shard, statistics, paint):
     yield f"{paint('statistics', 'bold')} of all {count:,} examples"
     yield _fact(
         "length",
-        f"mean {statistics.num_pieces / count:.1f}, median {statistics.median_length:g}, "
-        f"full ({shard.max_seq_length} pieces) {lengths[-1] / count:.1%}",
+        f"mean {statistics.num_pieces / count:.1f}, full ({shard.max_seq_length} pieces) {lengths[-1] / count:.1%}",
     )
     if _label_meanings(shard):
-        low, high = statistics.label_interval
-        share = statistics.label_ones / count
-        yield _fact("label 1", f"{share:.1%}, 95% confidence interval {low:.1%} to {high:.1%}")
+        yield _fact("label 1", f"{statistics.label_ones / count:.1%}")
     yield _fact("unknown", f"{statistics.unknown_rate:.2%} of the pieces are [UNK]")
     uses = statistics.piece_uses
     frequent = (f"{shard.name_of(i)} {uses_of / uses.total():.1%}" for i, uses_of in uses.most_common(_MOST_FREQUENT))

@@ -15,7 +15,7 @@ class ShardStatistics:
         shard: The shard.
 
     Attributes:
-        examples: int64 [S + 1, S + 1], the number of examples by length and number of chosen pieces.
+        lengths: int64 [S + 1], the number of examples of each length.
         label_ones: Examples of label 1.
         num_masked: Chosen pieces that became [MASK].
         num_replaced: Chosen pieces that became another piece.
@@ -29,28 +29,26 @@ class ShardStatistics:
     def __init__(self, shard: ShardReader):
         self._options = shard.masking_options if shard.is_masked else None
         self._unknown_id = shard.vocabulary.id_of(UNK)
-        size = shard.max_seq_length + 1
-        self.examples = np.zeros([size, size], np.int64)
+        self.lengths = np.zeros(shard.max_seq_length + 1, np.int64)
         self.label_ones = self.num_masked = self.num_replaced = self.num_kept = 0
         self.piece_uses = collections.Counter()
         for batch in shard.read():
             self._add(batch, shard.mask_id)
 
     def _add(self, batch, mask_id):
-        np.add.at(self.examples, (batch.is_used.sum(axis=1), batch.is_chosen.sum(axis=1)), 1)
+        self.lengths += np.bincount(batch.is_used.sum(axis=1), minlength=len(self.lengths))
         self.label_ones += int((batch.labels == 1).sum())
         seen, original = batch.input_ids[batch.is_chosen], batch.original_ids[batch.is_chosen]
         num_masked, num_kept = int((seen == mask_id).sum()), int((seen == original).sum())
         self.num_masked += num_masked
         self.num_kept += num_kept
         self.num_replaced += len(seen) - num_masked - num_kept
-        ids, counts = np.unique(batch.original_ids[batch.is_used & ~batch.is_special], return_counts=True)
-        self.piece_uses.update(dict(zip(ids.tolist(), counts.tolist())))
+        self.piece_uses.update(batch.original_ids[batch.is_used & ~batch.is_special].tolist())
 
     @property
     def num_examples(self) -> int:
         """Examples in the shard."""
-        return int(self.examples.sum())
+        return int(self.lengths.sum())
 
     @property
     def num_pieces(self) -> int:
@@ -61,17 +59,6 @@ class ShardStatistics:
     def num_chosen(self) -> int:
         """Pieces that the model must predict."""
         return self.num_masked + self.num_replaced + self.num_kept
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """int64 [S + 1], the number of examples of each length."""
-        return self.examples.sum(axis=1)
-
-    @property
-    def median_length(self) -> float:
-        """The median of the lengths."""
-        middle = [(self.num_examples + 1) // 2, self.num_examples // 2 + 1]
-        return float(np.searchsorted(np.cumsum(self.lengths), middle).mean())
 
     @property
     def expected_mask_rate(self) -> float | None:
@@ -88,13 +75,3 @@ class ShardStatistics:
     def unknown_rate(self) -> float:
         """Share of the pieces between special tokens that are [UNK]."""
         return self.piece_uses[self._unknown_id] / self.piece_uses.total()
-
-    @property
-    def label_interval(self) -> tuple[float, float]:
-        """95% confidence interval of the share of label 1 (Wilson, 1927)."""
-        count, z = self.num_examples, 1.96
-        share = self.label_ones / count
-        center = share + z**2 / (2 * count)
-        margin = z * np.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2)
-        scale = 1 + z**2 / count
-        return float((center - margin) / scale), float((center + margin) / scale)

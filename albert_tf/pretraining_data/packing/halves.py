@@ -6,7 +6,7 @@ alternate: 0 for every first half, 1 for every second one, each with the [SEP] t
 
 import numpy as np
 
-from albert_tf.pretraining_data.packing.packing import Packing, Text, ranges, target_lengths, whole_sentences
+from albert_tf.pretraining_data.packing.packing import Packing, Text, ranges
 
 # Fewer pieces say too little to tell what they belong to.
 _SHORTEST_HALF = 3
@@ -54,10 +54,6 @@ class Halves(Packing):
             np.insert(text.ids[places], separators, sep_id),
             np.insert(starts, separators, True),
         )
-
-    def make_segments(self, text, max_num_pieces, short_seq_prob, generator, inside_sentences=frozenset()):
-        """Yields examples of whole sentences; see `Packing`."""
-        return whole_sentences(text.documents, target_lengths(max_num_pieces, short_seq_prob, generator))
 
     def count(self, features):
         """Returns how many sentences there are; see `Packing`."""

@@ -33,7 +33,7 @@ _SHRINKAGE = 0.9
 MakePair = collections.abc.Callable[["Document", int], tuple[Segments, int] | None]
 
 
-class Pairs(Packing):
+class Pairs(Packing, abc.ABC):
     """Examples of two segments with a label.
 
     Attributes:

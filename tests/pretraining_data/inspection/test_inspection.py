@@ -5,7 +5,6 @@ import pathlib
 import re
 import shutil
 
-import numpy as np
 import pytest
 
 from albert_tf.errors import InputError
@@ -72,7 +71,6 @@ def test_statistics_are_those_of_an_independent_reader(masked_shard, read_record
     lengths = [int(record.features["input_mask"].sum()) for record in records]
     assert statistics.num_examples == len(records)
     assert statistics.num_pieces == sum(lengths)
-    assert statistics.median_length == np.median(lengths)
     assert statistics.label_ones == sum(int(record.features["next_sentence_labels"][0]) for record in records)
     mask_id, counts = tiny_tokenizer.vocabulary.id_of("[MASK]"), {"masked": 0, "kept": 0, "replaced": 0}
     for record in records:
@@ -87,8 +85,6 @@ def test_statistics_are_those_of_an_independent_reader(masked_shard, read_record
         counts[name] for name in ("masked", "kept", "replaced")
     )
     assert statistics.num_chosen == sum(counts.values())
-    low, high = statistics.label_interval
-    assert low < 0.5 < high
 
 
 def test_dynamic_shard_shows_masks_that_an_epoch_could_have(dynamic_shards):
