@@ -76,7 +76,6 @@ class LabelledTextTask(FinetuningTask):
         """Returns what the file of predictions holds behind the text and its label, by the names of the columns."""
 
     def read(self, path, needs_labels=True):
-        """Returns the rows of a file as `LabelledText`s; see `FinetuningTask`."""
         bad_rows, found = BadRows(self._files.on_bad_row), []
         for example in read_examples(path, self._files, needs_labels, self.read_labels):
             is_open = not needs_labels and example.label in (None, *UNKNOWN_LABELS)
@@ -93,11 +92,9 @@ class LabelledTextTask(FinetuningTask):
         return found
 
     def make_model(self, **options):
-        """Returns an `AlbertForSequenceClassification`; see `Objective`."""
         return AlbertForSequenceClassification(self.config, self._num_outputs, **options)
 
     def batch_spec(self, max_seq_length):
-        """Returns the encoder's inputs and the labels; see `Objective`."""
         labels = {self.label_name: self.label_type, "example_weights": tf.float32}
         if self.doc_stride is not None:
             labels[WINDOW_WEIGHTS] = tf.float32
@@ -105,7 +102,6 @@ class LabelledTextTask(FinetuningTask):
         return {**encoder_batch_spec(max_seq_length), **specs}
 
     def loss_weights(self, batch):
-        """Returns the number of examples; see `Objective`."""
         return {self.loss_name: tf.reduce_sum(self.weights(batch))}
 
     def weights(self, batch: Batch) -> tf.Tensor:
@@ -114,7 +110,6 @@ class LabelledTextTask(FinetuningTask):
         return weights if self.doc_stride is None else weights * batch[WINDOW_WEIGHTS]
 
     def flops(self, batch_spec):
-        """Returns the operations of a step; see `Objective`."""
         products = classifier_products(self.config, batch_spec["input_ids"].shape[1], self._num_outputs)
         return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * products
 
@@ -138,7 +133,6 @@ class LabelledTextTask(FinetuningTask):
         return values if self.doc_stride is None else mean_over_windows(values, features[TEXT_INDICES])
 
     def describe_cuts(self, features, max_seq_length, where=""):
-        """Returns how many texts are cut, or read in windows; see `FinetuningTask`."""
         if self.doc_stride is None:
             return super().describe_cuts(features, max_seq_length, where)
         return describe_windows(features[TEXT_INDICES], where)
@@ -160,25 +154,20 @@ class LabelledTextTask(FinetuningTask):
         return label or ""
 
     def examples_of(self, inputs):
-        """Returns texts, or pairs of them, as `LabelledText`s; see `FinetuningTask`."""
         return unlabelled_examples(inputs, len(self.input_fields) > 1)
 
     @property
     def input_fields(self) -> tuple[str, ...]:
-        """A text, or two; see `FinetuningTask`."""
         return ("text", "text_pair")[: len(self._files.text_columns)]
 
     @property
     def input_columns(self) -> tuple[str, ...]:
-        """The columns of the files; see `FinetuningTask`."""
         return self._files.text_columns
 
     @classmethod
     def from_settings(cls, config, settings):
-        """Returns the task of a run; see `FinetuningTask`."""
         return cls(config, files=files_of(settings), doc_stride=settings.get("doc_stride"))
 
     def settings(self):
-        """Returns the columns, and the stride of windows if there are any; see `FinetuningTask`."""
         stride = {} if self.doc_stride is None else {"doc_stride": self.doc_stride}
         return {**{name: getattr(self._files, name) for name in COLUMNS}, **stride}

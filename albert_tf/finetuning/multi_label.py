@@ -76,7 +76,6 @@ class MultiLabel(LabelledTextTask):
         return {"multi_label_loss": (tf.reduce_sum(tf.reduce_mean(losses, axis=-1) * weights), tf.reduce_sum(weights))}
 
     def reason_against(self, label):
-        """Returns a sentence for labels of which one is not in the list; see `LabelledTextTask`."""
         unknown = next((each for each in label if each not in self.labels), None)
         if unknown is None:
             return None
@@ -131,17 +130,14 @@ class MultiLabel(LabelledTextTask):
         return self._separator.join(label or ())
 
     def prediction_columns(self, prediction):
-        """Returns the labels and the probabilities of all; see `LabelledTextTask`."""
         shares = {f"p({label})": f"{share:.4f}" for label, share in prediction["probabilities"].items()}
         return {"prediction": self.written_label(prediction["labels"]), **shares}
 
     def score(self, examples, predictions):
-        """Returns the measures of the data set, by name; see `FinetuningTask`."""
         counts = self.counts_by_label(examples, predictions)
         return {name: METRICS[name](counts) for name in self._metrics}
 
     def counts_by_label(self, examples, predictions):
-        """Returns the counts of each label; see `FinetuningTask`."""
         truth, found = (example.label for example in examples), (each["labels"] for each in predictions)
         return count_labels(truth, found, self.labels)
 
@@ -167,7 +163,6 @@ class MultiLabel(LabelledTextTask):
         return LinearModel("a linear model on character n-grams", scores, 2 * MOST_CHARACTERS // len(self.labels))
 
     def reports(self):
-        """Returns the thresholds and the list of mistakes; see `FinetuningTask`."""
         return {THRESHOLDS_FILE: self._write_thresholds, ERRORS_FILE: self._write_errors}
 
     def _write_thresholds(self, path, *_):
@@ -189,7 +184,6 @@ class MultiLabel(LabelledTextTask):
         write_rows(path, [header, *(row for _, row in rows)])
 
     def describe(self, path, examples, features):
-        """Returns how often each label occurs, and how many labels the examples have; see `FinetuningTask`."""
         return [describe_label_sets(path, examples, self.labels)]
 
     def text_and_label(self, example):
@@ -198,12 +192,10 @@ class MultiLabel(LabelledTextTask):
 
     @classmethod
     def from_settings(cls, config, settings):
-        """Returns the task of a run; see `FinetuningTask`."""
         labels, separator = tuple(settings["labels"]), settings["label_separator"]
         return cls(config, labels, files_of(settings), separator, settings.get("doc_stride"))
 
     def settings(self):
-        """Returns labels, separator and columns; see `FinetuningTask`."""
         return {**super().settings(), "labels": list(self.labels), "label_separator": self._separator}
 
 

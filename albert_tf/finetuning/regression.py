@@ -32,14 +32,12 @@ class Regression(LabelledTextTask):
         super().__init__(config, files, num_outputs=1, doc_stride=doc_stride)
 
     def compute(self, batch, training, dropout_seed, model):
-        """Returns the squared error; see `Objective`."""
         scores = model(batch, training=training, dropout_seed=dropout_seed)["logits"][:, 0]
         weights = self.weights(batch)
         errors = tf.math.squared_difference(scores, batch["label_values"])
         return {"squared_error": (tf.reduce_sum(errors * weights), tf.reduce_sum(weights))}
 
     def reason_against(self, label):
-        """Returns a sentence for what is no number; see `LabelledTextTask`."""
         return f"{label!r} is not a number" if _number(label) is None else None
 
     def label_values(self, examples):
@@ -51,15 +49,12 @@ class Regression(LabelledTextTask):
         return {"scores": model(batch, training=False)["logits"][:, 0]}
 
     def predict(self, examples, features, outputs):
-        """Returns the score of each text; see `FinetuningTask`."""
         return [{"score": float(score)} for score in self.of_texts(outputs["scores"], features)]
 
     def prediction_columns(self, prediction):
-        """Returns the score; see `LabelledTextTask`."""
         return {"prediction": f"{prediction['score']:.4f}"}
 
     def score(self, examples, predictions):
-        """Returns the measures of the data set, by name; see `FinetuningTask`."""
         truth = np.array([_number(example.label) for example in examples])
         found = np.array([prediction["score"] for prediction in predictions])
         return {name: SCORE_METRICS[name](truth, found) for name in self._files.metrics}
@@ -73,7 +68,6 @@ class Regression(LabelledTextTask):
         return "always the mean", {"squared_error": float(truth.var()), **scores}
 
     def linear_model(self):
-        """Returns ridge regression; see `FinetuningTask`."""
 
         def scores(train, dev):
             return self.score(dev, [{"score": number} for number in predict_numbers(train, dev)])
@@ -81,11 +75,9 @@ class Regression(LabelledTextTask):
         return LinearModel("a linear model on character n-grams", scores)
 
     def reports(self):
-        """Returns the list of differences; see `FinetuningTask`."""
         return {ERRORS_FILE: write_differences}
 
     def describe(self, path, examples, features):
-        """Returns the range of the numbers; see `FinetuningTask`."""
         values = [_number(example.label) for example in examples]
         mean = sum(values) / len(values)
         return [f"{len(examples):,} examples in {path}: from {min(values):g} to {max(values):g}, on average {mean:.2f}"]

@@ -74,7 +74,6 @@ class QuestionTask(FinetuningTask):
         self.selection_metric = METRICS[metrics].overlap_name
 
     def read(self, path, needs_labels=True):
-        """Returns the `Question`s of a file; see `FinetuningTask`."""
         questions = read_questions(path, needs_labels, self._on_bad_row)
         impossible = [question for question in questions if question.is_impossible]
         if impossible and needs_labels and not self.may_be_unanswerable:
@@ -236,7 +235,6 @@ class QuestionTask(FinetuningTask):
         return example.context, ""
 
     def examples_of(self, inputs):
-        """Returns (question, context) pairs as `Question`s; see `FinetuningTask`."""
         for number, value in enumerate(inputs):
             is_pair = isinstance(value, list | tuple) and len(value) == 2
             if not is_pair or not all(isinstance(text, str) for text in value):
@@ -247,12 +245,10 @@ class QuestionTask(FinetuningTask):
 
     @classmethod
     def from_settings(cls, config, settings):
-        """Returns the task of a run; see `FinetuningTask`."""
         window_options = WindowOptions(settings["doc_stride"], settings["max_query_length"])
         return cls(config, window_options, may_be_unanswerable=settings["version_2_with_negative"])
 
     def settings(self):
-        """Returns how texts are cut and which questions are taken; see `FinetuningTask`."""
         return {
             "doc_stride": self.window_options.doc_stride,
             "max_query_length": self.window_options.max_query_length,

@@ -56,12 +56,10 @@ class Halves(Packing):
         )
 
     def count(self, features):
-        """Returns how many sentences there are; see `Packing`."""
         segment_ids = features["segment_ids"]
         return {"cut_sentences": int((np.diff(segment_ids, axis=1) == 1).sum())}
 
     def describe(self, counts):
-        """Returns how many sentences an example has; see `Packing`."""
         return {"mean_sentences_per_example": round(counts["cut_sentences"] / counts["examples"], 2)}
 
     def blind_accuracy(self, split, batch_size):

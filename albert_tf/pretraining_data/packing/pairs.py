@@ -53,7 +53,6 @@ class Pairs(Packing, abc.ABC):
         return -(-longest // 2), "left"
 
     def make_segments(self, text, max_num_pieces, short_seq_prob, generator, inside_sentences=frozenset()):
-        """Yields pairs; see `Packing`."""
         documents = [Document(borders, inside_sentences) for borders in text.documents if len(borders) > 2]
         draw_target = target_lengths(max_num_pieces, short_seq_prob, generator)
         make_pair = self.pair_maker(documents, draw_target, generator)
@@ -65,15 +64,12 @@ class Pairs(Packing, abc.ABC):
         """Returns the function that makes a pair of these documents' segments."""
 
     def count(self, features):
-        """Returns how many pairs have label 1; see `Packing`."""
         return {"labels": int(features[LABEL_FEATURE].sum())}
 
     def describe(self, counts):
-        """Returns the share of label 1; see `Packing`."""
         return {self.share_of_label[0]: round(counts["labels"] / counts["examples"], 4)}
 
     def tell(self, split):
-        """Returns the share of label 1; see `Packing`."""
         name, words = self.share_of_label
         return f"{split[name]:.1%} {words}" if name in split else ""
 
