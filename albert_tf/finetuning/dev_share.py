@@ -44,18 +44,11 @@ class Share:
         """
         are_dev = dev_rows(keys, self.dev_fraction)
         count = sum(are_dev)
-        flag = f"`dev_fraction={self.dev_fraction:g}`"
-        num_labels = len({label for _, label in keys})
-        if count == 0 and num_labels > len(examples) / 2 > 1:
-            raise InputError(
-                f"{flag} leaves none of the {len(examples):,} examples of {path} to evaluate on, for they have "
-                f"{num_labels:,} labels; name the column that holds the labels, or add examples of each"
-            )
         if count in (0, len(examples)):
-            what = "train" if count else "evaluate"
             raise InputError(
-                f"{flag} leaves none of the {len(examples):,} examples of {path} to {what} on; choose another share, "
-                "or add examples"
+                f"`dev_fraction={self.dev_fraction:g}` leaves none of the {len(examples):,} examples of {path} to "
+                f"{'train' if count else 'evaluate'} on; choose another share, or add examples (one of each label is "
+                "trained on)"
             )
         of_all = f"{count:,} of the {len(examples):,} examples of {path}"
         tell_once(f"{of_all} are put aside to evaluate on (dev_fraction={self.dev_fraction:g})")
