@@ -48,16 +48,8 @@ def publish(
 ) -> dict:
     """Moves the shards to their places, deletes those of an earlier build, and returns the manifest.
 
-    Old and new shards lie side by side for a moment: no manifest vouches for such a mixture.
-
-    Args:
-        reader: The corpus.
-        tokenizer: The tokenizer.
-        options: How the examples were made.
-        shards: The paths of each split.
-        work: Where the shards wait; it is removed.
-        counts: What was counted in the corpus.
-        shard_counts: What was counted in each shard of each split.
+    Old and new shards lie side by side for a moment: no manifest vouches for such a mixture. Arguments as for
+    `make_manifest`; `work`, where the shards wait, is removed.
     """
     folder = os.path.dirname(shards[TRAIN][0])
     manifest_path, old_manifest_path = (os.path.join(place, MANIFEST_FILE) for place in (folder, work.path))
