@@ -47,10 +47,6 @@ def read_texts(path: str, text_field: str) -> collections.abc.Iterator[tuple[byt
     The texts are bytes, which may be invalid UTF-8. Where they are in several columns, those of a row follow one
     another, each on lines of its own; a null among them is left out.
 
-    Args:
-        path: The file.
-        text_field: As `CorpusReader.text_field`.
-
     Raises:
         BadCorpusError: The file isn't a whole one, or has no such column of text.
         InputError: It can't be read, or pyarrow is not installed.

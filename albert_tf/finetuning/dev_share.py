@@ -22,22 +22,13 @@ class Share:
     is_dev: bool
 
     def identity(self, whole: dict[str, str]) -> dict[str, str]:
-        """Returns the file's name, and a SHA-256 that tells this part of it; of what is trained on the whole file's.
-
-        Args:
-            whole: The identity of the file.
-        """
+        """Returns the file's name, and a SHA-256 that tells this part of it; of what is trained on the whole file's."""
         if not self.is_dev:
             return whole
         return {**whole, "sha256": _sha256(f"{self.dev_fraction} of {whole['sha256']}")}
 
     def choose(self, path: str, examples: list[typing.Any], keys: list[tuple[str, str]]) -> list[typing.Any]:
-        """Returns the examples of this part, in order, and prints how many are put aside.
-
-        Args:
-            path: The file.
-            examples: All that it holds.
-            keys: Text and label of each.
+        """Returns the examples of this part, given text and label of each as a key, and prints how many are put aside.
 
         Raises:
             InputError: One of the parts would be empty.
@@ -56,14 +47,10 @@ class Share:
 
 
 def dev_rows(keys: list[tuple[str, str]], fraction: float) -> list[bool]:
-    """Returns which rows to put aside: of each label this share, the texts with the lowest SHA-256.
+    """Returns which rows of (text, label) to put aside: of each label this share, the texts with the lowest SHA-256.
 
     So the same rows are chosen each time, whatever their order and the seed of the training; most of them stay chosen
     when others are added. Equal texts are on one side, and one text of each label at least is left to train on.
-
-    Args:
-        keys: Text and label of each row.
-        fraction: The share, between 0 and 1.
     """
     counts = collections.Counter(text for text, _ in keys)
     labels: dict[str, str] = {}

@@ -165,11 +165,7 @@ def _warn_of_empty_texts(path, examples):
 
 
 def line_names(examples: collections.abc.Sequence[typing.Any]) -> list[str]:
-    """Returns the number of each example's line; where they are of several files, with the name of its file.
-
-    Args:
-        examples: Anything with `line` and `path`.
-    """
+    """Returns the number of each example's line; where they are of several files, with the name of its file."""
     if len({example.path for example in examples}) < 2:
         return [str(example.line) for example in examples]
     return [f"{example.line} of {os.path.basename(example.path)}" for example in examples]

@@ -75,11 +75,6 @@ def balanced_class_weights(labels: tuple[str, ...], examples: list[LabelledText]
 def label_report(path: str, examples: list[LabelledText], labels: tuple[str, ...]) -> list[str]:
     """Returns what to know of a training file's labels before training, one line each.
 
-    Args:
-        path: The training file.
-        examples: What it holds, with labels of the list.
-        labels: The labels.
-
     Returns:
         How many examples have each label, and a warning of rare ones, which may be mistyped.
     """

@@ -35,12 +35,7 @@ class LinearModel:
 
 
 def classify(train: list, dev: list) -> list[str]:
-    """Returns what logistic regression says of texts or pairs: the label of each of `dev`.
-
-    Args:
-        train: `LabelledText`s with their labels.
-        dev: Others.
-    """
+    """Returns what logistic regression says of texts or pairs: the label of each of `dev`."""
     model, dev_features = _fitted(train, dev, [example.label for example in train])
     return model.predict(dev_features).tolist()
 
@@ -58,12 +53,7 @@ def classify_into_several(train: list, dev: list, flags: np.ndarray) -> np.ndarr
 
 
 def predict_numbers(train: list, dev: list) -> np.ndarray:
-    """Returns what ridge regression says of texts or pairs: a number for each of `dev`, float64 [N].
-
-    Args:
-        train: `LabelledText`s whose labels are numbers.
-        dev: Others.
-    """
+    """Returns what ridge regression says of texts or pairs: a number for each of `dev`, float64 [N]."""
     from sklearn.linear_model import Ridge
 
     train_features, dev_features = _features(train, dev)

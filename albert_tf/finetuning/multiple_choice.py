@@ -167,13 +167,7 @@ class MultipleChoice(FinetuningTask):
 
 
 def write_errors(path: str, questions: list[Question], predictions: list[dict]) -> None:
-    """Writes a line for each question that is answered wrongly, the surest mistake first.
-
-    Args:
-        path: The file.
-        questions: With their answers.
-        predictions: "label", "option" and "probabilities" of each.
-    """
+    """Writes a line for each question that is answered wrongly, the surest mistake first."""
     wrong = [pair for pair in zip(questions, predictions) if _letter(pair[0].answer) != pair[1]["label"]]
     wrong.sort(key=lambda pair: -pair[1]["probabilities"][pair[1]["label"]])
     rows = [["id", "label", "prediction", "probability", "question", "answer", "chosen"]]

@@ -88,13 +88,7 @@ class Regression(LabelledTextTask):
 
 
 def write_differences(path: str, examples: list[LabelledText], predictions: list[dict]) -> None:
-    """Writes a line for each text: its number, the one found, how much more that is; the largest difference first.
-
-    Args:
-        path: The file.
-        examples: With their labels.
-        predictions: "score" of each.
-    """
+    """Writes a line for each text: its number, the one found, how much more that is; the largest difference first."""
     differences = [found["score"] - _number(example.label) for example, found in zip(examples, predictions)]
     rows, lines = [["line", "label", "prediction", "difference", *examples[0].columns]], line_names(examples)
     for row in np.argsort(-np.abs(differences), kind="stable"):

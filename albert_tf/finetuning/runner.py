@@ -244,13 +244,7 @@ def evaluate(run: TrainingRun, dev_file: EncodedFile, linear: LinearScores | Non
 
 
 def predict(run: TrainingRun, test_file: EncodedFile, batch_size: int) -> list[typing.Any]:
-    """Predicts with the model that was trained or restored last, writes it down, and returns it.
-
-    Args:
-        run: Whose objective is a `FinetuningTask`.
-        test_file: What to predict.
-        batch_size: Over all replicas.
-    """
+    """Predicts with the model that was trained or restored last, writes it down, and returns it."""
     task = run.objective
     predictions = compute_predictions(task, test_file, batch_size, run.compute_outputs, run.has_fixed_shapes)
     what = " and ".join(os.path.basename(path.rstrip("/")) for path in _paths(test_file.path))

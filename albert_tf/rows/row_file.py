@@ -95,12 +95,7 @@ class RowFile(collections.abc.Iterable[Row]):
         return f"{self.path}, {self.unit} {number}"
 
     def check_columns(self, wanted: list[str], found: tuple[str, ...], how: str) -> None:
-        """Checks that columns are there, each once.
-
-        Args:
-            wanted: Their names.
-            found: The names of all columns.
-            how: How others are named; ends the error.
+        """Checks that wanted columns are among those found, each once; `how`, how others are named, ends the error.
 
         Raises:
             InputError: One is not.

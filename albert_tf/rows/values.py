@@ -34,10 +34,6 @@ def load_json(text: str) -> typing.Any:
 def one_value(values: collections.abc.Mapping[str, typing.Any], column: str) -> str:
     """Returns what a column holds as a text: a string as it is, anything else as JSON writes it.
 
-    Args:
-        values: A row's values by column.
-        column: The column.
-
     Raises:
         InputError: There is none (absent, null, NaN), or it is no text, number or truth value. The message names the
             column, and lacks the place.

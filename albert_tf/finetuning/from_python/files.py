@@ -19,13 +19,7 @@ _NO_WORDS = ("## ", "-DOCSTART-")
 
 
 def write_given(data: GivenData, folder: str, name: str) -> str:
-    """Writes examples in the form that the commands read; returns the path.
-
-    Args:
-        data: The examples.
-        folder: Where.
-        name: "train" or "dev".
-    """
+    """Writes examples as the commands read them, as "train" or "dev" and the ending of their form; returns the path."""
     form = _FORMS[data.kind]
     path = os.path.join(folder, f"{name}.{form.ending(data)}")
     write_text(path, form.write(data))

@@ -17,11 +17,7 @@ from albert_tf.tokenization import Tokenizer
 def find_old_shards(folder: str, manifest_path: str | None = None) -> dict[str, tuple[int | None, str | None]]:
     """Returns the shards that the manifest of an earlier build lists, and the size and SHA-256 that it says of each.
 
-    They are None where the manifest, of an early version, doesn't say so.
-
-    Args:
-        folder: The folder of the shards.
-        manifest_path: Their manifest, if it isn't in its place.
+    They are None where the manifest, of an early version, doesn't say so. The manifest may lie elsewhere.
 
     Raises:
         InputError: The manifest can't be read, or names something that is no file in the folder.

@@ -40,10 +40,6 @@ def measure(tokenizer: KoreanWordPieceTokenizer, lines: collections.abc.Iterable
 
     Words are the tokenizer's: where punctuation is split, each mark is one. Averages leave unknown words out.
 
-    Args:
-        tokenizer: With the vocabulary in question.
-        lines: Sentences.
-
     Returns:
         Numbers by name, as in the JSON file. The share of josa borders (between a noun and its josa, as kiwipiepy sees
         it) that are borders of pieces is None without kiwipiepy, and where there are none.
@@ -83,11 +79,7 @@ def measure(tokenizer: KoreanWordPieceTokenizer, lines: collections.abc.Iterable
 
 
 def format_table(reports: dict[str, dict]) -> str:
-    """Returns a Markdown table with a column for each vocabulary.
-
-    Args:
-        reports: What `measure` returned, by the vocabulary's name.
-    """
+    """Returns a Markdown table with a column for each vocabulary."""
     rows = [["", *reports], ["---", *["---:"] * len(reports)]]
     for key, title, form in _ROWS:
         rows.append([title, *("-" if report[key] is None else form.format(report[key]) for report in reports.values())])
