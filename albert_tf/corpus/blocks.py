@@ -14,10 +14,6 @@ from albert_tf.corpus.errors import BadCorpusError
 
 BYTES_PER_BLOCK = 1 << 18
 
-# What unpacks to more than this, and to so many times its size, is no text.
-_BYTES_OF_BOMB = 1 << 26
-_RATIO_OF_BOMB = 200
-
 _ZEROS = bytes(1 << 16)
 
 
@@ -55,7 +51,7 @@ def read_blocks(file: typing.BinaryIO, path: str) -> collections.abc.Iterator[by
     """Yields the content of a file, decompressed if its name ends in .gz, in blocks of one size but for the last.
 
     Raises:
-        BadCorpusError: It is not a whole gzip file, or holds far more than its size says, or a block of zeros.
+        BadCorpusError: It is not a whole gzip file, or holds a block of zeros.
     """
     # GFile.readline drops carriage returns inside lines, so read blocks.
     num_bytes, stream = 0, gzip.GzipFile(fileobj=file, mode="rb") if path.endswith(".gz") else file
@@ -67,24 +63,9 @@ def read_blocks(file: typing.BinaryIO, path: str) -> collections.abc.Iterator[by
                     "which is no text; copy the file once more, or leave it out"
                 )
             num_bytes += len(block)
-            if stream is not file:
-                refuse_bomb(path, file.tell(), num_bytes)
             yield block
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise BadCorpusError(f"can't read {path}: not a whole gzip file ({error})") from error
-
-
-def refuse_bomb(path: str, num_stored: int, num_unpacked: int) -> None:
-    """Checks that what was unpacked is not far more than what was stored of it.
-
-    Raises:
-        BadCorpusError: It is; some bytes could fill the memory, or keep a command busy for hours.
-    """
-    if num_unpacked > max(_BYTES_OF_BOMB, _RATIO_OF_BOMB * num_stored):
-        raise BadCorpusError(
-            f"{path} unpacks to more than {_RATIO_OF_BOMB} times its size, so it holds the same over and over; leave "
-            "it out, or if you mean it, store it uncompressed"
-        )
 
 
 def split_at_line_ends(

@@ -6,7 +6,6 @@ gzip files. A bad line is skipped or mended on request, but a file whose lines a
 its name says.
 """
 
-import codecs
 import collections
 import collections.abc
 import contextlib
@@ -14,7 +13,7 @@ import json
 import re
 
 from albert_tf.corpus import tables
-from albert_tf.corpus.blocks import BYTES_PER_BLOCK, HashedFile, read_blocks, refuse_bomb, split_at_line_ends
+from albert_tf.corpus.blocks import BYTES_PER_BLOCK, HashedFile, read_blocks, split_at_line_ends
 from albert_tf.corpus.errors import BadCorpusError, BadLineError
 from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE, LongLine, cut_line
 from albert_tf.files import reading
@@ -132,8 +131,6 @@ class CorpusFile:
 
     def _read_json_lines(self, blocks):
         number = 1
-        if self._path.removesuffix(".gz").endswith(".json"):
-            blocks = self._check_json(blocks)
         for content, begins_line, ends_line in split_at_line_ends(blocks, MAX_BYTES_PER_DOCUMENT):
             if begins_line and ends_line:
                 end = 0
@@ -147,24 +144,6 @@ class CorpusFile:
             number += ends_line
         self._check_fields()
 
-    def _check_json(self, blocks):
-        """Yields the same blocks, if the first line of the first is one whole object."""
-        for number, block in enumerate(blocks):
-            if number == 0:
-                line, line_feed, _ = block.removeprefix(codecs.BOM_UTF8).lstrip().partition(b"\n")
-                try:
-                    is_object = line[:1] in (b"", b"{")
-                    if is_object and (line_feed or len(block) < BYTES_PER_BLOCK):
-                        json.loads(line or b"{}")
-                except ValueError:
-                    is_object = False
-                if not is_object:
-                    raise BadCorpusError(
-                        f"{self._path} is not JSON lines, for its first line is not one whole object; write one object "
-                        "a line, out of an array for instance with jq -c '.[]'"
-                    )
-            yield block
-
     def _parse_json(self, line, errors):
         line = _decode(line, errors).strip()
         if not line:
@@ -172,7 +151,9 @@ class CorpusFile:
         try:
             values = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise BadLineError(f"not valid JSON ({error}); mend the line") from error
+            raise BadLineError(f"not valid JSON ({error}); mend the line, and write one whole object a line") from error
+        if isinstance(values, list):
+            raise BadLineError("an array, not one object; write one object a line, for instance with jq -c '.[]'")
         text = self._text_of(values) if isinstance(values, dict) else None
         if not isinstance(text, str):
             raise BadLineError(f'no JSON object with text in "{self._text_field}"; name the field by `text_field`')
@@ -196,10 +177,7 @@ class CorpusFile:
     def _read_table(self):
         while self.stored.read(BYTES_PER_BLOCK):  # any row may lie anywhere in it
             pass
-        num_bytes = 0
         for number, (text, position) in enumerate(tables.read_texts(self._path, self._text_field), start=1):
-            num_bytes += len(text or b"")
-            refuse_bomb(self._path, self.stored.tell(), num_bytes)
             self.counts["num_bytes"] += len(text or b"")
             self.position = position
             yield self._cut_long_lines(self._try(self._parse_row, text, "row", number))

@@ -67,13 +67,7 @@ class Chunk:
 def read_chunks(
     path: str, file_index: int = 0, text_field: str = "text", on_bad_text: str = "fail"
 ) -> collections.abc.Iterator[Chunk]:
-    """Yields the chunks of one file.
-
-    Args:
-        path: As one of `CorpusReader.paths`.
-        file_index: Place of the file in the list of files.
-        text_field: As `CorpusReader.text_field`.
-        on_bad_text: As `CorpusReader.on_bad_text`.
+    """Yields the chunks of one file, given its place among the files; other arguments as `CorpusReader` has them.
 
     Raises:
         InputError: As `CorpusReader.lines`.
@@ -121,13 +115,7 @@ def _document_parts(batches):
 
 
 def describe_reading(num_bytes: int, share: float, seconds: float) -> str:
-    """Returns how far reading a corpus is, as a line of progress: size, share, speed and time left.
-
-    Args:
-        num_bytes: Size of the text that was read, decompressed.
-        share: Share of the files that was read.
-        seconds: How long it took.
-    """
+    """Returns how far reading a corpus is: size (in bytes, decompressed), share, speed and time left."""
     return (
         f"{num_bytes / 1e6:,.0f} MB, {share:.0%} of the corpus, {num_bytes / 1e6 / seconds:.1f} MB/s, "
         f"ETA {format_seconds(seconds / max(share, 1e-9) - seconds)}"
@@ -140,12 +128,8 @@ def find_corpus_files(patterns: list[str], flag: str) -> list[str]:
     Of a folder that `datasets` has saved it is the files of the Dataset, or of the split train of a DatasetDict. What
     is not read, of that or of what else `datasets` keeps in a folder, is printed.
 
-    Args:
-        patterns: Paths, globs or folders.
-        flag: The flag that they came from; named in errors.
-
     Raises:
-        InputError: One of them names no file, or a folder can't be read.
+        InputError: One of them names no file, or a folder can't be read; names the flag.
     """
     patterns = [path for pattern in patterns for path in _saved_files(pattern, flag)]
     paths = match_files(patterns, flag, CORPUS_ENDINGS)

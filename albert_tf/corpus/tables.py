@@ -6,20 +6,18 @@ import itertools
 import json
 import os
 
-from albert_tf.corpus.arrow import ArrowReader
 from albert_tf.corpus.errors import BadCorpusError
-from albert_tf.corpus.parquet import ParquetReader
-from albert_tf.corpus.table_file import SeekableFile
+from albert_tf.corpus.table_file import ArrowFile, ParquetFile, SeekableFile, TableFile
 from albert_tf.errors import InputError, first_line, with_extra
 from albert_tf.files import reading
 from albert_tf.text_fields import columns_of
 
-_READERS = {".parquet": ParquetReader, ".arrow": ArrowReader}
-TABLE_ENDINGS = tuple(_READERS)
+_FORMATS = {".parquet": ParquetFile, ".arrow": ArrowFile}
+TABLE_ENDINGS = tuple(_FORMATS)
 
 
 @contextlib.contextmanager
-def open_table(path: str) -> collections.abc.Iterator[ParquetReader | ArrowReader]:
+def open_table(path: str) -> collections.abc.Iterator[TableFile]:
     """Opens a file whose name ends in one of `TABLE_ENDINGS`.
 
     Raises:
@@ -33,12 +31,14 @@ def open_table(path: str) -> collections.abc.Iterator[ParquetReader | ArrowReade
             f"reading {path} needs pyarrow, which is not installed; pip install {with_extra('parquet')}"
         ) from error
     ending = os.path.splitext(path.lower().removesuffix(".gz"))[1]  # compressed as a whole it is not a whole one
-    reader = _READERS[ending]
+    open_file = _FORMATS[ending]
     with reading(path) as file:
         try:
-            yield reader(SeekableFile(file), path)
+            yield open_file(SeekableFile(file), path)
         except (pyarrow.ArrowException, OSError, OverflowError, UnicodeDecodeError) as error:
-            raise BadCorpusError(f"can't read {path}: not a whole {reader.form} file ({first_line(error)})") from error
+            raise BadCorpusError(
+                f"can't read {path}: not a whole {open_file.form} file ({first_line(error)})"
+            ) from error
 
 
 def read_texts(path: str, text_field: str) -> collections.abc.Iterator[tuple[bytes | None, int]]:
@@ -46,10 +46,6 @@ def read_texts(path: str, text_field: str) -> collections.abc.Iterator[tuple[byt
 
     The texts are bytes, which may be invalid UTF-8. Where they are in several columns, those of a row follow one
     another, each on lines of its own; a null among them is left out.
-
-    Args:
-        path: The file.
-        text_field: As `CorpusReader.text_field`.
 
     Raises:
         BadCorpusError: The file isn't a whole one, or has no such column of text.
@@ -73,7 +69,7 @@ def _bytes_of(column, pyarrow):
     return column.cast(pyarrow.large_string()).cast(pyarrow.large_binary()).to_pylist()
 
 
-def label_names(table: ParquetReader | ArrowReader, path: str) -> dict[str, tuple[str, ...]]:
+def label_names(table: TableFile, path: str) -> dict[str, tuple[str, ...]]:
     """Returns the names of the labels of each column that `datasets` calls a ClassLabel; -1 stands for no label there.
 
     Raises:

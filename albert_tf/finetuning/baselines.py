@@ -82,14 +82,7 @@ def linear_scores(run: TrainingRun, train_file: typing.Any, dev_file: typing.Any
 def compute_linear_scores(
     task: FinetuningTask, model: LinearModel, train: list[typing.Any], dev: list[typing.Any]
 ) -> LinearScores:
-    """Returns what a linear model scores that is trained on as much of the examples as takes seconds.
-
-    Args:
-        task: Whose examples they are.
-        model: What `task.linear_model` returned.
-        train: Examples to train on.
-        dev: Examples to judge by.
-    """
+    """Returns what a linear model scores that is trained on as much of the examples as takes seconds."""
     lengths = [len(task.text_and_label(example)[0]) for example in train]
     chosen = choose_share(lengths, model.most_characters)
     with warnings.catch_warnings():

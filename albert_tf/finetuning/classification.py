@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles, files_of
-from albert_tf.finetuning.labelled_text import check_known_labels, read_examples
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
 from albert_tf.finetuning.labels import label_report
 from albert_tf.finetuning.linear_models import MOST_CHARACTERS, LinearModel, classify
@@ -57,7 +56,6 @@ class Classification(LabelledTextTask):
         return {"classification_loss": tf.reduce_sum(self._weights(batch))}
 
     def compute(self, batch, training, dropout_seed, model):
-        """Returns loss and accuracy; see `Objective`."""
         logits = model(batch, training=training, dropout_seed=dropout_seed)["logits"]
         loss, accuracy = weighted_cross_entropy(logits, batch["label_ids"], self.weights(batch))
         if training and self._class_weights is not None:
@@ -70,10 +68,12 @@ class Classification(LabelledTextTask):
             return self.weights(batch)
         return self.weights(batch) * tf.gather(tf.constant(self._class_weights), batch["label_ids"])
 
-    def read(self, path, needs_labels=True):
-        """Returns the rows of a file as `LabelledText`s; see `FinetuningTask`."""
-        examples = read_examples(path, self._files, needs_labels)
-        return check_known_labels(path, examples, self.labels, needs_labels, self._files.on_bad_row)
+    def reason_against(self, label):
+        return (
+            None
+            if label in self._ids
+            else f"label {label!r} is not in the list {', '.join(self.labels)} (name others by `labels`)"
+        )
 
     def label_values(self, examples):
         """Returns the ids of the labels, int32 [T]; see `LabelledTextTask`."""
@@ -85,7 +85,6 @@ class Classification(LabelledTextTask):
         return {"probabilities": tf.nn.softmax(logits)} if self.doc_stride is None else {"logits": logits}
 
     def predict(self, examples, features, outputs):
-        """Returns the most probable label of each text, and all probabilities; see `FinetuningTask`."""
         if self.doc_stride is None:
             probabilities = outputs["probabilities"]
         else:
@@ -96,12 +95,10 @@ class Classification(LabelledTextTask):
         ]
 
     def prediction_columns(self, prediction):
-        """Returns the label and the probabilities; see `LabelledTextTask`."""
         shares = {f"p({label})": f"{share:.4f}" for label, share in prediction["probabilities"].items()}
         return {"prediction": prediction["label"], **shares}
 
     def score(self, examples, predictions):
-        """Returns the measures of the data set, by name; see `FinetuningTask`."""
         truth, found = [example.label for example in examples], [prediction["label"] for prediction in predictions]
         return {name: LABEL_METRICS[name](truth, found, self.labels) for name in self._files.metrics}
 
@@ -121,12 +118,10 @@ class Classification(LabelledTextTask):
         return LinearModel("a linear model on character n-grams", scores, 2 * MOST_CHARACTERS // len(self.labels))
 
     def counts_by_label(self, examples, predictions):
-        """Returns the counts of each label; see `FinetuningTask`."""
         truth, found = ([example.label] for example in examples), ([each["label"]] for each in predictions)
         return count_labels(truth, found, self.labels)
 
     def reports(self):
-        """Returns the list of mistakes and the plot of which labels are taken for which; see `FinetuningTask`."""
         if importlib.util.find_spec("matplotlib") is None:
             return {ERRORS_FILE: write_errors}
         return {
@@ -134,29 +129,16 @@ class Classification(LabelledTextTask):
             CONFUSION_FILE: functools.partial(plot_confusion_matrix, labels=self.labels),
         }
 
-    def doubts(self, examples, predictions):
-        """Returns a line if all examples are given one label, though they have several; see `FinetuningTask`."""
-        found = {prediction["label"] for prediction in predictions}
-        if len(found) > 1 or len({example.label for example in examples}) < 2:
-            return []
-        return [
-            f"all {len(examples):,} examples are given the label {found.pop()}, as if nothing had been learnt; "
-            "try a lower learning rate, more steps or balanced class weights"
-        ]
-
     def describe(self, path, examples, features):
         """Returns how often each label occurs, and warns of what looks mistyped; see `label_report`."""
         return label_report(path, examples, self.labels)
 
     def text_and_label(self, example):
-        """Returns the text, or both, and the label; see `FinetuningTask`."""
         return example.texts, example.label
 
     @classmethod
     def from_settings(cls, config, settings):
-        """Returns the task of a run; see `FinetuningTask`."""
         return cls(config, tuple(settings["labels"]), files_of(settings), doc_stride=settings.get("doc_stride"))
 
     def settings(self):
-        """Returns labels and columns; see `FinetuningTask`."""
         return {**super().settings(), "labels": list(self.labels)}

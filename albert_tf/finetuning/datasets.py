@@ -284,20 +284,11 @@ def _files_called(name, there, data_dir):
         if exact in there:
             return [exact]
     numbered = _numbered(name, there)
-    totals = {int(total) for _, _, total in numbered if total}
-    for total in totals:
-        numbers = [int(number) for _, number, of in numbered if of]
-        twice = next((number for number in numbers if numbers.count(number) > 1), None)
-        if twice is not None:
+    for total in {int(total) for _, _, total in numbered if total}:
+        if sorted(int(number) for _, number, _ in numbered) != list(range(total)):
             raise InputError(
-                f"`data_dir={data_dir}`: number {twice} of {total} files, such as {numbered[0][0]}, is there more than "
-                "once; leave one set of them"
-            )
-        missing = sorted(set(range(total)) - set(numbers))
-        if missing or len(totals) > 1 or len(numbers) < len(numbered):
-            what = f"number {missing[0]}" if missing else "one set of them"
-            raise InputError(
-                f"`data_dir={data_dir}`: {numbered[0][0]} is one of {total} files, and {what} is missing; put all there"
+                f"`data_dir={data_dir}`: {numbered[0][0]} is one of {total} files, which are not all there, or not "
+                "alone; put one whole set of them there"
             )
     return [file for file, _, _ in sorted(numbered, key=lambda each: (int(each[1]), each[0]))]
 

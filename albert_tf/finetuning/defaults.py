@@ -153,13 +153,7 @@ def finetuning_settings(
 
 
 def choose_max_seq_length(task: FinetuningTask, examples: list[typing.Any], tokenizer: Tokenizer) -> int:
-    """Returns the shortest length that leaves 99.5% of the encoded examples uncut, a multiple of 8.
-
-    Args:
-        task: Whose model has positions enough for it.
-        examples: What to train on.
-        tokenizer: What encodes them.
-    """
+    """Returns the shortest length that leaves 99.5% of the encoded examples uncut, a multiple of 8."""
     longest = task.config.longest_sequence
     lengths = task.encode(examples, tokenizer, longest)["input_mask"].sum(axis=-1)
     needed = int(np.quantile(lengths, _SHARE_UNCUT, method="higher"))

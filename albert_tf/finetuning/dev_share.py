@@ -22,40 +22,24 @@ class Share:
     is_dev: bool
 
     def identity(self, whole: dict[str, str]) -> dict[str, str]:
-        """Returns the file's name, and a SHA-256 that tells this part of it; of what is trained on the whole file's.
-
-        Args:
-            whole: The identity of the file.
-        """
+        """Returns the file's name, and a SHA-256 that tells this part of it; of what is trained on the whole file's."""
         if not self.is_dev:
             return whole
         return {**whole, "sha256": _sha256(f"{self.dev_fraction} of {whole['sha256']}")}
 
     def choose(self, path: str, examples: list[typing.Any], keys: list[tuple[str, str]]) -> list[typing.Any]:
-        """Returns the examples of this part, in order, and prints how many are put aside.
-
-        Args:
-            path: The file.
-            examples: All that it holds.
-            keys: Text and label of each.
+        """Returns the examples of this part, given text and label of each as a key, and prints how many are put aside.
 
         Raises:
             InputError: One of the parts would be empty.
         """
         are_dev = dev_rows(keys, self.dev_fraction)
         count = sum(are_dev)
-        flag = f"`dev_fraction={self.dev_fraction:g}`"
-        num_labels = len({label for _, label in keys})
-        if count == 0 and num_labels > len(examples) / 2 > 1:
-            raise InputError(
-                f"{flag} leaves none of the {len(examples):,} examples of {path} to evaluate on, for they have "
-                f"{num_labels:,} labels; name the column that holds the labels, or add examples of each"
-            )
         if count in (0, len(examples)):
-            what = "train" if count else "evaluate"
             raise InputError(
-                f"{flag} leaves none of the {len(examples):,} examples of {path} to {what} on; choose another share, "
-                "or add examples"
+                f"`dev_fraction={self.dev_fraction:g}` leaves none of the {len(examples):,} examples of {path} to "
+                f"{'train' if count else 'evaluate'} on; choose another share, or add examples (one of each label is "
+                "trained on)"
             )
         of_all = f"{count:,} of the {len(examples):,} examples of {path}"
         tell_once(f"{of_all} are put aside to evaluate on (dev_fraction={self.dev_fraction:g})")
@@ -63,14 +47,10 @@ class Share:
 
 
 def dev_rows(keys: list[tuple[str, str]], fraction: float) -> list[bool]:
-    """Returns which rows to put aside: of each label this share, the texts with the lowest SHA-256.
+    """Returns which rows of (text, label) to put aside: of each label this share, the texts with the lowest SHA-256.
 
     So the same rows are chosen each time, whatever their order and the seed of the training; most of them stay chosen
     when others are added. Equal texts are on one side, and one text of each label at least is left to train on.
-
-    Args:
-        keys: Text and label of each row.
-        fraction: The share, between 0 and 1.
     """
     counts = collections.Counter(text for text, _ in keys)
     labels: dict[str, str] = {}

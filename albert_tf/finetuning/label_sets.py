@@ -29,11 +29,6 @@ class LabelSetReader:
     ) -> tuple[str, ...] | None:
         """Returns the labels of a row, none among them; None where nobody knows them.
 
-        Args:
-            values: The row's, by column.
-            column: That of the labels.
-            needs_label: Whether they must be known.
-
         Raises:
             InputError: They can't be read; the message lacks the place.
         """

@@ -1,6 +1,5 @@
 """Labelled texts, or pairs of them."""
 
-import collections
 import collections.abc
 import dataclasses
 import itertools
@@ -166,11 +165,7 @@ def _warn_of_empty_texts(path, examples):
 
 
 def line_names(examples: collections.abc.Sequence[typing.Any]) -> list[str]:
-    """Returns the number of each example's line; where they are of several files, with the name of its file.
-
-    Args:
-        examples: Anything with `line` and `path`.
-    """
+    """Returns the number of each example's line; where they are of several files, with the name of its file."""
     if len({example.path for example in examples}) < 2:
         return [str(example.line) for example in examples]
     return [f"{example.line} of {os.path.basename(example.path)}" for example in examples]
@@ -184,51 +179,6 @@ def unlabelled_examples(inputs: collections.abc.Sequence, reads_pairs: bool) -> 
     """
     texts = read_texts(inputs, reads_pairs)
     return [LabelledText(text[0], text[1] if reads_pairs else None, None, n) for n, text in enumerate(texts)]
-
-
-def check_known_labels(
-    path: str,
-    examples: list[LabelledText],
-    labels: tuple[str, ...],
-    needs_label: bool = True,
-    on_bad_row: str = "fail",
-) -> list[LabelledText]:
-    """Checks that each example has one of the labels; returns those that have.
-
-    Args:
-        path: Where the examples come from; named in errors.
-        examples: What was read of it.
-        labels: The labels.
-        needs_label: Whether each example must have one. If not, those of `UNKNOWN_LABELS` stand for none.
-        on_bad_row: With "skip" examples that must have a label and have another one are left out, counted and named; in
-            a file to predict, where each text is to have an answer, they are refused as with "fail".
-
-    Raises:
-        InputError: A label is not in the list, or none of them is.
-    """
-    accepted = {*labels, None} if needs_label else {*labels, None, *UNKNOWN_LABELS}
-    unknown = [example for example in examples if example.label not in accepted]
-    if not unknown:
-        return examples
-    if not needs_label or on_bad_row != "skip":
-        raise InputError(
-            f"{path}, line {unknown[0].line}: label {unknown[0].label!r} is not in the list {', '.join(labels)}; "
-            "correct the line, or name all labels with `labels`"
-            + ("; or pass `on_bad_row=skip` to leave such rows out" if needs_label else "")
-        )
-    if len(unknown) == len(examples):
-        raise InputError(f"{path} has no row whose label is in the list {', '.join(labels)}; name yours with `labels`")
-    tell_once(_describe_unknown(path, unknown, labels))
-    return [example for example in examples if example.label in accepted]
-
-
-def _describe_unknown(path, unknown, labels):
-    lines = {example.label: example.line for example in reversed(unknown)}
-    counts = collections.Counter(example.label for example in unknown).most_common()
-    named = ", ".join(f"{label!r} ({n:,}, the first on line {lines[label]:,})" for label, n in counts[:_MOST_NAMED])
-    more = f", and {len(counts) - _MOST_NAMED:,} more" if len(counts) > _MOST_NAMED else ""
-    rows = counted(len(unknown), "row")
-    return f"warning: {rows} of {path} left out, whose labels are not in the list {', '.join(labels)}: {named}{more}"
 
 
 def encode_examples(tokenizer: Tokenizer, examples: list[LabelledText], max_seq_length: int) -> dict[str, np.ndarray]:

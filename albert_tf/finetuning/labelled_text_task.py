@@ -1,4 +1,4 @@
-"""What tasks share whose examples are texts, or pairs of them, each with a label: `Classification` and `Regression`."""
+"""What tasks share whose examples are texts, or pairs of them, each with a label, several, or a number."""
 
 import abc
 import typing
@@ -9,12 +9,19 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import COLUMN_TYPES, COLUMNS, DataFiles, files_of
-from albert_tf.finetuning.labelled_text import LabelledText, encode_and_count_cut, unlabelled_examples
+from albert_tf.finetuning.labelled_text import (
+    UNKNOWN_LABELS,
+    LabelledText,
+    encode_and_count_cut,
+    read_examples,
+    unlabelled_examples,
+)
 from albert_tf.finetuning.long_texts import TEXT_INDICES, WINDOW_WEIGHTS, describe_windows, encode_in_windows
 from albert_tf.finetuning.task import Features, FinetuningTask
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
 from albert_tf.objectives.objective import Batch, batch_sizes, encoder_batch_spec
+from albert_tf.rows.bad_rows import BadRows
 from albert_tf.rows.row_file import write_rows
 from albert_tf.text_windows import mean_over_windows
 
@@ -36,9 +43,11 @@ class LabelledTextTask(FinetuningTask):
         loss_name: What the loss is called.
         label_name: What the feature of the labels is called.
         label_type: Its dtype.
+        read_labels: As for `read_examples`.
     """
 
     setting_types = COLUMN_TYPES
+    read_labels = None
     loss_name: str
     label_name: str
     label_type: tf.DType
@@ -55,6 +64,10 @@ class LabelledTextTask(FinetuningTask):
         self.may_hide_pieces = files.may_hide_pieces
 
     @abc.abstractmethod
+    def reason_against(self, label: typing.Any) -> str | None:
+        """Returns why a label that was read can't be used, None if it can."""
+
+    @abc.abstractmethod
     def label_values(self, examples: list[LabelledText]) -> np.ndarray:
         """Returns what T texts' labels are to the model, `label_type` [T] or [T, labels]; 0 for an unknown one."""
 
@@ -62,12 +75,26 @@ class LabelledTextTask(FinetuningTask):
     def prediction_columns(self, prediction: dict[str, typing.Any]) -> dict[str, str]:
         """Returns what the file of predictions holds behind the text and its label, by the names of the columns."""
 
+    def read(self, path, needs_labels=True):
+        bad_rows, found = BadRows(self._files.on_bad_row), []
+        for example in read_examples(path, self._files, needs_labels, self.read_labels):
+            is_open = not needs_labels and example.label in (None, *UNKNOWN_LABELS)
+            reason = None if is_open else self.reason_against(example.label)
+            if reason is None:
+                found.append(example)
+            elif needs_labels:
+                bad_rows.refuse(f"{path}, line {example.line}: {reason}")
+            else:  # each text to predict is to have an answer
+                raise InputError(f"{path}, line {example.line}: {reason}; correct the row")
+        bad_rows.warn()
+        if not found:
+            raise InputError(f"{path} has no row with a label that can be used; of the last, {reason}")
+        return found
+
     def make_model(self, **options):
-        """Returns an `AlbertForSequenceClassification`; see `Objective`."""
         return AlbertForSequenceClassification(self.config, self._num_outputs, **options)
 
     def batch_spec(self, max_seq_length):
-        """Returns the encoder's inputs and the labels; see `Objective`."""
         labels = {self.label_name: self.label_type, "example_weights": tf.float32}
         if self.doc_stride is not None:
             labels[WINDOW_WEIGHTS] = tf.float32
@@ -75,7 +102,6 @@ class LabelledTextTask(FinetuningTask):
         return {**encoder_batch_spec(max_seq_length), **specs}
 
     def loss_weights(self, batch):
-        """Returns the number of examples; see `Objective`."""
         return {self.loss_name: tf.reduce_sum(self.weights(batch))}
 
     def weights(self, batch: Batch) -> tf.Tensor:
@@ -84,7 +110,6 @@ class LabelledTextTask(FinetuningTask):
         return weights if self.doc_stride is None else weights * batch[WINDOW_WEIGHTS]
 
     def flops(self, batch_spec):
-        """Returns the operations of a step; see `Objective`."""
         products = classifier_products(self.config, batch_spec["input_ids"].shape[1], self._num_outputs)
         return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * products
 
@@ -112,7 +137,6 @@ class LabelledTextTask(FinetuningTask):
         return tuple(example.columns.values())
 
     def describe_cuts(self, features, max_seq_length, where=""):
-        """Returns how many texts are cut, or read in windows; see `FinetuningTask`."""
         if self.doc_stride is None:
             return super().describe_cuts(features, max_seq_length, where)
         return describe_windows(features[TEXT_INDICES], where)
@@ -134,25 +158,20 @@ class LabelledTextTask(FinetuningTask):
         return label or ""
 
     def examples_of(self, inputs):
-        """Returns texts, or pairs of them, as `LabelledText`s; see `FinetuningTask`."""
         return unlabelled_examples(inputs, len(self.input_fields) > 1)
 
     @property
     def input_fields(self) -> tuple[str, ...]:
-        """A text, or two; see `FinetuningTask`."""
         return ("text", "text_pair")[: len(self._files.text_columns)]
 
     @property
     def input_columns(self) -> tuple[str, ...]:
-        """The columns of the files; see `FinetuningTask`."""
         return self._files.text_columns
 
     @classmethod
     def from_settings(cls, config, settings):
-        """Returns the task of a run; see `FinetuningTask`."""
         return cls(config, files=files_of(settings), doc_stride=settings.get("doc_stride"))
 
     def settings(self):
-        """Returns the columns, and the stride of windows if there are any; see `FinetuningTask`."""
         stride = {} if self.doc_stride is None else {"doc_stride": self.doc_stride}
         return {**{name: getattr(self._files, name) for name in COLUMNS}, **stride}

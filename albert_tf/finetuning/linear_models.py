@@ -35,17 +35,9 @@ class LinearModel:
 
 
 def classify(train: list, dev: list) -> list[str]:
-    """Returns what logistic regression says of texts or pairs: the label of each of `dev`.
-
-    Args:
-        train: `LabelledText`s with their labels.
-        dev: Others.
-    """
-    from sklearn.multiclass import OneVsRestClassifier
-
-    train_features, dev_features = _features(train, dev)
-    model = OneVsRestClassifier(_logistic_regression(is_pair=train[0].text_pair is not None))
-    return model.fit(train_features, [example.label for example in train]).predict(dev_features).tolist()
+    """Returns what logistic regression says of texts or pairs: the label of each of `dev`."""
+    model, dev_features = _fitted(train, dev, [example.label for example in train])
+    return model.predict(dev_features).tolist()
 
 
 def classify_into_several(train: list, dev: list, flags: np.ndarray) -> np.ndarray:
@@ -56,31 +48,28 @@ def classify_into_several(train: list, dev: list, flags: np.ndarray) -> np.ndarr
         dev: Others.
         flags: [N of train, labels], 1 where a text of `train` has a label.
     """
-    from sklearn.multiclass import OneVsRestClassifier
-
-    train_features, dev_features = _features(train, dev)
-    model = OneVsRestClassifier(_logistic_regression(is_pair=train[0].text_pair is not None))
-    return model.fit(train_features, flags.astype(int)).predict_proba(dev_features)
+    model, dev_features = _fitted(train, dev, flags.astype(int))
+    return model.predict_proba(dev_features)
 
 
 def predict_numbers(train: list, dev: list) -> np.ndarray:
-    """Returns what ridge regression says of texts or pairs: a number for each of `dev`, float64 [N].
-
-    Args:
-        train: `LabelledText`s whose labels are numbers.
-        dev: Others.
-    """
+    """Returns what ridge regression says of texts or pairs: a number for each of `dev`, float64 [N]."""
     from sklearn.linear_model import Ridge
 
     train_features, dev_features = _features(train, dev)
     return Ridge(alpha=3.0).fit(train_features, [float(example.label) for example in train]).predict(dev_features)
 
 
-def _logistic_regression(is_pair):
+def _fitted(train, dev, labels):
+    """Returns logistic regression, one a label, of the labels of `train`, and the features of `dev`."""
     from sklearn.linear_model import LogisticRegression
+    from sklearn.multiclass import OneVsRestClassifier
 
+    train_features, dev_features = _features(train, dev)
     # This solver is the fastest here, and always ends at the same weights.
-    return LogisticRegression(C=4.0, solver="liblinear", tol=1e-3 if is_pair else 1e-2)
+    is_pair = train[0].text_pair is not None
+    model = OneVsRestClassifier(LogisticRegression(C=4.0, solver="liblinear", tol=1e-3 if is_pair else 1e-2))
+    return model.fit(train_features, labels), dev_features
 
 
 def _features(train, dev):

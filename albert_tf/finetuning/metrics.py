@@ -14,10 +14,6 @@ _SAME_FROM = 3.0
 def check_metrics(names: tuple[str, ...], known: collections.abc.Collection[str]) -> None:
     """Checks, before anything is trained, that a task can be measured.
 
-    Args:
-        names: Of metrics.
-        known: Those that suit the task.
-
     Raises:
         InputError: One is unknown, or the library that computes it is not installed.
     """

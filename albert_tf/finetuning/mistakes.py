@@ -15,13 +15,7 @@ _LARGEST_INCHES, _POINTS_PER_INCH = 30, 72
 
 
 def write_errors(path: str, examples: list[LabelledText], predictions: list[dict]) -> None:
-    """Writes a line for each text that is labelled wrongly, the surest mistake first.
-
-    Args:
-        path: The file.
-        examples: With their labels.
-        predictions: "label" and "probabilities" of each.
-    """
+    """Writes a line for each text that is labelled wrongly, the surest mistake first."""
     found_at = zip(examples, predictions, line_names(examples))
     wrong = [each for each in found_at if each[0].label != each[1]["label"]]
     wrong.sort(key=lambda each: -each[1]["probabilities"][each[1]["label"]])

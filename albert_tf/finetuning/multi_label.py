@@ -14,13 +14,12 @@ from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
 from albert_tf.finetuning.datasets import COLUMN_TYPES, DATASETS, DataFiles, files_of
 from albert_tf.finetuning.label_sets import LabelSetReader, best_thresholds, macro_f1, micro_f1
-from albert_tf.finetuning.labelled_text import LabelledText, line_names, read_examples
+from albert_tf.finetuning.labelled_text import LabelledText, line_names
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
 from albert_tf.finetuning.linear_models import MOST_CHARACTERS, LinearModel, classify_into_several
 from albert_tf.finetuning.scores_by_label import count_labels
 from albert_tf.finetuning.task import ERRORS_FILE
 from albert_tf.json_types import check_types
-from albert_tf.rows.bad_rows import BadRows
 from albert_tf.rows.row_file import write_rows
 from albert_tf.text_windows import sigmoid
 
@@ -59,7 +58,7 @@ class MultiLabel(LabelledTextTask):
         doc_stride: int | None = None,
     ):
         super().__init__(config, files, len(labels), doc_stride)
-        self.labels, self._separator = tuple(labels), separator
+        self.labels, self._separator, self.read_labels = tuple(labels), separator, LabelSetReader(separator)
         self._metrics = tuple(name for name in files.metrics if name in METRICS) or tuple(METRICS)
         self.selection_metric = self._metrics[0]
         self.thresholds = np.full(len(labels), 0.5, np.float32)
@@ -76,23 +75,14 @@ class MultiLabel(LabelledTextTask):
         weights = self.weights(batch)
         return {"multi_label_loss": (tf.reduce_sum(tf.reduce_mean(losses, axis=-1) * weights), tf.reduce_sum(weights))}
 
-    def read(self, path, needs_labels=True):
-        """Returns the rows of a file as `LabelledText`s; see `FinetuningTask`."""
-        examples = read_examples(path, self._files, needs_labels, LabelSetReader(self._separator))
-        bad_rows, found = BadRows(self._files.on_bad_row if needs_labels else "fail"), []
-        for example in examples:
-            unknown = [label for label in example.label or () if label not in self.labels]
-            if unknown:
-                bad_rows.refuse(
-                    f"{path}, line {example.line}: label {unknown[0]!r} is not in the list {', '.join(self.labels)} "
-                    f"(between labels stands {self._separator!r}, by `label_separator`)"
-                )
-            else:
-                found.append(example)
-        bad_rows.warn()
-        if not found:
-            raise InputError(f"{path} has no row whose labels are in the list {', '.join(self.labels)}")
-        return found
+    def reason_against(self, label):
+        unknown = next((each for each in label if each not in self.labels), None)
+        if unknown is None:
+            return None
+        return (
+            f"label {unknown!r} is not in the list {', '.join(self.labels)} (between labels stands "
+            f"{self._separator!r}, by `label_separator`)"
+        )
 
     def label_values(self, examples):
         """Returns 1 where a text has a label, float32 [T, labels]; see `LabelledTextTask`."""
@@ -140,17 +130,14 @@ class MultiLabel(LabelledTextTask):
         return self._separator.join(label or ())
 
     def prediction_columns(self, prediction):
-        """Returns the labels and the probabilities of all; see `LabelledTextTask`."""
         shares = {f"p({label})": f"{share:.4f}" for label, share in prediction["probabilities"].items()}
         return {"prediction": self.written_label(prediction["labels"]), **shares}
 
     def score(self, examples, predictions):
-        """Returns the measures of the data set, by name; see `FinetuningTask`."""
         counts = self.counts_by_label(examples, predictions)
         return {name: METRICS[name](counts) for name in self._metrics}
 
     def counts_by_label(self, examples, predictions):
-        """Returns the counts of each label; see `FinetuningTask`."""
         truth, found = (example.label for example in examples), (each["labels"] for each in predictions)
         return count_labels(truth, found, self.labels)
 
@@ -176,7 +163,6 @@ class MultiLabel(LabelledTextTask):
         return LinearModel("a linear model on character n-grams", scores, 2 * MOST_CHARACTERS // len(self.labels))
 
     def reports(self):
-        """Returns the thresholds and the list of mistakes; see `FinetuningTask`."""
         return {THRESHOLDS_FILE: self._write_thresholds, ERRORS_FILE: self._write_errors}
 
     def _write_thresholds(self, path, *_):
@@ -197,16 +183,7 @@ class MultiLabel(LabelledTextTask):
         header = ["line", "labels", "prediction", "missed", "wrong", *examples[0].columns]
         write_rows(path, [header, *(row for _, row in rows)])
 
-    def doubts(self, examples, predictions):
-        """Returns a line if all texts are given the same labels, though they have others; see `FinetuningTask`."""
-        found = {tuple(prediction["labels"]) for prediction in predictions}
-        if len(found) > 1 or len({frozenset(example.label) for example in examples}) < 2:
-            return []
-        named = self.written_label(found.pop()) or "no label"
-        return [f"all {len(examples):,} texts are given the same, {named}, as if nothing had been learnt"]
-
     def describe(self, path, examples, features):
-        """Returns how often each label occurs, and how many labels the examples have; see `FinetuningTask`."""
         return [describe_label_sets(path, examples, self.labels)]
 
     def text_and_label(self, example):
@@ -215,12 +192,10 @@ class MultiLabel(LabelledTextTask):
 
     @classmethod
     def from_settings(cls, config, settings):
-        """Returns the task of a run; see `FinetuningTask`."""
         labels, separator = tuple(settings["labels"]), settings["label_separator"]
         return cls(config, labels, files_of(settings), separator, settings.get("doc_stride"))
 
     def settings(self):
-        """Returns labels, separator and columns; see `FinetuningTask`."""
         return {**super().settings(), "labels": list(self.labels), "label_separator": self._separator}
 
 

@@ -60,7 +60,6 @@ class MultipleChoice(FinetuningTask):
         self._on_bad_row = on_bad_row
 
     def make_model(self, **options):
-        """Returns an `AlbertForMultipleChoice`; see `Objective`."""
         return AlbertForMultipleChoice(self.config, **options)
 
     def batch_spec(self, max_seq_length):
@@ -73,17 +72,14 @@ class MultipleChoice(FinetuningTask):
         }
 
     def loss_weights(self, batch):
-        """Returns the number of questions; see `Objective`."""
         return {"multiple_choice_loss": tf.reduce_sum(batch["example_weights"])}
 
     def compute(self, batch, training, dropout_seed, model):
-        """Returns loss and accuracy; see `Objective`."""
         logits = model(batch, training=training, dropout_seed=dropout_seed)["logits"]
         loss, accuracy = weighted_cross_entropy(logits, batch["label_ids"], batch["example_weights"])
         return {"multiple_choice_loss": loss, "accuracy": accuracy}
 
     def flops(self, batch_spec):
-        """Returns the operations of a step; see `Objective`."""
         _, num_choices, max_seq_length = batch_spec["input_ids"].shape
         products = num_choices * classifier_products(self.config, max_seq_length, 1)
         return TRAINING_FLOPS_PER_PRODUCT * batch_sizes(batch_spec).examples * products
@@ -105,7 +101,6 @@ class MultipleChoice(FinetuningTask):
         return {"probabilities": tf.nn.softmax(model(batch, training=False)["logits"])}
 
     def predict(self, examples, features, outputs):
-        """Returns the most probable option of each question, and all probabilities; see `FinetuningTask`."""
         return [
             {
                 "label": LETTERS[row.argmax()],
@@ -145,11 +140,9 @@ class MultipleChoice(FinetuningTask):
         return f"always {_letter(answer)}", {"accuracy": counts[answer] / len(examples), **scores}
 
     def reports(self):
-        """Returns the list of mistakes; see `FinetuningTask`."""
         return {ERRORS_FILE: write_errors}
 
     def describe(self, path, examples, features):
-        """Returns how many questions there are, and how many of each level; see `FinetuningTask`."""
         counts = [f"{sum(question.level == level for question in examples):,} {level}" for level in self._levels]
         of_levels = f" ({', '.join(counts)})" if counts else ""
         return [f"{len(examples):,} questions with {self._num_choices} options each in {path}{of_levels}"]
@@ -163,16 +156,13 @@ class MultipleChoice(FinetuningTask):
         return example.passage, ""
 
     def examples_of(self, inputs):
-        """Returns (passage, question, options) as `Question`s; see `FinetuningTask`."""
         return asked_questions(inputs, self._num_choices)
 
     @classmethod
     def from_settings(cls, config, settings):
-        """Returns the task of a run; see `FinetuningTask`."""
         return cls(config, settings["num_choices"], settings["max_qa_length"], tuple(settings["levels"]))
 
     def settings(self):
-        """Returns the number of options, the length of question and option, and the levels; see `FinetuningTask`."""
         return {
             "num_choices": self._num_choices,
             "max_qa_length": self._max_qa_length,
@@ -181,13 +171,7 @@ class MultipleChoice(FinetuningTask):
 
 
 def write_errors(path: str, questions: list[Question], predictions: list[dict]) -> None:
-    """Writes a line for each question that is answered wrongly, the surest mistake first.
-
-    Args:
-        path: The file.
-        questions: With their answers.
-        predictions: "label", "option" and "probabilities" of each.
-    """
+    """Writes a line for each question that is answered wrongly, the surest mistake first."""
     wrong = [pair for pair in zip(questions, predictions) if _letter(pair[0].answer) != pair[1]["label"]]
     wrong.sort(key=lambda pair: -pair[1]["probabilities"][pair[1]["label"]])
     rows = [["id", "label", "prediction", "probability", "question", "answer", "chosen"]]

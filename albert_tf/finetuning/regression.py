@@ -4,14 +4,12 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
-from albert_tf.finetuning.labelled_text import UNKNOWN_LABELS, LabelledText, line_names, read_examples
+from albert_tf.finetuning.labelled_text import LabelledText, line_names
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
 from albert_tf.finetuning.linear_models import LinearModel, predict_numbers
 from albert_tf.finetuning.metrics import SCORE_METRICS
 from albert_tf.finetuning.task import ERRORS_FILE
-from albert_tf.rows.bad_rows import BadRows
 from albert_tf.rows.row_file import write_rows
 
 
@@ -34,25 +32,13 @@ class Regression(LabelledTextTask):
         super().__init__(config, files, num_outputs=1, doc_stride=doc_stride)
 
     def compute(self, batch, training, dropout_seed, model):
-        """Returns the squared error; see `Objective`."""
         scores = model(batch, training=training, dropout_seed=dropout_seed)["logits"][:, 0]
         weights = self.weights(batch)
         errors = tf.math.squared_difference(scores, batch["label_values"])
         return {"squared_error": (tf.reduce_sum(errors * weights), tf.reduce_sum(weights))}
 
-    def read(self, path, needs_labels=True):
-        """Returns the rows of a file as `LabelledText`s; see `FinetuningTask`."""
-        bad_rows = BadRows(self._files.on_bad_row if needs_labels else "fail")
-        found = []
-        for example in read_examples(path, self._files, needs_labels):
-            if _number(example.label) is None and (needs_labels or example.label not in (None, *UNKNOWN_LABELS)):
-                bad_rows.refuse(f"{path}, line {example.line}: {example.label!r} is not a number")
-            else:
-                found.append(example)
-        bad_rows.warn()
-        if not found:
-            raise InputError(f"{path} has no row whose label is a number")
-        return found
+    def reason_against(self, label):
+        return f"{label!r} is not a number" if _number(label) is None else None
 
     def label_values(self, examples):
         """Returns the numbers, float32 [T]; see `LabelledTextTask`."""
@@ -63,15 +49,12 @@ class Regression(LabelledTextTask):
         return {"scores": model(batch, training=False)["logits"][:, 0]}
 
     def predict(self, examples, features, outputs):
-        """Returns the score of each text; see `FinetuningTask`."""
         return [{"score": float(score)} for score in self.of_texts(outputs["scores"], features)]
 
     def prediction_columns(self, prediction):
-        """Returns the score; see `LabelledTextTask`."""
         return {"prediction": f"{prediction['score']:.4f}"}
 
     def score(self, examples, predictions):
-        """Returns the measures of the data set, by name; see `FinetuningTask`."""
         truth = np.array([_number(example.label) for example in examples])
         found = np.array([prediction["score"] for prediction in predictions])
         return {name: SCORE_METRICS[name](truth, found) for name in self._files.metrics}
@@ -85,7 +68,6 @@ class Regression(LabelledTextTask):
         return "always the mean", {"squared_error": float(truth.var()), **scores}
 
     def linear_model(self):
-        """Returns ridge regression; see `FinetuningTask`."""
 
         def scores(train, dev):
             return self.score(dev, [{"score": number} for number in predict_numbers(train, dev)])
@@ -93,11 +75,9 @@ class Regression(LabelledTextTask):
         return LinearModel("a linear model on character n-grams", scores)
 
     def reports(self):
-        """Returns the list of differences; see `FinetuningTask`."""
         return {ERRORS_FILE: write_differences}
 
     def describe(self, path, examples, features):
-        """Returns the range of the numbers; see `FinetuningTask`."""
         values = [_number(example.label) for example in examples]
         mean = sum(values) / len(values)
         return [f"{len(examples):,} examples in {path}: from {min(values):g} to {max(values):g}, on average {mean:.2f}"]
@@ -108,13 +88,7 @@ class Regression(LabelledTextTask):
 
 
 def write_differences(path: str, examples: list[LabelledText], predictions: list[dict]) -> None:
-    """Writes a line for each text: its number, the one found, how much more that is; the largest difference first.
-
-    Args:
-        path: The file.
-        examples: With their labels.
-        predictions: "score" of each.
-    """
+    """Writes a line for each text: its number, the one found, how much more that is; the largest difference first."""
     differences = [found["score"] - _number(example.label) for example, found in zip(examples, predictions)]
     rows, lines = [["line", "label", "prediction", "difference", *examples[0].columns]], line_names(examples)
     for row in np.argsort(-np.abs(differences), kind="stable"):

@@ -230,8 +230,6 @@ def evaluate(run: TrainingRun, dev_file: EncodedFile, linear: LinearScores | Non
                 "on text like this"
             )
     if predictions is not None:
-        for doubt in task.doubts(dev_file.examples, predictions):
-            run.log(f"warning: {doubt}")
         by_label = scores_by_label(task.counts_by_label(dev_file.examples, predictions))
         if by_label:
             run.log("\n".join(describe_scores(by_label)))
@@ -249,13 +247,7 @@ def evaluate(run: TrainingRun, dev_file: EncodedFile, linear: LinearScores | Non
 
 
 def predict(run: TrainingRun, test_file: EncodedFile, batch_size: int) -> list[typing.Any]:
-    """Predicts with the model that was trained or restored last, writes it down, and returns it.
-
-    Args:
-        run: Whose objective is a `FinetuningTask`.
-        test_file: What to predict.
-        batch_size: Over all replicas.
-    """
+    """Predicts with the model that was trained or restored last, writes it down, and returns it."""
     task = run.objective
     predictions = compute_predictions(task, test_file, batch_size, run.compute_outputs, run.has_fixed_shapes)
     what = " and ".join(os.path.basename(path.rstrip("/")) for path in _paths(test_file.path))

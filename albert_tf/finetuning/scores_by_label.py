@@ -52,13 +52,7 @@ def count_labels(
     found: collections.abc.Iterable[collections.abc.Collection[str]],
     labels: collections.abc.Sequence[str],
 ) -> dict[str, tuple[int, int, int]]:
-    """Returns what `scores_by_label` takes.
-
-    Args:
-        truth: The labels that each example has.
-        found: The labels that it is given.
-        labels: All labels, in order.
-    """
+    """Returns what `scores_by_label` takes, of the labels that each example has and is given; all labels in order."""
     right, given, had = collections.Counter(), collections.Counter(), collections.Counter()
     for true_labels, found_labels in zip(truth, found):
         right.update(set(true_labels) & set(found_labels))

@@ -155,15 +155,6 @@ class FinetuningTask(Objective):
         """Returns what to write after an evaluation: by file, a function of (path, examples, predictions)."""
         return {}
 
-    def doubts(self, examples: list[typing.Any], predictions: list[typing.Any]) -> list[str]:
-        """Returns what looks wrong with the predictions for a dev file, one line each; printed after an evaluation.
-
-        Args:
-            examples: What `read` returned, with their answers.
-            predictions: What `predict` returned for them.
-        """
-        return []
-
     def describe(self, path: str, examples: list[typing.Any], features: Features) -> list[str]:
         """Returns what to know of a training file before training starts, one line each.
 

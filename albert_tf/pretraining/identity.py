@@ -14,12 +14,7 @@ from albert_tf.training.run_folder.identity import shard_identity
 
 
 def data_settings(data: list[ShardSet], end_steps: list[int]) -> dict:
-    """Returns what decides, besides the run's settings, what it computes; see `TrainingRun.train`.
-
-    Args:
-        data: The shards of each phase.
-        end_steps: The step that each phase ends at.
-    """
+    """Returns what decides, besides the run's settings, what it computes; see `TrainingRun.train`."""
     return {
         "max_seq_length": data[0].train_options.max_seq_length,
         "phase2_start_step": end_steps[0] if len(data) > 1 else None,

@@ -13,12 +13,7 @@ from albert_tf.training import Phase, RunSettings
 
 
 def objective_of(config: AlbertConfig, shards: ShardSet, name: str | None = None) -> Objective:
-    """Returns what is to be learnt from the examples in shards.
-
-    Args:
-        config: Of the model.
-        shards: What to train on.
-        name: What is learnt; None for what the builder was told.
+    """Returns what is to be learnt from the examples in shards: by its name, or else what the builder was told.
 
     Raises:
         InputError: There is no such objective, or it doesn't take these examples.

@@ -189,11 +189,7 @@ def _derive_seed(seed, use, *numbers):
 def eval_dataset(paths: list[str], options: InputOptions, prepare: Prepare, global_batch_size: int) -> tf.data.Dataset:
     """Returns every example once, in order; the last batch is filled up with zeros, and so of weight zero.
 
-    Args:
-        paths: The shards.
-        options: What the reader must know of them.
-        prepare: Makes batches of records; always with the same seeds.
-        global_batch_size: Batch size over all replicas.
+    Each batch is prepared with the same seeds every time.
 
     Returns:
         Dataset of what `prepare` returns, of `global_batch_size` examples.

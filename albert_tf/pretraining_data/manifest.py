@@ -61,10 +61,6 @@ def read_manifest(path: str) -> dict:
 def packing_of(manifest: dict, source: str) -> Packing:
     """Returns how the examples of shards were packed; where nothing says it, as the original does by default.
 
-    Args:
-        manifest: What the builder wrote; may lack anything.
-        source: Its path; named in errors.
-
     Raises:
         InputError: The packing is unknown, or has other features than the manifest declares.
     """
@@ -81,10 +77,6 @@ def packing_of(manifest: dict, source: str) -> Packing:
 
 def masking_options(manifest: dict, source: str) -> MaskingOptions | None:
     """Returns how the builder was told to mask, None if the manifest doesn't say.
-
-    Args:
-        manifest: What the builder wrote; may lack anything.
-        source: Its path; named in errors.
 
     Raises:
         InputError: An option is unknown.
@@ -104,9 +96,6 @@ def manifest_identity(manifest: dict) -> str:
 
     Names of files and what was only counted in the corpus don't matter. A manifest that holds no digests of the shards,
     made before there were any, is known by options, numbers and sizes.
-
-    Args:
-        manifest: What the builder wrote; may lack anything.
     """
     splits = manifest.get("splits", {})
     decisive = {

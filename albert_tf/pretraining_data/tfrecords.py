@@ -91,9 +91,6 @@ def refuse_damage(damage: dict[str, str]) -> None:
 def naming_damaged_shards(paths: collections.abc.Sequence[str]) -> collections.abc.Iterator[None]:
     """Names the damaged files if reading them fails, which TensorFlow doesn't do.
 
-    Args:
-        paths: The files that are read inside the `with` statement.
-
     Raises:
         InputError: A record was damaged: names each damaged file and the first such record in it.
     """

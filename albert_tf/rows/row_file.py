@@ -95,12 +95,7 @@ class RowFile(collections.abc.Iterable[Row]):
         return f"{self.path}, {self.unit} {number}"
 
     def check_columns(self, wanted: list[str], found: tuple[str, ...], how: str) -> None:
-        """Checks that columns are there, each once.
-
-        Args:
-            wanted: Their names.
-            found: The names of all columns.
-            how: How others are named; ends the error.
+        """Checks that wanted columns are among those found, each once; `how`, how others are named, ends the error.
 
         Raises:
             InputError: One is not.
@@ -147,18 +142,12 @@ class RowFile(collections.abc.Iterable[Row]):
             )
 
     def _table_rows(self):
-        lines, empty = self._split(), range(0)
+        lines = self._split()
         if self._has_header:
             next(lines, None)
-        for row in lines:
-            # Where the text is all there is, an empty line may be one; elsewhere those at the end are passed over.
-            if row.values == [""] and len(self.columns) > 1:
-                empty = range(empty.start or row.number, row.number + 1)
-                continue
-            for number in empty:
-                yield self._named(Row(number, [""], None, b"", row.position))
-            empty = range(0)
-            yield self._named(row)
+        # Where the text is all there is, an empty line may be one.
+        rows = _without_empty_end(lines, lambda row: row.values == [""]) if len(self.columns) > 1 else lines
+        yield from map(self._named, rows)
 
     def _named(self, row):
         if row.error:
@@ -207,15 +196,14 @@ class RowFile(collections.abc.Iterable[Row]):
     # JSON.
 
     def _json_lines(self):
-        empty = range(0)
-        for row in self._texts():
-            if row.error is None and not row.values.strip():
-                empty = range(empty.start or row.number, row.number + 1)
-                continue
-            for number in empty:
-                yield self._bad_row(number, "an empty line, not JSON", b"", row.position)
-            empty = range(0)
-            yield row if row.error else self._parse_json(row)
+        def is_empty(row):
+            return row.error is None and not row.values.strip()
+
+        for row in _without_empty_end(self._texts(), is_empty):
+            if is_empty(row):
+                yield self._bad_row(row.number, "an empty line, not JSON", b"", row.position)
+            else:
+                yield row if row.error else self._parse_json(row)
 
     def _parse_json(self, row):
         try:
@@ -257,6 +245,16 @@ class RowFile(collections.abc.Iterable[Row]):
                         yield Row(number, _flatten(values), None, content, position)
                     except InputError as error:
                         yield self._bad_row(number, str(error), content, position)
+
+
+def _without_empty_end(rows, is_empty):
+    """Yields rows, but for the empty ones behind the last that is not."""
+    empty = []
+    for row in rows:
+        empty.append(row)
+        if not is_empty(row):
+            yield from empty
+            empty.clear()
 
 
 def write_rows(path: str, rows: list[list[str]]) -> None:

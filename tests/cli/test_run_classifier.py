@@ -189,9 +189,7 @@ def test_labels_that_nobody_named_may_be_left_out(classify, reviews, without_tra
     flag_values = {"labels": "0,1", "on_bad_row": "skip", "class_weights": "balanced"}
     result = classify(do_train=True, **flag_values)
     assert result.code == 0, result.errors
-    assert (
-        f"warning: 1 row of {path} left out, whose labels are not in the list 0, 1: '2' (1, the first" in result.output
-    )
+    assert f"warning: 1 row left out; the first: {path}, line 14: label '2' is not in the list 0, 1" in result.output
     assert f"\n2 labels in the 12 examples of {path}: " in result.output
 
 
@@ -254,7 +252,10 @@ def test_vocabulary_and_config_may_be_named(
         ({"do_train": True, "vocab_file": "nowhere.txt"}, "can't read the vocabulary nowhere.txt: no such file"),
         ({"do_train": True, "attention": "flash"}, "--attention=flash needs hidden_size=16 to be a multiple of 128"),
         ({"do_train": True, "max_seq_length": 129}, "--max_seq_length=129 is more than .* 128"),
-        ({"do_train": True, "labels": "0,2"}, ".*train.tsv, line 4: label '1' is not in the list 0, 2; "),
+        (
+            {"do_train": True, "labels": "0,2"},
+            ".*train.tsv, line 4: label '1' is not in the list 0, 2 .name others by --labels.; ",
+        ),
         ({"do_train": True, "tpu_name": "mine"}, "--tpu_name=mine without --use_tpu would train on this machine's own"),
         ({"do_train": True, "labels": "0,1,0"}, "--labels: the label '0' is there twice; name each label once"),
         ({"do_train": True, "labels": "0"}, "--labels: '0' is the only label; a classifier needs two or more"),
@@ -298,7 +299,9 @@ def test_mistake_in_a_later_file_is_found_before_training(classify, reviews, ass
         file.write("99\t별점을 잘못 매김\t5\n")
     message = assert_refused(lambda: classify(do_train=True, do_eval=True, do_predict=True), tmp_path / "run")
     line = {"dev": 9, "test": 7}[name]
-    assert message.startswith(f"{reviews}/{name}.tsv, line {line}: label '5' is not in the list 0, 1; ")
+    assert message.startswith(
+        f"{reviews}/{name}.tsv, line {line}: label '5' is not in the list 0, 1 (name others by --labels); "
+    )
 
 
 @pytest.mark.parametrize("flag", ["do_train", "do_eval", "do_predict"])

@@ -2,12 +2,11 @@
 
 import json
 import os
-import tracemalloc
 
 import pytest
 from tables import write_table
 
-from albert_tf.corpus import arrow, blocks, formats, parquet
+from albert_tf.corpus import formats
 from albert_tf.corpus.reader import CorpusReader, read_chunks
 from albert_tf.errors import InputError
 from albert_tf.rows.row_file import RowFile
@@ -56,14 +55,6 @@ def test_folder_and_device_are_no_files(tmp_path, read):
     assert "/null: a pipe or device, which can't be read twice" in refused(read, "/dev/null")
     (tmp_path / "corpus.parquet").mkdir()
     assert "/corpus.parquet: a folder, not a file; name a file in it" in refused(read, str(tmp_path / "corpus.parquet"))
-
-
-@pytest.mark.parametrize("read", [read_corpus, RowFile])
-@pytest.mark.parametrize("name", ["corpus.txt.gz", "corpus.jsonl.gz"])
-def test_gzip_file_that_unpacks_without_end_is_refused(write, monkeypatch, read, name):
-    monkeypatch.setattr(blocks, "_BYTES_OF_BOMB", 1 << 20)
-    path = write(LINE * 100_000, name)
-    assert refused(read, path).startswith(f"{path} unpacks to more than 200 times its size, so it holds the same over")
 
 
 def test_blank_lines_without_end_are_one_and_lines_keep_their_numbers(write):
@@ -116,60 +107,6 @@ def test_empty_lines_between_rows_are_told_by_their_numbers(write):
     assert [(row.number, row.error is None) for row in rows] == [(2, True), (3, False), (4, False), (5, True)]
     rows = list(RowFile(write(LINE + b" \n\n" + LINE + b"\n\n", "rows.jsonl")))
     assert [(row.number, row.error is None) for row in rows] == [(1, True), (2, False), (3, False), (4, True)]
-
-
-def peak_of_reading(pyarrow, read):
-    """Returns how many bytes Python and pyarrow held at once."""
-    default = pyarrow.default_memory_pool()
-    pool = pyarrow.proxy_memory_pool(default)
-    pyarrow.set_memory_pool(pool)
-    tracemalloc.start()
-    try:
-        read()
-        return tracemalloc.get_traced_memory()[1] + pool.max_memory()
-    finally:
-        tracemalloc.stop()
-        pyarrow.set_memory_pool(default)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "is_typed"), [("corpus.parquet", True), ("corpus.parquet", False), ("corpus.arrow", True)]
-)
-def test_dictionary_is_never_unpacked_as_a_whole(tmp_path, monkeypatch, name, is_typed):
-    pyarrow = pytest.importorskip("pyarrow")
-    monkeypatch.setattr(blocks, "_BYTES_OF_BOMB", 1 << 40)
-    for module in (parquet, arrow):
-        monkeypatch.setattr(module, "_BYTES_PER_BATCH", 1 << 22)
-    text = "가나다라 " * 80_000  # 1 MB
-    indices = pyarrow.array([0, 1] * 100, pyarrow.int32())
-    texts = pyarrow.DictionaryArray.from_arrays(indices, pyarrow.array([text, "나"]))
-    options = {"compression": "zstd"} if name.endswith(".parquet") else {}
-    path = write_table(tmp_path / name, {"text": texts if is_typed else texts.cast(pyarrow.string())}, **options)
-    counts = []
-    peak = peak_of_reading(pyarrow, lambda: counts.append(sum(chunk.num_bytes for chunk in read_chunks(path))))
-    assert counts == [100 * (len(text.encode()) + 3)] and peak < 40e6 < counts[0] / 2
-    assert [row.values["text"] for row in RowFile(path)][::50] == [text] * 4
-
-
-def test_arrow_file_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
-    pyarrow = pytest.importorskip("pyarrow")
-    monkeypatch.setattr(blocks, "_BYTES_OF_BOMB", 1 << 20)
-    compressed = {"options": pyarrow.ipc.IpcWriteOptions(compression="zstd")}
-    repeated = pyarrow.array(["가나다라 " * 10_000] * 1000).dictionary_encode()
-    for texts, options in ((["가나다라 " * 10_000] * 100, compressed), (repeated, {})):
-        path = write_table(tmp_path / "corpus.arrow", {"text": texts}, **options)
-        assert refused(read_chunks, path).startswith(f"{path} unpacks to more than 200 times its size")
-    nulls = write_table(tmp_path / "nulls.arrow", {"text": pyarrow.nulls(1 << 21)})
-    assert refused(RowFile, nulls).startswith(f"{nulls} unpacks to more than 200 times its size")
-
-
-@pytest.mark.parametrize("encoding", [None, "PLAIN", "DELTA_BYTE_ARRAY"])
-def test_parquet_file_that_unpacks_without_end_is_refused(write_parquet, monkeypatch, encoding):
-    monkeypatch.setattr(blocks, "_BYTES_OF_BOMB", 1 << 20)
-    options = {"use_dictionary": False, "column_encoding": {"text": encoding}} if encoding else {}
-    path = write_parquet(["가나다라 " * 10_000] * 100, compression="zstd", **options)
-    assert refused(read_chunks, path).startswith(f"{path} unpacks to more than 200 times its size")
 
 
 def test_row_too_long_for_memory_is_bad(write_parquet, monkeypatch):

@@ -130,14 +130,17 @@ def test_bad_line_is_skipped_or_mended_and_counted(write, line, on_bad_text):
 
 
 @pytest.mark.parametrize("name", ["corpus.json", "corpus.json.gz"])
-@pytest.mark.parametrize("content", [[{"text": "하나"}], "하나", b"{", b'{"text":', b"\n [", b"plain text"])
-@pytest.mark.parametrize("on_bad_text", ["fail", "skip"])
-def test_json_that_is_not_an_object_a_line_is_refused(write, name, content, on_bad_text):
-    path = write([content], name)
-    with pytest.raises(
-        BadCorpusError, match="is not JSON lines, for its first line is not one whole object; write one"
-    ):
-        list(CorpusReader([path], on_bad_text).documents())
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([{"text": "하나"}], "an array, not one object; write one object a line"),
+        (b"{", r"not valid JSON \(.*\); mend the line, and write one whole object a line"),
+        (b"plain text", r"not valid JSON \(.*\); mend the line, and write one whole object a line"),
+    ],
+)
+def test_json_that_is_not_an_object_a_line_is_refused(write, name, content, message):
+    with pytest.raises(BadCorpusError, match=f"line 1: {message}"):
+        list(CorpusReader([write([content], name)]).documents())
 
 
 def test_object_longer_than_a_block_may_begin_a_json_file(write):

@@ -102,16 +102,6 @@ def write(path, examples, labels, probabilities):
     return path.read_text().splitlines()
 
 
-def test_model_that_gives_all_examples_one_label_is_doubted():
-    examples = [LabelledText("x", None, label, 1) for label in "aba"]
-    assert TASK.doubts(examples, [{"label": "a"}] * 3) == [
-        "all 3 examples are given the label a, as if nothing had been learnt; "
-        "try a lower learning rate, more steps or balanced class weights"
-    ]
-    assert not TASK.doubts(examples, [{"label": label} for label in "aab"])
-    assert not TASK.doubts(examples[:1], [{"label": "b"}])
-
-
 def test_predictions_file_has_a_line_for_each_example(tmp_path):
     examples = [LabelledText("좋다", None, "1", 2), LabelledText('그 "말', None, None, 3)]
     lines = write(

@@ -71,12 +71,12 @@ def test_share_that_is_empty_is_refused(fraction, texts, message):
         Share(fraction, is_dev=True).choose("a.csv", texts, [(text, "") for text in texts])
 
 
-def test_column_of_a_label_for_every_text_is_asked_about():
+def test_label_for_every_text_leaves_none_to_evaluate_on():
     with pytest.raises(InputError) as failure:
         Share(0.1, is_dev=True).choose("a.csv", ["글"] * 30, [(f"글 {number}", str(number)) for number in range(30)])
     assert str(failure.value) == (
-        "`dev_fraction=0.1` leaves none of the 30 examples of a.csv to evaluate on, for they have 30 labels; name the "
-        "column that holds the labels, or add examples of each"
+        "`dev_fraction=0.1` leaves none of the 30 examples of a.csv to evaluate on; choose another share, or add "
+        "examples (one of each label is trained on)"
     )
 
 

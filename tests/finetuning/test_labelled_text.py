@@ -15,7 +15,6 @@ from albert_tf.finetuning import Classification
 from albert_tf.finetuning.datasets import DATASETS, DataFiles
 from albert_tf.finetuning.labelled_text import (
     LabelledText,
-    check_known_labels,
     encode_examples,
     line_names,
     read_examples,
@@ -198,23 +197,25 @@ def test_unknown_label_names_file_line_and_what_is_allowed(write, label):
     path = write("document\tlabel", "a\t0", f"b\t{label}")
     with pytest.raises(InputError) as error:
         classification("0", "1").read(path)
-    assert one_sentence(error).startswith(f"{path}, line 3: label {label!r} is not in the list 0, 1; ")
+    assert one_sentence(error).startswith(
+        f"{path}, line 3: label {label!r} is not in the list 0, 1 (name others by `labels`); "
+    )
 
 
 def test_unknown_labels_may_be_left_out(write, capsys):
     path = write("document\tlabel", "a\t0", "b\t2", "c\t1", "d\t ", "e\t2")
-    examples = read_examples(path, DATASETS["tsv"], needs_label=True)
-    known = check_known_labels(path, examples, ("0", "1"), on_bad_row="skip")
+    files = dataclasses.replace(DATASETS["tsv"], on_bad_row="skip")
+    known = Classification(AlbertConfig(vocab_size=30), ("0", "1"), files).read(path)
     assert [example.text for example in known] == ["a", "c"]
-    assert (
-        f"warning: 3 rows of {path} left out, whose labels are not in the list 0, 1: '2' (2, the first on line 3), "
-        "' ' (1, the first on line 5)\n"
-    ) in capsys.readouterr().out
-    with pytest.raises(InputError, match="has no row whose label is in the list a, b; name yours with `labels`"):
-        check_known_labels(path, examples, ("a", "b"), on_bad_row="skip")
+    told = f"warning: 3 rows left out; the first: {path}, line 3: label '2' is not in the list 0, 1"
+    assert told in capsys.readouterr().out
+    with pytest.raises(InputError, match=r"has no row with a label that can be used; of the last, label '2' is not in"):
+        Classification(AlbertConfig(vocab_size=30), ("a", "b"), files).read(path)
     # Each text to predict is to have an answer.
-    with pytest.raises(InputError, match="label '2' is not in the list 0, 1; "):
-        check_known_labels(path, examples, ("0", "1"), needs_label=False, on_bad_row="skip")
+    with pytest.raises(
+        InputError, match=r"line 3: label '2' is not in the list 0, 1 \(name others by `labels`\); correct the row$"
+    ):
+        Classification(AlbertConfig(vocab_size=30), ("0", "1"), files).read(path, needs_labels=False)
 
 
 def test_file_to_predict_may_leave_labels_open(write, sample_tokenizer):
@@ -222,16 +223,18 @@ def test_file_to_predict_may_leave_labels_open(write, sample_tokenizer):
     task = classification("0", "1")
     examples = task.read(path, needs_labels=False)
     np.testing.assert_array_equal(task.encode(examples, sample_tokenizer, 8)["label_ids"], [0, 0, 0, 1])
-    check_known_labels(path, examples[1:2], ("+", "-"))
-    with pytest.raises(InputError, match=re.escape(f"{path}, line 3: label '-' is not in the list 0, 1; ")):
-        check_known_labels(path, examples[1:], ("0", "1"))
+    with pytest.raises(
+        InputError, match=re.escape(f"{path}, line 3: label '-' is not in the list 0, 1 (name others by `labels`); ")
+    ):
+        task.read(write("document\tlabel", "a\t1", "b\t-"))
 
 
 def test_mistyped_label_of_a_file_to_predict_is_named(write):
     path = write("document\tlabel", "a\t1", "b\tl")
-    examples = read_examples(path, DATASETS["tsv"], needs_label=False)
-    with pytest.raises(InputError, match=re.escape(f"{path}, line 3: label 'l' is not in the list 0, 1; ")):
-        check_known_labels(path, examples, ("0", "1"), needs_label=False)
+    with pytest.raises(
+        InputError, match=re.escape(f"{path}, line 3: label 'l' is not in the list 0, 1 (name others by `labels`); ")
+    ):
+        classification("0", "1").read(path, needs_labels=False)
 
 
 def test_several_files_are_read_as_one(write):

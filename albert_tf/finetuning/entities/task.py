@@ -163,16 +163,6 @@ class Entities(FinetuningTask):
         """Returns the list of mistakes; see `FinetuningTask`."""
         return {ERRORS_FILE: write_errors}
 
-    def doubts(self, examples, predictions):
-        """Returns a line if no entity is found, though there are some; see `FinetuningTask`."""
-        truth = (_as_read(*pair).tags for pair in zip(examples, predictions))
-        if any(row["entities"] for row in predictions) or not any(entities_of(list(tags)) for tags in truth):
-            return []
-        return [
-            f"no entity is found in {len(examples):,} sentences, as if nothing had been learnt; try more steps or "
-            "another learning rate"
-        ]
-
     def describe(self, path, examples, features):
         """Returns how many entities there are, and what of them can't be learnt; see `FinetuningTask`."""
         unread = unread_units(examples, features)

@@ -3,10 +3,8 @@
 So whoever trains on them reads them as the commands do, and a command can go on with the run, or evaluate it.
 """
 
-import collections.abc
 import json
 import os
-import typing
 
 from albert_tf.errors import InputError
 from albert_tf.files import write_text
@@ -19,16 +17,10 @@ _NO_WORDS = ("## ", "-DOCSTART-")
 
 
 def write_given(data: GivenData, folder: str, name: str) -> str:
-    """Writes examples in the form that the commands read; returns the path.
-
-    Args:
-        data: The examples.
-        folder: Where.
-        name: "train" or "dev".
-    """
-    form = _FORMS[data.kind]
-    path = os.path.join(folder, f"{name}.{form.ending(data)}")
-    write_text(path, form.write(data))
+    """Writes examples as the commands read them, as "train" or "dev" and the ending of their form; returns the path."""
+    form, ending = _FORMS[data.kind]
+    path = os.path.join(folder, f"{name}.{ending}")
+    write_text(path, form(data))
     return path
 
 
@@ -74,17 +66,11 @@ def _questions(data):
     return json.dumps({"version": "given", "data": [{"paragraphs": paragraphs}]}, ensure_ascii=False) + "\n"
 
 
-class _Form(typing.NamedTuple):
-    """How examples of a kind are written down, and what ending the file has."""
-
-    write: collections.abc.Callable[[GivenData], str]
-    ending: collections.abc.Callable[[GivenData], str]
-
-
+# How examples of a kind are written down, and what ending the file has.
 _FORMS = {
-    "labels": _Form(_rows, lambda _: "jsonl"),
-    "multi_label": _Form(_rows, lambda _: "jsonl"),
-    "numbers": _Form(_rows, lambda _: "jsonl"),
-    "entities": _Form(_tagged, lambda _: "tsv"),
-    "answers": _Form(_questions, lambda _: "json"),
+    "labels": (_rows, "jsonl"),
+    "multi_label": (_rows, "jsonl"),
+    "numbers": (_rows, "jsonl"),
+    "entities": (_tagged, "tsv"),
+    "answers": (_questions, "json"),
 }

@@ -11,8 +11,6 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.finetuning.cut_texts import describe_cuts
-from albert_tf.finetuning.linear_models import LinearModel
-from albert_tf.finetuning.question_answering.linear_reader import MOST_CHARACTERS, answer
 from albert_tf.finetuning.question_answering.metrics import DEFAULT_METRICS, METRICS, best_threshold
 from albert_tf.finetuning.question_answering.spans import (
     SpanOptions,
@@ -76,7 +74,6 @@ class QuestionTask(FinetuningTask):
         self.selection_metric = METRICS[metrics].overlap_name
 
     def read(self, path, needs_labels=True):
-        """Returns the `Question`s of a file; see `FinetuningTask`."""
         questions = read_questions(path, needs_labels, self._on_bad_row)
         impossible = [question for question in questions if question.is_impossible]
         if impossible and needs_labels and not self.may_be_unanswerable:
@@ -134,16 +131,6 @@ class QuestionTask(FinetuningTask):
         if nbest and prediction.get("null_odds", -np.inf) <= self.null_threshold:
             prediction.update({name: nbest[0][name] for name in ("text", "begin", "end")})
         return prediction
-
-    def linear_model(self):
-        """Returns a model of the words around an answer; none where a question may have none."""
-        if self.may_be_unanswerable:
-            return None
-
-        def scores(train, dev):
-            return self.score(dev, [{"text": text} for text in answer(train, dev)])
-
-        return LinearModel("a linear model of the words around an answer", scores, MOST_CHARACTERS)
 
     def describe_cuts(self, features, max_seq_length, where=""):
         """Returns how many questions are cut; texts are read in several windows. See `FinetuningTask`."""
@@ -252,7 +239,6 @@ class QuestionTask(FinetuningTask):
         return example.context, ""
 
     def examples_of(self, inputs):
-        """Returns (question, context) pairs as `Question`s; see `FinetuningTask`."""
         for number, value in enumerate(inputs):
             is_pair = isinstance(value, list | tuple) and len(value) == 2
             if not is_pair or not all(isinstance(text, str) for text in value):
@@ -263,12 +249,10 @@ class QuestionTask(FinetuningTask):
 
     @classmethod
     def from_settings(cls, config, settings):
-        """Returns the task of a run; see `FinetuningTask`."""
         window_options = WindowOptions(settings["doc_stride"], settings["max_query_length"])
         return cls(config, window_options, may_be_unanswerable=settings["version_2_with_negative"])
 
     def settings(self):
-        """Returns how texts are cut and which questions are taken; see `FinetuningTask`."""
         return {
             "doc_stride": self.window_options.doc_stride,
             "max_query_length": self.window_options.max_query_length,

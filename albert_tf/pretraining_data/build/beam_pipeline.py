@@ -55,11 +55,11 @@ def run_on_beam(
     """Builds the same shards as `builder.build`, and manifest.json and the tokenizer beside them.
 
     Args:
-        reader: The documents, in files that every worker can read.
-        tokenizer: Tokenizer whose vocabulary holds every special token.
-        options: How to make examples.
-        train_paths: Shards for training, all in one folder that every worker can write to.
-        held_out_paths: Shards for evaluation, in the same folder; none if `options.held_out_fraction` is 0.
+        reader: As for `builder.build`; every worker can read its files.
+        tokenizer: Likewise.
+        options: Likewise.
+        train_paths: Likewise; every worker can write to their folder.
+        held_out_paths: Likewise.
         runner: A name in `RUNNERS`, one that Beam knows, or the full name of a class.
         pipeline_arguments: Beam's and the runner's own, such as "--dask_npartitions=8".
         resume: Go on with a build of the same input and options that was stopped. The corpus is read again if not all

@@ -17,11 +17,7 @@ from albert_tf.tokenization import Tokenizer
 def find_old_shards(folder: str, manifest_path: str | None = None) -> dict[str, tuple[int | None, str | None]]:
     """Returns the shards that the manifest of an earlier build lists, and the size and SHA-256 that it says of each.
 
-    They are None where the manifest, of an early version, doesn't say so.
-
-    Args:
-        folder: The folder of the shards.
-        manifest_path: Their manifest, if it isn't in its place.
+    They are None where the manifest, of an early version, doesn't say so. The manifest may lie elsewhere.
 
     Raises:
         InputError: The manifest can't be read, or names something that is no file in the folder.
@@ -48,16 +44,8 @@ def publish(
 ) -> dict:
     """Moves the shards to their places, deletes those of an earlier build, and returns the manifest.
 
-    Old and new shards lie side by side for a moment: no manifest vouches for such a mixture.
-
-    Args:
-        reader: The corpus.
-        tokenizer: The tokenizer.
-        options: How the examples were made.
-        shards: The paths of each split.
-        work: Where the shards wait; it is removed.
-        counts: What was counted in the corpus.
-        shard_counts: What was counted in each shard of each split.
+    Old and new shards lie side by side for a moment: no manifest vouches for such a mixture. Arguments as for
+    `make_manifest`; `work`, where the shards wait, is removed.
     """
     folder = os.path.dirname(shards[TRAIN][0])
     manifest_path, old_manifest_path = (os.path.join(place, MANIFEST_FILE) for place in (folder, work.path))

@@ -118,11 +118,6 @@ def group_runs(runs: list[str], num_chunks: int, num_shards: int) -> list[list[s
 
     A run is a spill file, of one chunk or merged. They are few enough if a shard can hold all of them open, and
     all shards together open files about as often as there are chunks.
-
-    Args:
-        runs: The names of runs, in the order of their chunks.
-        num_chunks: How many chunks there are.
-        num_shards: How many shards read all runs.
     """
     wanted = max(1, min(MAX_OPEN_FILES, _OPENS_PER_CHUNK * num_chunks // num_shards))
     size = min(MAX_OPEN_FILES, max(1, math.ceil(len(runs) / wanted)))
@@ -133,11 +128,6 @@ def merge_spills(sources: list[str], target: str, buckets: int) -> None:
     """Writes the examples of several spill files into one, under a temporary name first.
 
     Of examples with the same key, those of the earlier file come first.
-
-    Args:
-        sources: Spill files, only parts of which are in memory at once.
-        target: A spill file.
-        buckets: How many buckets each of them has.
     """
     with contextlib.ExitStack() as stack:
         readers = [stack.enter_context(SpillReader(path, buckets)) for path in sources]

@@ -17,11 +17,7 @@ EARLIER_NAMES = {"none": DocumentSentences.name}
 
 
 def find_packing(name: str, source: str) -> Packing:
-    """Returns a packing by its name, or by that of an earlier version.
-
-    Args:
-        name: Its name.
-        source: What names it; errors begin with it.
+    """Returns a packing by its name, or by that of an earlier version; errors begin with `source`, which names it.
 
     Raises:
         InputError: There is none of that name.

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from albert_tf.pretraining_data.packing.packing import Packing, Text, target_lengths, whole_sentences
+from albert_tf.pretraining_data.packing.packing import Packing, Text
 
 
 class FullSentences(Packing):
@@ -22,7 +22,3 @@ class FullSentences(Packing):
             joined_ids += [text.ids[borders[0] : borders[-1]], [sep_id]]
             joined_starts += [text.word_starts[borders[0] : borders[-1]], [True]]
         return Text([np.concatenate(joined_borders)], np.concatenate(joined_ids), np.concatenate(joined_starts))
-
-    def make_segments(self, text, max_num_pieces, short_seq_prob, generator, inside_sentences=frozenset()):
-        """Yields examples; see `Packing`."""
-        return whole_sentences(text.documents, target_lengths(max_num_pieces, short_seq_prob, generator))

@@ -6,7 +6,7 @@ alternate: 0 for every first half, 1 for every second one, each with the [SEP] t
 
 import numpy as np
 
-from albert_tf.pretraining_data.packing.packing import Packing, Text, ranges, target_lengths, whole_sentences
+from albert_tf.pretraining_data.packing.packing import Packing, Text, ranges
 
 # Fewer pieces say too little to tell what they belong to.
 _SHORTEST_HALF = 3
@@ -55,17 +55,11 @@ class Halves(Packing):
             np.insert(starts, separators, True),
         )
 
-    def make_segments(self, text, max_num_pieces, short_seq_prob, generator, inside_sentences=frozenset()):
-        """Yields examples of whole sentences; see `Packing`."""
-        return whole_sentences(text.documents, target_lengths(max_num_pieces, short_seq_prob, generator))
-
     def count(self, features):
-        """Returns how many sentences there are; see `Packing`."""
         segment_ids = features["segment_ids"]
         return {"cut_sentences": int((np.diff(segment_ids, axis=1) == 1).sum())}
 
     def describe(self, counts):
-        """Returns how many sentences an example has; see `Packing`."""
         return {"mean_sentences_per_example": round(counts["cut_sentences"] / counts["examples"], 2)}
 
     def blind_accuracy(self, split, batch_size):

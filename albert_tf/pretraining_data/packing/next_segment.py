@@ -15,7 +15,6 @@ class Next(Pairs):
     share_of_label = ("share_random_next", "with a random second segment")
 
     def pair_maker(self, documents, draw_target, generator):
-        """Returns the function that makes a pair; see `Pairs`."""
         elsewhere = _Elsewhere(documents, generator)
 
         def make_pair(document, begin):

@@ -12,7 +12,6 @@ class Order(Pairs):
     share_of_label = ("share_swapped", "swapped")
 
     def pair_maker(self, documents, draw_target, generator):
-        """Returns the function that makes a pair; see `Pairs`."""
 
         def make_pair(document, begin):
             for first_length, second_length in draw_lengths(document, begin, draw_target(), generator):

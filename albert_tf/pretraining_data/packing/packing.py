@@ -1,6 +1,5 @@
 """The seam between text and examples: how sentences and documents are packed into them."""
 
-import abc
 import bisect
 import collections.abc
 import random
@@ -38,11 +37,11 @@ class Segments(typing.NamedTuple):
     label: int
 
 
-class Packing(abc.ABC):
+class Packing:
     """How examples are made of sentences and documents.
 
     The builder, the readers, the statistics and the pictures of shards know a packing by this interface alone. A new
-    one implements `make_segments` and adds a line to `PACKINGS`.
+    one implements `arrange` or `make_segments` and adds a line to `PACKINGS`.
 
     Attributes:
         name: What flags and manifests call it.
@@ -94,7 +93,6 @@ class Packing(abc.ABC):
         """
         return text
 
-    @abc.abstractmethod
     def make_segments(
         self,
         text: Text,
@@ -103,7 +101,7 @@ class Packing(abc.ABC):
         generator: random.Random,
         inside_sentences: collections.abc.Set[int] = frozenset(),
     ) -> collections.abc.Iterator[Segments]:
-        """Cuts what `arrange` returned into examples.
+        """Cuts what `arrange` returned into examples; of one segment each, whole sentences, where nothing else is said.
 
         Each example draws its own target length: `max_num_pieces`, or with `short_seq_prob` a uniform one from 2 up, so
         that the model also sees short input (original create_pretraining_data.py, which draws once a document).
@@ -115,6 +113,13 @@ class Packing(abc.ABC):
             generator: Source of every draw.
             inside_sentences: Those borders that stand inside a sentence, which was too long for one example.
         """
+        draw_target = target_lengths(max_num_pieces, short_seq_prob, generator)
+        for borders in map(np.ndarray.tolist, text.documents):
+            begin, last = 0, len(borders) - 1
+            while begin < last:
+                end = max(bisect.bisect_right(borders, borders[begin] + draw_target(), begin + 1) - 1, begin + 1)
+                yield Segments(borders[begin], borders[end], borders[end], borders[end], 0)
+                begin = end
 
     def further_features(self, features: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Returns the features of records that `features` declares, but for the label, which every record has.
@@ -153,18 +158,6 @@ class Packing(abc.ABC):
         """
         return None
 
-    def expected_lengths(self, max_seq_length: int, short_seq_prob: float) -> np.ndarray | None:
-        """Returns the share of examples of each length that endless documents give; None where none is expected.
-
-        Args:
-            max_seq_length: Length S.
-            short_seq_prob: As for `make_segments`.
-
-        Returns:
-            float64 [S + 1].
-        """
-        return None
-
 
 def target_lengths(
     max_num_pieces: int, short_seq_prob: float, generator: random.Random
@@ -177,18 +170,6 @@ def target_lengths(
         return max_num_pieces
 
     return draw
-
-
-def whole_sentences(
-    documents: list[np.ndarray], draw_target: collections.abc.Callable[[], int]
-) -> collections.abc.Iterator[Segments]:
-    """Yields examples of one segment: as many whole sentences of a document as fit, one at least."""
-    for borders in map(np.ndarray.tolist, documents):
-        begin, last = 0, len(borders) - 1
-        while begin < last:
-            end = max(bisect.bisect_right(borders, borders[begin] + draw_target(), begin + 1) - 1, begin + 1)
-            yield Segments(borders[begin], borders[end], borders[end], borders[end], 0)
-            begin = end
 
 
 def ranges(begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -20,8 +20,6 @@ import collections.abc
 import types
 import typing
 
-import numpy as np
-
 from albert_tf.pretraining_data.packing.packing import Packing, Segments, target_lengths
 from albert_tf.pretraining_data.records import LABEL_FEATURE
 
@@ -35,7 +33,7 @@ _SHRINKAGE = 0.9
 MakePair = collections.abc.Callable[["Document", int], tuple[Segments, int] | None]
 
 
-class Pairs(Packing):
+class Pairs(Packing, abc.ABC):
     """Examples of two segments with a label.
 
     Attributes:
@@ -55,7 +53,6 @@ class Pairs(Packing):
         return -(-longest // 2), "left"
 
     def make_segments(self, text, max_num_pieces, short_seq_prob, generator, inside_sentences=frozenset()):
-        """Yields pairs; see `Packing`."""
         documents = [Document(borders, inside_sentences) for borders in text.documents if len(borders) > 2]
         draw_target = target_lengths(max_num_pieces, short_seq_prob, generator)
         make_pair = self.pair_maker(documents, draw_target, generator)
@@ -67,15 +64,12 @@ class Pairs(Packing):
         """Returns the function that makes a pair of these documents' segments."""
 
     def count(self, features):
-        """Returns how many pairs have label 1; see `Packing`."""
         return {"labels": int(features[LABEL_FEATURE].sum())}
 
     def describe(self, counts):
-        """Returns the share of label 1; see `Packing`."""
         return {self.share_of_label[0]: round(counts["labels"] / counts["examples"], 4)}
 
     def tell(self, split):
-        """Returns the share of label 1; see `Packing`."""
         name, words = self.share_of_label
         return f"{split[name]:.1%} {words}" if name in split else ""
 
@@ -83,13 +77,6 @@ class Pairs(Packing):
         """Returns how often the more frequent label is right; see `Packing`."""
         share = split.get(self.share_of_label[0])
         return None if share is None else max(share, 1 - share)
-
-    def expected_lengths(self, max_seq_length, short_seq_prob):
-        """Returns the distribution of target lengths, to which every pair is cut; see `Packing`."""
-        expected = np.zeros(max_seq_length + 1)
-        expected[5:] = short_seq_prob / (max_seq_length - 4)  # from two pieces and three special tokens up
-        expected[-1] += 1 - short_seq_prob
-        return expected
 
 
 class Cut(typing.NamedTuple):

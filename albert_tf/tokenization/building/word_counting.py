@@ -42,12 +42,7 @@ def sample_numbers(
 
 
 def take_numbers(lines: collections.abc.Iterable[str], numbers: np.ndarray) -> collections.abc.Iterator[str]:
-    """Yields the lines that `sample_numbers` drew.
-
-    Args:
-        lines: The same strings in the same order.
-        numbers: Ascending numbers of lines.
-    """
+    """Yields the lines that `sample_numbers` drew."""
     lines, position = iter(lines), 0
     for number in numbers:
         yield from itertools.islice(lines, int(number) - position, int(number) - position + 1)

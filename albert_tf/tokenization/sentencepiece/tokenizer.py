@@ -140,10 +140,6 @@ class SentencePieceTokenizer(Tokenizer):
     def load(cls, folder: str | os.PathLike, settings_file: str = TOKENIZER_FILE) -> "SentencePieceTokenizer":
         """Reads what `save` wrote.
 
-        Args:
-            folder: Where.
-            settings_file: What tokenizer.json is called there.
-
         Raises:
             InputError: A file is missing, a setting or its value is unknown, or spiece.model is not the model that the
                 settings were saved with.

@@ -82,15 +82,6 @@ def test_sentences_with_most_mistakes_come_first(task, path, tmp_path):
     ]
 
 
-def test_model_that_finds_no_entity_is_doubted(task, path):
-    texts = task.read(str(path))
-    nothing = [{"entities": [], "tags": []}] * len(texts)
-    assert task.doubts(texts, nothing) == [
-        "no entity is found in 3 sentences, as if nothing had been learnt; try more steps or another learning rate"
-    ]
-    assert not task.doubts(texts, [*nothing[1:], {"entities": ["x"], "tags": []}])
-
-
 def hide(text, tag_of_hidden):
     """Puts a zero-width space before each word of characters that are tagged; it gets the tag that a function says."""
     hidden, tags, units = "", [], dict(zip(text.units, text.tags))
@@ -138,7 +129,6 @@ def test_characters_that_are_not_read_count_nowhere(sample_tokenizer, tmp_path, 
     for kind, examples in (("plain", plain_texts), ("hidden", texts)):
         write_errors(str(tmp_path / kind), examples, predictions[kind])
     assert (tmp_path / "hidden").read_text().replace("\u200b", "").count("\n") == 3
-    assert task.doubts(texts[2:3], predictions["hidden"][2:3]) == []
     lines = task.describe("a.tsv", texts, task.encode(texts, sample_tokenizer, 16))
     assert lines[-1] == "10 characters are left out: the tokenizer leaves nothing of them"
 
