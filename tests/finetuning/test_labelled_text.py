@@ -205,9 +205,11 @@ def test_unknown_label_names_file_line_and_what_is_allowed(write, label):
 def test_unknown_labels_may_be_left_out(write, capsys):
     path = write("document\tlabel", "a\t0", "b\t2", "c\t1", "d\t ", "e\t2")
     files = dataclasses.replace(DATASETS["tsv"], on_bad_row="skip")
-    known = Classification(AlbertConfig(vocab_size=30), ("0", "1"), files).read(path)
-    assert [example.text for example in known] == ["a", "c"]
-    told = f"warning: 3 rows left out; the first: {path}, line 3: label '2' is not in the list 0, 1"
+    assert [example.text for example in Classification(AlbertConfig(vocab_size=30), ("0", "1"), files).read(path)] == [
+        "a",
+        "c",
+    ]
+    told = f"warning: 3 rows left out; the first: {path}, line 3: label '2' is not in the list 0, 1 (name others by `labels`)\n"
     assert told in capsys.readouterr().out
     with pytest.raises(InputError, match=r"has no row with a label that can be used; of the last, label '2' is not in"):
         Classification(AlbertConfig(vocab_size=30), ("a", "b"), files).read(path)
