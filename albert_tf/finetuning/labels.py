@@ -1,6 +1,7 @@
 """The labels of a task: which there are, how often each occurs, and which of them may be typing errors."""
 
 import collections
+import unicodedata
 
 from albert_tf.errors import InputError
 from albert_tf.finetuning.labelled_text import LabelledText, line_names
@@ -76,11 +77,11 @@ def label_report(path: str, examples: list[LabelledText], labels: tuple[str, ...
     """Returns what to know of a training file's labels before training, one line each.
 
     Returns:
-        How many examples have each label, and a warning of rare ones, which may be mistyped.
+        How many examples have each label, and warnings of labels that look as if they were mistyped.
     """
     counts = collections.Counter(dict.fromkeys(labels, 0))
     counts.update(example.label for example in examples)
-    return [_describe_counts(path, counts), *_warn_of_rare(path, examples, counts)]
+    return [_describe_counts(path, counts), *_warn_of_mistyped(path, examples, counts)]
 
 
 def _describe_counts(path, counts):
@@ -91,8 +92,8 @@ def _describe_counts(path, counts):
     return f"{len(counts):,} labels in the {counts.total():,} examples of {path}: {text}{rest}"
 
 
-def _warn_of_rare(path, examples, counts):
-    """Returns a line that names labels rare among frequent ones, if there are any."""
+def _warn_of_mistyped(path, examples, counts):
+    """Returns a line that names labels rare among frequent ones, and one for each group of labels that look alike."""
     lines = {example.label: name for example, name in zip(reversed(examples), reversed(line_names(examples)))}
 
     def describe(label):
@@ -100,10 +101,28 @@ def _warn_of_rare(path, examples, counts):
             return f"{label!r} (no example)"
         return f"{label!r} ({counts[label]:,} example{'s' * (counts[label] > 1)}, the first on line {lines[label]})"
 
+    warnings = []
     most = max(counts.values())
     rare = [label for label, count in counts.items() if count < _RARE_COUNT and count * _RARE_RATIO <= most]
-    if not rare:
-        return []
-    more = f", and {len(rare) - _MOST_NAMED:,} more" if len(rare) > _MOST_NAMED else ""
-    described = ", ".join(map(describe, rare[:_MOST_NAMED]))
-    return [f"warning: rare labels in {path}: {described}{more}; if one is mistyped, correct it"]
+    if rare:
+        more = f", and {len(rare) - _MOST_NAMED:,} more" if len(rare) > _MOST_NAMED else ""
+        described = ", ".join(map(describe, rare[:_MOST_NAMED]))
+        warnings.append(f"warning: rare labels in {path}: {described}{more}; if one is mistyped, correct it")
+    alike = collections.defaultdict(list)
+    for label in counts:
+        alike[_as_it_looks(label)].append(label)
+    for group in alike.values():
+        if len(group) > 1:
+            described = " and ".join(map(describe, group))
+            warnings.append(
+                f"warning: labels in {path} that look alike: {described}; if they are one, write it one way"
+            )
+    return warnings
+
+
+def _as_it_looks(label):
+    """Returns a label without what a reader hardly sees: case, width, spaces, and characters without a shape."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
+    return "".join(
+        character for character in folded if not character.isspace() and unicodedata.category(character) != "Cf"
+    )

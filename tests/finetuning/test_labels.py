@@ -59,6 +59,36 @@ def test_of_many_rare_labels_the_first_are_named():
 
 
 @pytest.mark.parametrize(
+    ("label", "other"),
+    [
+        ("positive", "Positive"),
+        ("positive", "positive "),
+        ("매우 좋음", "매우좋음"),
+        ("1", "１"),
+        ("좋다", "조\u11c2다"),
+        ("neutral", "neu\u200btral"),
+        ("straße", "STRASSE"),
+    ],
+)
+def test_labels_that_look_alike_are_warned_of(label, other):
+    examples = examples_of(*[label] * 20, *[other] * 12, *["x"] * 20)
+    _, warning = report(examples)
+    first, second = sorted([(label, 20, 2), (other, 12, 22)])
+    assert warning == (
+        "warning: labels in train.tsv that look alike: "
+        f"{first[0]!r} ({first[1]} examples, the first on line {first[2]}) and "
+        f"{second[0]!r} ({second[1]} examples, the first on line {second[2]}); if they are one, write it one way"
+    )
+
+
+@pytest.mark.parametrize(
+    ("label", "other"), [("0", "1"), ("긍정", "부정"), ("+", "-"), ("pos", "neg"), ("좋다", "졸다")]
+)
+def test_labels_that_differ_are_not_warned_of(label, other):
+    assert len(report(examples_of(*[label, other] * 20))) == 1
+
+
+@pytest.mark.parametrize(
     ("labels", "message"),
     [
         (("0", "1", "0"), "`labels`: the label '0' is there twice; name each label once"),
