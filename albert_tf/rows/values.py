@@ -18,15 +18,17 @@ def load_json(text: str) -> typing.Any:
     """Returns a JSON value; half a surrogate pair, which JSON can spell and no UTF-8 file hold, becomes U+FFFD.
 
     Raises:
-        json.JSONDecodeError: It is none, or one that Python does not read.
+        json.JSONDecodeError: It is none, one that Python does not read, or an object that has a name twice.
     """
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_object)
         if _HALF_CHARACTER.search(text):
             value = json.loads(replace_halves(json.dumps(value, ensure_ascii=False)))
         return value
     except json.JSONDecodeError:
         raise
+    except _RepeatedNameError as error:
+        raise json.JSONDecodeError(f'"{error}" is there twice', text, 0) from error
     except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of brackets
         raise json.JSONDecodeError("too many digits or brackets", text, 0) from error
 
@@ -90,3 +92,15 @@ def without_fractions(labels: list[str | None]) -> list[str | None]:
     if known and all(_WHOLE.fullmatch(label) for label in known):
         return [label and _WHOLE.fullmatch(label)[1] for label in labels]
     return labels
+
+
+class _RepeatedNameError(ValueError):
+    pass
+
+
+def _object(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _RepeatedNameError(next(name for name in names if names.count(name) > 1))
+    return values

@@ -176,6 +176,7 @@ def test_files_without_header_have_the_columns_that_are_named(tmp_path):
         ("a.jsonl", "[" * 100_000, "line 1: not JSON"),
         ("a.jsonl", '{"a": 1}\n{"a": ' + "9" * 5000 + "}\n", "line 2: not JSON"),
         ("a.tsv", "a\tb\n1\t2\t3\n", "line 2: 3 columns, but the header has 2"),
+        ("a.jsonl", '{"a": 1, "a": 2}', 'line 1: not JSON \\("a" is there twice\\)'),
         ("a.json", '[{"a": {"b": 1}, "a.b": 2}]', 'row 1: "a.b" is there twice, by itself and inside "a"'),
         ("a.jsonl", '{"a": 1}\n\n{"a": 2}\n\n', "line 2: an empty line, not JSON"),
         ("a.tsv", "", "is empty; its first line must name the columns"),
