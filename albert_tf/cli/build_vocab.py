@@ -13,11 +13,11 @@ from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.cli.tokenizer_flags import define_flags_of_new_tokenizer, load_tokenizer, tokenizer_settings
 from albert_tf.corpus.reader import describe_reading
 from albert_tf.errors import InputError
-from albert_tf.files import read_text, write_json
+from albert_tf.files import read_text
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.building.morphemes import MORPHEME_CHOICES, has_kiwi, require_kiwi
-from albert_tf.tokenization.building.report import REPORT_FILE, format_table, measure
+from albert_tf.tokenization.building.report import format_table, measure, write_report
 from albert_tf.tokenization.building.unused_slots import assign_unused
 from albert_tf.tokenization.building.vocabulary_training import ALPHABET_CHOICES, required_characters, train_vocabulary
 from albert_tf.tokenization.building.word_counting import count_words, sample_numbers, take_numbers
@@ -107,8 +107,8 @@ def report(given, tokenizers, folder):
     }
     print(format_table(reports))
     if folder:
-        write_json(os.path.join(folder, REPORT_FILE), reports)
-        print(f"wrote {os.path.join(given.output_dir, REPORT_FILE)}")
+        names = map(os.path.basename, write_report(folder, reports))
+        print("wrote " + " and ".join(os.path.join(given.output_dir, name) for name in names))
 
 
 def main():

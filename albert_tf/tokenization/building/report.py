@@ -1,12 +1,15 @@
 """What a vocabulary makes of a text: unknown words, length of pieces, borders of josa, pieces that nothing uses."""
 
 import collections.abc
+import importlib.util
 import itertools
+import os
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
+from albert_tf.files import replacing, write_json
 from albert_tf.tokenization.building.morphemes import BORDER, MorphemeBorders, has_kiwi
 from albert_tf.tokenization.tokenizer import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import UNK
@@ -14,12 +17,13 @@ from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX
 from albert_tf.tokenization.words import END_OF_WORD
 
 REPORT_FILE = "vocabulary_report.json"
+PLOT_FILE = "vocabulary_report.png"
 
 _LINES_PER_BATCH = 4096
 _NUM_LONGEST = 20
 _LONGEST_IN_TABLE = 5
 
-# What the table shows: key of the report, title, format.
+# What the table and the plot show: key of the report, title, format.
 _ROWS = (
     ("num_pieces", "pieces in the vocabulary", "{:,}"),
     ("num_sentences", "sentences", "{:,}"),
@@ -33,6 +37,7 @@ _ROWS = (
     ("josa_border_share", "share that are borders of pieces", "{:.1%}"),
     ("never_used_pieces", "pieces never used", "{:,}"),
 )
+_PLOTTED = ("unknown_word_share", "unknown_sentence_share", "pieces_per_word", "josa_border_share")
 
 
 def measure(tokenizer: KoreanWordPieceTokenizer, lines: collections.abc.Iterable[str]) -> dict:
@@ -88,6 +93,16 @@ def format_table(reports: dict[str, dict]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
+def write_report(output_dir: str | os.PathLike, reports: dict[str, dict]) -> list[str]:
+    """Writes the reports as JSON and, where matplotlib is installed, as a plot; returns the paths."""
+    paths = [os.path.join(output_dir, REPORT_FILE)]
+    write_json(paths[0], reports)
+    if importlib.util.find_spec("matplotlib"):
+        paths.append(os.path.join(output_dir, PLOT_FILE))
+        _plot(paths[1], reports)
+    return paths
+
+
 class _Counts:
     """Adds up what batches of sentences hold."""
 
@@ -136,3 +151,18 @@ def _surface(piece, wordpiece_scheme):
     if wordpiece_scheme == "continuation":
         return piece.removeprefix(CONTINUATION_PREFIX)
     return piece.removesuffix(END_OF_WORD)
+
+
+def _plot(path, reports):
+    """Draws a panel for each measure with a bar for each vocabulary."""
+    from matplotlib.figure import Figure
+
+    titles = {key: title for key, title, _ in _ROWS}
+    figure = Figure(figsize=(10, 1.5 + 0.4 * len(reports)), layout="constrained")
+    for index, (axes, key) in enumerate(zip(figure.subplots(1, len(_PLOTTED)), _PLOTTED)):
+        axes.barh(list(reports), [report[key] or 0 for report in reports.values()], color="C0")
+        axes.set_title(titles[key], fontsize="small")
+        axes.invert_yaxis()
+        axes.tick_params(labelleft=index == 0, labelsize="small")
+    with replacing(path) as file:
+        figure.savefig(file, format="png", dpi=120)

@@ -106,6 +106,8 @@ def test_command_reports_on_vocabularies_that_are_there(run_script, tokenizer, t
     assert "| unknown words | 3 |" in result.output
     written = json.loads((tmp_path / "report" / report.REPORT_FILE).read_text(encoding="utf-8"))
     assert written[str(vocab_file)] == report.measure(tokenizer, LINES * 3)
+    plot = tmp_path / "report" / report.PLOT_FILE
+    assert plot.read_bytes().startswith(b"\x89PNG")
     assert not (tmp_path / "report" / "vocab.txt").exists()
 
 
@@ -114,7 +116,7 @@ def test_command_reports_on_the_vocabulary_just_built(run_script, text, tmp_path
     result = run_script("build_vocab.py", report=True, **flags)
     assert result.code == 0, result.errors
     assert "| unknown words | 0 |" in result.output
-    assert {path.name for path in (tmp_path / "built").iterdir()} >= {"vocab.txt", report.REPORT_FILE}
+    assert {path.name for path in (tmp_path / "built").iterdir()} >= {"vocab.txt", report.REPORT_FILE, report.PLOT_FILE}
 
 
 def test_command_refuses_a_vocabulary_without_report(run_script, text, tmp_path):
