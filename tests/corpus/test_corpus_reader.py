@@ -53,11 +53,16 @@ def test_lines_over_the_limit_are_cut_at_spaces(write, name):
     assert max(sizes) <= MAX_CHARACTERS_PER_LINE and min(sizes[:-1]) > MAX_CHARACTERS_PER_LINE - len(" 299999번")
 
 
+@pytest.mark.parametrize(
+    "character", ["\u1112\u1161\u11ab", "e\u0301", "👩🏽\u200d🚀"], ids=["jamo", "accent", "emoji"]
+)
 @pytest.mark.parametrize("num_characters", [50_000, 300_000])
-def test_without_spaces_nothing_is_lost(write, num_characters):
-    line = "가나다" * num_characters
-    pieces = list(CorpusReader([write(line.encode())]).sentences())
-    assert len(pieces) > 1 and max(map(len, pieces)) <= MAX_CHARACTERS_PER_LINE and "".join(pieces) == line
+def test_without_spaces_cuts_part_no_character(write, character, num_characters):
+    pieces = list(CorpusReader([write((character * num_characters).encode())]).sentences())
+    assert len(pieces) > 1
+    for piece in pieces:
+        assert len(piece) <= MAX_CHARACTERS_PER_LINE and piece == character * (len(piece) // len(character))
+    assert sum(map(len, pieces)) == len(character) * num_characters
 
 
 @pytest.mark.parametrize("num_spaces", [10, 200_000, 3_000_000])
