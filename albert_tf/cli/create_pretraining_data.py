@@ -20,6 +20,7 @@ from albert_tf.pretraining_data.build.beam_pipeline import run_on_beam
 from albert_tf.pretraining_data.build.builder import MASKING_CHOICES, build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.manifest_writer import describe_finished
+from albert_tf.pretraining_data.inspection.plots import plot_shard
 from albert_tf.pretraining_data.inspection.show import inspect_shard
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE, WORK_FOLDER
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
@@ -83,6 +84,7 @@ def define_flags():
     flags.DEFINE_string("runner", None, "Run on Apache Beam, not --num_workers: DirectRunner, DataflowRunner, ...")
     flags.DEFINE_string("pipeline_arguments", "", "With --runner: Apache Beam's own flags, in quotation marks.")
     flags.DEFINE_string("inspect", None, "Make no data, but print examples and statistics of this shard.")
+    flags.DEFINE_string("plot", None, "With --inspect: a .png file for histograms of the shard.")
     flags.DEFINE_integer("num_inspected", 3, "With --inspect: number of examples to print.", lower_bound=0)
 
 
@@ -211,6 +213,12 @@ def main():
     given = resolved_flags()
     if given.inspect:
         inspect_shard(given.inspect, given.num_inspected)
+        if given.plot:
+            app.refuse_to_overwrite([given.plot], overwrite=True)
+            plot_shard(given.inspect, given.plot)
+            print(f"wrote {given.plot}")
+    elif given.plot:
+        raise InputError("--plot goes with --inspect, which names the shard")
     else:
         create(given)
 

@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data.input_pipeline import parse
-from albert_tf.pretraining_data.shard_reader import undo_masks
 from albert_tf.pretraining_data.shards import ShardSet
 
 _MOST_PIECES = 8_000_000  # more say little that is new
@@ -74,7 +73,11 @@ def _read_sentences(shards):
     batches = batches.map(lambda serialized: parse(serialized, options), num_parallel_calls=tf.data.AUTOTUNE)
     num_pieces = 0
     for features in batches.as_numpy_iterator():
-        (ids, _), is_text = undo_masks(features), features["input_mask"] == 1
+        ids, is_text = features["input_ids"], features["input_mask"] == 1
+        if options.is_static:
+            ids = ids.copy()  # an iterator's arrays can't be written to
+            rows, places = np.nonzero(features["masked_lm_weights"])
+            ids[rows, features["masked_lm_positions"][rows, places]] = features["masked_lm_ids"][rows, places]
         if shards.packing.segments_alternate:
             changes = np.diff(features["segment_ids"], axis=1, prepend=0) != 0
             sentences = np.cumsum(changes, axis=1) // 2

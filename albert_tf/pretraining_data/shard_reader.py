@@ -46,7 +46,10 @@ class ShardBatch:
 
 
 class ShardReader:
-    """Reads a shard with the help of the tokenizer beside it, and of the manifest, where there is one.
+    """Reads a shard with the help of the manifest and the tokenizer beside it, where there are any.
+
+    Without a vocabulary the special tokens are known by their places: [CLS] comes first, [SEP] last, and most of the
+    masked pieces became [MASK].
 
     Args:
         path: The shard.
@@ -55,15 +58,16 @@ class ShardReader:
         is_static: Whether its records hold masks.
         is_masked: Whether `read` gives masks: those of a dynamic shard are drawn as an epoch of training would draw
             them, where it is known how to mask.
+        knows_words: Whether it is known where words start; otherwise each piece counts as one.
         max_seq_length: Length S of the examples.
         manifest: What the builder wrote, empty if unknown.
         packing: How the examples were packed.
         masking_options: How it is masked, None if unknown.
-        vocabulary: Its pieces.
-        mask_id: Id of [MASK].
+        vocabulary: None if unknown.
+        mask_id: Id of [MASK], None if unknown.
 
     Raises:
-        InputError: The file is no shard or is damaged, or the tokenizer beside it is missing or is another's.
+        InputError: The file is no shard or is damaged, or what lies beside it does not belong to it.
     """
 
     def __init__(self, path: str | os.PathLike):
@@ -75,17 +79,22 @@ class ShardReader:
         self.packing = packing_of(self.manifest, manifest_path)
         self.masking_options = masking_options(self.manifest, manifest_path)
         tokenizer = _load_tokenizer(folder, self.manifest)
-        self.vocabulary, self._starts_word = tokenizer.vocabulary, tokenizer.starts_word
-        self.is_masked = self.is_static or self.masking_options is not None
+        self.vocabulary = tokenizer and tokenizer.vocabulary
+        self._starts_word = tokenizer and tokenizer.starts_word
+        self.is_masked = self.is_static or None not in (self.vocabulary, self.masking_options)
 
         self._spec = _spec_of(self.path, self.is_static)
         self.max_seq_length = self._spec["input_ids"].shape[0]
-        self._tokens = MaskingTokens.from_vocabulary(self.vocabulary)
+        self.knows_words = "token_boundary" in self._spec or self.vocabulary is not None
+        if self.vocabulary is None:
+            self._tokens = _guess_tokens(next(self._parsed()))
+        else:
+            self._tokens = MaskingTokens.from_vocabulary(self.vocabulary)
         self.mask_id = self._tokens.mask_id
 
     def name_of(self, piece_id: int) -> str:
-        """Returns a piece."""
-        return self.vocabulary.pieces[piece_id]
+        """Returns a piece, or its id where the vocabulary is unknown."""
+        return self.vocabulary.pieces[piece_id] if self.vocabulary else str(piece_id)
 
     def read(self) -> collections.abc.Iterator[ShardBatch]:
         """Yields the examples in their order.
@@ -98,7 +107,7 @@ class ShardReader:
                 unmasked = {name: tf.constant(features[name], tf.int32) for name in records.SEQUENCE_FEATURES}
                 masked = mask_batch(unmasked, self.masking_options, self._tokens, tf.constant([0, number]))
                 features |= {name: values.numpy() for name, values in masked.items()}
-            original_ids, is_chosen = undo_masks(features)
+            original_ids, is_chosen = _undo_masks(features)
             is_used = features["input_mask"] == 1
             is_special = is_used & np.isin(original_ids, self._tokens.unmaskable_ids)
             yield ShardBatch(
@@ -134,28 +143,30 @@ class ShardReader:
 
     def _check_ids(self, features, count):
         ids = np.concatenate([features[name] for name in _ID_FEATURES if name in features], axis=1)
-        if not 0 <= ids.min() <= ids.max() < len(self.vocabulary):
+        if self.vocabulary and not 0 <= ids.min() <= ids.max() < len(self.vocabulary):
             raise InputError(
                 f"{self.path}: a record after number {count:,} holds the id {ids.max()}, but {self.vocabulary.source} "
                 f"has {len(self.vocabulary):,} pieces; put the vocabulary there that the shard was made with"
             )
 
     def _word_starts(self, features, original_ids, is_special):
-        is_told = "token_boundary" in features
-        starts = features["token_boundary"] == 1 if is_told else self._starts_word[original_ids]
+        if "token_boundary" in features:
+            starts = features["token_boundary"] == 1
+        elif self.vocabulary:
+            starts = self._starts_word[original_ids]
+        else:
+            starts = np.ones_like(is_special)
         return starts | is_special | np.pad(is_special[:, :-1], [(0, 0), (1, 0)])
 
 
 def _load_tokenizer(folder, manifest):
-    """Returns the tokenizer in a folder; shards of the original may have a vocab.txt alone."""
+    """Returns the tokenizer in a folder, None if there is none; shards of the original may have a vocab.txt alone."""
     if tf.io.gfile.exists(os.path.join(folder, TOKENIZER_FILE)):
         tokenizer = load_tokenizer(folder)
     elif tf.io.gfile.exists(os.path.join(folder, VOCABULARY_FILE)):
         tokenizer = KoreanWordPieceTokenizer(Vocabulary.from_file(os.path.join(folder, VOCABULARY_FILE)))
     else:
-        raise InputError(
-            f"{folder or '.'} has no {TOKENIZER_FILE} and no {VOCABULARY_FILE}; put that of the shards there"
-        )
+        return None
     made_with = {name: value for name, value in manifest.get("tokenizer", {}).items() if name.endswith("_sha256")}
     if not made_with.items() <= tokenizer.to_dict().items():
         raise InputError(
@@ -176,8 +187,18 @@ def _spec_of(path, is_static):
     return {name: feature for name, feature in spec.items() if name in features}
 
 
-def undo_masks(features: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the ids of examples [N, S] as they were, and bool, which of them are to be predicted."""
+def _guess_tokens(features):
+    masked = features["input_ids"][_undo_masks(features)[1]]
+    length = features["input_mask"][0].sum()
+    return MaskingTokens(
+        mask_id=int(np.bincount(masked).argmax()) if len(masked) else None,
+        unmaskable_ids=tuple(features["input_ids"][0, [0, length - 1]].tolist()),
+        real_piece_ids=np.zeros(0, np.int32),
+    )
+
+
+def _undo_masks(features):
+    """Returns the ids as they were, and where they were chosen."""
     original_ids = features["input_ids"].copy()
     is_chosen = np.zeros(original_ids.shape, bool)
     if "masked_lm_weights" in features:

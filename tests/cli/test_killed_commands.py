@@ -102,6 +102,8 @@ def test_sigterm_ends_a_command_as_ctrl_c_does(run_case, writing_case, tmp_path)
 
 
 def test_folder_is_written_by_one_command_at_a_time(run_case, writing_case, tmp_path):
+    if writing_case.flag == "plot":
+        pytest.skip("a plot comes into any folder")
     held = tmp_path / "out" / {"predictions": "out.jsonl.parts"}.get(writing_case.name, "")
     with hold(held):
         ended = run_case(writing_case, tmp_path)

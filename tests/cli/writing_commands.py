@@ -7,7 +7,7 @@ import pathlib
 import varied_data as data
 
 # What names a place to write to.
-OUTPUT_FLAGS = ("output_dir", "output_file")
+OUTPUT_FLAGS = ("output_dir", "output_file", "plot")
 # It starts the other commands and writes nothing but their numbers; an hour of its kills would say nothing new.
 NOT_HERE = {"demo"}
 
@@ -15,6 +15,7 @@ NOT_HERE = {"demo"}
 SLOW = (
     "vocabulary",
     "report",
+    "plot",
     "pre-training",
     "classifier",
     "trials",
@@ -132,6 +133,7 @@ def make_cases(inputs: Inputs, run: collections.abc.Callable[[Case, pathlib.Path
             "output_file",
             "train.tfrecord",
         ),
+        Case("plot", "create_pretraining_data.py", {"inspect": inputs.shards / "train.tfrecord"}, "plot", "plot.png"),
         Case(
             "pre-training",
             "run_pretraining.py",

@@ -209,7 +209,7 @@ def test_unknown_labels_may_be_left_out(write, capsys):
         "a",
         "c",
     ]
-    told = f"warning: 3 rows left out; the first: {path}, line 3: label '2' is not in the list 0, 1 (name others by `labels`)\n"
+    told = f"warning: 3 rows left out; the first: {path}, line 3: label '2' is not in the list 0, 1"
     assert told in capsys.readouterr().out
     with pytest.raises(InputError, match=r"has no row with a label that can be used; of the last, label '2' is not in"):
         Classification(AlbertConfig(vocab_size=30), ("a", "b"), files).read(path)

@@ -2,7 +2,10 @@
 
 import itertools
 import os
+import re
+import shutil
 import sys
+import unicodedata
 
 import numpy as np
 
@@ -24,6 +27,7 @@ _STYLES = {
     "replaced": "97;41",
     "kept": "30;42",
 }
+_STYLE_CODE = re.compile("\033\\[[\\d;]*m")
 
 # The original gives a B from elsewhere the same label as a swapped one (google-research/albert#234).
 _LABEL_MEANINGS_WITHOUT_MANIFEST = ("in the order of the text", "swapped, or B comes from another document")
@@ -65,8 +69,10 @@ def _introduction(shard, paint):
     elif shard.is_masked:
         masking = "dynamic, not masked yet; these masks are such as an epoch of training could have"
     else:
-        masking = "dynamic, not masked yet; without manifest.json beside it no masks can be shown"
+        masking = "dynamic, not masked yet; without manifest.json and vocab.txt beside it no masks can be shown"
     yield f"{paint(shard.path, 'bold')}: {masking}"
+    if shard.vocabulary is None:
+        yield "there is no vocab.txt beside it, so pieces are shown as ids"
     if shard.is_masked:
         yield (
             f"{paint('{x}', 'masked')} became [MASK], {paint('{x→y}', 'replaced')} became the piece y, "
@@ -85,7 +91,7 @@ def _example_lines(shard, batch, row, number, paint):
     for segment, name in enumerate("AB"):
         positions = np.flatnonzero(batch.is_used[row] & (batch.segment_ids[row] == segment))
         if len(positions):
-            yield f"{paint(name, name)} {' '.join(_words(shard, batch, row, positions, paint))}"
+            yield from _wrap(paint(name, name), _words(shard, batch, row, positions, paint))
 
 
 def _label_meanings(shard):
@@ -120,17 +126,46 @@ def _piece(shard, batch, row, position, paint):
     return paint(f"{{{name}→{shard.name_of(seen)}}}", "replaced")
 
 
+def _wrap(name, words):
+    """Yields lines that fit the terminal: the name of a segment, then its words, aligned."""
+    room = shutil.get_terminal_size().columns - 2
+    line, used = [], 0
+    for word in words:
+        width = _width(word)
+        if line and used + width > room:
+            yield f"{name} {' '.join(line)}"
+            name, line, used = " ", [], 0
+        line.append(word)
+        used += width + 1
+    yield f"{name} {' '.join(line)}"
+
+
+def _width(text):
+    """Returns how many columns of a terminal a text takes: two a Hangul syllable, none a mark or a change of colour."""
+    characters = _STYLE_CODE.sub("", text)
+    return sum(
+        0
+        if unicodedata.category(character) in ("Mn", "Me", "Cf")
+        else 1 + (unicodedata.east_asian_width(character) in "WF")
+        for character in characters
+    )
+
+
 def _statistics_lines(shard, statistics, paint):
     """Yields a line for each fact."""
     count, lengths = statistics.num_examples, statistics.lengths
     yield f"{paint('statistics', 'bold')} of all {count:,} examples"
     yield _fact(
         "length",
-        f"mean {statistics.num_pieces / count:.1f}, full ({shard.max_seq_length} pieces) {lengths[-1] / count:.1%}",
+        f"mean {statistics.num_pieces / count:.1f}, median {statistics.median_length:g}, "
+        f"full ({shard.max_seq_length} pieces) {lengths[-1] / count:.1%}",
     )
     if _label_meanings(shard):
-        yield _fact("label 1", f"{statistics.label_ones / count:.1%}")
-    yield _fact("unknown", f"{statistics.unknown_rate:.2%} of the pieces are [UNK]")
+        low, high = statistics.label_interval
+        share = statistics.label_ones / count
+        yield _fact("label 1", f"{share:.1%}, 95% confidence interval {low:.1%} to {high:.1%}")
+    if statistics.unknown_rate is not None:
+        yield _fact("unknown", f"{statistics.unknown_rate:.2%} of the pieces are [UNK]")
     uses = statistics.piece_uses
     frequent = (f"{shard.name_of(i)} {uses_of / uses.total():.1%}" for i, uses_of in uses.most_common(_MOST_FREQUENT))
     yield _fact("most frequent", "  ".join(frequent))
@@ -143,9 +178,27 @@ def _mask_lines(statistics):
     rate = statistics.num_chosen / statistics.num_pieces
     expected = statistics.expected_mask_rate
     yield _fact("to predict", f"{rate:.2%} of the pieces" + (f", expected {expected:.2%}" if expected else ""))
-    if statistics.num_chosen:
-        fates = np.array([statistics.num_masked, statistics.num_replaced, statistics.num_kept]) / statistics.num_chosen
-        yield _fact("", "of them {:.2%} became [MASK], {:.2%} another piece, {:.2%} stayed".format(*fates))
+    if not statistics.num_chosen:
+        return
+    fates = np.array([statistics.num_masked, statistics.num_replaced, statistics.num_kept]) / statistics.num_chosen
+    yield _fact("", "of them {:.2%} became [MASK], {:.2%} another piece, {:.2%} stayed".format(*fates))
+
+    probabilities = statistics.ngram_probabilities
+    num_columns = max(4, 1 + len(probabilities)) if probabilities is not None else 4
+    titles = [str(length) for length in range(1, num_columns)]
+    yield _fact("n-grams", _columns([*titles, "more"]) + f"  {statistics.unit}s")
+    if probabilities is not None:
+        yield _fact("  drawn", _columns(map("{:.1%}".format, probabilities)))
+        yield _fact("  runs expected", _shares_by_length(statistics.expected_runs, num_columns))
+    yield _fact("  runs found", _shares_by_length(statistics.runs / statistics.runs.sum(), num_columns))
+
+
+def _shares_by_length(shares, num_columns):
+    return _columns(f"{share:.1%}" for share in [*shares[1:num_columns], shares[num_columns:].sum()])
+
+
+def _columns(texts):
+    return "".join(f"{text:>8}" for text in texts)
 
 
 def _fact(name, text):

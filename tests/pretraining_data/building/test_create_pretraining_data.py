@@ -315,11 +315,15 @@ def test_examples_of_one_segment_need_only_one_sentence(create, read_manifest, w
 
 
 @pytest.mark.slow
-def test_shard_can_be_inspected(create, run_script, workspace):
+def test_shard_can_be_inspected_and_plotted(create, run_script, workspace):
     assert create().code == 0
-    result = run_script("create_pretraining_data.py", inspect=workspace / "data" / "held_out.tfrecord", num_inspected=2)
+    shard, plot = workspace / "data" / "held_out.tfrecord", workspace / "plots" / "shard.png"
+    result = run_script("create_pretraining_data.py", inspect=shard, plot=plot, num_inspected=2)
     assert (result.code, result.errors) == (0, "")
-    assert "[CLS]" in result.output
+    assert "[CLS]" in result.output and f"wrote {plot}" in result.output
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    result = run_script("create_pretraining_data.py", plot=plot)
+    assert result.code == 1 and "--plot goes with --inspect" in result.errors
 
 
 def test_output_file_that_is_named_twice_is_refused(refuses, workspace):

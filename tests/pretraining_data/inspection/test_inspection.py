@@ -1,13 +1,15 @@
-"""What --inspect says of a shard is what an independent reader finds in it."""
+"""What --inspect and --plot say of a shard is what an independent reader finds in it."""
 
 import json
 import pathlib
 import re
 import shutil
 
+import numpy as np
 import pytest
 
 from albert_tf.errors import InputError
+from albert_tf.pretraining_data.inspection.plots import plot_shard
 from albert_tf.pretraining_data.inspection.show import inspect_shard
 from albert_tf.pretraining_data.inspection.statistics import ShardStatistics
 from albert_tf.pretraining_data.shard_reader import ShardReader
@@ -71,6 +73,7 @@ def test_statistics_are_those_of_an_independent_reader(masked_shard, read_record
     lengths = [int(record.features["input_mask"].sum()) for record in records]
     assert statistics.num_examples == len(records)
     assert statistics.num_pieces == sum(lengths)
+    assert statistics.median_length == np.median(lengths)
     assert statistics.label_ones == sum(int(record.features["next_sentence_labels"][0]) for record in records)
     mask_id, counts = tiny_tokenizer.vocabulary.id_of("[MASK]"), {"masked": 0, "kept": 0, "replaced": 0}
     for record in records:
@@ -85,6 +88,18 @@ def test_statistics_are_those_of_an_independent_reader(masked_shard, read_record
         counts[name] for name in ("masked", "kept", "replaced")
     )
     assert statistics.num_chosen == sum(counts.values())
+    low, high = statistics.label_interval
+    assert low < 0.5 < high
+
+
+def test_runs_are_as_long_as_theory_expects(masked_shard):
+    statistics = ShardStatistics(ShardReader(masked_shard.train_paths[0]))
+    found = statistics.runs / statistics.runs.sum()
+    standard_errors = np.sqrt(statistics.expected_runs * (1 - statistics.expected_runs) / statistics.runs.sum())
+    for length in (1, 2, 3, 4):
+        assert abs(found[length] - statistics.expected_runs[length]) < 5 * standard_errors[length] + 0.01
+    # Neighbouring n-grams merge: theory must not be p(n) itself.
+    assert abs(statistics.expected_runs[4:].sum() - found[4:].sum()) < 0.02
 
 
 def test_dynamic_shard_shows_masks_that_an_epoch_could_have(dynamic_shards):
@@ -100,10 +115,11 @@ def test_permuted_pieces_are_expected_too(folder, edit_manifest):
     assert statistics.num_chosen / statistics.num_pieces == pytest.approx(statistics.expected_mask_rate, rel=0.1)
 
 
-def test_shard_without_a_vocabulary_says_what_it_needs(static_shards, tmp_path):
+def test_bare_shard_of_the_original_shows_ids(static_shards, tmp_path):
     path = shutil.copy(static_shards.train_paths[0], tmp_path)
-    with pytest.raises(InputError, match=r"has no tokenizer\.json and no vocab\.txt; put that of the shards there"):
-        inspect(path)
+    output = inspect(path)
+    assert "no vocab.txt beside it" in output
+    assert re.search(r"\d+ \d+", output)
 
 
 def test_other_files_are_refused(tmp_path, static_shards):
@@ -113,8 +129,6 @@ def test_other_files_are_refused(tmp_path, static_shards):
     content = bytearray(pathlib.Path(static_shards.train_paths[0]).read_bytes())
     content[len(content) // 2] ^= 1
     damaged.write_bytes(content)
-    for name in ("vocab.txt", "tokenizer.json"):
-        shutil.copy(static_shards.folder / name, tmp_path)
     for path in (text, damaged):
         with pytest.raises(InputError, match=str(path)):
             inspect(path)
@@ -127,3 +141,13 @@ def test_masking_options_of_another_version_are_refused(dynamic_shards, tmp_path
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     with pytest.raises(InputError, match=r"manifest\.json, of version .*, has masking_options that this version"):
         inspect(folder / pathlib.Path(dynamic_shards.train_paths[0]).name)
+
+
+def test_plot_is_written_whole_or_not_at_all(static_shards, dynamic_shards, tmp_path):
+    for number, path in enumerate([static_shards.train_paths[0], dynamic_shards.train_paths[0]]):
+        plot = tmp_path / f"{number}.png"
+        plot_shard(path, plot)
+        assert plot.read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(InputError):
+        plot_shard(tmp_path / "missing.tfrecord", tmp_path / "missing.png")
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".png"] * (number + 1)
