@@ -36,6 +36,7 @@ class ExportedPredictor(LoadedModel):
 
     Attributes:
         exported: The graphs.
+        card: What model_card.json says of it.
         task: What it reads.
         tokenizer: What texts are encoded with.
         identity: Tells the weights from others.
@@ -48,11 +49,11 @@ class ExportedPredictor(LoadedModel):
 
     def __init__(self, folder: str | os.PathLike):
         self.exported = ExportedModel(folder)
-        card = self.exported.card
-        self._signatures, self.results = self.exported.signatures, card.get("metrics", {})
-        self.task = TextTask(tuple(card["input_fields"]), tuple(card.get("input_columns", ())))
+        self.card = self.exported.card
+        self._signatures, self.results = self.exported.signatures, self.card.get("metrics", {})
+        self.task = TextTask(tuple(self.card["input_fields"]), tuple(self.card.get("input_columns", ())))
         self.tokenizer = load_tokenizer(os.path.join(self.exported.folder, EXTRA_FOLDER))
-        self.max_seq_length, self.num_cut = card["max_seq_length"], 0
+        self.max_seq_length, self.num_cut = self.card["max_seq_length"], 0
 
     @property
     def identity(self) -> str:
@@ -112,7 +113,7 @@ class ExportedPredictor(LoadedModel):
         self._check("encode")
         check_pooling(pooling)
         texts = [replace_halves(text) for text in read_strings(texts)]
-        vectors = np.zeros([len(texts), self.exported.card["config"]["hidden_size"]], np.float32)
+        vectors = np.zeros([len(texts), self.card["config"]["hidden_size"]], np.float32)
         for rows in groups_of_one_length(np.array([len(text) for text in texts])):
             found = self.exported.answer(_PIECES, {"text": [texts[row] for row in rows]})
             mask = np.arange(found["embeddings"].shape[1]) < found[LENGTHS][:, None]
@@ -134,7 +135,7 @@ class ExportedPredictor(LoadedModel):
     def _count_cuts(self, texts):
         """Counts the inputs that are cut, as a graph can't; those of other tasks are read in windows."""
         outputs = self._signatures[DEFAULT]["outputs"]
-        cuts = "doc_stride" not in self.exported.card and any(name in outputs for name in _CUTS_TEXTS)
+        cuts = "doc_stride" not in self.card and any(name in outputs for name in _CUTS_TEXTS)
         if not texts or not cuts:
             return
         columns = [self.tokenizer.encode_ids(list(column)).row_lengths().numpy() for column in zip(*texts)]

@@ -6,16 +6,13 @@ import typing
 
 import gradio as gr
 import pandas as pd
-from starlette.middleware import Middleware
 
 import albert_tf
 from albert_tf.asked_texts import OPTIONS
 from albert_tf.errors import InputError
-from albert_tf.exports import DEFAULT, rows_of
 from albert_tf.litert import LiteRTPredictor, find_litert
 from albert_tf.serving.attention import read_attention
-from albert_tf.serving.exported import EXTRA_FOLDER, ExportedModel, newest_version
-from albert_tf.serving.page_requests import PageRequestsOnly
+from albert_tf.serving.exported_predictor import ExportedPredictor
 from albert_tf.serving.predictor import Predictor
 from albert_tf.serving.pretrained_model import PretrainedModel
 from albert_tf.text_encoding import replace_halves
@@ -26,7 +23,6 @@ PRETRAINING = "pretraining"
 
 _MAX_CHARACTERS = 5000
 _MAX_PIECES = 40  # more of a heat map would fit on no screen
-_LOCAL = ("127.0.0.1", "localhost", "::1")
 _NAMES = {
     "text": "글 · Text",
     "text_pair": "둘째 글 · Second text",
@@ -61,19 +57,15 @@ class PlaygroundModel:
     """
 
     def __init__(self, folder: str | os.PathLike):
-        try:
-            version = newest_version(os.fspath(folder))
-        except InputError:  # no SavedModel
-            version = None
-        self.model = ExportedModel(version) if version else albert_tf.load(folder)
-        if isinstance(self.model, ExportedModel | LiteRTPredictor):
+        self.model = albert_tf.load(folder)
+        if isinstance(self.model, ExportedPredictor | LiteRTPredictor):
             self.task, self.inputs = self.model.card["task"], self.model.card["input_fields"]
-            self.tokenizer = load_tokenizer(os.path.join(version, EXTRA_FOLDER) if version else find_litert(folder))
+        elif isinstance(self.model, Predictor):
+            self.task, self.inputs = type(self.model.task).__name__, [*self.model.task.input_fields]
         else:
-            is_finetuned = isinstance(self.model, Predictor)
-            self.task = type(self.model.task).__name__ if is_finetuned else PRETRAINING
-            self.inputs = [*self.model.task.input_fields] if is_finetuned else ["text"]
-            self.tokenizer = self.model.tokenizer
+            self.task, self.inputs = PRETRAINING, ["text"]
+        is_litert = isinstance(self.model, LiteRTPredictor)
+        self.tokenizer = load_tokenizer(find_litert(folder)) if is_litert else self.model.tokenizer
 
     @property
     def shows_attention(self) -> bool:
@@ -86,11 +78,7 @@ class PlaygroundModel:
         Raises:
             InputError: It is not what the model reads.
         """
-        if isinstance(self.model, ExportedModel):
-            signature = "fill_mask" if self.task == PRETRAINING else DEFAULT
-            (row,) = rows_of(self.model.answer(signature, {name: [text] for name, text in zip(self.inputs, texts)}))
-            return _prediction_of(row)
-        if isinstance(self.model, PretrainedModel):
+        if self.task == PRETRAINING:
             (masks,) = self.model.fill_mask(texts, top_k=10)
             return [{guess["piece"]: guess["probability"] for guess in mask} for mask in masks]
         if self.task == "MultipleChoice":
@@ -110,18 +98,6 @@ class PlaygroundModel:
             pieces += [(piece, start + begin, start + end) for piece, (begin, end) in spans]
             start += len(part) + len(MASK)
         return pieces
-
-
-def _prediction_of(row):
-    """Returns a row of an export as `Predictor.predict` and `PretrainedModel.fill_mask` would say it."""
-    if "guesses" in row:
-        return [dict(zip(*mask)) for mask in zip(row["guesses"], row["probabilities"])]
-    if "labels" in row:
-        return {"probabilities": dict(zip(row["labels"], row["probabilities"]))}
-    if "types" in row:
-        places = zip(row["types"], row["begins"], row["ends"])
-        return {"entities": [{"type": kind, "begin": begin, "end": end} for kind, begin, end in places]}
-    return {**row, "begin": None} if row.get("begin") == -1 else row
 
 
 def build_page(model: PlaygroundModel, name: str) -> gr.Blocks:
@@ -230,7 +206,6 @@ def open_page(folder: str, host: str, port: int) -> gr.Blocks:
         quiet=True,
         prevent_thread_lock=True,
         footer_links=[],
-        app_kwargs={"middleware": [Middleware(PageRequestsOnly, is_local=host in _LOCAL)]},
         # Fonts of the reader's own machine: others would be loaded from elsewhere, and lack Hangul.
         theme=gr.themes.Default(font=["system-ui", "sans-serif"], font_mono=["monospace"]),
     )
