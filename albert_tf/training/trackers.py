@@ -1,8 +1,8 @@
 """Telling others what is measured: Weights & Biases, MLflow, or whatever takes numbers by name."""
 
 import collections.abc
-import importlib
 import os
+import pkgutil
 import sys
 
 from albert_tf.errors import InputError, describe, first_line
@@ -17,19 +17,17 @@ def load_tracker(name: str) -> Tracker:
     Raises:
         InputError: There is no such module or function, or the module can't be imported.
     """
-    module_name, _, function_name = name.partition(":")
-    if not module_name or not function_name:
+    if not all(name.partition(":")):
         raise InputError(f"`trackers={name}` must be module:function, such as wandb_hook:log")
     sys.path.insert(0, os.getcwd())
     try:
-        module = importlib.import_module(module_name)
-    except Exception as error:  # whatever it does when it is imported
-        raise InputError(f"`trackers={name}`: can't import {module_name} ({first_line(error)})") from error
+        function = pkgutil.resolve_name(name)
+    except Exception as error:  # whatever the module does when it is imported
+        raise InputError(f"`trackers={name}`: can't import it ({first_line(error)})") from error
     finally:
         sys.path.remove(os.getcwd())
-    function = getattr(module, function_name, None)
     if not callable(function):
-        raise InputError(f"`trackers={name}`: {module_name} has no function {function_name}")
+        raise InputError(f"`trackers={name}` is no function")
     return function
 
 
