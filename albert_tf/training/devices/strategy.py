@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import threading
 
 import tensorflow as tf
@@ -100,7 +99,6 @@ def _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, timeout):
             outcome["error"] = error
 
     advice = "check `tpu_name`, `tpu_zone` and `gcp_project`, or run without `use_tpu`"
-    _check_address_answers(name, timeout, advice)
     # In a thread of its own, because TensorFlow waits for a TPU without end.
     thread = threading.Thread(target=connect, daemon=True)
     thread.start()
@@ -113,21 +111,6 @@ def _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, timeout):
         error = outcome["error"]
         raise InputError(f"`use_tpu`: can't reach the TPU {name!r} ({first_line(error)}); {advice}") from error
     return tf.distribute.TPUStrategy(outcome["resolver"])
-
-
-def _check_address_answers(name, timeout, advice):
-    """Knocks at the address of a TPU: where nobody listens, TensorFlow would only try again."""
-    if not name.startswith("grpc://"):
-        return
-    host, _, port = name.removeprefix("grpc://").rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), timeout=timeout).close()
-    except TimeoutError as error:
-        raise InputError(
-            f"`use_tpu`: the TPU {name!r} did not answer within `tpu_timeout={timeout:g}` seconds; {advice}"
-        ) from error
-    except (OSError, ValueError) as error:
-        raise InputError(f"`use_tpu`: can't reach the TPU {name!r} ({error}); {advice}") from error
 
 
 def strategy_of(variables: dict[str, tf.Variable]) -> tf.distribute.Strategy:
