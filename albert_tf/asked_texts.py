@@ -10,49 +10,6 @@ from albert_tf.errors import InputError, describe
 OPTIONS = "options"
 
 
-class AskedTask(typing.Protocol):
-    """What a model is there for: a `FinetuningTask`, or a `TextTask` without TensorFlow.
-
-    Attributes:
-        input_fields: What one input is made of, in order.
-        input_columns: What the columns of it were called in the training file; empty where it had none.
-    """
-
-    input_fields: tuple[str, ...]
-    input_columns: tuple[str, ...]
-
-    def examples_of(self, inputs: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:
-        """Returns what a user asks about as the task's examples.
-
-        Raises:
-            InputError: An input is not what the task reads.
-        """
-
-
-class AskedModel(typing.Protocol):
-    """A model that answers lists of inputs: a `Predictor`, or a `LiteRTPredictor` without TensorFlow.
-
-    Attributes:
-        task: What it is there for.
-        num_cut: How many of the inputs that it was asked so far were longer than what it reads of them.
-    """
-
-    task: AskedTask
-    num_cut: int
-
-    @property
-    def identity(self) -> str:
-        """Tells the weights from others."""
-
-    def predict(self, inputs: collections.abc.Sequence[typing.Any], batch_size: int) -> list[typing.Any]:
-        """Returns a prediction for each input, in order.
-
-        Args:
-            inputs: As `AskedTask.examples_of` takes them.
-            batch_size: How many are computed at once.
-        """
-
-
 class TextTask(typing.NamedTuple):
     """What a model reads that was fine-tuned for texts, or for pairs of them.
 

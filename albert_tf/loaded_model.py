@@ -18,9 +18,15 @@ class LoadedModel(abc.ABC):
 
     Attributes:
         results: What was measured on held-out data, by name; empty where nothing was.
+        task: Of a model that predicts, what it reads: a `FinetuningTask`, or a `TextTask` without TensorFlow.
+        identity: Of a model that predicts, what tells its weights from others.
+        num_cut: How many of the inputs asked so far were longer than what is read of them.
     """
 
     results: dict[str, typing.Any]
+    task: typing.Any
+    identity: str
+    num_cut: int
 
     def fill_mask(
         self, texts: collections.abc.Sequence[str], top_k: int = 5
