@@ -10,7 +10,7 @@ import typing
 
 from albert_tf.child_process import end_with_parent
 from albert_tf.errors import InputError
-from albert_tf.files import read_json, replacing, write_json
+from albert_tf.files import read_json, write_json
 from albert_tf.json_types import check_types
 from albert_tf.tpu.chips import Tpu
 from albert_tf.tpu.compile_step import OutOfMemoryError, compile_program, compiler_version
@@ -153,7 +153,6 @@ def find_largest_batch(
     figures_of: collections.abc.Callable[[int], Figures | None],
     memory_bytes: int,
     largest: int = 2**16,
-    expected: int | None = None,
 ) -> LargestBatch:
     """Searches for the largest batch that fits, to about 3%.
 
@@ -165,7 +164,6 @@ def find_largest_batch(
         figures_of: Given a batch size, what a step takes, None if it doesn't fit.
         memory_bytes: Memory of one replica.
         largest: Where to stop.
-        expected: What is likely to fit, to save compilations.
     """
     tried = {}
 
@@ -178,9 +176,8 @@ def find_largest_batch(
         return LargestBatch(0, None, False)
     lower, upper = BATCH_GRAIN, largest + BATCH_GRAIN
     while upper - lower > _step(lower):
-        guess, expected = expected or _guess(tried, lower, memory_bytes), None
         from_upper = max(_step(lower), (upper - lower) // 4 // BATCH_GRAIN * BATCH_GRAIN)
-        guess = min(guess, largest if upper > largest else upper - from_upper)
+        guess = min(_guess(tried, lower, memory_bytes), largest if upper > largest else upper - from_upper)
         guess = max(guess, lower + BATCH_GRAIN)
         if fits(guess):
             lower = guess
@@ -286,21 +283,3 @@ def format_table(plans: list[dict]) -> str:
     ]
     widths = [max(map(len, column)) for column in zip(*rows)]
     return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in rows)
-
-
-def write_plan(output_dir: str, plans: list[dict]) -> None:
-    """Writes plan.json and, with matplotlib and more than one plan to compare, plan.png."""
-    write_json(os.path.join(output_dir, "plan.json"), {"plans": plans})
-    if len(plans) < 2:
-        return
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.subplots()
-    bars = axes.bar([plan["tpu"] for plan in plans], [plan["largest_batch_of_a_replica"] for plan in plans])
-    axes.bar_label(bars)
-    axes.set(title="largest batch that fits", ylabel="examples on a replica")
-    with replacing(os.path.join(output_dir, "plan.png")) as file:
-        figure.savefig(file, format="png", dpi=120)
