@@ -79,9 +79,6 @@ def check_card(card: typing.Any, source: str) -> dict[str, typing.Any]:
     Args:
         card: The JSON value.
         source: The file; named in errors.
-
-    Raises:
-        InputError: It was not written by `export_model.py`, or was changed.
     """
     card = check_types(card, _CARD_TYPES, source, _REQUIRED)
     check_types(card["config"], {}, source, ("hidden_size",))

@@ -24,11 +24,7 @@ def is_cache(path: str) -> bool:
 
 
 def saved_files(folder: str) -> tuple[str, ...]:
-    """Returns the paths of the Arrow files of a Dataset's folder, in order.
-
-    Raises:
-        InputError: It is none, names no files, or files that are not there or lie elsewhere.
-    """
+    """Returns the paths of the Arrow files of a Dataset's folder, in order."""
     state = os.path.join(folder, _STATE_FILE)
     if not is_saved_dataset(folder):
         raise InputError(f"{folder} has no {_STATE_FILE}, so it is no folder that datasets has saved")

@@ -125,9 +125,6 @@ def answers(model: typing.Any, texts: list[str], top_k: int = 5, as_json: bool =
         texts: Texts with masks, or two to compare; of a model that predicts, its inputs.
         top_k: How many guesses for each mask.
         as_json: Whether a line is a JSON object.
-
-    Raises:
-        InputError: The model can't be asked so.
     """
     if "predict" in model.abilities:
         return _predictions(model, texts, as_json)

@@ -15,11 +15,7 @@ from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 
 
 def find_model_file(settings, flag: str, name: str, run: KnownRun | None) -> str:
-    """Returns what a flag says, or the file of that name in the folder of the run or beside --init_checkpoint.
-
-    Raises:
-        InputError: There is neither, or --init_checkpoint names nothing.
-    """
+    """Returns what a flag says, or the file of that name in the folder of the run or beside --init_checkpoint."""
     init_checkpoint = settings.init_checkpoint
     found = getattr(settings, flag) or _find_beside_model(settings, name, run)
     if not found:
@@ -44,11 +40,7 @@ def _find_beside_model(settings, name, run):
 
 
 def load_model_tokenizer(settings, run: KnownRun | None) -> Tokenizer:
-    """Returns the tokenizer that the settings name, or the one of the run or of --init_checkpoint.
-
-    Raises:
-        InputError: There is none, or it can't be used.
-    """
+    """Returns the tokenizer that the settings name, or the one of the run or of --init_checkpoint."""
     vocab_file, model_file = settings.vocab_file, settings.spm_model_file
     if vocab_file or model_file:
         return load_any_tokenizer(vocab_file, model_file)

@@ -68,9 +68,6 @@ def model_options(
         config: The model's.
         shapes: For each kind of batch the length of its sequences, and how many positions of them are read.
         given: What `resolved_flags` returned.
-
-    Raises:
-        InputError: --attention does not suit the device, the model or the sequences; see `choose_attention`.
     """
     dtype = "mixed_bfloat16" if given.use_bfloat16 else "float32"
     attention, line = choose_attention(strategy, given.attention, config, dtype, shapes)
@@ -173,9 +170,6 @@ def settings_from_flags(num_train_steps: int, length_setting: str, given, evalua
         length_setting: Name of the setting that the length comes from.
         given: What `resolved_flags` returned.
         evaluates_often: Whether to evaluate whenever a checkpoint is saved, unless the flag says otherwise.
-
-    Raises:
-        InputError: A value is out of range.
     """
     evaluates_often = evaluates_often or given.early_stopping > 0
     if given.do_train and given.num_warmup_steps >= num_train_steps:
@@ -199,11 +193,7 @@ def settings_from_flags(num_train_steps: int, length_setting: str, given, evalua
 
 
 def trackers_from_flags(given) -> list[Tracker]:
-    """Returns the functions that --trackers names, if anything is trained.
-
-    Raises:
-        InputError: One can't be imported.
-    """
+    """Returns the functions that --trackers names, if anything is trained."""
     return list(map(load_tracker, given.trackers)) if given.do_train else []
 
 

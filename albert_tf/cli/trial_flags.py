@@ -69,9 +69,6 @@ def run_as_asked(
         settings: What `resolved_flags` returned.
         run_once: Given settings, returns the metric that decides, the peak learning rate and the results, None where
             nothing was evaluated; None altogether if it was stopped.
-
-    Raises:
-        InputError: What is to be tried can't be, or the folder holds something else.
     """
     search = _search_of(settings)
     if search is None:
@@ -102,11 +99,7 @@ def run_as_asked(
 
 
 def _search_of(settings):
-    """Returns what the flags ask to try, None for a single run.
-
-    Raises:
-        InputError: It can't be tried; the message names the part of --trials.
-    """
+    """Returns what the flags ask to try, None for a single run."""
     if settings.num_trials == 1 and not settings.learning_rates and not settings.trials:
         return None
     if settings.trials and settings.learning_rates:

@@ -38,9 +38,6 @@ def check_fast_tokenizer(card: dict[str, typing.Any], folder: str | os.PathLike)
     Args:
         card: What `read_card` returned; exports of earlier versions don't know their tokenizer's file.
         folder: The export.
-
-    Raises:
-        InputError: It is another.
     """
     path = os.path.join(folder, FAST_TOKENIZER_FILE)
     expected = card.get("fast_tokenizer_sha256")

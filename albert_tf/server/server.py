@@ -202,9 +202,6 @@ def serve(model: Export, name: str, options: ServerOptions) -> None:
         model: Whom to ask.
         name: What requests call it.
         options: How.
-
-    Raises:
-        InputError: The address is taken.
     """
     listener = listen(options)
     server = Server(Application(model, name, options))
@@ -225,11 +222,7 @@ def serve(model: Export, name: str, options: ServerOptions) -> None:
 
 
 def listen(options: ServerOptions) -> socket.socket:
-    """Returns a socket that listens where the options say.
-
-    Raises:
-        InputError: The address is taken.
-    """
+    """Returns a socket that listens where the options say."""
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     try:
         listener = socket.create_server((options.host, options.port), family=family)

@@ -64,9 +64,6 @@ def load_alone(folder: str | os.PathLike) -> ExportedModel:
 
     Args:
         folder: As for `ExportedModel`.
-
-    Raises:
-        InputError: The folder holds no export.
     """
     folder = newest_version(os.fspath(folder))
     tf.config.threading.set_intra_op_parallelism_threads(threads_per_batch(read_card(folder)))
@@ -93,11 +90,7 @@ def find_export(folder: str) -> str | None:
 
 
 def newest_version(folder: str) -> str:
-    """Returns what `find_export` does.
-
-    Raises:
-        InputError: There is none.
-    """
+    """Returns what `find_export` does."""
     found = find_export(folder)
     if found is None:
         raise InputError(f"{folder} holds no exported model; write one with export_model.py, and name its folder")

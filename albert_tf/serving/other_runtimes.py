@@ -73,9 +73,6 @@ def to_onnx(function: typing.Any) -> bytes:
 
     Args:
         function: Of `trace_for_ids`.
-
-    Raises:
-        InputError: tf2onnx is missing.
     """
     try:
         import tf2onnx

@@ -51,9 +51,6 @@ class PlaygroundModel:
     Attributes:
         task: The name of the `FinetuningTask` that it was trained for, or `PRETRAINING`.
         inputs: What is asked: the names of the texts.
-
-    Raises:
-        InputError: The folder holds no model.
     """
 
     def __init__(self, folder: str | os.PathLike):
@@ -73,11 +70,7 @@ class PlaygroundModel:
         return isinstance(self.model, Predictor | PretrainedModel) and self.task != "MultipleChoice"
 
     def ask(self, texts: list[str]) -> typing.Any:
-        """Returns what `predict` says of one input; of a pre-trained model the guesses, a {piece: probability} a mask.
-
-        Raises:
-            InputError: It is not what the model reads.
-        """
+        """Returns what `predict` says of one input; of a pre-trained model the guesses, a {piece: probability} a mask."""
         if self.task == PRETRAINING:
             (masks,) = self.model.fill_mask(texts, top_k=10)
             return [{guess["piece"]: guess["probability"] for guess in mask} for mask in masks]
@@ -194,11 +187,7 @@ def _heat_map(pieces, weights):
 
 
 def open_page(folder: str, host: str, port: int) -> gr.Blocks:
-    """Serves the page of a model; returns it, whose `block_thread` waits.
-
-    Raises:
-        InputError: The folder holds no model.
-    """
+    """Serves the page of a model; returns it, whose `block_thread` waits."""
     page = build_page(PlaygroundModel(folder), os.path.basename(os.path.abspath(folder)))
     page.launch(
         server_name=host,

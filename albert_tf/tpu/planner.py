@@ -72,9 +72,6 @@ class CompiledSteps:
             lower: Returns the program, StableHLO text; something that can be pickled.
             tpu: The TPU.
             uncounted_flops: Operations to add to those that the compiler counts, which takes a loop's body once.
-
-        Raises:
-            InputError: The program can't be lowered or compiled.
         """
         context = multiprocessing.get_context("spawn")
         receiver, sender = context.Pipe(duplex=False)

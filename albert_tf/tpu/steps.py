@@ -25,9 +25,6 @@ def planned_objective(name: str, config: AlbertConfig, max_predictions_per_seq: 
         name: One of `planned_names`.
         config: Hyper-parameters of the model.
         max_predictions_per_seq: Masked pieces of an example in pre-training; None for 15% of its length.
-
-    Raises:
-        InputError: There is nothing of that name.
     """
     if name in TASKS:
         return TASKS[name](config)

@@ -86,11 +86,7 @@ class SkippedSteps:
             file.write(buffer.getvalue())
 
     def stop_if_most(self, step: int) -> None:
-        """Raises if most steps up to this one were skipped, so that little or nothing was learnt.
-
-        Raises:
-            DivergedError: They were.
-        """
+        """Raises if most steps up to this one were skipped, so that little or nothing was learnt."""
         if self._known > step / 2:
             raise DivergedError(
                 f"loss or gradients were not finite in {self._known:,} of {step:,} steps, so the weights are of no "
@@ -99,11 +95,7 @@ class SkippedSteps:
             )
 
     def stop_if_too_many(self) -> None:
-        """Raises if more steps were skipped than may be.
-
-        Raises:
-            DivergedError: They were.
-        """
+        """Raises if more steps were skipped than may be."""
         if self._known > self._max_skipped_steps:
             raise DivergedError(
                 f"loss or gradients were not finite in {self._known} steps, the last of them step {self._last:,}, and "

@@ -12,11 +12,7 @@ Tracker = collections.abc.Callable[[int, str, dict[str, float]], None]
 
 
 def load_tracker(name: str) -> Tracker:
-    """Returns the function that "module:function" names; the module may lie in the current folder.
-
-    Raises:
-        InputError: There is no such module or function, or the module can't be imported.
-    """
+    """Returns the function that "module:function" names; the module may lie in the current folder."""
     if not all(name.partition(":")):
         raise InputError(f"`trackers={name}` must be module:function, such as wandb_hook:log")
     sys.path.insert(0, os.getcwd())
@@ -37,9 +33,6 @@ class Trackers:
     Args:
         functions: The trackers, or one.
         log: Prints a line.
-
-    Raises:
-        InputError: One is no function.
     """
 
     def __init__(self, functions: collections.abc.Iterable[Tracker], log: collections.abc.Callable[[str], None]):

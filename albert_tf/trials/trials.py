@@ -122,11 +122,7 @@ def _write(output_dir, search, trials, metric, left_out, tell):
 
 
 def _claim(output_dir, search, is_chief):
-    """Notes in the folder what is searched there, before the first training.
-
-    Raises:
-        InputError: Another search was begun there.
-    """
+    """Notes in the folder what is searched there, before the first training."""
     path, now, earlier = os.path.join(output_dir, TRIALS_FILE), search.to_dict(), {}
     if gfile_for(path).exists(path):
         expected = {"search": {"settings": dict[str, str], "random_seed": int}}

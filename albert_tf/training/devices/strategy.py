@@ -60,11 +60,7 @@ def make_strategy(
 
 
 def _cluster_in_environment():
-    """Returns whether TF_CONFIG names machines that train together.
-
-    Raises:
-        InputError: It is not JSON, or gives machines roles that there is nothing for here.
-    """
+    """Returns whether TF_CONFIG names machines that train together."""
     text = os.environ.get("TF_CONFIG") or "{}"
     try:
         configuration = json.loads(text)

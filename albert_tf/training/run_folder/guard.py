@@ -53,11 +53,7 @@ _WITHOUT_FLAG = {"word_embeddings": "random", "token_dropout": 0.0, "head_learni
 
 
 def read_settings(folder: str) -> dict | None:
-    """Returns the settings of the run in a folder, None if there is none.
-
-    Raises:
-        InputError: A value that is no flag's is of another type; the file was changed, or is of another program.
-    """
+    """Returns the settings of the run in a folder, None if there is none."""
     path = os.path.join(folder, SETTINGS_FILE)
     if not tf.io.gfile.exists(path):
         return None
@@ -146,9 +142,6 @@ def check_model(
         config: The model.
         tokenizer: The tokenizer, None if unknown.
         flag: The flag that names the folder.
-
-    Raises:
-        InputError: They are others.
     """
     now = {"albert_config": config.to_dict(), "tokenizer": tokenizer and tokenizer.identity}
     earlier, now = _flatten(settings), _flatten(now)
@@ -164,9 +157,6 @@ def check_same_settings(folder: str, earlier: dict, now: dict, flag: str = "outp
         earlier: Its settings.
         now: The settings to check.
         flag: The flag that names the folder.
-
-    Raises:
-        InputError: They are not; the message names the first that differs, both values, and what to do.
     """
     earlier, now = _flatten(earlier), _flatten(now)
     for name in {**earlier, **now}:

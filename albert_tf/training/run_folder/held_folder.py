@@ -113,11 +113,7 @@ def _describe(owner):
 
 
 def check_same_step(output_dir: str, agreement: Agreement, step: int) -> None:
-    """Checks that all workers have restored the same step.
-
-    Raises:
-        InputError: They have not.
-    """
+    """Checks that all workers have restored the same step."""
     if agreement.any(step != agreement.of_chief(step)):
         raise InputError(
             f"`output_dir={output_dir}`: the workers found checkpoints of different steps there, this one of step "
