@@ -27,11 +27,7 @@ class TextTask(typing.NamedTuple):
 
 
 def warn_of_cuts(max_seq_length: int) -> None:
-    """Warns, as Python does once in a process, that the ends of long inputs are not read.
-
-    Args:
-        max_seq_length: The longest input in pieces.
-    """
+    """Warns, as Python does once in a process, that the ends of long inputs are not read."""
     warnings.warn(
         f"some inputs are longer than the {max_seq_length} pieces that the model reads, and their ends are left out; "
         "num_cut of the model counts them",

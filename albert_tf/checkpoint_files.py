@@ -164,12 +164,7 @@ def only_model(by_name: dict) -> dict:
 
 
 def write_checkpoint(path: str, values: dict[str, np.ndarray]) -> None:
-    """Writes a checkpoint, a `tf.train.Checkpoint` whose variables have the names given here.
-
-    Args:
-        path: Its path, without extension.
-        values: By name.
-    """
+    """Writes a checkpoint, a `tf.train.Checkpoint` whose variables have the names given here."""
     with tf.device("CPU:0"):
         variables = {name: tf.Variable(value) for name, value in values.items()}
         tf.train.Checkpoint(**_nest(variables)).write(path)

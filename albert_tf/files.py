@@ -121,12 +121,7 @@ def unfinished_path(path: str) -> str:
 
 
 def read_text(path: str | os.PathLike, purpose: str) -> str:
-    """Returns the text of a UTF-8 file.
-
-    Args:
-        path: A local path or any that `tf.io.gfile` opens, such as "gs://...".
-        purpose: What the file is for, as in "the vocabulary"; named in errors.
-    """
+    """Returns the text of a UTF-8 file; arguments as for `read_bytes`."""
     path = os.fspath(path)
     content = read_bytes(path, purpose)
     try:
@@ -220,11 +215,6 @@ def name_in_folder(folder: str, name: str, source: str) -> str:
     """Returns the path of a file that another file names, which must lie in a folder.
 
     Whoever takes names out of a file calls this, so that no file leads to what lies elsewhere.
-
-    Args:
-        folder: The folder.
-        name: The bare name of a file in it.
-        source: The file that names it; named in errors.
     """
     if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or os.path.basename(name) != name:
         raise InputError(f"{source} names {json.dumps(name)}, which is no file in {folder or '.'}; put the name right")

@@ -8,11 +8,7 @@ _SECONDS_BETWEEN_LINES = {True: 0.2, False: 10.0}  # in a terminal, and in a log
 
 
 class ProgressLine:
-    """Shows progress.
-
-    Args:
-        stream: Where the line goes, by default standard output.
-    """
+    """Shows progress."""
 
     def __init__(self, stream=None):
         self._stream = stream or sys.stdout

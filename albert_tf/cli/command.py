@@ -71,11 +71,7 @@ def with_flags(sentence: str) -> str:
 
 
 def exit_if_nothing_is_saved(step: int) -> None:
-    """Ends the process with 130, as where it is interrupted, if a run was stopped before there was something to save.
-
-    Args:
-        step: How many steps the run had trained.
-    """
+    """Ends the process with 130, as where it is interrupted, if a run was stopped before its first step was done."""
     if step == 0:
         sys.exit(130)
 

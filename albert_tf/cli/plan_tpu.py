@@ -56,13 +56,7 @@ def define_flags():
 
 
 def make_compiler(given, objective, line):
-    """Returns a function that compiles a step on a TPU and tells its figures, None if it doesn't fit.
-
-    Args:
-        given: What the flags say.
-        objective: What is trained.
-        line: Shows what is being compiled.
-    """
+    """Returns a function that compiles a step on a TPU and tells its figures, None if it doesn't fit."""
     known = given.output_dir and os.path.join(given.output_dir, "compiled_steps.json")
     steps = CompiledSteps(known, given.compile_timeout)
 

@@ -61,14 +61,7 @@ def strategy_from_flags(given) -> tf.distribute.Strategy:
 def model_options(
     strategy: tf.distribute.Strategy, config: AlbertConfig, shapes: list[tuple[int, int]], given
 ) -> dict[str, str]:
-    """Returns the options of a model that the distribution flags ask for, and prints how attention is computed.
-
-    Args:
-        strategy: Where to run.
-        config: The model's.
-        shapes: For each kind of batch the length of its sequences, and how many positions of them are read.
-        given: What `resolved_flags` returned.
-    """
+    """Returns the options of a model that the flags ask for; prints what `choose_attention` chose for the shapes."""
     dtype = "mixed_bfloat16" if given.use_bfloat16 else "float32"
     attention, line = choose_attention(strategy, given.attention, config, dtype, shapes)
     if line:

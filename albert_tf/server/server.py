@@ -196,13 +196,7 @@ class Server(uvicorn.Server):
 
 
 def serve(model: Export, name: str, options: ServerOptions) -> None:
-    """Answers requests until SIGTERM or Ctrl-C, and then those that have arrived.
-
-    Args:
-        model: Whom to ask.
-        name: What requests call it.
-        options: How.
-    """
+    """Answers requests until SIGTERM or Ctrl-C, and then those that have arrived."""
     listener = listen(options)
     server = Server(Application(model, name, options))
     for signature, about in model.signatures.items():

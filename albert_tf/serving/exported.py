@@ -60,11 +60,7 @@ class ExportedModel:
 
 
 def load_alone(folder: str | os.PathLike) -> ExportedModel:
-    """Returns an export for a process that does nothing else: TensorFlow gets the threads that its batches need.
-
-    Args:
-        folder: As for `ExportedModel`.
-    """
+    """Returns an export for a process that does nothing else: TensorFlow gets the threads that its batches need."""
     folder = newest_version(os.fspath(folder))
     tf.config.threading.set_intra_op_parallelism_threads(threads_per_batch(read_card(folder)))
     return ExportedModel(folder)

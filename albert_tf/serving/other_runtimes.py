@@ -69,11 +69,7 @@ def to_litert(function: typing.Any, weight_type: str) -> bytes:
 
 
 def to_onnx(function: typing.Any) -> bytes:
-    """Returns an ONNX model in float32.
-
-    Args:
-        function: Of `trace_for_ids`.
-    """
+    """Returns an ONNX model in float32."""
     try:
         import tf2onnx
     except ImportError as error:

@@ -45,9 +45,6 @@ _EXAMPLES = {
 class PlaygroundModel:
     """A model to try: an export, or any folder that `albert_tf.load` takes; all are asked the same way.
 
-    Args:
-        folder: Of the model.
-
     Attributes:
         task: The name of the `FinetuningTask` that it was trained for, or `PRETRAINING`.
         inputs: What is asked: the names of the texts.
@@ -70,7 +67,7 @@ class PlaygroundModel:
         return isinstance(self.model, Predictor | PretrainedModel) and self.task != "MultipleChoice"
 
     def ask(self, texts: list[str]) -> typing.Any:
-        """Returns what `predict` says of one input; of a pre-trained model the guesses, a {piece: probability} a mask."""
+        """Returns what `predict` says of one input; of a pre-trained model a {piece: probability} for each mask."""
         if self.task == PRETRAINING:
             (masks,) = self.model.fill_mask(texts, top_k=10)
             return [{guess["piece"]: guess["probability"] for guess in mask} for mask in masks]

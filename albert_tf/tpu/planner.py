@@ -156,11 +156,6 @@ def find_largest_batch(
     Memory grows by nearly the same for each example. So the search goes from two small batches straight to where the
     line through them meets the memory, and on from there in small steps: near the limit the compiler may find room by
     computing again; far beyond it, it may search for hours.
-
-    Args:
-        figures_of: Given a batch size, what a step takes, None if it doesn't fit.
-        memory_bytes: Memory of one replica.
-        largest: Where to stop.
     """
     tried = {}
 
@@ -211,12 +206,6 @@ def find_gradient_accumulation(
 
     The sums of gradients need room beside a part, so that it may have to be smaller than the largest batch alone.
 
-    Args:
-        fits: Given a replica's batch and a number of parts, whether that step fits.
-        num_replicas: Number of replicas.
-        largest_batch_size: What fits a replica as one part.
-        target_batch_size: The global batch.
-
     Returns:
         None if the batch can't be divided by the replicas, or nothing fits.
     """
@@ -235,15 +224,7 @@ def make_plan(
     target_batch_size: int,
     num_train_steps: int,
 ) -> dict:
-    """Returns what a recipe comes to on a TPU, JSON values by name.
-
-    Args:
-        tpu: The TPU.
-        largest: The largest batch that fits a replica.
-        gradient_accumulation_steps: Parts of a replica's share of an update; None if there is no such number.
-        target_batch_size: Global batch of an update.
-        num_train_steps: Updates.
-    """
+    """Returns what a recipe comes to on a TPU, JSON values by name."""
     plan = {"tpu": tpu.name, "replicas": tpu.num_replicas, "largest_batch_of_a_replica": largest.batch_size}
     if not largest.figures:
         return plan

@@ -43,20 +43,7 @@ def lower_step(
     num_replicas: int = 1,
     runs_pallas_kernels: bool = True,
 ) -> str:
-    """Returns one training step of one replica, with optimizer and gradient all-reduce, as StableHLO text.
-
-    Args:
-        objective: What is learnt.
-        batch_size: Of one replica.
-        max_seq_length: Pieces of an example.
-        optimizer: "lamb", "adamw" or "muon".
-        dtype: Keras dtype policy.
-        remat: As for `AlbertEncoder`.
-        attention: As for `AlbertEncoder`.
-        gradient_accumulation_steps: Parts that the batch is computed in.
-        num_replicas: How many replicas add their gradients up.
-        runs_pallas_kernels: Whether the TPU does; see `ReplicaStrategy`.
-    """
+    """Returns one training step of one replica, with optimizer and gradient all-reduce, as StableHLO text."""
     strategy = ReplicaStrategy(num_replicas, runs_pallas_kernels)
     with strategy.scope():
         models = objective.make_models(remat=remat, attention=attention, dtype=dtype)
@@ -75,7 +62,7 @@ def lower_step(
 
 
 def lower_prediction(task: FinetuningTask, batch_size: int, max_seq_length: int, dtype: str = "mixed_bfloat16") -> str:
-    """Returns what a task computes to predict one replica's batch, as StableHLO text; arguments as for `lower_step`."""
+    """Returns what a task computes to predict one replica's batch, as StableHLO text."""
     strategy = ReplicaStrategy(1, runs_pallas_kernels=False)
     with strategy.scope():
         models = task.make_models(attention="plain", dtype=dtype)

@@ -43,13 +43,7 @@ class LossSpikeDetector:
 
 
 class SkippedSteps:
-    """Watches how many steps the optimizer skipped because loss or gradient was not finite.
-
-    Args:
-        optimizer: The optimizer.
-        output_dir: Where batches are saved for inspection.
-        max_skipped_steps: How many may be skipped in the whole run.
-    """
+    """Watches how many steps the optimizer skipped because loss or gradient was not finite."""
 
     def __init__(self, optimizer: AdamW, output_dir: str, max_skipped_steps: int):
         self._optimizer, self._output_dir, self._max_skipped_steps = optimizer, output_dir, max_skipped_steps
@@ -72,12 +66,7 @@ class SkippedSteps:
         return os.path.join(self._output_dir, f"skipped_batch-{step}.npz")
 
     def save_batch(self, step: int, host_datasets: list[tf.data.Dataset]) -> None:
-        """Saves the first batch of all hosts together, NumPy arrays by feature, for `numpy.load`.
-
-        Args:
-            step: The step that took it.
-            host_datasets: Each host's part of the batches.
-        """
+        """Saves the first batch of all hosts together, NumPy arrays by feature, for `numpy.load`."""
         parts = [next(iter(dataset.take(1).as_numpy_iterator())) for dataset in host_datasets]
         batch = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         buffer = io.BytesIO()  # because NumPy goes back in what it writes, which a GFile can't

@@ -28,12 +28,7 @@ def load_tracker(name: str) -> Tracker:
 
 
 class Trackers:
-    """Several trackers, called one after the other; one that fails is left out from then on, for training goes on.
-
-    Args:
-        functions: The trackers, or one.
-        log: Prints a line.
-    """
+    """Several trackers, called one after the other; one that fails is left out from then on, for training goes on."""
 
     def __init__(self, functions: collections.abc.Iterable[Tracker], log: collections.abc.Callable[[str], None]):
         functions = [functions] if callable(functions) else list(functions)

@@ -12,15 +12,7 @@ _MOST_TICKS = 4
 
 
 def plot_trials(output_dir: str, points: list[dict], values: list[float], metric: str, best: int) -> str:
-    """Draws a metric against each setting as trials.png, one panel each; returns a line that says so, or why not.
-
-    Args:
-        output_dir: Where to write it.
-        points: The settings of each trial, all of the same names.
-        values: What the metric of each trial is.
-        metric: Its name.
-        best: The number of the best trial, which is marked.
-    """
+    """Draws a metric against each setting as trials.png, one panel each; returns a line that says so, or why not."""
     path = os.path.join(output_dir, PLOT_FILE)
     try:
         from matplotlib.figure import Figure

@@ -186,10 +186,6 @@ def summarize(trials: list[Trial], metric: str) -> dict[str, float]:
     """Returns the medians over the seeds of the best settings, of `metric` with the lowest and the highest.
 
     With them stand the learning rate, the other settings that were searched if they are numbers, and how many seeds.
-
-    Args:
-        trials: All that were made.
-        metric: The one that decides.
     """
     chosen = groups(trials, metric)[0]
     medians = {name: statistics.median(_values(chosen, name)) for name in chosen[0].results}
@@ -202,13 +198,7 @@ def summarize(trials: list[Trial], metric: str) -> dict[str, float]:
 def describe(
     trials: list[Trial], metric: str, left_out: collections.abc.Sequence[dict[str, typing.Any]] = ()
 ) -> list[str]:
-    """Returns a table with a line for each trial, the best first, and a line that says which was chosen.
-
-    Args:
-        trials: All that came to an end.
-        metric: The one that decides.
-        left_out: The settings at which training diverged.
-    """
+    """Returns a table with a line for each trial, the best first, and a line that says which was chosen."""
     ordered = groups(trials, metric)
     best, names = best_trial(trials, metric), list(trials[0].settings) or ["learning_rate"]
     head = [*names, "random_seed", metric]

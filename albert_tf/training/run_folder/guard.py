@@ -134,15 +134,7 @@ def check_model(
     tokenizer: Tokenizer | None,
     flag: str = "output_dir",
 ) -> None:
-    """Checks that model and tokenizer are those of a run that is to be used.
-
-    Args:
-        folder: The run's.
-        settings: Of the run.
-        config: The model.
-        tokenizer: The tokenizer, None if unknown.
-        flag: The flag that names the folder.
-    """
+    """Checks that model and tokenizer are those of a run that is to be used."""
     now = {"albert_config": config.to_dict(), "tokenizer": tokenizer and tokenizer.identity}
     earlier, now = _flatten(settings), _flatten(now)
     known = [name for name in now if earlier.get(name) is not None and now[name] is not None]
@@ -150,14 +142,7 @@ def check_model(
 
 
 def check_same_settings(folder: str, earlier: dict, now: dict, flag: str = "output_dir") -> None:
-    """Checks that settings are those of a run.
-
-    Args:
-        folder: The run's.
-        earlier: Its settings.
-        now: The settings to check.
-        flag: The flag that names the folder.
-    """
+    """Checks that settings are those of a run."""
     earlier, now = _flatten(earlier), _flatten(now)
     for name in {**earlier, **now}:
         then, given = earlier.get(name), now.get(name)

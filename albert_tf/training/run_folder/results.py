@@ -14,12 +14,7 @@ DATA_FILE = "data_of_results.json"
 
 
 def claim_results(output_dir: str, data: dict[str, dict[str, str]]) -> None:
-    """Records what data the files of results are of, but for those of which that is known already.
-
-    Args:
-        output_dir: The run's folder.
-        data: By the name of the file: "name" and "sha256" of its data.
-    """
+    """Records what data the files of results are of, but for those of which that is known already."""
     known = _known_data(output_dir)
     if data.keys() - known.keys():
         write_json(os.path.join(output_dir, DATA_FILE), {**data, **known})
