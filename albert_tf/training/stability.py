@@ -1,4 +1,4 @@
-"""Noticing that training goes wrong: steps that were skipped, and losses that jump."""
+"""Noticing that training goes wrong: steps that were skipped because loss or gradients were not finite."""
 
 import io
 import os
@@ -10,36 +10,9 @@ from albert_tf.errors import InputError
 from albert_tf.files import replacing
 from albert_tf.optimization import AdamW
 
-# A loss is a spike where it lies so many times the usual distance between two losses above what is usual, and also so
-# much above it in proportion, which leaves out the ripples of a loss that hardly moves any more.
-_SPIKE_DISTANCES = 8.0
-_SPIKE_RATIO = 1.1
-_MEMORY = 0.9
-_LOSSES_BEFORE_JUDGING = 10
-
 
 class DivergedError(InputError):
     """More steps were skipped than may be, because loss or gradients were not finite."""
-
-
-class LossSpikeDetector:
-    """Compares each loss with a moving average of those before it."""
-
-    def __init__(self):
-        self._usual = self._distance = None
-        self._count = 0
-
-    def update(self, loss: float) -> float | None:
-        """Adds the next loss; returns the usual loss if this one is a spike, else None."""
-        if self._usual is None:
-            self._usual, self._distance = loss, 0.0
-            return None
-        self._count += 1
-        usual, distance = self._usual, self._distance
-        self._usual = _MEMORY * usual + (1 - _MEMORY) * loss
-        self._distance = _MEMORY * distance + (1 - _MEMORY) * abs(loss - usual)
-        is_spike = loss > max(usual + _SPIKE_DISTANCES * distance, _SPIKE_RATIO * usual)
-        return usual if is_spike and self._count > _LOSSES_BEFORE_JUDGING else None
 
 
 class SkippedSteps:
