@@ -2,7 +2,6 @@
 
 import collections.abc
 import typing
-import warnings
 
 from albert_tf.errors import InputError, describe
 
@@ -24,15 +23,6 @@ class TextTask(typing.NamedTuple):
     def examples_of(self, inputs: collections.abc.Sequence[typing.Any]) -> list[tuple[str, ...]]:
         """Returns what a user asks about as tuples of texts; see `read_texts`."""
         return read_texts(inputs, len(self.input_fields) == 2)
-
-
-def warn_of_cuts(max_seq_length: int) -> None:
-    """Warns, as Python does once in a process, that the ends of long inputs are not read."""
-    warnings.warn(
-        f"some inputs are longer than the {max_seq_length} pieces that the model reads, and their ends are left out; "
-        "num_cut of the model counts them",
-        stacklevel=3,
-    )
 
 
 def read_strings(inputs: collections.abc.Iterable[str]) -> list[str]:

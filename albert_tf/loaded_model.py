@@ -3,6 +3,7 @@
 import abc
 import collections.abc
 import typing
+import warnings
 
 import numpy as np
 
@@ -20,12 +21,14 @@ class LoadedModel(abc.ABC):
         results: What was measured on held-out data, by name; empty where nothing was.
         task: Of a model that predicts, what it reads: a `FinetuningTask`, or a `TextTask` without TensorFlow.
         identity: Of a model that predicts, what tells its weights from others.
+        max_seq_length: Longest input in pieces.
         num_cut: How many of the inputs asked so far were longer than what is read of them.
     """
 
     results: dict[str, typing.Any]
     task: typing.Any
     identity: str
+    max_seq_length: int
     num_cut: int
 
     def fill_mask(
@@ -61,6 +64,16 @@ class LoadedModel(abc.ABC):
         products = np.einsum("nth,nuh->ntu", vectors, vectors)  # of a text with itself too, so that equals give 1
         lengths = np.sqrt(products[:, 0, 0] * products[:, 1, 1])
         return (products[:, 0, 1] / np.maximum(lengths, np.finfo(np.float32).tiny)).astype(np.float32)
+
+    def add_cut(self, num_cut: int) -> None:
+        """Counts inputs that were longer than what is read of them, and warns of it once in a process."""
+        self.num_cut += num_cut
+        if num_cut:
+            warnings.warn(
+                f"some inputs are longer than the {self.max_seq_length} pieces that the model reads, and their ends "
+                "are left out; num_cut of the model counts them",
+                stacklevel=3,
+            )
 
     @property
     def abilities(self) -> tuple[str, ...]:

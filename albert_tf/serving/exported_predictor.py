@@ -6,13 +6,19 @@ import typing
 
 import numpy as np
 
-from albert_tf.asked_texts import TextTask, list_inputs, read_strings, warn_of_cuts
-from albert_tf.errors import InputError
+from albert_tf.asked_texts import TextTask, list_inputs, read_strings
 from albert_tf.exports import DEFAULT, LENGTHS, rows_of
 from albert_tf.files import sha256_of
 from albert_tf.litert.files import SAVED_MODEL_FILE
 from albert_tf.loaded_model import LoadedModel
-from albert_tf.serving.encoder_model import check_pooling, describe_guess, groups_of_one_length, pool
+from albert_tf.serving.encoder_model import (
+    check_masked,
+    check_masks_are_read,
+    check_pooling,
+    describe_guess,
+    groups_of_one_length,
+    pool,
+)
 from albert_tf.serving.exported import EXTRA_FOLDER, ExportedModel
 from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization import load_tokenizer
@@ -82,21 +88,10 @@ class ExportedPredictor(LoadedModel):
         """Returns the most probable pieces for each mask, as many as the graph gives at most; see `PretrainedModel`."""
         self._check("fill_mask")
         texts = [replace_halves(text) for text in read_strings(texts)]
-        most = self._signatures[_FILL_MASK]["outputs"]["guesses"][1][-1]
-        if not isinstance(top_k, int) or not 1 <= top_k <= most:
-            raise InputError(
-                f"top_k must be a whole number from 1 to {most}, which an export gives. Received: {top_k!r}"
-            )
-        for number, text in enumerate(texts):
-            if MASK not in text:
-                raise InputError(f"input {number} has no {MASK}; write it where a piece is missing")
+        check_masked(texts, top_k, self._signatures[_FILL_MASK]["outputs"]["guesses"][1][-1])
         rows = self._rows(_FILL_MASK, [[text] for text in texts]) if texts else []
         for number, (text, row) in enumerate(zip(texts, rows)):
-            if len(row["guesses"]) < text.count(MASK):
-                raise InputError(
-                    f"input {number}: a {MASK} is behind the {self.max_seq_length} pieces that the model reads; ask "
-                    "about a part of the text"
-                )
+            check_masks_are_read(number, text.count(MASK), len(row["guesses"]), self.max_seq_length)
         return [
             [
                 [
@@ -139,10 +134,7 @@ class ExportedPredictor(LoadedModel):
         if not texts or not cuts:
             return
         columns = [self.tokenizer.encode_ids(list(column)).row_lengths().numpy() for column in zip(*texts)]
-        num_cut = int(np.count_nonzero(sum(columns) + 1 + len(columns) > self.max_seq_length))
-        if num_cut:
-            self.num_cut += num_cut
-            warn_of_cuts(self.max_seq_length)
+        self.add_cut(int(np.count_nonzero(sum(columns) + 1 + len(columns) > self.max_seq_length)))
 
 
 def _prediction(row):

@@ -6,7 +6,7 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.asked_texts import list_inputs, warn_of_cuts
+from albert_tf.asked_texts import list_inputs
 from albert_tf.finetuning import runner
 from albert_tf.finetuning.cut_texts import count_cut
 from albert_tf.finetuning.task import CUT
@@ -62,10 +62,7 @@ class Predictor(EncoderModel):
         if not examples:
             return []
         features = self.task.encode(examples, self.tokenizer, self.max_seq_length)
-        num_cut = count_cut(features.get(CUT, ()))
-        if num_cut:
-            self.num_cut += num_cut
-            warn_of_cuts(self.max_seq_length)
+        self.add_cut(count_cut(features.get(CUT, ())))
         encoded = runner.EncodedFile("", examples, features, self.max_seq_length)
         return runner.compute_predictions(
             self.task, encoded, batch_size, lambda _, dataset: self._compute(dataset), self._is_fixed
