@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning import TASKS, FinetuningTask
+from albert_tf.finetuning import TASKS
 from albert_tf.objectives import EARLIER_NAMES, OBJECTIVES, DataOptions, Objective, make_objective
 from albert_tf.objectives.objective import BatchSpec, with_batch_size
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
@@ -59,19 +59,6 @@ def lower_step(
         strategy.run(replica_step, args=(dict(zip(batch, values)), number))
 
     return lower(step, [tf.constant(0), *batch.values()])
-
-
-def lower_prediction(task: FinetuningTask, batch_size: int, max_seq_length: int, dtype: str = "mixed_bfloat16") -> str:
-    """Returns what a task computes to predict one replica's batch, as StableHLO text."""
-    strategy = ReplicaStrategy(1, runs_pallas_kernels=False)
-    with strategy.scope():
-        models = task.make_models(attention="plain", dtype=dtype)
-    batch = zeros(with_batch_size(task.batch_spec(max_seq_length), batch_size))
-
-    def predict(*values):
-        return strategy.run(lambda given: task.outputs(given, **models), args=(dict(zip(batch, values)),))
-
-    return lower(predict, list(batch.values()))
 
 
 def uncounted_flops(objective: Objective, batch_size: int, max_seq_length: int) -> int:
