@@ -30,13 +30,7 @@ AUTO = "auto"
 
 @dataclasses.dataclass(frozen=True)
 class KnownRun:
-    """A run that a command goes on with, or whose model it uses.
-
-    Attributes:
-        folder: Its folder.
-        settings: What it was begun with.
-        flag: The flag that names the folder.
-    """
+    """A run that a command goes on with, or whose model it uses; `flag` is the one that names its folder."""
 
     folder: str
     settings: dict

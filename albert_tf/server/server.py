@@ -120,11 +120,8 @@ class _Connection(H11Protocol):
 class Server(uvicorn.Server):
     """Serves an application until SIGTERM or Ctrl-C, and then answers what was sent to it.
 
-    Args:
-        application: What answers.
-
     Attributes:
-        application: Likewise.
+        application: What answers.
         answered_at_signal: How many requests had been answered when it was told to stop.
         num_answered: How many were in the end; the others of `application.num_requests` were not.
     """

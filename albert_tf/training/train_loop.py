@@ -55,9 +55,7 @@ def train(
         state: What is trained, restored already.
         phases: What to train on, one phase after the other.
         settings: When to look up, and the seed.
-        checkpointer: Where to save.
-        evaluator: Of the same model.
-        progress: What is told after every loop.
+        checkpointer, evaluator, progress: Of the same run.
         check_owner: Called before anything is written; raises InputError if the folder is another run's by now.
         claim: Called before each checkpoint: makes the folder this run's, which it isn't as long as nothing is saved.
 

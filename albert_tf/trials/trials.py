@@ -25,15 +25,7 @@ Outcome = tuple[str, float, dict[str, float]]
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """One training.
-
-    Attributes:
-        learning_rate: Its peak.
-        random_seed: Its seed.
-        folder: Where it lies.
-        results: What came of it, by metric.
-        settings: What is searched, as this training has it.
-    """
+    """One training: its folder, its results by metric, and its `settings`, those that are searched."""
 
     learning_rate: float
     random_seed: int
