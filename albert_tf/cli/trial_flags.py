@@ -108,7 +108,7 @@ def _search_of(settings):
     if not parts and settings.learning_rate is not None:
         tried.append(Choices("learning_rate", (settings.learning_rate,)))  # so that the folders say it
     names = [each.name for each in tried]
-    for part, name in zip(parts, names):
+    for part, name in zip(settings.trials, names):
         if names.count(name) > 1:
             raise InputError(f"--trials={part}: {name} is there twice; name each setting once")
         if name in settings.given:

@@ -32,8 +32,6 @@ class LiteRTPredictor(LoadedModel):
 
     Attributes:
         card: What model_card.json says of it.
-        task: What it reads.
-        results: What was measured on held-out data before the export, by name.
         thresholds: Where a text may have several labels, from which probability on it has each, float32 [labels];
             else None.
 

@@ -31,9 +31,6 @@ class EncoderModel(LoadedModel):
     Attributes:
         model: The Keras model.
         tokenizer: What texts are encoded with.
-        max_seq_length: Longest input in pieces.
-        results: What was measured on held-out data, by name.
-        num_cut: How many of the inputs asked so far were longer than what is read of them.
     """
 
     def __init__(self, loaded: TrainedModel, place: str):

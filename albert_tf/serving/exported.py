@@ -24,11 +24,6 @@ class ExportedModel:
     Args:
         folder: Its `output_dir`, of which the newest version is taken, or the folder of a version.
 
-    Attributes:
-        folder: Of the version.
-        version: Its number; 1 where the folder is called otherwise.
-        card: What `assets.extra/model_card.json` says of it.
-
     Raises:
         InputError: The folder holds no export.
     """

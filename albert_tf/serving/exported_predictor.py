@@ -43,11 +43,7 @@ class ExportedPredictor(LoadedModel):
     Attributes:
         exported: The graphs.
         card: What model_card.json says of it.
-        task: What it reads.
         tokenizer: What texts are encoded with.
-        identity: Tells the weights from others.
-        results: What was measured on held-out data before the export, by name.
-        num_cut: How many of the inputs asked so far were longer than what is read of them.
 
     Raises:
         InputError: The folder holds no export.

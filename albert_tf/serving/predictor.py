@@ -21,6 +21,8 @@ from albert_tf.training.run_folder.identity import checkpoint_identity
 class Predictor(EncoderModel):
     """Tokenizer, task and model of a fine-tuned folder; they predict what `do_predict` does.
 
+    What is longer than `max_seq_length` is cut, or read in windows, as in training.
+
     ```python
     predictor = albert_tf.load("run/nsmc")
     predictor.predict(["정말 재밌어요", "시간이 아깝다"])
@@ -30,11 +32,6 @@ class Predictor(EncoderModel):
     Args:
         folder: The `output_dir` of a command that fine-tunes; of its checkpoints the best is taken.
         place: What errors call the folder; by default as it is called.
-
-    Attributes:
-        task: What it was fine-tuned for. What is longer than `max_seq_length` is cut, or read in windows, as in
-            training.
-        identity: Tells the weights from others.
 
     Raises:
         InputError: The folder holds no fine-tuned model.

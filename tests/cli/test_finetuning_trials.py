@@ -12,7 +12,7 @@ from albert_tf.training.stability import DivergedError
 
 @pytest.mark.slow
 def test_trials_are_compared_on_the_dev_file(classify, run_script, tmp_path):
-    flags_of_trials = {"num_trials": 2, "learning_rates": "1e-3,1e-2", "random_seed": 5, "learning_rate": None}
+    flags_of_trials = {"num_trials": 2, "learning_rates": "1e-3,1e-2", "random_seed": 5}
     result = classify(do_train=True, do_eval=True, **flags_of_trials)
     assert result.code == 0, result.errors
     run = tmp_path / "run"
@@ -46,7 +46,7 @@ def test_rate_at_which_training_diverges_is_left_out(classify, tmp_path, monkeyp
         return train(self, *arguments)
 
     monkeypatch.setattr(TrainingRun, "train", diverging)
-    flags = {"do_train": True, "do_eval": True, "num_trials": 2, "learning_rate": None}
+    flags = {"do_train": True, "do_eval": True, "num_trials": 2}
     result = classify(**flags, learning_rates="0.5,1e-3")
     assert (result.code, result.errors) == (0, "")
     assert result.output.count("\nwarning: learning_rate=0.5 is left out: the loss was not finite\n") == 1
