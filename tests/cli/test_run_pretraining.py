@@ -173,6 +173,7 @@ def test_shards_without_held_out_documents(pretrain, build_shards, tmp_path, wit
             {"do_train": False, "eval_checkpoint": "best"},
             "--eval_checkpoint=best: there is no .*; a run with --do_eval",
         ),
+        ({"use_tpu": True, "tpu_name": "grpc://127.0.0.1:9"}, "--use_tpu: can't reach the TPU 'grpc://127.0.0.1:9'"),
     ],
 )
 def test_mistake_costs_one_sentence(pretrain, assert_refused, tmp_path, changes, message):

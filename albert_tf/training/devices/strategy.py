@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import threading
 
 import tensorflow as tf
@@ -64,20 +65,17 @@ def _cluster_in_environment():
     text = os.environ.get("TF_CONFIG") or "{}"
     try:
         configuration = json.loads(text)
-        roles = set(configuration.get("cluster", {}))
-        task = dict(configuration.get("task", {}))
-    except (json.JSONDecodeError, AttributeError, TypeError, ValueError) as error:
+        roles, task = configuration.get("cluster", {}).keys(), dict(configuration.get("task", {}))
+        is_usable = not roles or (roles <= {"chief", "worker"} and task["type"] in roles and "index" in task)
+    except (ValueError, AttributeError, KeyError, TypeError):
+        is_usable = False
+    if not is_usable:
         raise InputError(
-            f'the environment variable TF_CONFIG is not a JSON object with "cluster" and "task": {text[:200]}'
-        ) from error
-    if not roles:
-        return False
-    if not roles <= {"chief", "worker"} or task.get("type") not in roles or "index" not in task:
-        raise InputError(
-            "TF_CONFIG must give every machine the role worker, or one of them the role chief, and name this "
-            f"machine's task, its type and index. Received: {text[:200]}"
+            'the environment variable TF_CONFIG must be a JSON object whose "cluster" gives every machine the role '
+            'worker, or one of them the role chief, and whose "task" names this machine\'s type and index. Received: '
+            f"{text[:200]}"
         )
-    return True
+    return bool(roles)
 
 
 def _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, timeout):
@@ -95,6 +93,7 @@ def _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, timeout):
             outcome["error"] = error
 
     advice = "check `tpu_name`, `tpu_zone` and `gcp_project`, or run without `use_tpu`"
+    _check_address_answers(name, timeout, advice)
     # In a thread of its own, because TensorFlow waits for a TPU without end.
     thread = threading.Thread(target=connect, daemon=True)
     thread.start()
@@ -107,6 +106,21 @@ def _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, timeout):
         error = outcome["error"]
         raise InputError(f"`use_tpu`: can't reach the TPU {name!r} ({first_line(error)}); {advice}") from error
     return tf.distribute.TPUStrategy(outcome["resolver"])
+
+
+def _check_address_answers(name, timeout, advice):
+    """Knocks at the address of a TPU: where nobody listens, TensorFlow would only try again."""
+    if not name.startswith("grpc://"):
+        return
+    host, _, port = name.removeprefix("grpc://").rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=timeout).close()
+    except TimeoutError as error:
+        raise InputError(
+            f"`use_tpu`: the TPU {name!r} did not answer within `tpu_timeout={timeout:g}` seconds; {advice}"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"`use_tpu`: can't reach the TPU {name!r} ({error}); {advice}") from error
 
 
 def strategy_of(variables: dict[str, tf.Variable]) -> tf.distribute.Strategy:
