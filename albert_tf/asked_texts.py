@@ -2,57 +2,11 @@
 
 import collections.abc
 import typing
-import warnings
 
 from albert_tf.errors import InputError, describe
 
 # Of `input_fields`: a list of texts to choose from, and not one text.
 OPTIONS = "options"
-
-
-class AskedTask(typing.Protocol):
-    """What a model is there for: a `FinetuningTask`, or a `TextTask` without TensorFlow.
-
-    Attributes:
-        input_fields: What one input is made of, in order.
-        input_columns: What the columns of it were called in the training file; empty where it had none.
-    """
-
-    input_fields: tuple[str, ...]
-    input_columns: tuple[str, ...]
-
-    def examples_of(self, inputs: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:
-        """Returns what a user asks about as the task's examples.
-
-        Raises:
-            InputError: An input is not what the task reads.
-        """
-
-
-class AskedModel(typing.Protocol):
-    """A model that answers lists of inputs: a `Predictor`, or a `LiteRTPredictor` without TensorFlow.
-
-    Attributes:
-        task: What it is there for.
-        num_cut: How many of the inputs that it was asked so far were longer than what it reads of them.
-        num_unknown: How many of them held a word that the vocabulary can't spell.
-    """
-
-    task: AskedTask
-    num_cut: int
-    num_unknown: int
-
-    @property
-    def identity(self) -> str:
-        """Tells the weights from others."""
-
-    def predict(self, inputs: collections.abc.Sequence[typing.Any], batch_size: int) -> list[typing.Any]:
-        """Returns a prediction for each input, in order.
-
-        Args:
-            inputs: As `AskedTask.examples_of` takes them.
-            batch_size: How many are computed at once.
-        """
 
 
 class TextTask(typing.NamedTuple):
@@ -69,32 +23,6 @@ class TextTask(typing.NamedTuple):
     def examples_of(self, inputs: collections.abc.Sequence[typing.Any]) -> list[tuple[str, ...]]:
         """Returns what a user asks about as tuples of texts; see `read_texts`."""
         return read_texts(inputs, len(self.input_fields) == 2)
-
-
-def warn_of_cuts(max_seq_length: int) -> None:
-    """Warns, as Python does once in a process, that the ends of long inputs are not read.
-
-    Args:
-        max_seq_length: The longest input in pieces.
-    """
-    warnings.warn(
-        f"some inputs are longer than the {max_seq_length} pieces that the model reads, and their ends are left out; "
-        "num_cut of the model counts them",
-        stacklevel=3,
-    )
-
-
-def warn_of_unknown_words(words: collections.abc.Sequence[str]) -> None:
-    """Warns that the model reads nothing of some words.
-
-    Args:
-        words: The first of them.
-    """
-    warnings.warn(
-        f"some inputs hold words that the vocabulary can't spell, such as {', '.join(words)}; the model reads [UNK] in "
-        "place of each, and num_unknown counts these inputs",
-        stacklevel=3,
-    )
 
 
 def read_strings(inputs: collections.abc.Iterable[str]) -> list[str]:

@@ -109,11 +109,7 @@ def find_checkpoints(folder: str) -> list[str]:
 
 
 def refuse_trials(folder: str) -> None:
-    """Checks that a folder without a model isn't the one around several trials, each with a model of its own.
-
-    Raises:
-        InputError: It is; the message names the best trial.
-    """
+    """Checks that a folder without a model isn't the one around several trials, each with a model of its own."""
     path = os.path.join(folder, TRIALS_FILE)
     if tf.io.gfile.exists(path):
         # Earlier versions did not write it down.
@@ -123,11 +119,7 @@ def refuse_trials(folder: str) -> None:
 
 
 def find_best_checkpoint(folder: str) -> str | None:
-    """Returns the path of the checkpoint that did best on held-out data, None if none is recorded or it is gone.
-
-    Raises:
-        InputError: The record can't be read.
-    """
+    """Returns the path of the checkpoint that did best on held-out data, None if none is recorded or it is gone."""
     path = os.path.join(folder, BEST_FILE)
     if not tf.io.gfile.exists(path):
         return None
@@ -139,9 +131,6 @@ def resolve_checkpoint(path: str) -> str | None:
     """Returns the checkpoint that a path names, None if there is none.
 
     That is the path itself; in a folder the one that did best on held-out data, or the newest if that is unknown.
-
-    Raises:
-        InputError: The record of the best can't be read.
     """
     if not tf.io.gfile.exists(f"{path}.index") and tf.io.gfile.isdir(path):
         newest = next(reversed(find_checkpoints(path)), None)
@@ -175,12 +164,7 @@ def only_model(by_name: dict) -> dict:
 
 
 def write_checkpoint(path: str, values: dict[str, np.ndarray]) -> None:
-    """Writes a checkpoint, a `tf.train.Checkpoint` whose variables have the names given here.
-
-    Args:
-        path: Its path, without extension.
-        values: By name.
-    """
+    """Writes a checkpoint, a `tf.train.Checkpoint` whose variables have the names given here."""
     with tf.device("CPU:0"):
         variables = {name: tf.Variable(value) for name, value in values.items()}
         tf.train.Checkpoint(**_nest(variables)).write(path)

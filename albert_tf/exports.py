@@ -74,15 +74,7 @@ def version_of(folder: str) -> int:
 
 
 def check_card(card: typing.Any, source: str) -> dict[str, typing.Any]:
-    """Returns what model_card.json says of a model, after checking what is read of it.
-
-    Args:
-        card: The JSON value.
-        source: The file; named in errors.
-
-    Raises:
-        InputError: It was not written by `export_model.py`, or was changed.
-    """
+    """Returns what model_card.json says of a model, after checking what is read of it."""
     card = check_types(card, _CARD_TYPES, source, _REQUIRED)
     check_types(card["config"], {}, source, ("hidden_size",))
     for name, signature in card["signatures"].items():

@@ -90,11 +90,7 @@ def read_bytes(path: str | os.PathLike, purpose: str) -> bytes:
 
 
 def sha256_of(path: str, num_bytes: int | None = None) -> str:
-    """Returns the SHA-256 of a file, or of its first bytes.
-
-    Raises:
-        InputError: The file can't be read.
-    """
+    """Returns the SHA-256 of a file, or of its first bytes."""
     digest, rest = hashlib.sha256(), sys.maxsize if num_bytes is None else num_bytes
     with reading(path) as file:
         while block := file.read(min(rest, _BYTES_PER_BLOCK)):
@@ -104,11 +100,7 @@ def sha256_of(path: str, num_bytes: int | None = None) -> str:
 
 
 def unfinished_files(folder: str) -> list[str]:
-    """Returns the names of files in a folder that are to come together, and have not all come yet.
-
-    Raises:
-        InputError: The list of them can't be read.
-    """
+    """Returns the names of files in a folder that are to come together, and have not all come yet."""
     path = os.path.join(folder, UNFINISHED)
     if not gfile_for(path).exists(path):
         return []
@@ -129,15 +121,7 @@ def unfinished_path(path: str) -> str:
 
 
 def read_text(path: str | os.PathLike, purpose: str) -> str:
-    """Returns the text of a UTF-8 file.
-
-    Args:
-        path: A local path or any that `tf.io.gfile` opens, such as "gs://...".
-        purpose: What the file is for, as in "the vocabulary"; named in errors.
-
-    Raises:
-        InputError: The file can't be read, or a line of it is not UTF-8.
-    """
+    """Returns the text of a UTF-8 file; arguments as for `read_bytes`."""
     path = os.fspath(path)
     content = read_bytes(path, purpose)
     try:
@@ -185,11 +169,7 @@ def write_bytes(path: str | os.PathLike, content: bytes) -> None:
 
 
 def read_json(path: str | os.PathLike, purpose: str) -> dict:
-    """Returns the JSON object in a file.
-
-    Raises:
-        InputError: The file can't be read or holds anything but one JSON object.
-    """
+    """Returns the JSON object in a file."""
     text, source = read_text(path, purpose), os.fspath(path)
     try:
         values = json.loads(text)
@@ -235,14 +215,6 @@ def name_in_folder(folder: str, name: str, source: str) -> str:
     """Returns the path of a file that another file names, which must lie in a folder.
 
     Whoever takes names out of a file calls this, so that no file leads to what lies elsewhere.
-
-    Args:
-        folder: The folder.
-        name: The bare name of a file in it.
-        source: The file that names it; named in errors.
-
-    Raises:
-        InputError: The name is none, or leads out of the folder.
     """
     if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or os.path.basename(name) != name:
         raise InputError(f"{source} names {json.dumps(name)}, which is no file in {folder or '.'}; put the name right")

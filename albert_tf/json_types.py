@@ -23,9 +23,6 @@ def check_types(
             types, `list[type]`, `dict[str, type]`, or a mapping of this kind for an object inside.
         source: The file; named in errors.
         required: Names that must be there.
-
-    Raises:
-        InputError: A name is missing, or a value of another type.
     """
     if not isinstance(values, dict):
         raise InputError(f"{source} must hold a JSON object. Received: {describe(values)}")

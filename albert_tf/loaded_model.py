@@ -3,10 +3,11 @@
 import abc
 import collections.abc
 import typing
+import warnings
 
 import numpy as np
 
-from albert_tf.asked_texts import list_inputs, read_texts, warn_of_unknown_words
+from albert_tf.asked_texts import list_inputs, read_texts
 from albert_tf.errors import InputError
 
 # What a model may be asked.
@@ -18,10 +19,18 @@ class LoadedModel(abc.ABC):
 
     Attributes:
         results: What was measured on held-out data, by name; empty where nothing was.
-        num_unknown: How many of the inputs asked so far held a word that the vocabulary can't spell.
+        task: Of a model that predicts, what it reads: a `FinetuningTask`, or a `TextTask` without TensorFlow.
+        identity: Of a model that predicts, what tells its weights from others.
+        max_seq_length: Longest input in pieces.
+        num_cut: How many of the inputs asked so far were longer than what is read of them.
+        num_unknown: How many of them held a word that the vocabulary can't spell.
     """
 
     results: dict[str, typing.Any]
+    task: typing.Any
+    identity: str
+    max_seq_length: int
+    num_cut: int
     num_unknown: int = 0
 
     def fill_mask(
@@ -58,6 +67,26 @@ class LoadedModel(abc.ABC):
         lengths = np.sqrt(products[:, 0, 0] * products[:, 1, 1])
         return (products[:, 0, 1] / np.maximum(lengths, np.finfo(np.float32).tiny)).astype(np.float32)
 
+    def add_cut(self, num_cut: int) -> None:
+        """Counts inputs that were longer than what is read of them, and warns of it once in a process."""
+        self.num_cut += num_cut
+        if num_cut:
+            warnings.warn(
+                f"some inputs are longer than the {self.max_seq_length} pieces that the model reads, and their ends "
+                "are left out; num_cut of the model counts them",
+                stacklevel=3,
+            )
+
+    def add_unknown(self, num_unknown: int, words: collections.abc.Sequence[str]) -> None:
+        """Counts inputs with words that the vocabulary can't spell, and warns of the first of these words once."""
+        if num_unknown and not self.num_unknown:
+            warnings.warn(
+                f"some inputs hold words that the vocabulary can't spell, such as {', '.join(words)}; the model reads "
+                "[UNK] in place of each, and num_unknown counts these inputs",
+                stacklevel=3,
+            )
+        self.num_unknown += num_unknown
+
     @property
     def abilities(self) -> tuple[str, ...]:
         """Which of `ABILITIES` this model has."""
@@ -70,12 +99,6 @@ class LoadedModel(abc.ABC):
     def cannot(self, ability: str) -> InputError:
         """Returns the error of a method that this model does not have."""
         return InputError(f"{self._described()} has no {ability}; it has {', '.join(self.abilities)}")
-
-    def count_unknown(self, count: int, words: collections.abc.Sequence[str]) -> None:
-        """Counts inputs with words that the vocabulary can't spell, of which the first few are given; warns once."""
-        if count and not self.num_unknown:
-            warn_of_unknown_words(words)
-        self.num_unknown += count
 
     @abc.abstractmethod
     def _described(self) -> str:

@@ -1,19 +1,14 @@
 """A line of progress: rewritten in place in a terminal, printed now and then in a log."""
 
-import os
+import shutil
 import sys
 import time
-import unicodedata
 
 _SECONDS_BETWEEN_LINES = {True: 0.2, False: 10.0}  # in a terminal, and in a log
 
 
 class ProgressLine:
-    """Shows progress.
-
-    Args:
-        stream: Where the line goes, by default standard output.
-    """
+    """Shows progress."""
 
     def __init__(self, stream=None):
         self._stream = stream or sys.stdout
@@ -29,7 +24,9 @@ class ProgressLine:
     def show(self, line: str) -> None:
         """Shows a line; in a terminal in place of the one before, and no more of it than fits into one row."""
         if self._is_terminal:
-            print(f"\r\033[K{_cut(line, _columns_of(self._stream) - 1)}", end="", file=self._stream, flush=True)
+            # The last column is left free, for some terminals go on to the next row after it.
+            shown = line[: shutil.get_terminal_size().columns - 1]
+            print(f"\r\033[K{shown}", end="", file=self._stream, flush=True)
             self._is_open = True
         else:
             print(line, file=self._stream, flush=True)
@@ -40,26 +37,6 @@ class ProgressLine:
         if self._is_open:
             print(file=self._stream, flush=True)
         self._is_open = False
-
-
-def _columns_of(stream):
-    """Returns the width of a terminal; 80 if it is unknown."""
-    try:
-        return os.get_terminal_size(stream.fileno()).columns or 80
-    except OSError:
-        return 80
-
-
-def _cut(line, columns):
-    """Returns as much of a line as fits into the columns; Korean and other wide characters take two."""
-    # Composed, because conjoining jamo take no column of their own.
-    composed = unicodedata.normalize("NFC", line)
-    for index, character in enumerate(composed):
-        if unicodedata.category(character) not in ("Mn", "Me", "Cf"):
-            columns -= 2 if unicodedata.east_asian_width(character) in "FW" else 1
-        if columns < 0:
-            return composed[:index]
-    return composed
 
 
 def format_seconds(seconds: float) -> str:

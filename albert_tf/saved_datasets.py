@@ -24,32 +24,23 @@ def is_cache(path: str) -> bool:
 
 
 def saved_files(folder: str) -> tuple[str, ...]:
-    """Returns the paths of the Arrow files of a Dataset's folder, in order.
-
-    Raises:
-        InputError: It is none, names no files, or files that are not there or lie elsewhere.
-    """
+    """Returns the paths of the Arrow files of a Dataset's folder, in order."""
     state = os.path.join(folder, _STATE_FILE)
-    if not is_saved_dataset(folder):
-        raise InputError(f"{folder} has no {_STATE_FILE}, so it is no folder that datasets has saved")
     values = read_json(state, "what datasets says of the folder,")
     if any(value for name, value in values.items() if name.startswith("_indices")):
         raise InputError(
             f"{state} picks rows out of the files, as early versions of datasets did; save it with a later one"
         )
     entries = values.get("_data_files")
-    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
-        raise InputError(f'{state} names no files under "_data_files"; save the data set once more')
-    paths = tuple(name_in_folder(folder, entry.get("filename"), state) for entry in entries)
-    there = set(names_in(folder))
-    for path in paths:
-        if os.path.basename(path) not in there:
-            raise InputError(
-                f"{state} names {os.path.basename(path)}, which is not in {folder}; copy all of the folder"
-            )
-        if not path.endswith(".arrow") or paths.count(path) > 1:
-            what = "twice" if path.endswith(".arrow") else "and no .arrow file"
-            raise InputError(f"{state} names {os.path.basename(path)} {what}; save the data set once more")
+    are_objects = isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
+    names = [entry.get("filename") for entry in entries] if are_objects else []
+    paths = tuple(name_in_folder(folder, name, state) for name in names)
+    is_whole = set(names) <= set(names_in(folder)) and len(set(names)) == len(names)
+    if not paths or not is_whole or not all(name.endswith(".arrow") for name in names):
+        raise InputError(
+            f'{state} must name .arrow files of its folder under "_data_files", each once; copy all of the folder, or '
+            "save the data set once more"
+        )
     return paths
 
 

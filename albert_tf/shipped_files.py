@@ -23,9 +23,6 @@ def shipped_path(name: str = "") -> str:
     Args:
         name: Its path in the repository, such as "configs/albert_small.json" or "models/albert_ko_small"; empty for the
             folder that holds all of them.
-
-    Raises:
-        InputError: There is no such file.
     """
     root = _IN_WHEEL if os.path.isdir(_IN_WHEEL) else os.path.dirname(_PACKAGE)
     if not name:

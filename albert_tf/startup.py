@@ -55,26 +55,36 @@ def without_messages_of_libraries():
         yield
         return
     import faulthandler
-    import tempfile
 
-    sys.stderr.flush()
-    standard_error = os.dup(2)
-    with tempfile.TemporaryFile() as held_back:
+    with held_back_messages() as (held_back, standard_error):
         tells_of_crash = not faulthandler.is_enabled()
         if tells_of_crash:
             faulthandler.enable(standard_error)
-        os.dup2(held_back.fileno(), 2)
         try:
             yield
         except KeyboardInterrupt:
             raise
         except BaseException:
-            os.write(standard_error, os.pread(held_back.fileno(), os.fstat(held_back.fileno()).st_size, 0))
+            os.write(standard_error, os.pread(held_back, os.fstat(held_back).st_size, 0))
             raise
         finally:
-            os.dup2(standard_error, 2)
             if tells_of_crash:
                 faulthandler.disable()
+
+
+@contextlib.contextmanager
+def held_back_messages():
+    """Holds back what is written to standard error; yields descriptors of the file that it goes to, and of itself."""
+    import tempfile
+
+    sys.stderr.flush()
+    standard_error = os.dup(2)
+    with tempfile.TemporaryFile() as held_back:
+        os.dup2(held_back.fileno(), 2)
+        try:
+            yield held_back.fileno(), standard_error
+        finally:
+            os.dup2(standard_error, 2)
             os.close(standard_error)
 
 

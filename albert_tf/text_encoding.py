@@ -13,13 +13,7 @@ _HANGUL = re.compile("[가-힣ㄱ-ㅣ]")
 
 
 def not_utf8(place: str, line: bytes, purpose: str) -> InputError:
-    """Returns the error of a line that is not UTF-8.
-
-    Args:
-        place: The file and the line's number.
-        line: The line.
-        purpose: What the file is for, as in "the vocabulary".
-    """
+    """Returns the error of a line that is not UTF-8."""
     encoding = guess_encoding(line)
     what = f"not valid UTF-8 but, by its looks, {encoding}" if encoding else "not valid UTF-8"
     how = f" (iconv -f {encoding} -t UTF-8)" if encoding else ""
@@ -32,11 +26,7 @@ def replace_halves(text: str) -> str:
 
 
 def guess_encoding(content: bytes) -> str | None:
-    """Returns the likely encoding of Korean text, as iconv names it, or None.
-
-    Args:
-        content: Bytes that are not UTF-8; only the first 16 KB count.
-    """
+    """Returns the likely encoding of Korean text, as iconv names it, or None."""
     content = bytes(content[:_BYTES_TO_LOOK_AT])
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "UTF-16"

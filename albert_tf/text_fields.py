@@ -8,10 +8,6 @@ from albert_tf.errors import InputError
 def columns_of(setting: str, found: collections.abc.Container[str]) -> tuple[str, ...]:
     """Returns the columns that a setting names: `title,text` is two, unless one column has that very name.
 
-    Args:
-        setting: The name of a column, or several with commas between them.
-        found: The names of the columns that there are.
-
     Raises:
         InputError: One of several is empty, or named twice.
     """
@@ -26,11 +22,7 @@ def columns_of(setting: str, found: collections.abc.Container[str]) -> tuple[str
 
 
 def describe_columns(texts: collections.abc.Sequence[collections.abc.Sequence[str]]) -> str:
-    """Returns the columns of one text or of several, and what follows their names: "is", or "are" of more than one.
-
-    Args:
-        texts: What `columns_of` returned for each.
-    """
+    """Returns the columns of one text or of several, and what follows their names: "is", or "are" of more than one."""
     names = " and ".join(_names(columns) + ", joined," * (len(columns) > 1) for columns in texts)
     return f"{names} {'are' if sum(map(len, texts)) > 1 else 'is'}"
 

@@ -22,7 +22,7 @@ from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOIC
 from albert_tf.objectives import make_objective
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tpu.chips import find_tpu
-from albert_tf.tpu.planner import BATCH_GRAIN, CompiledSteps, find_largest_batch
+from albert_tf.tpu.planner import CompiledSteps, find_largest_batch
 from albert_tf.tpu.steps import lower_step, uncounted_flops
 from benchmarks.stage import ROOT
 
@@ -36,7 +36,7 @@ flags.DEFINE_float("compile_timeout", 150.0, "Seconds of compiling after which a
 flags.DEFINE_string("output_dir", "largest_batches", "Folder of the results.")
 
 
-def find(model: str, length: int, remat: str, expected: int | None, line: ProgressLine) -> dict:
+def find(model: str, length: int, remat: str, line: ProgressLine) -> dict:
     """Returns the largest batch, what the step takes with it, and whether the compiler recomputes."""
     config = AlbertConfig.from_json_file(os.path.join(ROOT, "configs", f"albert_{model}_v2.json"))
     objective = make_objective("albert", config)
@@ -57,7 +57,7 @@ def find(model: str, length: int, remat: str, expected: int | None, line: Progre
         )
         return steps.figures(lower, tpu, uncounted_flops(objective, batch_size, length))
 
-    largest = find_largest_batch(figures_of, tpu.memory_bytes, expected=expected)
+    largest = find_largest_batch(figures_of, tpu.memory_bytes)
     return {
         "batch_size": largest.batch_size,
         "compiler_recomputes": largest.is_recomputing,
@@ -70,14 +70,12 @@ def find_all(line: ProgressLine) -> dict[tuple[str, str], dict[int, dict]]:
     found = {}
     for remat in FLAGS.remat:
         for model in FLAGS.models:
-            by_length, expected = {}, None
+            by_length = {}
             for length in sorted(map(int, FLAGS.lengths), reverse=True):
                 path = os.path.join(FLAGS.output_dir, f"{FLAGS.tpu}_{model}_{remat}_{length}.json")
                 if not os.path.exists(path):
-                    write_json(path, find(model, length, remat, expected, line))
+                    write_json(path, find(model, length, remat, line))
                 by_length[length] = read_json(path, "a result")
-                # Half the length leaves room for nearly twice as many.
-                expected = int(1.8 * by_length[length]["batch_size"]) // BATCH_GRAIN * BATCH_GRAIN
             found[model, remat] = by_length
     return found
 

@@ -43,6 +43,7 @@ MAY_IMPORT = {
         "json_types",
         "progress_line",
         "asked_texts",
+        "loaded_model",
         "text_fields",
         "rows",
     },
@@ -77,6 +78,7 @@ MAY_IMPORT = {
     "interchange": BASE | {"whole_folders", "checkpoint_files", "tokenization", "modeling", "training", "finetuning"},
     "serving": BASE
     | {
+        "startup",
         "text_encoding",
         "folder_lock",
         "whole_folders",

@@ -5,7 +5,7 @@ import json
 import os
 import typing
 
-from albert_tf.asked_texts import OPTIONS, AskedTask
+from albert_tf.asked_texts import OPTIONS
 from albert_tf.errors import InputError
 from albert_tf.rows.bad_rows import shorten
 from albert_tf.rows.lines import decode, read_lines
@@ -20,7 +20,7 @@ class Asked(typing.NamedTuple):
     """What a row asks.
 
     Attributes:
-        value: What `AskedTask.examples_of` takes.
+        value: What the task's `examples_of` takes.
         more: What of the row goes into the answer: its "id", if it has one, and what is asked, if wanted.
     """
 
@@ -37,7 +37,7 @@ class InputRows:
     is one text.
 
     Args:
-        task: What is to be asked.
+        task: What is to be asked: a `FinetuningTask`, or a `TextTask` without TensorFlow.
         path: The file, a gzip file if its name ends in .gz.
         fields: The columns to read, in the order in which the task reads them; several for a task that reads one text
             are joined. None for those of the training file, or else `task.input_fields`.
@@ -50,7 +50,7 @@ class InputRows:
         InputError: It can't be read, or not understood.
     """
 
-    def __init__(self, task: AskedTask, path: str, fields: list[str] | None = None, keeps_inputs: bool = False):
+    def __init__(self, task: typing.Any, path: str, fields: list[str] | None = None, keeps_inputs: bool = False):
         self._task, self._path, self._keeps_inputs = task, path, keeps_inputs
         num_fields = len(task.input_fields)
         if fields and num_fields == 1:

@@ -17,12 +17,12 @@ import os
 import time
 import warnings
 
-from albert_tf.asked_texts import AskedModel
 from albert_tf.batch_prediction.input_rows import InputRows
 from albert_tf.errors import InputError
 from albert_tf.files import empty, gfile_for, read_json, remove, replacing, write_json
 from albert_tf.folder_lock import hold
 from albert_tf.json_types import check_types
+from albert_tf.loaded_model import LoadedModel
 from albert_tf.progress_line import ProgressLine, format_seconds
 from albert_tf.rows.bad_rows import counted
 from albert_tf.rows.row_file import Row
@@ -104,7 +104,7 @@ def hold_output(output_file: str) -> collections.abc.Iterator[None]:
 
 
 def predict_file(
-    predictor: AskedModel,
+    predictor: LoadedModel,
     input_file: str,
     output_file: str,
     options: BatchOptions,
@@ -113,7 +113,7 @@ def predict_file(
     """Writes what a model answers to each line of a file: JSON lines, as many as the file has, in its order.
 
     Args:
-        predictor: The model.
+        predictor: The model, which has `predict`.
         input_file: As for `InputRows`.
         output_file: Appears when all is done.
         options: How.

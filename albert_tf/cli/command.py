@@ -71,32 +71,20 @@ def with_flags(sentence: str) -> str:
 
 
 def exit_if_nothing_is_saved(step: int) -> None:
-    """Ends the process with 130, as where it is interrupted, if a run was stopped before there was something to save.
-
-    Args:
-        step: How many steps the run had trained.
-    """
+    """Ends the process with 130, as where it is interrupted, if a run was stopped before its first step was done."""
     if step == 0:
         sys.exit(130)
 
 
 def require(**flag_values) -> None:
-    """Checks that flags were given a value.
-
-    Raises:
-        InputError: One is empty or None.
-    """
+    """Checks that flags were given a value."""
     for name, value in flag_values.items():
         if value in (None, "", []):
             raise InputError(f"--{name} is missing; see --help")
 
 
 def require_folder(**flag_values) -> None:
-    """Checks that flags name folders that are there, where TensorFlow isn't needed to see that.
-
-    Raises:
-        InputError: One is missing, or names no folder.
-    """
+    """Checks that flags name folders that are there, where TensorFlow isn't needed to see that."""
     require(**flag_values)
     for name, value in flag_values.items():
         if "://" not in value and not os.path.isdir(value):

@@ -23,9 +23,5 @@ def define_corpus_flags() -> None:
 
 
 def corpus_reader(given) -> CorpusReader:
-    """Returns the reader of the files that the flags name, given what `resolved_flags` returned.
-
-    Raises:
-        InputError: There are none, or they can't be used.
-    """
+    """Returns the reader of the files that the flags name, given what `resolved_flags` returned."""
     return CorpusReader(find_corpus_files(given.input_file, "input_file"), given.on_bad_text, given.text_field)

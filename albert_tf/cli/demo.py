@@ -18,11 +18,10 @@ from albert_tf.corpus.reader import find_corpus_files
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, remove, write_json
 from albert_tf.finetuning import Classification
-from albert_tf.finetuning.datasets import DATASETS, find_files
-from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.shipped_files import shipped_path
 from albert_tf.training.loss_plot import PLOT_FILE
 from albert_tf.training.progress import METRICS_FILE, format_seconds
+from albert_tf.training.run_folder.guard import SETTINGS_FILE
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 
 FLAGS = flags.FLAGS
@@ -117,17 +116,6 @@ def held_out_metrics(output_dir):
     return records[0], min(records, key=lambda record: record["loss"])
 
 
-def labels_of_reviews(names):
-    """Returns the labels of the sample's training reviews, or of the others."""
-    return [example.label for example in read_examples(find_files(REVIEWS, names), DATASETS["tsv"], needs_label=True)]
-
-
-def majority_accuracy(train, dev):
-    """Returns the share of dev labels that are the most frequent training label."""
-    majority = max(sorted(set(train)), key=train.count)
-    return dev.count(majority) / len(dev)
-
-
 def conclusion(right, right_from_random):
     """Returns what the difference between two classifiers tells, from which reviews each is right about."""
     points = f"{100 * (right.mean() - right_from_random.mean()):+.1f} points"
@@ -199,13 +187,12 @@ def main():
         "shipped_model": train_classifier("the model that comes along", from_shipped, init_checkpoint=SHIPPED_MODEL),
     }
 
-    files = DATASETS["tsv"]
-    train_labels, dev_labels = labels_of_reviews(files.train), labels_of_reviews(files.dev)
     accuracy = {start: float(reviews.mean()) for start, reviews in right.items()}
-    accuracy["majority"] = majority_accuracy(train_labels, dev_labels)
-    of_linear = read_json(os.path.join(from_shipped, EVAL_RESULTS_FILE), "the results").get("linear_accuracy")
-    if of_linear is not None:  # without scikit-learn nobody knows it
-        accuracy["linear"] = of_linear
+    found = read_json(os.path.join(from_shipped, EVAL_RESULTS_FILE), "the results")
+    accuracy["majority"] = found["blind_accuracy"]
+    if "linear_accuracy" in found:  # without scikit-learn nobody knows it
+        accuracy["linear"] = found["linear_accuracy"]
+    num_labels = read_json(os.path.join(from_shipped, SETTINGS_FILE), "the settings")["train_file"]["examples"]
     manifest = read_json(os.path.join(data, "manifest.json"), "the manifest")
     before, best = held_out_metrics(pretraining)
     results = {
@@ -236,12 +223,12 @@ def main():
     rows = (
         ("always the most frequent label", "majority", "what has to be beaten"),
         ("a linear model on character n-grams", "linear", "what needs no network"),
-        ("random weights", "random_weights", f"what {len(train_labels)} labels teach without pre-training"),
+        ("random weights", "random_weights", f"what {num_labels} labels teach without pre-training"),
         (f"pre-trained on {'your text' if FLAGS.corpus else 'the sample'}", "own_text", own),
         ("models/albert_ko_small, which comes along", "shipped_model", shipped),
     )
     print_table(
-        f"{len(dev_labels)} reviews classified, after learning from {len(train_labels)}",
+        f"{len(right['own_text'])} reviews classified, after learning from {num_labels}",
         [(name, f"{accuracy[start]:.1%}  {told}") for name, start, told in rows if start in accuracy],
     )
 

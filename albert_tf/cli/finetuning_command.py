@@ -69,11 +69,7 @@ class FinetuningCommand:
     complete: collections.abc.Callable = _as_given
 
     def run(self, define_flags: collections.abc.Callable[[], None]) -> None:
-        """Runs the command.
-
-        Args:
-            define_flags: Defines its flags, those of `define_finetuning_flags` among them.
-        """
+        """Runs the command."""
         app.run(self._main, define_flags)
 
     def _main(self):

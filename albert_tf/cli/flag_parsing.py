@@ -14,7 +14,6 @@ from albert_tf.shipped_files import or_shipped
 
 FLAGS = flags.FLAGS
 
-_BYTE_ORDER_MARK = "\ufeff"
 _HELP = {f"{dashes}{name}" for dashes in ("-", "--") for name in ("help", "helpshort", "h", "?")}
 
 
@@ -31,7 +30,6 @@ def parse_flags(arguments: list[str]) -> None:
     script, *rest = arguments
     try:
         expanded = FLAGS.read_flags_from_files(rest, force_gnu=False)
-        expanded = _without_byte_order_marks(expanded)
         if _HELP.intersection(expanded):
             print(help_text(os.path.basename(script)))
             raise SystemExit(0)
@@ -73,18 +71,6 @@ def _check_finite():
         value = FLAGS[name].value
         if FLAGS[name].present and isinstance(value, float) and not math.isfinite(value):
             raise InputError(f"--{name}={value} must be a number")
-
-
-def _without_byte_order_marks(arguments):
-    """Returns arguments as they are meant: some editors begin a file, here a flagfile, with a mark."""
-    meant = []
-    for argument in arguments:
-        if argument.startswith(_BYTE_ORDER_MARK):
-            argument = argument.removeprefix(_BYTE_ORDER_MARK).strip()
-            if not argument or argument.startswith(("#", "//")):  # a comment, which absl did not see as one
-                continue
-        meant.append(argument)
-    return meant
 
 
 def _suggest(name):

@@ -5,12 +5,12 @@ import difflib
 import importlib
 import json
 import sys
-import typing
 
 import albert_tf
 from albert_tf.api import SHIPPED_MODEL
 from albert_tf.asked_texts import OPTIONS
 from albert_tf.errors import InputError
+from albert_tf.loaded_model import LoadedModel
 from albert_tf.startup import end_in_one_line_if_interrupted
 
 MASK = "[MASK]"
@@ -117,18 +117,8 @@ def _check_is_for_pretrained(texts):
         )
 
 
-def answers(model: typing.Any, texts: list[str], top_k: int = 5, as_json: bool = False) -> list[str]:
-    """Returns what a model says of texts, in lines.
-
-    Args:
-        model: A `LoadedModel`.
-        texts: Texts with masks, or two to compare; of a model that predicts, its inputs.
-        top_k: How many guesses for each mask.
-        as_json: Whether a line is a JSON object.
-
-    Raises:
-        InputError: The model can't be asked so.
-    """
+def answers(model: LoadedModel, texts: list[str], top_k: int = 5, as_json: bool = False) -> list[str]:
+    """Returns what a model says of texts, in lines."""
     if "predict" in model.abilities:
         return _predictions(model, texts, as_json)
     if all(MASK in text for text in texts):

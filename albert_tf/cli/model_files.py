@@ -35,11 +35,7 @@ def with_our_init_checkpoint(settings):
 
 
 def find_model_file(settings, flag: str, name: str, run: KnownRun | None) -> str:
-    """Returns what a flag says, or the file of that name in the folder of the run or beside --init_checkpoint.
-
-    Raises:
-        InputError: There is neither, or --init_checkpoint names nothing.
-    """
+    """Returns what a flag says, or the file of that name in the folder of the run or beside --init_checkpoint."""
     init_checkpoint = settings.init_checkpoint
     found = getattr(settings, flag) or _find_beside_model(settings, name, run)
     if not found:
@@ -64,11 +60,7 @@ def _find_beside_model(settings, name, run):
 
 
 def load_model_tokenizer(settings, run: KnownRun | None) -> Tokenizer:
-    """Returns the tokenizer that the settings name, or the one of the run or of --init_checkpoint.
-
-    Raises:
-        InputError: There is none, or it can't be used.
-    """
+    """Returns the tokenizer that the settings name, or the one of the run or of --init_checkpoint."""
     vocab_file, model_file = settings.vocab_file, settings.spm_model_file
     if vocab_file or model_file:
         return load_any_tokenizer(vocab_file, model_file)

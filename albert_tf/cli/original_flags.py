@@ -49,11 +49,7 @@ def define_original_flags(*names: str) -> None:
 
 
 def check_original_flags() -> None:
-    """Checks that none of the flags that were defined asks for what can't be done.
-
-    Raises:
-        InputError: One does.
-    """
+    """Checks that none of the flags that were defined asks for what can't be done."""
     for name, (default, explanation) in _DEFAULT_ONLY.items():
         value = flags.FLAGS[name].value if name in flags.FLAGS else default
         if value not in (default, ""):

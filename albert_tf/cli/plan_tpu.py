@@ -13,6 +13,7 @@ from absl import flags
 from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.files import write_json
 from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
 from albert_tf.objectives import DEFAULT_OBJECTIVE
@@ -25,7 +26,6 @@ from albert_tf.tpu.planner import (
     find_largest_batch,
     format_table,
     make_plan,
-    write_plan,
 )
 from albert_tf.tpu.replica_strategy import ReplicaStrategy
 from albert_tf.tpu.steps import lower_step, planned_names, planned_objective, uncounted_flops
@@ -52,17 +52,11 @@ def define_flags():
         "compile_timeout", 600.0, "Seconds of compiling after which a batch counts as one that doesn't fit.", 1.0
     )
     flags.DEFINE_bool("json", False, "Print JSON alone.")
-    flags.DEFINE_string("output_dir", None, "Folder for plan.json, plan.png and what has been compiled, to go on from.")
+    flags.DEFINE_string("output_dir", None, "Folder for plan.json and what has been compiled, to go on from.")
 
 
 def make_compiler(given, objective, line):
-    """Returns a function that compiles a step on a TPU and tells its figures, None if it doesn't fit.
-
-    Args:
-        given: What the flags say.
-        objective: What is trained.
-        line: Shows what is being compiled.
-    """
+    """Returns a function that compiles a step on a TPU and tells its figures, None if it doesn't fit."""
     known = given.output_dir and os.path.join(given.output_dir, "compiled_steps.json")
     steps = CompiledSteps(known, given.compile_timeout)
 
@@ -130,7 +124,7 @@ def show_plans(given, tpus, figures_of, line):
     line.finish()
     print(json.dumps({"plans": plans}) if given.json else format_table(plans))
     if given.output_dir:
-        write_plan(given.output_dir, plans)
+        write_json(os.path.join(given.output_dir, "plan.json"), {"plans": plans})
 
 
 def main():

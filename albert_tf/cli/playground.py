@@ -24,7 +24,6 @@ def define_flags():
 def main():
     app.require(model_dir=FLAGS.model_dir)
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
-    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     try:
         from albert_tf.serving.playground import open_page
     except ImportError as error:

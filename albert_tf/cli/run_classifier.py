@@ -153,11 +153,7 @@ def _labels_of_sets(settings, files):
 
 
 def class_weights(settings, labels, train_examples):
-    """Returns the weight of each label in the loss, None where all are 1.
-
-    Raises:
-        InputError: They are not so many numbers above 0.
-    """
+    """Returns the weight of each label in the loss, None where all are 1."""
     given = settings.class_weights
     if not given or not settings.do_train:
         return None

@@ -12,9 +12,7 @@ from albert_tf.training.run_folder.guard import (
     FOUND_AT,
     SETTINGS_FILE,
     check_same_settings,
-    is_of_earlier_version,
     read_settings,
-    refuse_earlier_version,
 )
 from albert_tf.training.run_folder.identity import checkpoint_identity
 from albert_tf.training.settings import result_settings
@@ -32,13 +30,7 @@ AUTO = "auto"
 
 @dataclasses.dataclass(frozen=True)
 class KnownRun:
-    """A run that a command goes on with, or whose model it uses.
-
-    Attributes:
-        folder: Its folder.
-        settings: What it was begun with.
-        flag: The flag that names the folder.
-    """
+    """A run that a command goes on with, or whose model it uses; `flag` is the one that names its folder."""
 
     folder: str
     settings: dict
@@ -65,13 +57,12 @@ def with_settings_of_run(settings, command: str, names: collections.abc.Iterable
         The settings, and the `KnownRun`, None if there is none.
 
     Raises:
-        InputError: A flag contradicts the run, or the folder's run is of another command, or of an earlier version,
-            which can't be trained on.
+        InputError: A flag contradicts the run, or the folder's run is of another command.
     """
     run = _find_run(settings, command)
     if run is None:
         return settings, None
-    is_other = run.flag != "output_dir" or is_of_earlier_version(run.settings)
+    is_other = run.flag != "output_dir"
     changes = {}
     for name in names:
         if name not in run.settings or (is_other and name == "init_checkpoint"):
@@ -115,8 +106,6 @@ def _find_run(settings, command):
             raise InputError(
                 f"--output_dir={output_dir} holds another run, of {of_run['command']}.py; choose another folder"
             )
-        if settings.do_train:
-            refuse_earlier_version(output_dir, of_run)
         return KnownRun(output_dir, of_run)
     if settings.do_train or not settings.init_checkpoint:
         return None

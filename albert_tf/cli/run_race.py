@@ -54,11 +54,7 @@ def define_flags():
 
 
 def levels(settings):
-    """Returns which of RACE's levels to read, none of JSON lines.
-
-    Raises:
-        InputError: The flags that choose one exclude each other, or the data have no levels.
-    """
+    """Returns which of RACE's levels to read, none of JSON lines."""
     only = [level for level, is_only in zip(LEVELS, (settings.middle_only, settings.high_only)) if is_only]
     if len(only) > 1:
         raise InputError("--middle_only and --high_only exclude each other; leave both out to read all")

@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import re
-import resource
 
 from absl import flags
 
@@ -15,9 +14,6 @@ from albert_tf.server.options import ServerOptions
 FLAGS = flags.FLAGS
 
 flags.disclaim_key_flags()
-
-# Of the files that a process may open: libraries, connections that are told to come later.
-_OTHER_FILES = 256
 
 
 def define_flags():
@@ -70,16 +66,6 @@ def _options():
             f"--max_held_bytes={options.max_held_bytes} is less than --max_request_bytes={options.max_request_bytes}: "
             "no request of that size would ever be answered; raise it"
         )
-    may_open, may_open_at_most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    num_files = options.max_connections + _OTHER_FILES
-    if 0 <= may_open < num_files:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (num_files, may_open_at_most))
-        except (ValueError, OSError) as error:
-            raise InputError(
-                f"--max_connections={options.max_connections}: the system lets a process open {may_open_at_most} files "
-                f"(ulimit -Hn), {_OTHER_FILES} of which are for others than connections; lower it"
-            ) from error
     return options
 
 

@@ -61,17 +61,7 @@ def strategy_from_flags(given) -> tf.distribute.Strategy:
 def model_options(
     strategy: tf.distribute.Strategy, config: AlbertConfig, shapes: list[tuple[int, int]], given
 ) -> dict[str, str]:
-    """Returns the options of a model that the distribution flags ask for, and prints how attention is computed.
-
-    Args:
-        strategy: Where to run.
-        config: The model's.
-        shapes: For each kind of batch the length of its sequences, and how many positions of them are read.
-        given: What `resolved_flags` returned.
-
-    Raises:
-        InputError: --attention does not suit the device, the model or the sequences; see `choose_attention`.
-    """
+    """Returns the options of a model that the flags ask for; prints what `choose_attention` chose for the shapes."""
     dtype = "mixed_bfloat16" if given.use_bfloat16 else "float32"
     attention, line = choose_attention(strategy, given.attention, config, dtype, shapes)
     if line:
@@ -173,9 +163,6 @@ def settings_from_flags(num_train_steps: int, length_setting: str, given, evalua
         length_setting: Name of the setting that the length comes from.
         given: What `resolved_flags` returned.
         evaluates_often: Whether to evaluate whenever a checkpoint is saved, unless the flag says otherwise.
-
-    Raises:
-        InputError: A value is out of range.
     """
     evaluates_often = evaluates_often or given.early_stopping > 0
     if given.do_train and given.num_warmup_steps >= num_train_steps:
@@ -199,11 +186,7 @@ def settings_from_flags(num_train_steps: int, length_setting: str, given, evalua
 
 
 def trackers_from_flags(given) -> list[Tracker]:
-    """Returns the functions that --trackers names, if anything is trained.
-
-    Raises:
-        InputError: One can't be imported.
-    """
+    """Returns the functions that --trackers names, if anything is trained."""
     return list(map(load_tracker, given.trackers)) if given.do_train else []
 
 

@@ -2,7 +2,6 @@
 
 import collections.abc
 import dataclasses
-import difflib
 import math
 import typing
 
@@ -69,9 +68,6 @@ def run_as_asked(
         settings: What `resolved_flags` returned.
         run_once: Given settings, returns the metric that decides, the peak learning rate and the results, None where
             nothing was evaluated; None altogether if it was stopped.
-
-    Raises:
-        InputError: What is to be tried can't be, or the folder holds something else.
     """
     search = _search_of(settings)
     if search is None:
@@ -102,20 +98,14 @@ def run_as_asked(
 
 
 def _search_of(settings):
-    """Returns what the flags ask to try, None for a single run.
-
-    Raises:
-        InputError: It can't be tried; the message names the part of --trials.
-    """
+    """Returns what the flags ask to try, None for a single run."""
     if settings.num_trials == 1 and not settings.learning_rates and not settings.trials:
         return None
-    if settings.trials and settings.learning_rates:
-        rates = "|".join(settings.learning_rates)
-        raise InputError(f"--learning_rates goes into --trials, as learning_rate:{rates}; leave --learning_rates out")
-    tried = [_parse(part) for part in settings.trials]
+    parts = [*settings.trials]
     if settings.learning_rates:
-        tried.append(Choices("learning_rate", _rates(settings.learning_rates)))
-    elif not settings.trials and settings.learning_rate is not None:
+        parts.append(f"learning_rate:{'|'.join(settings.learning_rates)}")
+    tried = [_parse(part) for part in parts]
+    if not parts and settings.learning_rate is not None:
         tried.append(Choices("learning_rate", (settings.learning_rate,)))  # so that the folders say it
     names = [each.name for each in tried]
     for part, name in zip(settings.trials, names):
@@ -128,16 +118,6 @@ def _search_of(settings):
         if isinstance(tried[names.index(name)], Range) and settings.num_trials == 1:
             raise InputError(f"--trials={part} is a range; say how many trainings to draw from it by --num_trials")
     return Search(tuple(tried), settings.num_trials, settings.random_seed)
-
-
-def _rates(texts):
-    try:
-        rates = [float(text) for text in texts]
-    except ValueError:
-        rates = []
-    if not rates or not all(0 < rate < 1 for rate in rates):
-        raise InputError(f"--learning_rates={','.join(texts)} must be numbers, such as 1e-4,3e-4")
-    return tuple(dict.fromkeys(rates))
 
 
 def _parse(part):
@@ -166,28 +146,19 @@ def _parse(part):
 
 def _check_name(name, part):
     known = [each for each in (*result_settings(), *_SEARCHED) if each in FLAGS and each not in _NOT_SEARCHED]
-    if name in known:
-        return
-    listed = ", ".join(sorted(known))
-    if name in FLAGS:
-        raise InputError(f"--trials={part}: {name} can't be searched, but these can: {listed}")
-    closest = difflib.get_close_matches(name, known, n=1)
-    suggestion = f"did you mean {closest[0]}?" if closest else f"these can be searched: {listed}"
-    raise InputError(f"--trials={part}: there is no setting {name}; {suggestion}")
+    if name not in known:
+        listed = ", ".join(sorted(known))
+        raise InputError(f"--trials={part}: {name} is no setting that can be searched; these are: {listed}")
 
 
 def _value(name, text, part):
     """Returns a value as the setting's flag has it."""
-    parser, takes = FLAGS[name].parser, None
     try:
-        value = parser.parse(text.strip())
-    except (TypeError, ValueError):
-        value = None
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        choices = getattr(parser, "enum_values", None)
-        takes = f"one of {', '.join(choices)}" if choices else parser.syntactic_help or "true or false"
-    elif name.endswith("learning_rate") and not 0 < value < 1:
-        takes = "a number between 0 and 1"
-    if takes:
-        raise InputError(f"--trials={part}: {name} takes {takes}, and not {text.strip() or 'nothing'}")
+        value = FLAGS[name].parser.parse(text.strip())
+    except (TypeError, ValueError) as error:
+        raise InputError(f"--trials={part}: {name} can't be {text.strip() or 'nothing'} ({error})") from error
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"--trials={part}: {name} must be a number, and not {value}")
+    if name.endswith("learning_rate") and not 0 < value < 1:
+        raise InputError(f"--trials={part}: {name} must be between 0 and 1, and not {text.strip()}")
     return value

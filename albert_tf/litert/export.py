@@ -16,8 +16,6 @@ class LiteRTExport:
         folder: As `find_litert` returns it.
 
     Attributes:
-        folder: Likewise.
-        version: The number that it is called; 1 where it is called otherwise.
         card: What model_card.json says of it; the signatures there are of the file, which reads ids.
         signatures: The one that the SavedModel has, `DEFAULT`, which reads texts.
 

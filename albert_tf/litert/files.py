@@ -33,17 +33,9 @@ def find_litert(folder: str | os.PathLike) -> str | None:
 
 
 def check_fast_tokenizer(card: dict[str, typing.Any], folder: str | os.PathLike) -> None:
-    """Checks that the tokenizer's file is the one that was exported with the model.
-
-    Args:
-        card: What `read_card` returned; exports of earlier versions don't know their tokenizer's file.
-        folder: The export.
-
-    Raises:
-        InputError: It is another.
-    """
+    """Checks that the tokenizer's file is the one that was exported with the model."""
     path = os.path.join(folder, FAST_TOKENIZER_FILE)
-    expected = card.get("fast_tokenizer_sha256")
+    expected = card.get("fast_tokenizer_sha256")  # exports of earlier versions have none
     if expected is not None and sha256_of(path) != expected:
         raise InputError(
             f"{path} is not the one that was exported with the model, and would make other ids of texts; export the "

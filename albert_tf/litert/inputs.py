@@ -35,11 +35,7 @@ class FastInputs:
         self.max_seq_length, self.num_cut = max_seq_length, 0
 
     def encode(self, texts: list[tuple[str, ...]]) -> list:
-        """Returns a `tokenizers.Encoding` of each input, and counts in `num_cut` those that are cut.
-
-        Args:
-            texts: One text each, or two.
-        """
+        """Returns a `tokenizers.Encoding` of each input, and counts in `num_cut` those that are cut."""
         columns = [
             self._tokenizer.encode_batch([self._without_long_words(text) for text in column], add_special_tokens=False)
             for column in zip(*texts)
@@ -118,12 +114,7 @@ def pad(encodings: list) -> dict[str, np.ndarray]:
 
 
 def kept_lengths(lengths: list[int], room: int) -> list[int]:
-    """Returns what is left of each text when the longer one, of equal ones the first, gives up one piece after another.
-
-    Args:
-        lengths: Of one text or two, in pieces.
-        room: For so many pieces together.
-    """
+    """Returns how many pieces are kept where the longer text, of equal ones the first, gives up one after another."""
     if len(lengths) == 1:
         return [min(lengths[0], room)]
     first, second = lengths

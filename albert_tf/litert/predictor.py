@@ -8,7 +8,7 @@ import typing
 
 import numpy as np
 
-from albert_tf.asked_texts import TextTask, list_inputs, warn_of_cuts
+from albert_tf.asked_texts import TextTask, list_inputs
 from albert_tf.errors import InputError, with_extra
 from albert_tf.exports import threads_per_batch
 from albert_tf.files import sha256_of
@@ -32,8 +32,6 @@ class LiteRTPredictor(LoadedModel):
 
     Attributes:
         card: What model_card.json says of it.
-        task: What it reads.
-        results: What was measured on held-out data before the export, by name.
         thresholds: Where a text may have several labels, from which probability on it has each, float32 [labels];
             else None.
 
@@ -45,12 +43,13 @@ class LiteRTPredictor(LoadedModel):
         self._place, self.card = os.fspath(folder), read_card(folder)
         self.results = self.card.get("metrics", {})
         self.task = TextTask(tuple(self.card["input_fields"]), tuple(self.card.get("input_columns", ())))
+        self.max_seq_length, self.num_cut = self.card["max_seq_length"], 0
         thresholds = self.card.get("thresholds")
         self.thresholds = None if thresholds is None else np.array(thresholds, np.float32)
         check_fast_tokenizer(self.card, folder)
         self._inputs = FastInputs(
             os.path.join(folder, FAST_TOKENIZER_FILE),
-            self.card["max_seq_length"],
+            self.max_seq_length,
             self.card.get("special_tokens_in_text", False),
         )
         self._path, self._stride = os.path.join(folder, LITERT_FILE), self.card.get("doc_stride")
@@ -67,11 +66,6 @@ class LiteRTPredictor(LoadedModel):
         """Tells the weights from others."""
         return sha256_of(self._path)
 
-    @property
-    def num_cut(self) -> int:
-        """How many of the inputs asked so far were longer than what is read of them."""
-        return self._inputs.num_cut
-
     def predict(self, inputs: collections.abc.Sequence[typing.Any], batch_size: int = 4) -> list[typing.Any]:
         """Returns a prediction for each input, in order.
 
@@ -83,11 +77,9 @@ class LiteRTPredictor(LoadedModel):
             InputError: An input is not what the model reads.
         """
         texts = self.task.examples_of(list_inputs(inputs))
-        self.count_unknown(*self._inputs.find_unknown_words(texts))
-        num_cut_before = self.num_cut
+        self.add_unknown(*self._inputs.find_unknown_words(texts))
         predictions = [self._prediction(values) for values in self.compute(texts, batch_size)] if texts else []
-        if self.num_cut > num_cut_before:
-            warn_of_cuts(self.card["max_seq_length"])
+        self.add_cut(self._inputs.num_cut - self.num_cut)
         return predictions
 
     def compute(self, texts: collections.abc.Sequence[tuple[str, ...]], batch_size: int = 4) -> np.ndarray:

@@ -28,15 +28,10 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 
 class Application:
-    """An ASGI application that answers for one model.
-
-    Args:
-        model: Whom to ask.
-        name: What requests call it.
-        options: How the server runs.
+    """An ASGI application that answers for one model, which requests call by a name.
 
     Attributes:
-        options: Likewise.
+        options: How the server runs.
         answers: How many answers have been sent by HTTP status.
         num_requests: How many requests have come.
         is_stopping: Whether clients are told that their connections end.

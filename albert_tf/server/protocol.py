@@ -17,12 +17,6 @@ def parse_request(
 ) -> tuple[str, list[tuple[bytes, ...]], bool]:
     """Returns the signature that a request asks, rows of UTF-8 texts, and whether it wants rows rather than columns.
 
-    Args:
-        body: The request's JSON.
-        model: Whom it asks.
-        max_texts: Most texts in one request.
-        max_characters: Longest text.
-
     Raises:
         RefusedError: Nothing that the model can answer.
     """

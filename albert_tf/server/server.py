@@ -120,11 +120,8 @@ class _Connection(H11Protocol):
 class Server(uvicorn.Server):
     """Serves an application until SIGTERM or Ctrl-C, and then answers what was sent to it.
 
-    Args:
-        application: What answers.
-
     Attributes:
-        application: Likewise.
+        application: What answers.
         answered_at_signal: How many requests had been answered when it was told to stop.
         num_answered: How many were in the end; the others of `application.num_requests` were not.
     """
@@ -196,16 +193,7 @@ class Server(uvicorn.Server):
 
 
 def serve(model: Export, name: str, options: ServerOptions) -> None:
-    """Answers requests until SIGTERM or Ctrl-C, and then those that have arrived.
-
-    Args:
-        model: Whom to ask.
-        name: What requests call it.
-        options: How.
-
-    Raises:
-        InputError: The address is taken.
-    """
+    """Answers requests until SIGTERM or Ctrl-C, and then those that have arrived."""
     listener = listen(options)
     server = Server(Application(model, name, options))
     for signature, about in model.signatures.items():
@@ -225,11 +213,7 @@ def serve(model: Export, name: str, options: ServerOptions) -> None:
 
 
 def listen(options: ServerOptions) -> socket.socket:
-    """Returns a socket that listens where the options say.
-
-    Raises:
-        InputError: The address is taken.
-    """
+    """Returns a socket that listens where the options say."""
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     try:
         listener = socket.create_server((options.host, options.port), family=family)

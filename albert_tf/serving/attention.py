@@ -29,9 +29,6 @@ def read_attention(asked: Predictor | PretrainedModel, *texts: str, max_pieces: 
         asked: What `albert_tf.load` returns of a folder that was trained in, but of a task with one text or two.
         *texts: One input.
         max_pieces: So many pieces are read at most; of a text that is read in windows, the first one.
-
-    Raises:
-        InputError: An input is not what the model reads.
     """
     inputs = _inputs_of(asked, texts, min(max_pieces, asked.max_seq_length))
     length = int(np.sum(inputs["input_mask"][0]))

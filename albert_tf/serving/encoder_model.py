@@ -6,7 +6,7 @@ import typing
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.asked_texts import read_strings, warn_of_cuts
+from albert_tf.asked_texts import read_strings
 from albert_tf.errors import InputError
 from albert_tf.loaded_model import LoadedModel
 from albert_tf.serving.loading import TrainedModel
@@ -14,6 +14,7 @@ from albert_tf.serving.signatures.text_inputs import TextInputs
 from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.unknown_words import find_unknown_words
+from albert_tf.tokenization.vocabulary import MASK
 
 POOLINGS = ("mean", "first", "last")
 
@@ -31,9 +32,6 @@ class EncoderModel(LoadedModel):
     Attributes:
         model: The Keras model.
         tokenizer: What texts are encoded with.
-        max_seq_length: Longest input in pieces.
-        results: What was measured on held-out data, by name.
-        num_cut: How many of the inputs asked so far were longer than what is read of them.
     """
 
     def __init__(self, loaded: TrainedModel, place: str):
@@ -55,17 +53,14 @@ class EncoderModel(LoadedModel):
         """
         check_pooling(pooling)
         texts = [replace_halves(text) for text in read_strings(texts)]
-        self.count_unknown(*find_unknown_words(self.tokenizer, [(text,) for text in texts]))
+        self.add_unknown(*find_unknown_words(self.tokenizer, [(text,) for text in texts]))
         ids = self.tokenizer.encode_ids(texts)
         lengths = ids.row_lengths().numpy() + 2
         vectors = np.zeros([len(lengths), self.model.config.hidden_size], np.float32)
         for rows in groups_of_one_length(lengths):
             batch = self._inputs.pack(tf.gather(ids, rows))
             vectors[rows] = pool(self._states(batch).numpy(), batch["input_mask"].numpy(), pooling)
-        num_cut = int(np.count_nonzero(lengths > self.max_seq_length))
-        if num_cut:
-            self.num_cut += num_cut
-            warn_of_cuts(self.max_seq_length)
+        self.add_cut(int(np.count_nonzero(lengths > self.max_seq_length)))
         return vectors
 
     def _compute_states(self, batch):
@@ -77,6 +72,24 @@ def describe_guess(tokenizer: Tokenizer, piece_id: int, probability: float) -> d
     piece, text = tokenizer.vocabulary.pieces[piece_id], tokenizer.decode([piece_id])
     is_continuation = text == piece and text.startswith("##") and len(text) > 2
     return {"piece": piece, "text": text[2:] if is_continuation else text, "probability": float(probability)}
+
+
+def check_masked(texts: list[str], top_k: int, most: int) -> None:
+    """Checks that each text has a mask, and that so many guesses for it can be given."""
+    if not isinstance(top_k, int) or not 1 <= top_k <= most:
+        raise InputError(f"top_k must be a whole number from 1 to {most}. Received: {top_k!r}")
+    for number, text in enumerate(texts):
+        if MASK not in text:
+            raise InputError(f"input {number} has no {MASK}; write it where a piece is missing")
+
+
+def check_masks_are_read(number: int, num_masks: int, num_read: int, max_seq_length: int) -> None:
+    """Checks that all masks of a text, the input of a number, are among the pieces that are read."""
+    if num_read < num_masks:
+        raise InputError(
+            f"input {number}: a {MASK} is behind the {max_seq_length} pieces that the model reads; ask about a part of "
+            "the text"
+        )
 
 
 def check_pooling(pooling: str) -> None:

@@ -24,11 +24,6 @@ class ExportedModel:
     Args:
         folder: Its `output_dir`, of which the newest version is taken, or the folder of a version.
 
-    Attributes:
-        folder: Of the version.
-        version: Its number; 1 where the folder is called otherwise.
-        card: What `assets.extra/model_card.json` says of it.
-
     Raises:
         InputError: The folder holds no export.
     """
@@ -60,14 +55,7 @@ class ExportedModel:
 
 
 def load_alone(folder: str | os.PathLike) -> ExportedModel:
-    """Returns an export for a process that does nothing else: TensorFlow gets the threads that its batches need.
-
-    Args:
-        folder: As for `ExportedModel`.
-
-    Raises:
-        InputError: The folder holds no export.
-    """
+    """Returns an export for a process that does nothing else: TensorFlow gets the threads that its batches need."""
     folder = newest_version(os.fspath(folder))
     tf.config.threading.set_intra_op_parallelism_threads(threads_per_batch(read_card(folder)))
     return ExportedModel(folder)
@@ -93,11 +81,7 @@ def find_export(folder: str) -> str | None:
 
 
 def newest_version(folder: str) -> str:
-    """Returns what `find_export` does.
-
-    Raises:
-        InputError: There is none.
-    """
+    """Returns what `find_export` does."""
     found = find_export(folder)
     if found is None:
         raise InputError(f"{folder} holds no exported model; write one with export_model.py, and name its folder")

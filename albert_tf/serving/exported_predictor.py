@@ -6,13 +6,19 @@ import typing
 
 import numpy as np
 
-from albert_tf.asked_texts import TextTask, list_inputs, read_strings, warn_of_cuts
-from albert_tf.errors import InputError
+from albert_tf.asked_texts import TextTask, list_inputs, read_strings
 from albert_tf.exports import DEFAULT, LENGTHS, rows_of
 from albert_tf.files import sha256_of
 from albert_tf.litert.files import SAVED_MODEL_FILE
 from albert_tf.loaded_model import LoadedModel
-from albert_tf.serving.encoder_model import check_pooling, describe_guess, groups_of_one_length, pool
+from albert_tf.serving.encoder_model import (
+    check_masked,
+    check_masks_are_read,
+    check_pooling,
+    describe_guess,
+    groups_of_one_length,
+    pool,
+)
 from albert_tf.serving.exported import EXTRA_FOLDER, ExportedModel
 from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization import load_tokenizer
@@ -37,11 +43,8 @@ class ExportedPredictor(LoadedModel):
 
     Attributes:
         exported: The graphs.
-        task: What it reads.
+        card: What model_card.json says of it.
         tokenizer: What texts are encoded with.
-        identity: Tells the weights from others.
-        results: What was measured on held-out data before the export, by name.
-        num_cut: How many of the inputs asked so far were longer than what is read of them.
 
     Raises:
         InputError: The folder holds no export.
@@ -49,11 +52,11 @@ class ExportedPredictor(LoadedModel):
 
     def __init__(self, folder: str | os.PathLike):
         self.exported = ExportedModel(folder)
-        card = self.exported.card
-        self._signatures, self.results = self.exported.signatures, card.get("metrics", {})
-        self.task = TextTask(tuple(card["input_fields"]), tuple(card.get("input_columns", ())))
+        self.card = self.exported.card
+        self._signatures, self.results = self.exported.signatures, self.card.get("metrics", {})
+        self.task = TextTask(tuple(self.card["input_fields"]), tuple(self.card.get("input_columns", ())))
         self.tokenizer = load_tokenizer(os.path.join(self.exported.folder, EXTRA_FOLDER))
-        self.max_seq_length, self.num_cut = card["max_seq_length"], 0
+        self.max_seq_length, self.num_cut = self.card["max_seq_length"], 0
 
     @property
     def identity(self) -> str:
@@ -73,7 +76,7 @@ class ExportedPredictor(LoadedModel):
         self._check("predict")
         texts = self.task.examples_of(list_inputs(inputs))
         self._count_cuts(texts)
-        self.count_unknown(*find_unknown_words(self.tokenizer, texts))
+        self.add_unknown(*find_unknown_words(self.tokenizer, texts))
         found = []
         for begin in range(0, len(texts), batch_size):
             found += self._rows(DEFAULT, [list(map(replace_halves, row)) for row in texts[begin : begin + batch_size]])
@@ -83,21 +86,10 @@ class ExportedPredictor(LoadedModel):
         """Returns the most probable pieces for each mask, as many as the graph gives at most; see `PretrainedModel`."""
         self._check("fill_mask")
         texts = [replace_halves(text) for text in read_strings(texts)]
-        most = self._signatures[_FILL_MASK]["outputs"]["guesses"][1][-1]
-        if not isinstance(top_k, int) or not 1 <= top_k <= most:
-            raise InputError(
-                f"top_k must be a whole number from 1 to {most}, which an export gives. Received: {top_k!r}"
-            )
-        for number, text in enumerate(texts):
-            if MASK not in text:
-                raise InputError(f"input {number} has no {MASK}; write it where a piece is missing")
+        check_masked(texts, top_k, self._signatures[_FILL_MASK]["outputs"]["guesses"][1][-1])
         rows = self._rows(_FILL_MASK, [[text] for text in texts]) if texts else []
         for number, (text, row) in enumerate(zip(texts, rows)):
-            if len(row["guesses"]) < text.count(MASK):
-                raise InputError(
-                    f"input {number}: a {MASK} is behind the {self.max_seq_length} pieces that the model reads; ask "
-                    "about a part of the text"
-                )
+            check_masks_are_read(number, text.count(MASK), len(row["guesses"]), self.max_seq_length)
         return [
             [
                 [
@@ -114,14 +106,14 @@ class ExportedPredictor(LoadedModel):
         self._check("encode")
         check_pooling(pooling)
         texts = [replace_halves(text) for text in read_strings(texts)]
-        vectors = np.zeros([len(texts), self.exported.card["config"]["hidden_size"]], np.float32)
+        vectors = np.zeros([len(texts), self.card["config"]["hidden_size"]], np.float32)
         for rows in groups_of_one_length(np.array([len(text) for text in texts])):
             found = self.exported.answer(_PIECES, {"text": [texts[row] for row in rows]})
             mask = np.arange(found["embeddings"].shape[1]) < found[LENGTHS][:, None]
             vectors[rows] = pool(found["embeddings"], mask.astype(np.int32), pooling)
         inputs = [(text,) for text in texts]
         self._count_cuts(inputs)
-        self.count_unknown(*find_unknown_words(self.tokenizer, inputs))
+        self.add_unknown(*find_unknown_words(self.tokenizer, inputs))
         return vectors
 
     def _rows(self, signature, texts):
@@ -138,14 +130,11 @@ class ExportedPredictor(LoadedModel):
     def _count_cuts(self, texts):
         """Counts the inputs that are cut, as a graph can't; those of other tasks are read in windows."""
         outputs = self._signatures[DEFAULT]["outputs"]
-        cuts = "doc_stride" not in self.exported.card and any(name in outputs for name in _CUTS_TEXTS)
+        cuts = "doc_stride" not in self.card and any(name in outputs for name in _CUTS_TEXTS)
         if not texts or not cuts:
             return
         columns = [self.tokenizer.encode_ids(list(column)).row_lengths().numpy() for column in zip(*texts)]
-        num_cut = int(np.count_nonzero(sum(columns) + 1 + len(columns) > self.max_seq_length))
-        if num_cut:
-            self.num_cut += num_cut
-            warn_of_cuts(self.max_seq_length)
+        self.add_cut(int(np.count_nonzero(sum(columns) + 1 + len(columns) > self.max_seq_length)))
 
 
 def _prediction(row):

@@ -141,18 +141,14 @@ def _objective_of(settings, folder):
 
 
 def _refuse_export(folder):
-    """Checks that a folder without a run is not one of exports that can't be asked in this way."""
+    """Checks that a folder without a run is no export that can't be asked: ONNX, or a SavedModel without its card."""
     names = tf.io.gfile.listdir(folder) if tf.io.gfile.isdir(folder) else []
     places = [folder, *(os.path.join(folder, name) for name in names if name.rstrip("/").isdecimal())]
-    if any(tf.io.gfile.exists(os.path.join(place, SAVED_MODEL_FILE)) for place in places):
+    paths = [os.path.join(place, name) for place in places for name in (SAVED_MODEL_FILE, ONNX_FILE)]
+    found = next(filter(tf.io.gfile.exists, paths), None)
+    if found is not None:
         raise InputError(
-            f"{folder} holds a SavedModel without the model_card.json of export_model.py; export the model anew, or "
-            "name the folder that it was exported from"
-        )
-    if any(tf.io.gfile.exists(os.path.join(place, ONNX_FILE)) for place in places):
-        raise InputError(
-            f"{folder} holds a model for ONNX Runtime, which asks it by ids (docs/serving.md); name the folder that it "
-            "was exported from, or export that one in another format"
+            f"{found} can't be asked in this way (docs/serving.md says how); name the folder that it was exported from"
         )
 
 

@@ -6,9 +6,6 @@ Neither knows TensorFlow Text, so texts are encoded outside: the tokenizer's fil
 import collections.abc
 import contextlib
 import io
-import os
-import sys
-import tempfile
 import typing
 
 import tensorflow as tf
@@ -16,6 +13,7 @@ from absl import logging
 
 from albert_tf.errors import InputError, first_line, with_extra
 from albert_tf.serving.loading import TrainedModel
+from albert_tf.startup import held_back_messages
 
 ONNX_FILE = "model.onnx"
 INPUT_NAMES = ("input_ids", "input_mask", "segment_ids")
@@ -70,14 +68,7 @@ def to_litert(function: typing.Any, weight_type: str) -> bytes:
 
 
 def to_onnx(function: typing.Any) -> bytes:
-    """Returns an ONNX model in float32.
-
-    Args:
-        function: Of `trace_for_ids`.
-
-    Raises:
-        InputError: tf2onnx is missing.
-    """
+    """Returns an ONNX model in float32."""
     try:
         import tf2onnx
     except ImportError as error:
@@ -96,13 +87,8 @@ def _quiet() -> collections.abc.Iterator[None]:
     """Holds back what the converters say of their own progress, here and in C++."""
     verbosity = logging.get_verbosity()
     logging.set_verbosity(logging.ERROR)
-    sys.stderr.flush()
-    standard_error = os.dup(2)
-    with tempfile.TemporaryFile() as held_back, contextlib.redirect_stdout(io.StringIO()):
-        os.dup2(held_back.fileno(), 2)
+    with held_back_messages(), contextlib.redirect_stdout(io.StringIO()):
         try:
             yield
         finally:
-            os.dup2(standard_error, 2)
-            os.close(standard_error)
             logging.set_verbosity(verbosity)

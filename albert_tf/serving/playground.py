@@ -6,16 +6,13 @@ import typing
 
 import gradio as gr
 import pandas as pd
-from starlette.middleware import Middleware
 
 import albert_tf
 from albert_tf.asked_texts import OPTIONS
 from albert_tf.errors import InputError
-from albert_tf.exports import DEFAULT, rows_of
 from albert_tf.litert import LiteRTPredictor, find_litert
 from albert_tf.serving.attention import read_attention
-from albert_tf.serving.exported import EXTRA_FOLDER, ExportedModel, newest_version
-from albert_tf.serving.page_requests import PageRequestsOnly
+from albert_tf.serving.exported_predictor import ExportedPredictor
 from albert_tf.serving.predictor import Predictor
 from albert_tf.serving.pretrained_model import PretrainedModel
 from albert_tf.text_encoding import replace_halves
@@ -26,7 +23,6 @@ PRETRAINING = "pretraining"
 
 _MAX_CHARACTERS = 5000
 _MAX_PIECES = 40  # more of a heat map would fit on no screen
-_LOCAL = ("127.0.0.1", "localhost", "::1")
 _NAMES = {
     "text": "글 · Text",
     "text_pair": "둘째 글 · Second text",
@@ -49,31 +45,21 @@ _EXAMPLES = {
 class PlaygroundModel:
     """A model to try: an export, or any folder that `albert_tf.load` takes; all are asked the same way.
 
-    Args:
-        folder: Of the model.
-
     Attributes:
         task: The name of the `FinetuningTask` that it was trained for, or `PRETRAINING`.
         inputs: What is asked: the names of the texts.
-
-    Raises:
-        InputError: The folder holds no model.
     """
 
     def __init__(self, folder: str | os.PathLike):
-        try:
-            version = newest_version(os.fspath(folder))
-        except InputError:  # no SavedModel
-            version = None
-        self.model = ExportedModel(version) if version else albert_tf.load(folder)
-        if isinstance(self.model, ExportedModel | LiteRTPredictor):
+        self.model = albert_tf.load(folder)
+        if isinstance(self.model, ExportedPredictor | LiteRTPredictor):
             self.task, self.inputs = self.model.card["task"], self.model.card["input_fields"]
-            self.tokenizer = load_tokenizer(os.path.join(version, EXTRA_FOLDER) if version else find_litert(folder))
+        elif isinstance(self.model, Predictor):
+            self.task, self.inputs = type(self.model.task).__name__, [*self.model.task.input_fields]
         else:
-            is_finetuned = isinstance(self.model, Predictor)
-            self.task = type(self.model.task).__name__ if is_finetuned else PRETRAINING
-            self.inputs = [*self.model.task.input_fields] if is_finetuned else ["text"]
-            self.tokenizer = self.model.tokenizer
+            self.task, self.inputs = PRETRAINING, ["text"]
+        is_litert = isinstance(self.model, LiteRTPredictor)
+        self.tokenizer = load_tokenizer(find_litert(folder)) if is_litert else self.model.tokenizer
 
     @property
     def shows_attention(self) -> bool:
@@ -81,16 +67,8 @@ class PlaygroundModel:
         return isinstance(self.model, Predictor | PretrainedModel) and self.task != "MultipleChoice"
 
     def ask(self, texts: list[str]) -> typing.Any:
-        """Returns what `predict` says of one input; of a pre-trained model the guesses, a {piece: probability} a mask.
-
-        Raises:
-            InputError: It is not what the model reads.
-        """
-        if isinstance(self.model, ExportedModel):
-            signature = "fill_mask" if self.task == PRETRAINING else DEFAULT
-            (row,) = rows_of(self.model.answer(signature, {name: [text] for name, text in zip(self.inputs, texts)}))
-            return _prediction_of(row)
-        if isinstance(self.model, PretrainedModel):
+        """Returns what `predict` says of one input; of a pre-trained model a {piece: probability} for each mask."""
+        if self.task == PRETRAINING:
             (masks,) = self.model.fill_mask(texts, top_k=10)
             return [{guess["piece"]: guess["probability"] for guess in mask} for mask in masks]
         if self.task == "MultipleChoice":
@@ -110,18 +88,6 @@ class PlaygroundModel:
             pieces += [(piece, start + begin, start + end) for piece, (begin, end) in spans]
             start += len(part) + len(MASK)
         return pieces
-
-
-def _prediction_of(row):
-    """Returns a row of an export as `Predictor.predict` and `PretrainedModel.fill_mask` would say it."""
-    if "guesses" in row:
-        return [dict(zip(*mask)) for mask in zip(row["guesses"], row["probabilities"])]
-    if "labels" in row:
-        return {"probabilities": dict(zip(row["labels"], row["probabilities"]))}
-    if "types" in row:
-        places = zip(row["types"], row["begins"], row["ends"])
-        return {"entities": [{"type": kind, "begin": begin, "end": end} for kind, begin, end in places]}
-    return {**row, "begin": None} if row.get("begin") == -1 else row
 
 
 def build_page(model: PlaygroundModel, name: str) -> gr.Blocks:
@@ -218,11 +184,7 @@ def _heat_map(pieces, weights):
 
 
 def open_page(folder: str, host: str, port: int) -> gr.Blocks:
-    """Serves the page of a model; returns it, whose `block_thread` waits.
-
-    Raises:
-        InputError: The folder holds no model.
-    """
+    """Serves the page of a model; returns it, whose `block_thread` waits."""
     page = build_page(PlaygroundModel(folder), os.path.basename(os.path.abspath(folder)))
     page.launch(
         server_name=host,
@@ -230,7 +192,6 @@ def open_page(folder: str, host: str, port: int) -> gr.Blocks:
         quiet=True,
         prevent_thread_lock=True,
         footer_links=[],
-        app_kwargs={"middleware": [Middleware(PageRequestsOnly, is_local=host in _LOCAL)]},
         # Fonts of the reader's own machine: others would be loaded from elsewhere, and lack Hangul.
         theme=gr.themes.Default(font=["system-ui", "sans-serif"], font_mono=["monospace"]),
     )

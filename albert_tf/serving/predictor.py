@@ -6,7 +6,7 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.asked_texts import list_inputs, warn_of_cuts
+from albert_tf.asked_texts import list_inputs
 from albert_tf.finetuning import runner
 from albert_tf.finetuning.cut_texts import count_cut
 from albert_tf.finetuning.task import CUT
@@ -22,6 +22,8 @@ from albert_tf.training.run_folder.identity import checkpoint_identity
 class Predictor(EncoderModel):
     """Tokenizer, task and model of a fine-tuned folder; they predict what `do_predict` does.
 
+    What is longer than `max_seq_length` is cut, or read in windows, as in training.
+
     ```python
     predictor = albert_tf.load("run/nsmc")
     predictor.predict(["정말 재밌어요", "시간이 아깝다"])
@@ -31,11 +33,6 @@ class Predictor(EncoderModel):
     Args:
         folder: The `output_dir` of a command that fine-tunes; of its checkpoints the best is taken.
         place: What errors call the folder; by default as it is called.
-
-    Attributes:
-        task: What it was fine-tuned for. What is longer than `max_seq_length` is cut, or read in windows, as in
-            training.
-        identity: Tells the weights from others.
 
     Raises:
         InputError: The folder holds no fine-tuned model.
@@ -63,11 +60,8 @@ class Predictor(EncoderModel):
         if not examples:
             return []
         features = self.task.encode(examples, self.tokenizer, self.max_seq_length)
-        num_cut = count_cut(features.get(CUT, ()))
-        if num_cut:
-            self.num_cut += num_cut
-            warn_of_cuts(self.max_seq_length)
-        self.count_unknown(*find_unknown_words(self.tokenizer, list(map(self.task.texts_of, examples))))
+        self.add_cut(count_cut(features.get(CUT, ())))
+        self.add_unknown(*find_unknown_words(self.tokenizer, list(map(self.task.texts_of, examples))))
         encoded = runner.EncodedFile("", examples, features, self.max_seq_length)
         return runner.compute_predictions(
             self.task, encoded, batch_size, lambda _, dataset: self._compute(dataset), self._is_fixed

@@ -9,7 +9,13 @@ import tensorflow as tf
 
 from albert_tf.asked_texts import read_strings
 from albert_tf.errors import InputError
-from albert_tf.serving.encoder_model import EncoderModel, describe_guess, groups_of_one_length
+from albert_tf.serving.encoder_model import (
+    EncoderModel,
+    check_masked,
+    check_masks_are_read,
+    describe_guess,
+    groups_of_one_length,
+)
 from albert_tf.serving.loading import load_trained
 from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization.unknown_words import find_unknown_words
@@ -59,15 +65,10 @@ class PretrainedModel(EncoderModel):
         """
         if not self._guesses_pieces:
             raise self.cannot("fill_mask")
-        size = len(self.tokenizer.vocabulary)
-        if not isinstance(top_k, int) or not 1 <= top_k <= size:
-            raise InputError(f"top_k must be a whole number from 1 to {size}. Received: {top_k!r}")
         texts = [replace_halves(text) for text in read_strings(texts)]
+        check_masked(texts, top_k, len(self.tokenizer.vocabulary))
         counts = np.array([text.count(MASK) for text in texts])
-        for number, count in enumerate(counts):
-            if not count:
-                raise InputError(f"input {number} has no {MASK}; write it where a piece is missing")
-        self.count_unknown(*find_unknown_words(self.tokenizer, [tuple(text.split(MASK)) for text in texts]))
+        self.add_unknown(*find_unknown_words(self.tokenizer, [tuple(text.split(MASK)) for text in texts]))
         found = [[] for _ in texts]
         for rows in groups_of_one_length(np.array([len(text) for text in texts])):
             for row, probabilities in zip(rows, self._fill([texts[row] for row in rows], counts[rows], rows)):
@@ -104,11 +105,7 @@ class PretrainedModel(EncoderModel):
         """Returns the probability of each piece for each mask of some texts, float32 [T, masks, vocab_size]."""
         batch, positions = self._inputs.encode_masked(tf.constant(texts))
         for row, count, found in zip(rows, counts, positions.row_lengths().numpy()):
-            if found < count:
-                raise InputError(
-                    f"input {row}: a {MASK} is behind the {self.max_seq_length} pieces that the model reads; ask about "
-                    "a part of the text"
-                )
+            check_masks_are_read(row, count, found, self.max_seq_length)
         return self._guesses({**batch, "masked_lm_positions": positions.to_tensor()}).numpy()
 
     def _compute_guesses(self, batch):

@@ -49,11 +49,7 @@ _ONE_CHIP = {"v5e": "v5e-1"}
 
 
 def find_tpu(name: str) -> Tpu:
-    """Returns the TPU of a name; "v5e" is one chip.
-
-    Raises:
-        InputError: There is none.
-    """
+    """Returns the TPU of a name; "v5e" is one chip."""
     name = _ONE_CHIP.get(name, name)
     if name not in TPUS:
         raise InputError(f"`tpu={name}` is unknown; it must be one of {', '.join([*_ONE_CHIP, *TPUS])}")

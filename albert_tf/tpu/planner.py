@@ -10,7 +10,7 @@ import typing
 
 from albert_tf.child_process import end_with_parent
 from albert_tf.errors import InputError
-from albert_tf.files import read_json, replacing, write_json
+from albert_tf.files import read_json, write_json
 from albert_tf.json_types import check_types
 from albert_tf.tpu.chips import Tpu
 from albert_tf.tpu.compile_step import OutOfMemoryError, compile_program, compiler_version
@@ -72,9 +72,6 @@ class CompiledSteps:
             lower: Returns the program, StableHLO text; something that can be pickled.
             tpu: The TPU.
             uncounted_flops: Operations to add to those that the compiler counts, which takes a loop's body once.
-
-        Raises:
-            InputError: The program can't be lowered or compiled.
         """
         context = multiprocessing.get_context("spawn")
         receiver, sender = context.Pipe(duplex=False)
@@ -153,19 +150,12 @@ def find_largest_batch(
     figures_of: collections.abc.Callable[[int], Figures | None],
     memory_bytes: int,
     largest: int = 2**16,
-    expected: int | None = None,
 ) -> LargestBatch:
     """Searches for the largest batch that fits, to about 3%.
 
     Memory grows by nearly the same for each example. So the search goes from two small batches straight to where the
     line through them meets the memory, and on from there in small steps: near the limit the compiler may find room by
     computing again; far beyond it, it may search for hours.
-
-    Args:
-        figures_of: Given a batch size, what a step takes, None if it doesn't fit.
-        memory_bytes: Memory of one replica.
-        largest: Where to stop.
-        expected: What is likely to fit, to save compilations.
     """
     tried = {}
 
@@ -178,9 +168,8 @@ def find_largest_batch(
         return LargestBatch(0, None, False)
     lower, upper = BATCH_GRAIN, largest + BATCH_GRAIN
     while upper - lower > _step(lower):
-        guess, expected = expected or _guess(tried, lower, memory_bytes), None
         from_upper = max(_step(lower), (upper - lower) // 4 // BATCH_GRAIN * BATCH_GRAIN)
-        guess = min(guess, largest if upper > largest else upper - from_upper)
+        guess = min(_guess(tried, lower, memory_bytes), largest if upper > largest else upper - from_upper)
         guess = max(guess, lower + BATCH_GRAIN)
         if fits(guess):
             lower = guess
@@ -217,12 +206,6 @@ def find_gradient_accumulation(
 
     The sums of gradients need room beside a part, so that it may have to be smaller than the largest batch alone.
 
-    Args:
-        fits: Given a replica's batch and a number of parts, whether that step fits.
-        num_replicas: Number of replicas.
-        largest_batch_size: What fits a replica as one part.
-        target_batch_size: The global batch.
-
     Returns:
         None if the batch can't be divided by the replicas, or nothing fits.
     """
@@ -241,15 +224,7 @@ def make_plan(
     target_batch_size: int,
     num_train_steps: int,
 ) -> dict:
-    """Returns what a recipe comes to on a TPU, JSON values by name.
-
-    Args:
-        tpu: The TPU.
-        largest: The largest batch that fits a replica.
-        gradient_accumulation_steps: Parts of a replica's share of an update; None if there is no such number.
-        target_batch_size: Global batch of an update.
-        num_train_steps: Updates.
-    """
+    """Returns what a recipe comes to on a TPU, JSON values by name."""
     plan = {"tpu": tpu.name, "replicas": tpu.num_replicas, "largest_batch_of_a_replica": largest.batch_size}
     if not largest.figures:
         return plan
@@ -286,21 +261,3 @@ def format_table(plans: list[dict]) -> str:
     ]
     widths = [max(map(len, column)) for column in zip(*rows)]
     return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in rows)
-
-
-def write_plan(output_dir: str, plans: list[dict]) -> None:
-    """Writes plan.json and, with matplotlib and more than one plan to compare, plan.png."""
-    write_json(os.path.join(output_dir, "plan.json"), {"plans": plans})
-    if len(plans) < 2:
-        return
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.subplots()
-    bars = axes.bar([plan["tpu"] for plan in plans], [plan["largest_batch_of_a_replica"] for plan in plans])
-    axes.bar_label(bars)
-    axes.set(title="largest batch that fits", ylabel="examples on a replica")
-    with replacing(os.path.join(output_dir, "plan.png")) as file:
-        figure.savefig(file, format="png", dpi=120)

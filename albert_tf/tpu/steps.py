@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning import TASKS, FinetuningTask
+from albert_tf.finetuning import TASKS
 from albert_tf.objectives import EARLIER_NAMES, OBJECTIVES, DataOptions, Objective, make_objective
 from albert_tf.objectives.objective import BatchSpec, with_batch_size
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
@@ -25,9 +25,6 @@ def planned_objective(name: str, config: AlbertConfig, max_predictions_per_seq: 
         name: One of `planned_names`.
         config: Hyper-parameters of the model.
         max_predictions_per_seq: Masked pieces of an example in pre-training; None for 15% of its length.
-
-    Raises:
-        InputError: There is nothing of that name.
     """
     if name in TASKS:
         return TASKS[name](config)
@@ -46,20 +43,7 @@ def lower_step(
     num_replicas: int = 1,
     runs_pallas_kernels: bool = True,
 ) -> str:
-    """Returns one training step of one replica, with optimizer and gradient all-reduce, as StableHLO text.
-
-    Args:
-        objective: What is learnt.
-        batch_size: Of one replica.
-        max_seq_length: Pieces of an example.
-        optimizer: "lamb", "adamw" or "muon".
-        dtype: Keras dtype policy.
-        remat: As for `AlbertEncoder`.
-        attention: As for `AlbertEncoder`.
-        gradient_accumulation_steps: Parts that the batch is computed in.
-        num_replicas: How many replicas add their gradients up.
-        runs_pallas_kernels: Whether the TPU does; see `ReplicaStrategy`.
-    """
+    """Returns one training step of one replica, with optimizer and gradient all-reduce, as StableHLO text."""
     strategy = ReplicaStrategy(num_replicas, runs_pallas_kernels)
     with strategy.scope():
         models = objective.make_models(remat=remat, attention=attention, dtype=dtype)
@@ -75,19 +59,6 @@ def lower_step(
         strategy.run(replica_step, args=(dict(zip(batch, values)), number))
 
     return lower(step, [tf.constant(0), *batch.values()])
-
-
-def lower_prediction(task: FinetuningTask, batch_size: int, max_seq_length: int, dtype: str = "mixed_bfloat16") -> str:
-    """Returns what a task computes to predict one replica's batch, as StableHLO text; arguments as for `lower_step`."""
-    strategy = ReplicaStrategy(1, runs_pallas_kernels=False)
-    with strategy.scope():
-        models = task.make_models(attention="plain", dtype=dtype)
-    batch = zeros(with_batch_size(task.batch_spec(max_seq_length), batch_size))
-
-    def predict(*values):
-        return strategy.run(lambda given: task.outputs(given, **models), args=(dict(zip(batch, values)),))
-
-    return lower(predict, list(batch.values()))
 
 
 def uncounted_flops(objective: Objective, batch_size: int, max_seq_length: int) -> int:

@@ -86,11 +86,6 @@ def with_scores(
     """Returns all that an evaluation found, in the order in which people read it.
 
     That is the metric that selects, the further scores, and what `Evaluator.evaluate` returned.
-
-    Args:
-        objective: What is learnt.
-        averages: What `Evaluator.evaluate` returned.
-        scores: Measures that no sum over batches gives; see `Phase`.
     """
     found = {**averages, **scores}
     return {

@@ -1,33 +1,9 @@
 """What the evaluations of a run say together: which was best, whether it is time to stop, whether the run overfits."""
 
-import dataclasses
 import math
 
 # How much the held-out loss has to rise before it is more than noise, as a share of the lowest.
 _RISE = 0.01
-
-
-@dataclasses.dataclass(frozen=True)
-class Overfitting:
-    """A held-out loss that rose while the training loss fell.
-
-    Attributes:
-        best_step: When the held-out loss was lowest.
-        step: The last evaluation.
-        held_out: The held-out loss at both.
-        train: The training loss on the way to both.
-    """
-
-    best_step: int
-    step: int
-    held_out: tuple[float, float]
-    train: tuple[float, float]
-
-    def __str__(self):
-        return (
-            f"the held-out loss rose from {self.held_out[0]:.4g} at step {self.best_step:,} to {self.held_out[1]:.4g} "
-            f"at step {self.step:,} while the training loss fell from {self.train[0]:.4g} to {self.train[1]:.4g}"
-        )
 
 
 class HeldOutHistory:
@@ -75,8 +51,8 @@ class HeldOutHistory:
         lowest = min(losses, key=losses.get, default=-1)
         return min(self.evaluations_since_best, sum(step > lowest for step in self._values))
 
-    def overfitting(self) -> Overfitting | None:
-        """Returns what shows that the run overfits, None if nothing does.
+    def overfitting(self) -> str | None:
+        """Returns a sentence that shows that the run overfits, None if nothing does.
 
         That is a held-out loss which at the last two evaluations was above the lowest, at the last by more than noise,
         and a training loss that fell meanwhile. Metrics besides the loss come and go without that meaning anything.
@@ -84,10 +60,14 @@ class HeldOutHistory:
         if not self._measures_loss or self.evaluations_since_best < 2:
             return None
         best, last = self.best_step, max(self._values)
-        train = self._train_loss_before(best), self._train_loss_before(last)
-        if self._values[last] < (1 + _RISE) * self._values[best] or not train[1] < train[0]:
+        lowest, held_out = self._values[best], self._values[last]
+        train_before, train = self._train_loss_before(best), self._train_loss_before(last)
+        if held_out < (1 + _RISE) * lowest or not train < train_before:
             return None
-        return Overfitting(best, last, (self._values[best], self._values[last]), train)
+        return (
+            f"the held-out loss rose from {lowest:.4g} at step {best:,} to {held_out:.4g} at step {last:,} while the "
+            f"training loss fell from {train_before:.4g} to {train:.4g}"
+        )
 
     def _train_loss_before(self, step):
         """Returns the average of what was reported between an evaluation and the one before; NaN if nothing was."""

@@ -16,11 +16,6 @@ def plot_losses(output_dir: str, title: str, rows: list[dict]) -> None:
 
     A loss that is the same as another is left out, as the only part of a sum is. Does nothing without matplotlib, nor
     while there are no two points to draw a line between.
-
-    Args:
-        output_dir: The run's folder.
-        title: What the plot is called.
-        rows: What `read_metrics` returned.
     """
     try:
         from matplotlib.figure import Figure

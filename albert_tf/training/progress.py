@@ -114,13 +114,7 @@ class Progress:
             self.log(f"held-out at step {step:,}: {found}")
 
     def record(self, step: int, split: str, values: dict[str, float]) -> None:
-        """Writes values to metrics.jsonl and TensorBoard, and tells them to trackers.
-
-        Args:
-            step: The step they belong to.
-            split: "train", "held_out", ...
-            values: By name.
-        """
+        """Writes values to metrics.jsonl and TensorBoard, and tells them to trackers."""
         if not self._is_chief:
             return
         tf.io.gfile.makedirs(self.output_dir)

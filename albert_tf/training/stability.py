@@ -1,4 +1,4 @@
-"""Noticing that training goes wrong: steps that were skipped, and losses that jump."""
+"""Noticing that training goes wrong: steps that were skipped because loss or gradients were not finite."""
 
 import io
 import os
@@ -10,46 +10,13 @@ from albert_tf.errors import InputError
 from albert_tf.files import replacing
 from albert_tf.optimization import AdamW
 
-# A loss is a spike where it lies so many times the usual distance between two losses above what is usual, and also so
-# much above it in proportion, which leaves out the ripples of a loss that hardly moves any more.
-_SPIKE_DISTANCES = 8.0
-_SPIKE_RATIO = 1.1
-_MEMORY = 0.9
-_LOSSES_BEFORE_JUDGING = 10
-
 
 class DivergedError(InputError):
     """More steps were skipped than may be, because loss or gradients were not finite."""
 
 
-class LossSpikeDetector:
-    """Compares each loss with a moving average of those before it."""
-
-    def __init__(self):
-        self._usual = self._distance = None
-        self._count = 0
-
-    def update(self, loss: float) -> float | None:
-        """Adds the next loss; returns the usual loss if this one is a spike, else None."""
-        if self._usual is None:
-            self._usual, self._distance = loss, 0.0
-            return None
-        self._count += 1
-        usual, distance = self._usual, self._distance
-        self._usual = _MEMORY * usual + (1 - _MEMORY) * loss
-        self._distance = _MEMORY * distance + (1 - _MEMORY) * abs(loss - usual)
-        is_spike = loss > max(usual + _SPIKE_DISTANCES * distance, _SPIKE_RATIO * usual)
-        return usual if is_spike and self._count > _LOSSES_BEFORE_JUDGING else None
-
-
 class SkippedSteps:
-    """Watches how many steps the optimizer skipped because loss or gradient was not finite.
-
-    Args:
-        optimizer: The optimizer.
-        output_dir: Where batches are saved for inspection.
-        max_skipped_steps: How many may be skipped in the whole run.
-    """
+    """Watches how many steps the optimizer skipped because loss or gradient was not finite."""
 
     def __init__(self, optimizer: AdamW, output_dir: str, max_skipped_steps: int):
         self._optimizer, self._output_dir, self._max_skipped_steps = optimizer, output_dir, max_skipped_steps
@@ -72,12 +39,7 @@ class SkippedSteps:
         return os.path.join(self._output_dir, f"skipped_batch-{step}.npz")
 
     def save_batch(self, step: int, host_datasets: list[tf.data.Dataset]) -> None:
-        """Saves the first batch of all hosts together, NumPy arrays by feature, for `numpy.load`.
-
-        Args:
-            step: The step that took it.
-            host_datasets: Each host's part of the batches.
-        """
+        """Saves the first batch of all hosts together, NumPy arrays by feature, for `numpy.load`."""
         parts = [next(iter(dataset.take(1).as_numpy_iterator())) for dataset in host_datasets]
         batch = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         buffer = io.BytesIO()  # because NumPy goes back in what it writes, which a GFile can't
@@ -86,11 +48,7 @@ class SkippedSteps:
             file.write(buffer.getvalue())
 
     def stop_if_most(self, step: int) -> None:
-        """Raises if most steps up to this one were skipped, so that little or nothing was learnt.
-
-        Raises:
-            DivergedError: They were.
-        """
+        """Raises if most steps up to this one were skipped, so that little or nothing was learnt."""
         if self._known > step / 2:
             raise DivergedError(
                 f"loss or gradients were not finite in {self._known:,} of {step:,} steps, so the weights are of no "
@@ -99,11 +57,7 @@ class SkippedSteps:
             )
 
     def stop_if_too_many(self) -> None:
-        """Raises if more steps were skipped than may be.
-
-        Raises:
-            DivergedError: They were.
-        """
+        """Raises if more steps were skipped than may be."""
         if self._known > self._max_skipped_steps:
             raise DivergedError(
                 f"loss or gradients were not finite in {self._known} steps, the last of them step {self._last:,}, and "

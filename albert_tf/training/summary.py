@@ -13,10 +13,6 @@ def describe_run(state: TrainState, phases: list[Phase]) -> str:
     """Returns a few lines: the size of the model, of its variables and of a batch, steps, and epochs over the data.
 
     Of a run that is gone on with, it tells what is left.
-
-    Args:
-        state: What is trained.
-        phases: What it is trained on.
     """
     named = state.named_variables()
     sizes = {name: math.prod(variable.shape) for name, variable in named.items()}

@@ -1,8 +1,8 @@
 """Telling others what is measured: Weights & Biases, MLflow, or whatever takes numbers by name."""
 
 import collections.abc
-import importlib
 import os
+import pkgutil
 import sys
 
 from albert_tf.errors import InputError, describe, first_line
@@ -12,37 +12,23 @@ Tracker = collections.abc.Callable[[int, str, dict[str, float]], None]
 
 
 def load_tracker(name: str) -> Tracker:
-    """Returns the function that "module:function" names; the module may lie in the current folder.
-
-    Raises:
-        InputError: There is no such module or function, or the module can't be imported.
-    """
-    module_name, _, function_name = name.partition(":")
-    if not module_name or not function_name:
+    """Returns the function that "module:function" names; the module may lie in the current folder."""
+    if not all(name.partition(":")):
         raise InputError(f"`trackers={name}` must be module:function, such as wandb_hook:log")
     sys.path.insert(0, os.getcwd())
     try:
-        module = importlib.import_module(module_name)
-    except Exception as error:  # whatever it does when it is imported
-        raise InputError(f"`trackers={name}`: can't import {module_name} ({first_line(error)})") from error
+        function = pkgutil.resolve_name(name)
+    except Exception as error:  # whatever the module does when it is imported
+        raise InputError(f"`trackers={name}`: can't import it ({first_line(error)})") from error
     finally:
         sys.path.remove(os.getcwd())
-    function = getattr(module, function_name, None)
     if not callable(function):
-        raise InputError(f"`trackers={name}`: {module_name} has no function {function_name}")
+        raise InputError(f"`trackers={name}` is no function")
     return function
 
 
 class Trackers:
-    """Several trackers, called one after the other; one that fails is left out from then on, for training goes on.
-
-    Args:
-        functions: The trackers, or one.
-        log: Prints a line.
-
-    Raises:
-        InputError: One is no function.
-    """
+    """Several trackers, called one after the other; one that fails is left out from then on, for training goes on."""
 
     def __init__(self, functions: collections.abc.Iterable[Tracker], log: collections.abc.Callable[[str], None]):
         functions = [functions] if callable(functions) else list(functions)

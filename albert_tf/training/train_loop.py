@@ -20,7 +20,7 @@ from albert_tf.training.preemption import StopRequest
 from albert_tf.training.progress import Progress, read_metrics
 from albert_tf.training.run_folder.checkpoints import Checkpointer
 from albert_tf.training.settings import RunSettings
-from albert_tf.training.stability import DivergedError, LossSpikeDetector, SkippedSteps
+from albert_tf.training.stability import DivergedError, SkippedSteps
 from albert_tf.training.train_state import TrainState
 from albert_tf.training.train_step import make_train_function
 
@@ -55,9 +55,7 @@ def train(
         state: What is trained, restored already.
         phases: What to train on, one phase after the other.
         settings: When to look up, and the seed.
-        checkpointer: Where to save.
-        evaluator: Of the same model.
-        progress: What is told after every loop.
+        checkpointer, evaluator, progress: Of the same run.
         check_owner: Called before anything is written; raises InputError if the folder is another run's by now.
         claim: Called before each checkpoint: makes the folder this run's, which it isn't as long as nothing is saved.
 
@@ -103,7 +101,6 @@ class _Loop:
         self._begins = [0, *(phase.end_step for phase in phases[:-1])]
         self._phases, self._last_step = phases, phases[-1].end_step
         self._skipped = SkippedSteps(state.optimizer, progress.output_dir, settings.max_skipped_steps)
-        self._spikes = LossSpikeDetector()
         self._agreement = Agreement(state.strategy)
         self._is_profiling = False
         self._num_hosts = 1  # that read apart
@@ -117,9 +114,6 @@ class _Loop:
         self._checkpointer.best = find_best_checkpoint(self._progress.output_dir)
         self._update_best(step)  # an earlier process may have been stopped before it came to that
         rows = read_metrics(self._progress.output_dir)
-        for row in rows:
-            if row["split"] == "train" and "loss" in row:
-                self._spikes.update(row["loss"])
         if self._is_evaluation_due(step):
             # An earlier process may have been stopped between saving and evaluating.
             selects = self._state.objective.selection_metric
@@ -237,14 +231,7 @@ class _Loop:
         averages = measured(self._state.objective, self._state.metric_sums)
         averages["learning_rate"] = float(self._state.optimizer.schedule(tf.constant(step - 1)))
         self._progress.update(step, averages)
-        if "loss" in averages:
-            self._last_loss = averages["loss"]
-            usual = self._spikes.update(averages["loss"])
-            if usual is not None:
-                self._progress.log(
-                    f"warning: the loss jumped to {averages['loss']:.4g} at step {step:,}, from {usual:.4g} before; if "
-                    "it stays there, go back to an earlier checkpoint with a lower learning rate"
-                )
+        self._last_loss = averages.get("loss", self._last_loss)
 
     def _tell_skips(self, count, last, begin, phase):
         """Warns of skipped steps and saves the batch of the last one, which follows from its number."""

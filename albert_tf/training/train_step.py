@@ -23,11 +23,6 @@ def make_replica_step(
 
     The batch is cut into `gradient_accumulation_steps` micro-batches, of which only one is in work at a time. Replica r
     draws the dropout of its micro-batch k of K as the replica r K + k would without accumulation.
-
-    Args:
-        state: What is trained.
-        seed: Seed of dropout.
-        gradient_accumulation_steps: K, which divides the replica's batch size.
     """
     objective, models, optimizer = state.objective, state.models, state.optimizer
     coefficients = objective.loss_coefficients

@@ -12,15 +12,7 @@ _MOST_TICKS = 4
 
 
 def plot_trials(output_dir: str, points: list[dict], values: list[float], metric: str, best: int) -> str:
-    """Draws a metric against each setting as trials.png, one panel each; returns a line that says so, or why not.
-
-    Args:
-        output_dir: Where to write it.
-        points: The settings of each trial, all of the same names.
-        values: What the metric of each trial is.
-        metric: Its name.
-        best: The number of the best trial, which is marked.
-    """
+    """Draws a metric against each setting as trials.png, one panel each; returns a line that says so, or why not."""
     path = os.path.join(output_dir, PLOT_FILE)
     try:
         from matplotlib.figure import Figure
@@ -48,19 +40,12 @@ def plot_trials(output_dir: str, points: list[dict], values: list[float], metric
 def _places(axes, name, values):
     """Returns where values stand on the axis below: numbers at their place, names and truth values side by side."""
     if any(isinstance(value, (bool, str)) for value in values):
-        texts = [as_text(value) for value in values]
-        known = sorted(set(texts))
-        axes.set_xticks(range(len(known)), known)
         axes.margins(x=0.3)
-        return [known.index(text) for text in texts]
+        return [as_text(value) for value in values]
+    if name in LOGARITHMIC and min(values) > 0:
+        axes.set_xscale("log")
     known = sorted(set(values))
     if len(known) <= _MOST_TICKS:
         axes.set_xticks(known, [as_text(value) for value in known])
-    if name in LOGARITHMIC and known[0] > 0:
-        from matplotlib.ticker import LogLocator
-
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.xaxis.set_minor_formatter("")
+        axes.minorticks_off()
     return values

@@ -25,15 +25,7 @@ Outcome = tuple[str, float, dict[str, float]]
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """One training.
-
-    Attributes:
-        learning_rate: Its peak.
-        random_seed: Its seed.
-        folder: Where it lies.
-        results: What came of it, by metric.
-        settings: What is searched, as this training has it.
-    """
+    """One training: its folder, its results by metric, and its `settings`, those that are searched."""
 
     learning_rate: float
     random_seed: int
@@ -122,11 +114,7 @@ def _write(output_dir, search, trials, metric, left_out, tell):
 
 
 def _claim(output_dir, search, is_chief):
-    """Notes in the folder what is searched there, before the first training.
-
-    Raises:
-        InputError: Another search was begun there.
-    """
+    """Notes in the folder what is searched there, before the first training."""
     path, now, earlier = os.path.join(output_dir, TRIALS_FILE), search.to_dict(), {}
     if gfile_for(path).exists(path):
         expected = {"search": {"settings": dict[str, str], "random_seed": int}}
@@ -190,10 +178,6 @@ def summarize(trials: list[Trial], metric: str) -> dict[str, float]:
     """Returns the medians over the seeds of the best settings, of `metric` with the lowest and the highest.
 
     With them stand the learning rate, the other settings that were searched if they are numbers, and how many seeds.
-
-    Args:
-        trials: All that were made.
-        metric: The one that decides.
     """
     chosen = groups(trials, metric)[0]
     medians = {name: statistics.median(_values(chosen, name)) for name in chosen[0].results}
@@ -206,13 +190,7 @@ def summarize(trials: list[Trial], metric: str) -> dict[str, float]:
 def describe(
     trials: list[Trial], metric: str, left_out: collections.abc.Sequence[dict[str, typing.Any]] = ()
 ) -> list[str]:
-    """Returns a table with a line for each trial, the best first, and a line that says which was chosen.
-
-    Args:
-        trials: All that came to an end.
-        metric: The one that decides.
-        left_out: The settings at which training diverged.
-    """
+    """Returns a table with a line for each trial, the best first, and a line that says which was chosen."""
     ordered = groups(trials, metric)
     best, names = best_trial(trials, metric), list(trials[0].settings) or ["learning_rate"]
     head = [*names, "random_seed", metric]

@@ -99,7 +99,8 @@ def shards(build_shards) -> pathlib.Path:
 def checkpoint(tiny_config, sample_tokenizer, tmp_path_factory) -> pathlib.Path:
     """The folder of a pre-training run that has just begun, with config and tokenizer."""
     folder = tmp_path_factory.mktemp("checkpoint")
-    claim_output_dir(str(folder), {"command": "run_pretraining", "learning_rate": 1.0}, tiny_config, sample_tokenizer)
+    settings = {"command": "run_pretraining", "objective": "albert", "learning_rate": 1.0}
+    claim_output_dir(str(folder), settings, tiny_config, sample_tokenizer)
     tf.keras.utils.set_random_seed(5)
     variables = named_variables(AlbertForPreTraining(tiny_config))
     checkpointer = Checkpointer(

@@ -77,12 +77,6 @@ def test_mistake_in_a_flagfile_costs_one_sentence(refused, tmp_path, content, me
     assert refused(flagfile=tmp_path / "flags.cfg") == message
 
 
-@pytest.mark.parametrize("begin", ["", "# a comment\n", "// a comment\n", "\n"])
-def test_flagfile_may_begin_with_a_byte_order_mark(refused, tmp_path, begin):
-    (tmp_path / "flags.cfg").write_text(f"{begin}--input_file=nowhere.txt\n--output_dir={tmp_path}\n", "utf-8-sig")
-    assert refused(flagfile=tmp_path / "flags.cfg") == "--input_file: no file matches nowhere.txt"
-
-
 def test_every_console_command_is_there():
     text = (ROOT / "setup.py").read_text(encoding="utf-8")
     commands = re.findall(r'"(albert-[\w-]+)=([\w.]+):(\w+)"', text)

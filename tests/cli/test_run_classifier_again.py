@@ -271,24 +271,6 @@ def test_training_goes_on_with_the_data_that_it_is_evaluated_on(classify, review
 
 
 @pytest.mark.slow
-def test_folder_of_an_earlier_version_can_be_used_but_not_trained(classify, finished, assert_refused):
-    settings = json.loads((finished / "run_settings.json").read_text())
-    added = ["command", "objective", "train_file", "text_column", "text_pair_column", "label_column", "num_train_steps"]
-    earlier = {name: value for name, value in settings.items() if name not in (*added, "found_at")}
-    earlier = {**earlier, "num_warmup_steps": 0, "init_checkpoint": "somewhere"}
-    (finished / "run_settings.json").write_text(json.dumps(earlier))
-    (finished / "data_of_results.json").unlink()
-    message = assert_refused(lambda: classify(do_train=True), finished)
-    assert message.startswith(f"--output_dir={finished} holds a run of an earlier version of albert_tf, ")
-    message = assert_refused(lambda: classify(do_eval=True, labels="1,0"), finished)
-    assert "its --labels is 0,1, and now 1,0; " in message
-    (finished / "eval_results.json").unlink()
-    result = classify(do_eval=True, init_checkpoint=None)
-    assert (result.code, result.errors) == (0, "")
-    assert (finished / "eval_results.json").exists()
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["../model.ckpt-3", "/model.ckpt-3", "model.ckpt-9"])
 def test_best_checkpoint_lies_in_its_folder(classify_only, finished, assert_refused, name):
     (finished / "best_checkpoint.json").write_text(json.dumps({"checkpoint": name}))

@@ -184,8 +184,6 @@ def test_limits_that_can_not_be_kept_are_refused(run_script, tmp_path, assert_re
         "--max_held_bytes=100 is less than --max_request_bytes=4194304: no request of that size would ever be "
         "answered; raise it"
     )
-    message = assert_refused(lambda: run_script("serve.py", model_dir=tmp_path, max_connections=10**9), tmp_path)
-    assert message.startswith("--max_connections=1000000000: the system lets a process open ")
 
 
 def test_missing_library_is_named(run_script, tmp_path, assert_refused, monkeypatch):

@@ -8,6 +8,8 @@ from tables import save_dataset, save_splits
 from albert_tf.corpus.reader import CorpusReader, find_corpus_files
 from albert_tf.errors import InputError
 
+MUST_NAME = 'state.json must name .arrow files of its folder under "_data_files", each once; copy all of the folder'
+
 
 def sentences(folder):
     return list(CorpusReader(find_corpus_files([str(folder)], "input_file")).sentences())
@@ -47,13 +49,13 @@ def test_cache_is_read_where_it_is_named_alone(tmp_path, capsys):
     ("state", "message"),
     [
         ("{", "state.json, line 1: not valid JSON"),
-        ({}, 'state.json names no files under "_data_files"; save the data set once more'),
-        ({"_data_files": ["data.arrow"]}, 'state.json names no files under "_data_files"'),
+        ({}, MUST_NAME),
+        ({"_data_files": ["data.arrow"]}, MUST_NAME),
         ({"_data_files": [{}]}, "state.json names null, which is no file in"),
         ({"_data_files": [{"filename": "../other/data.arrow"}]}, 'names "../other/data.arrow", which is no file in'),
-        ({"_data_files": [{"filename": "gone.arrow"}]}, "names gone.arrow, which is not in .*; copy all of the folder"),
-        ({"_data_files": [{"filename": "state.json"}]}, "names state.json and no .arrow file"),
-        ({"_data_files": [{"filename": "data-00000-of-00001.arrow"}] * 2}, "names data-00000-of-00001.arrow twice"),
+        ({"_data_files": [{"filename": "gone.arrow"}]}, MUST_NAME),
+        ({"_data_files": [{"filename": "state.json"}]}, MUST_NAME),
+        ({"_data_files": [{"filename": "data-00000-of-00001.arrow"}] * 2}, MUST_NAME),
         ({"_indices_data_files": [{"filename": "indices.arrow"}]}, "picks rows out of the files"),
     ],
 )

@@ -98,23 +98,11 @@ def test_folder_around_several_trials_names_the_best_one(tmp_path):
 
 
 @pytest.mark.parametrize("place", ["", "2"])
-@pytest.mark.parametrize(
-    ("file", "message"),
-    [
-        (
-            "saved_model.pb",
-            r"holds a SavedModel without the model_card\.json of export_model\.py; ",
-        ),
-        (
-            "model.onnx",
-            r"holds a model for ONNX Runtime, which asks it by ids \(docs/serving.md\); ",
-        ),
-    ],
-)
-def test_export_that_can_not_be_asked_is_refused(tmp_path, place, file, message):
+@pytest.mark.parametrize("file", ["saved_model.pb", "model.onnx"])
+def test_export_that_can_not_be_asked_is_refused(tmp_path, place, file):
     (tmp_path / place).mkdir(exist_ok=True)
     (tmp_path / place / file).touch()
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=rf"{file} can't be asked in this way \(docs/serving\.md says how\); name the"):
         albert_tf.load(tmp_path)
 
 

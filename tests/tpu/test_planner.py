@@ -22,7 +22,6 @@ from albert_tf.tpu.planner import (
     find_largest_batch,
     format_table,
     make_plan,
-    write_plan,
 )
 
 FIGURES = Figures(temporary_bytes=10, argument_bytes=5, bytes_accessed=819e9, flops=2 * 197e12, compile_seconds=1.5)
@@ -57,13 +56,6 @@ def test_largest_batch_is_found_in_few_steps(limit, optimism):
     assert len(set(asked)) == len(asked) <= (8 if optimism == 1.0 else 20)
     assert max(asked) <= 1.4 * limit + 8, "far beyond the memory the compiler may not answer"
     assert figures_of(largest.batch_size) == largest.figures
-
-
-@pytest.mark.parametrize("expected", [8, 300, 1000, 1400])
-def test_an_expectation_changes_nothing_but_the_number_of_compilations(expected):
-    figures_of, asked = figures_up_to(1000)
-    assert 1000 / 1.04 - 8 <= find_largest_batch(figures_of, MEMORY, expected=expected).batch_size <= 1000
-    assert len(asked) <= (4 if expected == 1000 else 8)
 
 
 def test_nothing_fits():
@@ -114,16 +106,11 @@ def test_plan_follows_from_the_figures():
     assert plan["roofline_days"] == pytest.approx(1000 / 64)
 
 
-def test_plans_are_written_and_shown(tmp_path):
+def test_plans_are_shown():
     plans = [
         make_plan(TPUS["v5e-8"], planner.LargestBatch(16, FIGURES, True), 32, 4096, 125000),
         make_plan(TPUS["v2-8"], planner.LargestBatch(0, None, False), None, 4096, 125000),
     ]
-    write_plan(str(tmp_path), plans[:1])
-    assert not (tmp_path / "plan.png").exists()
-    write_plan(str(tmp_path), plans)
-    assert json.loads((tmp_path / "plan.json").read_text()) == {"plans": plans}
-    assert (tmp_path / "plan.png").stat().st_size > 1000
     header, first, second = format_table(plans).splitlines()
     assert header.split()[0] == "tpu" and first.split()[:4] == ["v5e-8", "8", "16", "True"]
     assert second.split() == ["v2-8", "8", "0", "-", "-", "-", "-"]

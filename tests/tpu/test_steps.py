@@ -17,7 +17,8 @@ from albert_tf.modeling.kernels import tied_cross_entropy
 from albert_tf.objectives import EARLIER_NAMES
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.tpu.compile_step import UnsupportedOperationError, compile_program, lower
-from albert_tf.tpu.steps import lower_prediction, lower_step, planned_names, planned_objective
+from albert_tf.tpu.replica_strategy import ReplicaStrategy
+from albert_tf.tpu.steps import lower_step, planned_names, planned_objective, zeros
 
 pytest.importorskip("jax")
 pytest.importorskip("libtpu")
@@ -140,7 +141,15 @@ def test_other_families_compile_with_flash_attention_and_count_right(family):
 
 @pytest.mark.parametrize(("name", "topology"), pairs(0))
 def test_predictions_compile_for_every_tpu(name, topology):
-    program = lower_prediction(TASKS[name](SMALL), 8, 128)
+    task, strategy = TASKS[name](SMALL), ReplicaStrategy(1, runs_pallas_kernels=False)
+    with strategy.scope():
+        models = task.make_models(attention="plain", dtype="mixed_bfloat16")
+    batch = zeros(with_batch_size(task.batch_spec(128), 8))
+
+    def predict(*values):
+        return strategy.run(lambda given: task.outputs(given, **models), args=(dict(zip(batch, values)),))
+
+    program = lower(predict, list(batch.values()))
     assert compile_program(program, topology).output_bytes > 0
 
 

@@ -53,31 +53,22 @@ def test_machines_of_the_environment_train_together(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "configuration", ['{"cluster": ', "[]", "localhost:1", "{} {}", '{"cluster": 1}', '{"task": 0}']
-)
-def test_environment_that_is_no_json_object_is_refused(monkeypatch, configuration):
-    monkeypatch.setenv("TF_CONFIG", configuration)
-    with pytest.raises(InputError) as error:
-        make_strategy()
-    assert str(error.value) == (
-        f'the environment variable TF_CONFIG is not a JSON object with "cluster" and "task": {configuration}'
-    )
-
-
-@pytest.mark.parametrize(
     "configuration",
     [
+        *('{"cluster": ', "[]", "localhost:1", "{} {}", '{"cluster": 1}', '{"task": 0}'),
         WORKERS.replace('"cluster": {', '"cluster": {"ps": ["localhost:3"], '),
         WORKERS.split(', "task"')[0] + "}",
         WORKERS.replace(', "index": 0', ""),
         WORKERS.replace('"type": "worker"', '"type": "chief"'),
     ],
-    ids=["parameter server", "no task", "no index", "task of another role"],
 )
-def test_roles_that_there_is_nothing_for_are_refused(monkeypatch, configuration):
+def test_environment_that_can_not_be_used_is_refused(monkeypatch, configuration):
     monkeypatch.setenv("TF_CONFIG", configuration)
-    with pytest.raises(InputError, match=r"^TF_CONFIG must give every machine the role worker, or .* Received: \{"):
+    with pytest.raises(InputError) as error:
         make_strategy()
+    message = str(error.value)
+    assert message.startswith("the environment variable TF_CONFIG must be a JSON object whose ")
+    assert message.endswith(f"Received: {configuration}")
 
 
 def several_workers(roles, task_type, task_id):

@@ -70,7 +70,7 @@ def test_overfitting_is_a_held_out_loss_that_rises_while_the_training_loss_falls
 def test_overfitting_tells_both_losses_at_both_steps():
     # The training loss is the average of what was reported between two evaluations.
     found = history({10: 2.0, 20: 2.1, 30: 2.2}, {5: 4.0, 10: 3.0, 15: 2.0, 25: 1.5, 30: 0.5}).overfitting()
-    assert str(found) == (
+    assert found == (
         "the held-out loss rose from 2 at step 10 to 2.2 at step 30 while the training loss fell from 3.5 to 1"
     )
 

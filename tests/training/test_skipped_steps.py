@@ -9,7 +9,7 @@ from tiny_training import TinyRun, loop_settings, make_examples, never
 from albert_tf.errors import InputError
 from albert_tf.training.devices.batches import distribute_batches
 from albert_tf.training.progress import read_metrics
-from albert_tf.training.stability import LossSpikeDetector, SkippedSteps
+from albert_tf.training.stability import SkippedSteps
 from albert_tf.training.train_step import make_train_function
 
 BATCH_SIZE = 4
@@ -163,38 +163,3 @@ def test_count_goes_on_after_a_resume(tmp_path):
     assert SkippedSteps(start_linear().optimizer, str(tmp_path), 1).look() is None
     with pytest.raises(InputError, match="in 2 steps, the last of them step 5"):
         train(tmp_path, start_linear(), [1, 5], max_skipped_steps=1)
-
-
-def test_spike_is_a_loss_far_above_what_is_usual():
-    detector = LossSpikeDetector()
-    draws = np.random.default_rng(0)
-    losses = 5.0 - 0.01 * np.arange(50) + 0.05 * draws.normal(size=50)
-    assert [detector.update(loss) for loss in losses] == [None] * 50
-    assert detector.update(9.0) == pytest.approx(4.55, abs=0.1), "what was usual before"
-    assert detector.update(4.5) is None, "coming down is no spike"
-
-
-@pytest.mark.parametrize(
-    ("losses", "spikes"),
-    [
-        ([5.0] * 3 + [50.0], []),  # too early to know what is usual
-        ([5.0] * 20 + [5.4], []),  # a loss that does not move makes a ripple look large
-        ([5.0] * 20 + [5.6], [20]),
-        ([5.0, 6.0] * 20 + [7.0], []),  # nothing unusual for a restless loss
-        ([5.0, 6.0] * 20 + [20.0], [40]),
-    ],
-)
-def test_what_is_a_spike_depends_on_the_losses_before(losses, spikes):
-    detector = LossSpikeDetector()
-    assert [index for index, loss in enumerate(losses) if detector.update(loss) is not None] == spikes
-
-
-@pytest.mark.slow
-def test_run_warns_of_a_spike(tmp_path):
-    run, examples = start_linear(), make_linear_examples(20 * BATCH_SIZE)
-    examples["targets"][16 * BATCH_SIZE :][:BATCH_SIZE] += 1000
-    options = loop_settings(iterations_per_loop=1, save_checkpoints_steps=100)
-    run.train(tmp_path, examples, BATCH_SIZE, 20, options)
-    (warning,) = [line for line in run.printed.splitlines() if line.startswith("warning: ")]
-    assert warning.startswith("warning: the loss jumped to ") and " at step 17, from " in warning
-    assert "a lower learning rate" in warning

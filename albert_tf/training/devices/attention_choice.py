@@ -11,11 +11,7 @@ from albert_tf.modeling.kernels.flash_attention import uses_flash_attention
 def check_attention(
     strategy: tf.distribute.Strategy, attention: str, config: AlbertConfig, max_seq_lengths: list[int]
 ) -> None:
-    """Checks that a kind of attention suits the device, the model and the sequences, before anything is traced.
-
-    Raises:
-        InputError: It doesn't.
-    """
+    """Checks that a kind of attention suits the device, the model and the sequences, before anything is traced."""
     head_size = config.hidden_size // config.num_attention_heads
     with strategy.scope():
         for max_seq_length in max_seq_lengths:

@@ -14,11 +14,7 @@ _Result = typing.TypeVar("_Result")
 def per_replica_batch_size(
     strategy: tf.distribute.Strategy, global_batch_size: int, flag: str, gradient_accumulation_steps: int = 1
 ) -> int:
-    """Returns each replica's share of a batch, of which it computes a micro-batch at a time.
-
-    Raises:
-        InputError: The batch can't be divided evenly.
-    """
+    """Returns each replica's share of a batch, of which it computes a micro-batch at a time."""
     replicas = strategy.num_replicas_in_sync
     if global_batch_size % replicas:
         raise InputError(f"`{flag}={global_batch_size}` must be a multiple of the number of replicas, {replicas}")

@@ -3,7 +3,6 @@
 import collections
 import glob
 import os
-import subprocess
 
 import tensorflow as tf
 
@@ -24,7 +23,7 @@ _NVIDIA_FILES = ("/proc/driver/nvidia/version", "/dev/nvidia0")
 
 
 def describe_device(strategy: tf.distribute.Strategy) -> str:
-    """Returns one line that tells kind, number and memory of what a strategy computes on."""
+    """Returns one line that tells kind and number of what a strategy computes on."""
     devices = _devices(strategy)
     if devices[0].device_type == "TPU":
         return f"device: {_describe_tpu(devices)}"
@@ -69,23 +68,7 @@ def _describe_cpu(num_replicas):
 def _describe_gpus(count):
     gpus = tf.config.list_physical_devices("GPU")[:count]
     names = [tf.config.experimental.get_device_details(gpu).get("device_name", "GPU") for gpu in gpus]
-    memory = _gpu_memory()
-    described = []
-    for name, number in collections.Counter(names).items():
-        each = f" ({memory[name]:.1f} GiB{' each' * (number > 1)})" if name in memory else ""
-        described.append(f"{number} x {name}{each}")
-    return ", ".join(described)
-
-
-def _gpu_memory():
-    """Returns the GiB of each kind of GPU, by name; nothing where NVIDIA's tool is missing or fails."""
-    command = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits"]
-    try:
-        listed = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
-        rows = [line.rsplit(",", 1) for line in listed.splitlines()]
-        return {name.strip(): float(mebibytes) / 2**10 for name, mebibytes in rows}
-    except (OSError, subprocess.SubprocessError, ValueError):
-        return {}
+    return ", ".join(f"{number} x {name}" for name, number in collections.Counter(names).items())
 
 
 def _describe_tpu(devices):

@@ -61,28 +61,21 @@ def make_strategy(
 
 
 def _cluster_in_environment():
-    """Returns whether TF_CONFIG names machines that train together.
-
-    Raises:
-        InputError: It is not JSON, or gives machines roles that there is nothing for here.
-    """
+    """Returns whether TF_CONFIG names machines that train together."""
     text = os.environ.get("TF_CONFIG") or "{}"
     try:
         configuration = json.loads(text)
-        roles = set(configuration.get("cluster", {}))
-        task = dict(configuration.get("task", {}))
-    except (json.JSONDecodeError, AttributeError, TypeError, ValueError) as error:
+        roles, task = configuration.get("cluster", {}).keys(), dict(configuration.get("task", {}))
+        is_usable = not roles or (roles <= {"chief", "worker"} and task["type"] in roles and "index" in task)
+    except (ValueError, AttributeError, KeyError, TypeError):
+        is_usable = False
+    if not is_usable:
         raise InputError(
-            f'the environment variable TF_CONFIG is not a JSON object with "cluster" and "task": {text[:200]}'
-        ) from error
-    if not roles:
-        return False
-    if not roles <= {"chief", "worker"} or task.get("type") not in roles or "index" not in task:
-        raise InputError(
-            "TF_CONFIG must give every machine the role worker, or one of them the role chief, and name this "
-            f"machine's task, its type and index. Received: {text[:200]}"
+            'the environment variable TF_CONFIG must be a JSON object whose "cluster" gives every machine the role '
+            'worker, or one of them the role chief, and whose "task" names this machine\'s type and index. Received: '
+            f"{text[:200]}"
         )
-    return True
+    return bool(roles)
 
 
 def _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, timeout):

@@ -33,11 +33,7 @@ def has_several_workers(strategy: tf.distribute.Strategy) -> bool:
 
 
 class Agreement:
-    """Lets the processes that run this program decide together; all of them must ask at the same points.
-
-    Args:
-        strategy: What they run with.
-    """
+    """Lets the processes that run this program decide together; all of them must ask at the same points."""
 
     def __init__(self, strategy: tf.distribute.Strategy):
         self._is_alone, self._is_chief = not has_several_workers(strategy), is_chief(strategy)

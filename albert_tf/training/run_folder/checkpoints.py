@@ -74,20 +74,12 @@ class Checkpointer:
         return path
 
     def check(self) -> None:
-        """Raises what went wrong with a checkpoint that has been written in the meantime, without waiting.
-
-        Raises:
-            InputError: It could not be written.
-        """
+        """Raises what went wrong with a checkpoint that has been written in the meantime, without waiting."""
         if self._pending is not None and self._pending.done():
             self.wait()
 
     def wait(self) -> None:
-        """Waits until the last checkpoint is written.
-
-        Raises:
-            InputError: It could not be written.
-        """
+        """Waits until the last checkpoint is written."""
         pending, self._pending = self._pending, None
         if pending is None:
             return

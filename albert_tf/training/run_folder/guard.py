@@ -32,9 +32,6 @@ _TYPES = {
 }
 _PARTS = {"init_checkpoint": ("path", "index_sha256"), "train_file": ("name", "sha256")}
 
-# What run_classifier.py's settings were called in the folders of version 0.1 and the first of 0.2.
-_RENAMED = {"train_step": "num_train_steps", "warmup_step": "num_warmup_steps"}
-
 # Settings that are no flags.
 _NO_FLAGS = {
     "command",
@@ -44,8 +41,6 @@ _NO_FLAGS = {
     "input_files",
     *(field.name for field in dataclasses.fields(AlbertConfig)),
 }
-_STEPS = ("num_train_steps", "train_step")
-
 _ANOTHER = "choose another folder"
 
 # What runs did before there was such a flag.
@@ -53,18 +48,12 @@ _WITHOUT_FLAG = {"word_embeddings": "random", "token_dropout": 0.0, "head_learni
 
 
 def read_settings(folder: str) -> dict | None:
-    """Returns the settings of the run in a folder, None if there is none.
-
-    Raises:
-        InputError: A value that is no flag's is of another type; the file was changed, or is of another program.
-    """
+    """Returns the settings of the run in a folder, None if there is none."""
     path = os.path.join(folder, SETTINGS_FILE)
     if not tf.io.gfile.exists(path):
         return None
     settings = read_json(path, "the settings of the run")
-    # Earlier versions wrote the path alone, of which nothing is read but the card's sentence on it.
-    earlier = {"init_checkpoint": typing.Any} if is_of_earlier_version(settings) else {}
-    check_types(settings, {**_TYPES, **earlier}, path)
+    check_types(settings, _TYPES, path, ("objective",))
     for name, parts in _PARTS.items():
         if isinstance(settings.get(name), dict):
             check_types(settings[name], {"path": str, "examples": int}, f'{path}, "{name}"', parts)
@@ -73,22 +62,7 @@ def read_settings(folder: str) -> dict | None:
             AlbertConfig.from_dict(settings["albert_config"])
         except InputError as error:
             raise InputError(f'{path}, "albert_config": {error}') from error
-    return {_RENAMED.get(name, name): value for name, value in settings.items()}
-
-
-def is_of_earlier_version(settings: dict) -> bool:
-    """Whether settings were written before they held the data and the number of steps."""
-    return "command" not in settings and "objective" not in settings
-
-
-def refuse_earlier_version(output_dir: str, settings: dict) -> None:
-    """Raises InputError if the run in a folder can't be trained on because too little is known of it."""
-    if is_of_earlier_version(settings):
-        raise InputError(
-            f"`output_dir={output_dir}` holds a run of an earlier version of albert_tf, which did not write down its "
-            "data and its number of steps, so that it can't be gone on with; choose another folder, with "
-            f"`init_checkpoint={output_dir}` to train on from its weights"
-        )
+    return settings
 
 
 def check_output_dir(
@@ -114,7 +88,6 @@ def check_output_dir(
     """
     earlier = read_settings(output_dir)
     if earlier is not None:
-        refuse_earlier_version(output_dir, earlier)
         if former_name and earlier.get("objective") == former_name:
             earlier = {**earlier, "objective": settings["objective"]}
         check_same_settings(output_dir, earlier, _all_settings(settings, config, tokenizer))
@@ -138,18 +111,7 @@ def check_model(
     tokenizer: Tokenizer | None,
     flag: str = "output_dir",
 ) -> None:
-    """Checks that model and tokenizer are those of a run that is to be used.
-
-    Args:
-        folder: The run's.
-        settings: Of the run.
-        config: The model.
-        tokenizer: The tokenizer, None if unknown.
-        flag: The flag that names the folder.
-
-    Raises:
-        InputError: They are others.
-    """
+    """Checks that model and tokenizer are those of a run that is to be used."""
     now = {"albert_config": config.to_dict(), "tokenizer": tokenizer and tokenizer.identity}
     earlier, now = _flatten(settings), _flatten(now)
     known = [name for name in now if earlier.get(name) is not None and now[name] is not None]
@@ -157,17 +119,7 @@ def check_model(
 
 
 def check_same_settings(folder: str, earlier: dict, now: dict, flag: str = "output_dir") -> None:
-    """Checks that settings are those of a run.
-
-    Args:
-        folder: The run's.
-        earlier: Its settings.
-        now: The settings to check.
-        flag: The flag that names the folder.
-
-    Raises:
-        InputError: They are not; the message names the first that differs, both values, and what to do.
-    """
+    """Checks that settings are those of a run."""
     earlier, now = _flatten(earlier), _flatten(now)
     for name in {**earlier, **now}:
         then, given = earlier.get(name), now.get(name)
@@ -252,10 +204,10 @@ def _describe(name, then, now, folder):
     if name == "frozen_models" and then and now:
         changed = ", ".join(model for model in now if then.get(model) != now[model])
         return f"the content of {changed}, which it learns from, is not what it was; put it back, or {_ANOTHER}"
-    if name in _STEPS:
+    if name == "num_train_steps":
         return (
-            f"its `{name}` is {then}, and now {now}, but its learning rate was planned for the former; leave it "
-            f"out, or choose another folder, with `init_checkpoint={folder}` to train on"
+            f"its `num_train_steps` is {then}, and now {now}, but its learning rate was planned for the former; leave "
+            f"it out, or choose another folder, with `init_checkpoint={folder}` to train on"
         )
     shown = name if name in _NO_FLAGS else f"`{name}`"
     advice = "repeat its command to resume it" if name in _NO_FLAGS else "leave it out to go on with that run"

@@ -31,11 +31,6 @@ _SECONDS_BETWEEN_LOOKS = 20.0
 def hold_together(output_dir: str, agreement: Agreement, is_chief: bool) -> collections.abc.Iterator[None]:
     """Keeps other commands of this machine out of a folder.
 
-    Args:
-        output_dir: The folder.
-        agreement: Of the workers, all of which must come here.
-        is_chief: Whether this worker is the one that writes.
-
     Raises:
         InputError: Another command has it, or it can't be written to.
     """
@@ -50,7 +45,7 @@ def hold_folder(
 ) -> collections.abc.Iterator[collections.abc.Callable[[], None]]:
     """Keeps other runs out of a folder too; yields a function that raises InputError if one has taken it over.
 
-    Args and errors as for `hold_together`; besides, the folder must be the same for all workers.
+    Besides, the folder must be the same for all workers.
     """
     with hold_together(output_dir, agreement, is_chief):
         owner = _Owner(output_dir)
@@ -113,11 +108,7 @@ def _describe(owner):
 
 
 def check_same_step(output_dir: str, agreement: Agreement, step: int) -> None:
-    """Checks that all workers have restored the same step.
-
-    Raises:
-        InputError: They have not.
-    """
+    """Checks that all workers have restored the same step."""
     if agreement.any(step != agreement.of_chief(step)):
         raise InputError(
             f"`output_dir={output_dir}`: the workers found checkpoints of different steps there, this one of step "

@@ -24,9 +24,6 @@ def file_identity(path: str) -> dict[str, str]:
     """Returns a file's name and the SHA-256 of its bytes; of a folder, that of the names and digests of its files.
 
     Hidden files don't count.
-
-    Raises:
-        InputError: It can't be read.
     """
     digest = _folder_sha256(path) if tf.io.gfile.isdir(path) else sha256_of(path)
     return {"name": os.path.basename(path), "sha256": digest}
@@ -40,11 +37,7 @@ def joint_identity(identities: list[dict[str, str]]) -> dict[str, str]:
 
 
 def shard_identity(path: str) -> str:
-    """Returns what tells a shard, of which no manifest holds a digest: size and SHA-256 of its first record.
-
-    Raises:
-        InputError: It can't be read.
-    """
+    """Returns what tells a shard, of which no manifest holds a digest: size and SHA-256 of its first record."""
     with reading(path) as file:
         header = file.read(12)  # the length of the record, and the checksum of the length
         record = file.read(min(int.from_bytes(header[:8], "little"), _CHUNK_BYTES))

@@ -180,8 +180,7 @@ def _front_matter(name, tag, model_type, tokenizer, license_name, dataset, resul
 
 def _origin(settings):
     """Returns what trained the model, and from which weights; where they lay is nobody's business."""
-    start, command = settings.get("init_checkpoint"), settings.get("command")
-    start = start.get("path") if isinstance(start, dict) else start  # earlier versions wrote the path alone
+    start, command = (settings.get("init_checkpoint") or {}).get("path"), settings.get("command")
     start = f"the weights of `{'/'.join(start.split('/')[-2:])}`" if start else "random weights"
     return f"trained {f'by `{command}` of' if command else 'with'} albert_tf. It began with {start}."
 

@@ -13,11 +13,7 @@ from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
 
 
 def require_best_checkpoint(output_dir: str) -> str:
-    """Returns the path of the checkpoint that did best on held-out data.
-
-    Raises:
-        InputError: None is recorded, or it is gone.
-    """
+    """Returns the path of the checkpoint that did best on held-out data."""
     path = find_best_checkpoint(output_dir)
     if path is not None:
         return path
@@ -82,11 +78,7 @@ def _shortest(names, loaded):
 
 
 def check_tokenizer(tokenizer: Tokenizer | None, checkpoint: str | None) -> None:
-    """Checks that a tokenizer is the one that a checkpoint was trained with, as far as both are known.
-
-    Raises:
-        InputError: It is another.
-    """
+    """Checks that a tokenizer is the one that a checkpoint was trained with, as far as both are known."""
     path = find_beside_checkpoint(checkpoint, TOKENIZER_FILE)
     if path and tokenizer is not None and not tokenizer.is_saved_as(path):
         raise InputError(

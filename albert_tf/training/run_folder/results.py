@@ -14,23 +14,14 @@ DATA_FILE = "data_of_results.json"
 
 
 def claim_results(output_dir: str, data: dict[str, dict[str, str]]) -> None:
-    """Records what data the files of results are of, but for those of which that is known already.
-
-    Args:
-        output_dir: The run's folder.
-        data: By the name of the file: "name" and "sha256" of its data.
-    """
+    """Records what data the files of results are of, but for those of which that is known already."""
     known = _known_data(output_dir)
     if data.keys() - known.keys():
         write_json(os.path.join(output_dir, DATA_FILE), {**data, **known})
 
 
 def check_results_data(output_dir: str, file_name: str, data: dict[str, str]) -> None:
-    """Checks that data are those that a run is measured with while it trains.
-
-    Raises:
-        InputError: The run was measured with others.
-    """
+    """Checks that data are those that a run is measured with while it trains."""
     known = _known_data(output_dir).get(file_name)
     if known and known["sha256"] != data["sha256"]:
         raise InputError(
@@ -40,11 +31,7 @@ def check_results_data(output_dir: str, file_name: str, data: dict[str, str]) ->
 
 
 def read_results(path: str) -> dict[str, float | None]:
-    """Returns what eval_results.json holds: by the name of a measure its number.
-
-    Raises:
-        InputError: The file can't be read, or holds something else.
-    """
+    """Returns what eval_results.json holds: by the name of a measure its number."""
     values = read_json(path, "the results")
     return check_types(values, dict.fromkeys(values, float | None), path)
 
