@@ -147,7 +147,7 @@ WORKPLACES = {
         },
     ),
     "docs/concepts.md": Workplace(),
-    "docs/tokenizer.md": Workplace(_tokenizer_page, needs=("transformers",)),
+    "docs/tokenizer_reference.md": Workplace(_tokenizer_page, needs=("transformers",)),
     "docs/model.md": Workplace(_model_page),
     "docs/checkpoints.md": Workplace(_checkpoints_page, replacements=(('"my_model"', '"my_model_2"'),)),
     "docs/performance.md": Workplace(),
