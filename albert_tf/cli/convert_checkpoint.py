@@ -20,7 +20,7 @@ flags.disclaim_key_flags()
 def define_flags():
     """Defines the flags of this command."""
     flags.DEFINE_enum("from", None, list(FORMATS), "What is read.")
-    flags.DEFINE_enum("to", None, list(FORMATS), "What is written; --init_checkpoint of every command takes albert_tf.")
+    flags.DEFINE_enum("to", None, list(FORMATS), "Format to write; --init_checkpoint accepts albert_tf.")
     flags.DEFINE_string("input_path", None, "Folder to read, or of albert_tf and google a checkpoint.")
     flags.DEFINE_string("output_dir", None, "Folder to write; must not be there, or be empty.")
     flags.DEFINE_string("vocab_file", None, "WordPiece vocabulary, if not the one beside the checkpoint.")

@@ -196,7 +196,7 @@ def main():
             "random weights", from_random, albert_config_file=CONFIG, vocab_file=vocab_file
         ),
         "own_text": train_classifier("what was just pre-trained", from_own, init_checkpoint=pretraining),
-        "shipped_model": train_classifier("the model that comes along", from_shipped, init_checkpoint=SHIPPED_MODEL),
+        "shipped_model": train_classifier("the small model that is included", from_shipped, init_checkpoint=SHIPPED_MODEL),
     }
 
     files = DATASETS["tsv"]
@@ -238,7 +238,7 @@ def main():
         ("a linear model on character n-grams", "linear", "what needs no network"),
         ("random weights", "random_weights", f"what {len(train_labels)} labels teach without pre-training"),
         (f"pre-trained on {'your text' if FLAGS.corpus else 'the sample'}", "own_text", own),
-        ("models/albert_ko_small, which comes along", "shipped_model", shipped),
+        ("models/albert_ko_small, which is included", "shipped_model", shipped),
     )
     print_table(
         f"{len(dev_labels)} reviews classified, after learning from {len(train_labels)}",

@@ -17,7 +17,7 @@ flags.disclaim_key_flags()
 def define_flags():
     """Defines the flags of this command."""
     flags.DEFINE_string("init_checkpoint", None, "Folder of a run, whose best checkpoint is taken, or a checkpoint.")
-    flags.DEFINE_string("output_dir", None, "Folder to write, which --init_checkpoint of every command takes.")
+    flags.DEFINE_string("output_dir", None, "Folder to write; --init_checkpoint accepts it.")
     flags.DEFINE_enum(
         "format",
         "albert_tf",

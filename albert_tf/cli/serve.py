@@ -28,7 +28,7 @@ def define_flags():
     flags.DEFINE_string("model_name", None, "What requests call the model; by default as its folder is called.")
     default = ServerOptions()
     flags.DEFINE_string("host", default.host, "Where to listen; 0.0.0.0 for all that can reach this machine.")
-    flags.DEFINE_integer("port", default.port, "Likewise.", lower_bound=1, upper_bound=65535)
+    flags.DEFINE_integer("port", default.port, "Port to listen on.", lower_bound=1, upper_bound=65535)
     flags.DEFINE_integer("max_batch_size", default.max_batch_size, "Most texts that are computed at once.", 1)
     flags.DEFINE_integer("max_texts", default.max_texts, "Most texts of a request.", 1)
     flags.DEFINE_integer("max_characters", default.max_characters, "Longest text.", 1)

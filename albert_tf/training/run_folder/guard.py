@@ -86,7 +86,7 @@ def refuse_earlier_version(output_dir: str, settings: dict) -> None:
     if is_of_earlier_version(settings):
         raise InputError(
             f"`output_dir={output_dir}` holds a run of an earlier version of albert_tf, which did not write down its "
-            "data and its number of steps, so that it can't be gone on with; choose another folder, with "
+            "data and its number of steps, so it can't be resumed; choose another folder, with "
             f"`init_checkpoint={output_dir}` to train on from its weights"
         )
 

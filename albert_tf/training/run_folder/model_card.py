@@ -173,7 +173,7 @@ def _origin(settings):
     start, command = settings.get("init_checkpoint"), settings.get("command")
     start = start.get("path") if isinstance(start, dict) else start  # earlier versions wrote the path alone
     start = f"the weights of `{'/'.join(start.split('/')[-2:])}`" if start else "random weights"
-    return f"trained {f'by `{command}` of' if command else 'with'} albert_tf. It began with {start}."
+    return f"trained {f'by `{command}` of' if command else 'with'} albert_tf. It started from {start}."
 
 
 def _training_data(settings, manifests):
