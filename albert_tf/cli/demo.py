@@ -196,7 +196,7 @@ def main():
             "random weights", from_random, albert_config_file=CONFIG, vocab_file=vocab_file
         ),
         "own_text": train_classifier("what was just pre-trained", from_own, init_checkpoint=pretraining),
-        "shipped_model": train_classifier("the small model that is included", from_shipped, init_checkpoint=SHIPPED_MODEL),
+        "shipped_model": train_classifier("the included small model", from_shipped, init_checkpoint=SHIPPED_MODEL),
     }
 
     files = DATASETS["tsv"]

@@ -76,7 +76,7 @@ def define_flags():
     flags.DEFINE_enum(
         "on_bad_row", None, ON_BAD_ROW, "Rows that can't be used: stop, or leave them out and count them."
     )
-    define_finetuning_flags("longer texts are cut. By default 99.5% of the training texts fit, or as many as the model can read.")
+    define_finetuning_flags("longer texts are cut. By default 99.5% of the texts fit, if the model reads so much.")
     define_original_flags("cached_dir")
 
 
