@@ -263,7 +263,7 @@ display(table(("", "무작위 가중치의 답 · guesses of random weights"), z
 # ## 5. 사전 학습 · Pre-training
 #
 # 층 셋이 가중치 한 벌을 나눠 쓰는 작은 ALBERT입니다(`configs/albert_demo.json`). 단어 임베딩은 "어떤 토큰들이 한
-# 문장에 나오는가"를 세어서 시작합니다. 점선은 학습에 쓰지 않은 글에서 측정한 값입니다. 도중에 멈추어도(■) 저장되고, 다시
+# 문장에 나오는가"를 세어서 시작합니다. 점선은 검증 데이터의 값입니다. 도중에 멈추어도(■) 저장되고, 다시
 # 실행하면 이어서 합니다.
 #
 # A small ALBERT whose three layers share one set of weights (`configs/albert_demo.json`). Its word embeddings begin

@@ -150,7 +150,7 @@ display(table(("질문 question", "글 text"), rows))
 # %% [markdown]
 # 질문이 몇 개뿐이라 외울 때까지 가르칩니다: 학습률 5e-4, 드롭아웃 없음(`docs/question_answering.md`의 실험과 같음).
 #
-# So few questions are trained until the model has memorised them: a rate of 5e-4 and no dropout, as in the experiment of
+# So few questions are trained until they are memorised: a rate of 5e-4 and no dropout, as in the experiment of
 # `docs/question_answering.md`.
 
 # %%
@@ -169,7 +169,7 @@ with clock("1 질문 학습 · training on questions"):
     runner.evaluate(run, dev_questions)
 
 # %% [markdown]
-# **배운 질문과 처음 보는 질문.** `exact_match`는 답과 똑같은 비율, `f1`은 겹치는 글자로 측정한 값입니다(KorQuAD의 기준).
+# **배운 질문과 처음 보는 질문.** `exact_match`는 답과 똑같은 비율, `f1`은 겹치는 글자의 비율입니다(KorQuAD의 기준).
 # '아무 단어'는 글에서 단어 하나를 아무렇게나 고른 것입니다.
 #
 # **Questions it has learnt, and new ones**: `exact_match` is the share of answers that are the same to the character,
@@ -210,7 +210,7 @@ display(table(("", "질문 questions", "exact match", "F1"), rows))
 # (`docs/question_answering.md`). 배운 질문도 100이 아닌 이유는 답이 토큰 안에서 끝나기 때문입니다(예: `서울에서`가
 # 한 토큰이면 `서울`만 떼어 낼 수 없음).
 #
-# It answers what it has memorised; of new questions it answers a few, or points near the answer. That answers stand near
+# It answers what it has memorised; of what is new it finds a few, or the place near them. That answers stand near
 # words that are like the question's can be learnt a little from so few, how to read a question can't: 4,000 questions
 # of KorQuAD bring this model to an F1 of about 44. And where an answer ends inside a piece, as 서울 in 서울에서, even
 # what was learnt can't be cut out to the character.

@@ -258,7 +258,7 @@ display(table(titles, spread))
 # 0보다 크면 가라앉지 않은 것입니다. 작고 덜 배운 모델이니 논문의 결과를 뒷받침하거나 뒤집는 것으로 읽지는 마세요.
 #
 # The paper saw two things: with shared weights layers pass on more evenly, and yet the distance doesn't sink to 0, so
-# that the same block, applied again and again, reaches no fixed point. In the table the smaller the change between layers, the
+# that the same block again and again reaches no fixed point. In the table the smaller the change between layers, the
 # more even; and a distance above 0 in the last layer is one that hasn't sunk. Models so small that have learnt so
 # little neither confirm nor refute the paper.
 #

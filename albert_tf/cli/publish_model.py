@@ -28,7 +28,7 @@ def define_flags():
         "weights_dtype", "float16", WEIGHT_DTYPES, "float16 halves the size; --format=huggingface has float32."
     )
     flags.DEFINE_string("push_to_hub", None, "Put it on the Hugging Face hub too, as owner/model; see hf auth login.")
-    flags.DEFINE_bool("public", False, "Whether everybody may see what --push_to_hub makes, and not its owner alone.")
+    flags.DEFINE_bool("public", False, "Make the model of --push_to_hub public; by default it is private.")
 
 
 def main():
