@@ -165,7 +165,7 @@ from albert_tf.pretraining_data.build.builder import build
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
 
-LENGTH = 64  # 조각 수 · pieces of an example
+LENGTH = 64  # 토큰 수 · pieces of an example
 train_path, held_out_path = (os.path.join(WORK, "data", f"{name}.tfrecord") for name in ("train", "held_out"))
 
 with clock("3 학습 자료 · training data"):
@@ -176,7 +176,7 @@ with clock("3 학습 자료 · training data"):
 
 splits = manifest["splits"].items()
 rows = [(name, f"{split['examples']:,}", f"{split['mean_tokens_per_example']:.1f}") for name, split in splits]
-display(table(("", "예 examples", "조각 수 pieces on average"), rows))
+display(table(("", "예 examples", "토큰 수 pieces on average"), rows))
 
 # %% [markdown]
 # 모델이 보는 예입니다. **노랑**은 `[MASK]`로 가린 토큰, **빨강**은 다른 토큰으로 바꾼 것, **초록**은 그대로 두었지만

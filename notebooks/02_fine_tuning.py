@@ -121,7 +121,7 @@ rows = []
 for example in train[:6]:
     encoding = tokenizer.encode(example.text)
     rows.append((example.label, pieces(example.text, encoding.offsets), len(encoding.tokens)))
-display(table(("라벨 label", "리뷰 review", "조각 pieces"), rows))
+display(table(("라벨 label", "리뷰 review", "토큰 pieces"), rows))
 
 # %% [markdown]
 # ## 2. 학습 · Training
@@ -282,7 +282,7 @@ def explained(text):
     return marked(parts), label, f"{answer['probabilities'][label]:.0%}"
 
 
-with clock("4 어느 낱말 때문에 · which words decide"):
+with clock("4 어느 단어 때문에 · which words decide"):
     surest = sorted(np.flatnonzero(is_right), key=lambda number: -sureness[number])
     chosen = [*surest[: SIZES["explained"]], *wrong[: SIZES["explained"]]]
     rows = [(truth[number], *explained(dev[number].text)) for number in chosen if len(dev[number].text.split()) > 1]

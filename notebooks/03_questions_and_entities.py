@@ -125,7 +125,7 @@ with clock("1 질문 읽기 · reading questions"):
     folder = find_data(QUESTIONS_DATA, "samples/questions", os.path.join(WORK, "uploaded_questions"))
     train_path = find_files(folder, ("train.json", "KorQuAD_v1.0_train.json"))
     dev_path = find_files(folder, ("dev.json", "KorQuAD_v1.0_dev.json"))
-    # 작은 모델에게는 글의 조각마다 질문의 어느 낱말과 닮았는지 알려 줍니다. Each piece is told which words it is like.
+    # 작은 모델에게는 글의 토큰마다 질문의 어느 단어와 닮았는지 알려 줍니다. Each piece is told which words it is like.
     aligned = config.replace(question_alignment=default_question_alignment(config))
     question_task = QuestionAnswering(aligned, metrics="korquad")
     length = config.max_position_embeddings

@@ -215,7 +215,7 @@ batch = encode_examples(tokenizer, reviews, 64)
 def movements(model):
     """Returns the mean L2 distance and the mean angle in degrees between input and output of each layer."""
     states = model.encoder(batch, output_hidden_states=True)["hidden_states"]
-    states = [each.numpy()[batch["input_mask"] == 1] for each in states]  # 채움 조각은 빼고 · without padding
+    states = [each.numpy()[batch["input_mask"] == 1] for each in states]  # 패딩 토큰은 빼고 · without padding
     found = []
     for before, after in itertools.pairwise(states):
         lengths = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)

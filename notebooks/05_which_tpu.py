@@ -328,7 +328,7 @@ SHARE = 1.0  # @param {type:"number"}
 from albert_tf.corpus.reader import CorpusReader, find_corpus_files
 from albert_tf.tokenization import load_tokenizer
 
-with clock("5 글에서 조각의 수 · pieces in the text"):
+with clock("5 글의 토큰 수 · pieces in the text"):
     reader = CorpusReader(find_corpus_files(["samples/corpus"], "DATA"))
     sentences = list(reader.sentences())
     num_pieces = load_tokenizer("models/albert_ko_small").encode_ids(sentences).flat_values.shape[0]
