@@ -30,7 +30,7 @@ def shipped_path(name: str = "") -> str:
     path = os.path.normpath(os.path.join(root, name))
     is_shipped = os.path.relpath(path, root).split(os.sep)[0] in SHIPPED_FOLDERS
     if not is_shipped or not os.path.exists(path):
-        raise InputError(f"no {name} comes along; look into {', '.join(SHIPPED_FOLDERS)} in {root}")
+        raise InputError(f"no {name} is included; look into {', '.join(SHIPPED_FOLDERS)} in {root}")
     return path
 
 

@@ -59,7 +59,7 @@ install()
 # text raise `vocab_size` (8,000 and more) and `num_train_steps`.
 #
 # `OBJECTIVE`: `"halves"`는 반으로 자른 문장의 짝을 찾는 과제로, 리뷰처럼 짧은 글에 맞습니다. `"albert"`는 논문의
-# ALBERT 그대로 두 토막의 순서를 맞히는 과제로, 기사나 백과사전처럼 긴 글에 맞습니다.
+# ALBERT 그대로 두 세그먼트의 순서를 맞히는 과제로, 기사나 백과사전처럼 긴 글에 맞습니다.
 #
 # `"halves"`: beside guessing masks, the model finds the other half of a sentence cut in two, which suits short texts
 # such as reviews. `"albert"`: it tells whether two segments were swapped, as ALBERT does in the paper; for longer
@@ -116,9 +116,9 @@ display(table(("문서의 첫 두 문장 · the first two sentences of a documen
 # %% [markdown]
 # ## 2. 어휘 · The vocabulary
 #
-# 글에 자주 나오는 글자 뭉치가 **조각(piece)** 이 됩니다. 한글은 자모로 쪼개지 않고, ㅋㅋ와 ㅠㅠ도 살아남습니다.
+# 글에 자주 나오는 글자 뭉치가 **토큰(piece)** 이 됩니다. 한글은 자모로 쪼개지 않고, ㅋㅋ와 ㅠㅠ도 그대로 둡니다.
 #
-# What is frequent in the text becomes a piece. Hangul is never taken apart, and ㅋㅋ and ㅠㅠ survive.
+# What occurs often in the text becomes a piece. Hangul is never decomposed into jamo, and ㅋㅋ and ㅠㅠ survive.
 
 # %%
 from albert_tf.tokenization.building.report import format_table, measure
@@ -139,8 +139,8 @@ with clock("2 어휘 · vocabulary"):
     tokenizer.save(os.path.join(WORK, "vocabulary"))
 
 # %% [markdown]
-# **어휘 보고서.** 리뷰 58 MB로 만든 `models/albert_ko_small`의 어휘와 견주어 봅니다. 모르는 낱말이 적고, 낱말당
-# 조각이 적고, 명사와 조사 사이가 조각의 경계와 잘 맞을수록 좋습니다.
+# **어휘 보고서.** 리뷰 58 MB로 만든 `models/albert_ko_small`의 어휘와 비교합니다. 모르는 단어가 적고, 단어당
+# 토큰이 적고, 명사와 조사 사이가 토큰의 경계와 잘 맞을수록 좋습니다.
 #
 # **Its report**, beside the vocabulary of `models/albert_ko_small`, which was made from 58 MB of reviews. Good are
 # few unknown words, few pieces a word, and borders of pieces between nouns and their particles (josa).
@@ -165,7 +165,7 @@ from albert_tf.pretraining_data.build.builder import build
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
 
-LENGTH = 64  # 조각 수 · pieces of an example
+LENGTH = 64  # 토큰 수 · pieces of an example
 train_path, held_out_path = (os.path.join(WORK, "data", f"{name}.tfrecord") for name in ("train", "held_out"))
 
 with clock("3 학습 자료 · training data"):
@@ -176,11 +176,11 @@ with clock("3 학습 자료 · training data"):
 
 splits = manifest["splits"].items()
 rows = [(name, f"{split['examples']:,}", f"{split['mean_tokens_per_example']:.1f}") for name, split in splits]
-display(table(("", "예 examples", "조각 수 pieces on average"), rows))
+display(table(("", "예 examples", "토큰 수 pieces on average"), rows))
 
 # %% [markdown]
-# 모델이 보는 예입니다. **노랑**은 `[MASK]`로 가린 조각, **빨강**은 다른 조각으로 바꾼 것, **초록**은 그대로 두었지만
-# 맞혀야 하는 조각입니다. 가리는 자리는 볼 때마다 다시 뽑습니다.
+# 모델이 보는 예입니다. **노랑**은 `[MASK]`로 가린 토큰, **빨강**은 다른 토큰으로 바꾼 것, **초록**은 그대로 두었지만
+# 맞혀야 하는 토큰입니다. 가리는 자리는 볼 때마다 다시 뽑습니다.
 #
 # What the model reads. Yellow pieces became `[MASK]`, red ones another piece, green ones stayed; all of these it must
 # guess. They are drawn anew each time an example is read.
@@ -211,7 +211,7 @@ display(table(("예 example",), [[shown_example(shard, batch, row)] for row in r
 # %% [markdown]
 # ## 4. 배우기 전 · Before it has learnt
 #
-# 가중치가 아직 무작위라서 `[MASK]`에 아무 조각이나 넣습니다. 아래 문장은 바꿔도 됩니다.
+# 가중치가 아직 무작위라서 `[MASK]`에 아무 토큰이나 넣습니다. 아래 문장은 바꿔도 됩니다.
 #
 # Its weights are random, and so are its guesses. Put sentences of your own here.
 
@@ -262,8 +262,8 @@ display(table(("", "무작위 가중치의 답 · guesses of random weights"), z
 # %% [markdown]
 # ## 5. 사전 학습 · Pre-training
 #
-# 층 셋이 가중치 한 벌을 나눠 쓰는 작은 ALBERT입니다(`configs/albert_demo.json`). 낱말 임베딩은 "어떤 조각들이 한
-# 문장에 나오는가"를 세어서 시작합니다. 점선은 학습에 쓰지 않은 글에서 잰 것입니다. 도중에 멈추어도(■) 저장되고, 다시
+# 층 셋이 가중치 한 벌을 나눠 쓰는 작은 ALBERT입니다(`configs/albert_demo.json`). 단어 임베딩은 "어떤 토큰들이 한
+# 문장에 나오는가"를 세어서 시작합니다. 점선은 검증 데이터의 값입니다. 도중에 멈추어도(■) 저장되고, 다시
 # 실행하면 이어서 합니다.
 #
 # A small ALBERT whose three layers share one set of weights (`configs/albert_demo.json`). Its word embeddings begin
@@ -307,7 +307,7 @@ with clock("5 사전 학습 · pre-training"):
     results = run.evaluate(phase.make_eval_dataset())
 
 # %% [markdown]
-# `masked_lm_loss`가 **문맥 없이** 조각의 빈도만 알 때의 손실보다 낮아야 문맥을 읽은 것입니다.
+# `masked_lm_loss`가 **문맥 없이** 토큰의 빈도만 알 때의 손실보다 낮아야 문맥을 읽은 것입니다.
 #
 # The model reads context if its `masked_lm_loss` is below what the frequencies of pieces explain without any.
 
@@ -320,7 +320,7 @@ display(table(("학습에 쓰지 않은 글 · held-out text", ""), rows))
 # %% [markdown]
 # ## 6. 배운 뒤 · After it has learnt
 #
-# 첫 번째 표는 배우는 동안 가장 먼저 떠올린 조각, 두 번째 표는 마지막 답과 리뷰 58 MB를 읽은
+# 첫 번째 표는 배우는 동안 가장 먼저 떠올린 토큰, 두 번째 표는 마지막 답과 리뷰 58 MB를 읽은
 # `models/albert_ko_small`의 답입니다.
 #
 # The first table has the best guess along the way; the second the last guesses, and those of

@@ -16,10 +16,10 @@
 # %% [markdown]
 # # 리뷰 분류기 만들기 · Fine-tuning on labelled reviews
 #
-# 함께 들어 있는 작은 모델 `models/albert_ko_small`에 라벨 달린 리뷰를 보여 주고, 무엇을 틀리는지 들여다본 다음,
-# 밖으로 내보내서(export) 문장을 물어봅니다. 자료는 NSMC와 같은 꼴(`id`, `document`, `label`)이면 됩니다.
+# 포함된 작은 모델 `models/albert_ko_small`에 라벨 달린 리뷰를 보여 주고, 무엇을 틀리는지 들여다본 다음,
+# 밖으로 내보내서(export) 문장을 예측해 봅니다. 자료는 NSMC와 같은 꼴(`id`, `document`, `label`)이면 됩니다.
 #
-# The small model that comes along is fine-tuned on labelled reviews; then we look at its mistakes, export it, and ask
+# The included small model is fine-tuned on labelled reviews; then we look at its mistakes, export it, and ask
 # it. Any data in the form of NSMC will do: tab-separated, with the columns `document` and `label`.
 #
 # 마지막 칸에 부분마다 걸린 시간이 나옵니다. The last cell says how long each part took.
@@ -111,7 +111,7 @@ counts = [[label, *(sum(each.label == label for each in part) for part in (train
 display(table(("라벨 label", "학습 train", "확인 dev"), counts))
 
 # %% [markdown]
-# 모델은 글자가 아니라 **조각(piece)** 을 읽습니다. 색이 바뀌는 곳이 조각의 경계입니다.
+# 모델은 글자가 아니라 **토큰(piece)** 을 읽습니다. 색이 바뀌는 곳이 토큰의 경계입니다.
 #
 # The model reads pieces. A new colour begins a new piece.
 
@@ -121,7 +121,7 @@ rows = []
 for example in train[:6]:
     encoding = tokenizer.encode(example.text)
     rows.append((example.label, pieces(example.text, encoding.offsets), len(encoding.tokens)))
-display(table(("라벨 label", "리뷰 review", "조각 pieces"), rows))
+display(table(("라벨 label", "리뷰 review", "토큰 pieces"), rows))
 
 # %% [markdown]
 # ## 2. 학습 · Training
@@ -130,7 +130,7 @@ display(table(("라벨 label", "리뷰 review", "조각 pieces"), rows))
 # **사전 학습의 값어치**입니다. 학습률, 반복 횟수, 드롭아웃은 `run_classifier.py`가 고르는 것과 같습니다. 확인용
 # 리뷰는 마지막에 한 번만 봅니다.
 #
-# The same model is trained twice: from the weights that come along, which have read 658,000 film reviews without
+# The same model is trained twice: from the included weights, which have seen 658,000 film reviews without
 # labels, and from random weights. The difference is what pre-training is worth. Learning rate, passes and dropout are
 # what `run_classifier.py` chooses where no flag says otherwise. The dev file is looked at only after the last step,
 # so that nothing is chosen by the texts that it is judged by.
@@ -244,10 +244,10 @@ rows = [(truth[number], found[number], f"{sureness[number]:.0%}", dev[number].te
 display(table(("라벨 label", "답 answer", "확률 probability", "리뷰 review"), rows))
 
 # %% [markdown]
-# ## 4. 어느 낱말 때문에 · Which words decide
+# ## 4. 어느 단어 때문에 · Which words decide
 #
-# 낱말을 하나씩 빼고 다시 묻습니다. 빼면 확률이 내려가는 낱말(파랑)은 그 답의 편이었고, 올라가는 낱말(빨강)은
-# 반대편이었습니다. 진할수록 크게 달라집니다(로그 승산). 앞의 넷은 가장 자신 있게 맞힌 것, 뒤의 넷은 가장 자신 있게
+# 단어를 하나씩 빼고 다시 묻습니다. 빼면 확률이 내려가는 단어(파랑)는 그 답의 편이었고, 올라가는 단어(빨강)는
+# 반대편이었습니다. 진할수록 크게 달라집니다(로그 오즈). 앞의 넷은 가장 자신 있게 맞힌 것, 뒤의 넷은 가장 자신 있게
 # 틀린 것입니다.
 #
 # Each word is left out in turn. Where the probability of the answer falls (blue), the word spoke for it; where it
@@ -282,7 +282,7 @@ def explained(text):
     return marked(parts), label, f"{answer['probabilities'][label]:.0%}"
 
 
-with clock("4 어느 낱말 때문에 · which words decide"):
+with clock("4 어느 단어 때문에 · which words decide"):
     surest = sorted(np.flatnonzero(is_right), key=lambda number: -sureness[number])
     chosen = [*surest[: SIZES["explained"]], *wrong[: SIZES["explained"]]]
     rows = [(truth[number], *explained(dev[number].text)) for number in chosen if len(dev[number].text.split()) > 1]
@@ -292,7 +292,7 @@ display(table(("라벨 label", "리뷰 review", "답 answer", "확률 probabilit
 # ## 5. 내보내고 물어보기 · Export it and ask
 #
 # 내보낸 폴더는 **문자열을 그대로** 받습니다. 토크나이저까지 들어 있어서 `tensorflow`와 `tensorflow-text`만 있으면
-# 어디서나 돌아갑니다. 가중치를 8비트로 줄인 것과도 견주어 봅니다.
+# 어디서나 돌아갑니다. 가중치를 8비트로 줄인 것과도 비교합니다.
 #
 # What is exported takes raw strings: the tokenizer is in it, and tensorflow and tensorflow-text are all it needs. A
 # second export stores the weights in 8 bits.

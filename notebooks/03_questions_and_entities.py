@@ -16,11 +16,11 @@
 # %% [markdown]
 # # 질문에 답하기, 이름 찾기 · Questions and entities
 #
-# 글에서 **답이 어디에 있는지**(질의응답), **사람·곳·기관·날짜 이름이 어디에 있는지**(개체명)를 찾게 합니다. 함께 든
+# 글에서 **답이 어디에 있는지**(질의응답), **사람·곳·기관·날짜 이름이 어디에 있는지**(개체명)를 찾게 합니다. 포함된
 # 작은 모델에 이 프로젝트를 위해 쓴 질문 96개와 문장 209개를 가르칩니다. 이만큼으로 무엇을 배우고 무엇을 못 배우는지를
 # 그대로 보여 줍니다.
 #
-# The small model that comes along learns to find where in a text an answer stands, and where the names of people,
+# The included small model learns to find where in a text an answer stands, and where the names of people,
 # places, organisations and dates are; from 96 questions and 209 sentences that were written for this project. What so
 # few can teach, and what they can't, is shown as it is.
 #
@@ -116,7 +116,7 @@ def make_run(name, task, settings, panels):
 # %% [markdown]
 # # 1부. 질문 · Part 1. Questions
 #
-# 질문마다 답은 **글 속의 한 토막**입니다. 칠한 곳이 답입니다.
+# 질문마다 답은 **글 속의 한 구간(span)**입니다. 칠한 곳이 답입니다.
 #
 # The answer to each question is a span of its text, which is coloured here.
 
@@ -125,7 +125,7 @@ with clock("1 질문 읽기 · reading questions"):
     folder = find_data(QUESTIONS_DATA, "samples/questions", os.path.join(WORK, "uploaded_questions"))
     train_path = find_files(folder, ("train.json", "KorQuAD_v1.0_train.json"))
     dev_path = find_files(folder, ("dev.json", "KorQuAD_v1.0_dev.json"))
-    # 작은 모델에게는 글의 조각마다 질문의 어느 낱말과 닮았는지 알려 줍니다. Each piece is told which words it is like.
+    # 작은 모델에게는 글의 토큰마다 질문의 어느 단어와 닮았는지 알려 줍니다. Each piece is told which words it is like.
     aligned = config.replace(question_alignment=default_question_alignment(config))
     question_task = QuestionAnswering(aligned, metrics="korquad")
     length = config.max_position_embeddings
@@ -150,7 +150,7 @@ display(table(("질문 question", "글 text"), rows))
 # %% [markdown]
 # 질문이 몇 개뿐이라 외울 때까지 가르칩니다: 학습률 5e-4, 드롭아웃 없음(`docs/question_answering.md`의 실험과 같음).
 #
-# So few questions are taught until they are known by heart: a rate of 5e-4 and no dropout, as in the experiment of
+# So few questions are trained until they are memorised: a rate of 5e-4 and no dropout, as in the experiment of
 # `docs/question_answering.md`.
 
 # %%
@@ -169,8 +169,8 @@ with clock("1 질문 학습 · training on questions"):
     runner.evaluate(run, dev_questions)
 
 # %% [markdown]
-# **배운 질문과 처음 보는 질문.** `exact_match`는 답과 똑같은 비율, `f1`은 겹치는 글자로 잰 것입니다(KorQuAD의 자).
-# '아무 낱말'은 글에서 낱말 하나를 아무렇게나 고른 것입니다.
+# **배운 질문과 처음 보는 질문.** `exact_match`는 답과 똑같은 비율, `f1`은 겹치는 글자의 비율입니다(KorQuAD의 기준).
+# '아무 단어'는 글에서 단어 하나를 아무렇게나 고른 것입니다.
 #
 # **Questions it has learnt, and new ones**: `exact_match` is the share of answers that are the same to the character,
 # `f1` goes by the characters that they share (KorQuAD's rules). A word at random is what has to be beaten.
@@ -200,17 +200,17 @@ with clock("1 답 · answers"):
 rows = [
     ("배운 질문 · learnt", *scores_of(train_questions, answers["train"])),
     ("처음 보는 질문 · new", *scores_of(dev_questions, answers["dev"])),
-    ("처음 보는 질문, 아무 낱말 · new, a word at random", *scores_of(dev_questions, at_random)),
+    ("처음 보는 질문, 아무 단어 · new, a word at random", *scores_of(dev_questions, at_random)),
 ]
 display(table(("", "질문 questions", "exact match", "F1"), rows))
 
 # %% [markdown]
-# 외운 것은 잘 답하고, 처음 보는 것은 몇 개를 맞히거나 그 곁을 짚습니다. 질문의 낱말과 닮은 곳 옆에 답이 있다는 것은
+# 외운 것은 잘 답하고, 처음 보는 것은 몇 개를 맞히거나 그 곁을 짚습니다. 질문의 단어와 닮은 곳 옆에 답이 있다는 것은
 # 이만큼의 예로도 조금 배우지만, 질문을 읽는 법은 그렇지 않습니다. KorQuAD의 질문 4,000개를 배우면 F1이 44쯤 됩니다
-# (`docs/question_answering.md`). 배운 질문도 100이 아닌 까닭은 답이 조각 안에서 끝나기 때문입니다(예: `서울에서`가
-# 한 조각이면 `서울`만 떼어 낼 수 없음).
+# (`docs/question_answering.md`). 배운 질문도 100이 아닌 이유는 답이 토큰 안에서 끝나기 때문입니다(예: `서울에서`가
+# 한 토큰이면 `서울`만 떼어 낼 수 없음).
 #
-# What it knows by heart it answers; of what is new it finds a few, or the place beside them. That answers stand near
+# It answers what it has memorised; of what is new it finds a few, or the place near them. That answers stand near
 # words that are like the question's can be learnt a little from so few, how to read a question can't: 4,000 questions
 # of KorQuAD bring this model to an F1 of about 44. And where an answer ends inside a piece, as 서울 in 서울에서, even
 # what was learnt can't be cut out to the character.
@@ -237,7 +237,7 @@ for question in ("국물은 무엇이 되나?", "메주는 얼마 동안 말리�
 # %% [markdown]
 # # 2부. 이름 · Part 2. Entities
 #
-# 색은 이름의 종류입니다. 학습 파일의 꼬리표는 낱말(어절)에 붙어서, 조사까지 칠해집니다.
+# 색은 이름의 종류입니다. 학습 파일의 태그는 단어(어절)에 붙어서, 조사까지 칠해집니다.
 #
 # Colours are types of names. The files tag words, so that particles are coloured too.
 
@@ -280,7 +280,7 @@ display(table(("문장 sentence",), rows))
 # %% [markdown]
 # 미리 읽은 모델과 무작위 가중치에서 한 번씩 가르칩니다. 학습률 등은 `run_ner.py`가 고르는 것과 같습니다.
 #
-# Trained once from the model that comes along and once from random weights, with what `run_ner.py` chooses.
+# Trained once from the included model and once from random weights, with what `run_ner.py` chooses.
 
 
 # %%

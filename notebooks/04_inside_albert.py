@@ -142,12 +142,12 @@ display(Image(png_of(figure)))
 # ## 2. 그림 1 · Figure 1
 #
 # 논문은 층에 들어가는 벡터와 나오는 벡터의 거리(L2)와 각도를 층마다 재었습니다. 논문의 모델은 24층의 BERT-large와
-# ALBERT-large이고, **여기서는 8층에 너비 128인 작은 모델 둘**을 함께 든 글 0.8 MB로 몇백 단계만 가르칩니다. 하나는
-# 가중치를 나눠 쓰고, 하나는 나눠 쓰지 않습니다. 여기에 함께 든 모델(4층, 나눠 쓰지 않음)을 더합니다.
+# ALBERT-large이고, **여기서는 8층에 너비 128인 작은 모델 둘**을 포함된 글 0.8 MB로 몇백 스텝만 학습합니다. 하나는
+# 가중치를 나눠 쓰고, 하나는 나눠 쓰지 않습니다. 여기에 포함된 모델(4층, 나눠 쓰지 않음)을 더합니다.
 #
 # The paper measured how far (L2) and by what angle each layer moves its input, in BERT-large and ALBERT-large of 24
 # layers. Here two small models of 8 layers, 128 wide, are trained for a few hundred steps on the samples, one whose
-# layers share their weights and one whose layers don't; beside them the model that comes along, whose 4 layers share
+# layers share their weights and one whose layers don't; with them the included model, whose 4 layers share
 # nothing. So the question is the paper's, and the models are not.
 
 # %%
@@ -215,7 +215,7 @@ batch = encode_examples(tokenizer, reviews, 64)
 def movements(model):
     """Returns the mean L2 distance and the mean angle in degrees between input and output of each layer."""
     states = model.encoder(batch, output_hidden_states=True)["hidden_states"]
-    states = [each.numpy()[batch["input_mask"] == 1] for each in states]  # 채움 조각은 빼고 · without padding
+    states = [each.numpy()[batch["input_mask"] == 1] for each in states]  # 패딩 토큰은 빼고 · without padding
     found = []
     for before, after in itertools.pairwise(states):
         lengths = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
@@ -258,7 +258,7 @@ display(table(titles, spread))
 # 0보다 크면 가라앉지 않은 것입니다. 작고 덜 배운 모델이니 논문의 결과를 뒷받침하거나 뒤집는 것으로 읽지는 마세요.
 #
 # The paper saw two things: with shared weights layers pass on more evenly, and yet the distance doesn't sink to 0, so
-# that the same block again and again comes to no fixed point. In the table the smaller the change between layers, the
+# that the same block again and again reaches no fixed point. In the table the smaller the change between layers, the
 # more even; and a distance above 0 in the last layer is one that hasn't sunk. Models so small that have learnt so
 # little neither confirm nor refute the paper.
 #
@@ -292,10 +292,10 @@ display(table(("", "임베딩 embeddings", *columns), [(text, *guesses_after_eac
 # %% [markdown]
 # ## 4. 어텐션 지도 · Attention maps
 #
-# 함께 든 모델의 층(줄)과 머리(칸)마다, 각 조각(세로)이 어느 조각(가로)을 보는지입니다. 진할수록 많이 봅니다.
-# `neighbors`로 시작한 모델이라(`docs/korean_small_model.md`) 바로 옆을 보는 머리가 남아 있습니다.
+# 포함된 모델의 층(행)과 헤드(열)마다, 각 토큰(세로)이 어느 토큰(가로)을 보는지입니다. 진할수록 많이 봅니다.
+# `neighbors`로 시작한 모델이라(`docs/korean_small_model.md`) 바로 옆을 보는 헤드가 남아 있습니다.
 #
-# For each layer (row) and head (column) of the model that comes along: which pieces (across) each piece (down) looks
+# For each layer (row) and head (column) of the included model: which pieces (across) each piece (down) looks
 # at, the darker the more. Its attention began with neighbours (`docs/korean_small_model.md`), and some heads still
 # look there.
 
@@ -319,7 +319,7 @@ if names is not attention.pieces:  # 한글 글꼴이 없을 때 · where no fon
     display(table(("", "piece"), zip(names, attention.pieces)))
 
 # %% [markdown]
-# 리뷰 여럿에서 평균하면 머리마다의 버릇이 보입니다. 몇 조각 앞(-)이나 뒤(+)를 얼마나 보는가:
+# 리뷰 여럿에서 평균하면 헤드마다의 패턴이 보입니다. 몇 토큰 앞(-)이나 뒤(+)를 얼마나 보는가:
 #
 # Averaged over reviews, heads show their habits: how much they look at the piece so many places before (-) or behind
 # (+).

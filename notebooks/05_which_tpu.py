@@ -92,7 +92,7 @@ display(table(titles, rows))
 # %% [markdown]
 # ## 2. 배치는 얼마까지 · The largest batch
 #
-# v5e 한 개(16 GB)에 들어가는 가장 큰 배치입니다. LAMB, bfloat16, 조각의 15%를 가림. `python -m
+# v5e 한 개(16 GB)에 들어가는 가장 큰 배치입니다. LAMB, bfloat16, 토큰의 15%를 가림. `python -m
 # benchmarks.largest_batches`가 찾은 `docs/tpu.md`의 표를 그대로 읽습니다.
 #
 # The largest batch on one v5e chip (16 GB), for pre-training with LAMB in bfloat16: the table of `docs/tpu.md`, which
@@ -137,7 +137,7 @@ left.legend(fontsize="small")
 display(Image(png_of(figure)))
 
 # %% [markdown]
-# 오른쪽이 거의 평평합니다: **메모리를 정하는 것은 조각의 수**이고, 예의 길이가 아닙니다. 파라미터를 나눠 써도
+# 오른쪽이 거의 평평합니다: **메모리를 정하는 것은 토큰의 수**이고, 예의 길이가 아닙니다. 파라미터를 나눠 써도
 # 메모리는 적어지지 않습니다. 역전파를 위해 층마다의 결과를 간직하기 때문입니다. `--remat=block`은 그것을 다시
 # 계산합니다.
 #
@@ -195,7 +195,7 @@ display(Image(png_of(figure)))
 # `notebooks/plans.json`에 있고, 만든 명령도 거기 적혀 있습니다. 다른 TPU나 다른 모델의 설정으로 만들어 그 파일에
 # 더하면 여기에 함께 나옵니다.
 #
-# - **들어갈 배치**는 어림입니다: 남는 메모리를 예 하나의 메모리로 나눈 것입니다. 2의 표와 견주면 base, 길이 512,
+# - **들어갈 배치**는 어림입니다: 남는 메모리를 예 하나의 메모리로 나눈 것입니다. 2의 표와 비교하면 base, 길이 512,
 #   v5e에서 어림이 조금 적습니다. 정확한 수는 `--train_batch_size` 없이 `plan_tpu.py`가 찾습니다.
 #   적어 둔 배치보다 훨씬 큰 수는 그만큼 덜 믿을 만합니다.
 # - **연산기를 쓰는 몫**은 한계(3)에 닿았을 때의 것, 곧 바랄 수 있는 최댓값입니다. 100%보다 적으면 메모리를 기다립니다.
@@ -310,8 +310,8 @@ display(Image(png_of(figure)))
 # %% [markdown]
 # ## 5. 내 글이라면 며칠 · How long for your text
 #
-# `MEGABYTES`: 글의 크기(UTF-8). `PASSES`: 몇 번 읽을지. 한글 1 MB가 몇 조각인지는 함께 든 모델의 어휘(8,000조각)로 이
-# 저장소의 글에서 재어 봅니다. 어휘가 더 크면 조각은 더 적습니다. 한계 속도로 계산한 **가장 짧은** 시간입니다.
+# `MEGABYTES`: 글의 크기(UTF-8). `PASSES`: 몇 번 읽을지. 한글 1 MB가 몇 토큰인지는 포함된 모델의 어휘(8,000토큰)로 이
+# 저장소의 글에서 측정합니다. 어휘가 더 크면 토큰은 더 적습니다. 한계 속도로 계산한 **가장 짧은** 시간입니다.
 # `SHARE`에 실제로 그 가운데 얼마가 나오는지 적으면 나눠 줍니다. 재어 보기 전에는 모르고, 돌려 보면 `--peak_tflops`를
 # 준 명령이 알려 줍니다.
 #
@@ -328,7 +328,7 @@ SHARE = 1.0  # @param {type:"number"}
 from albert_tf.corpus.reader import CorpusReader, find_corpus_files
 from albert_tf.tokenization import load_tokenizer
 
-with clock("5 글에서 조각의 수 · pieces in the text"):
+with clock("5 글의 토큰 수 · pieces in the text"):
     reader = CorpusReader(find_corpus_files(["samples/corpus"], "DATA"))
     sentences = list(reader.sentences())
     num_pieces = load_tokenizer("models/albert_ko_small").encode_ids(sentences).flat_values.shape[0]

@@ -38,7 +38,7 @@ def test_what_comes_along_is_found_in_a_checkout():
 
 @pytest.mark.parametrize("name", ["models/albert_ko_huge", "setup.py", "configs/../setup.py", "..", "/etc/passwd"])
 def test_what_does_not_come_along_is_refused(name):
-    with pytest.raises(InputError, match=r"comes along; look into configs, models, samples in "):
+    with pytest.raises(InputError, match=r"is included; look into configs, models, samples in "):
         shipped_path(name)
 
 
@@ -59,7 +59,7 @@ def test_command_prints_paths_without_tensorflow():
     result = run_python("-c", code, "models/albert_ko_small")
     assert result.stdout.splitlines() == [str(ROOT / "models" / "albert_ko_small"), "False"]
     failed = run_python("-c", code, "models/albert_ko_huge")
-    assert failed.returncode == 1 and failed.stderr.startswith("error: no models/albert_ko_huge comes along")
+    assert failed.returncode == 1 and failed.stderr.startswith("error: no models/albert_ko_huge is included")
 
 
 def test_stages_of_the_demo_are_scripts_in_a_checkout_and_commands_in_a_wheel(tmp_path, monkeypatch):

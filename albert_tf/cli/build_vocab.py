@@ -42,8 +42,8 @@ def define_flags():
     )
     flags.DEFINE_integer("limit_alphabet", 6000, "Number of characters to keep, the most frequent.", lower_bound=1)
     flags.DEFINE_integer("num_unused", 100, "Number of [unused] slots for pieces added later.", lower_bound=0)
-    flags.DEFINE_integer("min_frequency", 2, "Least count of a pair of pieces that is merged.", lower_bound=1)
-    flags.DEFINE_bool("prune", True, "Replace pieces that the tokenizer uses nowhere in the text by the next ones.")
+    flags.DEFINE_integer("min_frequency", 2, "Minimum count of a pair of pieces to merge.", lower_bound=1)
+    flags.DEFINE_bool("prune", True, "Replace pieces that the tokenizer never uses in the text.")
     flags.DEFINE_enum(
         "morphemes",
         "none",
@@ -52,7 +52,10 @@ def define_flags():
         "and endings; noun_josa: between nouns and josa.",
     )
     flags.DEFINE_integer(
-        "max_sentences", 10_000_000, "Of a longer text, learn from a random sample of so many sentences.", lower_bound=1
+        "max_sentences",
+        10_000_000,
+        "Learn from a random sample of this many sentences if the text is longer.",
+        lower_bound=1,
     )
     flags.DEFINE_integer("random_seed", 12345, "Seed of that sample.", lower_bound=0)
     flags.DEFINE_bool("report", False, "Report what the vocabulary makes of the text: unknown words, pieces, josa.")

@@ -20,9 +20,9 @@ flags.disclaim_key_flags()
 def define_flags():
     """Defines the flags of this command."""
     flags.DEFINE_enum("from", None, list(FORMATS), "What is read.")
-    flags.DEFINE_enum("to", None, list(FORMATS), "What is written; --init_checkpoint of every command takes albert_tf.")
+    flags.DEFINE_enum("to", None, list(FORMATS), "Format to write; --init_checkpoint accepts albert_tf.")
     flags.DEFINE_string("input_path", None, "Folder to read, or of albert_tf and google a checkpoint.")
-    flags.DEFINE_string("output_dir", None, "Folder to write; must not be there, or be empty.")
+    flags.DEFINE_string("output_dir", None, "Folder to write; must be missing or empty.")
     flags.DEFINE_string("vocab_file", None, "WordPiece vocabulary, if not the one beside the checkpoint.")
     flags.DEFINE_string("spm_model_file", None, "SentencePiece model, if not the one beside the checkpoint.")
     flags.DEFINE_bool(
@@ -38,7 +38,7 @@ def define_flags():
         None,
         "Of SentencePiece: cut a piece that ends in a digit and a comma before that, as the original does.",
     )
-    flags.DEFINE_enum("task", None, list(HEADS), "What a fine-tuned head is for, where the checkpoint doesn't say.")
+    flags.DEFINE_enum("task", None, list(HEADS), "What a fine-tuned head is for, if the checkpoint doesn't say.")
     flags.DEFINE_string("albert_config_file", None, "Config of Google's checkpoint, if it does not lie beside it.")
 
 

@@ -184,7 +184,7 @@ def main():
             "random weights", from_random, albert_config_file=CONFIG, vocab_file=vocab_file
         ),
         "own_text": train_classifier("what was just pre-trained", from_own, init_checkpoint=pretraining),
-        "shipped_model": train_classifier("the model that comes along", from_shipped, init_checkpoint=SHIPPED_MODEL),
+        "shipped_model": train_classifier("the included small model", from_shipped, init_checkpoint=SHIPPED_MODEL),
     }
 
     accuracy = {start: float(reviews.mean()) for start, reviews in right.items()}
@@ -225,7 +225,7 @@ def main():
         ("a linear model on character n-grams", "linear", "what needs no network"),
         ("random weights", "random_weights", f"what {num_labels} labels teach without pre-training"),
         (f"pre-trained on {'your text' if FLAGS.corpus else 'the sample'}", "own_text", own),
-        ("models/albert_ko_small, which comes along", "shipped_model", shipped),
+        ("models/albert_ko_small, which is included", "shipped_model", shipped),
     )
     print_table(
         f"{len(right['own_text'])} reviews classified, after learning from {num_labels}",

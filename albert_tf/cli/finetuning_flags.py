@@ -45,10 +45,10 @@ def define_finetuning_flags(max_seq_length_help: str) -> None:
     flags.DEFINE_float(
         "num_train_epochs",
         None,
-        "Passes over the training file; by default the fewer the larger it is.",
+        "Epochs over the training file; by default fewer for a larger file.",
         0.0,
     )
-    flags.DEFINE_integer("num_warmup_steps", None, "Steps in which the learning rate rises; by default 10% of all.", 0)
+    flags.DEFINE_integer("num_warmup_steps", None, "Steps of warm-up; by default 10% of all.", 0)
     # What the original's commands call them.
     flags.DEFINE_alias("train_step", "num_train_steps")
     flags.DEFINE_alias("warmup_step", "num_warmup_steps")

@@ -43,7 +43,7 @@ def find_model_file(settings, flag: str, name: str, run: KnownRun | None) -> str
     if not found and init_checkpoint is None:
         raise InputError(
             f"--{flag} is missing; name it, or a model to start from by --init_checkpoint, such as "
-            "models/albert_ko_small, which comes along"
+            "models/albert_ko_small, which is included"
         )
     if not found and not any(tf.io.gfile.exists(init_checkpoint + ending) for ending in ("", ".index")):
         raise InputError(f"--init_checkpoint={init_checkpoint}: there is no such folder or checkpoint")

@@ -43,7 +43,9 @@ def define_flags():
     flags.DEFINE_integer("max_seq_length", 512, "Length of the examples.", 8)
     flags.DEFINE_integer("max_predictions_per_seq", None, "Most masked pieces; by default 15% of the length.", 1)
     flags.DEFINE_enum("optimizer", "lamb", sorted(OPTIMIZERS), "Optimizer.")
-    flags.DEFINE_enum("remat", "none", REMATERIALIZATION_CHOICES, "What is computed again rather than kept.")
+    flags.DEFINE_enum(
+        "remat", "none", REMATERIALIZATION_CHOICES, "What the backward pass recomputes instead of keeping."
+    )
     flags.DEFINE_enum("attention", "auto", ATTENTION_CHOICES, "How attention is computed; auto: flash, from v4 on.")
     flags.DEFINE_bool("use_bfloat16", True, "Compute matrix products in bfloat16.")
     flags.DEFINE_integer("target_batch_size", 4096, "Global batch to reach by gradient accumulation.", 1)
@@ -52,7 +54,7 @@ def define_flags():
         "compile_timeout", 600.0, "Seconds of compiling after which a batch counts as one that doesn't fit.", 1.0
     )
     flags.DEFINE_bool("json", False, "Print JSON alone.")
-    flags.DEFINE_string("output_dir", None, "Folder for plan.json and what has been compiled, to go on from.")
+    flags.DEFINE_string("output_dir", None, "Folder for plan.json and compiled steps, to resume from.")
 
 
 def make_compiler(given, objective, line):

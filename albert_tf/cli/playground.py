@@ -17,8 +17,8 @@ flags.disclaim_key_flags()
 def define_flags():
     """Defines the flags of this command."""
     flags.DEFINE_string("model_dir", None, "Folder of a fine-tuned or pre-trained model, or of an export.")
-    flags.DEFINE_string("host", "127.0.0.1", "Where to listen; 0.0.0.0 for all that can reach this machine.")
-    flags.DEFINE_integer("port", 7860, "Likewise.", lower_bound=1, upper_bound=65535)
+    flags.DEFINE_string("host", "127.0.0.1", "Address to listen on; 0.0.0.0 for all that can reach this machine.")
+    flags.DEFINE_integer("port", 7860, "Port to listen on.", lower_bound=1, upper_bound=65535)
 
 
 def main():

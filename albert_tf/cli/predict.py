@@ -28,9 +28,9 @@ def define_flags():
     )
     flags.DEFINE_string("output_file", None, "JSON lines to write, one for each line of the input, in its order.")
     flags.DEFINE_list("input_fields", None, "Columns to read; by default the training file's, or else the task's.")
-    flags.DEFINE_integer("predict_batch_size", 64, "Texts that are computed at once.", lower_bound=1)
-    flags.DEFINE_enum("on_bad_row", "fail", ON_BAD_ROW, "Lines that can't be read: stop, or write why and go on.")
-    flags.DEFINE_bool("with_inputs", False, "Write what was asked beside each answer.")
+    flags.DEFINE_integer("predict_batch_size", 64, "Number of texts in a batch.", lower_bound=1)
+    flags.DEFINE_enum("on_bad_row", "fail", ON_BAD_ROW, "Lines that can't be read: stop, or write why and continue.")
+    flags.DEFINE_bool("with_inputs", False, "Write the input next to each answer.")
     flags.DEFINE_bool("overwrite", False, "Replace the --output_file, and what other predictions have left behind.")
 
 

@@ -17,7 +17,7 @@ flags.disclaim_key_flags()
 def define_flags():
     """Defines the flags of this command."""
     flags.DEFINE_string("init_checkpoint", None, "Folder of a run, whose best checkpoint is taken, or a checkpoint.")
-    flags.DEFINE_string("output_dir", None, "Folder to write, which --init_checkpoint of every command takes.")
+    flags.DEFINE_string("output_dir", None, "Folder to write; --init_checkpoint accepts it.")
     flags.DEFINE_enum(
         "format",
         "albert_tf",
@@ -28,7 +28,7 @@ def define_flags():
         "weights_dtype", "float16", WEIGHT_DTYPES, "float16 halves the size; --format=huggingface has float32."
     )
     flags.DEFINE_string("push_to_hub", None, "Put it on the Hugging Face hub too, as owner/model; see hf auth login.")
-    flags.DEFINE_bool("public", False, "Whether everybody may see what --push_to_hub makes, and not its owner alone.")
+    flags.DEFINE_bool("public", False, "Make the model of --push_to_hub public; by default it is private.")
 
 
 def main():

@@ -40,7 +40,7 @@ def define_flags():
     flags.DEFINE_string("text_pair_column", None, "Column of a second text.")
     flags.DEFINE_string("label_column", None, "Column of the label; by default label.")
     flags.DEFINE_list("labels", None, "The labels, in order; by default the task's, or those of the training file.")
-    flags.DEFINE_bool("regression", None, "Learn numbers, not labels; by default as the data set is.")
+    flags.DEFINE_bool("regression", None, "Learn numbers, not labels; by default as the data set requires.")
     flags.DEFINE_bool("multi_label", False, "A text may have several labels, or none: give it each that is likely.")
     with in_helpfull():
         flags.DEFINE_string(
@@ -76,7 +76,7 @@ def define_flags():
     flags.DEFINE_enum(
         "on_bad_row", None, ON_BAD_ROW, "Rows that can't be used: stop, or leave them out and count them."
     )
-    define_finetuning_flags("what is longer is cut. By default what leaves 99.5% of the training texts whole.")
+    define_finetuning_flags("longer texts are cut. By default 99.5% of the texts fit, if the model reads so much.")
     define_original_flags("cached_dir")
 
 

@@ -29,7 +29,7 @@ def define_flags():
         "metrics", None, f"Measures, the first of which chooses the best checkpoint: {', '.join(METRICS)}."
     )
     flags.DEFINE_enum("on_bad_row", "fail", ON_BAD_ROW, "Lines that can't be used: stop, or leave their sentences out.")
-    define_finetuning_flags("what is longer is read in parts. By default what leaves 99.5% of the sentences whole.")
+    define_finetuning_flags("longer ones are read in parts. By default 99.5% fit, if the model reads so much.")
 
 
 def find_paths(settings, part):

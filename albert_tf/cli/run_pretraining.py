@@ -45,7 +45,9 @@ def define_flags():
     flags.DEFINE_string(
         "init_checkpoint", None, "Checkpoint to start from, or the folder of a run or model, also of transformers."
     )
-    flags.DEFINE_enum("objective", None, list(OBJECTIVES), "What is learnt; by default what the shards were made for.")
+    flags.DEFINE_enum(
+        "objective", None, list(OBJECTIVES), "Objective; by default the one that the shards were built for."
+    )
     flags.DEFINE_bool("do_train", True, "Train.")
     flags.DEFINE_bool("do_eval", False, "Evaluate on held-out shards, before the first step and after the last.")
     flags.DEFINE_integer(
@@ -76,7 +78,7 @@ def define_flags():
     flags.DEFINE_bool("read_own_shards", False, "Each of several hosts reads its own shards, not all: for many hosts.")
     flags.DEFINE_integer("num_train_steps", 125000, "Number of training steps.", lower_bound=1)
     flags.DEFINE_integer("num_warmup_steps", 3125, "Number of steps in which the learning rate rises.", lower_bound=0)
-    flags.DEFINE_integer("max_eval_steps", None, "Most evaluation batches; by default all.", lower_bound=1)
+    flags.DEFINE_integer("max_eval_steps", None, "Maximum number of evaluation batches; by default all.", lower_bound=1)
     training_flags.define_training_flags(
         train_batch_size=4096,
         eval_batch_size=64,

@@ -21,14 +21,14 @@ def define_flags():
     flags.DEFINE_string(
         "model_dir", None, "The --output_dir of export_model.py, or one of its versions: SavedModels, or LiteRT's."
     )
-    flags.DEFINE_string("model_name", None, "What requests call the model; by default as its folder is called.")
+    flags.DEFINE_string("model_name", None, "Name of the model in requests; by default that of its folder.")
     default = ServerOptions()
-    flags.DEFINE_string("host", default.host, "Where to listen; 0.0.0.0 for all that can reach this machine.")
-    flags.DEFINE_integer("port", default.port, "Likewise.", lower_bound=1, upper_bound=65535)
-    flags.DEFINE_integer("max_batch_size", default.max_batch_size, "Most texts that are computed at once.", 1)
-    flags.DEFINE_integer("max_texts", default.max_texts, "Most texts of a request.", 1)
+    flags.DEFINE_string("host", default.host, "Address to listen on; 0.0.0.0 for all that can reach this machine.")
+    flags.DEFINE_integer("port", default.port, "Port to listen on.", lower_bound=1, upper_bound=65535)
+    flags.DEFINE_integer("max_batch_size", default.max_batch_size, "Maximum number of texts in a batch.", 1)
+    flags.DEFINE_integer("max_texts", default.max_texts, "Maximum number of texts in a request.", 1)
     flags.DEFINE_integer("max_characters", default.max_characters, "Longest text.", 1)
-    flags.DEFINE_integer("max_waiting", default.max_waiting, "Most texts that wait; others are answered 503.", 1)
+    flags.DEFINE_integer("max_waiting", default.max_waiting, "Maximum number of waiting texts; others get 503.", 1)
     flags.DEFINE_integer("max_request_bytes", default.max_request_bytes, "Largest request.", 1)
     flags.DEFINE_integer(
         "max_held_bytes", default.max_held_bytes, "Most bytes of all requests and answers; others are answered 503.", 1

@@ -112,7 +112,9 @@ def define_training_flags(**defaults) -> None:
     flags.DEFINE_list(
         "freeze", [], "Regular expressions of variables to leave as they are, such as encoder/embeddings."
     )
-    flags.DEFINE_integer("max_skipped_steps", 10, "Most steps to skip because loss or gradient is not finite.", 0)
+    flags.DEFINE_integer(
+        "max_skipped_steps", 10, "Maximum number of steps to skip if loss or gradient is not finite.", 0
+    )
     flags.DEFINE_integer(
         "save_checkpoints_steps", defaults["save_checkpoints_steps"], "Steps between checkpoints.", lower_bound=1
     )

@@ -6,6 +6,7 @@ import typing
 
 import gradio as gr
 import pandas as pd
+from starlette.middleware import Middleware
 
 import albert_tf
 from albert_tf.asked_texts import OPTIONS
@@ -13,6 +14,7 @@ from albert_tf.errors import InputError
 from albert_tf.litert import LiteRTPredictor, find_litert
 from albert_tf.serving.attention import read_attention
 from albert_tf.serving.exported_predictor import ExportedPredictor
+from albert_tf.serving.page_requests import PageRequestsOnly
 from albert_tf.serving.predictor import Predictor
 from albert_tf.serving.pretrained_model import PretrainedModel
 from albert_tf.text_encoding import replace_halves
@@ -23,6 +25,7 @@ PRETRAINING = "pretraining"
 
 _MAX_CHARACTERS = 5000
 _MAX_PIECES = 40  # more of a heat map would fit on no screen
+_LOCAL = ("127.0.0.1", "localhost", "::1")
 _NAMES = {
     "text": "글 · Text",
     "text_pair": "둘째 글 · Second text",
@@ -192,6 +195,7 @@ def open_page(folder: str, host: str, port: int) -> gr.Blocks:
         quiet=True,
         prevent_thread_lock=True,
         footer_links=[],
+        app_kwargs={"middleware": [Middleware(PageRequestsOnly, is_local=host in _LOCAL)]},
         # Fonts of the reader's own machine: others would be loaded from elsewhere, and lack Hangul.
         theme=gr.themes.Default(font=["system-ui", "sans-serif"], font_mono=["monospace"]),
     )

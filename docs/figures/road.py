@@ -4,7 +4,7 @@ import vector
 
 # For each step: commands, and in each language its name and what comes out.
 STEPS = (
-    (("build_vocab.py",), {"en": ("1. Vocabulary", "vocab.txt"), "ko": ("1. 어휘", "vocab.txt")}),
+    (("build_vocab.py",), {"en": ("1. Vocabulary", "vocab.txt"), "ko": ("1. 어휘 사전", "vocab.txt")}),
     (
         ("create_pretraining_data.py",),
         {"en": ("2. Training data", "shards, manifest"), "ko": ("2. 학습 데이터", "샤드, 매니페스트")},
@@ -15,11 +15,11 @@ STEPS = (
     ),
     (
         ("run_classifier.py", "run_squad.py", "run_ner.py", "run_race.py"),
-        {"en": ("4. Your task", "scores, predictions"), "ko": ("4. 하려는 일", "점수, 예측")},
+        {"en": ("4. Fine-tuning", "scores, predictions"), "ko": ("4. 미세 조정", "점수, 예측")},
     ),
     (
         ("export_model.py", "predict.py", "serve.py", "playground.py"),
-        {"en": ("5. Ask it", "answers to raw text"), "ko": ("5. 물어보기", "문장 그대로 묻고 답하기")},
+        {"en": ("5. Serving", "answers to raw text"), "ko": ("5. 추론과 서빙", "문자열 입력, 응답 출력")},
     ),
 )
 WORDS = {

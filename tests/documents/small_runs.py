@@ -129,25 +129,18 @@ _ROAD = {
         "max_seq_length": 64,
         "held_out_fraction": 0.3,
         "num_workers": 1,
-        "num_shards": 1,
+        "num_shards": 2,
         "dupe_factor": 1,
     },
     "run_pretraining.py": _PRETRAINING,
-    "run_classifier.py": {**_FINETUNING, "max_seq_length": 64},
+    "run_classifier.py": _FINETUNING,
 }
 # By the name of the page.
 WORKPLACES = {
     "README.md": Workplace(_corpus_and_reviews, _ROAD),
-    "docs/quick-start.md": Workplace(
-        _corpus_and_reviews,
-        {
-            **_ROAD,
-            "run_classifier.py": _FINETUNING,
-            "create_pretraining_data.py": {**_ROAD["create_pretraining_data.py"], "num_shards": 2},
-        },
-    ),
+    "docs/quick-start.md": Workplace(_corpus_and_reviews, _ROAD),
     "docs/concepts.md": Workplace(),
-    "docs/tokenizer.md": Workplace(_tokenizer_page, needs=("transformers",)),
+    "docs/tokenizer_reference.md": Workplace(_tokenizer_page, needs=("transformers",)),
     "docs/model.md": Workplace(_model_page),
     "docs/checkpoints.md": Workplace(_checkpoints_page, replacements=(('"my_model"', '"my_model_2"'),)),
     "docs/performance.md": Workplace(),

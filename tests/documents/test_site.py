@@ -31,7 +31,7 @@ def test_site_is_built_without_a_warning(tmp_path):
     assert result.returncode == 0, result.stderr[-3000:]
     pages = {path.parent.name for path in (tmp_path / "site").glob("**/index.html")}
     assert {"quick-start", "concepts", "troubleshooting", "reference"} <= pages
-    assert "한 단계씩" in (tmp_path / "site" / "ko" / "index.html").read_text(encoding="utf-8")
+    assert "빠른 시작" in (tmp_path / "site" / "ko" / "index.html").read_text(encoding="utf-8")
     classification = (tmp_path / "site" / "classification" / "index.html").read_text(encoding="utf-8")
     assert '<code class="whole">--learning_rate</code>' in classification and "stylesheets/site.css" in classification
     assert not _fetched_from_elsewhere(tmp_path / "site")

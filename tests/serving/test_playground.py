@@ -1,5 +1,6 @@
 """The page to try a model: what is shown is right and no markup; in a browser it is typed, clicked and read."""
 
+import http.client
 import pathlib
 import shutil
 import socket
@@ -150,6 +151,33 @@ class Page:
         self.address = f"http://127.0.0.1:{port}"
         assert self.process.stdout.readline() == f"open {self.address} in a browser; stop with Ctrl-C\n"
 
+    def answers(self, method, path, body=None, **headers):
+        """Returns the status of the answer to a request."""
+        connection = http.client.HTTPConnection(self.address.removeprefix("http://"), timeout=60)
+        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+        return connection.getresponse().status
+
+
+@pytest.mark.slow
+def test_page_takes_no_uploads_and_answers_no_other_site():
+    opened = Page(SHIPPED)
+    try:
+        join = "/gradio_api/queue/join"
+        assert opened.answers("GET", "/") == 200
+        assert opened.answers("GET", "/", Origin=opened.address) == 200
+        assert opened.answers("GET", "/", Origin="http://evil.example") == 403
+        assert opened.answers("GET", "/", Host="evil.example:7860") == 403
+        assert opened.answers("GET", "/", Host="localhost") == 200  # as browsers say it of port 80
+        assert opened.answers("POST", "/gradio_api/upload", b"1" * 1000) == 404
+        for path in ("/gradio_api/info", "/config", "/gradio_api/file=/etc/passwd", "/monitoring"):
+            assert opened.answers("GET", path) == 404
+        assert opened.answers("POST", join, b"1" * 200_000) == 413
+        assert opened.answers("POST", join, iter([b"1"])) == 413
+        assert opened.answers("POST", join, b"{}") == 422
+    finally:
+        opened.process.kill()
+        opened.process.wait()
+
 
 @pytest.fixture
 def open_page():
@@ -227,7 +255,7 @@ def test_answer_is_marked_in_a_browser(open_page, export_task, config):
         box.fill(text)
     page.get_by_role("button", name="물어보기").click()
     page.locator("#answer", has_text="✓").wait_for()
-    assert page.locator("#answer .highlighted .text").text_content() == expected["text"]
+    assert page.locator("#answer .highlighted .text").text_content() == expected["answer"]
     assert "".join(page.locator("#answer .text").all_text_contents()) == texts[1]
     page.get_by_role("button", name="조각").click()
     page.locator("#pieces_question", has_text="질문").wait_for()

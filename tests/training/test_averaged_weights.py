@@ -110,5 +110,5 @@ def test_frozen_variables_have_no_averages_and_are_loaded_as_they_are(tmp_path):
 @pytest.mark.slow
 def test_run_without_averages_is_not_gone_on_with_as_one_with_them(tmp_path):
     start_linear().train(tmp_path, EXAMPLES, BATCH_SIZE, 2, OPTIONS)
-    with pytest.raises(InputError, match=r"lacks averages/bias and so can't be gone on with by this command"):
+    with pytest.raises(InputError, match=r"lacks averages/bias, so this command can't resume it"):
         start_linear(ema_decay=0.9).train(tmp_path, EXAMPLES, BATCH_SIZE, 4, OPTIONS)

@@ -162,7 +162,7 @@ class Checkpointer:
         missing = sorted(name for name in own if shapes.get(name) != own[name])
         if missing:
             raise InputError(
-                f"{path} lacks {missing[0]} and so can't be gone on with by this command; give its folder to "
+                f"{path} lacks {missing[0]}, so this command can't resume it; give its folder to "
                 "`init_checkpoint` of a run in another folder"
             )
         values = reader.read(sources.values())

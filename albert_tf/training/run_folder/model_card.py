@@ -182,7 +182,7 @@ def _origin(settings):
     """Returns what trained the model, and from which weights; where they lay is nobody's business."""
     start, command = (settings.get("init_checkpoint") or {}).get("path"), settings.get("command")
     start = f"the weights of `{'/'.join(start.split('/')[-2:])}`" if start else "random weights"
-    return f"trained {f'by `{command}` of' if command else 'with'} albert_tf. It began with {start}."
+    return f"trained {f'by `{command}` of' if command else 'with'} albert_tf. It started from {start}."
 
 
 def _training_data(settings, manifests):
