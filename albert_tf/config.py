@@ -16,7 +16,7 @@ ATTENTION_INITIALIZER_CHOICES = ("normal", "neighbors")
 HIDDEN_ACT_CHOICES = ("gelu", "gelu_new", "gelu_erf", "relu", "tanh", "linear")
 
 # Keys that came later. A default is not written, so that files of models without them stay as they were.
-_LATER_KEYS = ("is_causal",)
+_LATER_KEYS = ("is_causal", "character_ngrams")
 
 # Keys that the original's released JSON files carry and its code never uses (original modeling.py).
 UNUSED_ORIGINAL_KEYS = frozenset(
@@ -58,6 +58,8 @@ class AlbertConfig:
         question_alignment: Whether models that answer questions are told of each piece of a text which "words" of the
             question are like it (see `QuestionAlignment`), or "none", as in the original.
         is_causal: Whether a piece sees none that comes after it, as in GPT (Radford et al. 2018).
+        character_ngrams: Whether models that tag words read the characters around each word's first and last one
+            besides (see `CharacterTagHead`).
 
     Raises:
         InputError: A value is out of range or two values do not go together.
@@ -85,6 +87,7 @@ class AlbertConfig:
     classifier_pooling: str = "first"
     question_alignment: str = "none"
     is_causal: bool = False
+    character_ngrams: bool = False
 
     def __post_init__(self):
         for field in dataclasses.fields(self):

@@ -31,6 +31,7 @@ _SEARCHED = (
     "use_bfloat16",
     "pooling",
     "question_alignment",
+    "character_ngrams",
     "doc_stride",
     "max_query_length",
     "max_qa_length",

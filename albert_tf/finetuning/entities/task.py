@@ -25,6 +25,7 @@ from albert_tf.finetuning.entities.tags import OUTSIDE, entities_of, leave_out, 
 from albert_tf.finetuning.linear_models import LinearModel
 from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
 from albert_tf.modeling import AlbertForTokenClassification
+from albert_tf.modeling.character_ngrams import CHARACTERS_SHAPE
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
 from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
@@ -79,9 +80,11 @@ class Entities(FinetuningTask):
         return AlbertForTokenClassification(self.config, len(self.labels), **options)
 
     def batch_spec(self, max_seq_length):
-        """Returns the encoder's inputs and `label_ids` int32 [None, S]; see `Objective`."""
+        """Returns the encoder's inputs, `label_ids` int32 [None, S] and what the head reads; see `Objective`."""
+        characters = {"characters": tf.TensorSpec([None, max_seq_length, *CHARACTERS_SHAPE], tf.int32)}
         return {
             **encoder_batch_spec(max_seq_length),
+            **(characters if self.config.character_ngrams else {}),
             "label_ids": tf.TensorSpec([None, max_seq_length], tf.int32),
             "example_weights": tf.TensorSpec([None], tf.float32),
         }

@@ -49,7 +49,12 @@ _STEPS = ("num_train_steps", "train_step")
 _ANOTHER = "choose another folder"
 
 # What runs did before there was such a flag.
-_WITHOUT_FLAG = {"word_embeddings": "random", "token_dropout": 0.0, "head_learning_rate": None}
+_WITHOUT_FLAG = {
+    "word_embeddings": "random",
+    "token_dropout": 0.0,
+    "head_learning_rate": None,
+    "character_ngrams": False,
+}
 
 
 def read_settings(folder: str) -> dict | None:
