@@ -13,6 +13,7 @@ from albert_tf.errors import ON_BAD_ROW, InputError
 from albert_tf.finetuning import Entities
 from albert_tf.finetuning.datasets import find_files
 from albert_tf.finetuning.defaults import default_character_ngrams
+from albert_tf.finetuning.entities.decoding import BEST_SEQUENCE, DECODINGS, INDEPENDENT
 from albert_tf.finetuning.entities.metrics import METRICS
 from albert_tf.finetuning.entities.tagged_text import DATASETS, types_of
 
@@ -36,6 +37,13 @@ def define_flags():
         None,
         "Read the characters around the first and the last one of each word besides; by default in small models.",
     )
+    flags.DEFINE_enum(
+        "decoding",
+        None,
+        DECODINGS,
+        "independent: each word or character gets its most probable tag; best_sequence, the default: a sentence gets the "
+        "most probable tags of which each I- goes on with an entity.",
+    )
     flags.DEFINE_enum("on_bad_row", "fail", ON_BAD_ROW, "Lines that can't be used: stop, or leave their sentences out.")
     define_finetuning_flags("what is longer is read in parts. By default what leaves 99.5% of the sentences whole.")
 
@@ -48,12 +56,14 @@ def find_paths(settings, part):
 
 
 def complete(settings, config, is_known):
-    """Returns settings that say whether the head reads characters."""
-    if settings.character_ngrams is not None:
-        return settings
-    # Runs of earlier versions didn't, and don't say so.
-    reads_characters = config.character_ngrams if is_known else default_character_ngrams(config)
-    return dataclasses.replace(settings, character_ngrams=reads_characters)
+    """Returns settings that say whether the head reads characters, and how tags are found."""
+    reads_characters, decoding = settings.character_ngrams, settings.decoding
+    # Runs of earlier versions read none, gave each word a tag by itself, and don't say so.
+    if reads_characters is None:
+        reads_characters = config.character_ngrams if is_known else default_character_ngrams(config)
+    if decoding is None:
+        decoding = INDEPENDENT if is_known else BEST_SEQUENCE
+    return dataclasses.replace(settings, character_ngrams=reads_characters, decoding=decoding)
 
 
 def make_task(settings, config):
@@ -66,10 +76,10 @@ def make_task(settings, config):
             raise InputError(f"--metrics={metric} is none of {', '.join(METRICS)}")
     types = tuple(settings.types or types_of(find_paths(settings, TRAIN), files.form, settings.on_bad_row))
     config = config.replace(character_ngrams=settings.character_ngrams)
-    return Entities(config, types, files.form, metrics, settings.on_bad_row)
+    return Entities(config, types, files.form, metrics, settings.on_bad_row, settings.decoding)
 
 
-SETTING_NAMES = ("task_name", "types", "metrics", "character_ngrams")
+SETTING_NAMES = ("task_name", "types", "metrics", "character_ngrams", "decoding")
 COMMAND = FinetuningCommand("run_ner", SETTING_NAMES, ("data_dir",), find_paths, make_task, complete)
 
 

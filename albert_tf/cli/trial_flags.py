@@ -32,6 +32,7 @@ _SEARCHED = (
     "pooling",
     "question_alignment",
     "character_ngrams",
+    "decoding",
     "doc_stride",
     "max_query_length",
     "max_qa_length",

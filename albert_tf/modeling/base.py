@@ -116,7 +116,8 @@ class AlbertModel(tf.keras.Model):
             filepath: A folder.
             *args: Of `tf.keras.Model.export`.
             input_signature: What the SavedModel takes; if None, `input_ids`, `input_mask`, `segment_ids` and what else
-                the model needs, int32, of any batch size and length. Keras 2 knows no signatures and exports what the model was called with.
+                the model needs, int32, of any batch size and length. Keras 2 knows no signatures and exports what the
+                model was called with.
             **kwargs: Of `tf.keras.Model.export`.
         """
         if not hasattr(tf.keras, "Variable"):

@@ -191,8 +191,7 @@ class AlbertForTokenClassification(_AlbertWithLabels):
         """Scores the labels of each piece.
 
         Args:
-            inputs: The encoder's; and with `character_ngrams`, `characters` int32 [B, S, 2, 5], as `encode_tagged` of
-                entities makes them.
+            inputs: The encoder's; and with `character_ngrams`, `characters` int32 [B, S, 2, 5]; see `CharacterTagHead`.
             training: Whether dropout is on.
             dropout_seed: int32 [2], or None.
             output_hidden_states: As for `AlbertEncoder`.

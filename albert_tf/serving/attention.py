@@ -46,4 +46,5 @@ def _inputs_of(asked, texts, max_pieces):
     if isinstance(asked, PretrainedModel):
         return TextInputs(asked.tokenizer, max_pieces).encode_masked(tf.constant(texts))[0]
     features = asked.task.encode(asked.task.examples_of([texts]), asked.tokenizer, max_pieces)
-    return {name: features[name] for name in asked.task.batch_spec(None) if name in features}
+    names = ("input_ids", "input_mask", "segment_ids", "characters")
+    return {name: features[name] for name in names if name in features}

@@ -60,7 +60,7 @@ def test_each_ngram_has_the_row_of_its_characters_and_its_place(batch):
         assert sorted(found[row, position].tolist()) == expected_buckets(characters[row, position])
 
 
-def test_ngrams_share_rows_as_often_as_at_random():
+def test_ngrams_share_rows_no_more_often_than_at_random():
     characters = np.random.default_rng(0).integers(0xAC00, 0xD7A4, [NUM_BUCKETS // 24, 2, 5])
     ngrams = {
         (place, begin, *characters[word, place, begin:end])
@@ -69,7 +69,7 @@ def test_ngrams_share_rows_as_often_as_at_random():
         for end in range(begin + 1, min(begin + 3, 5) + 1)
     }
     rows = np.unique(ngram_buckets(tf.constant(characters, tf.int32)))
-    assert len(rows) / NUM_BUCKETS == pytest.approx(1 - np.exp(-len(ngrams) / NUM_BUCKETS), abs=0.005)
+    assert len(rows) / NUM_BUCKETS > 1 - np.exp(-len(ngrams) / NUM_BUCKETS) - 0.005
 
 
 def test_logits_are_those_of_states_and_of_ngrams_together(model, tiny_config, batch):
@@ -119,6 +119,6 @@ def test_export_of_keras_takes_characters(model, batch, tmp_path):
         pytest.skip("Keras 2 exports what a model was called with")
     model.summary()
     model.export(tmp_path / "exported", verbose=False)
-    serve = tf.saved_model.load(str(tmp_path / "exported")).serve
+    exported = tf.saved_model.load(str(tmp_path / "exported"))
     inputs = {**batch, "segment_ids": tf.zeros_like(batch["input_ids"])}
-    np.testing.assert_allclose(serve(inputs)["logits"], model(batch)["logits"], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(exported.serve(inputs)["logits"], model(batch)["logits"], rtol=1e-4, atol=1e-5)

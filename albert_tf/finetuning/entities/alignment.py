@@ -38,8 +38,6 @@ def encode_tagged(
             `input_ids`, `input_mask`, `segment_ids` int32 [N, S].
             `label_ids` int32 [N, S]: the tag where a unit is read for the first time, 0 if it is unknown; elsewhere
                 `IGNORED`.
-            `characters` int32 [N, S, 2, 5]: code points around the first and the last character of the units that are
-                read there, spaces beyond the text; 0 elsewhere.
             `text_indices` int32 [N], ascending.
             `units` object [N]: int [U, 2], a unit that is read in this window, and its position.
 
@@ -51,12 +49,11 @@ def encode_tagged(
     cls, sep, pad = (vocabulary.id_of(token) for token in (CLS, SEP, PAD))
     ids_of_labels = {label: number for number, label in enumerate(labels)}
     room = max_seq_length - 2
-    rows, label_rows, character_rows, indices, units_of_rows = [], [], [], [], []
+    rows, label_rows, indices, units_of_rows = [], [], [], []
     for index, (text, encoding) in enumerate(zip(texts, tokenizer.encode_batch([text.text for text in texts]))):
         ids = encoding.ids[1:-1]
         offsets = np.array(encoding.offsets[1:-1], int).reshape([-1, 2])
         pieces, _ = pieces_of_spans(np.array(text.units, int).reshape([-1, 2]), offsets)
-        characters = _characters_around(text)
         label_ids = np.zeros(len(text.units), np.int32)
         if text.tags:
             unread = set(np.flatnonzero(pieces < 0).tolist())
@@ -67,12 +64,8 @@ def encode_tagged(
             labels_of_row = np.full(max_seq_length, IGNORED, np.int32)
             for unit, position in zip(units[::-1], positions[::-1]):  # the first unit of a piece stays
                 labels_of_row[position] = label_ids[unit]
-            characters_of_row = np.zeros([max_seq_length, *CHARACTERS_SHAPE], np.int32)
-            characters_of_row[positions[::-1], 0] = characters[units[::-1], 0]
-            characters_of_row[positions, 1] = characters[units, 1]
             rows.append([cls, *ids[begin : begin + room], sep])
             label_rows.append(labels_of_row)
-            character_rows.append(characters_of_row)
             indices.append(index)
             units_of_rows.append(np.stack([units, positions], axis=1))
     lengths = np.array([len(row) for row in rows])[:, None]
@@ -84,18 +77,35 @@ def encode_tagged(
         "input_mask": input_mask,
         "segment_ids": np.zeros_like(input_mask),
         "label_ids": np.array(label_rows),
-        "characters": np.array(character_rows),
         "text_indices": np.array(indices, np.int32),
         "units": units,
     }
 
 
-def _characters_around(text):
-    """Returns the code points around the first and around the last character of each unit, int32 [U, 2, 5]."""
-    padded = " " * REACH + replace_halves(text.text) + " " * REACH
-    code_points = np.frombuffer(padded.encode("utf-32-le"), np.int32)
-    units = np.array(text.units, int).reshape([-1, 2])
-    return code_points[(units - [0, 1])[..., None] + np.arange(CHARACTERS_SHAPE[1])]
+def characters_around(texts: list[TaggedText], features: Features) -> np.ndarray:
+    """Returns the code points around the first and the last character of what is read at each position.
+
+    Args:
+        texts: The texts.
+        features: What `encode_tagged` made of them.
+
+    Returns:
+        int32 [N, S, 2, 5]; spaces beyond the text, and 0 where no unit is read.
+    """
+    code_points = [_padded_code_points(text.text) for text in texts]
+    found = np.zeros([*features["input_ids"].shape, *CHARACTERS_SHAPE], np.int32)
+    for row, index, units in zip(found, features["text_indices"], features["units"]):
+        numbers, positions = units.T
+        spans = np.array([texts[index].units[number] for number in numbers], int).reshape([-1, 2])
+        around = code_points[index][(spans - [0, 1])[..., None] + np.arange(CHARACTERS_SHAPE[1])]
+        # Of the units that one piece holds, the first character of the first, and the last one of the last.
+        row[positions[::-1], 0] = around[::-1, 0]
+        row[positions, 1] = around[:, 1]
+    return found
+
+
+def _padded_code_points(text):
+    return np.frombuffer(f"{' ' * REACH}{replace_halves(text)}{' ' * REACH}".encode("utf-32-le"), "<i4")
 
 
 def tags_of_units(texts: list[TaggedText], features: Features, tags_of_positions: list[np.ndarray]) -> list[list[str]]:

@@ -11,6 +11,7 @@ from albert_tf.finetuning.classification import Classification
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.finetuning.defaults import default_character_ngrams, default_pooling, default_question_alignment
 from albert_tf.finetuning.entities import Entities
+from albert_tf.finetuning.entities.decoding import BEST_SEQUENCE
 from albert_tf.finetuning.entities.tagged_text import types_of
 from albert_tf.finetuning.from_python.examples import GivenData
 from albert_tf.finetuning.label_sets import LabelSetReader
@@ -57,7 +58,7 @@ def make_task(
         form, name = ("conll", "conll") if isinstance(data.texts[0], list) else ("characters", "klue_ner")
         metrics = ("entity_f1", "entity_precision", "entity_recall")
         config = config.replace(character_ngrams=default_character_ngrams(config))
-        task = Entities(config, tuple(types_of(path, form)), form, metrics)
+        task = Entities(config, tuple(types_of(path, form)), form, metrics, decoding=BEST_SEQUENCE)
         more = {"task_name": name, "metrics": list(metrics), "character_ngrams": config.character_ngrams}
         return task, {"command": "run_ner", **more, FOUND_AT: {"data_dir": folder}}
     is_regression = data.kind == "numbers"

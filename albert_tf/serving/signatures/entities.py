@@ -5,6 +5,7 @@ import typing
 import tensorflow as tf
 
 from albert_tf.exports import DEFAULT, LENGTHS
+from albert_tf.finetuning.entities.alignment import IGNORED
 from albert_tf.modeling.character_ngrams import CHARACTERS_SHAPE, REACH
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.ragged import (
@@ -82,11 +83,18 @@ class EntitySignatures(Signatures):
         rows, parts = count_up(tf.maximum(1, -(-lengths // room)))
         begins = parts * room
         ends = tf.minimum(begins + room, tf.gather(lengths, rows))
+
+        def in_parts(values, nothing):
+            parts = slices(ids.with_values(values), rows, begins, ends).to_tensor(nothing)
+            # [CLS] and [SEP] stand around each.
+            return tf.pad(parts, [[0, 0], [1, 1], *[[0, 0]] * (values.shape.rank - 1)], constant_values=nothing)
+
+        num_pieces = tf.size(ids.values)
+        is_unread = tf.equal(tf.math.bincount(pieces, minlength=num_pieces, maxlength=num_pieces), 0)
         batch = self._inputs.pack(slices(ids, rows, begins, ends))
+        batch["label_ids"] = in_parts(tf.where(is_unread, IGNORED, 0), IGNORED)
         if self._task.config.character_ngrams:
-            around = _characters_around(units, pieces, tf.size(ids.values), characters)
-            parts = slices(ids.with_values(around), rows, begins, ends).to_tensor()
-            batch["characters"] = tf.pad(parts, [[0, 0], [1, 1], [0, 0], [0, 0]])  # of [CLS] and [SEP]
+            batch["characters"] = in_parts(_characters_around(units, pieces, num_pieces, characters), 0)
         found = self._task_outputs(batch)["found_ids"]
         return tf.RaggedTensor.from_tensor(found[:, 1:], ends - begins).values
 
@@ -120,7 +128,7 @@ def _units_of(characters, are_words):
 
 
 def _characters_around(units, pieces, num_pieces, characters):
-    """Returns what `encode_tagged` of entities calls `characters`, of each of all texts' pieces: int32 [P, 2, 5].
+    """Returns what `characters_around` of `finetuning.entities.alignment` does, of each of P pieces: int32 [P, 2, 5].
 
     Args:
         units: U units of the texts.

@@ -54,6 +54,7 @@ _WITHOUT_FLAG = {
     "token_dropout": 0.0,
     "head_learning_rate": None,
     "character_ngrams": False,
+    "decoding": "independent",
 }
 
 
