@@ -41,8 +41,8 @@ def define_flags():
         "decoding",
         None,
         DECODINGS,
-        "independent: each word or character gets its most probable tag; best_sequence, the default: a sentence gets the "
-        "most probable tags of which each I- goes on with an entity.",
+        "independent: each word or character gets its most probable tag; best_sequence, the default: a sentence gets "
+        "its most probable tags of which each I- goes on with an entity.",
     )
     flags.DEFINE_enum("on_bad_row", "fail", ON_BAD_ROW, "Lines that can't be used: stop, or leave their sentences out.")
     define_finetuning_flags("what is longer is read in parts. By default what leaves 99.5% of the sentences whole.")
