@@ -18,7 +18,7 @@ CLASSIFICATION_HEAD_CHOICES = ("pooled", "dense_tanh", "dense_gelu", "dense_relu
 HIDDEN_ACT_CHOICES = ("gelu", "gelu_new", "gelu_erf", "relu", "tanh", "linear")
 
 # Keys that came later. A default is not written, so that files of models without them stay as they were.
-_LATER_KEYS = ("is_causal", "model_type", "position_offset", "pooler", "classification_head")
+_LATER_KEYS = ("is_causal", "character_ngrams", "model_type", "position_offset", "pooler", "classification_head")
 
 # Whole numbers that may be 0.
 _MAY_BE_ZERO = ("type_vocab_size", "position_offset")
@@ -64,6 +64,8 @@ class AlbertConfig:
         question_alignment: Whether models that answer questions are told of each piece of a text which "words" of the
             question are like it (see `QuestionAlignment`), or "none", as in the original.
         is_causal: Whether a piece sees none that comes after it, as in GPT (Radford et al. 2018).
+        character_ngrams: Whether models that tag words read the characters around each word's first and last one
+            besides (see `CharacterTagHead`).
         model_type: Which family's names a conversion to transformers writes it by; nothing is computed by it. "albert"
             is ALBERT, and BERT where layers share nothing and E is H.
         position_offset: Position of the first piece. With more than 0 it is that of [PAD] and 1 more, as in RoBERTa
@@ -99,6 +101,7 @@ class AlbertConfig:
     classifier_pooling: str = "first"
     question_alignment: str = "none"
     is_causal: bool = False
+    character_ngrams: bool = False
     model_type: str = "albert"
     position_offset: int = 0
     pooler: bool = True

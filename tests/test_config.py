@@ -185,11 +185,12 @@ def test_whole_numbers_become_floats_where_floats_are_meant():
     assert isinstance(config.hidden_dropout_prob, float)
 
 
-def test_later_key_is_written_only_where_it_is_not_the_default():
-    assert "is_causal" not in AlbertConfig.from_dict(tiny_keys(is_causal=False)).to_dict()
-    causal = AlbertConfig.from_dict(tiny_keys(is_causal=True))
-    assert causal.to_dict()["is_causal"] is True and AlbertConfig.from_dict(causal.to_dict()) == causal
-    assert "is_causal must be true or false" in error_of(AlbertConfig.from_dict, tiny_keys(is_causal=1))
+@pytest.mark.parametrize("key", ["is_causal", "character_ngrams"])
+def test_later_key_is_written_only_where_it_is_not_the_default(key):
+    assert key not in AlbertConfig.from_dict(tiny_keys(**{key: False})).to_dict()
+    changed = AlbertConfig.from_dict(tiny_keys(**{key: True}))
+    assert changed.to_dict()[key] is True and AlbertConfig.from_dict(changed.to_dict()) == changed
+    assert f"{key} must be true or false" in error_of(AlbertConfig.from_dict, tiny_keys(**{key: 1}))
 
 
 def test_keys_of_other_families_are_checked_and_written_only_where_they_are_used():

@@ -3,6 +3,8 @@
 from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
+import dataclasses
+
 from absl import flags
 
 from albert_tf.cli.finetuning_command import DEV, TEST, TRAIN, FinetuningCommand
@@ -10,6 +12,8 @@ from albert_tf.cli.finetuning_flags import define_finetuning_flags
 from albert_tf.errors import ON_BAD_ROW, InputError
 from albert_tf.finetuning import Entities
 from albert_tf.finetuning.datasets import find_files
+from albert_tf.finetuning.defaults import default_character_ngrams
+from albert_tf.finetuning.entities.decoding import BEST_SEQUENCE, DECODINGS, INDEPENDENT
 from albert_tf.finetuning.entities.metrics import METRICS
 from albert_tf.finetuning.entities.tagged_text import DATASETS, types_of
 
@@ -28,6 +32,18 @@ def define_flags():
     flags.DEFINE_list(
         "metrics", None, f"Measures, the first of which chooses the best checkpoint: {', '.join(METRICS)}."
     )
+    flags.DEFINE_bool(
+        "character_ngrams",
+        None,
+        "Read the characters around the first and the last one of each word besides; by default in small models.",
+    )
+    flags.DEFINE_enum(
+        "decoding",
+        None,
+        DECODINGS,
+        "independent: each word or character gets its most probable tag; best_sequence, the default: a sentence gets "
+        "its most probable tags of which each I- goes on with an entity.",
+    )
     flags.DEFINE_enum("on_bad_row", "fail", ON_BAD_ROW, "Lines that can't be used: stop, or leave their sentences out.")
     define_finetuning_flags("longer ones are read in parts. By default 99.5% fit, if the model reads so much.")
 
@@ -39,6 +55,17 @@ def find_paths(settings, part):
     return find_files(settings.data_dir, {TRAIN: files.train, DEV: files.dev, TEST: files.test}[part])
 
 
+def complete(settings, config, is_known):
+    """Returns settings that say whether the head reads characters, and how tags are found."""
+    reads_characters, decoding = settings.character_ngrams, settings.decoding
+    # Runs of earlier versions read none, gave each word a tag by itself, and don't say so.
+    if reads_characters is None:
+        reads_characters = config.character_ngrams if is_known else default_character_ngrams(config)
+    if decoding is None:
+        decoding = INDEPENDENT if is_known else BEST_SEQUENCE
+    return dataclasses.replace(settings, character_ngrams=reads_characters, decoding=decoding)
+
+
 def make_task(settings, config):
     """Returns the task; its types are those set or the run's, or else those of the training file."""
     app.require(task_name=settings.task_name, data_dir=settings.data_dir)
@@ -48,10 +75,12 @@ def make_task(settings, config):
         if metric not in METRICS:
             raise InputError(f"--metrics={metric} is none of {', '.join(METRICS)}")
     types = tuple(settings.types or types_of(find_paths(settings, TRAIN), files.form, settings.on_bad_row))
-    return Entities(config, types, files.form, metrics, settings.on_bad_row)
+    config = config.replace(character_ngrams=settings.character_ngrams)
+    return Entities(config, types, files.form, metrics, settings.on_bad_row, settings.decoding)
 
 
-COMMAND = FinetuningCommand("run_ner", ("task_name", "types", "metrics"), ("data_dir",), find_paths, make_task)
+SETTING_NAMES = ("task_name", "types", "metrics", "character_ngrams", "decoding")
+COMMAND = FinetuningCommand("run_ner", SETTING_NAMES, ("data_dir",), find_paths, make_task, complete)
 
 
 def run():

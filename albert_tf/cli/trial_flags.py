@@ -30,6 +30,8 @@ _SEARCHED = (
     "use_bfloat16",
     "pooling",
     "question_alignment",
+    "character_ngrams",
+    "decoding",
     "doc_stride",
     "max_query_length",
     "max_qa_length",

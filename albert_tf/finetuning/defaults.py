@@ -61,6 +61,11 @@ def default_question_alignment(config: AlbertConfig) -> str:
     return "words" if _is_small(config) else config.question_alignment
 
 
+def default_character_ngrams(config: AlbertConfig) -> bool:
+    """Returns whether the characters of a word are read beside its pieces: in small models, which it helps most."""
+    return config.character_ngrams or _is_small(config)
+
+
 def default_num_train_epochs(num_examples: int, token_dropout: float = 0.0) -> float:
     """Returns how often to pass over so many examples: 35 times over 200, 16 times over 1,000, 4 times over 20,000.
 

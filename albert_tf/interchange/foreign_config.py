@@ -127,3 +127,8 @@ def check_head(model: PortableModel, target: str) -> None:
             f"`to={target}` can't say question_alignment={model.config.question_alignment}: its models read a text as "
             "it is; fine-tune with run_squad.py --question_alignment=none to convert the head"
         )
+    if model.has_head and model.task == "tag" and model.config.character_ngrams:
+        raise InputError(
+            f"`to={target}` can't say character_ngrams=true: its models read pieces alone; fine-tune with "
+            "run_ner.py --nocharacter_ngrams to convert the head"
+        )

@@ -115,13 +115,18 @@ class AlbertModel(tf.keras.Model):
         Args:
             filepath: A folder.
             *args: Of `tf.keras.Model.export`.
-            input_signature: What the SavedModel takes; if None, `input_ids`, `input_mask` and `segment_ids`, int32, of
-                any batch size and length. Keras 2 knows no signatures and exports what the model was called with.
+            input_signature: What the SavedModel takes; if None, `input_ids`, `input_mask`, `segment_ids` and what else
+                the model needs, int32, of any batch size and length. Keras 2 knows no signatures and exports what the
+                model was called with.
             **kwargs: Of `tf.keras.Model.export`.
         """
         if not hasattr(tf.keras, "Variable"):
             return super().export(filepath, *args, **kwargs)
         if input_signature is None:
-            names = ("input_ids", "input_mask", "segment_ids")
-            input_signature = [{name: tf.TensorSpec([None] * self._ids_rank, tf.int32, name) for name in names}]
+            shapes = self._input_shapes()
+            input_signature = [{name: tf.TensorSpec(shape, tf.int32, name) for name, shape in shapes.items()}]
         return super().export(filepath, *args, input_signature=input_signature, **kwargs)
+
+    def _input_shapes(self):
+        """Returns the shapes of what an exported model takes, int32, by name."""
+        return dict.fromkeys(("input_ids", "input_mask", "segment_ids"), [None] * self._ids_rank)

@@ -18,6 +18,7 @@ _OTHER_NAMES = (
     "masked_lm_weights",
     "sentence_order_labels",
     "label_ids",
+    "characters",
     "label_values",
     "start_positions",
     "end_positions",

@@ -9,6 +9,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.aligned_pairs import AlignedPairHead
 from albert_tf.modeling.base import AlbertModel
+from albert_tf.modeling.character_ngrams import CHARACTERS_SHAPE, CharacterTagHead
 from albert_tf.modeling.encoder import AlbertEncoder
 from albert_tf.modeling.heads import DenseOutputHead, MaskedLMHead, OutputHead, mean_state
 from albert_tf.modeling.inputs import encoder_inputs, known_inputs
@@ -98,12 +99,15 @@ class _AlbertWithOutputHead(AlbertModel):
                 "classification_head=pooled reads the pooler, and this model has none (pooler=false); set "
                 "classification_head=dense_tanh, or classifier_pooling=mean"
             )
-        make_head = DenseOutputHead if self._has_own_layer else OutputHead
-        make_head = AlignedPairHead if self._pooling == "aligned" else make_head
-        self.head = make_head(config, output_size, config.classifier_dropout_prob, dtype=policy)
+        self.head = self._head_class()(config, output_size, config.classifier_dropout_prob, dtype=policy)
 
-    def _encode(self, inputs, training, dropout_seed, **wanted):
-        """Returns {"logits": float32 [..., output_size]}, and what else is wanted."""
+    def _head_class(self):
+        if self._pooling == "aligned":
+            return AlignedPairHead
+        return DenseOutputHead if self._has_own_layer else OutputHead
+
+    def _encode(self, inputs, training, dropout_seed, head_inputs=(), **wanted):
+        """Returns {"logits": float32 [..., output_size]}, and what else is wanted; the head reads `head_inputs` too."""
         encoder_seed, head_seed = split_dropout_seed(resolve_dropout_seed(training, dropout_seed), 2)
         inputs = known_inputs(inputs)
         reads_first = self._pooling == "first" and not any(wanted.values())
@@ -115,7 +119,7 @@ class _AlbertWithOutputHead(AlbertModel):
             **wanted,
         )
         others = {name: outputs[name] for name in ("hidden_states", "attentions") if name in outputs}
-        return {"logits": self._logits(inputs, outputs, head_seed), **others}
+        return {"logits": self._logits(inputs, outputs, head_inputs, head_seed), **others}
 
     def _heads_with_inputs(self):
         states, ids = self._symbol(None, self.config.hidden_size), self._symbol(None, dtype="int32")
@@ -123,7 +127,7 @@ class _AlbertWithOutputHead(AlbertModel):
             return [(self.head, states, self._symbol(None, self.config.embedding_size), ids, ids)]
         return [(self.head, self._symbol(self.config.hidden_size) if self._pooling else states)]
 
-    def _logits(self, inputs, outputs, dropout_seed):
+    def _logits(self, inputs, outputs, head_inputs, dropout_seed):
         states = outputs["sequence_output"]
         if self._pooling == "aligned":
             found = encoder_inputs(inputs)
@@ -133,7 +137,7 @@ class _AlbertWithOutputHead(AlbertModel):
             states = mean_state(states, inputs.get("input_mask"))
         elif self._pooling == "first":
             states = states[:, 0] if self._has_own_layer else outputs["pooled_output"]
-        return self.head(states, dropout_seed=dropout_seed)
+        return self.head(states, *head_inputs, dropout_seed=dropout_seed)
 
 
 class _AlbertWithLabels(_AlbertWithOutputHead):
@@ -191,11 +195,14 @@ class AlbertForTokenClassification(_AlbertWithLabels):
 
     reads_pooler = False
 
+    def _head_class(self):
+        return CharacterTagHead if self.config.character_ngrams else OutputHead
+
     def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
         """Scores the labels of each piece.
 
         Args:
-            inputs: The encoder's.
+            inputs: The encoder's; and with `character_ngrams`, `characters` int32 [B, S, 2, 5]; see `CharacterTagHead`.
             training: Whether dropout is on.
             dropout_seed: int32 [2], or None.
             output_hidden_states: As for `AlbertEncoder`.
@@ -203,9 +210,27 @@ class AlbertForTokenClassification(_AlbertWithLabels):
 
         Returns:
             A dictionary of `logits` float32 [B, S, num_labels].
+
+        Raises:
+            InputError: There are no `characters`, and the head reads them.
         """
         wanted = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
-        return self._encode(inputs, training, dropout_seed, **wanted)
+        head_inputs = ()
+        if self.config.character_ngrams:
+            if "characters" not in inputs:
+                raise InputError("a model of character_ngrams=true needs `characters` in its dictionary of inputs")
+            head_inputs = (inputs["characters"],)
+        return self._encode(inputs, training, dropout_seed, head_inputs, **wanted)
+
+    def _heads_with_inputs(self):
+        if not self.config.character_ngrams:
+            return super()._heads_with_inputs()
+        characters = self._symbol(None, *CHARACTERS_SHAPE, dtype="int32")
+        return [(self.head, self._symbol(None, self.config.hidden_size), characters)]
+
+    def _input_shapes(self):
+        more = {"characters": [None, None, *CHARACTERS_SHAPE]} if self.config.character_ngrams else {}
+        return {**super()._input_shapes(), **more}
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")

@@ -43,4 +43,5 @@ def _inputs_of(asked, texts, max_pieces):
     if isinstance(asked, PretrainedModel):
         return TextInputs(asked.tokenizer, max_pieces).encode_masked(tf.constant(texts))[0]
     features = asked.task.encode(asked.task.examples_of([texts]), asked.tokenizer, max_pieces)
-    return {name: features[name] for name in ("input_ids", "input_mask", "segment_ids")}
+    names = ("input_ids", "input_mask", "segment_ids", "characters")
+    return {name: features[name] for name in names if name in features}

@@ -348,6 +348,12 @@ def test_head_that_reads_aligned_questions_is_refused(tmp_path):
         convert_checkpoint("albert_tf", "google", folder, str(tmp_path / "google"), ReadOptions(task="squad"))
 
 
+def test_head_that_reads_characters_is_refused(tmp_path):
+    folder, _ = write_ours(tmp_path / "ours", tiny_config(character_ngrams=True), "tag")
+    with pytest.raises(InputError, match="can't say character_ngrams=true"):
+        convert_checkpoint("albert_tf", "google", folder, str(tmp_path / "google"), ReadOptions(task="tag"))
+
+
 @pytest.mark.parametrize("size", ["base_v1", "base_v2", "large_v2", "xlarge_v2", "xxlarge_v1", "xxlarge_v2"])
 def test_released_sizes_have_the_parameters_that_are_counted_in_them(size):
     config = AlbertConfig.from_json_file(ROOT / f"configs/albert_{size}.json").replace(vocab_size=30000)

@@ -127,9 +127,14 @@ def test_windows_are_computed_a_few_at_a_time(config, sample_tokenizer, head, mo
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["characters", "words"])
-def test_entities_are_those_that_the_task_predicts(config, sample_tokenizer, form):
+@pytest.mark.parametrize(("reads_characters", "decoding"), [(False, "independent"), (True, "best_sequence")])
+def test_entities_are_those_that_the_task_predicts(config, sample_tokenizer, form, reads_characters, decoding):
+    config = config.replace(character_ngrams=reads_characters)
     for seed in range(4):
-        asked = trained(Entities(config, ("PS", "LC"), form), sample_tokenizer, seed)
+        asked = trained(Entities(config, ("PS", "LC"), form, decoding=decoding), sample_tokenizer, seed)
+        if reads_characters:  # a new table says nothing
+            table = asked.model.head.table
+            table.assign(np.random.default_rng(seed).normal(size=table.shape))
         texts = [*TEXTS, LONG_TEXT]
         assert_same_entities(answers_of(asked)(texts), predictions_of(asked, texts), texts)
 

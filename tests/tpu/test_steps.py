@@ -101,6 +101,13 @@ def test_aligned_questions_compile_and_count_right(name):
     assert counted <= step.flops < 1.2 * counted
 
 
+def test_tagger_that_reads_characters_compiles_and_counts_right():
+    config = SMALL.replace(num_hidden_layers=2, character_ngrams=True)
+    step = compiled(config, "tag", 8, 128, attention="plain")
+    counted = counted_flops("tag", config)
+    assert counted <= step.flops < 1.5 * counted
+
+
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_pre_training_with_lamb_compiles(dtype):
     config = AlbertConfig.from_json_file(CONFIGS / "albert_demo.json").replace(num_hidden_layers=2)

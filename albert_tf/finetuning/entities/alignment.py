@@ -12,6 +12,8 @@ import numpy as np
 from albert_tf.finetuning.entities.tagged_text import TaggedText
 from albert_tf.finetuning.entities.tags import go_on_with, leave_out, put_between
 from albert_tf.finetuning.task import Features
+from albert_tf.modeling.character_ngrams import CHARACTERS_SHAPE, REACH
+from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.encoding import pieces_of_spans
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
@@ -78,6 +80,32 @@ def encode_tagged(
         "text_indices": np.array(indices, np.int32),
         "units": units,
     }
+
+
+def characters_around(texts: list[TaggedText], features: Features) -> np.ndarray:
+    """Returns the code points around the first and the last character of what is read at each position.
+
+    Args:
+        texts: The texts.
+        features: What `encode_tagged` made of them.
+
+    Returns:
+        int32 [N, S, 2, 5]; spaces beyond the text, and 0 where no unit is read.
+    """
+    code_points = [_padded_code_points(text.text) for text in texts]
+    found = np.zeros([*features["input_ids"].shape, *CHARACTERS_SHAPE], np.int32)
+    for row, index, units in zip(found, features["text_indices"], features["units"]):
+        numbers, positions = units.T
+        spans = np.array([texts[index].units[number] for number in numbers], int).reshape([-1, 2])
+        around = code_points[index][(spans - [0, 1])[..., None] + np.arange(CHARACTERS_SHAPE[1])]
+        # Of the units that one piece holds, the first character of the first, and the last one of the last.
+        row[positions[::-1], 0] = around[::-1, 0]
+        row[positions, 1] = around[:, 1]
+    return found
+
+
+def _padded_code_points(text):
+    return np.frombuffer(f"{' ' * REACH}{replace_halves(text)}{' ' * REACH}".encode("utf-32-le"), "<i4")
 
 
 def tags_of_units(texts: list[TaggedText], features: Features, tags_of_positions: list[np.ndarray]) -> list[list[str]]:

@@ -59,6 +59,11 @@ def go_on_with(tag: str) -> str:
     return tag if tag == OUTSIDE else f"I-{tag.partition('-')[2]}"
 
 
+def may_follow(before: str, tag: str) -> bool:
+    """Returns whether a tag may come after another: I- after B- or I- of its type alone."""
+    return not tag.startswith("I-") or before in (tag, f"B-{tag[2:]}")
+
+
 def leave_out(tags: collections.abc.Sequence[str], units: collections.abc.Collection[int]) -> list[str]:
     """Returns the tags of all units but some, which make and break no entity.
 

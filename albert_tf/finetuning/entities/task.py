@@ -12,12 +12,14 @@ from albert_tf.errors import InputError
 from albert_tf.files import write_text
 from albert_tf.finetuning.entities.alignment import (
     IGNORED,
+    characters_around,
     count_split_pieces,
     encode_tagged,
     tags_of_units,
     unread_units,
     without_units,
 )
+from albert_tf.finetuning.entities.decoding import BEST_SEQUENCE, DECODINGS, INDEPENDENT, best_sequence
 from albert_tf.finetuning.entities.linear_tagger import MOST_CHARACTERS, tag
 from albert_tf.finetuning.entities.metrics import METRICS, entity_counts
 from albert_tf.finetuning.entities.tagged_text import TaggedText, read_tagged, units_of
@@ -25,6 +27,7 @@ from albert_tf.finetuning.entities.tags import OUTSIDE, entities_of, leave_out, 
 from albert_tf.finetuning.linear_models import LinearModel
 from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
 from albert_tf.modeling import AlbertForTokenClassification
+from albert_tf.modeling.character_ngrams import CHARACTERS_SHAPE
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
 from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.objectives.objective import batch_sizes, encoder_batch_spec
@@ -53,6 +56,11 @@ class Entities(FinetuningTask):
         form: How files are written; see `read_tagged`.
         metrics: What to measure, names of `METRICS`; the first decides which checkpoint is best.
         on_bad_row: Whether to stop at a line that can't be used ("fail"), or to leave its sentence out ("skip").
+        decoding: "independent", the most probable tag of each word or character, or "best_sequence", of all tags of a
+            sentence those that make the most probable entities; see `best_sequence`.
+
+    Raises:
+        InputError: There is no such `decoding`.
     """
 
     metric_names = ("tag_accuracy",)
@@ -68,20 +76,26 @@ class Entities(FinetuningTask):
         form: str = "characters",
         metrics: tuple[str, ...] = ("entity_f1",),
         on_bad_row: str = "fail",
+        decoding: str = INDEPENDENT,
     ):
+        if decoding not in DECODINGS:
+            raise InputError(f"`decoding` must be one of {', '.join(DECODINGS)}. Received: {decoding}")
         self.config, self.labels = config, labels_for(types)
         self.loss_coefficients = {"tag_loss": 1.0}
         self.selection_metric = metrics[0]
         self.types, self._form, self._metrics, self._on_bad_row = tuple(types), form, metrics, on_bad_row
+        self._decoding = decoding
 
     def make_model(self, **options):
         """Returns an `AlbertForTokenClassification`; see `Objective`."""
         return AlbertForTokenClassification(self.config, len(self.labels), **options)
 
     def batch_spec(self, max_seq_length):
-        """Returns the encoder's inputs and `label_ids` int32 [None, S]; see `Objective`."""
+        """Returns the encoder's inputs, `label_ids` int32 [None, S] and what the head reads; see `Objective`."""
+        characters = {"characters": tf.TensorSpec([None, max_seq_length, *CHARACTERS_SHAPE], tf.int32)}
         return {
             **encoder_batch_spec(max_seq_length),
+            **(characters if self.config.character_ngrams else {}),
             "label_ids": tf.TensorSpec([None, max_seq_length], tf.int32),
             "example_weights": tf.TensorSpec([None], tf.float32),
         }
@@ -115,12 +129,18 @@ class Entities(FinetuningTask):
         return texts
 
     def encode(self, examples, tokenizer, max_seq_length):
-        """Returns the features of `encode_tagged`; see `FinetuningTask`."""
-        return encode_tagged(examples, self.labels, tokenizer, max_seq_length)
+        """Returns the features of `encode_tagged`, and where they are read, `characters`; see `FinetuningTask`."""
+        features = encode_tagged(examples, self.labels, tokenizer, max_seq_length)
+        if self.config.character_ngrams:
+            features["characters"] = characters_around(examples, features)
+        return features
 
     def outputs(self, batch, model):
-        """Returns `found_ids` int32 [B, S], the most probable tags; see `FinetuningTask`."""
-        return {"found_ids": tf.argmax(model(batch, training=False)["logits"], axis=-1, output_type=tf.int32)}
+        """Returns `found_ids` int32 [B, S], the tags that the logits speak for; see `FinetuningTask`."""
+        logits = model(batch, training=False)["logits"]
+        if self._decoding == BEST_SEQUENCE:
+            return {"found_ids": best_sequence(logits, batch["label_ids"] != IGNORED, self.labels)}
+        return {"found_ids": tf.argmax(logits, axis=-1, output_type=tf.int32)}
 
     def predict(self, examples, features, outputs):
         """Returns the entities of each text; see `FinetuningTask`."""
@@ -195,7 +215,7 @@ class Entities(FinetuningTask):
     @classmethod
     def from_settings(cls, config, settings):
         """Returns the task of a run; see `FinetuningTask`."""
-        return cls(config, tuple(settings["types"]), settings["form"])
+        return cls(config, tuple(settings["types"]), settings["form"], decoding=settings.get("decoding", INDEPENDENT))
 
     @property
     def reads_words(self) -> bool:
@@ -203,8 +223,9 @@ class Entities(FinetuningTask):
         return self._form != "characters"
 
     def settings(self):
-        """Returns types and form; see `FinetuningTask`."""
-        return {"types": list(self.types), "form": self._form}
+        """Returns types, form and, where it is not as in earlier versions, decoding; see `FinetuningTask`."""
+        decoding = {} if self._decoding == INDEPENDENT else {"decoding": self._decoding}
+        return {"types": list(self.types), "form": self._form, **decoding}
 
 
 def write_errors(path: str, texts: list[TaggedText], predictions: list[dict]) -> None:

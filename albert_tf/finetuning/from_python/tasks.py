@@ -9,8 +9,9 @@ from albert_tf.errors import InputError
 from albert_tf.finetuning import multi_label
 from albert_tf.finetuning.classification import Classification
 from albert_tf.finetuning.datasets import DataFiles
-from albert_tf.finetuning.defaults import default_pooling, default_question_alignment
+from albert_tf.finetuning.defaults import default_character_ngrams, default_pooling, default_question_alignment
 from albert_tf.finetuning.entities import Entities
+from albert_tf.finetuning.entities.decoding import BEST_SEQUENCE
 from albert_tf.finetuning.entities.tagged_text import types_of
 from albert_tf.finetuning.from_python.examples import GivenData
 from albert_tf.finetuning.label_sets import LabelSetReader
@@ -56,8 +57,9 @@ def make_task(
     if data.kind == "entities":
         form, name = ("conll", "conll") if isinstance(data.texts[0], list) else ("characters", "klue_ner")
         metrics = ("entity_f1", "entity_precision", "entity_recall")
-        task = Entities(config, tuple(types_of(path, form)), form, metrics)
-        more = {"task_name": name, "metrics": list(metrics)}
+        config = config.replace(character_ngrams=default_character_ngrams(config))
+        task = Entities(config, tuple(types_of(path, form)), form, metrics, decoding=BEST_SEQUENCE)
+        more = {"task_name": name, "metrics": list(metrics), "character_ngrams": config.character_ngrams}
         return task, {"command": "run_ner", **more, FOUND_AT: {"data_dir": folder}}
     is_regression = data.kind == "numbers"
     files = DataFiles(

@@ -15,13 +15,13 @@ def compute_by_length(function: collections.abc.Callable[[Tensors], Tensors], ba
 
     Args:
         function: Of a group's part of the batch, int32 [B, T] each; returns tensors [B, ...] or [B, T, ...].
-        batch: The encoder's inputs, int32 [N, S] each, and what else it reads of each text, [N, up to S].
+        batch: The encoder's inputs, int32 [N, S] each, and what else it reads of each text, [N, up to S, ...].
 
     Returns:
         What the function returns, [N, ...]; where it has a row for each piece, [N, S, ...], 0 where it computed none.
     """
     traced = tf.function(function, autograph=False).get_concrete_function(
-        {name: tf.TensorSpec([None, None], values.dtype, name) for name, values in batch.items()}
+        {name: tf.TensorSpec([None, None, *values.shape[2:]], values.dtype, name) for name, values in batch.items()}
     )
     specs = traced.structured_outputs
     lengths = tf.reduce_sum(batch["input_mask"], axis=1)

@@ -5,6 +5,8 @@ import typing
 import tensorflow as tf
 
 from albert_tf.exports import DEFAULT, LENGTHS
+from albert_tf.finetuning.entities.alignment import IGNORED
+from albert_tf.modeling.character_ngrams import CHARACTERS_SHAPE, REACH
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.ragged import (
     code_points,
@@ -48,7 +50,7 @@ class EntitySignatures(Signatures):
         ids, *offsets = self._tokenizer.encode_with_offsets(text)
         characters = code_points(text)
         units, pieces = _read_units(_units_of(characters, self._task.reads_words), *offsets, characters)
-        types, are_begins = self._read_tags(pieces, self._tags_of_pieces(ids))
+        types, are_begins = self._read_tags(pieces, self._tags_of_pieces(ids, units, pieces, characters))
 
         is_inside = types > _NO_TYPE
         is_first = is_inside & (are_begins | differs_from_before(units.rows) | differs_from_before(types))
@@ -67,14 +69,33 @@ class EntitySignatures(Signatures):
         }
         return {**filled_up, LENGTHS: tf.math.bincount(rows, minlength=tf.size(text), maxlength=tf.size(text))}
 
-    def _tags_of_pieces(self, ids):
-        """Returns the most probable tag of each piece of all texts, int32 [P]; long texts are read in several parts."""
+    def _tags_of_pieces(self, ids, units, pieces, characters):
+        """Returns the most probable tag of each piece of all texts, int32 [P]; long texts are read in several parts.
+
+        Args:
+            ids: int32 [N, (pieces)].
+            units: U units of the texts.
+            pieces: int32 [U], the piece that each is read from.
+            characters: int32 [N, (characters)].
+        """
         room = self._max_seq_length - 2
         lengths = tf.cast(ids.row_lengths(), tf.int32)
         rows, parts = count_up(tf.maximum(1, -(-lengths // room)))
         begins = parts * room
         ends = tf.minimum(begins + room, tf.gather(lengths, rows))
-        found = self._task_outputs(self._inputs.pack(slices(ids, rows, begins, ends)))["found_ids"]
+
+        def in_parts(values, nothing):
+            parts = slices(ids.with_values(values), rows, begins, ends).to_tensor(nothing)
+            # [CLS] and [SEP] stand around each.
+            return tf.pad(parts, [[0, 0], [1, 1], *[[0, 0]] * (values.shape.rank - 1)], constant_values=nothing)
+
+        num_pieces = tf.size(ids.values)
+        is_unread = tf.equal(tf.math.bincount(pieces, minlength=num_pieces, maxlength=num_pieces), 0)
+        batch = self._inputs.pack(slices(ids, rows, begins, ends))
+        batch["label_ids"] = in_parts(tf.where(is_unread, IGNORED, 0), IGNORED)
+        if self._task.config.character_ngrams:
+            batch["characters"] = in_parts(_characters_around(units, pieces, num_pieces, characters), 0)
+        found = self._task_outputs(batch)["found_ids"]
         return tf.RaggedTensor.from_tensor(found[:, 1:], ends - begins).values
 
     def _read_tags(self, pieces, tags_of_pieces):
@@ -104,6 +125,25 @@ def _units_of(characters, are_words):
     rows, positions = tf.boolean_mask(rows, is_part), tf.boolean_mask(positions, is_part)
     begins, ends = tf.math.segment_min(positions, words), tf.math.segment_max(positions, words) + 1
     return _Units(tf.math.segment_min(rows, words), begins, ends)
+
+
+def _characters_around(units, pieces, num_pieces, characters):
+    """Returns what `characters_around` of `finetuning.entities.alignment` does, of each of P pieces: int32 [P, 2, 5].
+
+    Args:
+        units: U units of the texts.
+        pieces: int32 [U], the piece that each is read from.
+        num_pieces: P.
+        characters: int32 [N, (characters)].
+    """
+    spaces = tf.fill([characters.nrows(), REACH], ord(" "))
+    padded = tf.concat([spaces, characters, spaces], axis=1)
+    starts = tf.gather(tf.cast(padded.row_starts(), tf.int32), units.rows)
+    is_first = differs_from_before(pieces)
+    is_last = tf.reverse(differs_from_before(tf.reverse(pieces, [0])), [0])
+    places = [tf.boolean_mask(starts + units.begins, is_first), tf.boolean_mask(starts + units.ends - 1, is_last)]
+    around = tf.gather(padded.values, tf.stack(places, axis=1)[..., None] + tf.range(CHARACTERS_SHAPE[1]))
+    return tf.scatter_nd(tf.boolean_mask(pieces, is_first)[:, None], around, [num_pieces, *CHARACTERS_SHAPE])
 
 
 def _read_units(units, piece_begins, piece_ends, characters):

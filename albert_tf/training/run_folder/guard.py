@@ -44,7 +44,13 @@ _NO_FLAGS = {
 _ANOTHER = "choose another folder"
 
 # What runs did before there was such a flag.
-_WITHOUT_FLAG = {"word_embeddings": "random", "token_dropout": 0.0, "head_learning_rate": None}
+_WITHOUT_FLAG = {
+    "word_embeddings": "random",
+    "token_dropout": 0.0,
+    "head_learning_rate": None,
+    "character_ngrams": False,
+    "decoding": "independent",
+}
 
 
 def read_settings(folder: str) -> dict | None:

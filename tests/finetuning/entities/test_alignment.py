@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from albert_tf.finetuning.entities.alignment import (
     IGNORED,
+    characters_around,
     count_split_pieces,
     encode_tagged,
     tags_of_units,
@@ -72,6 +73,24 @@ def test_tags_of_characters_come_back_where_no_piece_holds_two(sample_tokenizer,
         assert all(found[unit] == example.tags[unit] for unit in first)
     if not shared:
         assert found == list(example.tags) and count_split_pieces([example], features) == 0
+
+
+@given(WORDS, st.booleans(), st.integers(4, 40))
+def test_characters_around_are_those_of_the_text(sample_tokenizer, words, are_words, length):
+    """Also where a word stands at the border of what is read together, and where a piece holds several characters."""
+    text = "😀 " + " ".join(words)
+    example = TaggedText(text, units_of(text, are_words), None, 1)
+    features = encode_tagged([example], LABELS, sample_tokenizer, length)
+    padded = f"  {text}  "
+    for found, units in zip(characters_around([example], features), features["units"]):
+        assert found.shape == (length, 2, 5)
+        for position in range(length):
+            held = [example.units[unit] for unit, place in units if place == position]
+            expected = [0] * 10
+            if held:
+                first, last = held[0][0], held[-1][1] - 1
+                expected = [ord(each) for each in padded[first : first + 5] + padded[last : last + 5]]
+            assert found[position].ravel().tolist() == expected
 
 
 def test_entity_of_characters_goes_on_inside_a_piece(sample_tokenizer):
