@@ -50,6 +50,7 @@ def test_rows_are_as_long_as_the_longest_or_as_asked(sample_tokenizer):
     assert shapes[0] == [2, 50] and shapes[1][1] < 10
 
 
+@pytest.mark.slow
 def test_data_sets_are_mapped(tokenizer):
     layer = TokenizerLayer(tokenizer, 12)
     texts = tf.data.Dataset.from_tensor_slices((TEXTS, PAIRS)).batch(3)
