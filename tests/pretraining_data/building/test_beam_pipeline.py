@@ -329,8 +329,7 @@ def test_shard_does_not_depend_on_the_order_in_which_examples_arrive(tiny_tokeni
 
     values = [value(0, 7), value(1, 3), value(2, 7), value(3, 7)]  # three have the same key
     contents = set()
-    for number, places in enumerate(["0123", "3210", "2301", "2013"]):  # each of the three comes first
-        order = [values[int(place)] for place in places]
+    for number, order in enumerate(itertools.permutations(values)):
         work = WorkFolder(str(tmp_path / str(number)), {}, resume=False)
         tiny_tokenizer.save(work.path)
         PipelineSteps(work, tiny_tokenizer.identity, options, {"train": 1}).write((("train", 0), order))
