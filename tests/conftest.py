@@ -19,10 +19,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Compiling takes most of the time of what XLA runs here: LLVM optimizes little of it, XLA itself all.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
 
+import numpy as np
 import sentencepiece_training
 import tensorflow as tf
 from absl import app, flags
 from hypothesis import settings
+from tensorflow_text.python.ops import fast_wordpiece_tokenizer
 from tiny_config import tiny_config
 
 from albert_tf import files
@@ -59,6 +61,21 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def vocabularies_become_tensors_quickly():
+    """Turns the automaton of a vocabulary into a tensor as bytes, where TensorFlow Text makes numbers of Python first.
+
+    That takes most of the time in which a tokenizer is loaded, and tests load the sample's again and again.
+    """
+    module = fast_wordpiece_tokenizer.pywrap_fast_wordpiece_tokenizer_model_builder
+    build = module.build_fast_wordpiece_model
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            module, "build_fast_wordpiece_model", lambda *options: tf.constant(np.frombuffer(build(*options), np.uint8))
+        )
+        yield
 
 
 @pytest.fixture

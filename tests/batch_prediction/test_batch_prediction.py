@@ -260,6 +260,7 @@ def test_bad_lines_are_left_out_on_request_and_what_is_done_is_kept(write, tmp_p
     assert list(answers(output)[20]) == ["error"] and answers(output)[21] == {"asked": "21"}
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r\t")), max_size=80),
     st.lists(st.integers(0, 60)),

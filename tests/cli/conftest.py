@@ -15,6 +15,7 @@ import types
 import pytest
 import tensorflow as tf
 from forked_commands import ForkedCommands
+from matplotlib.figure import Figure
 from writing_commands import CASE_NAMES, Inputs, make_cases
 
 from albert_tf.config import AlbertConfig
@@ -28,11 +29,18 @@ from albert_tf.training.run_folder.guard import claim_output_dir
 from albert_tf.training.train_loop import TrainResult
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+QUICK_SCRIPT = pathlib.Path(__file__).with_name("quick_script.py")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_training(quick_to_trace):
-    """Lets the few steps of each run in this process be traced quickly; other processes run as a user's would."""
+    """Lets the few steps of each run in this process be traced quickly; `make_process` does so in others.
+
+    Nor are its pictures drawn, which takes as long as a tenth of a run; tests of each picture draw it.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "savefig", lambda figure, file, **_: file.write(b"a picture"))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -208,7 +216,7 @@ def assert_refused(contents):
 
 @dataclasses.dataclass(frozen=True)
 class Process:
-    """A script in a process of its own, for what only a fresh process can show."""
+    """A script in a process of its own, for what only a fresh process can show; it is traced quickly there."""
 
     arguments: list[str]
     environment: dict[str, str]
@@ -240,7 +248,8 @@ def make_process():
             f"--{flag}={str(value).lower() if isinstance(value, bool) else value}"
             for flag, value in flag_values.items()
         ]
-        return Process([sys.executable, str(ROOT / name), *arguments], {**os.environ, **(environment or {})})
+        command = [sys.executable, str(QUICK_SCRIPT), str(ROOT / name), *arguments]
+        return Process(command, {**os.environ, **(environment or {})})
 
     return make
 

@@ -66,14 +66,8 @@ def assert_read_or_refused(path, read, step):
     assert count > 2
 
 
-@pytest.fixture
-def step(request):
-    """Every how many changes are tried."""
-    return request.param
-
-
-@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 7], indirect=True)
-def test_files_of_a_run(classify, classifier_flags, monkeypatch, step):
+@pytest.mark.slow
+def test_files_of_a_run(classify, classifier_flags, monkeypatch):
     assert classify(do_train=True, do_eval=True).code == 0
     folder = classifier_flags["output_dir"]
     (folder / "trials").mkdir()
@@ -89,17 +83,17 @@ def test_files_of_a_run(classify, classifier_flags, monkeypatch, step):
     }
     names = ("run_settings.json", "eval_results.json", "data_of_results.json", "best_checkpoint.json")
     for name in (*names, *readers):
-        assert_read_or_refused(folder / name, readers.get(name, lambda: loading.load_finetuned(folder, "a test")), step)
+        assert_read_or_refused(folder / name, readers.get(name, lambda: loading.load_finetuned(folder, "a test")), 1)
 
 
-@pytest.mark.parametrize("step", [pytest.param(13, marks=pytest.mark.slow), 71], indirect=True)
-def test_manifest(build_shards, tiny_config, step):
+@pytest.mark.slow
+def test_manifest(build_shards, tiny_config):
     folder = build_shards(32, 5)
 
     def read():
         objective_of(tiny_config, find_shards([str(folder / "train.tfrecord")], tiny_config))
 
-    assert_read_or_refused(folder / "manifest.json", read, step)
+    assert_read_or_refused(folder / "manifest.json", read, 13)
 
 
 @pytest.mark.slow

@@ -3,7 +3,10 @@
 import functools
 import json
 
+import pytest
 
+
+@pytest.mark.slow
 def test_settings_of_another_type_are_told_with_their_file(classify, assert_refused, tmp_path):
     classify(do_train=True)
     path = tmp_path / "run" / "run_settings.json"

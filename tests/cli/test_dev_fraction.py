@@ -66,6 +66,7 @@ def test_share_is_evaluated_and_predicted_and_the_folder_knows_it(classify, only
     assert again.code == 0 and "eval_results-dev-" in again.output and read_results(run)["num_examples"] == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["csv", "jsonl", "datasets"])
 def test_same_rows_are_put_aside_in_every_format_and_by_every_seed(
     classify, only_training, without_training, tmp_path, name
@@ -119,6 +120,7 @@ def test_folder_to_predict_is_asked_for_a_test_file(
     )
 
 
+@pytest.mark.slow
 def test_sentences_questions_and_passages_are_put_aside_as_well(
     tag,  # noqa: F811
     squad,  # noqa: F811

@@ -78,6 +78,7 @@ def test_examples_that_could_not_be_learnt_may_be_replaced(model, tmp_path):
             albert_tf.fit(TEXTS, list(labels), model=model, output_dir=tmp_path / "run", learning_rate=-1.0)
 
 
+@pytest.mark.slow
 def test_texts_that_are_learnt_and_judged_are_told(model, tmp_path, capsys):
     labels = ["a", "b"] * 10
     dev = (["새 글", *TEXTS[:3]], labels[:4])

@@ -50,14 +50,21 @@ def difference(found, expected):
     )
 
 
-def undisturbed(run_case, case, tmp_path):
-    """Returns what a command leaves, None for files of which two runs have others; and how many changes it makes."""
-    first, second = tmp_path / "first", tmp_path / "second"
-    ended = [run_case(case, folder) for folder in (first, second)]
-    assert [each.code for each in ended] == [0, 0], ended[0].errors
-    one, other = contents(first), contents(second)
-    assert one.keys() == other.keys()
-    return {name: one[name] if one[name] == other[name] else None for name in one}, ended[0].num_changes
+@pytest.fixture(scope="module")
+def undisturbed(run_case, tmp_path_factory):
+    """Runs a command once for all tests, and returns what it leaves and how many changes of files it makes."""
+    found = {}
+
+    def run(case):
+        if case.name not in found:
+            folder = tmp_path_factory.mktemp("undisturbed")
+            ended = run_case(case, folder)
+            assert ended.code == 0, ended.errors
+            found[case.name] = contents(folder), ended.num_changes
+            shutil.rmtree(folder)
+        return found[case.name]
+
+    return run
 
 
 def bad_ends(run_case, case, tmp_path, numbers, expected):
@@ -75,10 +82,14 @@ def bad_ends(run_case, case, tmp_path, numbers, expected):
     return wrong
 
 
-def test_killed_command_can_be_repeated(run_case, writing_case, tmp_path):
+def test_killed_command_can_be_repeated(run_case, undisturbed, writing_case, tmp_path):
     if not KILLS and writing_case.name in SLOW:
         pytest.skip("takes long; set ALBERT_TF_KILLS to try it")
-    expected, num_changes = undisturbed(run_case, writing_case, tmp_path)
+    one, num_changes = undisturbed(writing_case)
+    assert run_case(writing_case, tmp_path / "second").code == 0
+    other = contents(tmp_path / "second")
+    assert one.keys() == other.keys()
+    expected = {name: one[name] if one[name] == other[name] else None for name in one}  # None: as it comes
     count = min(KILLS or KILLS_BY_DEFAULT, num_changes)
     numbers = [1 + num_changes * part // count for part in range(count)]
     wrong = bad_ends(run_case, writing_case, tmp_path, numbers, expected)
@@ -86,10 +97,10 @@ def test_killed_command_can_be_repeated(run_case, writing_case, tmp_path):
     assert not wrong
 
 
-def test_sigterm_ends_a_command_as_ctrl_c_does(run_case, writing_case, tmp_path):
+def test_sigterm_ends_a_command_as_ctrl_c_does(run_case, undisturbed, writing_case, tmp_path):
     if not KILLS and writing_case.name in SLOW:
         pytest.skip("takes long; set ALBERT_TF_KILLS to try it")
-    num_changes = run_case(writing_case, tmp_path / "first").num_changes
+    _, num_changes = undisturbed(writing_case)
     folder = tmp_path / "stopped"
     ended = run_case(writing_case, folder, num_changes // 2, signal.SIGTERM)
     if writing_case.script.startswith("run_"):  # it has saved

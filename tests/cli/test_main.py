@@ -60,6 +60,7 @@ def test_what_can_not_be_asked_is_one_sentence(arguments, message, monkeypatch, 
     assert stop.value.code == 1 and errors.startswith(f"error: {message}") and errors.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_pretrained_model_guesses_and_compares(monkeypatch, capsys):
     model = albert_tf.load()
     monkeypatch.setattr(albert_tf, "load", lambda folder: model)

@@ -345,9 +345,9 @@ def test_two_replicas_end_with_the_same_results(
 @pytest.mark.slow
 def test_interrupt_stops_training_with_a_checkpoint(stop, classifier_flags, tmp_path):
     """As SIGTERM does, and without the evaluation and the predictions of a model that is not finished."""
-    classifier_flags.update(train_step=100_000, iterations_per_loop=1000, do_train=True, do_eval=True, do_predict=True)
+    classifier_flags.update(train_step=100_000, iterations_per_loop=200, do_train=True, do_eval=True, do_predict=True)
     classifier_flags.update(save_checkpoints_steps=100_000)
-    printed = stop("run_classifier.py", "step 1,000/", signal.SIGINT, **classifier_flags)
+    printed = stop("run_classifier.py", "step 200/", signal.SIGINT, **classifier_flags)
     step = int(re.search(r"^stopped by Ctrl-C; saved at step ([\d,]+); ", printed, re.MULTILINE)[1].replace(",", ""))
     assert [path.stem for path in (tmp_path / "run").glob("*.index")] == [f"model.ckpt-{step}"]
     assert not {"eval_results.json", "predictions.tsv"} & {path.name for path in (tmp_path / "run").iterdir()}

@@ -137,6 +137,7 @@ def test_batches_of_evaluation_stay_those_of_the_run(pretrain, run_script, on_ha
     assert result.code == 1 and "its --eval_batch_size is 4, and now 2; " in result.errors
 
 
+@pytest.mark.slow
 def test_counts_of_masked_shards_are_those_of_their_text(build_shards, tiny_config):
     tables = []
     for masking in ("dynamic", "static"):

@@ -225,6 +225,7 @@ def test_shards_of_the_original_are_trained_on_without_a_tokenizer(
     assert served(tmp_path / "exports" / "1", "serving_default", text=["a model"])["mean"].shape == (1, 16)
 
 
+@pytest.mark.slow
 def test_data_says_words_and_starts_them_at_spaces(create, english_tokenizer, run_script, tmp_path):
     assert create(held_out_fraction=0).code == 0
     starts = pieces = 0
@@ -279,6 +280,7 @@ def test_bad_flags_end_in_a_sentence(create, english_model_file, tmp_path, chang
     assert not (tmp_path / "data" / "manifest.json").exists()
 
 
+@pytest.mark.slow
 def test_flag_that_contradicts_the_settings_is_refused(create, english_tokenizer, tmp_path):
     english_tokenizer.save(tmp_path / "model")
     path = tmp_path / "model" / "spiece.model"
@@ -297,6 +299,7 @@ def test_settings_of_flags_travel_with_the_data(create, tmp_path):
     (tmp_path / "data" / "manifest.json").unlink()
 
 
+@pytest.mark.slow
 def test_model_of_another_size_is_refused(create, run_script, tiny_config, write_config, tmp_path):
     assert create().code == 0
     flags = {"input_file": tmp_path / "data" / "train.tfrecord", "output_dir": tmp_path / "run"}

@@ -149,6 +149,7 @@ def test_numbers_of_long_texts_are_means(tmp_path, config, sample_tokenizer):
     np.testing.assert_allclose([each["score"] for each in found], by_hand, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_several_labels_follow_from_the_mean_of_the_logits(config, sample_tokenizer):
     task = MultiLabel(config, ("a", "b"), doc_stride=STRIDE)
     examples = [LabelledText(text, None, ("b",), line) for line, text in enumerate(TEXTS)]

@@ -111,6 +111,7 @@ def test_many_questions_are_encoded_as_each_by_itself(sample_tokenizer, monkeypa
             np.testing.assert_array_equal(values[row], alone[name][0])
 
 
+@pytest.mark.slow
 def test_batches_are_cut_to_their_longest_option(sample_tokenizer):
     features = TASK.encode([WEATHER, BLANK], sample_tokenizer, LENGTH)
     assert TASK.batch_spec(None)["input_ids"].shape.as_list() == [None, 3, None]

@@ -1,7 +1,11 @@
-"""Damaged and malicious files cost a sentence, whatever is in them."""
+"""Damaged and malicious files cost a sentence, whatever is in them.
+
+ALBERT_TF_DAMAGED_FOLDERS=10000 tries so many of each kind.
+"""
 
 import collections
 import json
+import os
 import random
 import shutil
 import struct
@@ -16,6 +20,8 @@ from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+COUNT = int(os.environ.get("ALBERT_TF_DAMAGED_FOLDERS", 1500))
 
 # What a value in a JSON file may turn into.
 NASTY = [
@@ -124,8 +130,8 @@ def read_whole(module, folder, target=None):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "count"), [("one", 6000), ("two", 4000)])
-def test_ten_thousand_damaged_folders_cost_no_more_than_a_sentence(folders, tmp_path, kind, count):
+@pytest.mark.parametrize("kind", ["one", "two"])
+def test_thousands_of_damaged_folders_cost_no_more_than_a_sentence(folders, tmp_path, kind):
     draw = random.Random(7)
     files = folders[kind]
     folder = tmp_path / kind
@@ -134,7 +140,7 @@ def test_ten_thousand_damaged_folders_cost_no_more_than_a_sentence(folders, tmp_
         (folder / name).write_bytes(content)
     assert read_whole(huggingface, folder) == "read"
     results = collections.Counter()
-    for _ in range(count):
+    for _ in range(COUNT):
         name = draw.choice([*files, "config.json", *[name for name in files if "safetensors" in name] * 3])
         (folder / name).write_bytes(mutate_file(name, files[name], draw))
         # What labels and settings may do wrong is seen when they are written; that takes its time.
@@ -142,7 +148,7 @@ def test_ten_thousand_damaged_folders_cost_no_more_than_a_sentence(folders, tmp_
         results[read_whole(huggingface, folder, tmp_path / "ours" if writes else None)] += 1
         (folder / name).write_bytes(files[name])
     # Both happen: most changes are noticed, and some change nothing that matters, such as a value of a weight.
-    assert results["refused"] > count // 4 and results["read"] > count // 20
+    assert results["refused"] > COUNT // 4 and results["read"] > COUNT // 20
 
 
 @pytest.mark.slow
@@ -154,9 +160,9 @@ def test_damaged_folders_of_other_formats_cost_no_more_than_a_sentence(tmp_path,
     convert_checkpoint("albert_tf", name, folder, str(tmp_path / "theirs"))
     files = {path.name: path.read_bytes() for path in (tmp_path / "theirs").iterdir()}
     results = collections.Counter()
-    for _ in range(500):
+    for _ in range(300):
         name = draw.choice([*files, *[name for name in files if "config" in name] * 2])
         (tmp_path / "theirs" / name).write_bytes(mutate_file(name, files[name], draw))
         results[read_whole(module, tmp_path / "theirs")] += 1
         (tmp_path / "theirs" / name).write_bytes(files[name])
-    assert results["refused"] > 100 and results["read"] > 10
+    assert results["refused"] > 60 and results["read"] > 10

@@ -115,6 +115,7 @@ def test_what_can_not_be_published_is_refused_and_nothing_is_written(run_folder,
     assert os.listdir(target) == ["mine.txt"]
 
 
+@pytest.mark.slow
 def test_fine_tuned_model_is_asked_as_before_with_its_thresholds(sample_tokenizer, tmp_path):
     config = tiny_config(len(sample_tokenizer.vocabulary), initializer_range=0.5)
     task, folder = MultiLabel(config, ("a", "b")), tmp_path / "run"

@@ -257,6 +257,7 @@ def test_own_settings_are_not_contradicted(tmp_path, english_tokenizer):
     assert any("spiece.model and albert_tf_tokenizer.json are for albert_tf" in sentence for sentence in sentences)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("korean", [False, True])
 def test_tokenizer_for_transformers_gives_the_same_ids(tmp_path, english_tokenizer, sample_lines, korean):
     transformers = pytest.importorskip("transformers")
@@ -287,6 +288,7 @@ def test_model_of_another_kind_is_not_written_for_transformers(tmp_path, sample_
     assert load_tokenizer(tmp_path / "back").identity == tokenizer.identity
 
 
+@pytest.mark.slow
 def test_classifier_of_hugging_face_answers_from_text(tmp_path, english_tokenizer):
     config = tiny_config(len(english_tokenizer))
     task = Classification(config, labels=("bad", "good", "so"))

@@ -53,6 +53,7 @@ def found_in(folder, config=None, vocabulary=True, flags=(), **changes):
     return find_tokenizer(str(folder), ReadOptions(**dict(flags)), len(PIECES))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vocabulary", [True, False])
 def test_a_folder_of_bert_is_read_as_bert_reads_it(tmp_path, vocabulary):
     found = found_in(tmp_path, {"do_lower_case": True, "strip_accents": False, "bos_token": "x"}, vocabulary)

@@ -79,6 +79,7 @@ def test_wrong_kernels_are_found(wrong, dtype):
     assert fault.endswith(" of the largest value where all positions are read")
 
 
+@pytest.mark.slow
 def test_kernels_that_do_not_know_documents_or_order_are_found():
     assert fault_of(without_documents).endswith(" where all positions of several documents are read")
     assert fault_of(without_order) is None

@@ -114,6 +114,7 @@ def test_variables_may_have_a_rate_of_their_own():
         np.testing.assert_array_equal(found[name], usual[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer_class", [AdamW, Lamb, Muon])
 def test_rate_of_its_own_is_the_same_on_several_replicas(optimizer_class):
     weights = make_weights()

@@ -21,35 +21,30 @@ PROGRAM = """
 import json, sys
 sys.modules["albert_tf"] = None  # where it is installed, it can't be imported either
 import tensorflow as tf, tensorflow_text
-columns = json.load(sys.stdin)
-signature = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
-outputs = signature(**{name: tf.constant(texts) for name, texts in columns.items()})
-assert not [name for name in sys.modules if name.startswith("albert_tf.")]
 def plain(value):
     return value.decode() if isinstance(value, bytes) else [*map(plain, value)] if isinstance(value, list) else value
-print(json.dumps({name: plain(values.numpy().tolist()) for name, values in outputs.items()}))
+for folder, columns in json.load(sys.stdin):
+    signature = tf.saved_model.load(folder).signatures["serving_default"]
+    outputs = signature(**{name: tf.constant(texts) for name, texts in columns.items()})
+    assert not [name for name in sys.modules if name.startswith("albert_tf.")]
+    print(json.dumps({name: plain(values.numpy().tolist()) for name, values in outputs.items()}))
 """
 
 
-def ask_alone(folder, columns, cwd):
-    """Returns what an export answers in a process that has neither our path nor the directory of the tests."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", PROGRAM, str(pathlib.Path(folder, "1"))],
-        input=json.dumps(columns),
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-    )
+def ask_alone(asked, cwd):
+    """Returns what exports answer in a process that has neither our path nor the directory of the tests."""
+    given = json.dumps([(str(pathlib.Path(folder, "1")), columns) for folder, columns in asked])
+    command = [sys.executable, "-I", "-c", PROGRAM]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, cwd=cwd)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return list(map(json.loads, done.stdout.splitlines()))
 
 
 def decoded(value):
     return value.decode() if isinstance(value, bytes) else [decoded(each) for each in value]
 
 
-def assert_same(folder, columns, cwd):
-    found = ask_alone(folder, columns, cwd)
+def assert_same(found, folder, columns):
     expected = ExportedModel(folder).answer(DEFAULT, columns)
     assert found.keys() == expected.keys()
     for name, values in expected.items():
@@ -57,22 +52,20 @@ def assert_same(folder, columns, cwd):
             assert found[name] == decoded(values.tolist())
         else:
             np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-6)
-    return found
 
 
-def test_labels(exported_classifier, tmp_path):
-    found = assert_same(exported_classifier, {"text": TEXTS}, tmp_path)
-    assert set(found["label"]) <= {"나쁨", "좋음"}
-
-
-def test_entities(export_task, sample_tokenizer, tmp_path):
-    task = Entities(tiny_config(len(sample_tokenizer), initializer_range=0.5), ("PS", "LC"))
-    found = assert_same(export_task(task), {"text": TEXTS}, tmp_path)
-    parts = zip(found["begins"][2], found["ends"][2], found["texts"][2])
-    assert any(found["types"][2]) and all(TEXTS[2][begin:end] == part for begin, end, part in parts if begin >= 0)
-
-
-def test_answers(export_task, sample_tokenizer, tmp_path):
-    task = QuestionAnswering(tiny_config(len(sample_tokenizer), initializer_range=0.5))
-    found = assert_same(export_task(task), {"question": ["누구인가?"] * 3, "context": TEXTS}, tmp_path)
-    assert found["answer"][2] == TEXTS[2][found["begin"][2] : found["end"][2]] != ""
+def test_labels_entities_and_answers(exported_classifier, export_task, sample_tokenizer, tmp_path):
+    config = tiny_config(len(sample_tokenizer), initializer_range=0.5)
+    asked = [
+        (exported_classifier, {"text": TEXTS}),
+        (export_task(Entities(config, ("PS", "LC"))), {"text": TEXTS}),
+        (export_task(QuestionAnswering(config)), {"question": ["누구인가?"] * 3, "context": TEXTS}),
+    ]
+    found = ask_alone(asked, tmp_path)
+    for answers, (folder, columns) in zip(found, asked, strict=True):
+        assert_same(answers, folder, columns)
+    labels, entities, answers = found
+    assert set(labels["label"]) <= {"나쁨", "좋음"}
+    parts = zip(entities["begins"][2], entities["ends"][2], entities["texts"][2])
+    assert any(entities["types"][2]) and all(TEXTS[2][begin:end] == part for begin, end, part in parts if begin >= 0)
+    assert answers["answer"][2] == TEXTS[2][answers["begin"][2] : answers["end"][2]] != ""

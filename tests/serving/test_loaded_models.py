@@ -36,6 +36,7 @@ def test_shipped_model_is_found_from_anywhere(tmp_path, monkeypatch, shipped):
     assert shipped.abilities == ("fill_mask", "encode", "similarity")
 
 
+@pytest.mark.slow
 def test_similarity_is_the_cosine_of_the_vectors(shipped):
     pairs = [("정말 재밌어요", "진짜 재미있다"), ("비가 온다", "비가 온다"), ("", "비가 온다")]
     first, second = (shipped.encode(list(texts)).astype(float) for texts in zip(*pairs))
@@ -48,9 +49,8 @@ def test_similarity_is_the_cosine_of_the_vectors(shipped):
 
 
 @pytest.mark.slow
-def test_export_of_a_pretrained_model_is_asked_as_the_folder_is(tmp_path, shipped):
-    export_model(SHIPPED, tmp_path / "served")
-    found = albert_tf.load(tmp_path / "served")
+def test_export_of_a_pretrained_model_is_asked_as_the_folder_is(exported_shipped, shipped):
+    found = albert_tf.load(exported_shipped)
     assert isinstance(found, ExportedPredictor) and found.abilities == shipped.abilities
     check_same_guesses(found.fill_mask(MASKED, top_k=3), shipped.fill_mask(MASKED, top_k=3))
     for pooling in ("mean", "first", "last"):

@@ -16,7 +16,7 @@ pytest.importorskip("gradio", reason="needs gradio: pip install 'albert_tf[playg
 
 from albert_tf.errors import InputError, with_extra
 from albert_tf.finetuning import ConditionalQuestionAnswering, Entities, MultipleChoice, QuestionAnswering
-from albert_tf.serving import exporting, playground, predictor
+from albert_tf.serving import playground, predictor
 from albert_tf.serving.attention import read_attention
 from albert_tf.serving.loading import TrainedModel
 from albert_tf.serving.playground import PlaygroundModel
@@ -52,10 +52,9 @@ def test_exports_are_asked_without_their_attention(export_classifier, exported_c
 
 
 @pytest.mark.slow
-def test_export_of_a_pretrained_model_is_asked_as_its_folder_is(tmp_path):
-    exporting.export_model(SHIPPED, str(tmp_path))
+def test_export_of_a_pretrained_model_is_asked_as_its_folder_is(exported_shipped):
     text = "이 영화는 배우들의 [MASK]가 [MASK]."
-    exported, expected = PlaygroundModel(tmp_path).ask([text]), PlaygroundModel(SHIPPED).ask([text])
+    exported, expected = PlaygroundModel(exported_shipped).ask([text]), PlaygroundModel(SHIPPED).ask([text])
     assert [len(mask) for mask in exported] == [10, 10]
     for mask, guesses in zip(exported, expected):
         assert mask == pytest.approx(guesses, abs=1e-5)
@@ -80,6 +79,7 @@ def config(sample_tokenizer):
     return tiny_config(len(sample_tokenizer), initializer_range=0.5)
 
 
+@pytest.mark.slow
 def test_model_that_chooses_is_asked_with_an_option_a_line(model_for, config):
     model = model_for(MultipleChoice(config, num_choices=3))
     assert model.inputs == ["passage", "question", "options"] and not model.shows_attention

@@ -25,6 +25,7 @@ def states_of(model, text):
     return model.model.encoder({"input_ids": tf.constant([ids])})["sequence_output"][0].numpy()
 
 
+@pytest.mark.slow
 def test_vectors_are_means_of_the_states_of_pieces(model):
     found = {pooling: model.encode(TEXTS, pooling=pooling) for pooling in ("mean", "first", "last")}
     for row, text in enumerate(TEXTS):

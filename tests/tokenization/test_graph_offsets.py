@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
 
+SCHEMES = ("continuation", "end_of_word")
 SWITCHES = ("lower_case", "strip_accents", "squeeze_repeats", "full_width_to_ascii", "keep_emoji", "split_punctuation")
 HARD = [
     "나는 밥을 먹었다.",
@@ -53,15 +54,14 @@ def make_tokenizer(vocabularies, scheme, on):
     return KoreanWordPieceTokenizer(vocabularies[scheme], scheme, **{name: name in on for name in SWITCHES})
 
 
-@pytest.mark.parametrize("scheme", ["continuation", "end_of_word"])
+USUAL = ("lower_case", "keep_emoji", "split_punctuation")
+BOTH = list(itertools.product(SCHEMES, (USUAL, SWITCHES, ())))
+# Each two switches, with one scheme or the other.
+PAIRS = list(zip(itertools.cycle(SCHEMES), itertools.combinations(SWITCHES[:5], 2)))
+
+
 @pytest.mark.parametrize(
-    "on",
-    [
-        ("lower_case", "keep_emoji", "split_punctuation"),
-        SWITCHES,
-        *(pytest.param(some, marks=pytest.mark.slow) for some in ((), *itertools.combinations(SWITCHES[:5], 2))),
-    ],
-    ids=lambda on: "+".join(on) or "none",
+    ("scheme", "on"), [*BOTH, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in PAIRS)], ids=str
 )
 def test_hard_texts_have_the_offsets_of_python(vocabularies, scheme, on):
     tokenizer = make_tokenizer(vocabularies, scheme, on)
@@ -93,15 +93,13 @@ def check_many(tokenizer, max_examples):
     check()
 
 
-@pytest.mark.parametrize("on", [("lower_case", "keep_emoji", "split_punctuation"), SWITCHES], ids=["usual", "all"])
-def test_any_text_has_the_offsets_of_python(vocabularies, on):
-    check_many(make_tokenizer(vocabularies, "continuation", on), 40)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["continuation", "end_of_word"])
-@pytest.mark.parametrize("on", [(), ("lower_case", "keep_emoji", "split_punctuation"), SWITCHES[:2], SWITCHES])
-def test_thousands_of_texts_have_the_offsets_of_python(vocabularies, scheme, on):
+@pytest.mark.parametrize(
+    ("scheme", "on"),
+    [("continuation", USUAL), ("continuation", SWITCHES[:2]), ("end_of_word", ()), ("end_of_word", SWITCHES)],
+    ids=str,
+)
+def test_any_text_has_the_offsets_of_python(vocabularies, scheme, on):
     check_many(make_tokenizer(vocabularies, scheme, on), 60)
 
 

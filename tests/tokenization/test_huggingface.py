@@ -98,6 +98,7 @@ def test_offsets_are_those_of_plain_text():
     assert to_tokenizers(tokenizer).encode(text).offsets == tokenizer.encode(text).offsets
 
 
+@pytest.mark.slow
 def test_transformers_loads_it(tmp_path):
     transformers = pytest.importorskip("transformers")
     tokenizer = tokenizer_for(TEXTS)

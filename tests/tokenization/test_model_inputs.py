@@ -77,7 +77,7 @@ def test_any_texts(rows, has_pair, choice, max_seq_length):
     assert_encodes(features, tokenizer, texts, pairs if has_pair else [None] * len(texts), max_seq_length)
 
 
-@pytest.mark.parametrize("max_seq_length", range(3, 16))
+@pytest.mark.parametrize("max_seq_length", [3, 4, 5, 10, 15])
 @pytest.mark.parametrize("has_pair", [True, False])
 def test_the_longer_text_is_cut(max_seq_length, has_pair):
     tokenizer = KoreanWordPieceTokenizer(Vocabulary([*SPECIAL_TOKENS, "가", "##가", "나", "##나"]))

@@ -83,24 +83,31 @@ def test_hard_texts_are_encoded_as_by_the_original(models, name, on):
     assert_as_reference(tokenizer, ReferenceTokenizer(models[name], **switches), HARD)
 
 
-@pytest.mark.parametrize("switches", [ENGLISH, KOREAN, {**ENGLISH, "normalize_quotes": True}], ids=str)
-@pytest.mark.parametrize("name", ["english", "korean"])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "switches"),
+    [("english", {**ENGLISH, "normalize_quotes": True}), ("korean", KOREAN), ("korean", ENGLISH)],
+    ids=str,
+)
 def test_thousands_of_lines_are_encoded_as_by_the_original(models, sample_lines, name, switches):
     tokenizer = SentencePieceTokenizer(SentencePieceModel.from_bytes(models[name]), **switches)
     lines = [*sentencepiece_training.english_lines(), *sample_lines]
+    assert len(lines) > 5000
+    lines = lines[::2] if switches is ENGLISH else lines
     num_ties = assert_as_reference(tokenizer, ReferenceTokenizer(models[name], **switches), lines)
-    assert len(lines) > 5000 and num_ties < len(lines) / 1000
+    assert num_ties < len(lines) / 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["google", "huggingface", "sentencepiece"])
 @pytest.mark.parametrize("name", ["english", "korean"])
 def test_hostile_texts_are_encoded_as_where_the_form_comes_from(models, name, form):
-    texts = draw_texts(400)
+    texts = draw_texts(200)
     switches = dict.fromkeys(SWITCHES, form != "sentencepiece")
     tokenizer = SentencePieceTokenizer(SentencePieceModel.from_bytes(models[name]), **switches, form=form)
     reference = ReferenceTokenizer(models[name], **switches)
     if form == "google":
-        assert assert_as_reference(tokenizer, reference, texts) < 20
+        assert assert_as_reference(tokenizer, reference, texts) < 10
         return
     encode = {"huggingface": reference.encode_as_huggingface, "sentencepiece": reference.encode_as_keras_hub}[form]
     num_ties = 0
@@ -110,7 +117,7 @@ def test_hostile_texts_are_encoded_as_where_the_form_comes_from(models, name, fo
         assert found == encoding.ids[1:-1] and list(zip(*spans)) == encoding.offsets[1:-1]
         assert found == expected or is_tie(tokenizer, found, expected), repr(text)
         num_ties += found != expected
-    assert num_ties < 20 and tokenizer.encode_ids(texts).to_list() == ids
+    assert num_ties < 10 and tokenizer.encode_ids(texts).to_list() == ids
 
 
 def test_special_tokens_in_texts_are_as_the_form_and_the_model_have_them(english, tmp_path):
@@ -146,20 +153,21 @@ def test_settings_that_contradict_the_form_are_refused(english, settings, messag
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["english", "korean"])
-@given(text=ANY_TEXT, on=st.tuples(*[st.booleans()] * 4))
-@settings(max_examples=200)
-def test_any_text_is_encoded_as_by_the_original(models, name, text, on):
+@given(texts=st.lists(ANY_TEXT, min_size=1, max_size=6), on=st.tuples(*[st.booleans()] * 4))
+@settings(max_examples=50)  # most of the time goes into a call, not into the texts of a call
+def test_any_text_is_encoded_as_by_the_original(models, name, texts, on):
     switches = dict(zip(SWITCHES, on))
     key = (name, on)
     if key not in _MADE:
         made = SentencePieceTokenizer(SentencePieceModel.from_bytes(models[name]), **switches)
         _MADE[key] = made, ReferenceTokenizer(models[name], **switches)
-    assert_as_reference(*_MADE[key], [text])
+    assert_as_reference(*_MADE[key], texts)
 
 
 _MADE = {}
 
 
+@pytest.mark.slow
 def test_spans_hold_the_pieces(english):
     lines = [line for line in sentencepiece_training.english_lines() if line.isascii()]
     assert len(lines) > 1000
@@ -171,6 +179,7 @@ def test_spans_hold_the_pieces(english):
         assert all(line[place].isspace() for place in uncovered)
 
 
+@pytest.mark.slow
 @given(text=ANY_TEXT)
 @settings(max_examples=50)
 def test_spans_ascend_and_have_no_spaces_at_their_ends(english, text):
@@ -225,6 +234,7 @@ def assert_as_transformers(ours, theirs, lines):
 _DIFFERS_THERE = re.compile(r"\[(CLS|SEP|MASK)\]|[가-힣]|\ufe0f")
 
 
+@pytest.mark.slow
 def test_english_lines_have_the_ids_of_transformers(hugging_face, english_model):
     theirs = hugging_face(english_model)
     ours = SentencePieceTokenizer(
@@ -236,6 +246,7 @@ def test_english_lines_have_the_ids_of_transformers(hugging_face, english_model)
     assert_as_transformers(ours, theirs, lines)
 
 
+@pytest.mark.slow
 def test_korean_lines_have_the_ids_of_transformers(hugging_face, korean_model, sample_lines):
     theirs = hugging_face(korean_model, do_lower_case=False, keep_accents=True)
     ours = SentencePieceTokenizer(SentencePieceModel.from_bytes(korean_model), **KOREAN)
@@ -251,6 +262,7 @@ def test_number_is_spelled_alike_before_a_comma(english):
     assert [encoding.offsets[place] for place in (2, 3)] == [(5, 7), (7, 8)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["english", "korean"])
 def test_graph_encodes_as_python_does(models, name, tmp_path):
     tokenizer = SentencePieceTokenizer(SentencePieceModel.from_bytes(models[name]), normalize_quotes=True)
@@ -274,6 +286,7 @@ def test_graph_encodes_as_python_does(models, name, tmp_path):
             assert list(zip(found["begins"][row], found["ends"][row])) == encoding.offsets[1:-1]
 
 
+@pytest.mark.slow
 def test_encoder_of_inputs_is_exported_with_the_model(english, tmp_path):
     InputEncoder(english, 12).export(tmp_path / "encoder")
     texts, pairs = ["The model, in 2010, and so on and so on", ""], ["a", "the training"]
@@ -284,6 +297,7 @@ def test_encoder_of_inputs_is_exported_with_the_model(english, tmp_path):
     assert load_tokenizer(tmp_path / "encoder").identity == english.identity
 
 
+@pytest.mark.slow
 def test_model_stays_when_tensorflow_forgets_its_kernels(english, english_model):
     other = SentencePieceTokenizer(SentencePieceModel.from_bytes(english_model))
     lines = sentencepiece_training.english_lines()[:300]
@@ -302,6 +316,7 @@ def test_what_is_no_utf_8_is_one_unknown_character(english):
     assert ends.to_list()[0][-1] == len("the ?? model")
 
 
+@pytest.mark.slow
 def test_many_texts_are_encoded_as_one_by_one(english):
     lines = sentencepiece_training.english_lines()[:300]
     assert english.encode_ids(lines).to_list() == [english.encode_ids([line]).to_list()[0] for line in lines]

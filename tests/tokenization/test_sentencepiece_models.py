@@ -19,6 +19,7 @@ from albert_tf.tokenization import (
 )
 
 
+@pytest.mark.slow
 def test_special_tokens_are_found_by_name(sample_lines):
     options = {
         "pad_id": 3,
@@ -37,6 +38,7 @@ def test_special_tokens_are_found_by_name(sample_lines):
     assert tokenizer.unk_token_id == 0 and tokenizer.pad_token_id == 3
 
 
+@pytest.mark.slow
 def test_no_text_turns_into_a_special_token(sample_lines):
     options = {"control_symbols": "", "user_defined_symbols": "[CLS],[SEP],[MASK],[unused0],!"}
     content = sentencepiece_training.train_model(sample_lines, 2000, **options)
@@ -126,6 +128,7 @@ def test_damaged_model_is_refused_with_a_sentence_or_encodes(english_model, data
     assert np.all(tokenizer.encode_ids(["a model"]).values < len(tokenizer))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing, names", [("[CLS]", r"\[CLS\] or <cls>"), ("[MASK]", r"\[MASK\] or <mask>")])
 def test_model_without_a_special_piece_is_refused(sample_lines, missing, names):
     symbols = ",".join({"[CLS]", "[SEP]", "[MASK]"} - {missing})

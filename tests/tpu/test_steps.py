@@ -79,15 +79,15 @@ def test_step_stays_as_small_as_it_is():
 def test_base_step_stays_as_small_as_it_is():
     # The figures of all twelve blocks, in docs/performance.md, come from benchmarks.tpu_step.
     config = AlbertConfig.from_json_file(CONFIGS / "albert_base_v2.json").replace(num_hidden_layers=2)
-    step = compiled(config, "pretrain", 32, 512, 76)
-    assert step.bytes_accessed < 9.4e9
-    assert step.temporary_bytes < 580 * 2**20
-    assert step.flops < 1.1e12
+    step = compiled(config, "pretrain", 8, 128, 20)
+    assert step.bytes_accessed < 2.05e9
+    assert step.temporary_bytes < 17.6e6
+    assert step.flops < 6.5e10
 
 
 @pytest.mark.parametrize("pooling", ["mean", "aligned"])
 def test_classifier_that_reads_all_states_compiles_and_counts_right(pooling):
-    config = SMALL.replace(num_hidden_layers=2, classifier_pooling=pooling, position_initializer="sinusoidal")
+    config = SMALL.replace(classifier_pooling=pooling, position_initializer="sinusoidal")
     step = compiled(config, "classify", 8, 128, attention="plain")
     counted = counted_flops("classify", config)
     assert counted <= step.flops < 1.2 * counted
@@ -95,7 +95,7 @@ def test_classifier_that_reads_all_states_compiles_and_counts_right(pooling):
 
 @pytest.mark.parametrize("name", ["squad", "squad_v2"])
 def test_aligned_questions_compile_and_count_right(name):
-    config = SMALL.replace(num_hidden_layers=2, question_alignment="words")
+    config = SMALL.replace(question_alignment="words")
     step = compiled(config, name, 8, 128, attention="plain")
     counted = counted_flops(name, config)
     assert counted <= step.flops < 1.2 * counted
@@ -110,8 +110,7 @@ def test_tagger_that_reads_characters_compiles_and_counts_right():
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_pre_training_with_lamb_compiles(dtype):
-    config = AlbertConfig.from_json_file(CONFIGS / "albert_demo.json").replace(num_hidden_layers=2)
-    step = compiled(config, "pretrain", 8, 128, 20, optimizer="lamb", dtype=dtype)
+    step = compiled(SMALL, "pretrain", 8, 128, 20, optimizer="lamb", dtype=dtype)
     assert step.temporary_bytes > 0 and step.code_bytes > 0
 
 
@@ -124,8 +123,8 @@ def test_muon_compiles_with_a_moment_less_and_fifteen_products_more_for_each_mat
     assert muon.flops - adam.flops == pytest.approx(5 * 2 * products, rel=0.05)
 
 
-@pytest.mark.parametrize("name", sorted({*planned_names()} - {*EARLIER_NAMES}))
-def test_everything_that_can_be_trained_compiles(name):
+@pytest.mark.parametrize("name", sorted({*planned_names()} - {*EARLIER_NAMES, *TASKS}))
+def test_every_objective_of_pre_training_compiles(name):
     assert compiled(SMALL.replace(num_hidden_layers=2), name, 8, 128).temporary_bytes > 0
 
 
@@ -162,8 +161,10 @@ def test_predictions_compile_for_every_tpu(name, topology):
 
 @pytest.mark.parametrize(("name", "topology"), pairs(1))
 def test_fine_tuning_compiles_for_every_tpu(name, topology):
-    step = compiled(SMALL, name, 8, 128, topology=topology, attention="plain", runs_pallas_kernels=False)
+    runs_kernels = topology not in ("v2:2x2", "v3:2x2")
+    step = compiled(SMALL, name, 8, 128, topology=topology, runs_pallas_kernels=runs_kernels)
     assert step.temporary_bytes > 0
+    assert runs_kernels or "tpu_custom_call" not in step.text
 
 
 def test_replicas_add_their_gradients_up():
@@ -181,7 +182,7 @@ def test_program_that_xla_can_not_write_down_is_compiled_all_the_same():
 
 def test_less_is_kept_with_rematerialization():
     # A v3 has little room on the chip itself, so that activations are in HBM.
-    config = SMALL.replace(num_hidden_layers=3)
+    config = SMALL.replace(num_hidden_layers=2)
     plain, attention, block = (
         compiled(config, "pretrain", 32, 128, 20, topology="v3:2x2", attention="plain", remat=remat)
         for remat in ("none", "attention", "block")
@@ -202,17 +203,14 @@ def test_flash_attention_keeps_no_scores():
 
 
 @pytest.mark.parametrize(
-    ("topology", "dtype"),
-    [("v4:2x2x1", "float32"), ("v4:2x2x1", "mixed_bfloat16"), ("v5p:2x2x1", "mixed_bfloat16"), ("v6e:2x2", "float32")],
+    ("topology", "dtype"), [("v4:2x2x1", "float32"), ("v5p:2x2x1", "mixed_bfloat16"), ("v6e:2x2", "float32")]
 )
 def test_flash_attention_compiles_for_every_tpu_from_v4_on(topology, dtype):
     config = SMALL.replace(max_position_embeddings=512, attention_probs_dropout_prob=0.1)
     assert "tpu_custom_call" in compiled(config, "pretrain", 2, 512, 8, topology=topology, dtype=dtype).text
 
 
-@pytest.mark.parametrize(
-    ("topology", "dtype"), [("v5e:2x2", "float32"), ("v5e:2x2", "mixed_bfloat16"), ("v4:2x2x1", "mixed_bfloat16")]
-)
+@pytest.mark.parametrize(("topology", "dtype"), [("v5e:2x2", "float32"), ("v4:2x2x1", "mixed_bfloat16")])
 def test_causal_attention_among_documents_writes_nothing_for_each_pair_of_pieces(topology, dtype):
     config = SMALL.replace(
         max_position_embeddings=512, intermediate_size=256, attention_probs_dropout_prob=0.1, is_causal=True
@@ -221,14 +219,9 @@ def test_causal_attention_among_documents_writes_nothing_for_each_pair_of_pieces
     assert "tpu_custom_call" in step.text and "512,512]" not in step.text
 
 
-def test_oldest_tpu_takes_plain_attention():
-    step = compiled(SMALL, "pretrain", 8, 128, 20, topology="v2:2x2", runs_pallas_kernels=False)
-    assert "tpu_custom_call" not in step.text
-
-
 def test_dropout_keeps_no_masks():
     dropping = SMALL.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
-    without, with_dropout = (compiled(config, "pretrain", 16, 128, 20) for config in (SMALL, dropping))
+    without, with_dropout = (compiled(config, "pretrain", 8, 128, 20) for config in (SMALL, dropping))
     assert with_dropout.temporary_bytes < 1.2 * without.temporary_bytes
     assert with_dropout.bytes_accessed < 1.15 * without.bytes_accessed
 

@@ -13,7 +13,7 @@ from tiny_training import never
 from albert_tf.training.train_state import TrainState
 from albert_tf.training.train_step import make_train_function
 
-NUM_CORES = 8
+NUM_CORES = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +27,7 @@ class _Device:
 
 
 class _Resolver(tf.distribute.cluster_resolver.ClusterResolver):
-    """Describes one host with eight cores, on a mesh of four chips, to TPUStrategy.
+    """Describes one host with four cores, on two chips, to TPUStrategy: each core has variables of its own to make.
 
     Args:
         embedding_feature: What the topology says of the TPU; "V1" on v2 and v3.
@@ -37,8 +37,8 @@ class _Resolver(tf.distribute.cluster_resolver.ClusterResolver):
 
     def __init__(self, embedding_feature):
         self.tpu_hardware_feature = topology_pb2.TPUHardwareFeature(embedding_feature=embedding_feature)
-        chips = [(x, y, 0, core) for x in range(2) for y in range(2) for core in range(2)]
-        self.topology = tpu_topology.Topology(mesh_shape=[2, 2, 1, 2], device_coordinates=np.array([chips], np.int32))
+        cores = [(x, 0, 0, core) for x in range(2) for core in range(2)]
+        self.topology = tpu_topology.Topology(mesh_shape=[2, 1, 1, 2], device_coordinates=np.array([cores], np.int32))
         self._devices = [_Device("TPU", core) for core in range(NUM_CORES)]
         self._devices += [_Device("CPU", 0), _Device("TPU_SYSTEM", 0)]
 
@@ -67,7 +67,7 @@ class _Resolver(tf.distribute.cluster_resolver.ClusterResolver):
 
 
 def make_tpu_strategy(embedding_feature: str = "UNSUPPORTED") -> tf.distribute.TPUStrategy:
-    """Returns the real TPUStrategy with eight replicas; usable inside a `tf.Graph`, where nothing is executed."""
+    """Returns the real TPUStrategy with four replicas; usable inside a `tf.Graph`, where nothing is executed."""
     resolver = _Resolver(embedding_feature)
     with mock.patch("tensorflow.python.tpu.tpu_strategy_util._INITIALIZED_TPU_SYSTEMS", {"": resolver.topology}):
         return tf.distribute.TPUStrategy(resolver)

@@ -47,6 +47,7 @@ WORDS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(WORDS, st.integers(4, 40), st.randoms(use_true_random=False))
 def test_tags_of_words_come_back_whatever_the_length(sample_tokenizer, words, length, random):
     text = " ".join(words)

@@ -105,7 +105,7 @@ def questions_with_answers(draw):
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.lists(questions_with_answers(), min_size=1, max_size=3), st.integers(8, 40), st.integers(1, 40), st.data())
 def test_every_answer_and_every_piece_is_where_it_was(questions, max_seq_length, doc_stride, data):
     max_query_length = data.draw(st.integers(1, 20))
@@ -137,6 +137,7 @@ def test_every_answer_and_every_piece_is_where_it_was(questions, max_seq_length,
     assert all(held.values()), "an answer that is not too long is in some window as a whole"
 
 
+@pytest.mark.slow
 @given(st.integers(1, 60), st.integers(2, 20), st.integers(1, 10), st.integers(1, 8))
 def test_every_span_counts_in_the_window_with_most_around_it(num_pieces, room, doc_stride, max_answer_length):
     context = "".join(CHARACTERS[number % 10] for number in range(num_pieces))

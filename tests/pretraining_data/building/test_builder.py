@@ -76,6 +76,7 @@ def test_splits_share_no_document_and_lose_none(build_shards, random_documents, 
     assert held_out.total() == pytest.approx(0.3 * 120, abs=15)
 
 
+@pytest.mark.slow
 def test_swapped_examples_have_label_one(build_shards, random_documents, read_records, tmp_path, tiny_tokenizer):
     documents = random_documents(100)
     shards = build_shards(tmp_path, documents, max_seq_length=160)
@@ -183,6 +184,7 @@ def test_tokenizer_travels_with_the_shards(static_shards, tiny_tokenizer):
     assert KoreanWordPieceTokenizer.load(static_shards.folder).identity == tiny_tokenizer.identity
 
 
+@pytest.mark.slow
 def test_examples_are_shuffled_over_and_inside_shards(
     build_shards, random_documents, read_records, tmp_path, tiny_tokenizer
 ):

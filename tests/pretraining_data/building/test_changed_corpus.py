@@ -118,6 +118,7 @@ def test_killed_build_goes_on_with_its_own_text_alone(
     assert build_in(name, resume=True) == expected
 
 
+@pytest.mark.slow
 def test_text_that_was_not_read_yet_may_change(build_in, corpora, tmp_path, monkeypatch):
     first, second = corpora("corpus.txt")
     (tmp_path / "corpus.txt").write_bytes(first)
