@@ -16,6 +16,7 @@ from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.unknown_words import find_unknown_words
 from albert_tf.tokenization.vocabulary import MASK
 
+INPUT_NAMES = ("input_ids", "input_mask", "segment_ids")
 POOLINGS = ("mean", "first", "last")
 
 # So many texts, of about one length, are computed at once.
@@ -38,7 +39,7 @@ class EncoderModel(LoadedModel):
         self._place, self.model, self.tokenizer = place, loaded.model, loaded.tokenizer
         self.max_seq_length, self.results, self.num_cut = loaded.max_seq_length, loaded.results, 0
         self._inputs = TextInputs(self.tokenizer, self.max_seq_length)
-        self._states = tf.function(self._compute_states, autograph=False, reduce_retracing=True)
+        self._states = traced_once(self._compute_states, INPUT_NAMES)
 
     def encode(self, texts: collections.abc.Sequence[str], pooling: str = "mean") -> np.ndarray:
         """Returns a vector of each text, float32 [N, H].
@@ -65,6 +66,14 @@ class EncoderModel(LoadedModel):
 
     def _compute_states(self, batch):
         return self.model.encoder(batch)["sequence_output"]
+
+
+def traced_once(
+    function: collections.abc.Callable[[dict[str, tf.Tensor]], tf.Tensor], names: collections.abc.Iterable[str]
+) -> collections.abc.Callable:
+    """Returns a tf.function of a batch, int32 [B, S] by name, that is traced once for all sizes."""
+    specs = {name: tf.TensorSpec([None, None], tf.int32) for name in names}
+    return tf.function(function, input_signature=[specs], autograph=False)
 
 
 def describe_guess(tokenizer: Tokenizer, piece_id: int, probability: float) -> dict[str, typing.Any]:

@@ -10,11 +10,13 @@ import tensorflow as tf
 from albert_tf.asked_texts import read_strings
 from albert_tf.errors import InputError
 from albert_tf.serving.encoder_model import (
+    INPUT_NAMES,
     EncoderModel,
     check_masked,
     check_masks_are_read,
     describe_guess,
     groups_of_one_length,
+    traced_once,
 )
 from albert_tf.serving.loading import load_trained
 from albert_tf.text_encoding import replace_halves
@@ -44,7 +46,7 @@ class PretrainedModel(EncoderModel):
         loaded = load_trained(folder, "albert_tf.load")
         super().__init__(loaded, place or os.fspath(folder))
         self._why_no_head, self._guesses_pieces = why_no_head, loaded.guesses_pieces
-        self._guesses = tf.function(self._compute_guesses, autograph=False, reduce_retracing=True)
+        self._guesses = traced_once(self._compute_guesses, (*INPUT_NAMES, "masked_lm_positions"))
 
     def fill_mask(
         self, texts: collections.abc.Sequence[str], top_k: int = 5

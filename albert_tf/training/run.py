@@ -179,7 +179,7 @@ class TrainingRun:
     def _settings_to_compare(self):
         """Returns what must not change when the run is resumed."""
         return {
-            **self.settings.that_change_the_result(),
+            **self.settings.fixed_on_resume(),
             "init_checkpoint": checkpoint_identity(self.settings.init_checkpoint),
             **self.objective.identity(),
             **({"frozen_models": self._frozen} if self._frozen else {}),

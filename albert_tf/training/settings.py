@@ -125,7 +125,7 @@ class RunSettings:
                 f"Received: {self.scale_learning_rate} and {self.reference_batch_size}"
             )
 
-    def that_change_the_result(self) -> dict[str, typing.Any]:
+    def fixed_on_resume(self) -> dict[str, typing.Any]:
         """Returns the settings that a resumed run must share, JSON values by name."""
         return {name: _as_json(getattr(self, name)) for name in result_settings()}
 
