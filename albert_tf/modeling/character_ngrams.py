@@ -1,8 +1,8 @@
 """A head for tagging words that reads their characters beside what the layers make of the pieces.
 
-Pieces are no help with names: an unknown one falls apart into pieces that say little, and small models learn from a few
-thousand sentences no more of a name than its first piece tells (docs/entities.md). What its first and last characters
-are, and what stands next to them, a linear model learns from the same sentences.
+A name that is not in the training file falls apart into pieces, of which a few thousand sentences teach a small model
+too little. What the first and the last characters of a word are, and what stands next to them, a linear model learns
+from the same sentences, and does better (docs/entities.md).
 """
 
 import tensorflow as tf
@@ -16,7 +16,7 @@ REACH = 2
 CHARACTERS_SHAPE = (2, 2 * REACH + 1)
 NUM_BUCKETS = 2**17
 _LONGEST = 3
-# The table has its logits times this, which is to say a higher learning rate: an n-gram is seen in few steps.
+# Its logits are multiplied with it, which stands for a higher learning rate: of most n-grams there are few examples.
 _SCALE = 5.0
 _PRIME, _FACTOR = 2**31 - 1, 1_000_003
 

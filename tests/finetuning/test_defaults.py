@@ -9,6 +9,7 @@ from albert_tf.finetuning import Classification
 from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.defaults import (
     choose_max_seq_length,
+    default_character_ngrams,
     default_learning_rate,
     default_num_train_epochs,
     default_pooling,
@@ -67,6 +68,14 @@ def test_small_models_align_pairs(hidden_size, pooling, reads_pairs, expected):
 def test_first_piece_of_a_causal_model_is_not_read(hidden_size, reads_pairs):
     config = tiny_config(100).replace(hidden_size=hidden_size, classifier_pooling="first", is_causal=True)
     assert default_pooling(config, reads_pairs) == "mean"
+
+
+@pytest.mark.parametrize(
+    ("hidden_size", "reads_them", "expected"), [(256, False, True), (768, False, False), (768, True, True)]
+)
+def test_small_models_read_characters_and_large_ones_where_their_config_says_so(hidden_size, reads_them, expected):
+    config = tiny_config(100).replace(hidden_size=hidden_size, character_ngrams=reads_them)
+    assert default_character_ngrams(config) == expected
 
 
 def test_head_that_aligns_pairs_is_learnt_at_the_rate_of_random_weights():
