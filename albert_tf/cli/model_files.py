@@ -14,6 +14,7 @@ from albert_tf.tokenization import SentencePieceTokenizer, Tokenizer
 from albert_tf.tokenization.loading import kind_of_tokenizer
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
+from albert_tf.training.devices.strategy import names_several_machines
 
 
 def with_our_init_checkpoint(settings):
@@ -25,7 +26,7 @@ def with_our_init_checkpoint(settings):
     source = format_of(settings.init_checkpoint) if settings.init_checkpoint else None
     if source is None:
         return settings
-    if "TF_CONFIG" in os.environ:
+    if names_several_machines():
         raise InputError(
             f"--init_checkpoint={settings.init_checkpoint} is of {source}, and several machines can't convert it at "
             f"once; convert it before, by convert_checkpoint.py --from={source} --to=albert_tf"

@@ -107,6 +107,15 @@ def define_training_flags(**defaults) -> None:
     flags.DEFINE_float("weight_decay", 0.01, "Weight decay; LayerNorm and biases have none.", lower_bound=0.0)
     flags.DEFINE_bool("bias_correction", defaults["bias_correction"], "Correct the bias of the optimizer's moments.")
     flags.DEFINE_float(
+        "layer_decay",
+        1.0,
+        "What the learning rate is multiplied by from each block to the one below it; 0.8 in ELECTRA, 1 for no decay.",
+        0.0,
+        1.0,
+    )
+    flags.DEFINE_float("beta_2", 0.999, "Decay of the second moment; 0.98 in RoBERTa.", 0.0, 1.0)
+    flags.DEFINE_float("clip_norm", 1.0, "Largest global norm of the gradients; 0 for any, as in RoBERTa.", 0.0)
+    flags.DEFINE_float(
         "ema_decay", 0.0, "Keep a moving average of the weights, and evaluate it; such as 0.999; 0 for none.", 0.0
     )
     flags.DEFINE_list(

@@ -83,9 +83,9 @@ class LabelledTextTask(FinetuningTask):
             if reason is None:
                 found.append(example)
             elif needs_labels:
-                bad_rows.refuse(f"{path}, line {example.line}: {reason}")
+                bad_rows.refuse(f"{example.path or path}, line {example.line}: {reason}")
             else:  # each text to predict is to have an answer
-                raise InputError(f"{path}, line {example.line}: {reason}; correct the row")
+                raise InputError(f"{example.path or path}, line {example.line}: {reason}; correct the row")
         bad_rows.warn()
         if not found:
             raise InputError(f"{path} has no row with a label that can be used; of the last, {reason}")

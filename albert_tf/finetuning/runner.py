@@ -17,7 +17,7 @@ from albert_tf.finetuning.token_dropout import TokenDropout
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.rows.bad_rows import tell_once
 from albert_tf.tokenization import Tokenizer
-from albert_tf.tokenization.unknown_words import describe_unknown_words
+from albert_tf.tokenization.unknown_words import describe_unknown_words, holds_unknown
 from albert_tf.training import Phase, RunSettings, TrainingRun
 from albert_tf.training.run_folder.identity import file_identity, joint_identity
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
@@ -92,7 +92,12 @@ def load_file(
     encoded = EncodedFile(path, examples, task.encode(examples, tokenizer, max_seq_length), max_seq_length, share)
     where = f"in {encoded.name}"
     cuts = task.describe_cuts(encoded.features, max_seq_length, where)
-    unknown_words = describe_unknown_words(tokenizer, list(map(task.texts_of, examples)), where)
+    unknown_words = describe_unknown_words(
+        tokenizer,
+        list(map(task.texts_of, examples)),
+        where,
+        holds_unknown(tokenizer, encoded.features["input_ids"]),
+    )
     for message in filter(None, (cuts, unknown_words)):
         tell_once(message)
     return encoded

@@ -41,6 +41,7 @@ class FinetuningTask(Objective):
         highest_learning_rate: The peak rate of small models where nobody says one; None for that of classifiers.
         usual_max_seq_length: The length where nobody says one; None to choose it by the lengths of the texts.
         setting_types: The types of what `from_settings` needs of a run's settings, as for `check_types`.
+        reads_beside_ids: Whether `outputs` needs more of a batch than ids, mask and segments.
         input_fields: What one of the inputs of `examples_of` is made of, in order.
         input_columns: What the columns of it are called in the files that the task reads; empty where they have none.
     """
@@ -54,6 +55,7 @@ class FinetuningTask(Objective):
     highest_learning_rate: float | None = None
     usual_max_seq_length: int | None = None
     setting_types: collections.abc.Mapping[str, typing.Any] = types.MappingProxyType({})
+    reads_beside_ids: bool = False
     input_fields: tuple[str, ...] = ("text",)
     input_columns: tuple[str, ...] = ()
 

@@ -21,12 +21,24 @@ _ONLY_VALUES = {
     "is_decoder": (False,),
     "add_cross_attention": (False,),
     "pruned_heads": ({},),
+    "summary_activation": ("gelu",),
+    "summary_type": ("first",),
+    "summary_use_proj": (True,),
 }
-# Fields of ours that other libraries have no name for. They read over them, and we find them again.
+_DEFAULTS = AlbertConfig(vocab_size=1)
 # Fields of ours in which families of encoders differ.
 _DIFFER_BY_FAMILY = ("model_type", "position_offset", "pooler", "classification_head")
-_DEFAULTS = AlbertConfig(vocab_size=1)
-OWN_FIELDS = ("position_initializer", "attention_initializer", "classifier_pooling", "question_alignment")
+# Families whose masked-LM head has GELU whatever their hidden_act is (transformers' RobertaLMHead and
+# ElectraGeneratorPredictions).
+_ALWAYS_GELU = ("roberta", "xlm-roberta", "electra")
+# Fields of ours that other libraries have no name for. They read over them, and we find them again.
+OWN_FIELDS = (
+    "position_initializer",
+    "attention_initializer",
+    "classifier_pooling",
+    "question_alignment",
+    "character_ngrams",
+)
 
 
 def check_computed(values: dict[str, typing.Any], source: str) -> dict[str, typing.Any]:
@@ -97,12 +109,40 @@ def check_architecture(
     wanted = {name: getattr(_DEFAULTS, name) for name in _DIFFER_BY_FAMILY} | dict(computes)
     if has_position_offset:
         wanted = {name: value for name, value in wanted.items() if name not in ("position_offset", "pooler")}
+        if not config.position_offset:
+            raise InputError(
+                f"`to={target}` can't say position_offset=0 of model_type={config.model_type}: its positions "
+                "begin behind the id of [PAD]"
+            )
+    if not config.type_vocab_size and "type_vocab_size" not in wanted:
+        raise InputError(
+            f"`to={target}` can't say type_vocab_size=0 of model_type={config.model_type}: its models have a "
+            "table of segments"
+        )
     for name, value in wanted.items():
         if getattr(config, name) != value:
             raise InputError(
                 f"`to={target}` can't say {name}={getattr(config, name)} of a model of model_type={config.model_type}: "
                 f"its models have {name}={value}"
             )
+
+
+def check_masked_lm(config: AlbertConfig, has_head: bool, source: str) -> None:
+    """Checks that a masked-LM head computes on both sides what its family does.
+
+    Args:
+        config: Hyper-parameters.
+        has_head: Whether there is one.
+        source: The file, or the format; errors begin with it.
+
+    Raises:
+        InputError: It has another activation.
+    """
+    if has_head and config.model_type in _ALWAYS_GELU and config.hidden_act != "gelu_erf":
+        raise InputError(
+            f"{source}: hidden_act={config.hidden_act} of model_type={config.model_type}, whose masked-LM head "
+            "has GELU whatever that says; only gelu_erf (gelu there) can be converted"
+        )
 
 
 def check_head(model: PortableModel, target: str) -> None:

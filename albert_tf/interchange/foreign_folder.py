@@ -1,4 +1,4 @@
-"""Folders of other libraries as if they were ours, for whoever only wants to ask the model in them."""
+"""Folders of other libraries as if they were ours: to ask the model in them, or to begin a training with it."""
 
 import collections.abc
 import contextlib
@@ -7,7 +7,7 @@ import tempfile
 import typing
 
 from albert_tf.errors import InputError
-from albert_tf.files import gfile_for, read_json, sha256_of, write_json
+from albert_tf.files import empty, gfile_for, read_json, sha256_of, write_json
 from albert_tf.interchange import huggingface, keras_hub
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.ours import NO_TASK
@@ -18,7 +18,14 @@ CONVERTED_FOLDER = "converted_model"
 _SOURCE_FILE = "converted_from.json"
 
 # Endings of the files that make up a model and its tokenizer.
-_MODEL_FILES = (".json", ".safetensors", ".h5", ".txt", ".model")
+_MODEL_FILES = (
+    ".safetensors",
+    ".safetensors.index.json",
+    ".h5",
+    ".model",
+    "vocab.txt",
+    *("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+)
 
 # By the files that tell them.
 _WEIGHTS = {
@@ -81,6 +88,7 @@ def kept_as_ours(folder: str, source: str, output_dir: str) -> str:
     kept = os.path.join(output_dir, CONVERTED_FOLDER)
     content = _content(folder, source)
     if not gfile_for(kept).exists(os.path.join(kept, _SOURCE_FILE)):
+        empty(kept)  # what was left by a process that was killed before it wrote that file, or by an earlier version
         print(*convert_checkpoint(source, "albert_tf", folder, kept), sep="\n", flush=True)
         write_json(os.path.join(kept, _SOURCE_FILE), content)
     elif read_json(os.path.join(kept, _SOURCE_FILE), "what was converted") != content:

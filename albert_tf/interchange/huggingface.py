@@ -62,17 +62,26 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     task, labels, notes = _find_task(values, found, options.task)
     head = next((found[name] for name in _HEADS if name in found), None)
     outputs = (*head.shape, 0)[0] if head else 0
-    known = task or ("classify" if head else None)
+    known = task or (_task_by_name(family, found) if head else None)
+    foreign_config.check_masked_lm(config, "masked_lm_head/transform" in _parts_in(family, found), source)
     weights, taken = take_weights(family.naming, config, found, source, known, outputs, family.layers)
     notes = [*taken, *notes]
     if buffers:
         notes.append(f"left, because it follows from the config: {', '.join(buffers)}")
     model = with_tokenizer(PortableModel(config, weights, task, labels, notes=notes), path, options, HUGGINGFACE)
-    if model.tokenizer is not None:
-        model.config.check_vocabulary(model.tokenizer.vocabulary)
     if head and isinstance(values.get(_OWN_SETTINGS), dict):
         _take_own_settings(model, values[_OWN_SETTINGS], outputs, config_file)
     return model
+
+
+def _task_by_name(family, found):
+    """Returns a task whose head has the names of one that is there, where nothing says what it is for."""
+    whole = family.naming.heads["classify"]
+    return "classify" if all(f"{name}.weight" in found for name in whole.values()) else "tag"
+
+
+def _parts_in(family, found):
+    return [part for part, name in family.naming.layers.items() if f"{name}.weight" in found]
 
 
 def _take_own_settings(model, settings, outputs, source):
@@ -252,6 +261,7 @@ def _family_of(model):
     else:
         family, config = FAMILIES["albert"], foreign_config.with_groups(config, "huggingface")
     foreign_config.check_architecture(config, "huggingface", family.always, family.counts_positions_by_pad)
+    foreign_config.check_masked_lm(config, model.has("masked_lm_head"), "`to=huggingface`")
     return family, config
 
 

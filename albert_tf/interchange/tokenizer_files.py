@@ -57,6 +57,8 @@ def with_tokenizer(model: PortableModel, folder: str, options: ReadOptions, libr
     found = find_tokenizer(folder, options, model.config.vocab_size, library)
     model.tokenizer, model.sentencepiece_file = found.tokenizer, found.sentencepiece_file
     model.notes += found.notes
+    if found.tokenizer is not None:
+        model.config.check_vocabulary(found.tokenizer.vocabulary)
     return model
 
 

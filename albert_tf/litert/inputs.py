@@ -8,6 +8,8 @@ from albert_tf.text_encoding import replace_halves
 
 # A longer word is [UNK], as in the graph; the `tokenizers` library counts characters, and takes so many of them.
 _MAX_BYTES_PER_WORD = 600
+# What is shown of words that the vocabulary lacks.
+_MOST_SHOWN, _MOST_CHARACTERS = 3, 30
 # A word without a blank may be that long if it has more characters: NFKC makes up to 33 bytes of one.
 _MANY_CHARACTERS = _MAX_BYTES_PER_WORD // 33
 
@@ -58,9 +60,9 @@ class FastInputs:
     def find_unknown_words(self, texts: list[tuple[str, ...]]) -> tuple[int, list[str]]:
         """Returns what `tokenization.unknown_words.find_unknown_words` does."""
         unknown = {self._tokenizer.token_to_id(name) for name in ("[UNK]", "<unk>")} - {None}
-        count, words = 0, []
+        count, words = 0, {}
         for row in texts:
-            row = list(map(replace_halves, row))
+            row = list(map(self._without_long_words, row))
             found = [
                 text[slice(*place)]
                 for text, encoding in zip(row, self._tokenizer.encode_batch(row, add_special_tokens=False))
@@ -68,8 +70,8 @@ class FastInputs:
                 if piece_id in unknown
             ]
             count += bool(found)
-            words += found
-        return count, list(dict.fromkeys(words))[:3]
+            words |= dict.fromkeys(found[: _MOST_SHOWN - len(words)])
+        return count, [word if len(word) <= _MOST_CHARACTERS else f"{word[:_MOST_CHARACTERS]}..." for word in words]
 
     def _without_long_words(self, text):
         """Returns a text with a word that the library takes to be too long in place of each that the graph does."""

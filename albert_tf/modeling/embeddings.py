@@ -53,6 +53,8 @@ class AlbertEmbeddings(AlbertLayer):
         first = self._config.position_offset
         if position_ids is None and first and input_ids is not None:
             position_ids = positions_of_pieces(input_ids, first)
+            if input_ids.shape[1] is None:  # a gather beyond the table is an error on CPUs alone
+                tf.debugging.assert_less_equal(tf.shape(input_ids)[1], self._config.longest_sequence)
         if position_ids is None:
             position = position_table[first : first + (segment_ids.shape[1] or tf.shape(segment_ids)[1])]
         else:

@@ -75,7 +75,8 @@ class AlbertEncoder(AlbertModel):
                 Optional are `input_mask` int [B, S], 1 for keys that may be seen, or [B, S, S], a row for each query
                 (default all); `document_ids` int [B, S], where pieces see those of their own document alone (default
                 one document); `segment_ids` int [B, S] (default 0); and `position_ids` int [B, S], less than
-                `max_position_embeddings` (default 0 to S - 1). See `encoder_inputs` for other names.
+                `max_position_embeddings` (default 0 to S - 1, or from `position_offset` on). See `encoder_inputs` for
+                other names.
             training: Whether dropout is on.
             dropout_seed: int32 [2], the seed of every dropout of this call; drawn anew if None.
             output_positions: int [B, P], the positions that are read, the first of them 0; None for all. The last block
@@ -91,7 +92,7 @@ class AlbertEncoder(AlbertModel):
 
         Raises:
             InputError: The dictionary holds a name that no model knows, or lacks one; the sequence is longer than
-                `max_position_embeddings`; or attention="flash" can't do what is asked.
+                the config's `longest_sequence`; or attention="flash" can't do what is asked.
         """
         inputs = encoder_inputs(inputs)
         max_seq_length = inputs["segment_ids"].shape[1]

@@ -56,7 +56,7 @@ class AdamW(tf.Module):
         beta_1: Decay of the first moment.
         beta_2: Decay of the second moment.
         epsilon: Added to the root of the second moment.
-        clip_norm: Largest global norm of the gradients; longer ones are scaled down to it.
+        clip_norm: Largest global norm of the gradients; longer ones are scaled down to it. 0 for any.
         bias_correction: Divide the moments by 1 - beta^t.
         ema_decay: Keep an exponential moving average of the weights with this decay, see `averaged_weights`; 0 for
             none.
@@ -95,9 +95,10 @@ class AdamW(tf.Module):
         for name, value in (("beta_1", beta_1), ("beta_2", beta_2), ("ema_decay", ema_decay)):
             if not 0.0 <= value < 1.0:
                 raise InputError(f"{name} must be at least 0 and less than 1. Received: {value}")
-        for name, value in (("epsilon", epsilon), ("clip_norm", clip_norm)):
-            if not value > 0.0:
-                raise InputError(f"{name} must be greater than 0. Received: {value}")
+        if not epsilon > 0.0:
+            raise InputError(f"epsilon must be greater than 0. Received: {epsilon}")
+        if not clip_norm >= 0.0:
+            raise InputError(f"clip_norm must be at least 0. Received: {clip_norm}")
         self.schedule = schedule
         self.trained_variables = dict(variables)
         self._settings = Settings(weight_decay, beta_1, beta_2, epsilon, bias_correction)
@@ -144,7 +145,7 @@ class AdamW(tf.Module):
         is_finite = tf.math.is_finite(norm) & tf.math.is_finite(loss)
         scalars = StepScalars(
             is_finite=is_finite,
-            clip_factor=self._clip_norm / tf.maximum(norm, self._clip_norm),
+            clip_factor=self._clip_norm / tf.maximum(norm, self._clip_norm) if self._clip_norm else tf.ones([]),
             learning_rate=self.schedule(step),
             updates_done=tf.cast(step, tf.float32) + 1.0 - tf.cast(self.skipped_steps.read_value(), tf.float32),
         )

@@ -188,6 +188,11 @@ class _Folder:
         path = os.path.join(self.path, TOKENIZER_FILE)
         if not tf.io.gfile.exists(path):
             config.check_vocab_size(self.manifest.get("vocab_size", config.vocab_size), self.manifest_path)
+            if config.position_offset:
+                raise InputError(
+                    f"there is no {TOKENIZER_FILE} in {self.path} to tell the id of [PAD], by which a model of "
+                    f"position_offset={config.position_offset} counts positions; put the tokenizer of the shards there"
+                )
             return None
         tokenizer = load_tokenizer(self.path)
         if self.manifest.get("tokenizer", {}).get("identity", tokenizer.identity) != tokenizer.identity:

@@ -172,7 +172,9 @@ def _tokenizer_of(folder, tokenizer, config):
     """Returns the tokenizer that is given, or else the folder's."""
     path = os.path.join(folder, TOKENIZER_FILE)
     if tokenizer is None:
-        return load_tokenizer(folder)
+        tokenizer = load_tokenizer(folder)
+        config.check_vocabulary(tokenizer.vocabulary)
+        return tokenizer
     if tf.io.gfile.exists(path) and not tokenizer.is_saved_as(path):
         raise InputError(
             f"{tokenizer.vocabulary.source} is not, or is used otherwise than, the tokenizer of {path}, which the "

@@ -34,6 +34,12 @@ def trace_for_ids(trained: TrainedModel) -> typing.Any:
     task, model = trained.task, trained.model
     if task is not None and any(len(task.batch_spec(None)[name].shape) != 2 for name in INPUT_NAMES):
         raise InputError(f"a model fine-tuned for {type(task).__name__} can't be exported to other runtimes")
+    if task is not None and task.reads_beside_ids:
+        raise InputError(
+            "a model that chooses the best sequence of tags, or reads characters, can't be exported to other runtimes, "
+            "which give it ids alone; take `format=saved_model`, or fine-tune it with `nocharacter_ngrams` and "
+            "`decoding=independent`"
+        )
 
     def compute(**batch):
         if task is not None:

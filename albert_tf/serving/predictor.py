@@ -13,7 +13,7 @@ from albert_tf.finetuning.task import CUT
 from albert_tf.modeling.layers import named_variables
 from albert_tf.serving.encoder_model import EncoderModel
 from albert_tf.serving.loading import load_finetuned
-from albert_tf.tokenization.unknown_words import find_unknown_words
+from albert_tf.tokenization.unknown_words import find_unknown_words, holds_unknown
 from albert_tf.training.devices.strategy import strategy_of
 from albert_tf.training.outputs import make_output_function
 from albert_tf.training.run_folder.identity import checkpoint_identity
@@ -61,7 +61,8 @@ class Predictor(EncoderModel):
             return []
         features = self.task.encode(examples, self.tokenizer, self.max_seq_length)
         self.add_cut(count_cut(features.get(CUT, ())))
-        self.add_unknown(*find_unknown_words(self.tokenizer, list(map(self.task.texts_of, examples))))
+        candidates = holds_unknown(self.tokenizer, features["input_ids"])
+        self.add_unknown(*find_unknown_words(self.tokenizer, list(map(self.task.texts_of, examples)), candidates))
         encoded = runner.EncodedFile("", examples, features, self.max_seq_length)
         return runner.compute_predictions(
             self.task, encoded, batch_size, lambda _, dataset: self._compute(dataset), self._is_fixed

@@ -9,41 +9,50 @@ from albert_tf.tokenization.base import Tokenizer
 from albert_tf.tokenization.vocabulary import UNK
 
 _MOST_SHOWN = 3
+_MOST_CHARACTERS = 30
 # Of more inputs than this share it is a warning.
 _FEW = 0.01
 
 
+def holds_unknown(tokenizer: Tokenizer, input_ids: np.ndarray) -> np.ndarray:
+    """Returns which rows hold the unknown piece, bool [N], of ids int [N, ...]."""
+    rows = np.asarray(input_ids).reshape([len(input_ids), -1])
+    return (rows == tokenizer.vocabulary.id_of(UNK)).any(axis=1)
+
+
 def find_unknown_words(
-    tokenizer: Tokenizer, inputs: collections.abc.Sequence[tuple[str, ...]]
+    tokenizer: Tokenizer,
+    inputs: collections.abc.Sequence[tuple[str, ...]],
+    candidates: np.ndarray | None = None,
 ) -> tuple[int, list[str]]:
-    """Returns how many inputs hold a word that the vocabulary lacks, and the first few of these words.
+    """Returns how many inputs hold a word that the vocabulary lacks, and the first few of these words, shortened.
 
     Args:
         tokenizer: What texts are encoded with.
         inputs: The texts of each.
+        candidates: Which rows of what was encoded hold the unknown piece, bool: where they are one an input, only these
+            are looked at, and counted. None to look at all.
     """
-    texts = list(dict.fromkeys(replace_halves(text) for row in inputs for text in row))  # questions share their texts
+    if candidates is not None and not candidates.any():
+        return 0, []
+    if candidates is not None and len(candidates) == len(inputs):
+        inputs = [inputs[row] for row in np.flatnonzero(candidates)]
+        return len(inputs), _words(tokenizer, [text for row in inputs[:_MOST_SHOWN] for text in row])
+    texts = list(dict.fromkeys(text for row in inputs for text in row))  # questions share their texts
     if not texts:
         return 0, []
-    unknown = tokenizer.vocabulary.id_of(UNK)
-    ids = tokenizer.encode_ids(texts)
-    rows = np.unique(ids.value_rowids().numpy()[ids.flat_values.numpy() == unknown])
-    if not rows.size:
-        return 0, []
-    found = {texts[row] for row in rows}
-    shown = [texts[row] for row in rows[:_MOST_SHOWN]]
-    words = [
-        text[begin:end]
-        for text, encoding in zip(shown, tokenizer.encode_batch(shown))
-        for piece_id, (begin, end) in zip(encoding.ids, encoding.offsets)
-        if piece_id == unknown
-    ]
-    count = sum(any(replace_halves(text) in found for text in row) for row in inputs)
-    return count, list(dict.fromkeys(words))[:_MOST_SHOWN]
+    ids = tokenizer.encode_ids(list(map(replace_halves, texts)))
+    is_unknown = ids.flat_values.numpy() == tokenizer.vocabulary.id_of(UNK)
+    found = [texts[row] for row in np.unique(ids.value_rowids().numpy()[is_unknown])]
+    known = set(found)
+    return sum(any(text in known for text in row) for row in inputs), _words(tokenizer, found[:_MOST_SHOWN])
 
 
 def describe_unknown_words(
-    tokenizer: Tokenizer, inputs: collections.abc.Sequence[tuple[str, ...]], where: str
+    tokenizer: Tokenizer,
+    inputs: collections.abc.Sequence[tuple[str, ...]],
+    where: str,
+    candidates: np.ndarray | None = None,
 ) -> str | None:
     """Returns how many inputs hold a word that the vocabulary lacks, and which words; None if none does.
 
@@ -51,12 +60,31 @@ def describe_unknown_words(
         tokenizer: What texts are encoded with.
         inputs: The texts of each.
         where: What they are of, as in "in train.tsv".
+        candidates: As for `find_unknown_words`.
     """
-    count, words = find_unknown_words(tokenizer, inputs)
+    count, words = find_unknown_words(tokenizer, inputs, candidates)
     if not count:
         return None
     warning = "warning: " if count > _FEW * len(inputs) else ""
+    such_as = f", such as {', '.join(words)}" if words else ""
     return (
         f"{warning}{count:,} of {len(inputs):,} examples {where} {'hold' if count > 1 else 'holds'} a word that the "
-        f"vocabulary can't spell, of which the model reads nothing but {UNK}, such as {', '.join(words)}"
+        f"vocabulary can't spell, of which the model reads nothing but {UNK}{such_as}"
     )
+
+
+def shorten(word: str) -> str:
+    """Returns a word, or the beginning of a long one, such as an address."""
+    return word if len(word) <= _MOST_CHARACTERS else f"{word[:_MOST_CHARACTERS]}..."
+
+
+def _words(tokenizer, texts):
+    texts = list(map(replace_halves, texts))
+    unknown = tokenizer.vocabulary.id_of(UNK)
+    words = [
+        shorten(text[begin:end])
+        for text, encoding in zip(texts, tokenizer.encode_batch(texts) if texts else ())
+        for piece_id, (begin, end) in zip(encoding.ids, encoding.offsets)
+        if piece_id == unknown
+    ]
+    return list(dict.fromkeys(words))[:_MOST_SHOWN]

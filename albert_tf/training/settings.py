@@ -1,5 +1,6 @@
 """The settings of a run, as data: each says whether it changes what the run computes."""
 
+import collections.abc
 import dataclasses
 import re
 import typing
@@ -9,6 +10,10 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.modeling.pretrained import HEAD
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
+
+# Parts of an encoder as `layer_rate_factors` sees them.
+_OF_BLOCK = re.compile(r"encoder/(?:attention|feed_forward)_layers/(\d+)/")
+_BELOW_BLOCKS = ("encoder/embeddings/", "encoder/embedding_hidden_mapping_in/")
 
 LARGEST_SEED = 2**31 - 1  # seeds of dropout are int32
 
@@ -45,6 +50,10 @@ class RunSettings:
         learning_rate: Peak learning rate.
         num_warmup_steps: Steps in which the learning rate rises.
         head_learning_rate: Peak learning rate of the head that a task adds; None for that of the encoder.
+        layer_decay: What the learning rate is multiplied by from each block to the one below it; see
+            `layer_rate_factors`.
+        beta_2: Decay of the second moment.
+        clip_norm: Largest global norm of the gradients; 0 for any.
         gradient_accumulation_steps: Parts of a replica's batch, computed one after the other to save memory.
         optimizer: "lamb", "adamw" or "muon".
         scale_learning_rate: "none", or "sqrt": `learning_rate` belongs to a batch of `reference_batch_size`, and is
@@ -94,6 +103,9 @@ class RunSettings:
     init_checkpoint: str | None = _changes_result(None)
     random_seed: int = _changes_result(12345)
     head_learning_rate: float | None = _changes_result(None)
+    layer_decay: float = _changes_result(1.0)
+    beta_2: float = _changes_result(0.999)
+    clip_norm: float = _changes_result(1.0)
     eval_batch_size: int = _free(64)
     max_eval_steps: int | None = _free(None)
     eval_every_steps: int | None = _free(None)
@@ -113,6 +125,8 @@ class RunSettings:
                 raise InputError(f"`{name}` must be at least 1. Received: {getattr(self, name)}")
         if self.head_learning_rate is not None and not self.head_learning_rate > 0:
             raise InputError(f"`head_learning_rate` must be greater than 0. Received: {self.head_learning_rate}")
+        if not 0 < self.layer_decay <= 1:
+            raise InputError(f"`layer_decay` must be greater than 0 and at most 1. Received: {self.layer_decay}")
         if not 0 <= self.random_seed <= LARGEST_SEED:
             raise InputError(f"`random_seed` must be from 0 to {LARGEST_SEED}. Received: {self.random_seed}")
         if self.early_stopping < 0:
@@ -156,15 +170,37 @@ class RunSettings:
             self.make_schedule(),
             weight_decay=self.weight_decay,
             bias_correction=self.bias_correction,
+            beta_2=self.beta_2,
+            clip_norm=self.clip_norm,
             ema_decay=self.ema_decay,
             compute_dtype=compute_dtype,
             rate_factors=self._rate_factors(variables),
         )
 
     def _rate_factors(self, variables):
-        if self.head_learning_rate is None:
-            return {}
-        return {name: self.head_learning_rate / self.learning_rate for name in variables if name.startswith(HEAD)}
+        factors = layer_rate_factors(variables, self.layer_decay) if self.layer_decay != 1.0 else {}
+        if self.head_learning_rate is not None:
+            factor = self.head_learning_rate / self.learning_rate
+            factors |= {name: factor for name in variables if name.startswith(HEAD)}
+        return factors
+
+
+def layer_rate_factors(variables: collections.abc.Iterable[str], layer_decay: float) -> dict[str, float]:
+    """Returns what the learning rate is multiplied by below the heads: once by the decay a block, from the top down.
+
+    Of N blocks the last has the factor d, the first d^N, and embeddings and their projection d^(N + 1); heads and the
+    pooler have 1. ELECTRA's code (Clark et al. 2020, `get_layer_lrs`) gives all but the heads one factor d more, by
+    a slip: to repeat it, multiply `learning_rate` by d and keep the heads' by `head_learning_rate`.
+
+    Args:
+        variables: Names.
+        layer_decay: d.
+    """
+    numbers = {name: int(found[1]) for name in variables if (found := _OF_BLOCK.match(name))}
+    num_blocks = max(numbers.values(), default=-1) + 1
+    depths = {name: number + 1 for name, number in numbers.items()}
+    depths |= dict.fromkeys((name for name in variables if name.startswith(_BELOW_BLOCKS)), 0)
+    return {name: layer_decay ** (num_blocks + 1 - depth) for name, depth in depths.items()}
 
 
 def result_settings() -> tuple[str, ...]:

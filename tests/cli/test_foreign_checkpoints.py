@@ -52,6 +52,9 @@ def test_model_of_transformers_is_fine_tuned_gone_on_with_exported_and_asked(cla
 
     result = classify(**flags)
     assert result.code == 0 and "converted_model:" not in result.output
+    (run / "converted_model" / "converted_from.json").unlink()  # killed before it was written
+    result = classify(**flags)
+    assert result.code == 0 and f"wrote {run}/converted_model" in result.output
     predictions = albert_tf.load(run).predict(["정말 재미있다", "별로"])
     assert all(set(prediction["probabilities"]) == {"0", "1"} for prediction in predictions)
 

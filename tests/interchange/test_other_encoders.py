@@ -224,9 +224,39 @@ def test_what_is_not_understood_is_refused_in_a_sentence(transformers, tmp_path)
         to_ours(tmp_path / "discriminator", tmp_path / "nothing")
 
 
+@pytest.mark.slow
+def test_head_without_word_of_its_task_is_told_by_its_names(transformers, tmp_path):
+    for class_name, expected in (("ForTokenClassification", "tag"), ("ForSequenceClassification", "classify")):
+        folder = tmp_path / class_name
+        their_model(transformers, "roberta", class_name).save_pretrained(folder / "theirs")
+        edit_config(folder / "theirs", architectures=None)
+        to_ours(folder / "theirs", folder / "ours")
+        CLASSES[expected].from_pretrained(folder / "ours", verbose=False)
+        assert ("head/transform/kernel" in read_variables(folder / "ours")) is (expected == "classify")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("roberta", {"hidden_act": "relu"}, "hidden_act=relu of model_type=roberta, whose masked-LM head has GELU"),
+        ("electra", {"hidden_act": "gelu_new"}, "hidden_act=gelu of model_type=electra, whose masked-LM head has GELU"),
+        ("electra", {"summary_activation": "tanh"}, "summary_activation=tanh is not what models of albert_tf compute"),
+    ],
+)
+def test_activation_that_they_have_elsewhere_is_refused(transformers, tmp_path, name, changes, message):
+    their_model(transformers, name, "ForMaskedLM").save_pretrained(tmp_path / "theirs")
+    edit_config(tmp_path / "theirs", **changes)
+    with pytest.raises(InputError, match=message):
+        to_ours(tmp_path / "theirs", tmp_path / "ours")
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"position_offset": 0}, "can't say position_offset=0 of model_type=roberta"),
+        ({"hidden_act": "gelu"}, "hidden_act=gelu of model_type=roberta, whose masked-LM head has GELU whatever that"),
+        ({"type_vocab_size": 0}, "can't say type_vocab_size=0 of model_type=roberta"),
         (
             {"classification_head": "dense_gelu"},
             "can't say classification_head=dense_gelu of a model of model_type=rob",
@@ -237,6 +267,7 @@ def test_what_is_not_understood_is_refused_in_a_sentence(transformers, tmp_path)
 )
 def test_family_that_does_not_compute_a_model_does_not_get_it(tmp_path, changes, message):
     config = {"sharing": "none", "embedding_size": 16, "classification_head": "dense_tanh", "model_type": "roberta"}
+    config |= {"hidden_act": "gelu_erf", "position_offset": 1}
     config = tiny_config(num_hidden_layers=2, **{**config, **changes})
     folder, _ = write_ours(tmp_path / "ours", config)
     with pytest.raises(InputError, match=message):
@@ -256,6 +287,7 @@ def test_they_come_back_without_their_library(tmp_path):
             continue
         changes = {"num_hidden_layers": 2, "embedding_size": 16, "sharing": "none", **family.always}
         changes |= {"position_offset": 2, "type_vocab_size": 1} if family.counts_positions_by_pad else {}
+        changes["hidden_act"] = "gelu_erf"
         for task in ("classify", "tag", "squad", "race", None):
             place = tmp_path / f"{model_type} {task}"
             place.mkdir()

@@ -211,6 +211,14 @@ def test_gradients_are_clipped_to_the_norm_asked_for(clip_norm):
     assert found == pytest.approx(clip_norm, rel=1e-5)
 
 
+def test_gradients_of_any_norm_are_taken_as_they_are_where_nothing_is_clipped():
+    optimizer = AdamW(make_variables(make_weights()), SCHEDULE, beta_1=0.0, clip_norm=0.0)
+    gradients = {name: 100 * values for name, values in make_weights(1).items()}
+    optimizer.apply(as_tensors(gradients), tf.constant(0), LOSS)
+    for name, moment in optimizer.first_moments.items():
+        np.testing.assert_allclose(moment.numpy(), gradients[name], rtol=1e-6, err_msg=name)
+
+
 @pytest.mark.slow
 def test_replicas_stay_equal_to_a_single_device():
     weights, gradients = make_weights(), make_weights(seed=1)
@@ -237,7 +245,7 @@ def test_replicas_stay_equal_to_a_single_device():
         ("beta_1", 1.0),
         ("beta_2", -0.1),
         ("epsilon", 0.0),
-        ("clip_norm", 0.0),
+        ("clip_norm", -1.0),
         ("clip_norm", float("nan")),
         ("ema_decay", 1.0),
         ("ema_decay", -0.1),

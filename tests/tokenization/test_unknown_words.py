@@ -1,7 +1,9 @@
 """Words that a vocabulary can't spell are counted and named."""
 
+import numpy as np
+
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
-from albert_tf.tokenization.unknown_words import describe_unknown_words, find_unknown_words
+from albert_tf.tokenization.unknown_words import describe_unknown_words, find_unknown_words, holds_unknown
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "최고", "##예요", "좋다", "."]
 
@@ -23,6 +25,16 @@ def test_equal_texts_count_each_time_and_few_are_no_warning():
     inputs = [("좋다",)] * 299 + [("😀",)]
     assert describe_unknown_words(tokenizer(), inputs, "in dev.tsv").startswith("1 of 300 examples in dev.tsv holds a")
     assert find_unknown_words(tokenizer(), [("😀",)] * 3) == (3, ["😀"])
+
+
+def test_long_words_are_shown_shortened_and_only_candidates_are_counted():
+    assert find_unknown_words(tokenizer(), [("x" * 1000,)]) == (1, ["x" * 30 + "..."])
+    inputs = [("좋다 😀",), ("😀 " * 9,), ("좋다",)]
+    features = np.array([[5, 7], [1, 1], [7, 0]])  # of the first text the end is cut off
+    candidates = holds_unknown(tokenizer(), features)
+    assert find_unknown_words(tokenizer(), inputs, candidates) == (1, ["😀"])
+    assert find_unknown_words(tokenizer(), inputs, np.zeros(5, bool)) == (0, [])  # of windows
+    assert find_unknown_words(tokenizer(), inputs, np.ones(5, bool)) == (2, ["😀"])
 
 
 def test_what_is_spelled_or_no_character_is_not_unknown():

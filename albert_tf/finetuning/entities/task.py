@@ -85,6 +85,7 @@ class Entities(FinetuningTask):
         self.selection_metric = metrics[0]
         self.types, self._form, self._metrics, self._on_bad_row = tuple(types), form, metrics, on_bad_row
         self._decoding = decoding
+        self.reads_beside_ids = decoding == BEST_SEQUENCE or config.character_ngrams
 
     def make_model(self, **options):
         """Returns an `AlbertForTokenClassification`; see `Objective`."""

@@ -42,7 +42,7 @@ def make_strategy(
                 f"`{name}={value}` without `use_tpu` would train on this machine's own devices; add `use_tpu`, or "
                 f"leave `{name}` out"
             )
-    if _cluster_in_environment():
+    if names_several_machines():
         if num_cpu_replicas > 1:
             raise InputError(
                 f"`num_cpu_replicas={num_cpu_replicas}`: where TF_CONFIG names several machines, each is one replica; "
@@ -60,7 +60,7 @@ def make_strategy(
     return tf.distribute.MirroredStrategy(devices, cross_device_ops=tf.distribute.ReductionToOneDevice())
 
 
-def _cluster_in_environment():
+def names_several_machines():
     """Returns whether TF_CONFIG names machines that train together."""
     text = os.environ.get("TF_CONFIG") or "{}"
     try:

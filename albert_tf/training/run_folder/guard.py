@@ -48,6 +48,9 @@ _WITHOUT_FLAG = {
     "word_embeddings": "random",
     "token_dropout": 0.0,
     "head_learning_rate": None,
+    "layer_decay": 1.0,
+    "beta_2": 0.999,
+    "clip_norm": 1.0,
     "character_ngrams": False,
     "decoding": "independent",
 }
