@@ -17,7 +17,7 @@ def load(folder=SHIPPED_MODEL):
     Args:
         folder: A path: the `output_dir` of a command that trains, a published model, what `export_model.py` has
             written, or what `save_pretrained` of transformers has, if `convert_checkpoint.py` can convert it. By
-            default the small model that comes along.
+            default the included small model.
 
     Returns:
         A `LoadedModel`. Of a pre-trained folder it has `fill_mask`, `encode` and `similarity`, of a fine-tuned one
@@ -75,7 +75,7 @@ def fit(
             and "answer_start" as in SQuAD, or None where it has none. Of a table the name of the column that holds
             them, by default "label".
         model: The folder to begin from: a pre-trained or published model, of ours or of transformers. By default the
-            small model that comes along.
+            included small model.
         output_dir: Where the model is to lie; by default a new folder for temporary files, whose name is printed. The
             same call goes on with what it finds there.
         dev: What to evaluate on in place of a share of these: a tuple of texts and labels, or a table.

@@ -14,7 +14,7 @@ class TextTask(typing.NamedTuple):
 
     Attributes:
         input_fields: What one input is made of, in order, as of a `FinetuningTask`.
-        input_columns: Likewise.
+        input_columns: What the columns of it were called in the training file; empty where it had none.
     """
 
     input_fields: tuple[str, ...]

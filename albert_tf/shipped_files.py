@@ -1,4 +1,4 @@
-"""What comes along with the library, in a checkout as in an installed wheel: configs, the small model, samples.
+"""What the library includes, in a checkout as in an installed wheel: configs, the small model, samples.
 
 Imports nothing but the standard library, for `albert-files` is to answer at once.
 """
@@ -18,7 +18,7 @@ _IN_WHEEL = os.path.join(_PACKAGE, "shipped")
 
 
 def shipped_path(name: str = "") -> str:
-    """Returns the path of a file or folder that comes along.
+    """Returns the path of a file or folder that is included.
 
     Args:
         name: Its path in the repository, such as "configs/albert_small.json" or "models/albert_ko_small"; empty for the
@@ -35,7 +35,7 @@ def shipped_path(name: str = "") -> str:
 
 
 def find_or_shipped(folder: str | os.PathLike) -> str:
-    """Returns a folder as it is, or where it comes along if a relative path names none here.
+    """Returns a folder as it is, or the included one if a relative path names none here.
 
     So `models/albert_ko_small` is found from every folder.
 
@@ -55,7 +55,7 @@ def find_or_shipped(folder: str | os.PathLike) -> str:
 
 
 def or_shipped(path: str) -> str:
-    """Returns a path as it is, or where it comes along if it is a relative one that names nothing here."""
+    """Returns a path as it is, or of the included one if it is a relative one that names nothing here."""
     if os.path.isabs(path) or "://" in path or os.path.exists(path):
         return path
     try:

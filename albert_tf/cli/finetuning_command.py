@@ -57,7 +57,7 @@ class FinetuningCommand:
         find_paths: Given the settings and `TRAIN`, `DEV` or `TEST`, returns the paths of the files, which are read as
             one; raises InputError where there is none.
         make_task: Given the settings and the model's config, returns the task that they ask for.
-        complete: Given the settings, the model's config, and whether that is the config of a run that is gone on with
+        complete: Given the settings, the model's config, and whether that is the config of a run that is resumed
             or used, returns the settings with the command's own that nobody gave.
     """
 

@@ -55,7 +55,7 @@ def resolved_flags():
     """Returns what the flags say, once and for all: a frozen dataclass with a field for the value of each.
 
     One more, `given`, has the names of those that a person gave. What a default, a run or a trial changes is a changed
-    copy (`dataclasses.replace`). An `init_checkpoint` that names nothing here is one that comes along, if there is one.
+    copy (`dataclasses.replace`). An `init_checkpoint` that names nothing here is an included one, if there is one.
     """
     names = [name for name in FLAGS if name.isidentifier() and not keyword.iskeyword(name)]
     given = frozenset(name for name in names if FLAGS[name].present)

@@ -34,8 +34,8 @@ class DataFiles:
 
     Attributes:
         train: Names that the training file may have, in the order in which they are looked for; see `find_files`.
-        dev: Likewise of the file for evaluation.
-        test: Likewise of the file to predict.
+        dev: Names of the file for evaluation, as for `train`.
+        test: Names of the file to predict, as for `train`.
         text_column: Column of the text.
         text_pair_column: Column of the second text, None if there is none.
         label_column: Column of the label.

@@ -31,7 +31,7 @@ def publish_model(init_checkpoint: str, output_dir: str, dtype: str = "float16")
     """Writes the model of a run, its config, tokenizer and model card into a folder that `init_checkpoint` takes.
 
     Averaged weights are taken where the run has them, and of a folder its best checkpoint. The optimizer's state stays
-    behind; what the run knows to be untrained comes along, and of a fine-tuned model its task, so that it can be asked.
+    behind; what the run knows to be untrained is kept, and of a fine-tuned model its task, so that it can be asked.
     The files come into the folder together, at the end.
 
     Args:

@@ -32,7 +32,7 @@ class Objective(abc.ABC):
         selection_metric: The held-out metric that decides which checkpoint is best: the lowest if it is "loss", which
             is the sum above, else the highest.
         frozen_models: Those of `make_models` that are used but neither trained nor saved, such as a teacher. A run is
-            gone on with only as long as their content is the same.
+            resumed only as long as their content is the same.
         vector_metrics: The lengths of those of `metric_names` that are no single numbers, such as scores counted in
             bins; see `metrics_of_vectors`.
         compares_examples: Whether an example's loss depends on the others of its batch, so that an evaluation is the

@@ -66,7 +66,7 @@ class AdamW(tf.Module):
     Attributes:
         trained_variables: The variables, by name.
         first_moments: Variables of the moments, by name.
-        second_moments: Likewise, of variables that `Muon` leaves to Adam.
+        second_moments: Variables of the second moments, by name, but for those that `Muon` leaves without.
         averages: Variables of the averaged weights, by name; empty without `ema_decay`.
         skipped_steps: int64 variable, how many steps were skipped because loss or gradient was not finite.
         last_skipped_step: int64 variable, the last of them; -1 for none.

@@ -88,7 +88,7 @@ def find_shards(
         config: The model.
         held_out_file: Paths or globs of evaluation shards; none for those that the manifest names.
         max_seq_length: What the flag says, None if it was not given.
-        max_predictions_per_seq: Likewise.
+        max_predictions_per_seq: What the flag says, None if it was not given.
         on_damaged_shard: "fail" compares the sizes of the files with the manifest, and refuses what is damaged. "skip"
             also reads all of them through, compares their SHA-256, and leaves out damaged training shards; evaluation
             is on all shards or none.

@@ -21,7 +21,7 @@ class MetricSums:
         lengths: Of those that are vectors, by name.
 
     Attributes:
-        names: Likewise.
+        names: As given.
         variable: float32 [2, numbers]: the sums of the values and the sums of their weights.
     """
 

@@ -12,7 +12,7 @@ _MANY_PASSES = 100
 def describe_run(state: TrainState, phases: list[Phase]) -> str:
     """Returns a few lines: the size of the model, of its variables and of a batch, steps, and epochs over the data.
 
-    Of a run that is gone on with, it tells what is left.
+    Of a run that is resumed, it tells what is left.
     """
     named = state.named_variables()
     sizes = {name: math.prod(variable.shape) for name, variable in named.items()}

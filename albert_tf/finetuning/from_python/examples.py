@@ -60,7 +60,7 @@ def read_dev(dev: typing.Any, labels: typing.Any, text_columns: tuple[str, ...],
     Args:
         dev: That.
         labels: As for `read_given` of the examples to train on; read for tables alone.
-        text_columns: Likewise.
+        text_columns: As for `read_given`; read for tables alone.
         kind: Of the examples to train on.
 
     Raises:

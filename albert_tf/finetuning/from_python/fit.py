@@ -134,7 +134,7 @@ def fit_folder(
         data: What to train on.
         dev_data: What to evaluate on; None to put a share aside.
         model: The folder to begin from.
-        output_dir: The folder that the run comes into; one that is there already is gone on with.
+        output_dir: The folder of the run; one that is there already is resumed.
         options: How.
         settings: Of the run, which replace those that the commands choose.
         strategy: Where to compute; None for all GPUs, or the CPU.

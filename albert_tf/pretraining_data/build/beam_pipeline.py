@@ -56,10 +56,10 @@ def run_on_beam(
 
     Args:
         reader: As for `builder.build`; every worker can read its files.
-        tokenizer: Likewise.
-        options: Likewise.
-        train_paths: Likewise; every worker can write to their folder.
-        held_out_paths: Likewise.
+        tokenizer: As for `builder.build`.
+        options: As for `builder.build`.
+        train_paths: As for `builder.build`; every worker can write to their folder.
+        held_out_paths: As `train_paths`.
         runner: A name in `RUNNERS`, one that Beam knows, or the full name of a class.
         pipeline_arguments: Beam's and the runner's own, such as "--dask_npartitions=8".
         resume: Go on with a build of the same input and options that was stopped. The corpus is read again if not all

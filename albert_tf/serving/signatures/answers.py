@@ -177,7 +177,7 @@ def _has_most_context(windows, numbers, num_overlapping, firsts, lasts):
         numbers: int32 [G], which of them the spans are of.
         num_overlapping: As `_num_overlapping` returns it.
         firsts: int32 [G, C], the first piece of each span in its text.
-        lasts: Likewise.
+        lasts: int32 [G, C], the last piece.
     """
 
     def context(numbers):

@@ -154,7 +154,7 @@ def _read_units(units, piece_begins, piece_ends, characters):
     Args:
         units: Units of N texts.
         piece_begins: int [N, (pieces)], where each of the P pieces begins in its text.
-        piece_ends: Likewise.
+        piece_ends: int [N, (pieces)], where each ends.
         characters: int32 [N, (characters)].
     """
     # Counted through all texts, so that one search does for all.
