@@ -225,14 +225,16 @@ def test_what_is_not_understood_is_refused_in_a_sentence(transformers, tmp_path)
 
 
 @pytest.mark.slow
-def test_head_without_word_of_its_task_is_told_by_its_names(transformers, tmp_path):
+def test_head_without_word_of_its_task_is_left_with_advice_and_kept_where_that_is_given(transformers, tmp_path):
     for class_name, expected in (("ForTokenClassification", "tag"), ("ForSequenceClassification", "classify")):
         folder = tmp_path / class_name
         their_model(transformers, "roberta", class_name).save_pretrained(folder / "theirs")
         edit_config(folder / "theirs", architectures=None)
-        to_ours(folder / "theirs", folder / "ours")
-        CLASSES[expected].from_pretrained(folder / "ours", verbose=False)
-        assert ("head/transform/kernel" in read_variables(folder / "ours")) is (expected == "classify")
+        sentences = to_ours(folder / "theirs", folder / "ours")
+        assert any("name that with `task`" in sentence or ": head" in sentence for sentence in sentences), sentences
+        to_ours(folder / "theirs", folder / "named", task=expected)
+        CLASSES[expected].from_pretrained(folder / "named", verbose=False)
+        assert ("head/transform/kernel" in read_variables(folder / "named")) is (expected == "classify")
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from albert_tf.errors import InputError
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 
-DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "docs" / "tokenizer.md"
+DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "docs" / "tokenizer_reference.md"
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "나", "##는", "밥", "##을", "먹", "##다", ".", "ㅋㅋ"]
 THEIR_NAMES = {"input_ids": "input_ids", "input_mask": "attention_mask", "segment_ids": "token_type_ids"}
 # Both normalise and split these alike.
