@@ -19,7 +19,10 @@ from albert_tf.errors import InputError
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "gpt2"}, "model_type=gpt2 can't be converted; albert, bert, roberta, electra, distilbert, xlm-rob"),
+        (
+            {"model_type": "gpt2"},
+            "model_type=gpt2 can't be converted; albert, bert, roberta, electra, distilbert, xlm-rob",
+        ),
         ({"model_type": ["albert"]}, "model_type="),
         ({"hidden_act": "silu"}, "hidden_act=silu can't be converted"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type=relative_key is not"),

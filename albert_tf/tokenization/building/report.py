@@ -94,10 +94,10 @@ def format_table(reports: dict[str, dict]) -> str:
 
 
 def write_report(output_dir: str | os.PathLike, reports: dict[str, dict]) -> list[str]:
-    """Writes the reports as JSON and, where matplotlib is installed, as a plot; returns the paths."""
+    """Writes the reports as JSON, and of several vocabularies as a plot if matplotlib is there; returns the paths."""
     paths = [os.path.join(output_dir, REPORT_FILE)]
     write_json(paths[0], reports)
-    if importlib.util.find_spec("matplotlib"):
+    if len(reports) > 1 and importlib.util.find_spec("matplotlib"):
         paths.append(os.path.join(output_dir, PLOT_FILE))
         _plot(paths[1], reports)
     return paths
@@ -157,12 +157,16 @@ def _plot(path, reports):
     """Draws a panel for each measure with a bar for each vocabulary."""
     from matplotlib.figure import Figure
 
-    titles = {key: title for key, title, _ in _ROWS}
+    titles = {key: (title, value_format) for key, title, value_format in _ROWS}
     figure = Figure(figsize=(10, 1.5 + 0.4 * len(reports)), layout="constrained")
     for index, (axes, key) in enumerate(zip(figure.subplots(1, len(_PLOTTED)), _PLOTTED)):
-        axes.barh(list(reports), [report[key] or 0 for report in reports.values()], color="C0")
-        axes.set_title(titles[key], fontsize="small")
+        title, value_format = titles[key]
+        bars = axes.barh(list(reports), [report[key] or 0 for report in reports.values()], color="C0")
+        axes.bar_label(bars, [value_format.format(value) for value in bars.datavalues], padding=3, fontsize="small")
+        axes.margins(x=0.35)
+        axes.set_title(title, fontsize="small")
         axes.invert_yaxis()
-        axes.tick_params(labelleft=index == 0, labelsize="small")
+        axes.tick_params(labelleft=index == 0, labelbottom=False, bottom=False, labelsize="small")
+        axes.spines[["top", "right", "bottom"]].set_visible(False)
     with replacing(path) as file:
         figure.savefig(file, format="png", dpi=120)
