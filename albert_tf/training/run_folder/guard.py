@@ -178,7 +178,8 @@ def _is_same(name, then, now):
     if name in ("objective", "command", "pooling", "eval_batch_size", "metrics") and None in (then, now):
         return True  # a folder of a version that didn't write it, or of a run without command or evaluation
     if name in _WITHOUT_FLAG:
-        return (then or _WITHOUT_FLAG[name]) == (now or _WITHOUT_FLAG[name])
+        then, now = (_WITHOUT_FLAG[name] if value is None else value for value in (then, now))
+        return then == now
     if name == "data" and then and now and len(then) == len(now):
         return all(map(_is_same_data, then, now))
     if name == "train_file" and then and now:
