@@ -16,10 +16,10 @@ EVALUATED = {"do_train": True, "do_eval": True, "data_dir": "nowhere", "task_nam
             " must be a setting, a colon and its values, such as learning_rate:1e-4..1e-3 or num_train_ep",
         ),
         ("learning_rate=1e-3..1e-2", " must be a setting, a colon and its values"),
-        ("lerning_rate:1e-3..1e-2", ": lerning_rate is no setting that can be searched; these are: beta_2, bias_correction, "),
+        ("lerning_rate:1e-3..1e-2", ": lerning_rate is no setting that can be searched; these are: beta_2, "),
         (
             "output_dir:a|b",
-            ": output_dir is no setting that can be searched; these are: beta_2, bias_correction, ",
+            ": output_dir is no setting that can be searched; these are: beta_2, ",
         ),
         ("init_checkpoint:a|b", ": init_checkpoint is no setting that can be searched"),
         ("random_seed:1|2", ": random_seed is no setting that can be searched"),
