@@ -88,7 +88,8 @@ def kept_as_ours(folder: str, source: str, output_dir: str) -> str:
     kept = os.path.join(output_dir, CONVERTED_FOLDER)
     content = _content(folder, source)
     if not gfile_for(kept).exists(os.path.join(kept, _SOURCE_FILE)):
-        empty(kept)  # what was left by a process that was killed before it wrote that file, or by an earlier version
+        if gfile_for(kept).exists(os.path.join(kept, CONFIG_FILE)):
+            empty(kept)  # a process was killed before it wrote that file, or was of an earlier version
         print(*convert_checkpoint(source, "albert_tf", folder, kept), sep="\n", flush=True)
         write_json(os.path.join(kept, _SOURCE_FILE), content)
     elif read_json(os.path.join(kept, _SOURCE_FILE), "what was converted") != content:
