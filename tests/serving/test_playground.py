@@ -255,7 +255,7 @@ def test_answer_is_marked_in_a_browser(open_page, export_task, config):
         box.fill(text)
     page.get_by_role("button", name="물어보기").click()
     page.locator("#answer", has_text="✓").wait_for()
-    assert page.locator("#answer .highlighted .text").text_content() == expected["answer"]
+    assert page.locator("#answer .highlighted .text").text_content() == expected["text"]
     assert "".join(page.locator("#answer .text").all_text_contents()) == texts[1]
     page.get_by_role("button", name="조각").click()
     page.locator("#pieces_question", has_text="질문").wait_for()
