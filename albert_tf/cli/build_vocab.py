@@ -65,7 +65,7 @@ def define_flags():
     flags.DEFINE_string(
         "assign_unused",
         None,
-        "Give [unused] slots of --vocab_file these pieces: comma-separated, or in a .txt file.",
+        "Add these pieces to --vocab_file, in its [unused] slots first: comma-separated, or in a .txt file.",
     )
     flags.DEFINE_bool("overwrite", False, "Replace a vocabulary that is in --output_dir already.")
     define_flags_of_new_tokenizer()
@@ -137,7 +137,7 @@ def prepare_output(given):
 
 
 def fill_slots(given):
-    """Writes a vocabulary in which [unused] slots have become pieces."""
+    """Writes a vocabulary that has more pieces, in its [unused] slots and behind them all."""
     app.require(assign_unused=given.assign_unused, vocab_file=given.vocab_file)
     if len(given.vocab_file) > 1:
         raise InputError("--assign_unused takes one --vocab_file")
@@ -146,11 +146,16 @@ def fill_slots(given):
         pieces = [line.strip() for line in read_text(given.assign_unused, "the pieces").split("\n") if line.strip()]
     else:
         pieces = given.assign_unused.split(",")
-    tokenizer = assign_unused(load_tokenizer(given.vocab_file[0]), pieces)
+    known = load_tokenizer(given.vocab_file[0])
+    tokenizer = assign_unused(known, pieces)
     with files_together(given.output_dir) as folder:
         tokenizer.save(folder)
     num_left = sum(UNUSED.fullmatch(piece) is not None for piece in tokenizer.vocabulary.pieces)
-    print(f"gave {len(pieces):,} slots a piece, {num_left:,} are left; wrote {paths[0]}")
+    num_behind = len(tokenizer) - len(known)
+    told = (
+        f"added {num_behind:,} behind, so that there are {len(tokenizer):,}" if num_behind else f"{num_left:,} are left"
+    )
+    print(f"gave {len(pieces) - num_behind:,} slots a piece, {told}; wrote {paths[0]}")
 
 
 def build(given):

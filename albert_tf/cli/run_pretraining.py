@@ -23,7 +23,7 @@ from albert_tf.objectives import OBJECTIVES
 from albert_tf.pretraining.cooccurrence import begin_with_counts
 from albert_tf.pretraining.identity import data_settings, held_out_identity
 from albert_tf.pretraining.phases import make_held_out_dataset, make_phase, objective_of
-from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES, find_shards
+from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES, find_shards, find_tokenizer
 from albert_tf.pretraining_data.tfrecords import describe_damage, naming_damaged_shards
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices.batches import per_replica_batch_size
@@ -31,6 +31,7 @@ from albert_tf.training.devices.workers import Agreement, is_chief
 from albert_tf.training.run_folder.guard import FOUND_AT, check_model
 from albert_tf.training.run_folder.held_folder import hold_together
 from albert_tf.training.run_folder.identity import absolute_path
+from albert_tf.training.run_folder.other_vocabulary import config_for_vocabulary
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 
 flags.disclaim_key_flags()
@@ -174,14 +175,16 @@ def run_once(given):
     """Does what the settings say, and returns what `run_as_asked` needs of it."""
     names = [*settings_flags(), *MORE_SETTINGS]
     given, known_run = with_settings_of_run(given, "run_pretraining", names, [*PLACES, *LENGTHS])
-    config_file = given.albert_config_file or (known_run and known_run.find(CONFIG_FILE))
-    config_file = config_file or find_beside_checkpoint(given.init_checkpoint, CONFIG_FILE)
+    own_config_file = given.albert_config_file or (known_run and known_run.find(CONFIG_FILE))
+    config_file = own_config_file or find_beside_checkpoint(given.init_checkpoint, CONFIG_FILE)
     app.require(input_file=given.input_file, albert_config_file=config_file)
     if given.phase2_input_file and "held_out_file" in given.given and "input_file" not in given.given:
         raise InputError(
             "--held_out_file: the run is evaluated on the data of its last steps; pass --phase2_held_out_file instead"
         )
     config = AlbertConfig.from_json_file(config_file)
+    if given.do_train and not own_config_file and (tokenizer := find_tokenizer(given.input_file)):
+        config = config_for_vocabulary(config, given.init_checkpoint, tokenizer)
     strategy = training_flags.strategy_from_flags(given)
     parts = [given.gradient_accumulation_steps]
     if given.phase2_input_file:

@@ -9,6 +9,7 @@ from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.errors import InputError
 from albert_tf.files import read_text
 from albert_tf.tokenization import KoreanWordPieceTokenizer, SentencePieceTokenizer, Tokenizer
+from albert_tf.tokenization.huggingface import is_of_transformers
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.words import WORDPIECE_SCHEMES
@@ -79,17 +80,34 @@ def tokenizer_settings() -> dict:
 
 
 def load_tokenizer(vocab_file: str) -> KoreanWordPieceTokenizer:
-    """Builds a tokenizer from a vocabulary file, with the settings of the tokenizer.json beside it or else the flags'.
+    """Builds a tokenizer from a vocabulary file, with the settings of the files beside it or else the flags'.
+
+    Those are tokenizer.json, or what transformers writes.
 
     Raises:
-        InputError: The vocabulary can't be used, or a flag was given that contradicts tokenizer.json.
+        InputError: The vocabulary can't be used, or a flag was given that contradicts the files beside it.
     """
     folder, name = os.path.split(vocab_file)
     settings_file = os.path.join(folder, TOKENIZER_FILE)
+    if name == VOCABULARY_FILE and is_of_transformers(folder):
+        return _load_from_transformers(folder)
     if name != VOCABULARY_FILE or not tf.io.gfile.exists(settings_file):
         return KoreanWordPieceTokenizer.from_vocab_file(vocab_file, **tokenizer_settings())
     tokenizer = KoreanWordPieceTokenizer.load(folder)
     _check_flags(tokenizer, _TOKENIZER_SETTINGS, settings_file)
+    return tokenizer
+
+
+def _load_from_transformers(folder):
+    """Returns the tokenizer that the model in a folder of transformers has here; says what differs."""
+    # Converting takes seconds to import.
+    from albert_tf.interchange.foreign_folder import tokenizer_of_transformers
+    from albert_tf.interchange.portable_model import ReadOptions
+
+    given = {flag: FLAGS[flag].value for flag in ("do_lower_case", "strip_accents") if FLAGS[flag].present}
+    tokenizer, notes = tokenizer_of_transformers(folder, ReadOptions(**given))
+    print(*notes, sep="\n", end="\n" if notes else "", flush=True)
+    _check_flags(tokenizer, _TOKENIZER_SETTINGS, folder)
     return tokenizer
 
 

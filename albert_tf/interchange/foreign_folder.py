@@ -11,7 +11,13 @@ from albert_tf.files import empty, gfile_for, read_json, sha256_of, write_json
 from albert_tf.interchange import huggingface, keras_hub
 from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.ours import NO_TASK
+from albert_tf.interchange.portable_model import ReadOptions
+from albert_tf.interchange.sentencepiece_files import HUGGINGFACE
+from albert_tf.interchange.tokenizer_files import find_tokenizer
 from albert_tf.modeling.pretrained import CONFIG_FILE
+from albert_tf.tokenization import Tokenizer
+from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
+from albert_tf.tokenization.vocabulary import Vocabulary
 
 # Where a run keeps the model that it began with, and what that was converted from.
 CONVERTED_FOLDER = "converted_model"
@@ -98,6 +104,25 @@ def kept_as_ours(folder: str, source: str, output_dir: str) -> str:
             "the model that the run began with"
         )
     return kept
+
+
+def tokenizer_of_transformers(folder: str, options: ReadOptions) -> tuple[Tokenizer, tuple[str, ...]]:
+    """Returns the tokenizer in a folder of transformers, the one that the model there has here, and what differs.
+
+    Args:
+        folder: With vocab.txt, and the model's config.json where there is one.
+        options: What the settings say of letters and accents.
+
+    Raises:
+        InputError: It can't be read as ours.
+    """
+    config_file = os.path.join(folder, huggingface.CONFIG_FILE)
+    config = read_json(config_file, "the model config") if gfile_for(folder).exists(config_file) else {}
+    num_pieces = len(Vocabulary.from_file(os.path.join(folder, VOCABULARY_FILE)))
+    found = find_tokenizer(folder, options, config.get("vocab_size", num_pieces), HUGGINGFACE)
+    if found.tokenizer is None:
+        raise InputError(f"{folder}: {'; '.join(found.notes)}")
+    return found.tokenizer, found.notes
 
 
 def _content(folder, source):

@@ -1,5 +1,6 @@
 """Starting from weights that were trained before."""
 
+import collections.abc
 import os
 
 import numpy as np
@@ -33,6 +34,7 @@ def load_weights(
     variables: dict[str, tf.Variable],
     source: str = "`init_checkpoint`",
     is_to_learn: bool = False,
+    adapt: collections.abc.Callable[[str, np.ndarray], np.ndarray] | None = None,
 ) -> tuple[list[str], list[str], list[str]]:
     """Assigns those variables that a checkpoint of ours also has.
 
@@ -44,6 +46,7 @@ def load_weights(
         source: What asks for it; errors begin with it.
         is_to_learn: Whether the model is to be trained. Then what can't help it is left out: a head of another shape,
             which was trained for another task, and what was never trained.
+        adapt: Given a variable's name and its values in the checkpoint, returns those that it is to have.
 
     Returns:
         The names that were loaded, those that were not in the checkpoint, and those in the checkpoint that this model
@@ -65,28 +68,37 @@ def load_weights(
             if name not in untrained
             and (not name.startswith(HEAD) or shapes[full_name] == variables[name].shape.as_list())
         }
-    for name, full_name in names.items():
-        if shapes[full_name] != variables[name].shape.as_list():
-            raise InputError(
-                f"{source}: {name} has shape {shapes[full_name]} in {path} and "
-                f"{variables[name].shape.as_list()} in this model; use the {CONFIG_FILE} that the checkpoint was "
-                "made with"
-            )
     if not names:
         raise InputError(
             f"{source}: {path} has none of this model's variables, which means that albert_tf did not write it"
         )
-    values = reader.read(names.values())
-    for name, full_name in names.items():
-        if not np.isfinite(values[full_name]).all():
+    if adapt is None:
+        for name, full_name in names.items():
+            _check_shape(name, shapes[full_name], variables[name], path, source)
+    read = reader.read(names.values())
+    values = {name: read[full_name] for name, full_name in names.items()}
+    for name in names:
+        if not np.isfinite(values[name]).all():
             raise InputError(
                 f"{source}: {name} in {path} holds NaN or infinity, so training had diverged; take an earlier "
                 "checkpoint"
             )
+        if adapt is not None:
+            values[name] = adapt(name, values[name])
+            _check_shape(name, [*values[name].shape], variables[name], path, source)
+    for name in names:
         # Those of a published model may be in half precision.
-        variables[name].assign(values[full_name].astype(variables[name].dtype.as_numpy_dtype, copy=False))
+        variables[name].assign(values[name].astype(variables[name].dtype.as_numpy_dtype, copy=False))
     missing = [name for name in variables if name not in names]
     return list(names), missing, sorted(in_checkpoint - set(names))
+
+
+def _check_shape(name, shape, variable, path, source):
+    if shape != variable.shape.as_list():
+        raise InputError(
+            f"{source}: {name} has shape {shape} in {path} and {variable.shape.as_list()} in this model; use the "
+            f"{CONFIG_FILE} that the checkpoint was made with"
+        )
 
 
 def read_untrained(checkpoint: str) -> set[str]:

@@ -37,6 +37,8 @@ class Objective(abc.ABC):
             bins; see `metrics_of_vectors`.
         compares_examples: Whether an example's loss depends on the others of its batch, so that an evaluation is the
             same only with batches of one size.
+        carries_vocabulary: Whether a run may begin with a model of another vocabulary than its data have, whose pieces'
+            embeddings are then carried over.
         name: What registries and runs call it; None for the name of its class.
         former_name: What earlier versions called it in the folders of runs.
         title: Title of the plot of the losses.
@@ -49,6 +51,7 @@ class Objective(abc.ABC):
     frozen_models: tuple[str, ...] = ()
     vector_metrics: collections.abc.Mapping[str, int] = types.MappingProxyType({})
     compares_examples: bool = False
+    carries_vocabulary: bool = False
     name: str | None = None
     former_name: str | None = None
     title: str = "loss"

@@ -24,6 +24,7 @@ class Pretraining(Objective):
     """
 
     title = "pre-training loss"
+    carries_vocabulary = True
 
     def __init__(self, config: AlbertConfig, losses: list[PretrainingLoss]):
         self.config, self._losses = config, losses

@@ -43,6 +43,14 @@ def export_huggingface(tokenizer: Tokenizer, folder: str | os.PathLike, max_seq_
     write_json(os.path.join(folder, CONFIG_FILE), _config(tokenizer, max_seq_length))
 
 
+def is_of_transformers(folder: str | os.PathLike) -> bool:
+    """Returns whether transformers, and not we, have written how the vocabulary in a folder is used."""
+    path = os.path.join(folder, TOKENIZER_FILE)
+    if tf.io.gfile.exists(path):
+        return not {KIND, "vocab_sha256"} & read_json(path, "the tokenizer settings").keys()
+    return tf.io.gfile.exists(os.path.join(folder, CONFIG_FILE))
+
+
 def to_tokenizers(tokenizer: Tokenizer):
     """Returns a `tokenizers.Tokenizer` that gives the same ids, [CLS] and [SEP] included.
 
@@ -174,5 +182,5 @@ def _config(tokenizer, max_seq_length):
 
 def _refuse_own_folder(folder):
     path = os.path.join(folder, TOKENIZER_FILE)
-    if tf.io.gfile.exists(path) and {"vocab_sha256", KIND} & read_json(path, "the tokenizer settings").keys():
+    if tf.io.gfile.exists(path) and not is_of_transformers(folder):
         raise InputError(f"{path} is the tokenizer's own file, which has the same name; choose another folder")

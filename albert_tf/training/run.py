@@ -32,6 +32,7 @@ from albert_tf.training.run_folder.guard import (
 from albert_tf.training.run_folder.held_folder import check_same_step, hold_folder
 from albert_tf.training.run_folder.identity import checkpoint_identity
 from albert_tf.training.run_folder.model_card import write_model_card
+from albert_tf.training.run_folder.other_vocabulary import OtherVocabulary
 from albert_tf.training.run_folder.restoring import check_tokenizer, load_init_checkpoint, require_best_checkpoint
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, check_results_data, claim_results, results_path
 from albert_tf.training.settings import RunSettings
@@ -187,7 +188,9 @@ class TrainingRun:
         }
 
     def _begin(self, checkpointer, state, initialize):
-        check_tokenizer(self.tokenizer, checkpointer.latest or self.settings.init_checkpoint)
+        may_be_other = self.objective.carries_vocabulary and not checkpointer.latest
+        if not may_be_other:
+            check_tokenizer(self.tokenizer, checkpointer.latest or self.settings.init_checkpoint)
         restored = checkpointer.restore_latest()
         if restored:
             self.log(f"restored {restored}")
@@ -195,7 +198,10 @@ class TrainingRun:
         untouched = self.objective.untouched(self._models[MAIN_MODEL])
         at_random = list(self._variables)
         if self.settings.init_checkpoint:
-            at_random = self._load_init_checkpoint(untouched=untouched)
+            vocabulary = may_be_other and OtherVocabulary.of_checkpoint(
+                self.settings.init_checkpoint, self.tokenizer, self.objective.config
+            )
+            at_random = self._load_init_checkpoint(untouched=untouched, vocabulary=vocabulary or None)
         else:
             self.log("training from random weights")
             if initialize is not None:
@@ -374,10 +380,14 @@ class TrainingRun:
             chosen = find_best_checkpoint(self.output_dir) or "latest"
         return self._checkpointer().latest if chosen == "latest" else chosen
 
-    def _load_init_checkpoint(self, needs_all=False, untouched=()):
+    def _load_init_checkpoint(self, needs_all=False, untouched=(), vocabulary=None):
         """Loads it, tells what there is of it, and returns the names of variables that it lacks."""
         line, missing = load_init_checkpoint(
-            self.settings.init_checkpoint, self._variables, self.output_dir if needs_all else None, untouched
+            self.settings.init_checkpoint,
+            self._variables,
+            self.output_dir if needs_all else None,
+            untouched,
+            vocabulary,
         )
         self.log(line)
         return missing

@@ -74,3 +74,40 @@ def test_what_can_not_be_converted_leaves_no_run(classify, write_theirs, tmp_pat
     result = classify(init_checkpoint=theirs, do_train=True)
     assert result.code == 1 and "model_type=deberta-v2 can't be converted" in result.errors
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_vocabulary_of_transformers_is_read_as_the_model_beside_it_does(
+    run_script, write_theirs, sample_corpus, tmp_path
+):
+    theirs = tmp_path / "theirs"
+    shutil.copytree(write_theirs("roberta"), theirs)
+    for name in ("albert_tf_tokenizer.json", "tokenizer.json"):
+        (theirs / name).unlink()
+    settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "strip_accents": False}
+    (theirs / "tokenizer_config.json").write_text(json.dumps(settings))
+    data = {
+        "input_file": sample_corpus[:2],
+        "vocab_file": theirs / "vocab.txt",
+        "output_file": tmp_path / "data" / "train.tfrecord",
+        "max_seq_length": 32,
+        "objective": "roberta",
+        "held_out_fraction": 0,
+    }
+    result = run_script("create_pretraining_data.py", do_lower_case=False, **data)
+    assert result.code == 1 and "do_lower_case=False contradicts the tokenizer's files" in result.errors
+    assert run_script("create_pretraining_data.py", **data).code == 0
+    tokenizer = json.loads((tmp_path / "data" / "tokenizer.json").read_text())
+    assert tokenizer["form"] == "bert" and tokenizer["lower_case"] is True
+    result = run_script(
+        "run_pretraining.py",
+        input_file=tmp_path / "data" / "train.tfrecord",
+        init_checkpoint=theirs,
+        output_dir=tmp_path / "run",
+        train_batch_size=4,
+        num_train_steps=1,
+        num_warmup_steps=0,
+    )
+    assert result.code == 0, result.errors
+    assert "not in it, and so random: sentence_order_head;" in result.output
+    assert "the vocabulary is not" not in result.output

@@ -10,6 +10,11 @@ import tensorflow as tf
 from flag_matrix import registered_flags
 from runs import assert_same_variables, read_results, variables_in
 
+from albert_tf.checkpoint_files import CheckpointReader, write_checkpoint
+from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.modeling.layers import named_variables
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.vocabulary import Vocabulary
 from albert_tf.training.progress import read_metrics
 
 METRICS = {"loss", "masked_lm_loss", "sentence_order_loss", "masked_lm_accuracy", "sentence_order_accuracy"}
@@ -221,14 +226,37 @@ def test_folder_of_another_model_is_refused(
     )
 
 
-def test_checkpoint_of_another_vocabulary_is_refused(pretrain, assert_refused, tmp_path, checkpoint):
-    other = tmp_path / "other"
-    other.mkdir()
-    for path in checkpoint.iterdir():
-        (other / path.name).write_bytes(path.read_bytes())
-    settings = json.loads((other / "tokenizer.json").read_text())
-    (other / "tokenizer.json").write_text(json.dumps({**settings, "lower_case": False}))
-    message = assert_refused(lambda: pretrain(init_checkpoint=other), tmp_path / "run")
+@pytest.fixture
+def checkpoint_of_another_vocabulary(sample_tokenizer, tiny_config, tmp_path):
+    """A folder with a model of 3,000 of the sample's 4,000 pieces, most with other ids."""
+    folder = tmp_path / "other"
+    folder.mkdir()
+    pieces = sample_tokenizer.vocabulary.pieces
+    config = tiny_config.replace(vocab_size=3000)
+    values = {f"model/{name}": value.numpy() for name, value in named_variables(AlbertForPreTraining(config)).items()}
+    write_checkpoint(str(folder / "model.ckpt-3"), {**values, "global_step": 3})
+    KoreanWordPieceTokenizer(Vocabulary([*pieces[:5], *pieces[1005:]])).save(folder)
+    (folder / "albert_config.json").write_text(json.dumps(config.to_dict()))
+    return folder
+
+
+def test_vocabulary_of_the_shards_is_gone_on_with(pretrain, without_training, checkpoint_of_another_vocabulary):
+    other = checkpoint_of_another_vocabulary
+    result = pretrain(init_checkpoint=other, albert_config_file=None, do_eval=False)
+    assert result.code == 0
+    assert f"the vocabulary is not the one of {other}/tokenizer.json: of 4,000 pieces " in result.output
+    (before,) = CheckpointReader(f"{other}/model.ckpt-3").read(["model/encoder/embeddings/word_embeddings"]).values()
+    after = without_training[0].weights["encoder/embeddings/word_embeddings"]
+    np.testing.assert_array_equal(after[:5], before[:5])
+    np.testing.assert_array_equal(after[1005:], before[5:])
+    assert not (after[5:1005, None] == before[None, :200]).all(axis=-1).any()
+
+
+def test_run_is_not_evaluated_with_a_checkpoint_of_another_vocabulary(
+    pretrain, assert_refused, tmp_path, checkpoint_of_another_vocabulary
+):
+    other = checkpoint_of_another_vocabulary
+    message = assert_refused(lambda: pretrain(init_checkpoint=other, do_train=False), tmp_path / "run")
     assert message.startswith(f"the checkpoint beside {other}/tokenizer.json was trained with that tokenizer")
 
 

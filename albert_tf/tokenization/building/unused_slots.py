@@ -1,4 +1,4 @@
-"""Giving the [unused] slots of a vocabulary pieces, so that the ids of all others stay what they are."""
+"""Giving a vocabulary pieces, first its [unused] slots, so that the ids of all others stay what they are."""
 
 import re
 
@@ -12,31 +12,27 @@ _ANY_LETTER = "가"
 
 
 def assign_unused(tokenizer: KoreanWordPieceTokenizer, pieces: list[str]) -> KoreanWordPieceTokenizer:
-    """Returns a tokenizer with pieces in the place of its first [unused] slots.
+    """Returns a tokenizer with pieces in the place of its first [unused] slots, and behind all others.
 
-    Its identity is another one, because text that holds such a piece has other ids from now on.
+    Its identity is another one, because text that holds such a piece has other ids from now on. A model takes it by
+    `init_checkpoint` of pre-training, which carries over what it knows (see `carry_pieces`).
 
     Args:
         tokenizer: The tokenizer.
         pieces: As a vocabulary file has them: with ## or _ where the scheme asks for it.
 
     Raises:
-        InputError: There are fewer slots than pieces, or one of these can't be a piece: it is named twice, is one
-            already, is reserved, too long, or such that no text leads to it.
+        InputError: There are none, or one of them can't be a piece: it is named twice, is one already, is reserved, too
+            long, or such that no text leads to it.
     """
     slots = [index for index, piece in enumerate(tokenizer.vocabulary.pieces) if UNUSED.fullmatch(piece)]
     if not pieces:
-        raise InputError("there is no piece to give a slot to; name one at least")
-    if len(pieces) > len(slots):
-        raise InputError(
-            f"{tokenizer.vocabulary.source} has {len(slots)} [unused] slots, too few for {len(pieces)} pieces; leave "
-            "some out"
-        )
+        raise InputError("there is no piece to add; name one at least")
     for number, piece in enumerate(pieces):
         reason = _reason_against(tokenizer, piece) or ("it is named twice" if piece in pieces[:number] else None)
         if reason:
             raise InputError(f'"{piece}" can\'t be a piece of {tokenizer.vocabulary.source}: {reason}; leave it out')
-    assigned = list(tokenizer.vocabulary.pieces)
+    assigned = [*tokenizer.vocabulary.pieces, *pieces[len(slots) :]]
     for slot, piece in zip(slots, pieces):
         assigned[slot] = piece
     settings = {name: value for name, value in tokenizer.to_dict().items() if name != "vocab_sha256"}

@@ -10,6 +10,7 @@ from albert_tf.files import read_json
 from albert_tf.modeling.pretrained import HEAD, load_weights
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
+from albert_tf.training.run_folder.other_vocabulary import OtherVocabulary
 
 
 def require_best_checkpoint(output_dir: str) -> str:
@@ -29,6 +30,7 @@ def load_init_checkpoint(
     variables: dict[str, tf.Variable],
     complete_for: str | None = None,
     untouched: tuple[str, ...] = (),
+    vocabulary: OtherVocabulary | None = None,
 ) -> tuple[str, list[str]]:
     """Assigns what a checkpoint has of a model's variables.
 
@@ -37,6 +39,7 @@ def load_init_checkpoint(
         variables: The model's, by name.
         complete_for: The run's folder if the model is to be used as it is, so that nothing may be missing.
         untouched: What the names begin with of variables that the training won't depend on.
+        vocabulary: How to go on with another vocabulary; None for the one that the model was trained with.
 
     Returns:
         A line that says what was loaded and what was not, and the names of the variables that stay random.
@@ -44,7 +47,8 @@ def load_init_checkpoint(
     Raises:
         InputError: The checkpoint can't be used, or something is missing.
     """
-    loaded, missing, unused = load_weights(init_checkpoint, variables, is_to_learn=complete_for is None)
+    adapt = vocabulary and vocabulary.adapt
+    loaded, missing, unused = load_weights(init_checkpoint, variables, is_to_learn=complete_for is None, adapt=adapt)
     if complete_for is not None and missing:
         raise InputError(
             f"`output_dir={complete_for}` holds no run, and `init_checkpoint={init_checkpoint}` lacks {missing[0]}, "
@@ -62,6 +66,7 @@ def load_init_checkpoint(
     if untrained:
         parts["in it, but never trained, and so random anew"] = untrained
     told = "; ".join(f"{what}: {', '.join(_shortest(names, loaded)) or 'none'}" for what, names in parts.items())
+    told += f"; {vocabulary.describe()}" if vocabulary else ""
     return f"initial checkpoint: loaded {len(loaded)} variables; {told}", missing
 
 

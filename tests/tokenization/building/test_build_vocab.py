@@ -14,6 +14,7 @@ from text_strategies import SCHEMES
 from albert_tf import progress_line
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tokenization.vocabulary import UNUSED
 
 LINES = ["영화는 정말 재미있다.", "나는 영화를 보았다.", "", "재미있는 영화였다ㅋㅋㅋ", "다시는 보지 않겠다!"]
 VOCAB_SIZE = 120
@@ -274,6 +275,11 @@ def test_slots_are_given_pieces(build, run_script, tmp_path, given):
     before, after = (KoreanWordPieceTokenizer.load(folder) for folder in (old, tmp_path / "new"))
     assert after.vocabulary.pieces[5:7] == ["새말", "##끝말"]
     assert after.tokenize("새말 새말끝말 영화") == ["새말", "새말", "##끝말", *before.tokenize("영화")]
+    more = ",".join(f"새말{letter}" for letter in map(chr, range(ord("가"), ord("가") + 101)))  # fewer slots are there
+    result = run_script("build_vocab.py", assign_unused=more, **{**flags, "output_dir": tmp_path / "grown"})
+    slots = sum(UNUSED.fullmatch(piece) is not None for piece in before.vocabulary.pieces)
+    told = f"gave {slots} slots a piece, added {101 - slots} behind, so that there are {len(before) + 101 - slots}"
+    assert 0 < slots < 101 and told in result.output
     result = run_script("build_vocab.py", assign_unused="영화", **flags)
     assert result.code == 1 and "vocab.txt is there already" in result.errors
 

@@ -32,6 +32,12 @@ def test_slots_are_filled_in_order_and_other_ids_stay(scheme):
     assert assign_unused(before, added[:1]).vocabulary.pieces[6:] == PIECES[scheme][6:]
 
 
+def test_more_pieces_than_slots_go_behind():
+    after = assign_unused(tokenizer_of("continuation"), ["다", "라", "마", "바", "##바"])
+    assert after.vocabulary.pieces == [*RESERVED[:5], "다", "라", "가", "나", "##가", "##나", "마", "바", "##바"]
+    assert after.tokenize("바바 가") == ["바", "##바", "가"]
+
+
 @pytest.mark.parametrize(
     ("piece", "reason"),
     [
@@ -68,12 +74,11 @@ def test_underscore_inside_a_piece_is_no_mark():
 @pytest.mark.parametrize(
     ("pieces", "message"),
     [
-        (["다", "라", "마", "바"], "vocab.txt has 3 [unused] slots, too few for 4 pieces; leave some out"),
         (["다", "다"], "it is named twice"),
-        ([], "there is no piece to give a slot to"),
+        ([], "there is no piece to add"),
     ],
 )
-def test_number_of_pieces_must_fit(pieces, message):
+def test_pieces_must_be_there_once(pieces, message):
     with pytest.raises(InputError) as failure:
         assign_unused(tokenizer_of("continuation"), pieces)
     assert message in str(failure.value)

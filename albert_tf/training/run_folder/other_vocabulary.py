@@ -1,0 +1,102 @@
+"""Beginning with a model that was trained with another vocabulary: what it knows of the pieces is carried over."""
+
+import dataclasses
+import os
+
+import numpy as np
+
+from albert_tf.checkpoint_files import find_beside_checkpoint
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.modeling.pretrained import find_checkpoint, read_config
+from albert_tf.tokenization import Tokenizer, load_tokenizer
+from albert_tf.tokenization.base import TOKENIZER_FILE
+from albert_tf.tokenization.carried_pieces import CarriedPieces, carry_pieces
+from albert_tf.tokenization.vocabulary import PAD
+
+# What the names of variables end with that have a row for each piece, and for each position.
+_OF_PIECES = ("word_embeddings", "output_bias")
+_OF_POSITIONS = "position_embeddings"
+
+
+def config_for_vocabulary(config: AlbertConfig, init_checkpoint: str, tokenizer: Tokenizer) -> AlbertConfig:
+    """Returns the config of a model that goes on with another vocabulary: as many rows, and the place of [PAD].
+
+    Args:
+        config: Of the model in `init_checkpoint`.
+        init_checkpoint: Where it lies; the same config is returned unless the tokenizer beside it is another one.
+        tokenizer: Of the data.
+
+    Raises:
+        InputError: The vocabulary is of another size, and there is no tokenizer beside the checkpoint.
+    """
+    path = _other_tokenizer_file(init_checkpoint, tokenizer)
+    if path is None:
+        if len(tokenizer) != config.vocab_size and not find_beside_checkpoint(init_checkpoint, TOKENIZER_FILE):
+            raise InputError(
+                f"`init_checkpoint={init_checkpoint}` has {config.vocab_size} pieces, {tokenizer.vocabulary.source} "
+                f"has {len(tokenizer)}, and there is no {TOKENIZER_FILE} beside the former to tell which are the same; "
+                "put its tokenizer there"
+            )
+        return config
+    changes = {"vocab_size": len(tokenizer)}
+    if config.position_offset and PAD in tokenizer.vocabulary:
+        offset = tokenizer.vocabulary.id_of(PAD) + 1
+        changes |= {"position_offset": offset, "max_position_embeddings": config.longest_sequence + offset}
+    return config.replace(**changes)
+
+
+@dataclasses.dataclass(frozen=True)
+class OtherVocabulary:
+    """How the variables of a model become those of the same model with another vocabulary.
+
+    Attributes:
+        source: The tokenizer.json of the vocabulary that was left.
+        pieces: Where the new one's come from.
+        position_shift: How many rows further down each position stands, because [PAD] has another id.
+    """
+
+    source: str
+    pieces: CarriedPieces
+    position_shift: int
+
+    @classmethod
+    def of_checkpoint(
+        cls, init_checkpoint: str, tokenizer: Tokenizer | None, config: AlbertConfig
+    ) -> "OtherVocabulary | None":
+        """Compares the tokenizer beside a checkpoint with that of the data; None if it is the same, or not known.
+
+        Args:
+            init_checkpoint: A checkpoint's path, or a folder; see `resolve_checkpoint`.
+            tokenizer: Of the data, None if it is not known.
+            config: Of the model that begins with the checkpoint.
+
+        Raises:
+            InputError: The tokenizer, the config beside it or the checkpoint can't be read.
+        """
+        path = _other_tokenizer_file(init_checkpoint, tokenizer)
+        if path is None:
+            return None
+        known = load_tokenizer(os.path.dirname(path))
+        offset = read_config(find_checkpoint(init_checkpoint, "`init_checkpoint`"), "`init_checkpoint`").position_offset
+        return cls(path, carry_pieces(known, tokenizer), config.position_offset - offset)
+
+    def adapt(self, name: str, values: np.ndarray) -> np.ndarray:
+        """Returns the values of a variable for the new vocabulary; of most variables they are the same."""
+        if name.endswith(_OF_PIECES):
+            return self.pieces.means_of(values)
+        if name.endswith(_OF_POSITIONS) and self.position_shift:
+            # The rows before that of [PAD] are never read.
+            rows = max(0, self.position_shift)
+            return np.concatenate([np.zeros_like(values[:rows]), values[max(0, -self.position_shift) :]])
+        return values
+
+    def describe(self) -> str:
+        """Returns in a sentence how many pieces are carried over."""
+        return f"the vocabulary is not the one of {self.source}: {self.pieces.describe()}"
+
+
+def _other_tokenizer_file(init_checkpoint, tokenizer):
+    """Returns the tokenizer.json beside a checkpoint if it is of another tokenizer, else None."""
+    path = find_beside_checkpoint(init_checkpoint, TOKENIZER_FILE)
+    return path if path and tokenizer is not None and not tokenizer.is_saved_as(path) else None
