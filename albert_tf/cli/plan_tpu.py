@@ -11,6 +11,7 @@ import sys
 from absl import flags
 
 from albert_tf.cli.flag_parsing import resolved_flags
+from albert_tf.cli.objective_flags import define_objective_flags, objective_settings
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
@@ -53,6 +54,7 @@ def define_flags():
     flags.DEFINE_float(
         "compile_timeout", 600.0, "Seconds of compiling after which a batch counts as one that doesn't fit.", 1.0
     )
+    define_objective_flags()
     flags.DEFINE_bool("json", False, "Print JSON alone.")
     flags.DEFINE_string("output_dir", None, "Folder for plan.json and compiled steps, to resume from.")
 
@@ -134,7 +136,8 @@ def main():
     app.require(albert_config_file=given.albert_config_file, tpu=given.tpu)
     config = AlbertConfig.from_json_file(given.albert_config_file)
     config.check_max_seq_length(given.max_seq_length, "--max_seq_length")
-    objective = planned_objective(given.task, config, given.max_predictions_per_seq)
+    settings = objective_settings(given, given.task)
+    objective = planned_objective(given.task, config, given.max_predictions_per_seq, settings)
     tpus = [find_tpu(name) for name in given.tpu]
     for tpu in tpus:
         strategy = ReplicaStrategy(tpu.num_replicas, tpu.runs_pallas_kernels)

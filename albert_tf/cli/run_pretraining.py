@@ -13,6 +13,7 @@ from albert_tf.checkpoint_files import find_beside_checkpoint
 from albert_tf.cli import training_flags
 from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.cli.model_files import with_our_init_checkpoint
+from albert_tf.cli.objective_flags import define_objective_flags, objective_flags, objective_settings
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.cli.run_flags import settings_flags, with_settings_of_run
 from albert_tf.cli.trial_flags import define_trial_flags, run_as_asked
@@ -89,6 +90,7 @@ def define_flags():
         bias_correction=False,
         evaluates_often=True,
     )
+    define_objective_flags()
     define_trial_flags()
     training_flags.define_distribution_flags()
     define_original_flags("init_from_group0", "masked_lm_budget", "start_warmup_step")
@@ -173,7 +175,7 @@ def main():
 
 def run_once(given):
     """Does what the settings say, and returns what `run_as_asked` needs of it."""
-    names = [*settings_flags(), *MORE_SETTINGS]
+    names = [*settings_flags(), *MORE_SETTINGS, *objective_flags()]
     given, known_run = with_settings_of_run(given, "run_pretraining", names, [*PLACES, *LENGTHS])
     own_config_file = given.albert_config_file or (known_run and known_run.find(CONFIG_FILE))
     config_file = own_config_file or find_beside_checkpoint(given.init_checkpoint, CONFIG_FILE)
@@ -215,7 +217,9 @@ def run_in_folder(given, known_run, config, strategy, parts):
     for shards in data:
         warn_of(shards)
 
-    objectives = [objective_of(config, shards, name_of_objective(given, known_run)) for shards in data]
+    name = name_of_objective(given, known_run)
+    own = objective_settings(given, name or data[-1].objective)
+    objectives = [objective_of(config, shards, name, own) for shards in data]
     objective = objectives[-1]
     tf.keras.utils.set_random_seed(given.random_seed)
     with strategy.scope():
@@ -251,8 +255,8 @@ def run_in_folder(given, known_run, config, strategy, parts):
     if do_eval and entropy is not None:
         training.log(f"unigram entropy of the held-out text: {entropy:.4f} (a masked_lm_loss that needs no context)")
     blind = last.blind_accuracy(given.eval_batch_size)
-    if do_eval and blind is not None and len(objective.metric_names) > 1:
-        training.log(f"{objective.metric_names[1]} of a rule that reads no text: {blind:.4f}")
+    if do_eval and blind is not None and objective.blind_metric:
+        training.log(f"{objective.blind_metric} of a rule that reads no text: {blind:.4f}")
     return objective.selection_metric, settings.learning_rate, results
 
 

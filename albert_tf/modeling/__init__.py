@@ -9,6 +9,7 @@ from albert_tf.modeling.models import (
     AlbertForSequenceClassification,
     AlbertForTokenClassification,
 )
+from albert_tf.modeling.replaced_tokens import AlbertForReplacedTokens
 
 __all__ = [
     "AlbertEncoder",
@@ -16,6 +17,7 @@ __all__ = [
     "AlbertForMultipleChoice",
     "AlbertForPreTraining",
     "AlbertForQuestionAnswering",
+    "AlbertForReplacedTokens",
     "AlbertForSequenceClassification",
     "AlbertForTokenClassification",
 ]

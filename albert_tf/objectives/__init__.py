@@ -11,17 +11,22 @@ from albert_tf.objectives.registry import (
     DEFAULT_OBJECTIVE,
     EARLIER_NAMES,
     OBJECTIVES,
+    Setting,
+    all_settings,
     check_packing,
     default_objective,
     make_objective,
     register,
     usual_objective,
 )
+from albert_tf.objectives.replaced_tokens import SETTINGS as SETTINGS_OF_ELECTRA
+from albert_tf.objectives.replaced_tokens import ReplacedTokens
 from albert_tf.objectives.sentence_order import NextSentence, SentenceOrder
 
 register(DEFAULT_OBJECTIVE, composed(MaskedLM, SentenceOrder), ["order"])
 register("bert", composed(MaskedLM, NextSentence), ["next"])
 register("roberta", composed(MaskedLM), ["full_sentences", "document_sentences", "order", "next"])
+register("electra", ReplacedTokens, ["full_sentences", "document_sentences", "order", "next"], SETTINGS_OF_ELECTRA)
 register("halves", composed(MaskedLM, MatchingHalves), ["halves"])
 
 __all__ = [
@@ -32,6 +37,8 @@ __all__ = [
     "ConditionalAnswerSpan",
     "DataOptions",
     "Objective",
+    "Setting",
+    "all_settings",
     "check_packing",
     "composed",
     "default_objective",

@@ -37,6 +37,7 @@ class Objective(abc.ABC):
             bins; see `metrics_of_vectors`.
         compares_examples: Whether an example's loss depends on the others of its batch, so that an evaluation is the
             same only with batches of one size.
+        blind_metric: The metric that a packing's rule which reads no text has a value of, too; None if there is none.
         carries_vocabulary: Whether a run may begin with a model of another vocabulary than its data have, whose pieces'
             embeddings are then carried over.
         name: What registries and runs call it; None for the name of its class.
@@ -51,6 +52,7 @@ class Objective(abc.ABC):
     frozen_models: tuple[str, ...] = ()
     vector_metrics: collections.abc.Mapping[str, int] = types.MappingProxyType({})
     compares_examples: bool = False
+    blind_metric: str | None = None
     carries_vocabulary: bool = False
     name: str | None = None
     former_name: str | None = None

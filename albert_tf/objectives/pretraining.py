@@ -30,6 +30,8 @@ class Pretraining(Objective):
         self.config, self._losses = config, losses
         self.loss_coefficients = {loss.loss_name: 1.0 for loss in losses}
         self.metric_names = tuple(loss.accuracy_name for loss in losses)
+        # Packings know one of what is learnt of pairs, which stands behind the masked language model.
+        self.blind_metric = next(iter(self.metric_names[1:]), None)
         self.compares_examples = any(loss.compares_examples for loss in losses)
         self._reads_all_states = any(loss.reads_all_states for loss in losses)
         reads_pooler = [loss.name for loss in losses if POOLER in loss.reads]

@@ -15,15 +15,17 @@ from albert_tf.pretraining_data.masking import Masking
 
 @dataclasses.dataclass(frozen=True)
 class DataOptions:
-    """What losses must know of the records that they learn from.
+    """What an objective must know of the records that it learns from, and its own settings.
 
     Attributes:
         max_predictions_per_seq: Masked pieces P of an example; None for 15% of its length.
         masking: How to mask records that are not masked yet; None where all are.
+        settings: Values of the settings that the objective was registered with, by name.
     """
 
     max_predictions_per_seq: int | None = None
     masking: Masking | None = None
+    settings: collections.abc.Mapping[str, typing.Any] = dataclasses.field(default_factory=dict)
 
 
 class States(typing.NamedTuple):

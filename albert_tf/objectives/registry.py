@@ -1,5 +1,7 @@
 """The objectives of pre-training by name, and the packings that each takes."""
 
+import collections.abc
+import dataclasses
 import typing
 
 from albert_tf.config import AlbertConfig
@@ -9,16 +11,32 @@ from albert_tf.objectives.pretraining_loss import DataOptions, MakeObjective
 from albert_tf.pretraining_data.packing import PACKINGS, Packing
 
 
+class Setting(typing.NamedTuple):
+    """What is to be decided of an objective; commands make a flag of it, and a run's folder keeps its value.
+
+    Attributes:
+        name: Its name, which no other setting has.
+        default: Its value where nobody says otherwise; a bool, a number or a string, which tells its type.
+        help: What it is, in a sentence.
+    """
+
+    name: str
+    default: typing.Any
+    help: str
+
+
 class Registered(typing.NamedTuple):
     """An objective that a name stands for.
 
     Attributes:
         make: Makes it.
         packings: The names of the packings that it takes; the first is that of data which are made for it.
+        settings: What is to be decided of it.
     """
 
     make: MakeObjective
     packings: tuple[str, ...]
+    settings: tuple[Setting, ...] = ()
 
 
 OBJECTIVES: dict[str, Registered] = {}
@@ -28,15 +46,23 @@ _WITHOUT_POOLER = "roberta"
 EARLIER_NAMES = {"pretrain": DEFAULT_OBJECTIVE}
 
 
-def register(name: str, make: MakeObjective, packings: list[str]) -> None:
+def register(
+    name: str, make: MakeObjective, packings: list[str], settings: collections.abc.Iterable[Setting] = ()
+) -> None:
     """Gives an objective a name, by which every command knows it from then on.
 
     Args:
         name: The name.
         make: Given the model's config and the `DataOptions`, returns the objective.
         packings: The names of the packings that it takes, the usual one first.
+        settings: What is to be decided of it.
     """
-    OBJECTIVES[name] = Registered(make, tuple(packings))
+    OBJECTIVES[name] = Registered(make, tuple(packings), tuple(settings))
+
+
+def all_settings() -> list[Setting]:
+    """Returns what is to be decided of objectives."""
+    return [setting for known in OBJECTIVES.values() for setting in known.settings]
 
 
 def default_objective(packing: Packing) -> str:
@@ -72,7 +98,7 @@ def make_objective(
         options: Of the data.
 
     Raises:
-        InputError: There is no such objective, or it doesn't take the packing.
+        InputError: There is no such objective, or it doesn't take the packing or a setting.
     """
     if name is None:
         name = default_objective(packing)
@@ -81,7 +107,13 @@ def make_objective(
         raise InputError(f"`objective={name}` is not known; take one of {', '.join(OBJECTIVES)}")
     packing = packing or PACKINGS[OBJECTIVES[name].packings[0]]
     check_packing(name, packing)
-    objective = OBJECTIVES[name].make(config, options or DataOptions())
+    options = options or DataOptions()
+    known = {setting.name: setting.default for setting in OBJECTIVES[name].settings}
+    unknown = [setting for setting in options.settings if setting not in known]
+    if unknown:
+        raise InputError(f"`{unknown[0]}` means nothing for `objective={name}`; leave it out")
+    options = dataclasses.replace(options, settings={**known, **options.settings})
+    objective = OBJECTIVES[name].make(config, options)
     objective.name = name
     if name == default_objective(packing):
         objective.former_name = _NAMES_IN_0_2.get(packing.name)

@@ -1,6 +1,8 @@
 """A pre-training run's phases, made from sets of shards."""
 
 import collections.abc
+import types
+import typing
 
 import tensorflow as tf
 
@@ -12,13 +14,24 @@ from albert_tf.pretraining_data.shards import ShardSet
 from albert_tf.training import Phase, RunSettings
 
 
-def objective_of(config: AlbertConfig, shards: ShardSet, name: str | None = None) -> Objective:
+def objective_of(
+    config: AlbertConfig,
+    shards: ShardSet,
+    name: str | None = None,
+    settings: collections.abc.Mapping[str, typing.Any] = types.MappingProxyType({}),
+) -> Objective:
     """Returns what is to be learnt from the examples in shards: by its name, or else what the builder was told.
 
+    Args:
+        config: Hyper-parameters of the model.
+        shards: The examples.
+        name: Of the objective; None for what the builder was told.
+        settings: Its own, by name; see `objectives.Setting`.
+
     Raises:
-        InputError: There is no such objective, or it doesn't take these examples.
+        InputError: There is no such objective, or it doesn't take these examples or a setting.
     """
-    options = DataOptions(shards.train_options.max_predictions_per_seq, shards.masking)
+    options = DataOptions(shards.train_options.max_predictions_per_seq, shards.masking, settings)
     return make_objective(name or shards.objective, config, shards.packing, options)
 
 

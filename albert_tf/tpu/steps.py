@@ -1,5 +1,9 @@
 """The very steps that `training.train_step` runs, lowered for the TPU compiler."""
 
+import collections.abc
+import types
+import typing
+
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
@@ -18,17 +22,23 @@ def planned_names() -> list[str]:
     return sorted([*OBJECTIVES, *EARLIER_NAMES, *TASKS])
 
 
-def planned_objective(name: str, config: AlbertConfig, max_predictions_per_seq: int | None = None) -> Objective:
+def planned_objective(
+    name: str,
+    config: AlbertConfig,
+    max_predictions_per_seq: int | None = None,
+    settings: collections.abc.Mapping[str, typing.Any] = types.MappingProxyType({}),
+) -> Objective:
     """Returns what is planned under a name.
 
     Args:
         name: One of `planned_names`.
         config: Hyper-parameters of the model.
         max_predictions_per_seq: Masked pieces of an example in pre-training; None for 15% of its length.
+        settings: Of an objective of pre-training, by name; see `objectives.Setting`.
     """
     if name in TASKS:
         return TASKS[name](config)
-    return make_objective(name, config, options=DataOptions(max_predictions_per_seq))
+    return make_objective(name, config, options=DataOptions(max_predictions_per_seq, settings=settings))
 
 
 def lower_step(

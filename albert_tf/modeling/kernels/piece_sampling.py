@@ -1,0 +1,70 @@
+"""Drawing pieces from what a masked language model predicts, without ever holding all of its logits.
+
+One uniform number for each piece decides, by the inverse of the distribution function: it is drawn where the batch is
+made, so that an example's pieces are the same on whichever replica it is computed. (Noise for each logit, as the Gumbel
+trick of google-research/electra needs, would be drawn V times as often.) Logits, sums and comparisons are in float32:
+in bfloat16 a sum of thousands of probabilities stands still.
+
+python -m benchmarks.train_step --only=electra        (what it takes of a step)
+"""
+
+import tensorflow as tf
+
+# How many rows' logits are held at once.
+_ROWS_IN_A_CHUNK = 4096
+# Probabilities are summed up in blocks first, so that one row's sums are of few numbers.
+_PIECES_IN_A_BLOCK = 256
+
+
+def sample_pieces(states: tf.Tensor, table: tf.Tensor, bias: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
+    """Returns pieces drawn from softmax(states table^T + bias), int32 [N]; no gradient passes.
+
+    Args:
+        states: [N, E].
+        table: float32 [V, E], the embeddings.
+        bias: float32 [V].
+        draws: float32 [N], uniform in [0, 1).
+    """
+    states, table, bias = (tf.stop_gradient(tf.cast(values, tf.float32)) for values in (states, table, bias))
+
+    def sample(chunk_states, chunk_draws):
+        logits = tf.matmul(chunk_states, table, transpose_b=True) + bias
+        return _sample_rows(tf.exp(logits - tf.reduce_max(logits, axis=-1, keepdims=True)), chunk_draws)
+
+    num_rows = states.shape[0]
+    num_chunks, size = chunks(num_rows) if num_rows else (1, None)
+    if num_chunks == 1:
+        return sample(states, draws)
+    padding = num_chunks * size - num_rows
+    states = tf.reshape(tf.pad(states, [[0, padding], [0, 0]]), [num_chunks, size, states.shape[1]])
+    draws = tf.reshape(tf.pad(draws, [[0, padding]]), [num_chunks, size])
+    found = tf.map_fn(lambda chunk: sample(*chunk), (states, draws), fn_output_signature=tf.int32)
+    return tf.reshape(found, [-1])[:num_rows]
+
+
+def chunks(num_rows: int) -> tuple[int, int]:
+    """Returns the number of chunks, and the rows of each."""
+    num_chunks = -(-num_rows // _ROWS_IN_A_CHUNK)
+    return num_chunks, -(-num_rows // num_chunks)
+
+
+def _sample_rows(weights, draws):
+    """Returns for each row of weights [N, V] the index at which their running sum passes a share of the whole."""
+    vocab_size = weights.shape[1]
+    num_blocks = -(-vocab_size // _PIECES_IN_A_BLOCK)
+    padding = num_blocks * _PIECES_IN_A_BLOCK - vocab_size
+    blocks = tf.reshape(tf.pad(weights, [[0, 0], [0, padding]]), [-1, num_blocks, _PIECES_IN_A_BLOCK])
+    block_sums = tf.reduce_sum(blocks, axis=-1)
+    ends = tf.cumsum(block_sums, axis=-1)
+    target = draws[:, None] * ends[:, -1:]
+    block = _count_until(ends, target, num_blocks)
+    before = tf.gather(ends - block_sums, block, batch_dims=1)
+    within = tf.cumsum(tf.gather(blocks, block, batch_dims=1), axis=-1)
+    piece = block * _PIECES_IN_A_BLOCK + _count_until(within, target - before[:, None], _PIECES_IN_A_BLOCK)
+    return tf.minimum(piece, vocab_size - 1)
+
+
+def _count_until(ends, target, count):
+    """Returns in which of `count` parts a target lies, by where each of them ends; int32 [N]."""
+    passed = tf.reduce_sum(tf.cast(ends <= target, tf.int32), axis=-1)
+    return tf.minimum(passed, count - 1)  # rounding may carry it past the last one

@@ -1,0 +1,119 @@
+"""ELECTRA's two models: one that fills masks in, and one that tells which pieces it put there (Clark et al. 2020)."""
+
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.modeling.base import AlbertModel
+from albert_tf.modeling.encoder import AlbertEncoder
+from albert_tf.modeling.heads import MaskedLMHead
+from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, Linear
+
+
+@tf.keras.utils.register_keras_serializable("albert_tf")
+class ReplacedTokenHead(AlbertLayer):
+    """Scores for each state whether its piece was replaced (`get_discriminator_output` of google-research/electra).
+
+    Args:
+        config: Hyper-parameters.
+    """
+
+    def __init__(self, config: AlbertConfig, **kwargs):
+        super().__init__(**kwargs)
+        self._config = config
+        policy = kwargs.get("dtype")
+        self.activation = ACTIVATIONS[config.hidden_act]
+        self.transform = Linear(config.hidden_size, config.hidden_size, config.initializer_range, dtype=policy)
+        self.dense = Linear(config.hidden_size, 1, config.initializer_range, dtype=policy)
+
+    def call(self, sequence_output):
+        """Maps [B, S, H] to float32 [B, S], the logits of having been replaced."""
+        return tf.cast(self.dense(self.activation(self.transform(sequence_output)))[..., 0], tf.float32)
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), "config": self._config.to_dict()}
+
+
+@tf.keras.utils.register_keras_serializable("albert_tf")
+class AlbertForReplacedTokens(AlbertModel):
+    """The discriminator: which pieces of a text are not the original ones.
+
+    Args:
+        config: Hyper-parameters.
+        remat: As for `AlbertEncoder`.
+        attention: As for `AlbertEncoder`.
+        guesses_pieces: Whether it has a masked-LM head as well, and so is its own generator.
+        **kwargs: Of `tf.keras.Model`, as for `AlbertEncoder`.
+    """
+
+    reads_pooler = False
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        remat: str = "none",
+        attention: str = "auto",
+        guesses_pieces: bool = False,
+        **kwargs,
+    ):
+        super().__init__(config, remat, attention, **kwargs)
+        policy = kwargs.get("dtype")
+        self.encoder = AlbertEncoder(config, remat, attention, dtype=policy)
+        self.replaced_token_head = ReplacedTokenHead(config, dtype=policy)
+        self.masked_lm_head = MaskedLMHead(config, dtype=policy) if guesses_pieces else None
+
+    def call(self, inputs, training=False, dropout_seed=None, output_hidden_states=False, output_attentions=False):
+        """Scores pieces.
+
+        Args:
+            inputs: The encoder's.
+            training: Whether dropout is on.
+            dropout_seed: int32 [2], or None.
+            output_hidden_states: As for `AlbertEncoder`.
+            output_attentions: As for `AlbertEncoder`.
+
+        Returns:
+            The encoder's outputs and `replaced_token_logits` float32 [B, S].
+        """
+        outputs = self.encoder(
+            inputs,
+            training=training,
+            dropout_seed=dropout_seed,
+            output_hidden_states=output_hidden_states,
+            output_attentions=output_attentions,
+        )
+        return {**outputs, "replaced_token_logits": self.replaced_token_head(outputs["sequence_output"])}
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), "guesses_pieces": self.masked_lm_head is not None}
+
+    def _heads_with_inputs(self):
+        return [(self.replaced_token_head, self._symbol(None, self.config.hidden_size))]
+
+
+def generator_config(config: AlbertConfig, size: float) -> AlbertConfig:
+    """Returns the config of a generator: of the same depth, and narrower.
+
+    Heads keep their size, of which a generator has one at least (`get_generator_config` of google-research/electra).
+
+    Args:
+        config: Of the discriminator.
+        size: The generator's width as a share of its width H.
+
+    Raises:
+        InputError: The share is not more than 0, or more than 1.
+    """
+    if not 0 < size <= 1:
+        raise InputError(
+            f"`generator_size` must be more than 0 and at most 1, the width of the model itself. Received: {size:g}"
+        )
+    num_heads = max(1, round(config.num_attention_heads * size))
+    hidden_size = config.hidden_size // config.num_attention_heads * num_heads
+    return config.replace(
+        num_attention_heads=num_heads,
+        hidden_size=hidden_size,
+        intermediate_size=max(1, round(config.intermediate_size * hidden_size / config.hidden_size)),
+        pooler=False,
+    )

@@ -1,0 +1,208 @@
+"""Replaced tokens: which pieces of a text a small masked language model has put there (ELECTRA, Clark et al. 2020).
+
+Of the paper and google-research/electra are the losses and their weights of 1 and 50, each an average over the global
+batch; the embeddings that both models share; and that no gradient passes through what was drawn. As in the paper, and
+unlike there, every chosen piece is [MASK] before the generator guesses. Positions are drawn without replacement, where
+the original draws some twice and then averages the ids of two pieces.
+"""
+
+import typing
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.modeling import AlbertForPreTraining, AlbertForReplacedTokens
+from albert_tf.modeling.kernels import piece_sampling
+from albert_tf.modeling.kernels.dropout import split_dropout_seed
+from albert_tf.modeling.kernels.output_positions import with_first_position
+from albert_tf.modeling.replaced_tokens import generator_config
+from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
+from albert_tf.objectives.masked_lm import MaskedLM
+from albert_tf.objectives.objective import Objective, encoder_batch_spec
+from albert_tf.objectives.pretraining_loss import DataOptions, States
+from albert_tf.objectives.registry import Setting
+
+_COEFFICIENT = 50.0
+# The probabilities of having been replaced are counted in so many bins, of real pieces and of replaced ones.
+_BINS = 200
+
+SETTINGS = (
+    Setting("generator_size", 0.25, "Width of ELECTRA's generator, as a share of the model's."),
+    Setting("share_generator", False, "Let ELECTRA's model be its own generator: no parameters more, twice the time."),
+)
+
+
+class ReplacedTokens(Objective):
+    """The discriminator's binary cross-entropy, and the masked language model of the generator that it learns from.
+
+    Args:
+        config: Hyper-parameters of the discriminator, the model that the run is for.
+        options: Of the data, and the values of `SETTINGS`.
+
+    Raises:
+        InputError: The generator can't have that size.
+    """
+
+    loss_coefficients: typing.ClassVar = {"masked_lm_loss": 1.0, "replaced_token_loss": _COEFFICIENT}
+    metric_names = ("masked_lm_accuracy", "replaced_token_share", "replaced_token_scores")
+    vector_metrics: typing.ClassVar = {"replaced_token_scores": 2 * _BINS}
+    title = "pre-training loss"
+    carries_vocabulary = True
+    # What is drawn for an example depends on its place in the batch.
+    compares_examples = True
+
+    def __init__(self, config: AlbertConfig, options: DataOptions):
+        self.config = config
+        self._size, self._is_shared = options.settings["generator_size"], options.settings["share_generator"]
+        if self._is_shared and self._size != SETTINGS[0].default:
+            raise InputError(
+                "`share_generator` makes the model its own generator, whose width `generator_size` can't change; leave "
+                "one of them out"
+            )
+        self._generator_config = config if self._is_shared else generator_config(config, self._size)
+        self._masked_lm = MaskedLM(self._generator_config, options)
+        self._mask_id = options.masking.tokens.mask_id if options.masking else None
+
+    def make_model(self, **options):
+        """Returns an `AlbertForReplacedTokens`; see `Objective`."""
+        return AlbertForReplacedTokens(self.config, guesses_pieces=self._is_shared, **options)
+
+    def make_models(self, **options):
+        """Returns it and its "generator", which shares the embeddings, unless it is its own; see `Objective`."""
+        model = self.make_model(**options)
+        if self._is_shared:
+            return {"model": model}
+        embeddings = model.encoder.embeddings
+        return {
+            "model": model,
+            "generator": AlbertForPreTraining(self._generator_config, embeddings=embeddings, **options),
+        }
+
+    def prepare(self, features, seed):
+        """Masks, and draws a number for each masked piece, which decides what replaces it; see `Objective`."""
+        features = {**features, **self._masked_lm.prepare(features, seed)}
+        if self._mask_id is not None:
+            is_chosen = _at_positions(features, tf.cast(features["masked_lm_weights"], tf.int32)) > 0
+            features["input_ids"] = tf.where(is_chosen, self._mask_id, features["input_ids"])
+        draws_seed = tf.random.fold_in(seed, 1)
+        draws = tf.random.stateless_uniform(tf.shape(features["masked_lm_ids"]), draws_seed)
+        features["replacement_draws"] = tf.ensure_shape(draws, features["masked_lm_ids"].shape)
+        return {name: features[name] for name in self.batch_spec(features["input_ids"].shape[1])}
+
+    def batch_spec(self, max_seq_length):
+        """Returns what the masked language model reads, and the draws; see `Objective`."""
+        spec = encoder_batch_spec(max_seq_length) | self._masked_lm.batch_spec(max_seq_length)
+        return {**spec, "replacement_draws": tf.TensorSpec(spec["masked_lm_ids"].shape, tf.float32)}
+
+    def loss_weights(self, batch):
+        """Returns the number of masked pieces, and of all pieces; see `Objective`."""
+        num_pieces = tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32))
+        return {"masked_lm_loss": self._masked_lm.weight(batch), "replaced_token_loss": num_pieces}
+
+    def compute(self, batch, training, dropout_seed, model, generator=None):
+        """Returns the losses, the generator's accuracy, and how the discriminator scores pieces; see `Objective`."""
+        generator = generator or model
+        seeds = split_dropout_seed(dropout_seed, 2)
+        inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
+        outputs = generator.encoder(
+            inputs,
+            training=training,
+            dropout_seed=seeds[0],
+            output_positions=with_first_position(batch["masked_lm_positions"]),
+        )
+        states = States(outputs["sequence_output"], None, is_partial=True)
+        masked_lm_loss, masked_lm_accuracy = self._masked_lm.compute(generator, states, batch)
+
+        ids, is_replaced = self._replace(batch, generator, states.sequence_output[:, 1:])
+        logits = model({**inputs, "input_ids": ids}, training=training, dropout_seed=seeds[1])["replaced_token_logits"]
+        weights = tf.cast(batch["input_mask"], tf.float32)
+        labels = tf.cast(is_replaced, tf.float32)
+        losses = tf.nn.sigmoid_cross_entropy_with_logits(labels, logits) * weights
+        num_pieces = tf.reduce_sum(weights)
+        scores = _count_scores(logits, labels, weights)
+        return {
+            "masked_lm_loss": masked_lm_loss,
+            "replaced_token_loss": (tf.reduce_sum(losses), num_pieces),
+            "masked_lm_accuracy": masked_lm_accuracy,
+            "replaced_token_share": (tf.reduce_sum(labels * weights), num_pieces),
+            "replaced_token_scores": (scores, tf.ones_like(scores)),
+        }
+
+    def _replace(self, batch, generator, masked_states):
+        """Returns int32 [B, S] ids with what the generator puts in place of each [MASK], and bool where that is new."""
+        head, shape = generator.masked_lm_head, tf.shape(batch["masked_lm_ids"])
+        states = head.states(masked_states)
+        drawn = piece_sampling.sample_pieces(
+            tf.reshape(states, [-1, states.shape[-1]]),
+            tf.convert_to_tensor(generator.encoder.embeddings.word_embeddings),
+            tf.convert_to_tensor(head.output_bias),
+            tf.reshape(batch["replacement_draws"], [-1]),
+        )
+        drawn = tf.reshape(drawn, shape)
+        is_chosen = batch["masked_lm_weights"] > 0
+        is_new = is_chosen & tf.not_equal(drawn, batch["masked_lm_ids"])
+        # One sum over positions of both: the piece, and whether it is new, above all ids.
+        above = self.config.vocab_size + 1
+        packed = tf.where(is_chosen, drawn + 1 + above * tf.cast(is_new, tf.int32), 0)
+        placed = _at_positions(batch, packed)
+        ids = tf.where(placed > 0, placed % above - 1, batch["input_ids"])
+        return ids, placed >= above
+
+    def metrics_of_vectors(self, vectors):
+        """Returns AUC, precision and recall of the discriminator; see `Objective`."""
+        sums, _ = vectors["replaced_token_scores"]
+        real, replaced = np.asarray(sums, np.float64).reshape([2, _BINS])
+        said = replaced[_BINS // 2 :].sum(), real[_BINS // 2 :].sum()
+        # The share of pairs of a replaced and a real piece in which the former has the higher score; ties count half.
+        below = np.cumsum(real) - real / 2
+        return {
+            "replaced_token_auc": _ratio((replaced * below).sum(), replaced.sum() * real.sum(), 0.5),
+            "replaced_token_precision": _ratio(said[0], sum(said), 0.0),
+            "replaced_token_recall": _ratio(said[0], replaced.sum(), 0.0),
+        }
+
+    def identity(self):
+        """Returns name and settings; see `Objective`."""
+        return {**super().identity(), "generator_size": self._size, "share_generator": self._is_shared}
+
+    def flops(self, batch_spec):
+        """Returns the operations of generator, draws and discriminator; see `Objective`."""
+        batch_size, length = batch_spec["input_ids"].shape
+        config, hidden = self.config, self.config.hidden_size
+        predictions = batch_spec["masked_lm_positions"].shape[1]
+        learnt = encoder_products(self._generator_config, length, predictions + 1) + self._masked_lm.products(
+            batch_spec
+        )
+        learnt += encoder_products(config, length, length) + length * hidden * (hidden + 1)
+        drawn = predictions * config.embedding_size * config.vocab_size
+        return batch_size * (TRAINING_FLOPS_PER_PRODUCT * learnt + 2 * drawn)
+
+    def uncounted_flops(self, batch_spec):
+        """Returns what the loops over chunks of logits hide; see `Objective`."""
+        num_chunks, size = piece_sampling.chunks(batch_spec["masked_lm_positions"].shape.num_elements())
+        drawn = (num_chunks - 1) * 2 * size * self.config.embedding_size * self.config.vocab_size
+        return self._masked_lm.uncounted_flops(batch_spec) + drawn
+
+
+def _at_positions(batch, values):
+    """Returns int32 [B, S] with values int32 [B, P] at their `masked_lm_positions`, 0 elsewhere.
+
+    Positions differ, but for those of unused predictions, whose value is 0. A sum over a comparison is one pass that a
+    compiler fuses, where a TPU would scatter one after the other.
+    """
+    positions = tf.range(tf.shape(batch["input_ids"])[1])
+    is_here = tf.equal(batch["masked_lm_positions"][:, :, None], positions)
+    return tf.reduce_sum(tf.where(is_here, values[:, :, None], 0), axis=1)
+
+
+def _count_scores(logits, labels, weights):
+    """Returns float32 [2 x bins]: how many real pieces have a probability in each bin, and how many replaced ones."""
+    bins = tf.cast(tf.sigmoid(tf.stop_gradient(logits)) * _BINS, tf.int32)
+    bins = tf.minimum(bins, _BINS - 1) + _BINS * tf.cast(labels, tf.int32)
+    return tf.math.unsorted_segment_sum(tf.reshape(weights, [-1]), tf.reshape(bins, [-1]), 2 * _BINS)
+
+
+def _ratio(part, whole, otherwise):
+    return float(part / whole) if whole else otherwise
