@@ -74,11 +74,9 @@ class ReplacedTokens(Objective):
         model = self.make_model(**options)
         if self._is_shared:
             return {"model": model}
-        embeddings = model.encoder.embeddings
-        return {
-            "model": model,
-            "generator": AlbertForPreTraining(self._generator_config, embeddings=embeddings, **options),
-        }
+        generator = AlbertForPreTraining(self._generator_config, **options)
+        generator.encoder.embeddings = model.encoder.embeddings
+        return {"model": model, "generator": generator}
 
     def prepare(self, features, seed):
         """Masks, and draws a number for each masked piece, which decides what replaces it; see `Objective`."""

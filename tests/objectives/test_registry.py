@@ -7,7 +7,7 @@ from test_imports import LIBRARY
 from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
-from albert_tf.objectives import OBJECTIVES, default_objective, make_objective
+from albert_tf.objectives import DataOptions, all_settings, default_objective, make_objective
 from albert_tf.pretraining_data.packing import PACKINGS
 
 CONFIG = tiny_config()
@@ -24,13 +24,24 @@ def test_every_packing_has_an_objective_that_it_is_made_for():
     }
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
-def test_losses_are_composed(name):
-    second = {"albert": ["sentence_order"], "bert": ["next_sentence"], "roberta": [], "halves": ["halves"]}[name]
+@pytest.mark.parametrize(
+    ("name", "second"),
+    [("albert", ["sentence_order"]), ("bert", ["next_sentence"]), ("roberta", []), ("halves", ["halves"])],
+)
+def test_losses_are_composed(name, second):
     objective = make_objective(name, CONFIG)
     assert objective.identity() == {"objective": name}
     assert list(objective.loss_coefficients) == [f"{each}_loss" for each in ["masked_lm", *second]]
     assert objective.metric_names == tuple(f"{each}_accuracy" for each in ["masked_lm", *second])
+
+
+def test_settings_are_of_one_objective_and_have_one_name_each():
+    names = [setting.name for setting in all_settings()]
+    assert len(set(names)) == len(names) > 0
+    objective = make_objective("electra", CONFIG, options=DataOptions(settings={"generator_size": 0.5}))
+    assert objective.identity() == {"objective": "electra", "generator_size": 0.5, "share_generator": False}
+    with pytest.raises(InputError, match="`generator_size` means nothing for `objective=albert`; leave it out"):
+        make_objective("albert", CONFIG, options=DataOptions(settings={"generator_size": 0.5}))
 
 
 def test_objective_knows_what_earlier_versions_called_it_on_the_same_data():

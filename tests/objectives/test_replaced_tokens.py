@@ -1,0 +1,260 @@
+"""Replaced tokens: ELECTRA's losses and gradients, and how its discriminator is measured."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_config import tiny_config
+
+from albert_tf.errors import InputError
+from albert_tf.interchange.huggingface_names import FAMILIES
+from albert_tf.interchange.variables import entries
+from albert_tf.modeling.kernels import piece_sampling
+from albert_tf.modeling.layers import named_variables
+from albert_tf.modeling.replaced_tokens import generator_config
+from albert_tf.objectives import DataOptions, make_objective
+from albert_tf.objectives.replaced_tokens import ReplacedTokens
+from albert_tf.pretraining_data.masking import Masking, MaskingOptions
+from albert_tf.pretraining_data.masking_tokens import MaskingTokens
+from albert_tf.training.train_state import learnt_variables
+
+VOCAB_SIZE, LENGTH, PREDICTIONS = 40, 12, 3
+CONFIG = tiny_config(
+    VOCAB_SIZE,
+    sharing="none",
+    model_type="electra",
+    hidden_act="gelu_erf",
+    hidden_size=32,
+    num_attention_heads=4,
+    pooler=False,
+    classification_head="dense_gelu",
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
+
+
+def electra(config=CONFIG, masking=None, **settings):
+    return make_objective("electra", config, options=DataOptions(PREDICTIONS, masking, settings))
+
+
+def make_models(objective):
+    """Returns models whose weights are far from what they begin with."""
+    tf.keras.utils.set_random_seed(1)
+    models = objective.make_models()
+    for variable in learnt_variables(objective, models).values():
+        variable.assign(tf.random.normal(variable.shape, mean=float("gamma" in variable.name), stddev=0.2))
+    return models
+
+
+def batch_of(num_examples=3):
+    """Rows of different length, in pairs, some with fewer predictions than there is room for."""
+    random, place = np.random.default_rng(2), np.arange(LENGTH)
+    lengths = np.array([12, 9, 5])[:num_examples, None]
+    positions = np.array([[2, 5, 9], [1, 7, 0], [3, 0, 0]], np.int32)[:num_examples]
+    weights = np.array([[1, 1, 1], [1, 1, 0], [1, 0, 0]], np.float32)[:num_examples]
+    ids = np.where(place < lengths, random.integers(5, VOCAB_SIZE, [num_examples, LENGTH]), 0)
+    original = np.where(weights > 0, np.take_along_axis(ids, positions, 1), 0)
+    for row, column in zip(*np.nonzero(weights)):
+        ids[row, positions[row, column]] = 4
+    values = {
+        "input_ids": ids,
+        "input_mask": place < lengths,
+        "segment_ids": (lengths // 2 <= place) & (place < lengths),
+        "masked_lm_positions": positions,
+        "masked_lm_ids": original,
+    }
+    batch = {name: tf.constant(value.astype(np.int32)) for name, value in values.items()}
+    draws = tf.constant(random.random([num_examples, PREDICTIONS], np.float32))
+    return {**batch, "masked_lm_weights": tf.constant(weights), "replacement_draws": draws}
+
+
+def their_weights(model, prefix):
+    """Returns the weights as transformers names them, float64."""
+    import torch
+
+    variables, naming = named_variables(model), FAMILIES["electra"].naming
+    found = {}
+    for name, entry in entries(naming, model.config).items():
+        if name in variables:
+            value = variables[name].numpy().astype(np.float64)
+            found[entry.name] = torch.tensor(value.T.copy() if entry.spelling.is_transposed else value)
+    for ours, theirs in {"transform": "dense", "dense": "dense_prediction"}.items() if prefix else ():
+        kernel, bias = (variables[f"replaced_token_head/{ours}/{part}"].numpy() for part in ("kernel", "bias"))
+        found[f"discriminator_predictions.{theirs}.weight"] = torch.tensor(kernel.T.astype(np.float64))
+        found[f"discriminator_predictions.{theirs}.bias"] = torch.tensor(bias.astype(np.float64))
+    return found
+
+
+def loss_of(objective, models, batch):
+    """Returns the loss as a step computes it, the gradients by name, and what was measured."""
+    variables = learnt_variables(objective, models)
+    with tf.GradientTape() as tape:
+        computed = objective.compute(batch, training=False, dropout_seed=None, **models)
+        weights = objective.loss_weights(batch)
+        loss = sum(factor * computed[name][0] / weights[name] for name, factor in objective.loss_coefficients.items())
+    return loss, tape.gradient(loss, variables), computed
+
+
+def test_losses_and_gradients_are_those_of_transformers(monkeypatch):
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    objective = electra(generator_size=0.5)
+    models, batch = make_models(objective), batch_of()
+    # The second piece of the first row is drawn as it was.
+    drawn = np.array([[30, batch["masked_lm_ids"][0, 1], 31], [32, 33, 5], [34, 5, 5]])
+    monkeypatch.setattr(piece_sampling, "sample_pieces", lambda *_: tf.constant(drawn.reshape(-1), tf.int32))
+    loss, gradients, computed = loss_of(objective, models, batch)
+
+    def sizes(config):
+        names = ("embedding_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+        return {name: getattr(config, name) for name in (*names, "max_position_embeddings", "vocab_size")}
+
+    make = functools.partial(transformers.ElectraConfig, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    discriminator = transformers.ElectraForPreTraining(make(**sizes(CONFIG))).double()
+    generator = transformers.ElectraForMaskedLM(make(**sizes(generator_config(CONFIG, 0.5)))).double()
+    missing = discriminator.load_state_dict(their_weights(models["model"], "discriminator"), strict=False)
+    assert not missing.missing_keys and not missing.unexpected_keys
+    missing = generator.load_state_dict(their_weights(models["generator"], None), strict=False)
+    assert set(missing.missing_keys) <= {"generator_lm_head.weight"} and not missing.unexpected_keys
+
+    ids, labels = batch["input_ids"].numpy(), np.full([3, LENGTH], -100)
+    fake, replaced = ids.copy(), np.zeros([3, LENGTH])
+    for row, column in zip(*np.nonzero(batch["masked_lm_weights"].numpy())):
+        place, original = batch["masked_lm_positions"].numpy()[row, column], batch["masked_lm_ids"].numpy()[row, column]
+        labels[row, place], fake[row, place] = original, drawn[row, column]
+        replaced[row, place] = original != drawn[row, column]
+    inputs = {"attention_mask": batch["input_mask"], "token_type_ids": batch["segment_ids"]}
+    inputs = {name: torch.tensor(value.numpy()).long() for name, value in inputs.items()}
+    of_masks = generator(input_ids=torch.tensor(ids).long(), labels=torch.tensor(labels), **inputs).loss
+    of_pieces = discriminator(input_ids=torch.tensor(fake).long(), labels=torch.tensor(replaced), **inputs).loss
+    (of_masks + 50 * of_pieces).backward()
+
+    average = {name: float(total / weight) for name, (total, weight) in computed.items() if "loss" in name}
+    assert average["masked_lm_loss"] == pytest.approx(of_masks.item(), rel=1e-5)
+    assert average["replaced_token_loss"] == pytest.approx(of_pieces.item(), rel=1e-5)
+    assert float(loss) == pytest.approx((of_masks + 50 * of_pieces).item(), rel=1e-5)
+    assert float(computed["replaced_token_share"][0]) == replaced.sum() == 5
+
+    # The table of both models has the sum of both gradients.
+    table = gradients["encoder/embeddings/word_embeddings"]
+    expected = sum(model.electra.embeddings.word_embeddings.weight.grad for model in (discriminator, generator))
+    assert np.linalg.norm(tf.convert_to_tensor(table) - expected.numpy()) < 1e-4 * np.linalg.norm(expected)
+    kernel = gradients["encoder/attention_layers/0/query/kernel"]
+    expected = discriminator.electra.encoder.layer[0].attention.self.query.weight.grad.numpy().T
+    assert np.linalg.norm(kernel - expected) < 1e-4 * np.linalg.norm(expected)
+    kernel = gradients["generator/encoder/attention_layers/0/query/kernel"]
+    expected = generator.electra.encoder.layer[0].attention.self.query.weight.grad.numpy().T
+    assert np.linalg.norm(kernel - expected) < 1e-4 * np.linalg.norm(expected)
+
+
+def test_what_is_drawn_is_put_where_the_masks_were(monkeypatch):
+    objective = electra()
+    models, batch = make_models(objective), batch_of()
+    drawn = tf.constant([[30, 39, 31], [32, 0, 5], [34, 5, 5]])
+    monkeypatch.setattr(piece_sampling, "sample_pieces", lambda *_: tf.reshape(drawn, [-1]))
+    ids, is_replaced = objective._replace(batch, models["generator"], tf.zeros([3, PREDICTIONS, 8]))
+    expected = batch["input_ids"].numpy().copy()
+    expected[0, [2, 5, 9]], expected[1, [1, 7]], expected[2, 3] = [30, 39, 31], [32, 0], 34
+    np.testing.assert_array_equal(ids, expected)
+    assert np.argwhere(is_replaced.numpy()).tolist() == [[0, 2], [0, 5], [0, 9], [1, 1], [1, 7], [2, 3]]
+
+
+def test_an_example_has_its_pieces_wherever_it_is_computed():
+    objective = electra()
+    models, batch = make_models(objective), batch_of()
+    encode = functools.partial(objective._replace, generator=models["generator"])
+    states = tf.random.stateless_normal([3, PREDICTIONS, 8], [1, 2])
+    together, _ = encode(batch, masked_states=states)
+    for row in range(3):
+        alone, _ = encode(
+            {name: value[row : row + 1] for name, value in batch.items()}, masked_states=states[row : row + 1]
+        )
+        np.testing.assert_array_equal(alone[0], together[row])
+
+
+def test_all_chosen_pieces_are_masked_and_drawn_for_by_the_seed():
+    tokens = MaskingTokens(mask_id=4, unmaskable_ids=(2, 3), real_piece_ids=np.arange(5, VOCAB_SIZE, dtype=np.int32))
+    objective = electra(masking=Masking(MaskingOptions(PREDICTIONS, 0.25), tokens))
+    ids = np.random.default_rng(1).integers(5, VOCAB_SIZE, [50, LENGTH]).astype(np.int32)
+    ids[:, 0], ids[:, -1] = 2, 3
+    ids = tf.constant(ids)
+    ones = tf.ones_like(ids)
+    records = {"input_ids": ids, "input_mask": ones, "segment_ids": 0 * ones, "token_boundary": ones}
+
+    def prepared(seed):
+        return {name: value.numpy() for name, value in objective.prepare(records, tf.constant(seed, tf.int64)).items()}
+
+    batch = prepared([1, 2])
+    rows = np.arange(50)[:, None]
+    assert (batch["masked_lm_weights"] == 1).all()
+    assert (batch["input_ids"][rows, batch["masked_lm_positions"]] == 4).all()
+    assert (batch["input_ids"] == 4).sum() == 50 * PREDICTIONS
+    assert len(np.unique(batch["replacement_draws"])) == 50 * PREDICTIONS
+    again, other = prepared([1, 2]), prepared([1, 3])
+    assert all((again[name] == batch[name]).all() for name in batch)
+    assert (other["replacement_draws"] != batch["replacement_draws"]).all()
+
+
+def test_scores_are_those_of_scikit_learn():
+    metrics = pytest.importorskip("sklearn.metrics")
+    random = np.random.default_rng(5)
+    labels = random.random([40, 25]) < 0.06
+    logits = (random.normal(size=labels.shape) + 2.0 * labels).astype(np.float32)
+    weights = (random.random(labels.shape) < 0.9).astype(np.float32)
+    from albert_tf.objectives.replaced_tokens import _count_scores
+
+    counts = _count_scores(tf.constant(logits), tf.constant(labels, tf.float32), tf.constant(weights)).numpy()
+    found = electra().metrics_of_vectors({"replaced_token_scores": (counts, np.ones_like(counts))})
+    kept, said = weights > 0, logits >= 0
+    assert found["replaced_token_auc"] == pytest.approx(metrics.roc_auc_score(labels[kept], logits[kept]), abs=2e-3)
+    assert found["replaced_token_precision"] == pytest.approx(metrics.precision_score(labels[kept], said[kept]))
+    assert found["replaced_token_recall"] == pytest.approx(metrics.recall_score(labels[kept], said[kept]))
+    # A rule that calls every piece real.
+    blind = np.zeros_like(counts)
+    blind[0], blind[len(counts) // 2] = 940, 60
+    assert electra().metrics_of_vectors({"replaced_token_scores": (blind, blind)}) == {
+        "replaced_token_auc": 0.5,
+        "replaced_token_precision": 0.0,
+        "replaced_token_recall": 0.0,
+    }
+
+
+def test_models_share_their_embeddings_or_everything():
+    apart, alone = electra(), electra(share_generator=True)
+    models = apart.make_models()
+    assert models["generator"].encoder.embeddings is models["model"].encoder.embeddings
+    names = learnt_variables(apart, models)
+    assert "generator/encoder/attention_layers/0/query/kernel" in names
+    assert not any(name.startswith("generator/encoder/embeddings") for name in names)
+    (model,) = alone.make_models().values()
+    assert model.masked_lm_head is not None and models["model"].masked_lm_head is None
+    computed = alone.compute(batch_of(), training=True, dropout_seed=tf.constant([1, 2]), model=model)
+    assert np.isfinite(float(computed["replaced_token_loss"][0]))
+
+
+@pytest.mark.parametrize(
+    ("size", "hidden_size", "heads", "intermediate"),
+    [(0.25, 192, 3, 768), (1 / 3, 256, 4, 1024), (1.0, 768, 12, 3072), (0.01, 64, 1, 256)],
+)
+def test_generator_has_heads_of_the_same_size(size, hidden_size, heads, intermediate):
+    base = CONFIG.replace(hidden_size=768, num_attention_heads=12, intermediate_size=3072)
+    found = generator_config(base, size)
+    assert (found.hidden_size, found.num_attention_heads, found.intermediate_size) == (hidden_size, heads, intermediate)
+    assert found.num_hidden_layers == base.num_hidden_layers and found.embedding_size == base.embedding_size
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"generator_size": 1.5}, "`generator_size` must be more than 0 and at most 1, .* Received: 1.5"),
+        ({"generator_size": 0.0}, "`generator_size` must be more than 0"),
+        ({"generator_size": 0.5, "share_generator": True}, "`share_generator` makes the model its own generator"),
+    ],
+)
+def test_generator_that_can_not_be_is_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        electra(**settings)
+
+
+def test_it_is_the_registered_objective():
+    assert type(electra()) is ReplacedTokens and electra().selection_metric in ("loss", *electra().metric_names)
