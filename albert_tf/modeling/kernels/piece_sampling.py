@@ -11,9 +11,11 @@ python -m benchmarks.train_step --only=electra        (what it takes of a step)
 import tensorflow as tf
 
 # How many rows' logits are held at once.
-_ROWS_IN_A_CHUNK = 4096
+_ROWS_IN_A_CHUNK = 2048
 # Probabilities are summed up in blocks first, so that one row's sums are of few numbers.
 _PIECES_IN_A_BLOCK = 256
+# The logit of what no piece stands for.
+_NEVER = -1e30
 
 
 def sample_pieces(states: tf.Tensor, table: tf.Tensor, bias: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
@@ -26,10 +28,14 @@ def sample_pieces(states: tf.Tensor, table: tf.Tensor, bias: tf.Tensor, draws: t
         draws: float32 [N], uniform in [0, 1).
     """
     states, table, bias = (tf.stop_gradient(tf.cast(values, tf.float32)) for values in (states, table, bias))
+    # What fills the last block up is never drawn. The table is padded, and not the logits, which are far more.
+    padding = -table.shape[0] % _PIECES_IN_A_BLOCK
+    padded_table = tf.pad(table, [[0, padding], [0, 0]])
+    padded_bias = tf.pad(bias, [[0, padding]], constant_values=_NEVER)
 
     def sample(chunk_states, chunk_draws):
-        logits = tf.matmul(chunk_states, table, transpose_b=True) + bias
-        return _sample_rows(tf.exp(logits - tf.reduce_max(logits, axis=-1, keepdims=True)), chunk_draws)
+        logits = tf.matmul(chunk_states, padded_table, transpose_b=True) + padded_bias
+        return tf.minimum(_sample_rows(logits, chunk_draws), table.shape[0] - 1)
 
     num_rows = states.shape[0]
     num_chunks, size = chunks(num_rows) if num_rows else (1, None)
@@ -48,20 +54,18 @@ def chunks(num_rows: int) -> tuple[int, int]:
     return num_chunks, -(-num_rows // num_chunks)
 
 
-def _sample_rows(weights, draws):
-    """Returns for each row of weights [N, V] the index at which their running sum passes a share of the whole."""
-    vocab_size = weights.shape[1]
-    num_blocks = -(-vocab_size // _PIECES_IN_A_BLOCK)
-    padding = num_blocks * _PIECES_IN_A_BLOCK - vocab_size
-    blocks = tf.reshape(tf.pad(weights, [[0, 0], [0, padding]]), [-1, num_blocks, _PIECES_IN_A_BLOCK])
-    block_sums = tf.reduce_sum(blocks, axis=-1)
+def _sample_rows(logits, draws):
+    """Returns for each row of logits [N, blocks x pieces] where the sum of probabilities passes a draw [N]."""
+    num_blocks = logits.shape[1] // _PIECES_IN_A_BLOCK
+    blocks = tf.reshape(logits, [-1, num_blocks, _PIECES_IN_A_BLOCK])
+    largest = tf.reduce_max(logits, axis=-1)
+    block_sums = tf.reduce_sum(tf.exp(blocks - largest[:, None, None]), axis=-1)
     ends = tf.cumsum(block_sums, axis=-1)
     target = draws[:, None] * ends[:, -1:]
     block = _count_until(ends, target, num_blocks)
     before = tf.gather(ends - block_sums, block, batch_dims=1)
-    within = tf.cumsum(tf.gather(blocks, block, batch_dims=1), axis=-1)
-    piece = block * _PIECES_IN_A_BLOCK + _count_until(within, target - before[:, None], _PIECES_IN_A_BLOCK)
-    return tf.minimum(piece, vocab_size - 1)
+    within = tf.cumsum(tf.exp(tf.gather(blocks, block, batch_dims=1) - largest[:, None]), axis=-1)
+    return block * _PIECES_IN_A_BLOCK + _count_until(within, target - before[:, None], _PIECES_IN_A_BLOCK)
 
 
 def _count_until(ends, target, count):
