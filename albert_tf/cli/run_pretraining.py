@@ -243,6 +243,7 @@ def run_in_folder(given, known_run, config, strategy, parts):
             ):
                 app.exit_if_nothing_is_saved(training.step)
                 return None
+            training.write_further_models()
         else:
             if known_run:
                 check_model(known_run.folder, known_run.settings, config, last.tokenizer, known_run.flag)

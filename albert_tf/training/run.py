@@ -22,6 +22,11 @@ from albert_tf.training.evaluation import Evaluator, with_scores
 from albert_tf.training.phase import Phase
 from albert_tf.training.progress import Progress
 from albert_tf.training.run_folder.checkpoints import Checkpointer
+from albert_tf.training.run_folder.further_models import (
+    further_variables,
+    load_further_models,
+    write_further_models,
+)
 from albert_tf.training.run_folder.guard import (
     check_model,
     check_output_dir,
@@ -316,6 +321,15 @@ class TrainingRun:
             if path:
                 self.log(f"wrote the model card to {path}")
 
+    def write_further_models(self) -> None:
+        """Writes what was learnt beside the model, such as ELECTRA's generator, into folders of its own."""
+        if self.is_chief:
+            folders = write_further_models(
+                self.output_dir, self.objective, self._models, self.tokenizer, int(self._step.numpy())
+            )
+            for folder in folders:
+                self.log(f"wrote the {os.path.basename(folder)} to {folder}")
+
     def log(self, text: str) -> None:
         """Prints something, in one of several processes."""
         if self.is_chief:
@@ -390,4 +404,7 @@ class TrainingRun:
             vocabulary,
         )
         self.log(line)
+        further = further_variables(self.objective, self._models)
+        if further:
+            self.log(load_further_models(self.settings.init_checkpoint, further, vocabulary))
         return missing
