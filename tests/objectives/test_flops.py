@@ -68,6 +68,17 @@ def test_matching_halves_reads_every_position_and_compares_all_sentences():
     )
 
 
+def test_next_pieces_are_predicted_at_every_position():
+    config = BASE.replace(is_causal=True)
+    causal_lm = product(S, 768, 128) + product(S, 128, 30000)
+    assert flops_of_an_example(make_objective("causal", config), S) == FORWARD_AND_BACKWARD * (
+        base_encoder(S, S) + causal_lm
+    )
+    tied = make_objective("causal", config.replace(embedding_size=768, language_model_head="tied"))
+    encoder = base_encoder(S, S) - product(S, 128, 768)
+    assert flops_of_an_example(tied, S) == FORWARD_AND_BACKWARD * (encoder + product(S, 768, 30000))
+
+
 @pytest.mark.parametrize("num_labels", [2, 5])
 @pytest.mark.parametrize("length", [64, 128])
 def test_classification_takes_those_of_encoder_and_one_head(length, num_labels):
