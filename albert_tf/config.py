@@ -9,7 +9,7 @@ from albert_tf.errors import InputError
 from albert_tf.files import read_json
 
 SHARING_CHOICES = ("all", "attention", "ffn", "none")
-POOLING_CHOICES = ("first", "mean", "aligned")
+POOLING_CHOICES = ("first", "mean", "last", "aligned")
 QUESTION_ALIGNMENT_CHOICES = ("none", "words")
 POSITION_INITIALIZER_CHOICES = ("normal", "sinusoidal")
 ATTENTION_INITIALIZER_CHOICES = ("normal", "neighbors")
@@ -70,7 +70,8 @@ class AlbertConfig:
             look at the pieces before and after; see `NeighborAttention`. Needs "sinusoidal".
         classifier_pooling: What the label of a whole text is read off: "first", the state of [CLS] by way of the
             pooler, as in the original; "mean", the average of all states, for models whose pre-training taught
-            [CLS] nothing because it had no pairs of segments; or for pairs of texts "aligned", which compares each
+            [CLS] nothing because it had no pairs of segments; "last", the state of the last [SEP], which in a causal
+            model is the only one that has seen all of the text; or for pairs of texts "aligned", which compares each
             piece with what is most like it in the other text (see `AlignedPairHead`).
         question_alignment: Whether models that answer questions are told of each piece of a text which "words" of the
             question are like it (see `QuestionAlignment`), or "none", as in the original.

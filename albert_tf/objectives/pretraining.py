@@ -33,6 +33,7 @@ class Pretraining(Objective):
         # Packings know one of what is learnt of pairs, which stands behind the masked language model.
         self.blind_metric = next((loss.metric_names[0] for loss in losses[1:]), None)
         self.compares_examples = any(loss.compares_examples for loss in losses)
+        self.fills_masks = any(loss.fills_masks for loss in losses)
         self._reads_all_states = any(loss.reads_all_states for loss in losses)
         reads_pooler = [loss.name for loss in losses if POOLER in loss.reads]
         if reads_pooler and not config.pooler:

@@ -55,6 +55,7 @@ class PretrainingLoss(abc.ABC):
         reads: What the names begin with of the model's variables that no other loss depends on.
         reads_all_states: Whether it needs the states of all positions.
         compares_examples: Whether an example's loss depends on the others of its batch.
+        fills_masks: Whether it teaches what stands where there is a [MASK].
     """
 
     name: str
@@ -62,6 +63,7 @@ class PretrainingLoss(abc.ABC):
     reads: tuple[str, ...] = ()
     reads_all_states: bool = False
     compares_examples: bool = False
+    fills_masks: bool = False
 
     def __init__(self, config: AlbertConfig, options: DataOptions):
         self.config, self.options = config, options

@@ -15,7 +15,7 @@ from albert_tf.litert.files import ONNX_FILE, SAVED_MODEL_FILE
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, load_weights, read_config, read_untrained
-from albert_tf.objectives import DEFAULT_OBJECTIVE, OBJECTIVES, make_objective
+from albert_tf.objectives import OBJECTIVES, make_objective, usual_objective
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
@@ -39,6 +39,7 @@ class TrainedModel:
         checkpoint: The path of the weights, without extension.
         results: What was measured on held-out data, by name; empty where nothing was.
         untrained: The names of the model's variables that are as random as they began.
+        fills_masks: Whether it was pre-trained to.
     """
 
     model: AlbertModel
@@ -48,11 +49,13 @@ class TrainedModel:
     checkpoint: str
     results: dict[str, typing.Any]
     untrained: frozenset[str] = frozenset()
+    fills_masks: bool = True
 
     @property
     def guesses_pieces(self) -> bool:
         """Whether what guesses missing pieces was trained, and is here."""
-        return self.task is None and not any(name.startswith(_MASKED_LM_HEAD) for name in self.untrained)
+        has_head = not any(name.startswith(_MASKED_LM_HEAD) for name in self.untrained)
+        return self.task is None and self.fills_masks and has_head
 
     @property
     def config(self) -> AlbertConfig:
@@ -120,19 +123,20 @@ def load_trained(folder: str | os.PathLike, source: str, tokenizer: Tokenizer | 
         return load_finetuned(folder, source, tokenizer)
     checkpoint = find_checkpoint(folder, source)
     config = read_config(checkpoint, source)
-    objective = make_objective(_pretrained_objective(settings), config)
+    objective = make_objective(_pretrained_objective(settings, config), config)
     model = objective.make_models()["model"]
     _, missing, _ = load_weights(checkpoint, named_variables(model), source)
     _check_encoder(model, missing, checkpoint, source)
     tokenizer, results = _tokenizer_of(folder, tokenizer, config), _results(folder)
     untrained = frozenset(missing) | read_untrained(checkpoint)
-    return TrainedModel(model, tokenizer, config.longest_sequence, None, checkpoint, results, untrained)
+    longest, can_fill = config.longest_sequence, objective.fills_masks
+    return TrainedModel(model, tokenizer, longest, None, checkpoint, results, untrained, can_fill)
 
 
-def _pretrained_objective(settings):
+def _pretrained_objective(settings, config):
     """Returns the name of what a model was pre-trained for; of one that doesn't say it, the usual."""
     name = settings.get("objective")
-    return name if name in OBJECTIVES else DEFAULT_OBJECTIVE
+    return name if name in OBJECTIVES else usual_objective(config)
 
 
 def _objective_of(settings, folder):

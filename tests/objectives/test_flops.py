@@ -95,6 +95,12 @@ def test_classification_by_the_mean_reads_every_position_and_has_no_pooler():
     assert flops_of_an_example(objective, S) == FORWARD_AND_BACKWARD * forward
 
 
+def test_classification_by_the_last_piece_reads_it_and_the_first():
+    forward = base_encoder(S, 2) + product(1, 768, 2)
+    objective = Classification(BASE.replace(classifier_pooling="last"))
+    assert flops_of_an_example(objective, S) == FORWARD_AND_BACKWARD * forward
+
+
 def test_answer_span_takes_those_of_encoder_and_two_scores_a_position():
     forward = base_encoder(S, S) + product(S, 768, 2)
     assert flops_of_an_example(AnswerSpan(BASE), S) == FORWARD_AND_BACKWARD * forward
