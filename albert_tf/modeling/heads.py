@@ -51,7 +51,7 @@ class MaskedLMHead(AlbertLayer):
             sequence_output = tf.gather(sequence_output, masked_lm_positions, batch_dims=1)
         table = tf.cast(word_embeddings, self.compute_dtype)
         logits = tf.tensordot(self.states(sequence_output), table, [[-1], [1]])
-        return tf.cast(logits, tf.float32) + self._bias()
+        return tf.cast(logits, tf.float32) + self.bias()
 
     def states(self, sequence_output):
         """Maps [..., H] to [..., E], to be multiplied with the table."""
@@ -72,12 +72,12 @@ class MaskedLMHead(AlbertLayer):
         return tied_cross_entropy(
             tf.reshape(states, [-1, states.shape[-1]]),
             word_embeddings,
-            self._bias(),
+            self.bias(),
             tf.reshape(labels, [-1]),
             tf.reshape(weights, [-1]),
         )
 
-    def _bias(self):
+    def bias(self):
         """Returns the bias of each piece, float32 [V]; zeros where there is none."""
         if self.output_bias is None:
             return tf.zeros([self._config.vocab_size])
