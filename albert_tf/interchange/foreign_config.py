@@ -24,6 +24,8 @@ _ONLY_VALUES = {
     "summary_activation": ("gelu",),
     "summary_type": ("first",),
     "summary_use_proj": (True,),
+    "scale_attn_weights": (True,),
+    "scale_attn_by_inverse_layer_idx": (False,),
 }
 _DEFAULTS = AlbertConfig(vocab_size=1)
 # Fields of ours in which families of encoders differ.

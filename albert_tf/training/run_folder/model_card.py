@@ -39,6 +39,7 @@ _FAMILIES = {
     "xlm-roberta": "An XLM-RoBERTa",
     "electra": "An ELECTRA",
     "distilbert": "A DistilBERT",
+    "gpt2": "A GPT-2",
 }
 # What to ask a model of each kind.
 _QUESTIONS = {
