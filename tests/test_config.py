@@ -210,7 +210,7 @@ def test_keys_of_other_families_are_checked_and_written_only_where_they_are_used
         ("norm_position", "first", "norm_position must be one of post, pre"),
         ("language_model_head", "none", "language_model_head must be one of dense, tied"),
         ("language_model_head", "tied", "language_model_head=tied needs embedding_size to be hidden_size. Received: "),
-        ("model_type", "gpt2", "model_type must be one of albert, roberta"),
+        ("model_type", "t5", "model_type must be one of albert, roberta"),
     ):
         assert message in error_of(AlbertConfig.from_dict, tiny_keys(max_position_embeddings=66, **{name: value}))
 
