@@ -9,16 +9,27 @@ from albert_tf.errors import InputError
 from albert_tf.files import read_json
 
 SHARING_CHOICES = ("all", "attention", "ffn", "none")
-POOLING_CHOICES = ("first", "mean", "aligned")
+POOLING_CHOICES = ("first", "mean", "last", "aligned")
 QUESTION_ALIGNMENT_CHOICES = ("none", "words")
 POSITION_INITIALIZER_CHOICES = ("normal", "sinusoidal")
 ATTENTION_INITIALIZER_CHOICES = ("normal", "neighbors")
-MODEL_TYPE_CHOICES = ("albert", "roberta", "xlm-roberta", "electra", "distilbert")
+MODEL_TYPE_CHOICES = ("albert", "roberta", "xlm-roberta", "electra", "distilbert", "gpt2")
+NORM_POSITION_CHOICES = ("post", "pre")
+LANGUAGE_MODEL_HEAD_CHOICES = ("dense", "tied")
 CLASSIFICATION_HEAD_CHOICES = ("pooled", "dense_tanh", "dense_gelu", "dense_relu")
 HIDDEN_ACT_CHOICES = ("gelu", "gelu_new", "gelu_erf", "relu", "tanh", "linear")
 
 # Keys that came later. A default is not written, so that files of models without them stay as they were.
-_LATER_KEYS = ("is_causal", "character_ngrams", "model_type", "position_offset", "pooler", "classification_head")
+_LATER_KEYS = (
+    "is_causal",
+    "character_ngrams",
+    "model_type",
+    "position_offset",
+    "pooler",
+    "classification_head",
+    "norm_position",
+    "language_model_head",
+)
 
 # Whole numbers that may be 0.
 _MAY_BE_ZERO = ("type_vocab_size", "position_offset")
@@ -59,7 +70,8 @@ class AlbertConfig:
             look at the pieces before and after; see `NeighborAttention`. Needs "sinusoidal".
         classifier_pooling: What the label of a whole text is read off: "first", the state of [CLS] by way of the
             pooler, as in the original; "mean", the average of all states, for models whose pre-training taught
-            [CLS] nothing because it had no pairs of segments; or for pairs of texts "aligned", which compares each
+            [CLS] nothing because it had no pairs of segments; "last", the state of the last [SEP], which in a causal
+            model is the only one that has seen all of the text; or for pairs of texts "aligned", which compares each
             piece with what is most like it in the other text (see `AlignedPairHead`).
         question_alignment: Whether models that answer questions are told of each piece of a text which "words" of the
             question are like it (see `QuestionAlignment`), or "none", as in the original.
@@ -74,6 +86,12 @@ class AlbertConfig:
         classification_head: What reads the label of a whole text with `classifier_pooling=first`: "pooled", a layer on
             the pooler's output; or on the state of [CLS] a layer of its own with that activation before: "dense_tanh"
             (RoBERTa), "dense_gelu" (ELECTRA), "dense_relu" (DistilBERT).
+        norm_position: Where LayerNorms stand: "post", after each sub-layer and after the embeddings, as in BERT; or
+            "pre", before each sub-layer and after the last block, as in GPT-2 (Radford et al. 2019, section 2.3), whose
+            blocks add to their input without limit. So, as there, with "pre" the weights that add to it begin smaller,
+            by 1 / sqrt(2 L) of L applications of blocks.
+        language_model_head: What scores pieces with the table of embeddings: "dense", after a layer of its own with
+            LayerNorm, and with a bias, as in BERT; or "tied", the table alone, as in GPT. That needs E to be H.
 
     Raises:
         InputError: A value is out of range or two values do not go together.
@@ -106,6 +124,8 @@ class AlbertConfig:
     position_offset: int = 0
     pooler: bool = True
     classification_head: str = "pooled"
+    norm_position: str = "post"
+    language_model_head: str = "dense"
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -138,6 +158,8 @@ class AlbertConfig:
             ("question_alignment", QUESTION_ALIGNMENT_CHOICES),
             ("model_type", MODEL_TYPE_CHOICES),
             ("classification_head", CLASSIFICATION_HEAD_CHOICES),
+            ("norm_position", NORM_POSITION_CHOICES),
+            ("language_model_head", LANGUAGE_MODEL_HEAD_CHOICES),
         ):
             if getattr(self, name) not in choices:
                 raise InputError(f"{name} must be one of {', '.join(choices)}. Received: {getattr(self, name)}")
@@ -146,7 +168,11 @@ class AlbertConfig:
                 "attention_initializer=neighbors needs position_initializer=sinusoidal. "
                 f"Received: position_initializer={self.position_initializer}"
             )
-
+        if self.language_model_head == "tied" and self.embedding_size != self.hidden_size:
+            raise InputError(
+                "language_model_head=tied needs embedding_size to be hidden_size. Received: "
+                f"embedding_size={self.embedding_size}, hidden_size={self.hidden_size}"
+            )
         if self.position_offset >= self.max_position_embeddings:
             raise InputError(
                 "max_position_embeddings must be more than position_offset. Received: "
@@ -200,6 +226,11 @@ class AlbertConfig:
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         values = dataclasses.asdict(self)
         return {key: value for key, value in values.items() if key not in _LATER_KEYS or value != defaults[key]}
+
+    @property
+    def num_blocks(self) -> int:
+        """How often blocks are applied, those inside of a layer counted one by one."""
+        return self.num_hidden_layers * self.inner_group_num
 
     @property
     def longest_sequence(self) -> int:

@@ -195,8 +195,9 @@ def test_later_key_is_written_only_where_it_is_not_the_default(key):
 
 def test_keys_of_other_families_are_checked_and_written_only_where_they_are_used():
     keys = {"model_type": "roberta", "position_offset": 2, "pooler": False, "classification_head": "dense_tanh"}
+    keys |= {"norm_position": "pre", "language_model_head": "tied"}
     assert not keys.keys() & AlbertConfig.from_dict(tiny_keys()).to_dict().keys()
-    config = AlbertConfig.from_dict(tiny_keys(type_vocab_size=0, max_position_embeddings=66, **keys))
+    config = AlbertConfig.from_dict(tiny_keys(type_vocab_size=0, max_position_embeddings=66, embedding_size=16, **keys))
     assert AlbertConfig.from_dict(config.to_dict()) == config and config.longest_sequence == 64
     with pytest.raises(InputError, match="max_position_embeddings, 66 less its position_offset, 2"):
         config.check_max_seq_length(65)
@@ -206,7 +207,10 @@ def test_keys_of_other_families_are_checked_and_written_only_where_they_are_used
         ("type_vocab_size", -1, "type_vocab_size must be a whole number of at least 0"),
         ("pooler", 1, "pooler must be true or false"),
         ("classification_head", "dense", "classification_head must be one of pooled, dense_tanh"),
-        ("model_type", "gpt2", "model_type must be one of albert, roberta"),
+        ("norm_position", "first", "norm_position must be one of post, pre"),
+        ("language_model_head", "none", "language_model_head must be one of dense, tied"),
+        ("language_model_head", "tied", "language_model_head=tied needs embedding_size to be hidden_size. Received: "),
+        ("model_type", "t5", "model_type must be one of albert, roberta"),
     ):
         assert message in error_of(AlbertConfig.from_dict, tiny_keys(max_position_embeddings=66, **{name: value}))
 

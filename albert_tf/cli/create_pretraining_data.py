@@ -75,7 +75,13 @@ def define_flags():
         "max_predictions_per_seq", None, "Most masked pieces an example; by default max_seq_length * masked_lm_prob.", 1
     )
     flags.DEFINE_float("masked_lm_prob", 0.15, "Share of pieces masked.", 0.001, 0.9)
-    flags.DEFINE_float("short_seq_prob", 0.1, "Share of examples cut to a random shorter length.", 0.0, 1.0)
+    flags.DEFINE_float(
+        "short_seq_prob",
+        None,
+        "Share of examples cut to a random shorter length; by default 0.1, and none of document_blocks.",
+        0.0,
+        1.0,
+    )
     flags.DEFINE_integer("dupe_factor", None, "How many times to cut each document; 1 if dynamic, 40 if static.", 1)
     flags.DEFINE_integer("random_seed", 12345, "Seed of every random draw.", lower_bound=0)
     flags.DEFINE_integer("num_workers", 1, "Number of worker processes.", lower_bound=1)
@@ -111,6 +117,11 @@ def builder_options(given):
             f"--max_predictions_per_seq={max_predictions} must be less than --max_seq_length={given.max_seq_length}"
         )
     packing, objective = packing_and_objective(given.objective, given.sentence_pair, given.random_next_sentence)
+    if given.masking == "static" and not PACKINGS[packing].masks_pieces:
+        raise InputError(f"--masking=static: pieces of --sentence_pair={packing} are not masked; leave it out")
+    short_seq_prob = given.short_seq_prob
+    if short_seq_prob is None:
+        short_seq_prob = PACKINGS[packing].default_short_seq_prob
     dupe_factor = given.dupe_factor or (40 if given.masking == "static" else 1)
     return BuilderOptions(
         max_seq_length=given.max_seq_length,
@@ -129,7 +140,7 @@ def builder_options(given):
         sentence_splitter=given.sentence_splitter,
         deduplicate=given.deduplicate,
         dupe_factor=dupe_factor,
-        short_seq_prob=given.short_seq_prob,
+        short_seq_prob=short_seq_prob,
         held_out_fraction=given.held_out_fraction,
         random_seed=given.random_seed,
     )

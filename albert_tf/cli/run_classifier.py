@@ -62,9 +62,9 @@ def define_flags():
             "pooling",
             None,
             POOLING_CHOICES,
-            "What the label is read off: first, the state of [CLS]; mean, that of all pieces; aligned, pieces of a "
-            "pair compared with their like in the other text. By default the model's own, in small models aligned for "
-            "pairs.",
+            "What the label is read off: first, the state of [CLS]; mean, that of all pieces; last, that of the last "
+            "[SEP]; aligned, pieces of a pair compared with their like in the other text. By default the model's own, "
+            "last in causal models, and in small models aligned for pairs.",
         )
         flags.DEFINE_integer(
             "doc_stride",

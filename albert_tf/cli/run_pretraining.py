@@ -254,7 +254,8 @@ def run_in_folder(given, known_run, config, strategy, parts):
     training.write_model_card([shards.manifest for shards in data], given.license)
     entropy = last.manifest.get("splits", {}).get("held_out", {}).get("unigram_entropy")
     if do_eval and entropy is not None:
-        training.log(f"unigram entropy of the held-out text: {entropy:.4f} (a masked_lm_loss that needs no context)")
+        first_loss = next(iter(objective.loss_coefficients))
+        training.log(f"unigram entropy of the held-out text: {entropy:.4f} (a {first_loss} that needs no context)")
     blind = last.blind_accuracy(given.eval_batch_size)
     if do_eval and blind is not None and objective.blind_metric:
         training.log(f"{objective.blind_metric} of a rule that reads no text: {blind:.4f}")

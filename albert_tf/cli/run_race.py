@@ -14,6 +14,7 @@ from albert_tf.errors import ON_BAD_ROW, InputError
 from albert_tf.finetuning import MultipleChoice
 from albert_tf.finetuning.choice_files import LETTERS, LEVELS, read_questions
 from albert_tf.finetuning.datasets import find_files
+from albert_tf.finetuning.defaults import with_pooling_that_sees_the_text
 from albert_tf.finetuning.multiple_choice import MAX_QA_LENGTH
 
 RACE, JSON_LINES = "race", "jsonl"
@@ -79,7 +80,7 @@ def find_paths(settings, part):
 def make_task(settings, config):
     """Returns the task; the number of options is the one set, the run's or RACE's, or else the training file's."""
     app.require(data_dir=settings.data_dir)
-    chosen_levels = levels(settings)
+    config, chosen_levels = with_pooling_that_sees_the_text(config), levels(settings)
     num_choices = settings.num_choices or (RACE_CHOICES if chosen_levels else None)
     if num_choices is None:
         num_choices = len(read_questions(find_paths(settings, TRAIN)[0], on_bad_row=settings.on_bad_row)[0].options)

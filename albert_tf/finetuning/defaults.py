@@ -51,9 +51,15 @@ def default_pooling(config: AlbertConfig, reads_pairs: bool) -> str:
     """
     if reads_pairs and _is_small(config):
         return "aligned"
-    # In a causal model the first piece sees nothing of the text.
-    is_unfit = {"first": config.is_causal, "aligned": not reads_pairs}.get(config.classifier_pooling, False)
-    return "mean" if is_unfit else config.classifier_pooling
+    if config.classifier_pooling == "aligned" and not reads_pairs:
+        return "last" if config.is_causal else "mean"
+    return with_pooling_that_sees_the_text(config).classifier_pooling
+
+
+def with_pooling_that_sees_the_text(config: AlbertConfig) -> AlbertConfig:
+    """Returns a config whose head reads the last piece where the first one sees nothing, as in GPT."""
+    is_blind = config.is_causal and config.classifier_pooling == "first"
+    return config.replace(classifier_pooling="last") if is_blind else config
 
 
 def default_question_alignment(config: AlbertConfig) -> str:

@@ -8,7 +8,7 @@ import tensorflow as tf
 from albert_tf.checkpoint_files import find_beside_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.files import read_text, write_text
-from albert_tf.interchange import google_tf1, huggingface, keras_hub, ours
+from albert_tf.interchange import foreign_config, google_tf1, huggingface, keras_hub, ours
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.training.run_folder.model_card import CARD_FILE, for_transformers
@@ -47,7 +47,7 @@ def convert_checkpoint(
             raise InputError(f"`{name}` must be one of {', '.join(FORMATS)}. Received: {value}")
     with new_folder(output_dir) as folder:  # first, so that the place is looked at before the work
         model = FORMATS[source].read(input_path, options or ReadOptions())
-        if model.config.is_causal and target != "albert_tf":
+        if model.config.is_causal and not _can_be_causal(target, model.config):
             raise InputError(
                 f"`to={target}` can't say is_causal=true: the models of its code see both sides of a piece"
             )
@@ -63,6 +63,12 @@ def convert_checkpoint(
         *notes,
         f"wrote {output_dir}: {num_bytes / 1e6:.1f} MB",
     ]
+
+
+def _can_be_causal(target, config):
+    """Whether a format knows models that see no later piece: ours all, Hugging Face's GPT-2, and BERT as a decoder."""
+    is_known = config.model_type == "gpt2" or (config.model_type == "albert" and foreign_config.is_bert(config))
+    return target == "albert_tf" or (target == "huggingface" and is_known)
 
 
 def _take_card_along(input_path, folder):

@@ -24,10 +24,19 @@ _ONLY_VALUES = {
     "summary_activation": ("gelu",),
     "summary_type": ("first",),
     "summary_use_proj": (True,),
+    "scale_attn_weights": (True,),
+    "scale_attn_by_inverse_layer_idx": (False,),
 }
 _DEFAULTS = AlbertConfig(vocab_size=1)
 # Fields of ours in which families of encoders differ.
-_DIFFER_BY_FAMILY = ("model_type", "position_offset", "pooler", "classification_head")
+_DIFFER_BY_FAMILY = (
+    "model_type",
+    "position_offset",
+    "pooler",
+    "classification_head",
+    "norm_position",
+    "language_model_head",
+)
 # Families whose masked-LM head has GELU whatever their hidden_act is (transformers' RobertaLMHead and
 # ElectraGeneratorPredictions).
 _ALWAYS_GELU = ("roberta", "xlm-roberta", "electra")

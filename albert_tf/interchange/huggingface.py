@@ -3,6 +3,7 @@
 Weights are read from safetensors alone. pytorch_model.bin is a pickle, which can run any code when it is opened.
 """
 
+import dataclasses
 import os
 
 import numpy as np
@@ -11,7 +12,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import name_in_folder, read_json, write_json
-from albert_tf.interchange import foreign_config
+from albert_tf.interchange import foreign_config, gpt2
 from albert_tf.interchange.huggingface_names import ACTIVATIONS, CLASSES, FAMILIES, THEIR_ACTIVATIONS
 from albert_tf.interchange.portable_model import (
     PortableModel,
@@ -30,8 +31,11 @@ PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.bin")
 # The last layer of every head that may be there.
 _HEADS = ("classifier.out_proj.weight", "classifier.weight", "qa_outputs.weight")
 # How names of an encoder alone begin.
-_WITHOUT_PREFIX = ("embeddings.", "embeddings_project.", "encoder.", "transformer.", "pooler.")
-_BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
+_WITHOUT_PREFIX = (
+    *("embeddings.", "embeddings_project.", "encoder.", "transformer.", "pooler."),
+    *("wte.", "wpe.", "h.", "ln_f."),
+)
+_BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids", ".attn.bias", ".attn.masked_bias")
 # Where a folder that we wrote keeps what albert_tf.load needs.
 _OWN_SETTINGS = "albert_tf_settings"
 
@@ -59,6 +63,10 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     buffers = [name for name in found if name.endswith(_BUFFERS)]
     found = {name: weight for name, weight in found.items() if name not in buffers}
     found = _without_tied(found, family, source)
+    if family is FAMILIES["gpt2"]:
+        if not options.vocab_file:
+            gpt2.refuse_bpe(path)
+        found = gpt2.split_fused(found)
     task, labels, notes = _find_task(values, found, options.task)
     head = next((found[name] for name in _HEADS if name in found), None)
     outputs = (*head.shape, 0)[0] if head else 0
@@ -76,7 +84,7 @@ def read(path: str, options: ReadOptions) -> PortableModel:
 
 def _task_by_name(family, found):
     """Returns a task whose head has the names of one that is there, where nothing says what it is for."""
-    whole = family.naming.heads["classify"]
+    whole = family.naming.heads.get("classify", {"": ""})
     return "classify" if all(f"{name}.weight" in found for name in whole.values()) else "tag"
 
 
@@ -93,6 +101,11 @@ def _take_own_settings(model, settings, outputs, source):
 
 
 def _read_config(values, family, found, source):
+    is_decoder = family is FAMILIES["bert"] and values.get("is_decoder") is True
+    if is_decoder:
+        values = {name: value for name, value in values.items() if name != "is_decoder"}
+    if family is FAMILIES["gpt2"]:
+        values = gpt2.known_settings(values, source)
     values = foreign_config.check_computed(values, source)
     names = family.names_in_config
     activation = values.get(names["hidden_act"], family.defaults["hidden_act"])
@@ -108,6 +121,8 @@ def _read_config(values, family, found, source):
         dropout = values.get("classifier_dropout")
         fields["classifier_dropout_prob"] = fields["hidden_dropout_prob"] if dropout is None else dropout
     fields.update(family.always)
+    if is_decoder:
+        fields |= {"is_causal": True, "pooler": f"{family.prefix}pooler.dense.weight" in found}
     if family.counts_positions_by_pad:
         pad_id = values.get("pad_token_id", 1)
         if not isinstance(pad_id, int) or isinstance(pad_id, bool) or pad_id < 0:
@@ -167,8 +182,8 @@ def _with_usual_names(found, family):
 
 def _without_tied(found, family, source):
     """Returns weights without those of the masked language model that are there twice."""
-    table = found.get(f"{family.prefix}embeddings.word_embeddings.weight")
-    bias_name = family.naming.layers["masked_lm_head/output_bias"]
+    table = found.get(f"{family.naming.layers['encoder/embeddings/word_embeddings']}.weight")
+    bias_name = family.naming.layers.get("masked_lm_head/output_bias")
     rest = dict(found)
     decoder, bias = (rest.pop(f"{family.decoder}{end}", None) for end in ("weight", "bias"))
     if bias is not None:
@@ -229,8 +244,15 @@ def write(model: PortableModel, folder: str) -> list[str]:
     """
     foreign_config.check_head(model, "huggingface")
     family, config = _family_of(model)
-    weights, notes = give_weights(family.naming, model)
     class_name = _class_name(model, family)
+    if class_name == "LMHeadModel":
+        # There are none of these in the class.
+        lacks = ("encoder/pooler/", "sentence_order_head/")
+        weights = {name: weight for name, weight in model.weights.items() if not name.startswith(lacks)}
+        model = dataclasses.replace(model, weights=weights)
+    weights, notes = give_weights(family.naming, model)
+    if family is FAMILIES["gpt2"]:
+        weights = gpt2.join_fused(weights)
     if class_name == "Model":
         weights = {name.removeprefix(family.prefix): weight for name, weight in weights.items()}
     write_safetensors(os.path.join(folder, WEIGHTS_FILE), weights)
@@ -260,7 +282,9 @@ def _family_of(model):
         family = FAMILIES["bert"]
     else:
         family, config = FAMILIES["albert"], foreign_config.with_groups(config, "huggingface")
-    foreign_config.check_architecture(config, "huggingface", family.always, family.counts_positions_by_pad)
+    # The class of a decoder has no pooler.
+    computes = {**family.always, **({"pooler": config.pooler} if config.is_causal else {})}
+    foreign_config.check_architecture(config, "huggingface", computes, family.counts_positions_by_pad)
     foreign_config.check_masked_lm(config, model.has("masked_lm_head"), "`to=huggingface`")
     return family, config
 
@@ -268,6 +292,8 @@ def _family_of(model):
 def _class_name(model, family):
     if model.task in CLASSES and model.has_head:
         return CLASSES[model.task]
+    if model.config.is_causal and (model.has("masked_lm_head") or model.config.language_model_head == "tied"):
+        return "LMHeadModel"
     if model.has("sentence_order_head") and "sentence_order_head/dense" in family.naming.layers:
         return "ForPreTraining"
     return "ForMaskedLM" if model.has("masked_lm_head") else "Model"
@@ -288,6 +314,10 @@ def _config_values(model, config, family, class_name):
         "dtype": "float32",
         **foreign_config.own_fields(config),
     }
+    if family is FAMILIES["gpt2"]:
+        values["embd_pdrop"] = config.hidden_dropout_prob
+    elif config.is_causal:
+        values["is_decoder"] = True
     if "classifier_dropout_prob" not in names:
         values["classifier_dropout"] = config.classifier_dropout_prob
     if class_name in (CLASSES["classify"], CLASSES["tag"]):

@@ -85,6 +85,21 @@ _DISTILBERT = {
     "masked_lm_head/layer_norm": "vocab_layer_norm",
     "masked_lm_head/output_bias": "vocab_projector.bias",
 }
+_LAYER_OF_GPT2 = "transformer.h.{n}"
+_GPT2 = {
+    "encoder/embeddings/word_embeddings": "transformer.wte",
+    "encoder/embeddings/position_embeddings": "transformer.wpe",
+    # One variable there, see `gpt2.split_fused`.
+    "encoder/attention_layers/{n}/query": f"{_LAYER_OF_GPT2}.attn.c_attn.query",
+    "encoder/attention_layers/{n}/key": f"{_LAYER_OF_GPT2}.attn.c_attn.key",
+    "encoder/attention_layers/{n}/value": f"{_LAYER_OF_GPT2}.attn.c_attn.value",
+    "encoder/attention_layers/{n}/output_dense": f"{_LAYER_OF_GPT2}.attn.c_proj",
+    "encoder/attention_layers/{n}/layer_norm": f"{_LAYER_OF_GPT2}.ln_1",
+    "encoder/feed_forward_layers/{n}/intermediate": f"{_LAYER_OF_GPT2}.mlp.c_fc",
+    "encoder/feed_forward_layers/{n}/output_dense": f"{_LAYER_OF_GPT2}.mlp.c_proj",
+    "encoder/feed_forward_layers/{n}/layer_norm": f"{_LAYER_OF_GPT2}.ln_2",
+    "encoder/last_layer_norm": "transformer.ln_f",
+}
 _HEADS = {
     **{task: {"head/dense": "classifier"} for task in ("classify", "score", "race", "tag")},
     "squad": {"head/dense": "qa_outputs"},
@@ -104,6 +119,13 @@ _SPELLINGS = plain_spellings(
     table=(Spelling(".weight"),),
     linear=(Spelling(".weight", is_transposed=True), Spelling(".bias")),
     norm=(Spelling(".weight"), Spelling(".bias")),
+)
+# Its own layers hold matrices as ours do (Conv1D); heads are PyTorch's.
+_SPELLINGS_OF_GPT2 = plain_spellings(
+    table=_SPELLINGS["table"],
+    norm=_SPELLINGS["norm"],
+    linear=(Spelling(".weight"), Spelling(".bias")),
+    output=_SPELLINGS["linear"],
 )
 
 
@@ -141,7 +163,7 @@ class Family(typing.NamedTuple):
     @property
     def layers(self) -> str:
         """What the names of layers begin with."""
-        return f"{self.prefix}{'transformer' if self.model_type == 'distilbert' else 'encoder'}."
+        return f"{self.prefix}{_LAYERS.get(self.model_type, 'encoder')}."
 
     @property
     def names_in_config(self) -> dict[str, str]:
@@ -150,6 +172,7 @@ class Family(typing.NamedTuple):
         return {ours: theirs for ours, theirs in names.items() if theirs}
 
 
+_LAYERS = {"distilbert": "transformer", "gpt2": "h"}
 _UNSHARED = {"sharing": "none"}
 _SIZES = {"max_position_embeddings": 512, "type_vocab_size": 2, "initializer_range": 0.02, "layer_norm_eps": 1e-12}
 _BERT_SIZES = {
@@ -235,6 +258,40 @@ FAMILIES = {
             "classifier_dropout_prob": "seq_classif_dropout",
             "type_vocab_size": None,
             "layer_norm_eps": None,
+        },
+    ),
+    "gpt2": Family(
+        Naming(_GPT2, {task: _HEADS[task] for task in ("tag", "squad")}, _SPELLINGS_OF_GPT2),
+        "transformer.",
+        "GPT2",
+        "lm_head.",
+        {
+            **_BERT_SIZES,
+            "vocab_size": 50257,
+            "max_position_embeddings": 1024,
+            "layer_norm_eps": 1e-5,
+            "hidden_act": "gelu_new",
+        },
+        {
+            **_UNSHARED,
+            "model_type": "gpt2",
+            "pooler": False,
+            "type_vocab_size": 0,
+            "is_causal": True,
+            "norm_position": "pre",
+            "language_model_head": "tied",
+        },
+        {
+            "hidden_size": "n_embd",
+            "num_hidden_layers": "n_layer",
+            "num_attention_heads": "n_head",
+            "intermediate_size": "n_inner",
+            "max_position_embeddings": "n_positions",
+            "hidden_act": "activation_function",
+            "hidden_dropout_prob": "resid_pdrop",
+            "attention_probs_dropout_prob": "attn_pdrop",
+            "layer_norm_eps": "layer_norm_epsilon",
+            "type_vocab_size": None,
         },
     ),
 }

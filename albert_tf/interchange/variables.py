@@ -25,6 +25,7 @@ LAYERS: dict[str, tuple[str, tuple[str | int, ...]]] = {
     "encoder/feed_forward_layers/{n}/intermediate": ("linear", ("hidden_size", "intermediate_size")),
     "encoder/feed_forward_layers/{n}/output_dense": ("linear", ("intermediate_size", "hidden_size")),
     "encoder/feed_forward_layers/{n}/layer_norm": ("norm", ("hidden_size",)),
+    "encoder/last_layer_norm": ("norm", ("hidden_size",)),
     "encoder/pooler": ("linear", ("hidden_size", "hidden_size")),
     "masked_lm_head/transform": ("linear", ("hidden_size", "embedding_size")),
     "masked_lm_head/layer_norm": ("norm", ("embedding_size",)),
@@ -163,6 +164,9 @@ def _layers_of(config):
     """Returns `LAYERS` without those that a model of this config lacks."""
     lacks = set() if config.type_vocab_size else {"encoder/embeddings/token_type_embeddings"}
     lacks |= set() if config.pooler else {"encoder/pooler", "sentence_order_head/dense"}
+    lacks.add("encoder/last_layer_norm" if config.norm_position == "post" else "encoder/embeddings/layer_norm")
+    if config.language_model_head == "tied":
+        lacks |= {layer for layer in LAYERS if layer.startswith("masked_lm_head/")}
     return {layer: shape for layer, shape in LAYERS.items() if layer not in lacks}
 
 

@@ -1,9 +1,12 @@
-"""The two sub-layers of a Transformer block, each with its residual connection and LayerNorm (post-LN)."""
+"""The two sub-layers of a Transformer block, each with its residual connection and LayerNorm.
+
+LayerNorm comes last (post-LN), or with `norm_position` "pre" first (pre-LN), and what is added to stays as it is.
+"""
 
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling.initializers import NeighborAttention
+from albert_tf.modeling.initializers import NeighborAttention, residual_range
 from albert_tf.modeling.kernels.attention import attend
 from albert_tf.modeling.kernels.dropout import dropout, split_dropout_seed
 from albert_tf.modeling.kernels.flash_attention import COLUMNS_TOGETHER
@@ -34,15 +37,16 @@ class SelfAttention(AlbertLayer):
         super().__init__(**kwargs)
         self._config = config
         self._rematerializes = rematerializes
+        self._norm_is_first = config.norm_position == "pre"
         hidden_size, policy = config.hidden_size, kwargs.get("dtype")
 
-        def linear(name, kernel=None):
-            return Linear(hidden_size, hidden_size, config.initializer_range, kernel, name=name, dtype=policy)
+        def linear(name, kernel=None, stddev=config.initializer_range):
+            return Linear(hidden_size, hidden_size, stddev, kernel, name=name, dtype=policy)
 
         self.query = linear("query", neighbors and neighbors.query)
         self.key = linear("key", neighbors and neighbors.key)
         self.value = linear("value")
-        self.output_dense = linear("output_dense")
+        self.output_dense = linear("output_dense", stddev=residual_range(config))
         self.layer_norm = LayerNorm(hidden_size, config.layer_norm_eps, dtype=policy)
         # One product for all three, in the order of columns that plain operations and flash kernels want.
         query_key_value = [self.query, self.key, self.value]
@@ -76,8 +80,13 @@ class SelfAttention(AlbertLayer):
             after dropout.
         """
         probs_seed, output_seed = split_dropout_seed(dropout_seed, 2)
-        inputs = select_positions(hidden_states, output_positions)
-        query_key_value = self._projections(uses_flash)(inputs, hidden_states)
+        residual = select_positions(hidden_states, output_positions)
+        if self._norm_is_first:
+            hidden_states = self.layer_norm(hidden_states)
+            queries = select_positions(hidden_states, output_positions)
+        else:
+            queries = residual
+        query_key_value = self._projections(uses_flash)(queries, hidden_states)
         context, *probs = attend(
             query_key_value,
             visible_keys(attention_bias, document_ids, self._config.is_causal, output_positions),
@@ -89,7 +98,7 @@ class SelfAttention(AlbertLayer):
             output_attentions,
         )
         output = dropout(self.output_dense(context), self._config.hidden_dropout_prob, output_seed)
-        hidden_states = self.layer_norm(inputs + output)
+        hidden_states = residual + output if self._norm_is_first else self.layer_norm(residual + output)
         return (hidden_states, *probs) if output_attentions else hidden_states
 
     def parts(self, uses_flash: bool) -> list[Part]:
@@ -116,18 +125,20 @@ class FeedForward(AlbertLayer):
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(**kwargs)
         self._config = config
+        self._norm_is_first = config.norm_position == "pre"
         policy = kwargs.get("dtype")
         self.activation = ACTIVATIONS[config.hidden_act]
         sizes = config.hidden_size, config.intermediate_size
         self.intermediate = Linear(*sizes, config.initializer_range, name="intermediate", dtype=policy)
-        self.output_dense = Linear(*reversed(sizes), config.initializer_range, name="output_dense", dtype=policy)
+        self.output_dense = Linear(*reversed(sizes), residual_range(config), name="output_dense", dtype=policy)
         self.layer_norm = LayerNorm(config.hidden_size, config.layer_norm_eps, dtype=policy)
 
     def call(self, hidden_states, dropout_seed=None):
         """Transforms each position: [B, S, H] to `compute_dtype` [B, S, H]; `dropout_seed` int32 [2] or None."""
-        intermediate = self.activation(self.intermediate(hidden_states))
+        inputs = self.layer_norm(hidden_states) if self._norm_is_first else hidden_states
+        intermediate = self.activation(self.intermediate(inputs))
         output = dropout(self.output_dense(intermediate), self._config.hidden_dropout_prob, dropout_seed)
-        return self.layer_norm(hidden_states + output)
+        return hidden_states + output if self._norm_is_first else self.layer_norm(hidden_states + output)
 
     def parts(self) -> list[Part]:
         """Returns what holds the weights, for `shared_weights.read_once`."""

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.encoder import AlbertEncoder
 from albert_tf.modeling.inputs import encoder_inputs
@@ -97,12 +98,20 @@ class AlbertForConditionalQuestionAnswering(AlbertModel):
         remat: As for `AlbertEncoder`.
         attention: As for `AlbertEncoder`.
         **kwargs: Of `tf.keras.Model`, as for `AlbertEncoder`.
+
+    Raises:
+        InputError: The first piece sees nothing of the text, because the model is causal.
     """
 
     reads_pooler = False
 
     def __init__(self, config: AlbertConfig, remat: str = "none", attention: str = "auto", **kwargs):
         super().__init__(config, remat, attention, **kwargs)
+        if config.is_causal:
+            raise InputError(
+                "`version_2_with_negative`: whether there is an answer is read off the first piece, which in a model "
+                "of is_causal=true sees nothing of the text; leave it out"
+            )
         policy = kwargs.get("dtype")
         self.encoder = AlbertEncoder(config, remat, attention, dtype=policy)
         self.question_alignment = make_question_alignment(config, dtype=policy)

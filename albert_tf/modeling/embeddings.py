@@ -10,7 +10,9 @@ from albert_tf.modeling.layers import AlbertLayer, LayerNorm
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class AlbertEmbeddings(AlbertLayer):
-    """Sum of word, segment and position embeddings, normalised (paper, section 3.1; original modeling.py).
+    """Sum of word, segment and position embeddings (paper, section 3.1; original modeling.py).
+
+    It is normalised, except with `norm_position` "pre": then every block normalises what it reads.
 
     Args:
         config: Hyper-parameters.
@@ -31,7 +33,9 @@ class AlbertEmbeddings(AlbertLayer):
             [config.max_position_embeddings, size],
             sinusoidal_positions if is_sinusoidal else stddev,
         )
-        self.layer_norm = LayerNorm(size, config.layer_norm_eps, dtype=kwargs.get("dtype"))
+        self.layer_norm = None
+        if config.norm_position == "post":
+            self.layer_norm = LayerNorm(size, config.layer_norm_eps, dtype=kwargs.get("dtype"))
 
     def call(self, input_ids, segment_ids, position_ids=None, inputs_embeds=None, dropout_seed=None):
         """Looks ids up.
@@ -59,8 +63,10 @@ class AlbertEmbeddings(AlbertLayer):
             position = position_table[first : first + (segment_ids.shape[1] or tf.shape(segment_ids)[1])]
         else:
             position = tf.gather(position_table, position_ids)
-        embeddings = self.layer_norm(embeddings + position)
-        return dropout(embeddings, self._config.hidden_dropout_prob, dropout_seed)
+        embeddings += position
+        if self.layer_norm is not None:
+            embeddings = self.layer_norm(embeddings)
+        return dropout(tf.cast(embeddings, self.compute_dtype), self._config.hidden_dropout_prob, dropout_seed)
 
     def _segments(self, segment_ids):
         """Returns what segments add, float32 [B, S, E], or [E] where all are the same."""

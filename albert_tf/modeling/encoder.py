@@ -13,7 +13,7 @@ from albert_tf.modeling.kernels.flash_attention import uses_flash_attention
 from albert_tf.modeling.kernels.rematerialization import rematerialize
 from albert_tf.modeling.kernels.shared_weights import Part, read_once, using
 from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE
-from albert_tf.modeling.layers import Linear
+from albert_tf.modeling.layers import LayerNorm, Linear
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
@@ -55,6 +55,9 @@ class AlbertEncoder(AlbertModel):
             SelfAttention(config, remat == "attention", neighbors, dtype=policy) for _ in range(num_attention * inner)
         ]
         self.feed_forward_layers = [FeedForward(config, dtype=policy) for _ in range(num_feed_forward * inner)]
+        self.last_layer_norm = None
+        if config.norm_position == "pre":
+            self.last_layer_norm = LayerNorm(config.hidden_size, config.layer_norm_eps, dtype=policy)
         self.pooler = None
         if config.pooler:
             self.pooler = Linear(config.hidden_size, config.hidden_size, config.initializer_range, dtype=policy)
@@ -87,8 +90,9 @@ class AlbertEncoder(AlbertModel):
         Returns:
             Dictionary of `sequence_output` [B, S, H], or [B, P, H] with `output_positions`, and, if the config has a
             pooler, `pooled_output` [B, H], in `compute_dtype`. If asked for, `hidden_states`, a tuple of the projected
-            embeddings and each block's output [B, S, H], and `attentions`, a tuple of each block's [B, N, S, S], after
-            dropout; with `output_positions`, the last of each has P rows for S.
+            embeddings and each block's output [B, S, H], the last after the last LayerNorm if there is one, and
+            `attentions`, a tuple of each block's [B, N, S, S], after dropout; with `output_positions`, the last of each
+            has P rows for S.
 
         Raises:
             InputError: The dictionary holds a name that no model knows, or lacks one; the sequence is longer than
@@ -107,7 +111,7 @@ class AlbertEncoder(AlbertModel):
             masks_rows=attention_bias.shape[1] != 1,
             output_attentions=output_attentions,
         )
-        num_blocks = self.config.num_hidden_layers * self.config.inner_group_num
+        num_blocks = self.config.num_blocks
         embedding_seed, *block_seeds = split_dropout_seed(
             resolve_dropout_seed(training, dropout_seed), 1 + 2 * num_blocks
         )
@@ -126,6 +130,8 @@ class AlbertEncoder(AlbertModel):
             blocks, hidden_states, attention_bias, inputs.get("document_ids"), block_seeds, output_positions
         )
 
+        if self.last_layer_norm is not None:
+            hidden_states[-1] = self.last_layer_norm(hidden_states[-1])
         outputs = {"sequence_output": hidden_states[-1]}
         if self.pooler is not None:
             outputs["pooled_output"] = tf.tanh(self.pooler(hidden_states[-1][:, 0]))
@@ -144,6 +150,7 @@ class AlbertEncoder(AlbertModel):
             *([] if mapping is None else [(mapping, self._symbol(None, self.config.embedding_size))]),
             *((layer, states, bias) for layer in self.attention_layers),
             *((layer, states) for layer in self.feed_forward_layers),
+            *([] if self.last_layer_norm is None else [(self.last_layer_norm, states)]),
             *([] if self.pooler is None else [(self.pooler, self._symbol(self.config.hidden_size))]),
         ]
 

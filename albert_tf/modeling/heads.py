@@ -18,6 +18,8 @@ _DENSE_ACTIVATIONS = {
 class MaskedLMHead(AlbertLayer):
     """Predicts the pieces at chosen positions with the embedding table itself (original run_pretraining.py).
 
+    With `language_model_head` "tied" there is nothing but the table, and the head has no variables (GPT).
+
     Args:
         config: Hyper-parameters.
     """
@@ -25,6 +27,9 @@ class MaskedLMHead(AlbertLayer):
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(**kwargs)
         self._config = config
+        self.transform = self.layer_norm = self.output_bias = None
+        if config.language_model_head == "tied":
+            return
         policy = kwargs.get("dtype")
         self.activation = ACTIVATIONS[config.hidden_act]
         self.transform = Linear(config.hidden_size, config.embedding_size, config.initializer_range, dtype=policy)
@@ -46,10 +51,12 @@ class MaskedLMHead(AlbertLayer):
             sequence_output = tf.gather(sequence_output, masked_lm_positions, batch_dims=1)
         table = tf.cast(word_embeddings, self.compute_dtype)
         logits = tf.tensordot(self.states(sequence_output), table, [[-1], [1]])
-        return tf.cast(logits, tf.float32) + self.output_bias
+        return tf.cast(logits, tf.float32) + self.bias()
 
     def states(self, sequence_output):
         """Maps [..., H] to [..., E], to be multiplied with the table."""
+        if self.transform is None:
+            return sequence_output
         return self.layer_norm(self.activation(self.transform(sequence_output)))
 
     def cross_entropy(self, sequence_output, word_embeddings, labels, weights):
@@ -65,10 +72,16 @@ class MaskedLMHead(AlbertLayer):
         return tied_cross_entropy(
             tf.reshape(states, [-1, states.shape[-1]]),
             word_embeddings,
-            tf.convert_to_tensor(self.output_bias),
+            self.bias(),
             tf.reshape(labels, [-1]),
             tf.reshape(weights, [-1]),
         )
+
+    def bias(self):
+        """Returns the bias of each piece, float32 [V]; zeros where there is none."""
+        if self.output_bias is None:
+            return tf.zeros([self._config.vocab_size])
+        return tf.convert_to_tensor(self.output_bias)
 
     def get_config(self):
         """Returns the constructor's arguments."""

@@ -18,6 +18,16 @@ _OFFSETS = (-1, 1, -2, 2, -3, 3, -4, 4)  # in positions; head by head
 _HIGHEST_SCORE = 16.0
 
 
+def residual_range(config: AlbertConfig) -> float:
+    """Returns the standard deviation of weights whose product is added to a block's input.
+
+    Without LayerNorm after each sum, what L applications of two sub-layers add would grow with sqrt(2 L) (Radford et
+    al. 2019, section 2.3).
+    """
+    scale = 1.0 if config.norm_position == "post" else (2 * config.num_blocks) ** -0.5
+    return config.initializer_range * scale
+
+
 def sinusoidal_positions(shape: list[int], dtype: str = "float32") -> tf.Tensor:
     """Returns a table [P, E] of position embeddings to learn from: sines and cosines of E / 2 wavelengths.
 

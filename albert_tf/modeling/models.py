@@ -14,7 +14,12 @@ from albert_tf.modeling.encoder import AlbertEncoder
 from albert_tf.modeling.heads import DenseOutputHead, MaskedLMHead, OutputHead, mean_state
 from albert_tf.modeling.inputs import encoder_inputs, known_inputs
 from albert_tf.modeling.kernels.dropout import resolve_dropout_seed, split_dropout_seed
-from albert_tf.modeling.kernels.output_positions import first_position
+from albert_tf.modeling.kernels.output_positions import (
+    first_position,
+    last_position,
+    select_positions,
+    with_first_position,
+)
 from albert_tf.modeling.pretrained import read_num_labels
 from albert_tf.modeling.question_alignment import align_question, alignment_with_inputs, make_question_alignment
 
@@ -92,7 +97,7 @@ class _AlbertWithOutputHead(AlbertModel):
         if config.is_causal and self._pooling == "first":
             raise InputError(
                 "classifier_pooling=first reads the first piece, which in a model of is_causal=true sees nothing "
-                "of the text; set classifier_pooling=mean"
+                "of the text; set classifier_pooling=last"
             )
         if self.reads_pooler and not config.pooler:
             raise InputError(
@@ -110,16 +115,25 @@ class _AlbertWithOutputHead(AlbertModel):
         """Returns {"logits": float32 [..., output_size]}, and what else is wanted; the head reads `head_inputs` too."""
         encoder_seed, head_seed = split_dropout_seed(resolve_dropout_seed(training, dropout_seed), 2)
         inputs = known_inputs(inputs)
-        reads_first = self._pooling == "first" and not any(wanted.values())
+        positions, needs_all = self._positions_read(inputs), any(wanted.values())
         outputs = self.encoder(
             inputs,
             training=training,
             dropout_seed=encoder_seed,
-            output_positions=first_position(next(iter(inputs.values()))) if reads_first else None,
+            output_positions=None if needs_all else positions,
             **wanted,
         )
+        if needs_all:
+            outputs["sequence_output"] = select_positions(outputs["sequence_output"], positions)
         others = {name: outputs[name] for name in ("hidden_states", "attentions") if name in outputs}
         return {"logits": self._logits(inputs, outputs, head_inputs, head_seed), **others}
+
+    def _positions_read(self, inputs):
+        """Returns the positions of which the head reads states, int32 [B, P]; None for all."""
+        given = next(iter(inputs.values()))
+        if self._pooling == "first":
+            return first_position(given)
+        return with_first_position(last_position(given, inputs.get("input_mask"))) if self._pooling == "last" else None
 
     def _heads_with_inputs(self):
         states, ids = self._symbol(None, self.config.hidden_size), self._symbol(None, dtype="int32")
@@ -135,6 +149,8 @@ class _AlbertWithOutputHead(AlbertModel):
             return self.head(states, embeddings, found["input_mask"], found["segment_ids"], dropout_seed=dropout_seed)
         if self._pooling == "mean":
             states = mean_state(states, inputs.get("input_mask"))
+        elif self._pooling == "last":
+            states = states[:, -1]
         elif self._pooling == "first":
             states = states[:, 0] if self._has_own_layer else outputs["pooled_output"]
         return self.head(states, *head_inputs, dropout_seed=dropout_seed)

@@ -1,6 +1,7 @@
 """What a model can learn: one file each, and its line below."""
 
 from albert_tf.objectives.answer_span import AnswerSpan
+from albert_tf.objectives.causal_lm import CausalLM
 from albert_tf.objectives.conditional_answer_span import ConditionalAnswerSpan
 from albert_tf.objectives.masked_lm import MaskedLM
 from albert_tf.objectives.matching_halves import MatchingHalves
@@ -28,6 +29,7 @@ register("bert", composed(MaskedLM, NextSentence), ["next"])
 register("roberta", composed(MaskedLM), ["full_sentences", "document_sentences", "order", "next"])
 register("electra", ReplacedTokens, ["full_sentences", "document_sentences", "order", "next"], SETTINGS_OF_ELECTRA)
 register("halves", composed(MaskedLM, MatchingHalves), ["halves"])
+register("causal", composed(CausalLM), ["document_blocks"])
 
 __all__ = [
     "DEFAULT_OBJECTIVE",

@@ -14,6 +14,7 @@ class MaskedLM(PretrainingLoss):
     """The cross-entropy of masked pieces, over the whole vocabulary."""
 
     name = "masked_lm"
+    fills_masks = True
 
     def prepare(self, features, seed):
         """Masks records that are not masked yet; see `PretrainingLoss`."""

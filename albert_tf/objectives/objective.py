@@ -40,6 +40,7 @@ class Objective(abc.ABC):
         blind_metric: The metric that a packing's rule which reads no text has a value of, too; None if there is none.
         carries_vocabulary: Whether a run may begin with a model of another vocabulary than its data have, whose pieces'
             embeddings are then carried over.
+        fills_masks: Whether `make_model`'s model has learnt what stands where there is a [MASK].
         name: What registries and runs call it; None for the name of its class.
         former_name: What earlier versions called it in the folders of runs.
         title: Title of the plot of the losses.
@@ -54,6 +55,7 @@ class Objective(abc.ABC):
     compares_examples: bool = False
     blind_metric: str | None = None
     carries_vocabulary: bool = False
+    fills_masks: bool = True
     name: str | None = None
     former_name: str | None = None
     title: str = "loss"

@@ -29,10 +29,11 @@ class Pretraining(Objective):
     def __init__(self, config: AlbertConfig, losses: list[PretrainingLoss]):
         self.config, self._losses = config, losses
         self.loss_coefficients = {loss.loss_name: 1.0 for loss in losses}
-        self.metric_names = tuple(loss.accuracy_name for loss in losses)
+        self.metric_names = tuple(name for loss in losses for name in loss.metric_names)
         # Packings know one of what is learnt of pairs, which stands behind the masked language model.
-        self.blind_metric = next(iter(self.metric_names[1:]), None)
+        self.blind_metric = next((loss.metric_names[0] for loss in losses[1:]), None)
         self.compares_examples = any(loss.compares_examples for loss in losses)
+        self.fills_masks = any(loss.fills_masks for loss in losses)
         self._reads_all_states = any(loss.reads_all_states for loss in losses)
         reads_pooler = [loss.name for loss in losses if POOLER in loss.reads]
         if reads_pooler and not config.pooler:
@@ -64,7 +65,7 @@ class Pretraining(Objective):
         return {loss.loss_name: loss.weight(batch) for loss in self._losses}
 
     def compute(self, batch, training, dropout_seed, model):
-        """Returns losses and accuracies; see `Objective`."""
+        """Returns losses and metrics; see `Objective`."""
         inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
         for loss in self._losses:
             inputs |= loss.encoder_inputs(batch)
@@ -79,7 +80,7 @@ class Pretraining(Objective):
         states = States(outputs["sequence_output"], outputs.get("pooled_output"), positions is not None)
         results = {}
         for loss in self._losses:
-            results[loss.loss_name], results[loss.accuracy_name] = loss.compute(model, states, batch)
+            results |= zip([loss.loss_name, *loss.metric_names], loss.compute(model, states, batch), strict=True)
         return results
 
     def untouched(self, model):

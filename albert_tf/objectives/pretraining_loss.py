@@ -51,15 +51,19 @@ class PretrainingLoss(abc.ABC):
 
     Attributes:
         name: What its metrics' names begin with: `name`_loss and `name`_accuracy.
+        further_metrics: Metrics that `compute` returns besides.
         reads: What the names begin with of the model's variables that no other loss depends on.
         reads_all_states: Whether it needs the states of all positions.
         compares_examples: Whether an example's loss depends on the others of its batch.
+        fills_masks: Whether it teaches what stands where there is a [MASK].
     """
 
     name: str
+    further_metrics: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     reads_all_states: bool = False
     compares_examples: bool = False
+    fills_masks: bool = False
 
     def __init__(self, config: AlbertConfig, options: DataOptions):
         self.config, self.options = config, options
@@ -70,9 +74,9 @@ class PretrainingLoss(abc.ABC):
         return f"{self.name}_loss"
 
     @property
-    def accuracy_name(self) -> str:
-        """Name of the accuracy."""
-        return f"{self.name}_accuracy"
+    def metric_names(self) -> tuple[str, ...]:
+        """Names of the metrics."""
+        return f"{self.name}_accuracy", *self.further_metrics
 
     @abc.abstractmethod
     def prepare(self, features: dict[str, tf.Tensor], seed: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -96,8 +100,8 @@ class PretrainingLoss(abc.ABC):
         """Returns the weight of the loss in a batch; see `Objective.loss_weights`."""
 
     @abc.abstractmethod
-    def compute(self, model: AlbertForPreTraining, states: States, batch: Batch) -> tuple[WeightedSum, WeightedSum]:
-        """Returns loss and accuracy, each as (sum, weight)."""
+    def compute(self, model: AlbertForPreTraining, states: States, batch: Batch) -> tuple[WeightedSum, ...]:
+        """Returns loss, accuracy and further metrics, each as (sum, weight)."""
 
     @abc.abstractmethod
     def products(self, batch_spec: BatchSpec) -> int:

@@ -42,7 +42,7 @@ class Registered(typing.NamedTuple):
 OBJECTIVES: dict[str, Registered] = {}
 # What is learnt where nothing says otherwise, and what the planner called it first.
 DEFAULT_OBJECTIVE = "albert"
-_WITHOUT_POOLER = "roberta"
+_WITHOUT_POOLER, _CAUSAL = "roberta", "causal"
 EARLIER_NAMES = {"pretrain": DEFAULT_OBJECTIVE}
 
 
@@ -72,7 +72,9 @@ def default_objective(packing: Packing) -> str:
 
 
 def usual_objective(config: AlbertConfig) -> str:
-    """Returns what a model that doesn't say it was pre-trained for, by whether it has what a second loss reads."""
+    """Returns what a model that doesn't say it was pre-trained for, by what its pieces see and its heads read."""
+    if config.is_causal:
+        return _CAUSAL
     return DEFAULT_OBJECTIVE if config.pooler else _WITHOUT_POOLER
 
 

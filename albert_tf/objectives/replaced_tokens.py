@@ -135,7 +135,7 @@ class ReplacedTokens(Objective):
         drawn = piece_sampling.sample_pieces(
             tf.reshape(states, [-1, states.shape[-1]]),
             tf.convert_to_tensor(generator.encoder.embeddings.word_embeddings),
-            tf.convert_to_tensor(head.output_bias),
+            head.bias(),
             tf.reshape(batch["replacement_draws"], [-1]),
         )
         drawn = tf.reshape(drawn, shape)

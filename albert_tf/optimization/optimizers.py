@@ -27,7 +27,7 @@ from albert_tf.optimization.muon_update import accumulated, muon_direction
 from albert_tf.optimization.schedule import LearningRateSchedule
 
 _MATRIX_OF_BLOCK = re.compile(r"(attention|feed_forward)_layers/.*kernel$")
-_EXCLUDED = re.compile(r"layer_norm|bias")
+_EXCLUDED = re.compile(r"gamma$|beta$|bias")
 
 
 class Applied(typing.NamedTuple):

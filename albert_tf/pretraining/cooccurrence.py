@@ -78,9 +78,9 @@ def _read_sentences(shards):
             ids = ids.copy()  # an iterator's arrays can't be written to
             rows, places = np.nonzero(features["masked_lm_weights"])
             ids[rows, features["masked_lm_positions"][rows, places]] = features["masked_lm_ids"][rows, places]
-        if shards.packing.segments_alternate:
+        if separators := shards.packing.separators_of_sentence:
             changes = np.diff(features["segment_ids"], axis=1, prepend=0) != 0
-            sentences = np.cumsum(changes, axis=1) // 2
+            sentences = np.cumsum(changes, axis=1) // separators
         else:
             sentences = np.broadcast_to(np.arange(ids.shape[1]) // _WINDOW, ids.shape)
         yield ids, is_text, sentences

@@ -18,6 +18,8 @@ from albert_tf.errors import InputError
 SEQUENCE_FEATURES = ("input_ids", "input_mask", "segment_ids", "token_boundary")
 MASKED_LM_FEATURES = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 LABEL_FEATURE = "next_sentence_labels"
+# How many characters of the text an example stands for.
+CHARACTERS_FEATURE = "num_characters"
 
 _FLOAT_LIST, _INT64_LIST = 2, 3  # fields of tf.train.Feature
 

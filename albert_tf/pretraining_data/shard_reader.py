@@ -81,7 +81,8 @@ class ShardReader:
         tokenizer = _load_tokenizer(folder, self.manifest)
         self.vocabulary = tokenizer and tokenizer.vocabulary
         self._starts_word = tokenizer and tokenizer.starts_word
-        self.is_masked = self.is_static or None not in (self.vocabulary, self.masking_options)
+        may_be_masked = self.packing.masks_pieces and None not in (self.vocabulary, self.masking_options)
+        self.is_masked = self.is_static or may_be_masked
 
         self._spec = _spec_of(self.path, self.is_static)
         self.max_seq_length = self._spec["input_ids"].shape[0]

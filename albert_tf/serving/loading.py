@@ -39,6 +39,7 @@ class TrainedModel:
         checkpoint: The path of the weights, without extension.
         results: What was measured on held-out data, by name; empty where nothing was.
         untrained: The names of the model's variables that are as random as they began.
+        fills_masks: Whether it was pre-trained to.
     """
 
     model: AlbertModel
@@ -48,11 +49,13 @@ class TrainedModel:
     checkpoint: str
     results: dict[str, typing.Any]
     untrained: frozenset[str] = frozenset()
+    fills_masks: bool = True
 
     @property
     def guesses_pieces(self) -> bool:
         """Whether what guesses missing pieces was trained, and is here."""
-        return self.task is None and not any(name.startswith(_MASKED_LM_HEAD) for name in self.untrained)
+        has_head = not any(name.startswith(_MASKED_LM_HEAD) for name in self.untrained)
+        return self.task is None and self.fills_masks and has_head
 
     @property
     def config(self) -> AlbertConfig:
@@ -126,7 +129,8 @@ def load_trained(folder: str | os.PathLike, source: str, tokenizer: Tokenizer | 
     _check_encoder(model, missing, checkpoint, source)
     tokenizer, results = _tokenizer_of(folder, tokenizer, config), _results(folder)
     untrained = frozenset(missing) | read_untrained(checkpoint)
-    return TrainedModel(model, tokenizer, config.longest_sequence, None, checkpoint, results, untrained)
+    longest, can_fill = config.longest_sequence, objective.fills_masks
+    return TrainedModel(model, tokenizer, longest, None, checkpoint, results, untrained, can_fill)
 
 
 def _pretrained_objective(settings, config):

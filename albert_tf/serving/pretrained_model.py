@@ -46,6 +46,7 @@ class PretrainedModel(EncoderModel):
         loaded = load_trained(folder, "albert_tf.load")
         super().__init__(loaded, place or os.fspath(folder))
         self._why_no_head, self._guesses_pieces = why_no_head, loaded.guesses_pieces
+        self._fills_masks = loaded.fills_masks
         self._guesses = traced_once(self._compute_guesses, (*INPUT_NAMES, "masked_lm_positions"))
 
     def fill_mask(
@@ -92,6 +93,11 @@ class PretrainedModel(EncoderModel):
 
     def cannot(self, ability: str) -> InputError:
         """Returns the error of a method that this model does not have; see `LoadedModel`."""
+        if ability == "fill_mask" and not self._fills_masks:
+            return InputError(
+                f"{self._place} was not pre-trained to fill in what is missing, and so it has no fill_mask; it has "
+                "encode and similarity"
+            )
         if ability == "fill_mask":
             return InputError(
                 f"{self._place} has no masked_lm_head, which guesses missing pieces; it has encode and similarity"
@@ -99,8 +105,8 @@ class PretrainedModel(EncoderModel):
         if self._why_no_head:
             return InputError(f"{self._place} has a head that can't be asked: {self._why_no_head}")
         return InputError(
-            f"{self._place} was pre-trained and not fine-tuned: in Python fill_mask and encode ask it; to classify "
-            "texts and the like, fine-tune it, by albert_tf.fit or run_classifier.py --init_checkpoint"
+            f"{self._place} was pre-trained and not fine-tuned: in Python {' and '.join(self.abilities[:2])} ask it; "
+            "to classify texts and the like, fine-tune it, by albert_tf.fit or run_classifier.py --init_checkpoint"
         )
 
     def _fill(self, texts, counts, rows):

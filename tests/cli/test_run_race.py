@@ -2,12 +2,14 @@
 
 import json
 import re
+import types
 
 import numpy as np
 import pytest
 from runs import read_results, read_rows
 
 import albert_tf
+from albert_tf.cli import run_race
 
 SUBJECTS = ("비가", "눈이", "바람이", "친구가", "동생이")
 VERBS = ["온다", "간다", "운다", "웃는다"]
@@ -193,3 +195,19 @@ def test_length_that_nobody_says_is_the_models_up_to_512(race, write_config, tin
 def test_wrong_flags_cost_one_sentence(race, race_folder, tmp_path, assert_refused, flag_values, message):
     told = assert_refused(lambda: race(do_train=True, **flag_values), tmp_path)
     assert told.startswith(message.format(folder=race_folder))
+
+
+def test_options_are_read_off_the_last_piece_of_a_causal_model(tiny_config):
+    settings = types.SimpleNamespace(
+        data_dir="RACE",
+        task_name="race",
+        middle_only=False,
+        high_only=False,
+        num_choices=None,
+        max_qa_length=128,
+        on_bad_row="fail",
+    )
+    for is_causal, pooling in ((True, "last"), (False, "first")):
+        task = run_race.make_task(settings, tiny_config.replace(is_causal=is_causal))
+        assert task.config.classifier_pooling == pooling
+        assert task.make_model().config.classifier_pooling == pooling

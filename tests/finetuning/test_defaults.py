@@ -67,7 +67,8 @@ def test_small_models_align_pairs(hidden_size, pooling, reads_pairs, expected):
 @pytest.mark.parametrize(("hidden_size", "reads_pairs"), [(128, False), (768, True)])
 def test_first_piece_of_a_causal_model_is_not_read(hidden_size, reads_pairs):
     config = tiny_config(100).replace(hidden_size=hidden_size, classifier_pooling="first", is_causal=True)
-    assert default_pooling(config, reads_pairs) == "mean"
+    assert default_pooling(config, reads_pairs) == "last"
+    assert default_pooling(config.replace(classifier_pooling="mean"), reads_pairs) == "mean"
 
 
 @pytest.mark.parametrize(

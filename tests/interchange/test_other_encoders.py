@@ -285,7 +285,7 @@ def test_formats_of_albert_alone_refuse_other_families(tmp_path, target):
 
 def test_they_come_back_without_their_library(tmp_path):
     for model_type, family in FAMILIES.items():
-        if model_type in ("albert", "bert"):
+        if model_type in ("albert", "bert", "gpt2"):  # the last reads other positions: test_gpt2.py
             continue
         changes = {"num_hidden_layers": 2, "embedding_size": 16, "sharing": "none", **family.always}
         changes |= {"position_offset": 2, "type_vocab_size": 1} if family.counts_positions_by_pad else {}

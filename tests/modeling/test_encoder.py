@@ -30,18 +30,24 @@ class ReferenceEncoder:
 
     def attention(self, x, mask, name):
         size = self.config.hidden_size // self.config.num_attention_heads
-        context = np.zeros_like(x)
+        context, inputs, x = np.zeros_like(x), x, self.normalized_before(x, name)
         query, key, value = (self.linear(x, f"{name}/{part}") for part in ("query", "key", "value"))
         for head in range(0, self.config.hidden_size, size):
             part = np.s_[..., head : head + size]
             scores = query[part] @ key[part].swapaxes(1, 2) / np.sqrt(size) + np.where(mask, 0.0, -10000.0)
             weights = np.exp(scores - scores.max(-1, keepdims=True))
             context[part] = weights / weights.sum(-1, keepdims=True) @ value[part]
-        return self.normalized(x + self.linear(context, f"{name}/output_dense"), f"{name}/layer_norm")
+        return self.normalized_after(inputs + self.linear(context, f"{name}/output_dense"), name)
 
     def feed_forward(self, x, name):
-        output = self.linear(gelu(self.linear(x, f"{name}/intermediate")), f"{name}/output_dense")
-        return self.normalized(x + output, f"{name}/layer_norm")
+        intermediate = gelu(self.linear(self.normalized_before(x, name), f"{name}/intermediate"))
+        return self.normalized_after(x + self.linear(intermediate, f"{name}/output_dense"), name)
+
+    def normalized_before(self, x, name):
+        return self.normalized(x, f"{name}/layer_norm") if self.config.norm_position == "pre" else x
+
+    def normalized_after(self, x, name):
+        return self.normalized(x, f"{name}/layer_norm") if self.config.norm_position == "post" else x
 
     def owner(self, layer, inner, is_shared):
         """Returns the number of the sub-layer that a layer applies."""
@@ -59,7 +65,7 @@ class ReferenceEncoder:
         x = weights["embeddings/word_embeddings"][input_ids]
         x = x + weights["embeddings/token_type_embeddings"][segment_ids]
         x = x + weights["embeddings/position_embeddings"][: input_ids.shape[1]]
-        x = self.normalized(x, "embeddings/layer_norm")
+        x = self.normalized_after(x, "embeddings")
         if config.embedding_size != config.hidden_size:
             x = self.linear(x, "embedding_hidden_mapping_in")
         for layer in range(config.num_hidden_layers):
@@ -68,6 +74,8 @@ class ReferenceEncoder:
                 feed_forward = self.owner(layer, inner, config.sharing in ("all", "ffn"))
                 x = self.attention(x, mask, f"attention_layers/{attention}")
                 x = self.feed_forward(x, f"feed_forward_layers/{feed_forward}")
+        if config.norm_position == "pre":
+            x = self.normalized(x, "last_layer_norm")
         return {"sequence_output": x, "pooled_output": np.tanh(self.linear(x[:, 0], "pooler"))}
 
 
@@ -84,6 +92,8 @@ class ReferenceEncoder:
         {"num_hidden_groups": 2},
         {"num_hidden_groups": 3, "inner_group_num": 2},
         {"num_hidden_groups": 4},
+        {"num_hidden_groups": 2, "norm_position": "pre"},
+        {"sharing": "ffn", "embedding_size": 16, "norm_position": "pre"},
     ],
     ids=str,
 )
@@ -101,13 +111,19 @@ def test_encoder_equals_the_reference(tiny_config, randomized, batch, changes):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("has_documents", "is_causal", "remat"),
-    [(False, True, "none"), (True, False, "none"), (True, True, "none"), (True, True, "block")],
+    ("has_documents", "is_causal", "remat", "norm_position"),
+    [
+        (False, True, "none", "post"),
+        (True, False, "none", "post"),
+        (True, True, "none", "post"),
+        (True, True, "block", "post"),
+        (True, True, "block", "pre"),
+    ],
 )
 def test_causal_encoder_and_documents_equal_the_reference(
-    tiny_config, randomized, batch, is_causal, has_documents, remat
+    tiny_config, randomized, batch, is_causal, has_documents, remat, norm_position
 ):
-    config = tiny_config.replace(is_causal=is_causal)
+    config = tiny_config.replace(is_causal=is_causal, norm_position=norm_position)
     encoder = randomized(AlbertEncoder(config, remat=remat))
     weights = {name: variable.numpy() for name, variable in named_variables(encoder).items()}
     inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}

@@ -58,8 +58,8 @@ NEIGHBORS = tiny_config(
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"embedding_size": 128}, {"num_hidden_groups": 1}],
-    ids=["projected", "not projected", "one block for all layers"],
+    [{}, {"embedding_size": 128}, {"num_hidden_groups": 1}, {"norm_position": "pre"}],
+    ids=["projected", "not projected", "one block for all layers", "normalised before"],
 )
 def test_heads_look_at_neighbours_in_every_layer(changes):
     config = NEIGHBORS.replace(**changes)
@@ -108,3 +108,17 @@ def test_neighbours_are_drawn_from_the_seed_and_leave_later_heads_random():
 def test_neighbours_need_positions_that_tell_them():
     with pytest.raises(InputError, match="attention_initializer=neighbors needs position_initializer=sinusoidal"):
         NEIGHBORS.replace(position_initializer="normal")
+
+
+@pytest.mark.parametrize("changes", [{}, {"num_hidden_groups": 2, "inner_group_num": 2, "sharing": "attention"}])
+def test_what_is_added_up_without_layer_norm_begins_smaller_by_the_number_of_sums(changes):
+    config = tiny_config(50, hidden_size=128, intermediate_size=256, num_hidden_layers=6, **changes)
+    before, after = (AlbertEncoder(config.replace(norm_position=position)) for position in ("pre", "post"))
+    sums = 2 * 6 * config.inner_group_num
+    for layers in ("attention_layers", "feed_forward_layers"):
+        for small, usual in zip(getattr(before, layers), getattr(after, layers)):
+            ratio = np.std(small.output_dense.kernel) / np.std(usual.output_dense.kernel)
+            assert ratio == pytest.approx(sums**-0.5, rel=0.03)
+    for name in ("query", "key", "value"):
+        kernels = (getattr(encoder.attention_layers[0], name).kernel for encoder in (before, after))
+        assert np.divide(*map(np.std, kernels)) == pytest.approx(1, rel=0.03)

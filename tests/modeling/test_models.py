@@ -70,9 +70,27 @@ def test_sequence_classification_may_score_the_mean_of_the_states(tiny_config, r
     np.testing.assert_allclose(model(batch)["logits"], expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("mask", ["some", "rows", "none"])
+def test_sequence_classification_may_score_the_last_state(tiny_config, randomized, batch, mask):
+    config = tiny_config.replace(classifier_pooling="last", is_causal=True)
+    model = randomized(AlbertForSequenceClassification(config, 3))
+    last = np.array([9, 6, 3])
+    if mask == "none":
+        del batch["input_mask"]
+        last[:] = 9
+    elif mask == "rows":
+        batch["input_mask"] = tf.repeat(batch["input_mask"][:, None], 10, axis=1)
+    states = model.encoder(batch)["sequence_output"].numpy()[np.arange(3), last]
+    expected = head_of(model, tf.constant(states))
+    for wanted in ({}, {"output_hidden_states": True}):
+        np.testing.assert_allclose(model(batch, **wanted)["logits"], expected, rtol=1e-5, atol=1e-5)
+
+
 def test_first_piece_of_a_causal_model_is_no_readout(tiny_config, batch):
     causal = tiny_config.replace(is_causal=True)
-    with pytest.raises(InputError, match="is_causal=true sees nothing of the text; set classifier_pooling=mean"):
+    with pytest.raises(InputError, match="`version_2_with_negative`: whether there is an answer is read off the first"):
+        AlbertForConditionalQuestionAnswering(causal)
+    with pytest.raises(InputError, match="is_causal=true sees nothing of the text; set classifier_pooling=last"):
         AlbertForSequenceClassification(causal, 3)
     AlbertForSequenceClassification(causal.replace(classifier_pooling="mean"), 3)(batch)
     AlbertForTokenClassification(causal, 3)(batch)

@@ -68,6 +68,17 @@ def test_matching_halves_reads_every_position_and_compares_all_sentences():
     )
 
 
+def test_next_pieces_are_predicted_at_every_position():
+    config = BASE.replace(is_causal=True)
+    causal_lm = product(S, 768, 128) + product(S, 128, 30000)
+    assert flops_of_an_example(make_objective("causal", config), S) == FORWARD_AND_BACKWARD * (
+        base_encoder(S, S) + causal_lm
+    )
+    tied = make_objective("causal", config.replace(embedding_size=768, language_model_head="tied"))
+    encoder = base_encoder(S, S) - product(S, 128, 768)
+    assert flops_of_an_example(tied, S) == FORWARD_AND_BACKWARD * (encoder + product(S, 768, 30000))
+
+
 @pytest.mark.parametrize("num_labels", [2, 5])
 @pytest.mark.parametrize("length", [64, 128])
 def test_classification_takes_those_of_encoder_and_one_head(length, num_labels):
@@ -81,6 +92,12 @@ def test_classification_takes_those_of_encoder_and_one_head(length, num_labels):
 def test_classification_by_the_mean_reads_every_position_and_has_no_pooler():
     forward = base_encoder(S, S) + product(1, 768, 2)
     objective = Classification(BASE.replace(classifier_pooling="mean"))
+    assert flops_of_an_example(objective, S) == FORWARD_AND_BACKWARD * forward
+
+
+def test_classification_by_the_last_piece_reads_it_and_the_first():
+    forward = base_encoder(S, 2) + product(1, 768, 2)
+    objective = Classification(BASE.replace(classifier_pooling="last"))
     assert flops_of_an_example(objective, S) == FORWARD_AND_BACKWARD * forward
 
 

@@ -21,18 +21,26 @@ def test_every_packing_has_an_objective_that_it_is_made_for():
         "document_sentences": "roberta",
         "full_sentences": "roberta",
         "halves": "halves",
+        "document_blocks": "causal",
     }
 
 
 @pytest.mark.parametrize(
-    ("name", "second"),
-    [("albert", ["sentence_order"]), ("bert", ["next_sentence"]), ("roberta", []), ("halves", ["halves"])],
+    ("name", "losses"),
+    [
+        ("albert", ["masked_lm", "sentence_order"]),
+        ("bert", ["masked_lm", "next_sentence"]),
+        ("roberta", ["masked_lm"]),
+        ("halves", ["masked_lm", "halves"]),
+        ("causal", ["causal_lm"]),
+    ],
 )
-def test_losses_are_composed(name, second):
-    objective = make_objective(name, CONFIG)
+def test_losses_are_composed(name, losses):
+    objective = make_objective(name, CONFIG.replace(is_causal=name == "causal"))
     assert objective.identity() == {"objective": name}
-    assert list(objective.loss_coefficients) == [f"{each}_loss" for each in ["masked_lm", *second]]
-    assert objective.metric_names == tuple(f"{each}_accuracy" for each in ["masked_lm", *second])
+    assert list(objective.loss_coefficients) == [f"{each}_loss" for each in losses]
+    further = ("bits_per_character",) if name == "causal" else ()
+    assert objective.metric_names == (*(f"{each}_accuracy" for each in losses), *further)
 
 
 def test_settings_are_of_one_objective_and_have_one_name_each():
@@ -55,7 +63,8 @@ def test_objective_knows_what_earlier_versions_called_it_on_the_same_data():
 
 def test_nothing_but_their_own_rooms_and_a_recipe_names_them():
     named = re.compile(
-        r"[\"'](halves|roberta|full_sentences|document_sentences)[\"']|\b(MaskedLM|SentenceOrder|Halves)\b"
+        r"[\"'](halves|roberta|causal|full_sentences|document_sentences|document_blocks)[\"']|"
+        r"\b(MaskedLM|SentenceOrder|Halves|CausalLM|DocumentBlocks)\b"
     )
     # There it is a family of encoders, of which each can learn anything.
     families = ("config.py", "interchange/", "training/run_folder/model_card.py")

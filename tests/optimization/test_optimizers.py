@@ -17,6 +17,8 @@ SHAPES = {
     "encoder/query/kernel": [4, 3],
     "encoder/query/bias": [3],
     "encoder/layer_norm/gamma": [3],
+    "encoder/ln_f/gamma": [3],
+    "encoder/ln_f/beta": [3],
     "embeddings/word_embeddings": [5, 2],
     "head/output_bias": [5],
 }

@@ -125,7 +125,17 @@ def test_muon_compiles_with_a_moment_less_and_fifteen_products_more_for_each_mat
 
 @pytest.mark.parametrize("name", sorted({*planned_names()} - {*EARLIER_NAMES, *TASKS}))
 def test_every_objective_of_pre_training_compiles(name):
-    assert compiled(SMALL.replace(num_hidden_layers=2), name, 8, 128).temporary_bytes > 0
+    config = SMALL.replace(num_hidden_layers=2, is_causal=name == "causal")
+    assert compiled(config, name, 8, 128).temporary_bytes > 0
+
+
+def test_gpt_compiles_and_counts_right():
+    config = SMALL.replace(
+        is_causal=True, norm_position="pre", language_model_head="tied", type_vocab_size=0, pooler=False
+    )
+    step = compiled(config, "causal", 8, 128, attention="plain")
+    counted = counted_flops("causal", config)
+    assert counted <= step.flops < 1.1 * counted
 
 
 # The base step of BERT is ALBERT's with other weights in each layer.

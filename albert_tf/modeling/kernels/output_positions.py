@@ -15,6 +15,20 @@ def first_position(inputs: tf.Tensor) -> tf.Tensor:
     return tf.zeros([inputs.shape[0] or tf.shape(inputs)[0], 1], tf.int32)
 
 
+def last_position(inputs: tf.Tensor, input_mask: tf.Tensor | None) -> tf.Tensor:
+    """Returns the position of the last piece, int32 [B, 1].
+
+    Args:
+        inputs: [B, S, ...].
+        input_mask: int [B, S], 1 for pieces and 0 for padding; [B, S, S], of which a piece sees itself; None for all 1.
+    """
+    places = tf.range(inputs.shape[1] or tf.shape(inputs)[1])
+    if input_mask is None:
+        return first_position(inputs) + places[-1]
+    mask = tf.linalg.diag_part(input_mask) if input_mask.shape.rank == 3 else input_mask
+    return tf.reduce_max(places * tf.cast(mask, tf.int32), axis=1, keepdims=True)
+
+
 def with_first_position(positions: tf.Tensor) -> tf.Tensor:
     """Returns [B, 1 + P]: position 0, and then int [B, P]."""
     return tf.concat([tf.zeros_like(positions[:, :1]), positions], axis=1)

@@ -7,6 +7,8 @@ import typing
 
 import tensorflow as tf
 
+from albert_tf.compilation.target import optimization_barrier
+
 # Added to the scores of keys that must not be seen (original modeling.py). It is finite, so that a query that may see
 # nothing at all gets an average of keys and not NaN.
 HIDDEN_SCORE = -10000.0
@@ -60,7 +62,9 @@ def bias_of(visible: VisibleKeys) -> tf.Tensor:
         is_same = tf.equal(visible.query_documents[:, :, None], visible.key_documents[:, None])
         bias = tf.where(is_same, bias, HIDDEN_SCORE)
     if visible.query_positions is not None:
-        bias = tf.where(tf.range(_length(bias)) <= visible.query_positions[:, :, None], bias, HIDDEN_SCORE)
+        # The barrier keeps the compiler from writing S^2 comparisons of constants into the program.
+        (key_positions,) = optimization_barrier([tf.range(_length(bias))])
+        bias = tf.where(key_positions <= visible.query_positions[:, :, None], bias, HIDDEN_SCORE)
     return bias
 
 

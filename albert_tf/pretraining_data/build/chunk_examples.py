@@ -14,8 +14,9 @@ from albert_tf.pretraining_data.build.examples import Examples
 from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS, TRAIN
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import DEFAULT_PACKING, Text, find_packing
+from albert_tf.pretraining_data.records import CHARACTERS_FEATURE
 from albert_tf.tokenization import Tokenizer
-from albert_tf.tokenization.vocabulary import SEP, UNK
+from albert_tf.tokenization.vocabulary import CLS, SEP, UNK
 
 _SENTENCES_PER_BATCH = 8192
 
@@ -70,13 +71,17 @@ class ExampleMaker:
         self._split_sentences = make_sentence_splitter(options.sentence_splitter)
         self._packing = find_packing(options.packing, "packing")
         self._max_num_pieces = self._packing.max_num_pieces(options.max_seq_length)
-        self._unknown_id, self._sep_id = map(tokenizer.vocabulary.id_of, (UNK, SEP))
+        self._unknown_id, *self._special_ids = map(tokenizer.vocabulary.id_of, (UNK, CLS, SEP))
 
     def make(self, documents: Documents) -> tuple[dict[str, Examples], collections.Counter]:
         """Returns the examples of each split, and what was counted."""
         counts = collections.Counter()
         sentences = [self._split_sentences(lines) for lines in documents.texts]
-        ids, word_starts, borders = self._encode([sentence for document in sentences for sentence in document])
+        texts = [sentence for document in sentences for sentence in document]
+        ids, word_starts, borders = self._encode(texts)
+        num_characters = None
+        if CHARACTERS_FEATURE in self._packing.features:
+            num_characters = _characters_of_pieces(texts, borders)
         # A sentence may hold nothing but characters that normalisation removes.
         is_kept = np.append(True, np.diff(borders) > 0)
         documents_end = np.cumsum(is_kept)[np.cumsum([0, *map(len, sentences)])] - 1
@@ -98,7 +103,8 @@ class ExampleMaker:
             counts[f"{split}_documents"] += int(is_here.sum()) - int(documents.continues and is_here[0])
             here = np.flatnonzero(is_here & (num_sentences > 0))
             chosen = [borders[documents_end[i] : documents_end[i + 1] + 1] for i in here]
-            examples[split] = self._cut(split, documents.chunk_id, chosen, inside, ids, word_starts, counts)
+            text = Text(chosen, ids, word_starts, num_characters)
+            examples[split] = self._cut(split, documents.chunk_id, text, inside, counts)
         return examples, counts
 
     def _encode(self, texts):
@@ -132,30 +138,39 @@ class ExampleMaker:
         documents_end = documents_end + np.searchsorted(added, borders[documents_end])
         return np.sort(np.concatenate([borders, added])), documents_end, frozenset(map(int, added))
 
-    def _cut(self, split, chunk_id, documents, inside_sentences, ids, word_starts, counts):
+    def _cut(self, split, chunk_id, given, inside_sentences, counts):
         options = self._options
-        num_tokens = sum(int(borders[-1] - borders[0]) for borders in documents)
+        num_tokens = sum(int(borders[-1] - borders[0]) for borders in given.documents)
         parts = []
         for dupe in range(options.dupe_factor if split == TRAIN else 1):
             seed = [options.random_seed, SPLITS.index(split), *chunk_id, dupe]
             generator = random.Random(" ".join(map(str, seed)))
-            text = Text(documents, ids, word_starts)
-            if documents:
-                text = self._packing.arrange(text, self._sep_id, self._max_num_pieces, generator)
+            text = given
+            if given.documents:
+                text = self._packing.arrange(given, *self._special_ids, self._max_num_pieces, generator)
             segments = self._packing.make_segments(
                 text, self._max_num_pieces, options.short_seq_prob, generator, inside_sentences
             )
             segments = np.fromiter(itertools.chain.from_iterable(segments), np.int64).reshape(-1, 5)
             if self._packing.may_end_with_separator and len(segments):
                 # An example gets a [SEP] at its end anyway.
-                segments[:, 1] -= text.ids[segments[:, 1] - 1] == self._sep_id
+                segments[:, 1] -= text.ids[segments[:, 1] - 1] == self._special_ids[-1]
             # Raw draws stay the same from one version of NumPy to the next.
             keys = np.random.PCG64(seed).random_raw(len(segments))
-            parts.append(Examples.from_segments(segments[:, :4], segments[:, 4], keys, text.ids, text.word_starts))
+            parts.append(Examples.from_segments(segments[:, :4], segments[:, 4], keys, *text[1:]))
             is_used = _is_in(segments[:, 0:4:2].ravel(), segments[:, 1:4:2].ravel(), len(text.ids))
             counts[f"{split}_tokens"] += num_tokens
-            counts[f"{split}_unused_tokens"] += num_tokens - int((is_used & (text.ids != self._sep_id)).sum())
+            num_used = int((is_used & ~np.isin(text.ids, self._special_ids)).sum())
+            counts[f"{split}_unused_tokens"] += num_tokens - num_used
         return Examples.concatenate(parts)
+
+
+def _characters_of_pieces(texts, borders):
+    """Returns how many characters each piece stands for, int32; added up over a text it is the length of the text."""
+    sizes = np.diff(borders)
+    number = np.arange(borders[-1]) - np.repeat(borders[:-1], sizes)
+    length, size = np.repeat(np.array([len(text) for text in texts], np.int64), sizes), np.repeat(sizes, sizes)
+    return (length * (number + 1) // size - length * number // size).astype(np.int32)
 
 
 def _is_in(begins, ends, size):

@@ -7,7 +7,7 @@ import numpy as np
 from albert_tf.pretraining_data.packing.packing import ranges
 
 # Of the columns of `Examples`, in their order.
-COLUMN_DTYPES = (np.uint64, np.int32, np.int32, np.int8, np.uint32)
+COLUMN_DTYPES = (np.uint64, np.int32, np.int32, np.int8, np.int32, np.uint32)
 
 _WORD_START = np.uint32(1 << 31)
 
@@ -21,6 +21,7 @@ class Examples:
         first_lengths: int32 [N], pieces of the first segment.
         second_lengths: int32 [N], pieces of the second segment, 0 if there is none.
         labels: int8 [N], the label of the sentence pair.
+        num_characters: int32 [N], characters of the text that they stand for; 0 where the packing doesn't declare it.
         pieces: uint32 [P], ids of one example after the other, first and second segment; the highest bit is set where a
             word starts.
     """
@@ -29,6 +30,7 @@ class Examples:
     first_lengths: np.ndarray
     second_lengths: np.ndarray
     labels: np.ndarray
+    num_characters: np.ndarray
     pieces: np.ndarray
 
     def __len__(self) -> int:
@@ -53,7 +55,13 @@ class Examples:
 
     @classmethod
     def from_segments(
-        cls, segments: np.ndarray, labels: np.ndarray, keys: np.ndarray, ids: np.ndarray, word_starts: np.ndarray
+        cls,
+        segments: np.ndarray,
+        labels: np.ndarray,
+        keys: np.ndarray,
+        ids: np.ndarray,
+        word_starts: np.ndarray,
+        num_characters: np.ndarray | None = None,
     ) -> "Examples":
         """Collects the pieces of examples.
 
@@ -63,6 +71,7 @@ class Examples:
             keys: uint64 [N].
             ids: int32, ids of a whole text.
             word_starts: bool, where its words start.
+            num_characters: int32, how many characters each piece stands for, or None.
         """
         begins, ends = segments[:, 0::2].ravel(), segments[:, 1::2].ravel()
         lengths = ends - begins
@@ -71,11 +80,15 @@ class Examples:
         # What is left of a word that lost its front counts as a word, and never joins what precedes the segment.
         pieces[(np.cumsum(lengths) - lengths)[lengths > 0]] |= _WORD_START
         lengths = lengths.reshape(-1, 2).astype(np.int32)
-        return cls(keys, lengths[:, 0], lengths[:, 1], labels.astype(np.int8), pieces)
+        characters = np.zeros(len(segments), np.int32)
+        if num_characters is not None:
+            before = np.append(0, np.cumsum(num_characters, dtype=np.int64))
+            characters = (before[ends] - before[begins]).reshape(-1, 2).sum(axis=1).astype(np.int32)
+        return cls(keys, lengths[:, 0], lengths[:, 1], labels.astype(np.int8), characters, pieces)
 
     def columns(self) -> tuple[np.ndarray, ...]:
         """Returns the attributes in their order."""
-        return self.keys, self.first_lengths, self.second_lengths, self.labels, self.pieces
+        return self.keys, self.first_lengths, self.second_lengths, self.labels, self.num_characters, self.pieces
 
     def sorted_by_key(self) -> "Examples":
         """Returns the same examples in the order of their keys."""
@@ -95,7 +108,13 @@ class Examples:
         return parts
 
     def padded(
-        self, max_seq_length: int, pad_id: int, cls_id: int, sep_id: int, segments_alternate: bool = False
+        self,
+        max_seq_length: int,
+        pad_id: int,
+        cls_id: int,
+        sep_id: int,
+        segments_alternate: bool = False,
+        adds_separators: bool = True,
     ) -> dict[str, np.ndarray]:
         """Adds special tokens and pads.
 
@@ -105,13 +124,14 @@ class Examples:
             cls_id: Id of [CLS].
             sep_id: Id of [SEP].
             segments_alternate: As `Packing` has it.
+            adds_separators: As `Packing` has it; without, there is no second segment.
 
         Returns:
             int32 [N, max_seq_length] `input_ids`, `input_mask`, `segment_ids` and `token_boundary`.
         """
         rows, lengths = np.arange(len(self)), self.lengths
         first_ends = 1 + self.first_lengths.astype(np.int64)  # where the first [SEP] stands
-        ends = first_ends + 1 + self.second_lengths + (self.second_lengths > 0)
+        ends = first_ends + adds_separators * (1 + self.second_lengths + (self.second_lengths > 0))
 
         places = ranges(rows * max_seq_length + 1, lengths)
         second = self.second_lengths.astype(np.int64)
@@ -121,7 +141,8 @@ class Examples:
         input_ids[places] = self.ids
         token_boundary[places] = self.pieces >> np.uint32(31)
         input_ids, token_boundary = input_ids.reshape(-1, max_seq_length), token_boundary.reshape(-1, max_seq_length)
-        for column, token_id in ((np.zeros_like(rows), cls_id), (first_ends, sep_id), (ends - 1, sep_id)):
+        separators = [(first_ends, sep_id), (ends - 1, sep_id)] if adds_separators else []
+        for column, token_id in [(np.zeros_like(rows), cls_id), *separators]:
             input_ids[rows, column] = token_id
             token_boundary[rows, column] = 1
 

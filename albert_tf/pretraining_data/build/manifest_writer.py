@@ -152,10 +152,10 @@ def _describe_split(split, paths, options, counts, shard_counts):
     def total(name):
         return sum(shard[name] for shard in shard_counts)
 
-    is_static = is_static_split(split, options)
+    packing, is_static = find_packing(options.packing, "packing"), is_static_split(split, options)
     description = {
         "files": [os.path.basename(path) for path in paths],
-        "masking": "static" if is_static else "dynamic",
+        "masking": ("static" if is_static else "dynamic") if packing.masks_pieces else "none",
         "documents": counts[f"{split}_documents"],
         "tokens": counts[f"{split}_tokens"],
         "examples": total("examples"),
@@ -168,9 +168,10 @@ def _describe_split(split, paths, options, counts, shard_counts):
         "share_unused_tokens": round(counts[f"{split}_unused_tokens"] / counts[f"{split}_tokens"], 4),
     }
     totals = {name: total(name) for name, value in shard_counts[0].items() if isinstance(value, int)}
-    description |= find_packing(options.packing, "packing").describe(totals)
+    description |= packing.describe(totals)
     if is_static:
         description["share_masked"] = round(total("masked_tokens") / total("tokens"), 4)
+    if "piece_counts" in shard_counts[0]:
         piece_counts = np.sum([shard["piece_counts"] for shard in shard_counts], axis=0)
         shares = piece_counts[piece_counts > 0] / piece_counts.sum()
         # In nats a piece: the loss of a model that knows how often each piece occurs, and nothing else.

@@ -50,26 +50,35 @@ class ShardWriter:
             parts: All its examples: every key of a part is less than those of the next.
 
         Returns:
-            What was counted: numbers, `sha256` of the file, and `piece_counts` [vocab_size] if the shard is static.
+            What was counted: numbers, `sha256` of the file, and `piece_counts` [vocab_size] if the shard is static
+            or held out.
         """
         is_static = is_static_split(split, self._options)
+        counts_pieces = is_static or split == HELD_OUT
         counts = collections.Counter(dict.fromkeys(("examples", "tokens", "masked_tokens", "full_examples"), 0))
         piece_counts = np.zeros(self._vocab_size, np.int64)
         seed = np.random.SeedSequence([self._options.random_seed, SPLITS.index(split), shard])
-        *_, sep_id = self._special_ids
+        _, cls_id, sep_id = self._special_ids
         temporary = f"{path}.temporary"
         with tf.io.TFRecordWriter(temporary) as writer:
             for examples in _batches(parts):
                 features = examples.padded(
-                    self._options.max_seq_length, *self._special_ids, self._packing.segments_alternate
+                    self._options.max_seq_length,
+                    *self._special_ids,
+                    self._packing.segments_alternate,
+                    self._packing.adds_separators,
                 )
                 of_packing = {records.LABEL_FEATURE: examples.labels, **self._packing.further_features(features)}
+                if records.CHARACTERS_FEATURE in self._packing.features:
+                    of_packing[records.CHARACTERS_FEATURE] = examples.num_characters
                 counts.update({"examples": len(examples), **self._packing.count({**features, **of_packing})})
                 counts["tokens"] += int(features["input_mask"].sum())
                 counts["full_examples"] += int(features["input_mask"][:, -1].sum())
-                if is_static:
+                if counts_pieces:
                     piece_counts += np.bincount(examples.ids, minlength=self._vocab_size)
-                    piece_counts[sep_id] = 0  # inside examples, but never to be predicted
+                    # Inside examples, but never to be predicted.
+                    piece_counts[sep_id if self._packing.masks_pieces else cls_id] = 0
+                if is_static:
                     [batch_seed] = seed.spawn(1)
                     features = self._mask(features, batch_seed.generate_state(2).astype(np.int64))
                     features = {name: values.numpy() for name, values in features.items()}
@@ -79,11 +88,13 @@ class ShardWriter:
         # TensorFlow's writer can't tell them.
         counts["bytes"], counts["sha256"] = tf.io.gfile.stat(temporary).length, sha256_of(temporary)
         tf.io.gfile.rename(temporary, path, overwrite=True)
-        return {**counts, "piece_counts": piece_counts.tolist()} if is_static else counts
+        return {**counts, "piece_counts": piece_counts.tolist()} if counts_pieces else counts
 
 
 def is_static_split(split: str, options: BuilderOptions) -> bool:
     """Whether the examples of a split are masked when they are written."""
+    if not find_packing(options.packing, "packing").masks_pieces:
+        return False
     return split == HELD_OUT or options.masking == "static"
 
 

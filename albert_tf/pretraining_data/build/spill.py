@@ -21,7 +21,9 @@ from albert_tf.files import replacing
 from albert_tf.pretraining_data.build.examples import Examples
 
 # The columns of `Examples` without the pieces, as a file holds them.
-_ROW = np.dtype([("key", "<u8"), ("first_length", "<i4"), ("second_length", "<i4"), ("label", "i1")])
+_ROW = np.dtype(
+    [("key", "<u8"), ("first_length", "<i4"), ("second_length", "<i4"), ("label", "i1"), ("num_characters", "<i4")]
+)
 _PIECE = np.dtype("<u4")
 
 _BUCKETS_OF_ONE_SHARD = 1024

@@ -68,6 +68,8 @@ def _introduction(shard, paint):
         masking = "static, masked when it was made"
     elif shard.is_masked:
         masking = "dynamic, not masked yet; these masks are such as an epoch of training could have"
+    elif not shard.packing.masks_pieces:
+        masking = "without masks, as each piece is predicted from those before it"
     else:
         masking = "dynamic, not masked yet; without manifest.json and vocab.txt beside it no masks can be shown"
     yield f"{paint(shard.path, 'bold')}: {masking}"

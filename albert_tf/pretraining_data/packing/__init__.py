@@ -1,6 +1,7 @@
 """How sentences and documents become examples: one file each, and its line in `PACKINGS`."""
 
 from albert_tf.errors import InputError
+from albert_tf.pretraining_data.packing.document_blocks import DocumentBlocks
 from albert_tf.pretraining_data.packing.document_sentences import DocumentSentences
 from albert_tf.pretraining_data.packing.full_sentences import FullSentences
 from albert_tf.pretraining_data.packing.halves import Halves
@@ -9,7 +10,8 @@ from albert_tf.pretraining_data.packing.order import Order
 from albert_tf.pretraining_data.packing.packing import Packing, Segments, Text
 
 PACKINGS: dict[str, Packing] = {
-    packing.name: packing for packing in (Order(), Next(), DocumentSentences(), FullSentences(), Halves())
+    packing.name: packing
+    for packing in (Order(), Next(), DocumentSentences(), FullSentences(), Halves(), DocumentBlocks())
 }
 DEFAULT_PACKING = Order.name
 # As manifests of 0.2 and the flag `sentence_pair` call it.

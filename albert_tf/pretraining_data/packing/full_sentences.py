@@ -12,7 +12,7 @@ class FullSentences(Packing):
     summary = "one segment across documents (RoBERTa)"
     may_end_with_separator = True
 
-    def arrange(self, text, sep_id, max_num_pieces, generator):
+    def arrange(self, text, cls_id, sep_id, max_num_pieces, generator):
         """Returns all documents as one, a [SEP] after each of them; see `Packing`."""
         joined_borders, joined_ids, joined_starts = [np.zeros(1, np.int64)], [], []
         for borders in text.documents:

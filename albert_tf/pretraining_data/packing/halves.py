@@ -32,7 +32,7 @@ class Halves(Packing):
         "write one sentence a line, or pass `objective=roberta`"
     )
 
-    def arrange(self, text, sep_id, max_num_pieces, generator):
+    def arrange(self, text, cls_id, sep_id, max_num_pieces, generator):
         """Cuts every sentence of at least `SHORTEST_CUT_SENTENCE` pieces where a word begins, at a random one.
 
         A shorter sentence stays in front of the next one of its document that is long enough, and goes into its first

@@ -17,11 +17,14 @@ class Text(typing.NamedTuple):
             border i up to border i + 1.
         ids: int32, the ids of all of it.
         word_starts: bool, where its words start.
+        num_characters: int32, how many characters of the text as given each piece stands for; None where the packing
+            doesn't declare that.
     """
 
     documents: list[np.ndarray]
     ids: np.ndarray
     word_starts: np.ndarray
+    num_characters: np.ndarray | None = None
 
 
 class Segments(typing.NamedTuple):
@@ -47,8 +50,13 @@ class Packing:
         name: What flags and manifests call it.
         summary: What an example is, for people.
         features: Features of its records besides ids, mask, segments and borders of words: the length of each, None for
-            one number a piece. The manifest declares them, and readers check them.
+            one number a piece. The manifest declares them, and readers check them. The builder fills
+            `LABEL_FEATURE` and `CHARACTERS_FEATURE`, and `further_features` the others.
         num_special_tokens: [CLS] and [SEP] that an example holds besides its pieces.
+        adds_separators: Whether each segment gets a [SEP] at its end.
+        masks_pieces: Whether pieces are masked, so that held-out examples are when they are made; otherwise every piece
+            is predicted, [CLS] alone is not.
+        default_short_seq_prob: Share of examples with a random shorter target where nobody says it.
         separators_of_sentence: How many [SEP] `arrange` adds to each sentence.
         may_end_with_separator: Whether the last piece of a segment may be one, which is left out then: an example gets
             a [SEP] at its end anyway.
@@ -61,6 +69,9 @@ class Packing:
     summary: str
     features: collections.abc.Mapping[str, int | None] = types.MappingProxyType({})
     num_special_tokens: int = 2
+    adds_separators: bool = True
+    masks_pieces: bool = True
+    default_short_seq_prob: float = 0.1
     separators_of_sentence: int = 0
     may_end_with_separator: bool = False
     label_meanings: tuple[str, ...] = ()
@@ -82,11 +93,12 @@ class Packing:
         """
         return longest, "right"
 
-    def arrange(self, text: Text, sep_id: int, max_num_pieces: int, generator: random.Random) -> Text:
+    def arrange(self, text: Text, cls_id: int, sep_id: int, max_num_pieces: int, generator: random.Random) -> Text:
         """Returns the text that examples are cut from.
 
         Args:
             text: As it was read, at least one document; no sentence is empty or longer than fits.
+            cls_id: Id of [CLS].
             sep_id: Id of [SEP].
             max_num_pieces: Room for pieces in an example.
             generator: Source of every draw.
@@ -122,7 +134,7 @@ class Packing:
                 begin = end
 
     def further_features(self, features: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Returns the features of records that `features` declares, but for the label, which every record has.
+        """Returns the features of records that `features` declares, but for those that the builder fills.
 
         Args:
             features: int32 [N, S], `records.SEQUENCE_FEATURES` of some examples, before any mask.

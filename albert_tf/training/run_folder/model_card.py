@@ -39,6 +39,7 @@ _FAMILIES = {
     "xlm-roberta": "An XLM-RoBERTa",
     "electra": "An ELECTRA",
     "distilbert": "A DistilBERT",
+    "gpt2": "A GPT-2",
 }
 # What to ask a model of each kind.
 _QUESTIONS = {
@@ -46,6 +47,7 @@ _QUESTIONS = {
     "text-classification": 'predict(["..."])  # or tuples of two texts, if it was trained on pairs',
     "token-classification": 'predict(["..."])',
     "question-answering": 'predict([("question", "text that answers it")])',
+    "text-generation": 'encode(["오늘은 날씨가 정말 좋습니다."], pooling="last")',
     "multiple-choice": 'predict([("passage", "question", ["option", "option"])])',
 }
 _EXAMPLE = """## Use
@@ -94,6 +96,8 @@ def write_model_card(
     name = os.path.basename(os.path.abspath(folder) if "://" not in folder else folder.rstrip("/"))
     kinds = " ".join(kind.__name__ for kind in type(model).__mro__)
     tag = next((tag for part, tag in _PIPELINE_TAGS.items() if part in kinds), _OTHER_TAG)
+    if tag == "fill-mask" and settings.get("albert_config", {}).get("is_causal"):
+        tag = "text-generation"
     evaluated_on = _evaluated_on(settings, data)
     model_type = settings.get("albert_config", {}).get("model_type", "albert")
     model_class, parameters, tokenizer_class = type(model).__name__, model.count_params(), type(tokenizer).__name__

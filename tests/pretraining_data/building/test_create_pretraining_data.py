@@ -249,6 +249,7 @@ def test_resume_of_a_finished_build_changes_nothing(contents_of, create, refuses
         (("roberta", None, False), "full_sentences", "roberta"),
         (("roberta", "order", False), "order", "roberta"),
         ((None, "halves", False), "halves", "halves"),
+        (("causal", None, False), "document_blocks", "causal"),
         ((None, "none", False), "document_sentences", "roberta"),
         ((None, None, True), "next", "bert"),
     ],
@@ -262,6 +263,14 @@ def test_objective_that_does_not_take_the_packing_is_refused(refuses):
         "--objective=bert takes examples that are packed as next, and not as halves, which halves take",
         objective="bert",
         sentence_pair="halves",
+    )
+
+
+def test_masks_where_nothing_is_masked_are_refused(refuses):
+    refuses(
+        "--masking=static: pieces of --sentence_pair=document_blocks are not masked; leave it out",
+        sentence_pair="document_blocks",
+        masking="static",
     )
 
 

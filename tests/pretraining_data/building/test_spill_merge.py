@@ -24,7 +24,8 @@ def random_examples(number, seed, keys):
     random = np.random.default_rng(seed)
     lengths = random.integers(0, 9, [2, number]).astype(np.int32)
     pieces = random.integers(0, 1 << 31, lengths.sum()).astype(np.uint32)
-    return Examples(random.choice(keys, number), *lengths, random.integers(0, 2, number).astype(np.int8), pieces)
+    labels, num_characters = random.integers(0, 2, number).astype(np.int8), random.integers(0, 99, number, np.int32)
+    return Examples(random.choice(keys, number), *lengths, labels, num_characters, pieces)
 
 
 @pytest.mark.parametrize("num_shards", [1, 7])

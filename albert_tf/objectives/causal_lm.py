@@ -1,0 +1,108 @@
+"""Causal language model: which piece comes next (GPT; Radford et al. 2018, section 3.1)."""
+
+import math
+
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.modeling.kernels import tied_cross_entropy
+from albert_tf.objectives.pretraining_loss import PretrainingLoss
+from albert_tf.pretraining_data.records import CHARACTERS_FEATURE
+
+
+class CausalLM(PretrainingLoss):
+    """The cross-entropy of the next piece, at every piece but the last of a document.
+
+    Documents in one example are read as if each stood alone: it sees itself alone, its positions count from the first,
+    and all segments are 0. `bits_per_character` is the loss of whole examples, in bits, by the characters of the text
+    that they stand for; so models of different vocabularies can be compared.
+
+    Raises:
+        InputError: In the config a piece sees those that it is to predict.
+    """
+
+    name = "causal_lm"
+    reads_all_states = True
+    further_metrics = ("bits_per_character",)
+
+    def __init__(self, config, options):
+        super().__init__(config, options)
+        if not config.is_causal:
+            raise InputError(
+                "causal_lm predicts each piece from those before it, and in this model pieces see what comes after "
+                "them (is_causal=false); set is_causal to true in `albert_config_file`"
+            )
+
+    def prepare(self, features, seed):
+        """Returns where documents begin and end, and how many characters they have; see `PretrainingLoss`."""
+        document_ids, position_ids = find_documents(features["segment_ids"], features["input_mask"])
+        return {
+            "document_ids": document_ids,
+            "position_ids": position_ids + self.config.position_offset,
+            CHARACTERS_FEATURE: tf.cast(features[CHARACTERS_FEATURE][:, 0], tf.float32),
+        }
+
+    def batch_spec(self, max_seq_length):
+        """Returns numbers and positions in documents [B, S], and characters [B]; see `PretrainingLoss`."""
+        return {
+            "document_ids": tf.TensorSpec([None, max_seq_length], tf.int32),
+            "position_ids": tf.TensorSpec([None, max_seq_length], tf.int32),
+            CHARACTERS_FEATURE: tf.TensorSpec([None], tf.float32),
+        }
+
+    def encoder_inputs(self, batch):
+        """Returns what keeps documents apart; see `PretrainingLoss`."""
+        return {
+            "input_mask": None,
+            "segment_ids": None,
+            "document_ids": batch["document_ids"],
+            "position_ids": batch["position_ids"],
+        }
+
+    def weight(self, batch):
+        """Returns the number of predicted pieces; see `PretrainingLoss`."""
+        return tf.reduce_sum(_targets(batch)[1])
+
+    def compute(self, model, states, batch):
+        """Returns loss and accuracy of the next pieces, and bits per character; see `PretrainingLoss`."""
+        labels, weights = _targets(batch)
+        table = tf.convert_to_tensor(model.encoder.embeddings.word_embeddings)
+        loss, right = model.masked_lm_head.cross_entropy(states.sequence_output, table, labels, weights)
+        total = tf.reduce_sum(weights)
+        bits = loss / math.log(2), tf.reduce_sum(batch[CHARACTERS_FEATURE])
+        return (loss, total), (right, total), bits
+
+    def products(self, batch_spec):
+        """Returns S (H E + E V), of a tied head S E V; see `PretrainingLoss`."""
+        config, max_seq_length = self.config, batch_spec["input_ids"].shape[1]
+        transform = 0 if config.language_model_head == "tied" else config.hidden_size
+        return max_seq_length * config.embedding_size * (transform + config.vocab_size)
+
+    def uncounted_flops(self, batch_spec):
+        """Returns what the loop over chunks of logits hides; see `PretrainingLoss`."""
+        rows = batch_spec["input_ids"].shape.num_elements()
+        return tied_cross_entropy.uncounted_flops(rows, self.config.embedding_size, self.config.vocab_size)
+
+
+def find_documents(segment_ids: tf.Tensor, input_mask: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the number of each piece's document, from 1, and its place there, from 0: int32 [B, S]; 0 of padding.
+
+    Args:
+        segment_ids: int32 [B, S], which alternate from document to document.
+        input_mask: int32 [B, S].
+    """
+    max_seq_length = segment_ids.shape[1]
+    changes = tf.cast(tf.not_equal(segment_ids[:, 1:], segment_ids[:, :-1]), tf.int32)
+    numbers = tf.pad(tf.cumsum(changes, axis=1), [[0, 0], [1, 0]])
+    lengths = tf.math.bincount(numbers, minlength=max_seq_length, maxlength=max_seq_length, axis=-1)
+    begins = tf.gather(tf.cumsum(lengths, axis=1, exclusive=True), numbers, batch_dims=1)
+    is_piece = tf.equal(input_mask, 1)
+    return tf.where(is_piece, numbers + 1, 0), tf.where(is_piece, tf.range(max_seq_length) - begins, 0)
+
+
+def _targets(batch):
+    """Returns the piece after each, int32 [B, S], and float32 weights: 0 where it is no piece of the same document."""
+    document_ids = batch["document_ids"]
+    next_documents = tf.pad(document_ids[:, 1:], [[0, 0], [0, 1]])
+    is_predicted = tf.equal(document_ids, next_documents) & (document_ids > 0)
+    return tf.pad(batch["input_ids"][:, 1:], [[0, 0], [0, 1]]), tf.cast(is_predicted, tf.float32)

@@ -1,0 +1,121 @@
+"""A causal model from blocks of documents to labels, an export and what it can't be asked."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from runs import assert_same_run, read_results
+
+import albert_tf
+from albert_tf.errors import InputError
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def gpt_file(tiny_config, write_config):
+    """Path of the config of a tiny GPT."""
+    return write_config(
+        tiny_config.replace(
+            is_causal=True,
+            norm_position="pre",
+            language_model_head="tied",
+            embedding_size=16,
+            type_vocab_size=0,
+            pooler=False,
+            hidden_dropout_prob=0.1,
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def blocks(build_shards):
+    """A folder of shards of blocks."""
+    return build_shards(32, 5, packing="document_blocks", short_seq_prob=0.0)
+
+
+@pytest.fixture
+def on_blocks(blocks, gpt_file):
+    """Flags that say so."""
+    return {"input_file": blocks / "train.tfrecord", "albert_config_file": gpt_file}
+
+
+@pytest.fixture(scope="module")
+def folder_of_run(tmp_path_factory):
+    """A folder for the run that the first test trains for all of them."""
+    return tmp_path_factory.mktemp("causal") / "run"
+
+
+@pytest.fixture
+def trained(pretrain, on_blocks, folder_of_run):
+    """The folder of a causal run, evaluated; not to be changed."""
+    if not folder_of_run.exists():
+        result = pretrain(**on_blocks, output_dir=folder_of_run)
+        assert (result.code, result.errors) == (0, "")
+        assert "(a causal_lm_loss that needs no context)" in result.output
+    return folder_of_run
+
+
+def test_bits_per_character_are_those_of_the_whole_held_out_text(trained, blocks):
+    results = read_results(trained)
+    split = json.loads((blocks / "manifest.json").read_text())["splits"]["held_out"]
+    # What is predicted is each piece of the text, and the end of each document.
+    num_predicted = split["tokens"] + split["documents"]
+    bits = results["causal_lm_loss"] / np.log(2) * num_predicted
+    assert results["bits_per_character"] == pytest.approx(bits / split["characters"], rel=1e-5)
+    assert results["loss"] == results["causal_lm_loss"] and 0 <= results["causal_lm_accuracy"] < 1
+    assert not (trained / "untrained.json").exists() or not json.loads((trained / "untrained.json").read_text())
+
+
+def test_stopped_run_ends_with_the_same_bits(pretrain, on_blocks, trained, tmp_path):
+    run = shutil.copytree(trained, tmp_path / "run")
+    for path in [*run.glob("model.ckpt-4*"), *run.glob("best*")]:
+        path.unlink()
+    rows = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (run / "metrics.jsonl").write_text("".join(row for row in rows if json.loads(row)["step"] <= 2))
+    result = pretrain(**on_blocks)
+    assert result.code == 0 and f"\nrestored {run}/model.ckpt-2\n" in result.output
+    assert_same_run(run, trained, 4)
+
+
+def test_labels_are_read_off_the_last_piece_and_exported(trained, classify, run_script, tmp_path):
+    result = classify(do_train=True, do_eval=False, init_checkpoint=trained, output_dir=tmp_path / "classifier")
+    assert (result.code, result.errors) == (0, "")
+    settings = json.loads((tmp_path / "classifier" / "run_settings.json").read_text())
+    assert settings["pooling"] == "last"
+    model = albert_tf.load(tmp_path / "classifier")
+    texts = ["정말 재미있는 영화", "별로"]
+    expected = model.predict(texts)
+    result = run_script("export_model.py", model_dir=tmp_path / "classifier", output_dir=tmp_path / "exported")
+    assert result.code == 0, result.errors
+    for found, each in zip(albert_tf.load(tmp_path / "exported").predict(texts), expected):
+        assert found["label"] == each["label"]
+        assert found["probabilities"] == pytest.approx(each["probabilities"], abs=1e-5)
+    result = classify(do_train=True, init_checkpoint=trained, pooling="first", output_dir=tmp_path / "blind")
+    assert result.code == 1 and "is_causal=true sees nothing of the text" in result.errors
+
+
+def test_causal_model_has_no_masks_to_fill(trained):
+    model = albert_tf.load(trained)
+    assert model.abilities == ("encode", "similarity")
+    with pytest.raises(InputError) as error:
+        model.fill_mask(["오늘은 [MASK]"])
+    assert str(error.value) == (
+        f"{trained} was not pre-trained to fill in what is missing, and so it has no fill_mask; it has encode and "
+        "similarity"
+    )
+    assert np.isfinite(model.encode(["오늘은 맑다"], pooling="last")).all()
+    card = (trained / "README.md").read_text()
+    assert "pipeline_tag: text-generation" in card and "fill_mask" not in card
+
+
+def test_model_and_data_of_other_objectives_are_refused(pretrain, on_blocks, shards, config_file, tmp_path):
+    for changes, message in (
+        ({"albert_config_file": config_file}, "causal_lm predicts each piece from those before it, and in this model"),
+        ({"input_file": shards / "train.tfrecord", "objective": "causal"}, "--objective=causal takes examples that"),
+        ({"objective": "roberta"}, "--objective=roberta takes examples that are packed as full_sentences or"),
+    ):
+        result = pretrain(**{**on_blocks, **changes}, output_dir=tmp_path / "refused")
+        assert result.code == 1 and message in result.errors and result.errors.count("\n") == 1
+        assert not (tmp_path / "refused").exists()

@@ -1,0 +1,168 @@
+"""GPT-2 of transformers, and BERT as a decoder: the same numbers, bit-equal round trips, one sentence where not."""
+
+import json
+
+import numpy as np
+import pytest
+from huggingface_conversion import edit_config, randomized, to_ours, to_theirs
+from random_models import config_in, random_inputs, write_ours
+from tiny_config import tiny_config
+
+import albert_tf
+from albert_tf import modeling
+from albert_tf.errors import InputError
+from albert_tf.interchange.conversion import convert_checkpoint
+from albert_tf.interchange.safetensors_file import read_safetensors
+from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
+
+GPT2 = {"vocab_size": 30, "n_positions": 16, "n_embd": 32, "n_layer": 3, "n_head": 4}
+BERT = {
+    "vocab_size": 30,
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": 16,
+    "is_decoder": True,
+}
+
+
+def gpt2(transformers, class_name="GPT2LMHeadModel", **changes):
+    config = transformers.GPT2Config(**{**GPT2, **changes})
+    return randomized(getattr(transformers, class_name)(config))
+
+
+def bert_decoder(transformers):
+    return randomized(transformers.BertLMHeadModel(transformers.BertConfig(**BERT)))
+
+
+def assert_same_logits(ours, theirs):
+    import torch
+
+    inputs = random_inputs()
+    ids, mask = (torch.tensor(inputs[name].numpy()).long() for name in ("input_ids", "input_mask"))
+    with torch.no_grad():
+        expected = theirs.double()(input_ids=ids, attention_mask=mask).logits.numpy()
+    found = ours({name: inputs[name] for name in ("input_ids", "input_mask")})["masked_lm_logits"].numpy()
+    is_piece = inputs["input_mask"].numpy() == 1
+    difference = np.linalg.norm(found[is_piece] - expected[is_piece]) / np.linalg.norm(expected[is_piece])
+    assert difference < 1e-5
+    return expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [gpt2, bert_decoder])
+def test_models_compute_the_same_and_go_out_again_with_the_same_bits(transformers, tmp_path, make):
+    theirs = make(transformers)
+    theirs.save_pretrained(tmp_path / "theirs")
+    sentences = to_ours(tmp_path / "theirs", tmp_path / "ours")
+    assert not [sentence for sentence in sentences if sentence.startswith("left, because it is no part")]
+    to_theirs(tmp_path / "ours", tmp_path / "back")
+    again, report = type(theirs).from_pretrained(tmp_path / "back", output_loading_info=True)
+    assert not report["missing_keys"] and not report["unexpected_keys"] and not report["mismatched_keys"]
+    for key, value in theirs.state_dict().items():
+        np.testing.assert_array_equal(again.state_dict()[key].numpy(), value.numpy(), err_msg=key)
+    given, found = (model.config.to_dict() for model in (theirs, again))
+    for key in ("model_type", "is_decoder", "n_embd", "activation_function", "layer_norm_epsilon", "embd_pdrop"):
+        assert found.get(key) == given.get(key), key
+    config = config_in(tmp_path / "ours")
+    assert config.is_causal and not config.pooler and config.intermediate_size == (128 if make is gpt2 else 48)
+    ours = modeling.AlbertForPreTraining.from_pretrained(tmp_path / "ours", verbose=False)
+    expected = assert_same_logits(ours, theirs)
+    # A model that sees what comes next gives other numbers.
+    seeing = modeling.AlbertForPreTraining.from_pretrained(
+        tmp_path / "ours", verbose=False, config=config.replace(is_causal=False)
+    )
+    inputs = random_inputs()
+    found = seeing({name: inputs[name] for name in ("input_ids", "input_mask")})["masked_lm_logits"]
+    assert np.abs(found - expected)[:, 0].max() > 0.1
+
+
+@pytest.mark.slow
+def test_tags_go_both_ways(transformers, tmp_path):
+    theirs = gpt2(transformers, "GPT2ForTokenClassification", num_labels=3)
+    theirs.save_pretrained(tmp_path / "theirs")
+    to_ours(tmp_path / "theirs", tmp_path / "ours")
+    to_theirs(tmp_path / "ours", tmp_path / "back", task="tag")
+    again = type(theirs).from_pretrained(tmp_path / "back")
+    for key, value in theirs.state_dict().items():
+        np.testing.assert_array_equal(again.state_dict()[key].numpy(), value.numpy(), err_msg=key)
+
+
+@pytest.mark.slow
+def test_names_of_the_first_checkpoints_are_known(transformers, tmp_path):
+    """Without a prefix, and with the mask of each layer as a buffer."""
+    from safetensors.numpy import save_file
+
+    theirs = gpt2(transformers)
+    theirs.save_pretrained(tmp_path / "theirs")
+    file = tmp_path / "theirs" / "model.safetensors"
+    weights = {name.removeprefix("transformer."): each.read() for name, each in read_safetensors(str(file)).items()}
+    buffers = {f"h.{number}.attn.bias": np.tril(np.ones([1, 1, 16, 16], np.float32)) for number in range(3)}
+    save_file({**weights, **buffers}, file)
+    sentences = to_ours(tmp_path / "theirs", tmp_path / "ours")
+    assert any("it follows from the config: " in each and "h.2.attn.bias" in each for each in sentences)
+    ours = modeling.AlbertForPreTraining.from_pretrained(tmp_path / "ours", verbose=False)
+    assert_same_logits(ours, theirs)
+
+
+@pytest.mark.slow
+def test_folder_with_word_pieces_loads(transformers, tmp_path):
+    theirs = gpt2(transformers)
+    theirs.save_pretrained(tmp_path / "theirs")
+    syllables = "가나다라마바사아자차카타"
+    pieces = [*SPECIAL_TOKENS, *syllables, *(f"##{each}" for each in syllables), "파"]
+    (tmp_path / "theirs" / "vocab.txt").write_text("\n".join(pieces))
+    settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": False}
+    (tmp_path / "theirs" / "tokenizer_config.json").write_text(json.dumps(settings))
+    model = albert_tf.load(tmp_path / "theirs")
+    assert model.abilities == ("encode", "similarity")
+    assert model.encode(["가나 다", "라"], pooling="last").shape == (2, 32)
+    with pytest.raises(InputError, match="was not pre-trained to fill in what is missing"):
+        model.fill_mask(["가 [MASK]"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "file", "message"),
+    [
+        (
+            {},
+            "merges.txt",
+            "merges.txt is of a byte-level BPE tokenizer, which albert_tf doesn't have; only a",
+        ),
+        (
+            {"embd_pdrop": 0.3},
+            None,
+            "embd_pdrop=0.3 and resid_pdrop=0.1 are one rate in models of albert_tf",
+        ),
+        ({"scale_attn_by_inverse_layer_idx": True}, None, "scale_attn_by_inverse_layer_idx=True is not what models of"),
+        ({"add_cross_attention": True}, None, "add_cross_attention=True is not what models of albert_tf compute"),
+    ],
+)
+def test_what_is_not_ours_is_one_sentence(transformers, tmp_path, changes, file, message):
+    gpt2(transformers, n_layer=1).save_pretrained(tmp_path / "theirs")
+    edit_config(tmp_path / "theirs", **changes)
+    if file:
+        (tmp_path / "theirs" / file).write_text("")
+    with pytest.raises(InputError) as error:
+        to_ours(tmp_path / "theirs", tmp_path / "ours")
+    assert message in str(error.value) and "\n" not in str(error.value) and not (tmp_path / "ours").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "target", "message"),
+    [
+        ({}, "huggingface", "can't say is_causal=true"),
+        (
+            {"embedding_size": 16, "sharing": "none", "norm_position": "pre"},
+            "huggingface",
+            "can't say norm_position=",
+        ),
+        ({"embedding_size": 16, "sharing": "none"}, "google", "can't say is_causal=true"),
+    ],
+)
+def test_causal_models_that_a_format_lacks_are_refused(tmp_path, changes, target, message):
+    folder, _ = write_ours(tmp_path / "ours", tiny_config(is_causal=True, **changes))
+    with pytest.raises(InputError, match=message):
+        convert_checkpoint("albert_tf", target, folder, str(tmp_path / "theirs"))
