@@ -67,14 +67,15 @@ class AlbertForReplacedTokens(AlbertModel):
         """Scores pieces.
 
         Args:
-            inputs: The encoder's.
+            inputs: The encoder's, and `masked_lm_positions` int [B, P] (every position if it is left out).
             training: Whether dropout is on.
             dropout_seed: int32 [2], or None.
             output_hidden_states: As for `AlbertEncoder`.
             output_attentions: As for `AlbertEncoder`.
 
         Returns:
-            The encoder's outputs and `replaced_token_logits` float32 [B, S].
+            The encoder's outputs, `replaced_token_logits` float32 [B, S], and with a masked-LM head `masked_lm_logits`
+            float32 [B, P, V].
         """
         outputs = self.encoder(
             inputs,
@@ -83,7 +84,12 @@ class AlbertForReplacedTokens(AlbertModel):
             output_hidden_states=output_hidden_states,
             output_attentions=output_attentions,
         )
-        return {**outputs, "replaced_token_logits": self.replaced_token_head(outputs["sequence_output"])}
+        states = outputs["sequence_output"]
+        outputs = {**outputs, "replaced_token_logits": self.replaced_token_head(states)}
+        if self.masked_lm_head is None:
+            return outputs
+        table = tf.convert_to_tensor(self.encoder.embeddings.word_embeddings)
+        return {**outputs, "masked_lm_logits": self.masked_lm_head(states, table, inputs.get("masked_lm_positions"))}
 
     def get_config(self):
         """Returns the constructor's arguments."""

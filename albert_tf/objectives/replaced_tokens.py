@@ -61,6 +61,7 @@ class ReplacedTokens(Objective):
                 "`share_generator` makes the model its own generator, whose width `generator_size` can't change; leave "
                 "one of them out"
             )
+        self.fills_masks = self._is_shared
         self._generator_config = config if self._is_shared else generator_config(config, self._size)
         self._masked_lm = MaskedLM(self._generator_config, options)
         self._mask_id = options.masking.tokens.mask_id if options.masking else None

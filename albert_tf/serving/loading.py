@@ -15,7 +15,7 @@ from albert_tf.litert.files import ONNX_FILE, SAVED_MODEL_FILE
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, load_weights, read_config, read_untrained
-from albert_tf.objectives import OBJECTIVES, make_objective, usual_objective
+from albert_tf.objectives import OBJECTIVES, DataOptions, make_objective, usual_objective
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
@@ -123,8 +123,8 @@ def load_trained(folder: str | os.PathLike, source: str, tokenizer: Tokenizer | 
         return load_finetuned(folder, source, tokenizer)
     checkpoint = find_checkpoint(folder, source)
     config = read_config(checkpoint, source)
-    objective = make_objective(_pretrained_objective(settings, config), config)
-    model = objective.make_models()["model"]
+    objective = _pretrained_objective(settings, config)
+    model = objective.make_model()
     _, missing, _ = load_weights(checkpoint, named_variables(model), source)
     _check_encoder(model, missing, checkpoint, source)
     tokenizer, results = _tokenizer_of(folder, tokenizer, config), _results(folder)
@@ -134,9 +134,12 @@ def load_trained(folder: str | os.PathLike, source: str, tokenizer: Tokenizer | 
 
 
 def _pretrained_objective(settings, config):
-    """Returns the name of what a model was pre-trained for; of one that doesn't say it, the usual."""
+    """Returns what a model was pre-trained for; of one that doesn't say it, the usual."""
     name = settings.get("objective")
-    return name if name in OBJECTIVES else usual_objective(config)
+    if name not in OBJECTIVES:
+        return make_objective(usual_objective(config), config)
+    own = {each.name: settings[each.name] for each in OBJECTIVES[name].settings if each.name in settings}
+    return make_objective(name, config, options=DataOptions(settings=own))
 
 
 def _objective_of(settings, folder):
