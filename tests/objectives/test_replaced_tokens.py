@@ -256,5 +256,31 @@ def test_generator_that_can_not_be_is_refused(settings, message):
         electra(**settings)
 
 
+@pytest.mark.slow
+def test_a_few_examples_are_learnt_by_heart():
+    objective = electra(CONFIG.replace(sharing="all"), generator_size=0.5)
+    tf.keras.utils.set_random_seed(1)
+    models, batch = objective.make_models(), batch_of()
+    variables = list(learnt_variables(objective, models).values())
+    optimizer = tf.keras.optimizers.Adam(0.01)
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            computed = objective.compute(batch, training=True, dropout_seed=None, **models)
+            losses = {name: total / weight for name, (total, weight) in computed.items() if name.endswith("_loss")}
+            loss = sum(factor * losses[name] for name, factor in objective.loss_coefficients.items())
+        pairs = zip(tape.gradient(loss, variables), variables)
+        optimizer.apply_gradients([(gradient, variable) for gradient, variable in pairs if gradient is not None])
+        return losses | {"share": computed["replaced_token_share"][0]}
+
+    first = {name: float(value) for name, value in step().items()}
+    assert first["masked_lm_loss"] > 3 and first["replaced_token_loss"] > 0.5 and first["share"] >= 5
+    for _ in range(200):
+        last = step()
+    # What the generator knows by heart it puts back, and nothing is left to be told apart.
+    assert last["share"] == 0 and last["masked_lm_loss"] < 0.05 and last["replaced_token_loss"] < 0.01
+
+
 def test_it_is_the_registered_objective():
     assert type(electra()) is ReplacedTokens and electra().selection_metric in ("loss", *electra().metric_names)

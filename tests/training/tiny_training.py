@@ -9,19 +9,18 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForPreTraining
-from albert_tf.modeling.layers import named_variables
 from albert_tf.objectives import make_objective
 from albert_tf.objectives.objective import BatchSpec
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
 from albert_tf.training.devices.batches import distribute_batches
 from albert_tf.training.devices.strategy import make_strategy
-from albert_tf.training.evaluation import Evaluator
+from albert_tf.training.evaluation import Evaluator, measured
 from albert_tf.training.phase import Phase
 from albert_tf.training.progress import Progress
 from albert_tf.training.run_folder.checkpoints import Checkpointer
 from albert_tf.training.settings import RunSettings
 from albert_tf.training.train_loop import TrainResult, train
-from albert_tf.training.train_state import TrainState
+from albert_tf.training.train_state import TrainState, learnt_variables
 from albert_tf.training.train_step import make_train_function
 
 CONFIG = AlbertConfig(
@@ -115,11 +114,12 @@ class TinyRun:
         """Returns a run with weights that follow from the seed."""
         strategy = strategy or make_strategy(num_cpu_replicas=num_replicas)
         tf.keras.utils.set_random_seed(seed)
-        with strategy.scope():
-            model = AlbertForPreTraining(config, dtype=dtype)
-            optimizer = make_optimizer(optimizer, named_variables(model), SCHEDULE, **optimizer_options)
         objective = objective or make_objective("albert", config)
-        return cls(TrainState.create(strategy, objective, {"model": model}, optimizer))
+        with strategy.scope():
+            models = objective.make_models(dtype=dtype)
+            variables = learnt_variables(objective, models)
+            optimizer = make_optimizer(optimizer, variables, SCHEDULE, **optimizer_options)
+        return cls(TrainState.create(strategy, objective, models, optimizer))
 
     @property
     def strategy(self) -> tf.distribute.Strategy:
@@ -148,7 +148,7 @@ class TinyRun:
         train_steps = make_train_function(self.state, 7, never(), gradient_accumulation_steps)
         batches = tf.data.Dataset.from_tensor_slices(examples).batch(batch_size)
         train_steps(iter(distribute_batches(self.strategy, batches)), tf.constant(len(batches)))
-        self.averages = self.state.metric_sums.take()[0]
+        self.averages = measured(self.state.objective, self.state.metric_sums)
         return self.averages
 
     def train(
@@ -210,8 +210,9 @@ class TinyRun:
         return Checkpointer(str(output_dir), self.state.named_variables(), **options)
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Returns the model's variables, by name."""
-        return {name: variable.numpy() for name, variable in named_variables(self.model).items()}
+        """Returns what is learnt, by name."""
+        learnt = learnt_variables(self.state.objective, self.state.models)
+        return {name: variable.numpy() for name, variable in learnt.items()}
 
     def values(self) -> dict[str, np.ndarray]:
         """Returns all that a checkpoint holds, by name."""

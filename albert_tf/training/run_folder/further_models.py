@@ -47,7 +47,8 @@ def load_further_models(
             variables[name].assign(value)
             loaded += 1
     of = ", ".join(dict.fromkeys(name.partition("/")[0] for name in variables))
-    return f"initial checkpoint: loaded {loaded} of {len(variables)} variables of the {of}; the others are random"
+    left = f", {len(variables) - loaded} are random" if loaded < len(variables) else ""
+    return f"initial checkpoint: loaded {loaded} variables of the {of}{left}"
 
 
 def write_further_models(
