@@ -5,10 +5,12 @@ made, so that an example's pieces are the same on whichever replica it is comput
 trick of google-research/electra needs, would be drawn V times as often.) Logits, sums and comparisons are in float32:
 in bfloat16 a sum of thousands of probabilities stands still.
 
-python -m benchmarks.train_step --only=electra        (what it takes of a step)
+python -m benchmarks.objective_steps        (what it takes of a step)
 """
 
 import tensorflow as tf
+
+from albert_tf.compilation.fusion import fused
 
 # How many rows' logits are held at once.
 _ROWS_IN_A_CHUNK = 2048
@@ -34,8 +36,8 @@ def sample_pieces(states: tf.Tensor, table: tf.Tensor, bias: tf.Tensor, draws: t
     padded_bias = tf.pad(bias, [[0, padding]], constant_values=_NEVER)
 
     def sample(chunk_states, chunk_draws):
-        logits = tf.matmul(chunk_states, padded_table, transpose_b=True) + padded_bias
-        return tf.minimum(_sample_rows(logits, chunk_draws), table.shape[0] - 1)
+        logits = tf.matmul(chunk_states, padded_table, transpose_b=True)
+        return tf.minimum(_sample_rows(logits, padded_bias, chunk_draws), table.shape[0] - 1)
 
     num_rows = states.shape[0]
     num_chunks, size = chunks(num_rows) if num_rows else (1, None)
@@ -54,18 +56,29 @@ def chunks(num_rows: int) -> tuple[int, int]:
     return num_chunks, -(-num_rows // num_chunks)
 
 
-def _sample_rows(logits, draws):
+def _sample_rows(logits, bias, draws):
     """Returns for each row of logits [N, blocks x pieces] where the sum of probabilities passes a draw [N]."""
     num_blocks = logits.shape[1] // _PIECES_IN_A_BLOCK
-    blocks = tf.reshape(logits, [-1, num_blocks, _PIECES_IN_A_BLOCK])
-    largest = tf.reduce_max(logits, axis=-1)
-    block_sums = tf.reduce_sum(tf.exp(blocks - largest[:, None, None]), axis=-1)
+    largest, block_sums = _block_sums(logits, bias)
     ends = tf.cumsum(block_sums, axis=-1)
     target = draws[:, None] * ends[:, -1:]
     block = _count_until(ends, target, num_blocks)
     before = tf.gather(ends - block_sums, block, batch_dims=1)
-    within = tf.cumsum(tf.exp(tf.gather(blocks, block, batch_dims=1) - largest[:, None]), axis=-1)
+    logits_within = tf.gather(tf.reshape(logits, [-1, num_blocks, _PIECES_IN_A_BLOCK]), block, batch_dims=1)
+    logits_within += tf.gather(tf.reshape(bias, [num_blocks, _PIECES_IN_A_BLOCK]), block)
+    within = tf.cumsum(tf.exp(logits_within - largest[:, None]), axis=-1)
     return block * _PIECES_IN_A_BLOCK + _count_until(within, target - before[:, None], _PIECES_IN_A_BLOCK)
+
+
+@fused
+def _block_sums(logits, bias):
+    """Returns the largest logit of each row [N], and the sums of exp(logit - largest) of its blocks [N, blocks]."""
+    logits += bias
+    largest = tf.reduce_max(logits, axis=-1)
+    blocks = tf.reshape(
+        tf.exp(logits - largest[:, None]), [-1, logits.shape[1] // _PIECES_IN_A_BLOCK, _PIECES_IN_A_BLOCK]
+    )
+    return largest, tf.reduce_sum(blocks, axis=-1)
 
 
 def _count_until(ends, target, count):
