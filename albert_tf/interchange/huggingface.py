@@ -8,11 +8,11 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import name_in_folder, read_json, write_json
 from albert_tf.interchange import foreign_config
-from albert_tf.interchange.huggingface_names import ACTIVATIONS, CLASSES, FAMILIES, THEIR_ACTIVATIONS
+from albert_tf.interchange.huggingface_config import CONFIG_FILE, OWN_SETTINGS, config_values, read_config
+from albert_tf.interchange.huggingface_names import CLASSES, FAMILIES
 from albert_tf.interchange.portable_model import (
     PortableModel,
     ReadOptions,
@@ -22,18 +22,15 @@ from albert_tf.interchange.portable_model import (
 from albert_tf.interchange.safetensors_file import read_safetensors, write_safetensors
 from albert_tf.interchange.sentencepiece_files import HUGGINGFACE
 from albert_tf.interchange.task_settings import known_settings
-from albert_tf.interchange.tokenizer_files import ids_of, with_tokenizer, write_for_transformers
-from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
+from albert_tf.interchange.tokenizer_files import with_tokenizer, write_for_transformers
 
-CONFIG_FILE, WEIGHTS_FILE, INDEX_FILE = "config.json", "model.safetensors", "model.safetensors.index.json"
+WEIGHTS_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.bin")
 # The last layer of every head that may be there.
 _HEADS = ("classifier.out_proj.weight", "classifier.weight", "qa_outputs.weight")
 # How names of an encoder alone begin.
 _WITHOUT_PREFIX = ("embeddings.", "embeddings_project.", "encoder.", "transformer.", "pooler.")
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
-# Where a folder that we wrote keeps what albert_tf.load needs.
-_OWN_SETTINGS = "albert_tf_settings"
 
 
 def read(path: str, options: ReadOptions) -> PortableModel:
@@ -55,7 +52,7 @@ def read(path: str, options: ReadOptions) -> PortableModel:
         raise InputError(f"{config_file}: model_type={given} can't be converted; {', '.join(FAMILIES)} can")
     found, source = _read_weights(path)
     found = _with_usual_names(found, family)
-    config = _read_config(values, family, found, config_file)
+    config = read_config(values, family, found, config_file)
     buffers = [name for name in found if name.endswith(_BUFFERS)]
     found = {name: weight for name, weight in found.items() if name not in buffers}
     found = _without_tied(found, family, source)
@@ -69,8 +66,8 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     if buffers:
         notes.append(f"left, because it follows from the config: {', '.join(buffers)}")
     model = with_tokenizer(PortableModel(config, weights, task, labels, notes=notes), path, options, HUGGINGFACE)
-    if head and isinstance(values.get(_OWN_SETTINGS), dict):
-        _take_own_settings(model, values[_OWN_SETTINGS], outputs, config_file)
+    if head and isinstance(values.get(OWN_SETTINGS), dict):
+        _take_own_settings(model, values[OWN_SETTINGS], outputs, config_file)
     return model
 
 
@@ -88,36 +85,8 @@ def _take_own_settings(model, settings, outputs, source):
     """Gives a model what we wrote into its config for ourselves."""
     task, kept, labels = known_settings(settings, model.config)
     if CLASSES.get(task) != CLASSES.get(model.task) or (labels is not None and len(labels) != outputs):
-        raise InputError(f"{source}: {_OWN_SETTINGS} is not of this head; remove it")
+        raise InputError(f"{source}: {OWN_SETTINGS} is not of this head; remove it")
     model.task, model.settings, model.labels = task, kept, labels
-
-
-def _read_config(values, family, found, source):
-    values = foreign_config.check_computed(values, source)
-    names = family.names_in_config
-    activation = values.get(names["hidden_act"], family.defaults["hidden_act"])
-    if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        raise InputError(
-            f"{source}: hidden_act={str(activation)[:40]} can't be converted; {', '.join(ACTIVATIONS)} can"
-        )
-    names |= {name: name for name in foreign_config.OWN_FIELDS}
-    fields = {**family.defaults, **{ours: values[theirs] for ours, theirs in names.items() if theirs in values}}
-    fields["hidden_act"] = ACTIVATIONS[activation]
-    fields.setdefault("embedding_size", fields["hidden_size"])
-    if "classifier_dropout_prob" not in fields:
-        dropout = values.get("classifier_dropout")
-        fields["classifier_dropout_prob"] = fields["hidden_dropout_prob"] if dropout is None else dropout
-    fields.update(family.always)
-    if family.counts_positions_by_pad:
-        pad_id = values.get("pad_token_id", 1)
-        if not isinstance(pad_id, int) or isinstance(pad_id, bool) or pad_id < 0:
-            raise InputError(f"{source}: pad_token_id must be a whole number. Received: {str(pad_id)[:40]}")
-        fields["position_offset"] = pad_id + 1
-        fields["pooler"] = f"{family.prefix}pooler.dense.weight" in found
-    try:
-        return AlbertConfig.from_dict(fields)
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from error
 
 
 def _read_weights(folder):
@@ -234,7 +203,7 @@ def write(model: PortableModel, folder: str) -> list[str]:
     if class_name == "Model":
         weights = {name.removeprefix(family.prefix): weight for name, weight in weights.items()}
     write_safetensors(os.path.join(folder, WEIGHTS_FILE), weights)
-    write_json(os.path.join(folder, CONFIG_FILE), _config_values(model, config, family, class_name))
+    write_json(os.path.join(folder, CONFIG_FILE), config_values(model, config, family, class_name))
     if model.tokenizer is not None:
         notes += write_for_transformers(model.tokenizer, folder, config.longest_sequence)
     return [*notes, f"transformers knows it as {family.class_prefix}{class_name}"]
@@ -271,32 +240,3 @@ def _class_name(model, family):
     if model.has("sentence_order_head") and "sentence_order_head/dense" in family.naming.layers:
         return "ForPreTraining"
     return "ForMaskedLM" if model.has("masked_lm_head") else "Model"
-
-
-def _config_values(model, config, family, class_name):
-    names = family.names_in_config
-    values = {
-        "architectures": [f"{family.class_prefix}{class_name}"],
-        "model_type": family.model_type,
-        **{theirs: getattr(config, ours) for ours, theirs in names.items()},
-        names["hidden_act"]: THEIR_ACTIVATIONS.get(config.hidden_act, config.hidden_act),
-        "pad_token_id": max(0, config.position_offset - 1),
-        "bos_token_id": None,
-        "eos_token_id": None,
-        **ids_of(model.tokenizer, {"pad_token_id": PAD, "bos_token_id": CLS, "eos_token_id": SEP}),
-        "tie_word_embeddings": True,
-        "dtype": "float32",
-        **foreign_config.own_fields(config),
-    }
-    if "classifier_dropout_prob" not in names:
-        values["classifier_dropout"] = config.classifier_dropout_prob
-    if class_name in (CLASSES["classify"], CLASSES["tag"]):
-        labels = model.labels or tuple(f"LABEL_{number}" for number in range(model.num_outputs))
-        values["id2label"] = {str(number): label for number, label in enumerate(labels)}
-        values["label2id"] = {label: number for number, label in enumerate(labels)}
-    if class_name == CLASSES["classify"]:
-        problem = "regression" if model.task == "score" else "single_label_classification"
-        values["problem_type"] = problem
-    if model.settings:
-        values[_OWN_SETTINGS] = model.settings
-    return values
