@@ -14,10 +14,11 @@ from albert_tf.interchange.sentencepiece_files import (
     GOOGLE,
     HUGGINGFACE,
     find_sentencepiece,
-    is_of_sentencepiece,
+    kind_of_sentencepiece,
     read_sentencepiece,
 )
-from albert_tf.interchange.tokenizer_settings import ALBERT, BERT, NAMED_ALBERT, agreed, check_backend, check_config
+from albert_tf.interchange.tokenizer_settings import BERT, BY_FILE, XLM_ROBERTA, agreed, check_backend, check_config
+from albert_tf.interchange.xlm_roberta_files import is_unigrams, read_xlm_roberta
 from albert_tf.tokenization import KoreanWordPieceTokenizer, SentencePieceTokenizer, Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import KIND
 from albert_tf.tokenization.huggingface import CONFIG_FILE, differences, export_huggingface
@@ -109,10 +110,16 @@ def _find(folder, options, sentencepiece_file, library):
     has_file = {name: tf.io.gfile.exists(os.path.join(folder, name)) for name in _NAMES}
     config_file = os.path.join(folder, CONFIG_FILE)
     settings = read_json(config_file, "the tokenizer's config") if has_file[CONFIG_FILE] else {}
-    if sentencepiece_file and is_of_sentencepiece(settings, has_file[VOCABULARY_FILE] and not named):
-        return _of_sentencepiece(folder, has_file, settings, options, sentencepiece_file, library)
+    if sentencepiece_file:
+        kind = kind_of_sentencepiece(sentencepiece_file, settings, has_file[VOCABULARY_FILE] and not named)
+        if kind is not None:
+            return _of_sentencepiece(folder, has_file, settings, options, sentencepiece_file, library, kind)
     if named:
         return read_sentencepiece(named, folder, {}, options, library)
+    if has_file[TOKENIZER_FILE] and is_unigrams(read_json(os.path.join(folder, TOKENIZER_FILE), "the tokenizer")):
+        notes = _check_configs(folder, has_file, XLM_ROBERTA)
+        tokenizer, more = read_xlm_roberta(None, folder, options)
+        return tokenizer, (*notes, *more)
     return _of_bert(folder, has_file, settings, options, library)
 
 
@@ -138,16 +145,20 @@ def _of_vocabulary_file(options):
     return KoreanWordPieceTokenizer(vocabulary, lower_case=lower_case, strip_accents=strip_accents), tuple(notes)
 
 
-def _of_sentencepiece(folder, has_file, settings, options, path, library):
+def _of_sentencepiece(folder, has_file, settings, options, path, library, kind):
     """Returns the tokenizer of a model that lies beside the checkpoint, and sentences on it."""
     named = options.spm_model_file
-    notes = _check_configs(folder, has_file, NAMED_ALBERT if named else ALBERT)
-    tokenizer, more = read_sentencepiece(path, folder, settings, options, library)
+    # Where a flag says that the model is meant, a class that does what tokenizer.json says is no contradiction.
+    notes = _check_configs(folder, has_file, kind._replace(classes=(*kind.classes, *BY_FILE)) if named else kind)
+    if kind is XLM_ROBERTA:
+        tokenizer, more = read_xlm_roberta(path, folder, options)
+        return tokenizer, (*notes, *more)
+    tokenizer, more = read_sentencepiece(path, folder, settings, options, library, kind)
     if library == HUGGINGFACE and has_file[TOKENIZER_FILE] and not named:
         raise _TwoTokenizersError(
             f"{os.path.join(folder, TOKENIZER_FILE)} gives other ids for some texts than {path} beside it, which is "
-            f"the one that can be kept; pass `spm_model_file={path}` to take that, with the ids of the original ALBERT "
-            "and of AlbertTokenizer in Python (transformers 4, use_fast=False)"
+            f"the one that can be kept; pass `spm_model_file={path}` to take that, with the ids of the original and of "
+            f"{kind.classes[0]} in Python (transformers 4, use_fast=False)"
         )
     return tokenizer, (*notes, *more)
 
@@ -222,7 +233,12 @@ def _from_tokenizers_library(values, path):
     model = values.get("model")
     if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict):
         raise InputError(f"{path} holds no WordPiece vocabulary")
-    if model.get("type", "WordPiece") != "WordPiece" or model.get("continuing_subword_prefix") != CONTINUATION_PREFIX:
+    if model.get("type", "WordPiece") != "WordPiece":
+        raise InputError(
+            f"{path} holds {str(model['type'])[:40]}, and neither WordPiece nor SentencePiece, which alone are known "
+            "here; choose a model with one of these"
+        )
+    if model.get("continuing_subword_prefix") != CONTINUATION_PREFIX:
         raise InputError(f"{path} holds no WordPiece vocabulary with {CONTINUATION_PREFIX}")
     switches = check_backend(values, path)
     ids = dict(model["vocab"])

@@ -1,5 +1,6 @@
 """The settings of tokenizers in Hugging Face's files: those that change ids are read, or refused by name."""
 
+import collections.abc
 import typing
 
 from albert_tf.errors import InputError
@@ -30,11 +31,11 @@ class Kind(typing.NamedTuple):
 
 
 # Classes that do what tokenizer.json says.
-_BY_FILE = ("PreTrainedTokenizerFast", "TokenizersBackend", "PreTrainedTokenizer")
+BY_FILE = ("PreTrainedTokenizerFast", "TokenizersBackend", "PreTrainedTokenizer")
 
 _OF_ALL = {"additional_special_tokens": ([],), "extra_special_tokens": ([], {}), "auto_map": ({},)}
 BERT = Kind(
-    classes=("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", *_BY_FILE),
+    classes=("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", *BY_FILE),
     only={
         **_OF_ALL,
         "do_basic_tokenize": (True,),
@@ -54,7 +55,7 @@ BERT = Kind(
     read=("strip_accents", MAX_CHARACTERS),
 )
 ALBERT = Kind(
-    classes=("AlbertTokenizer", "XLNetTokenizer"),
+    classes=("AlbertTokenizer",),
     only={
         **_OF_ALL,
         "remove_space": (True,),
@@ -68,8 +69,27 @@ ALBERT = Kind(
     },
     read=("keep_accents",),
 )
-# Where a flag says that the model is meant, a class that does what tokenizer.json says is no contradiction.
-NAMED_ALBERT = ALBERT._replace(classes=(*ALBERT.classes, *_BY_FILE))
+# ALBERT's steps but for lower-casing, and BERT's special tokens. The folder brings a class of its own, or names that of
+# XLNet, which that is made from.
+KOBERT = Kind(
+    classes=("KoBertTokenizer", "KoBERTTokenizer", "XLNetTokenizer"),
+    only={key: allowed for key, allowed in ALBERT.only.items() if key != "auto_map"},
+    read=(*ALBERT.read, "auto_map"),
+)
+XLM_ROBERTA = Kind(
+    classes=("XLMRobertaTokenizer", *BY_FILE),
+    only={
+        **_OF_ALL,
+        "add_prefix_space": (True,),
+        "sp_model_kwargs": ({},),
+        "pad_token": ("<pad>",),
+        "unk_token": ("<unk>",),
+        "cls_token": ("<s>",),
+        "sep_token": ("</s>",),
+        "mask_token": ("<mask>",),
+    },
+    read=(),
+)
 _READ = ("tokenizer_class", "do_lower_case", "added_tokens_decoder", SPLIT)
 # Keys that change no id of a text.
 _WITHOUT_EFFECT = {
@@ -127,17 +147,7 @@ def check_backend(values: dict, path: str) -> dict:
     limit = model.get(MAX_CHARACTERS, DEFAULT_MAX_CHARACTERS)
     if type(limit) is not int or limit < 1:
         raise InputError(f"{path}: model.{MAX_CHARACTERS} must be a number from 1. Received: {limit!r}")
-    added = values.get("added_tokens") or []
-    if not isinstance(added, list):
-        raise InputError(f"{path}: added_tokens must be a list. Received: {str(added)[:40]}")
-    for token in added:
-        _check_added(token, path, "added_tokens", SPECIAL_TOKENS)
-    is_named = {_content(token) for token in added}
-    if is_named and len(is_named) < len(SPECIAL_TOKENS):
-        raise InputError(
-            f"{path}: added_tokens lacks {', '.join(sorted({*SPECIAL_TOKENS} - is_named))}; ours takes all special "
-            "tokens in texts for such, or none"
-        )
+    is_named = check_added_tokens(values, path, SPECIAL_TOKENS)
     _check_post_processor(values.get("post_processor"), path)
     return {
         "do_lower_case": normalizer.get("lowercase", True),
@@ -145,6 +155,29 @@ def check_backend(values: dict, path: str) -> dict:
         MAX_CHARACTERS: limit,
         SPLIT: not is_named,
     }
+
+
+def check_added_tokens(values: dict, path: str, special: collections.abc.Sequence[str]) -> set[str]:
+    """Checks the tokens that a tokenizer.json finds in texts: all the special ones or none, and nothing else.
+
+    Returns:
+        The tokens.
+
+    Raises:
+        InputError: They are others.
+    """
+    added = values.get("added_tokens") or []
+    if not isinstance(added, list):
+        raise InputError(f"{path}: added_tokens must be a list. Received: {str(added)[:40]}")
+    for token in added:
+        _check_added(token, path, "added_tokens", special)
+    found = {_content(token) for token in added}
+    if found and len(found) < len(special):
+        raise InputError(
+            f"{path}: added_tokens lacks {', '.join(sorted({*special} - found))}; ours takes all special "
+            "tokens in texts for such, or none"
+        )
+    return found
 
 
 def agreed(config: dict, backend: dict, options: ReadOptions, folder: str) -> dict:
@@ -162,7 +195,7 @@ def agreed(config: dict, backend: dict, options: ReadOptions, folder: str) -> di
     Raises:
         InputError: The files contradict each other, or a flag contradicts what they say.
     """
-    if backend and config.get("tokenizer_class") in _BY_FILE:
+    if backend and config.get("tokenizer_class") in BY_FILE:
         config = {**backend, **({SPLIT: True} if config.get(SPLIT) is True else {})}
         backend = config
     limit = backend.get(MAX_CHARACTERS, DEFAULT_MAX_CHARACTERS)
@@ -212,7 +245,7 @@ def _contradiction(folder, name, by_backend, by_config, advice):
     return InputError(
         f"{folder}: {TOKENIZER_FILE} says {name}={by_backend}, and {CONFIG_FILE} or {BERT.classes[0]} itself "
         f"{by_config}, and versions of transformers differ in which counts; {advice}, or put "
-        f"tokenizer_class={_BY_FILE[0]} there if {TOKENIZER_FILE} is right"
+        f"tokenizer_class={BY_FILE[0]} there if {TOKENIZER_FILE} is right"
     )
 
 
@@ -229,7 +262,8 @@ def _check_added(token, path, key, special):
     if content not in special:
         raise InputError(f"{path}: {key} holds {content!r:.80}, which is matched in texts; ours knows no such tokens")
     for name in ("normalized", "single_word") if isinstance(token, dict) else ():
-        if token.get(name):
+        # XLM-RoBERTa's <mask> is looked for in normalised text by the fast tokenizer alone.
+        if token.get(name) and (name, content) != ("normalized", "<mask>"):
             raise InputError(f"{path}: {key} has {content} with {name}=true, and ours is found in texts as given")
 
 
@@ -249,8 +283,15 @@ def _check_post_processor(processor, path):
 def _puts_as_bert(processor):
     if processor["type"] == "BertProcessing":
         return (processor["cls"][0], processor["sep"][0]) == (CLS, SEP)
-    single, pair = _template(processor["single"]), _template(processor["pair"])
-    return single == [CLS, "A0", SEP] and pair == [CLS, "A0", SEP, "B1", SEP]
+    return template_of(processor) == ([CLS, "A0", SEP], [CLS, "A0", SEP, "B1", SEP])
+
+
+def template_of(processor: dict) -> tuple[list[str], list[str]] | None:
+    """Returns how a post-processor puts one text and two: special tokens by name, texts by name and segment."""
+    try:
+        return _template(processor["single"]), _template(processor["pair"])
+    except (AttributeError, KeyError, TypeError):  # none that is a template
+        return None
 
 
 def _template(parts):

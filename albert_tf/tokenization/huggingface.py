@@ -16,7 +16,7 @@ from albert_tf.tokenization import emoji, normalization, words
 from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, Tokenizer
 from albert_tf.tokenization.normalization import NormalizationOptions
 from albert_tf.tokenization.sentencepiece.huggingface import make_backend
-from albert_tf.tokenization.sentencepiece.tokenizer import HUGGINGFACE, SentencePieceTokenizer
+from albert_tf.tokenization.sentencepiece.tokenizer import SentencePieceTokenizer
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK
 from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, MAX_BYTES_PER_WORD
 
@@ -56,9 +56,10 @@ def to_tokenizers(tokenizer: Tokenizer):
     else:
         backend = _wordpiece_backend(tokenizer)
     cls, sep = tokenizer.cls_token, tokenizer.sep_token
+    between = " ".join([sep] * tokenizer.vocabulary.num_separators)
     backend.post_processor = processors.TemplateProcessing(
         single=f"{cls} $A {sep}",
-        pair=f"{cls} $A {sep} $B:1 {sep}:1",
+        pair=f"{cls} $A {between} $B:1 {sep}:1",
         special_tokens=[(cls, tokenizer.cls_token_id), (sep, tokenizer.sep_token_id)],
     )
     backend.add_special_tokens([AddedToken(token, special=True) for token in _special_tokens(tokenizer)])
@@ -76,7 +77,7 @@ def differences(tokenizer: Tokenizer) -> str | None:
 def takes_special_tokens_in_text(tokenizer: Tokenizer) -> bool:
     """Whether "[MASK]" and the like in a text are the special tokens, which tokenizer.json can't say."""
     if isinstance(tokenizer, SentencePieceTokenizer):
-        return tokenizer.form == HUGGINGFACE
+        return tokenizer.takes_special_tokens_in_text
     return tokenizer.normalization.special_tokens_in_text
 
 
@@ -162,12 +163,14 @@ def _special_tokens(tokenizer):
 
 
 def _config(tokenizer, max_seq_length):
+    # Models that read two separators between the texts of a pair have one segment alone.
+    segments = ["token_type_ids"] if tokenizer.vocabulary.num_separators == 1 else []
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         **dict(zip(_TOKEN_NAMES, _special_tokens(tokenizer))),
         "split_special_tokens": not takes_special_tokens_in_text(tokenizer),
         "clean_up_tokenization_spaces": False,
-        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+        "model_input_names": ["input_ids", *segments, "attention_mask"],
         "model_max_length": max_seq_length,
     }
 

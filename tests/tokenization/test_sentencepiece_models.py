@@ -129,7 +129,7 @@ def test_damaged_model_is_refused_with_a_sentence_or_encodes(english_model, data
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("missing, names", [("[CLS]", r"\[CLS\] or <cls>"), ("[MASK]", r"\[MASK\] or <mask>")])
+@pytest.mark.parametrize("missing, names", [("[CLS]", r"\[CLS\] or <cls> or <s>"), ("[MASK]", r"\[MASK\] or <mask>")])
 def test_model_without_a_special_piece_is_refused(sample_lines, missing, names):
     symbols = ",".join({"[CLS]", "[SEP]", "[MASK]"} - {missing})
     content = sentencepiece_training.train_model(sample_lines, 2000, control_symbols=symbols)
