@@ -62,13 +62,34 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     known = task or (_task_by_name(family, found) if head else None)
     foreign_config.check_masked_lm(config, "masked_lm_head/transform" in _parts_in(family, found), source)
     weights, taken = take_weights(family.naming, config, found, source, known, outputs, family.layers)
-    notes = [*taken, *notes]
+    notes = [*_check_network(values, family, found, config_file, source), *taken, *notes]
     if buffers:
         notes.append(f"left, because it follows from the config: {', '.join(buffers)}")
     model = with_tokenizer(PortableModel(config, weights, task, labels, notes=notes), path, options, HUGGINGFACE)
     if head and isinstance(values.get(OWN_SETTINGS), dict):
         _take_own_settings(model, values[OWN_SETTINGS], outputs, config_file)
     return model
+
+
+def _check_network(values, family, found, config_file, source):
+    """Checks that an ELECTRA's config is of the network that is there; returns a sentence if that is the generator."""
+    if family.model_type != "electra":
+        return []
+    of_class = {"ElectraForMaskedLM": "generator", "ElectraForPreTraining": "discriminator"}
+    is_there = [name for name in of_class.values() if any(each.startswith(f"{name}_predictions.") for each in found)]
+    architectures = values.get("architectures") or [None]
+    meant = of_class.get(architectures[0]) if isinstance(architectures, list) else None
+    if is_there and meant and meant not in is_there:
+        raise InputError(
+            f"{config_file}: architectures={architectures[0]} is a {meant} of ELECTRA, and {source} holds a "
+            f"{is_there[0]}; put the files of one network together"
+        )
+    if "generator" not in is_there:
+        return []
+    return [
+        "it is the generator of an ELECTRA, which guesses masked pieces; what is usually fine-tuned is the "
+        "discriminator, which has a folder of its own"
+    ]
 
 
 def _task_by_name(family, found):
@@ -114,6 +135,8 @@ def _read_shards(folder, index):
         path = name_in_folder(folder, file, index)
         if not file.endswith(".safetensors"):
             raise InputError(f"{index} names {file[:80]!r}, which is no safetensors file; put the name right")
+        if not tf.io.gfile.exists(path):
+            raise InputError(f"{index} names {file}, which is not beside it; fetch all parts of the checkpoint")
         if file not in shards:
             shards[file] = read_safetensors(path)
     for name, file in places.items():

@@ -5,7 +5,6 @@ the same ids by itself, so that no embedding has to move.
 """
 
 import base64
-import binascii
 import os
 
 import tensorflow as tf
@@ -27,9 +26,7 @@ _SPECIAL = (*_FIRST, _MASK)
 # How models of fairseq begin; what is special has no score, and is no piece of text.
 _FIRST_IN_MODEL = (_UNKNOWN, "<s>", "</s>")
 _SWITCHES = ("do_lower_case", "strip_accents", "split_number_commas")
-# Parts of tokenizer.json that only take spaces away, which SentencePiece does by itself.
-_OF_SPACES = ("Strip", "WhitespaceSplit")
-_SPACES = ({"Regex": " {2,}"}, {"String": "  "})
+_RUNS_OF_SPACES = ({"Regex": " {2,}"}, {"String": "  "})
 # Segments are ignored.
 _TEMPLATES = [(["<s>", "A0", "</s>"], ["<s>", "A0", "</s>", "</s>", second, "</s>"]) for second in ("B0", "B1")]
 _DIFFERS = (
@@ -94,6 +91,8 @@ def _read_unigrams(path):
         raise InputError(f"{path}: post_processor doesn't put texts as XLM-RoBERTa does (<s> A </s></s> B </s>)")
     try:
         pieces = [Piece(text, float(score), _kind_of(text)) for text, score in model["vocab"]]
+        if not all(isinstance(piece.text, str) for piece in pieces):
+            raise TypeError("a piece that is no text")
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: model.vocab must hold pieces with their scores") from error
     if tuple(piece.text for piece in pieces[: len(_FIRST)]) != _FIRST or model.get("unk_id") != _FIRST.index(_UNKNOWN):
@@ -106,21 +105,31 @@ def _kind_of(text):
 
 
 def _read_normalizer(values, path):
-    """Returns the table of a tokenizer.json, empty if it has none."""
-    tables = []
-    for key, steps in (("normalizer", "normalizers"), ("pre_tokenizer", "pretokenizers")):
-        part = values.get(key) or {}
-        for step in part.get(steps) or [part] * bool(part) if isinstance(part, dict) else [part]:
-            step = step if isinstance(step, dict) else {"type": str(step)[:40]}
-            kind = step.get("type")
-            if kind == "Precompiled":
-                tables.append(step.get("precompiled_charsmap"))
-            elif not (kind in _OF_SPACES or step.get("pattern") in _SPACES or _marks_spaces(step)):
-                raise InputError(f"{path}: {key} holds {kind}, which gives ids that ours does not")
+    """Returns the table of a tokenizer.json, empty if it has none, and checks that nothing else is done to texts."""
+    steps = [*_steps(values.get("normalizer"), "normalizers"), *_steps(values.get("pre_tokenizer"), "pretokenizers")]
+    tables = [step.get("precompiled_charsmap") for step in steps if step.get("type") == "Precompiled"]
+    for step in steps:
+        if not (step.get("type") == "Precompiled" or _takes_spaces_away(step) or _marks_spaces(step)):
+            raise InputError(f"{path}: the step {str(step.get('type'))[:40]} gives ids that ours does not")
+    if len(tables) > 1 or not any(map(_marks_spaces, steps)):
+        raise InputError(f"{path}: XLM-RoBERTa's has at most one Precompiled, and a Metaspace; this gives other ids")
     try:
-        return b"".join(base64.b64decode(table, validate=True) for table in tables)
-    except (TypeError, binascii.Error) as error:
+        return base64.b64decode(tables[0], validate=True) if tables else b""
+    except (TypeError, ValueError) as error:
         raise InputError(f"{path}: the table of its normalizer is damaged; fetch it again") from error
+
+
+def _steps(part, name):
+    """Returns the steps of a part of a tokenizer.json, which is none, one, or a sequence of them."""
+    steps = part.get(name, part) if isinstance(part, dict) else part
+    steps = steps if isinstance(steps, list) else [] if steps is None else [steps]
+    return [step if isinstance(step, dict) else {"type": step} for step in steps]
+
+
+def _takes_spaces_away(step):
+    """Whether a step only takes spaces away that SentencePiece takes away by itself."""
+    is_run = step.get("type") == "Replace" and step.get("pattern") in _RUNS_OF_SPACES
+    return step.get("type") in ("Strip", "WhitespaceSplit") or (is_run and step.get("content") in (" ", SPACE_MARK))
 
 
 def _marks_spaces(step):

@@ -219,9 +219,26 @@ def test_what_is_not_understood_is_refused_in_a_sentence(transformers, tmp_path)
     edit_config(tmp_path / "generator", hidden_size=32, intermediate_size=48)
     with pytest.raises(InputError, match=r"has shape .* and by the config beside it it should have"):
         to_ours(tmp_path / "generator", tmp_path / "nothing")
+    edit_config(tmp_path / "discriminator", architectures=["ElectraForMaskedLM"])
+    with pytest.raises(InputError, match=r"ElectraForMaskedLM is a generator of ELECTRA, and .* holds a discriminator"):
+        to_ours(tmp_path / "discriminator", tmp_path / "nothing")
     edit_config(tmp_path / "discriminator", model_type="deberta-v2")
     with pytest.raises(InputError, match="model_type=deberta-v2 can't be converted; albert, bert, roberta, electra"):
         to_ours(tmp_path / "discriminator", tmp_path / "nothing")
+
+
+def test_generator_is_an_encoder_of_its_size_and_no_discriminator(transformers, tmp_path):
+    narrow = {**MODELS["electra"][1], "hidden_size": 16, "intermediate_size": 24}
+    randomized(transformers.ElectraForMaskedLM(transformers.ElectraConfig(**narrow))).save_pretrained(
+        tmp_path / "theirs"
+    )
+    sentences = to_ours(tmp_path / "theirs", tmp_path / "ours")
+    assert any(sentence.startswith("it is the generator of an ELECTRA") for sentence in sentences)
+    assert config_in(tmp_path / "ours").hidden_size == 16
+    edit_config(tmp_path / "theirs", architectures=["ElectraForPreTraining"])
+    with pytest.raises(InputError, match=r"ElectraForPreTraining is a discriminator of ELECTRA, and .* holds a gen"):
+        to_ours(tmp_path / "theirs", tmp_path / "nothing")
+    assert not (tmp_path / "nothing").exists()
 
 
 @pytest.mark.slow

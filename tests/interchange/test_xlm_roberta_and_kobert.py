@@ -1,8 +1,10 @@
 """Folders of XLM-RoBERTa and KoBERT are converted with their SentencePiece models, and give the same ids."""
 
 import base64
+import collections
 import itertools
 import json
+import random
 import re
 
 import numpy as np
@@ -10,9 +12,9 @@ import pytest
 import sentencepiece
 import sentencepiece_reference
 import sentencepiece_training
-import tensorflow as tf
 from huggingface_conversion import edit_config, randomized, to_ours, to_theirs
 from random_models import read_variables, write_ours
+from test_fuzzed_folders import mutate_value, read_whole
 from tiny_config import tiny_config
 
 import albert_tf
@@ -20,9 +22,12 @@ from albert_tf.errors import InputError
 from albert_tf.finetuning.labelled_text import LabelledText, encode_and_count_cut
 from albert_tf.finetuning.question_answering.squad import Question
 from albert_tf.finetuning.question_answering.windows import WindowOptions, encode_questions
+from albert_tf.interchange import huggingface
+from albert_tf.interchange.portable_model import ReadOptions
+from albert_tf.interchange.tokenizer_files import find_tokenizer
 from albert_tf.interchange.xlm_roberta_files import MODEL_FILE
 from albert_tf.tokenization import SentencePieceModel, load_tokenizer
-from albert_tf.tokenization.model_inputs import InputEncoder
+from albert_tf.tokenization.model_inputs import pack_segments
 
 XLM_ROBERTA = {"unk_id": 0, "bos_id": 1, "eos_id": 2, "pad_id": -1, "control_symbols": "", "user_defined_symbols": ""}
 KOBERT = {"unk_id": 0, "pad_id": 1, "unk_piece": "[UNK]", "pad_piece": "[PAD]", "user_defined_symbols": ""}
@@ -162,15 +167,16 @@ def test_pairs_have_two_separators_wherever_they_are_put_together(xlm_roberta, o
     assert encoding.segment_ids == [0] * (len(first) + 3) + [1] * (len(second) + 1) == tokenizer(*texts)["segment_ids"]
     with pytest.raises(InputError, match="which stand for no part of a text"):
         encoding.span_of_pieces(len(first) + 1, len(first) + 1)
-    packed = InputEncoder(tokenizer, len(pair) + 1)(*[tf.constant([text]) for text in texts])
+    segments = [tokenizer.encode_ids([text]) for text in texts]
+    packed = pack_segments(segments, tokenizer.vocabulary, len(pair) + 1)
     assert packed["input_ids"].numpy().tolist() == [[*pair, 1]]
     assert packed["segment_ids"].numpy().tolist() == [[*encoding.segment_ids, 0]]
     for length in range(4, len(pair), 2):  # of an odd room the two keep the odd piece of another text
-        cut = InputEncoder(tokenizer, length)(*[tf.constant([text]) for text in texts])["input_ids"].numpy().tolist()
+        cut = pack_segments(segments, tokenizer.vocabulary, length)["input_ids"].numpy().tolist()
         assert cut == [tokenizer(*texts, truncation=True, max_length=length)["input_ids"]]
         assert cut[0].count(2) == 3 and len(cut[0]) == length
     with pytest.raises(InputError, match="max_seq_length must be at least 4"):
-        InputEncoder(tokenizer, 3)
+        pack_segments(segments, tokenizer.vocabulary, 3)
 
 
 def test_it_goes_back_with_the_same_ids(transformers, xlm_roberta, of_xlm_roberta, tmp_path):
@@ -226,13 +232,20 @@ def test_thousands_of_lines_have_the_ids_of_transformers(
         (("model", "unk_id", 0), "its pieces don't begin with <s>, <pad>, </s>, <unk>"),
         (("model", "vocab", {"<s>": 0}), "model.vocab must hold pieces with their scores"),
         (("post_processor", "pair", []), r"post_processor doesn't put texts as XLM-RoBERTa does"),
-        (("normalizer", "normalizers", [{"type": "Lowercase"}]), "normalizer holds Lowercase, which gives ids"),
-        (("normalizer", "normalizers", [{"type": "Replace", "pattern": {"String": "a"}}]), "normalizer holds Replace"),
+        (("normalizer", "normalizers", [{"type": "Lowercase"}]), "the step Lowercase gives ids that ours does not"),
+        (
+            ("normalizer", "normalizers", [{"type": "Replace", "pattern": {"String": "a"}}]),
+            "the step Replace gives ids",
+        ),
         (
             ("normalizer", "normalizers", [{"type": "Precompiled", "precompiled_charsmap": "?"}]),
             "the table of its normalizer is damaged",
         ),
-        (("pre_tokenizer", "prepend_scheme", "first"), "pre_tokenizer holds Metaspace, which gives ids"),
+        (("pre_tokenizer", "prepend_scheme", "first"), "the step Metaspace gives ids"),
+        (
+            ("pre_tokenizer", "type", "WhitespaceSplit"),
+            "at most one Precompiled, and a Metaspace; this gives other ids",
+        ),
         (("added_tokens", None, {"content": "<url>"}), "added_tokens holds '<url>', which is matched in texts"),
     ],
 )
@@ -261,6 +274,22 @@ def test_model_that_contradicts_its_files_is_refused(xlm_roberta, of_xlm_roberta
     (xlm_roberta / MODEL_FILE).write_bytes(of_kobert)
     sentences = to_ours(xlm_roberta, tmp_path / "other")
     assert any("does not begin with <unk>, <s>, </s>, as XLM-RoBERTa's models do" in sentence for sentence in sentences)
+
+
+@pytest.mark.slow
+def test_damaged_tokenizer_costs_no_more_than_a_sentence(xlm_roberta, of_xlm_roberta):
+    draw, values, results = random.Random(7), tokenizer_json(of_xlm_roberta), collections.Counter()
+    pieces = values["model"].pop("vocab")
+    for number in range(300):
+        damaged = mutate_value(values, draw)
+        if isinstance(damaged, dict) and isinstance(damaged.get("model"), dict):
+            less = mutate_value(pieces[:2400], draw) if number % 4 == 0 else pieces
+            damaged = {**damaged, "model": {"vocab": less, **damaged["model"]}}
+        (xlm_roberta / "tokenizer.json").write_text(json.dumps(damaged))
+        assert read_whole(huggingface, xlm_roberta) == "read"
+        found = find_tokenizer(str(xlm_roberta), ReadOptions(), len(pieces), "huggingface")
+        results[found.tokenizer is None] += 1
+    assert results[True] > 30 and results[False] > 30
 
 
 def test_byte_level_bpe_is_refused(xlm_roberta, tmp_path):
