@@ -228,7 +228,7 @@ def write(model: PortableModel, folder: str) -> list[str]:
     write_safetensors(os.path.join(folder, WEIGHTS_FILE), weights)
     write_json(os.path.join(folder, CONFIG_FILE), config_values(model, config, family, class_name))
     if model.tokenizer is not None:
-        notes += write_for_transformers(model.tokenizer, folder, config.longest_sequence)
+        notes += write_for_transformers(model.tokenizer, folder, config)
     return [*notes, f"transformers knows it as {family.class_prefix}{class_name}"]
 
 

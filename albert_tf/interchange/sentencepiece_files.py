@@ -7,7 +7,8 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
 from albert_tf.interchange.portable_model import ReadOptions
-from albert_tf.interchange.tokenizer_settings import ALBERT, BERT, KOBERT, SPLIT, XLM_ROBERTA, Kind, choose
+from albert_tf.interchange.tokenizer_kinds import ALBERT, BERT, KOBERT, XLM_ROBERTA, Kind
+from albert_tf.interchange.tokenizer_settings import SPLIT, choose
 from albert_tf.interchange.xlm_roberta_files import MODEL_FILE as XLM_ROBERTA_FILE
 from albert_tf.tokenization import SentencePieceModel, SentencePieceTokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE, check_switches

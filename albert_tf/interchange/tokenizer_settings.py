@@ -1,95 +1,24 @@
 """The settings of tokenizers in Hugging Face's files: those that change ids are read, or refused by name."""
 
 import collections.abc
-import typing
+import os
+
+import tensorflow as tf
 
 from albert_tf.errors import InputError
+from albert_tf.files import read_json
 from albert_tf.interchange.portable_model import ReadOptions
+from albert_tf.interchange.tokenizer_kinds import BERT, BY_FILE, MAX_CHARACTERS, Kind
 from albert_tf.tokenization.base import TOKENIZER_FILE, check_switches
 from albert_tf.tokenization.huggingface import CONFIG_FILE
-from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, SPECIAL_TOKENS, UNK
-from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX
+from albert_tf.tokenization.vocabulary import CLS, SEP, SPECIAL_TOKENS, UNK
 
-MAX_CHARACTERS = "max_input_chars_per_word"
+_SPECIAL_TOKENS_FILE = "special_tokens_map.json"
 SPLIT = "split_special_tokens"
 # What Hugging Face's tokenizers have unless they say otherwise.
 DEFAULT_MAX_CHARACTERS = 100
 
 
-class Kind(typing.NamedTuple):
-    """A kind of tokenizer that ours can be.
-
-    Attributes:
-        classes: That are it; the first one where files name none.
-        only: Keys of tokenizer_config.json and the values with which it does what ours does; None is one always.
-        read: Keys that are looked at.
-    """
-
-    classes: tuple[str, ...]
-    only: dict[str, tuple]
-    read: tuple[str, ...]
-
-
-# Classes that do what tokenizer.json says.
-BY_FILE = ("PreTrainedTokenizerFast", "TokenizersBackend", "PreTrainedTokenizer")
-
-_OF_ALL = {"additional_special_tokens": ([],), "extra_special_tokens": ([], {}), "auto_map": ({},)}
-BERT = Kind(
-    classes=("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", *BY_FILE),
-    only={
-        **_OF_ALL,
-        "do_basic_tokenize": (True,),
-        "never_split": ([],),
-        "tokenize_chinese_chars": (True,),
-        "clean_text": (True,),
-        "word_tokenizer_type": ("basic",),
-        "subword_tokenizer_type": ("wordpiece",),
-        "wordpieces_prefix": (CONTINUATION_PREFIX,),
-        "add_prefix_space": (False,),
-        "pad_token": (PAD,),
-        "unk_token": (UNK,),
-        "cls_token": (CLS,),
-        "sep_token": (SEP,),
-        "mask_token": (MASK,),
-    },
-    read=("strip_accents", MAX_CHARACTERS),
-)
-ALBERT = Kind(
-    classes=("AlbertTokenizer",),
-    only={
-        **_OF_ALL,
-        "remove_space": (True,),
-        "add_prefix_space": (True,),
-        "sp_model_kwargs": ({},),
-        "pad_token": (PAD, "<pad>"),
-        "unk_token": ("<unk>", UNK),
-        "cls_token": (CLS, "<cls>"),
-        "sep_token": (SEP, "<sep>"),
-        "mask_token": (MASK, "<mask>"),
-    },
-    read=("keep_accents",),
-)
-# ALBERT's steps but for lower-casing, and BERT's special tokens. The folder brings a class of its own, or names that of
-# XLNet, which that is made from.
-KOBERT = Kind(
-    classes=("KoBertTokenizer", "KoBERTTokenizer", "XLNetTokenizer"),
-    only={key: allowed for key, allowed in ALBERT.only.items() if key != "auto_map"},
-    read=(*ALBERT.read, "auto_map"),
-)
-XLM_ROBERTA = Kind(
-    classes=("XLMRobertaTokenizer", *BY_FILE),
-    only={
-        **_OF_ALL,
-        "add_prefix_space": (True,),
-        "sp_model_kwargs": ({},),
-        "pad_token": ("<pad>",),
-        "unk_token": ("<unk>",),
-        "cls_token": ("<s>",),
-        "sep_token": ("</s>",),
-        "mask_token": ("<mask>",),
-    },
-    read=(),
-)
 _READ = ("tokenizer_class", "do_lower_case", "added_tokens_decoder", SPLIT)
 # Keys that change no id of a text.
 _WITHOUT_EFFECT = {
@@ -125,6 +54,13 @@ def check_config(settings: dict, path: str, kind: Kind) -> tuple[str, ...]:
     if not unknown:
         return ()
     return (f"{path}: not known, and so not heeded: {', '.join(sorted(unknown))}",)
+
+
+def check_configs(folder: str, kind: Kind) -> list[str]:
+    """Checks the files in a folder that say how a tokenizer is used, as `check_config` does each."""
+    paths = [os.path.join(folder, name) for name in (CONFIG_FILE, _SPECIAL_TOKENS_FILE)]
+    found = [path for path in paths if tf.io.gfile.exists(path)]
+    return [note for path in found for note in check_config(read_json(path, "the tokenizer's config"), path, kind)]
 
 
 def check_backend(values: dict, path: str) -> dict:

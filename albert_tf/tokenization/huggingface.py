@@ -25,13 +25,16 @@ CONFIG_FILE = "tokenizer_config.json"
 _TOKEN_NAMES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 
 
-def export_huggingface(tokenizer: Tokenizer, folder: str | os.PathLike, max_seq_length: int = 512) -> None:
+def export_huggingface(
+    tokenizer: Tokenizer, folder: str | os.PathLike, max_seq_length: int = 512, has_segments: bool = True
+) -> None:
     """Writes tokenizer.json and tokenizer_config.json, which `transformers.AutoTokenizer.from_pretrained` loads.
 
     Args:
         tokenizer: Of SentencePiece, or of WordPiece in the continuation scheme.
         folder: Not the one `Tokenizer.save` wrote to: a file of both is called tokenizer.json.
         max_seq_length: Where Hugging Face cuts texts off when it is asked to truncate.
+        has_segments: Whether the model has embeddings of two segments; without them it is given none.
 
     Raises:
         InputError: The scheme can't be expressed, a special token is missing, or the folder holds our own tokenizer.
@@ -40,7 +43,7 @@ def export_huggingface(tokenizer: Tokenizer, folder: str | os.PathLike, max_seq_
     _refuse_own_folder(folder)
     backend = to_tokenizers(tokenizer)
     write_text(os.path.join(folder, TOKENIZER_FILE), backend.to_str(pretty=True))
-    write_json(os.path.join(folder, CONFIG_FILE), _config(tokenizer, max_seq_length))
+    write_json(os.path.join(folder, CONFIG_FILE), _config(tokenizer, max_seq_length, has_segments))
 
 
 def to_tokenizers(tokenizer: Tokenizer):
@@ -162,9 +165,9 @@ def _special_tokens(tokenizer):
     return [getattr(tokenizer, name) for name in _TOKEN_NAMES]
 
 
-def _config(tokenizer, max_seq_length):
-    # Models that read two separators between the texts of a pair have one segment alone.
-    segments = ["token_type_ids"] if tokenizer.vocabulary.num_separators == 1 else []
+def _config(tokenizer, max_seq_length, has_segments):
+    # Models that read two separators between the texts of a pair tell them apart by these.
+    segments = ["token_type_ids"] if has_segments and tokenizer.vocabulary.num_separators == 1 else []
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         **dict(zip(_TOKEN_NAMES, _special_tokens(tokenizer))),

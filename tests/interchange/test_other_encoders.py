@@ -17,6 +17,8 @@ from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.huggingface_names import FAMILIES
 from albert_tf.interchange.variables import entries
 from albert_tf.modeling.layers import named_variables
+from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
+from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
 SIZES = {"vocab_size": 40, "num_hidden_layers": 3, "hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 48}
 # The shapes of Korean models, made small: KLUE-RoBERTa and XLM-R (PAD 1), RoBERTa with PAD 0, KoELECTRA-small (E < H),
@@ -298,6 +300,22 @@ def test_formats_of_albert_alone_refuse_other_families(tmp_path, target):
     folder, _ = write_ours(tmp_path / "ours", tiny_config(position_offset=2, hidden_act="gelu"))
     with pytest.raises(InputError, match=f"`to={target}` can't say position_offset=2"):
         convert_checkpoint("albert_tf", target, folder, str(tmp_path / "theirs"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["roberta", "distilbert", "electra"])
+def test_tokenizer_gives_the_model_what_it_has_embeddings_for(transformers, tmp_path, name):
+    """A RoBERTa that reads pairs of a tokenizer as BERT's looks for a second row of segments, which it lacks."""
+    first = ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"] if name == "roberta" else SPECIAL_TOKENS
+    tokenizer = KoreanWordPieceTokenizer(Vocabulary([*first, "나", "##는", *(f"##{number}" for number in range(23))]))
+    config = {"num_hidden_layers": 2, "embedding_size": 16, **FAMILIES[name].always, "hidden_act": "gelu_erf"}
+    config |= {"position_offset": 2, "type_vocab_size": 1} if name == "roberta" else {}
+    folder, _ = write_ours(tmp_path / "ours", tiny_config(**config), None, tokenizer)
+    to_theirs(folder, tmp_path / "theirs")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    inputs = theirs("나는", "나", return_tensors="pt")
+    assert ("token_type_ids" in inputs) is (name == "electra")
+    assert transformers.AutoModel.from_pretrained(tmp_path / "theirs")(**inputs).last_hidden_state.shape == (1, 6, 16)
 
 
 def test_they_come_back_without_their_library(tmp_path):

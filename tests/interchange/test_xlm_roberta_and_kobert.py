@@ -292,6 +292,13 @@ def test_damaged_tokenizer_costs_no_more_than_a_sentence(xlm_roberta, of_xlm_rob
     assert results[True] > 30 and results[False] > 30
 
 
+def test_flag_names_a_model_that_lies_elsewhere(xlm_roberta, of_xlm_roberta, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    write_xlm_roberta(tmp_path / "elsewhere", of_xlm_roberta, "model")
+    to_ours(xlm_roberta, tmp_path / "ours", spm_model_file=str(tmp_path / "elsewhere" / MODEL_FILE))
+    assert load_tokenizer(tmp_path / "ours").encode_ids(TEXTS).to_list() == fairseq_ids(of_xlm_roberta, TEXTS)
+
+
 def test_byte_level_bpe_is_refused(xlm_roberta, tmp_path):
     values = {"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}, "pre_tokenizer": {"type": "ByteLevel"}}
     (xlm_roberta / "tokenizer.json").write_text(json.dumps(values))
