@@ -19,7 +19,7 @@ from albert_tf.interchange.portable_model import PortableModel, Weight, give_wei
 _FAMILY = FAMILIES["electra"]
 _GENERATOR_CLASS = "ElectraForMaskedLM"
 _PREDICTIONS = "generator_predictions/"
-# What only one of the networks has, the predictions of the discriminator not counted, which are none of ours.
+# What only one of the networks has.
 _OF_ONE = {
     DISCRIMINATOR: ("electra/encoder/", "electra/embeddings_project/", "discriminator_predictions/"),
     GENERATOR: ("generator/", _PREDICTIONS),
@@ -63,10 +63,9 @@ def read_electra(
     encoder = prefixes[network]
     own_embeddings = f"{encoder}/embeddings/word_embeddings" in found
     naming = electra_naming(encoder, encoder if own_embeddings else DISCRIMINATOR)
-    left = [name for name in found if _is_of_the_other(name, network, encoder)]
-    rest = {name: weight for name, weight in found.items() if name not in set(left)}
+    rest = {name: weight for name, weight in found.items() if not _is_of_the_other(name, network, encoder)}
     weights, notes = take_weights(naming, config, rest, checkpoint, encoder_prefix=f"{encoder}/encoder/")
-    return config, weights, [*_what_was_read(network, len(left)), *notes]
+    return config, weights, [*_what_was_read(network, len(found) - len(rest)), *notes]
 
 
 def _prefixes_in(found):
