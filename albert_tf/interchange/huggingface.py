@@ -61,8 +61,9 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     outputs = (*head.shape, 0)[0] if head else 0
     known = task or (_task_by_name(family, found) if head else None)
     foreign_config.check_masked_lm(config, "masked_lm_head/transform" in _parts_in(family, found), source)
+    of_network = _check_network(values, family, found, config_file, source)
     weights, taken = take_weights(family.naming, config, found, source, known, outputs, family.layers)
-    notes = [*_check_network(values, family, found, config_file, source), *taken, *notes]
+    notes = [*of_network, *taken, *notes]
     if buffers:
         notes.append(f"left, because it follows from the config: {', '.join(buffers)}")
     model = with_tokenizer(PortableModel(config, weights, task, labels, notes=notes), path, options, HUGGINGFACE)
@@ -77,11 +78,11 @@ def _check_network(values, family, found, config_file, source):
         return []
     of_class = {"ElectraForMaskedLM": "generator", "ElectraForPreTraining": "discriminator"}
     is_there = [name for name in of_class.values() if any(each.startswith(f"{name}_predictions.") for each in found)]
-    architectures = values.get("architectures") or [None]
-    meant = of_class.get(architectures[0]) if isinstance(architectures, list) else None
+    name = _class_in(values)
+    meant = of_class.get(name)
     if is_there and meant and meant not in is_there:
         raise InputError(
-            f"{config_file}: architectures={architectures[0]} is a {meant} of ELECTRA, and {source} holds a "
+            f"{config_file}: architectures={name} is a {meant} of ELECTRA, and {source} holds a "
             f"{is_there[0]}; put the files of one network together"
         )
     if "generator" not in is_there:
@@ -184,17 +185,22 @@ def _find_task(values, found, given):
     if head is None:
         return None, None, []
     outputs = (*head.shape, 0)[0]
-    architectures = values.get("architectures")
-    name = architectures[0] if isinstance(architectures, list) and architectures else ""
-    task = given
+    task, name = given, _class_in(values)
     for kind, ending in CLASSES.items():
-        if task is None and isinstance(name, str) and name.endswith(ending) and kind != "score":
+        if task is None and name.endswith(ending) and kind != "score":
             task = "score" if kind == "classify" and outputs == 1 else kind
     if task not in ("classify", "tag"):
         return task, None, []
     if values.get("problem_type") == "multi_label_classification":
         return None, None, ["the head gives any number of labels, which no task of albert_tf does"]
     return task, _labels(values.get("id2label"), outputs), []
+
+
+def _class_in(values):
+    """Returns the class that a config names; an empty string if it names none."""
+    architectures = values.get("architectures")
+    name = architectures[0] if isinstance(architectures, list) and architectures else ""
+    return name if isinstance(name, str) else ""
 
 
 def _labels(id2label, outputs):

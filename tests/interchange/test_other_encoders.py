@@ -237,7 +237,7 @@ def test_generator_is_an_encoder_of_its_size_and_no_discriminator(transformers, 
     sentences = to_ours(tmp_path / "theirs", tmp_path / "ours")
     assert any(sentence.startswith("it is the generator of an ELECTRA") for sentence in sentences)
     assert config_in(tmp_path / "ours").hidden_size == 16
-    edit_config(tmp_path / "theirs", architectures=["ElectraForPreTraining"])
+    edit_config(tmp_path / "theirs", architectures=["ElectraForPreTraining"], hidden_size=32)
     with pytest.raises(InputError, match=r"ElectraForPreTraining is a discriminator of ELECTRA, and .* holds a gen"):
         to_ours(tmp_path / "theirs", tmp_path / "nothing")
     assert not (tmp_path / "nothing").exists()
