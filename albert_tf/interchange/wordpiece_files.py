@@ -14,6 +14,8 @@ from albert_tf.tokenization.huggingface import CONFIG_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, check_scheme
 
+# Of byte-level BPE, which English RoBERTas have.
+_MERGES_FILE = "merges.txt"
 # Of the WordPiece tokenizer in the original's tokenization.py.
 _MAX_CHARACTERS_OF_GOOGLE = 200
 
@@ -54,6 +56,9 @@ def read_wordpiece(
     names = (TOKENIZER_FILE, VOCABULARY_FILE, CONFIG_FILE)
     has_file = {name: tf.io.gfile.exists(os.path.join(folder, name)) for name in names}
     if not (has_file[TOKENIZER_FILE] or has_file[VOCABULARY_FILE]):
+        merges = os.path.join(folder, _MERGES_FILE)
+        if tf.io.gfile.exists(merges):
+            raise _other_pieces(merges, "BPE")
         return None
     vocabulary, backend, notes = None, {}, check_configs(folder, BERT)
     if has_file[TOKENIZER_FILE]:
@@ -84,16 +89,20 @@ def _has_hangul(vocabulary):
     return any("가" <= character <= "힣" for piece in vocabulary.pieces for character in piece)
 
 
+def _other_pieces(path, kind):
+    return InputError(
+        f"{path} holds {kind}, and neither WordPiece nor SentencePiece, which alone are known here; choose a model "
+        "with one of these"
+    )
+
+
 def _from_tokenizers_library(values, path):
     """Returns the vocabulary and the switches in a tokenizer.json of the `tokenizers` library."""
     model = values.get("model")
     if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict):
         raise InputError(f"{path} holds no WordPiece vocabulary")
     if model.get("type", "WordPiece") != "WordPiece":
-        raise InputError(
-            f"{path} holds {str(model['type'])[:40]}, and neither WordPiece nor SentencePiece, which alone are known "
-            "here; choose a model with one of these"
-        )
+        raise _other_pieces(path, str(model["type"])[:40])
     if model.get("continuing_subword_prefix") != CONTINUATION_PREFIX:
         raise InputError(f"{path} holds no WordPiece vocabulary with {CONTINUATION_PREFIX}")
     switches = check_backend(values, path)

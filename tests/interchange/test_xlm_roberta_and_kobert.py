@@ -305,6 +305,10 @@ def test_byte_level_bpe_is_refused(xlm_roberta, tmp_path):
     edit_config(xlm_roberta, model_type="roberta")
     sentences = to_ours(xlm_roberta, tmp_path / "ours")
     assert any("holds BPE, and neither WordPiece nor SentencePiece" in sentence for sentence in sentences), sentences
+    (xlm_roberta / "tokenizer.json").rename(xlm_roberta / "vocab.json")
+    (xlm_roberta / "merges.txt").write_text("#version: 0.2\n")
+    sentences = to_ours(xlm_roberta, tmp_path / "merges")
+    assert any("merges.txt holds BPE, and neither" in sentence for sentence in sentences), sentences
 
 
 def kobert_reference(content):
