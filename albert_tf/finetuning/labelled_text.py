@@ -210,6 +210,7 @@ def encode_and_count_cut(
     segments = [tokenizer.encode_ids(column) for column in columns]
     features = pack_segments(segments, tokenizer.vocabulary, max_seq_length)
     features = {name: values.numpy() for name, values in features.items()}
-    lengths = sum(segment.row_lengths().numpy() for segment in segments) + 1 + len(segments)
+    num_special = tokenizer.vocabulary.num_special(len(segments))
+    lengths = sum(segment.row_lengths().numpy() for segment in segments) + num_special
     cut = lengths - features["input_mask"].sum(axis=1)
     return {**features, CUT: cut.astype(np.int32)}

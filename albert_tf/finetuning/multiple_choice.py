@@ -19,7 +19,6 @@ from albert_tf.tokenization.model_inputs import pack_segments
 
 MAX_QA_LENGTH = 128
 _BLANK = "_"
-_SPECIAL_TOKENS = 3
 # So many questions are encoded at once: what is computed on the way takes several times the room of the result.
 _QUESTIONS_AT_ONCE = 512
 
@@ -209,7 +208,7 @@ def encode_questions(tokenizer, questions, max_seq_length, max_qa_length=MAX_QA_
     shape = [len(questions), len(questions[0].options), max_seq_length]
     features = {name: np.zeros(shape, np.int32) for name in encoder_batch_spec(max_seq_length)}
     features[CUT] = np.zeros(shape[:-1], np.int32)
-    max_qa_length = min(max_qa_length, (max_seq_length - _SPECIAL_TOKENS) // 2)
+    max_qa_length = min(max_qa_length, (max_seq_length - tokenizer.vocabulary.num_special(2)) // 2)
     for start in range(0, len(questions), _QUESTIONS_AT_ONCE):
         part = questions[start : start + _QUESTIONS_AT_ONCE]
         encoded = _encode_part(tokenizer, part, max_seq_length, max_qa_length)
@@ -226,7 +225,8 @@ def _encode_part(tokenizer, questions, max_seq_length, max_qa_length):
     texts = [question_with_option(question.question, option) for question in questions for option in question.options]
     ends = tokenizer.encode_ids(texts)
     features = pack_segments([passages, ends[:, -max_qa_length:]], tokenizer.vocabulary, max_seq_length)
-    lengths = tf.cast(passages.row_lengths() + ends.row_lengths(), tf.int32) + _SPECIAL_TOKENS
+    num_special = tokenizer.vocabulary.num_special(2)
+    lengths = tf.cast(passages.row_lengths() + ends.row_lengths(), tf.int32) + num_special
     return {**features, CUT: lengths - tf.reduce_sum(features["input_mask"], axis=1)}
 
 

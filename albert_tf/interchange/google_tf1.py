@@ -1,4 +1,4 @@
-"""Checkpoints of google-research/albert and google-research/bert, as TensorFlow 1 writes them."""
+"""Checkpoints of google-research/albert, bert and electra, as TensorFlow 1 writes them."""
 
 import os
 import re
@@ -10,7 +10,9 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
 from albert_tf.interchange import foreign_config
-from albert_tf.interchange.huggingface_names import FAMILIES
+from albert_tf.interchange.google_electra import is_electra, read_electra, write_electra
+from albert_tf.interchange.google_names import ALBERT, BERT
+from albert_tf.interchange.huggingface_config import CONFIG_FILE as HUGGINGFACE_CONFIG
 from albert_tf.interchange.portable_model import (
     PortableModel,
     ReadOptions,
@@ -21,43 +23,9 @@ from albert_tf.interchange.portable_model import (
 )
 from albert_tf.interchange.sentencepiece_files import GOOGLE
 from albert_tf.interchange.tokenizer_files import with_tokenizer
-from albert_tf.interchange.variables import Naming, Spelling, plain_spellings
 
 ALBERT_CONFIG, BERT_CONFIG = "albert_config.json", "bert_config.json"
 _CHECKPOINT = "model.ckpt-best"
-
-# transformers took the names of BERT's variables from here, with dots.
-_BERT = {
-    layer: name.replace("layer.{n}", "layer_{n}").replace(".", "/")
-    for layer, name in FAMILIES["bert"].naming.layers.items()
-} | {"masked_lm_head/output_bias": "cls/predictions/output_bias"}
-_GROUP = "bert/encoder/transformer/group_{group}/inner_group_{inner}"
-_ALBERT = {
-    **{layer: name for layer, name in _BERT.items() if "{n}" not in layer},
-    "encoder/embedding_hidden_mapping_in": "bert/encoder/embedding_hidden_mapping_in",
-    "encoder/attention_layers/{n}/query": f"{_GROUP}/attention_1/self/query",
-    "encoder/attention_layers/{n}/key": f"{_GROUP}/attention_1/self/key",
-    "encoder/attention_layers/{n}/value": f"{_GROUP}/attention_1/self/value",
-    "encoder/attention_layers/{n}/output_dense": f"{_GROUP}/attention_1/output/dense",
-    "encoder/attention_layers/{n}/layer_norm": f"{_GROUP}/LayerNorm",
-    "encoder/feed_forward_layers/{n}/intermediate": f"{_GROUP}/ffn_1/intermediate/dense",
-    "encoder/feed_forward_layers/{n}/output_dense": f"{_GROUP}/ffn_1/intermediate/output/dense",
-    "encoder/feed_forward_layers/{n}/layer_norm": f"{_GROUP}/LayerNorm_1",
-}
-_HEADS = {
-    **{task: {"head/dense": ""} for task in ("classify", "score", "race")},
-    "squad": {"head/dense": "cls/squad"},
-    "squad_v2": {
-        "head/start": "start_logits/dense",
-        "head/end_transform": "end_logits/dense_0",
-        "head/end_layer_norm": "end_logits/LayerNorm",
-        "head/end": "end_logits/dense_1",
-        "head/null_transform": "answer_class/dense_0",
-        "head/null_kernel": "answer_class/dense_1/kernel",
-    },
-}
-_SPELLINGS = plain_spellings(output=(Spelling("/output_weights", is_transposed=True), Spelling("/output_bias")))
-ALBERT, BERT = Naming(_ALBERT, _HEADS, _SPELLINGS), Naming(_BERT, _HEADS, _SPELLINGS)
 
 # What the configs of BERT leave out.
 _BERT_DEFAULTS = {
@@ -106,15 +74,19 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     variables = checkpoint_weights(CheckpointReader(checkpoint, suffix=""))
     prefix = _HUB_PREFIX if any(name.startswith(_HUB_PREFIX) for name in variables) else ""
     found = {name.removeprefix(prefix): weight for name, weight in variables.items()}
-    reads_bert = any(name.startswith("bert/encoder/layer_") for name in found)
-    config = _read_config(options.albert_config_file or _find_config(checkpoint), reads_bert)
     slots = [name for name in found if _SLOT.search(name)]
     counters = [name for name in found if name in _COUNTERS]
     rest = {name: weight for name, weight in found.items() if name not in {*slots, *counters}}
-    task, outputs = _find_task(rest, options.task)
-    # The variables of a head tell their shapes even where they don't tell the task.
-    head, naming = task or ("classify" if outputs else None), BERT if reads_bert else ALBERT
-    weights, notes = take_weights(naming, config, rest, checkpoint, head, outputs, "bert/encoder/")
+    config_file = options.albert_config_file or _find_config(checkpoint, is_electra(rest))
+    if is_electra(rest):
+        task, (config, weights, notes) = None, read_electra(rest, checkpoint, config_file)
+    else:
+        reads_bert = any(name.startswith("bert/encoder/layer_") for name in rest)
+        config = _read_config(config_file, reads_bert)
+        task, outputs = _find_task(rest, options.task)
+        # The variables of a head tell their shapes even where they don't tell the task.
+        head, naming = task or ("classify" if outputs else None), BERT if reads_bert else ALBERT
+        weights, notes = take_weights(naming, config, rest, checkpoint, head, outputs, "bert/encoder/")
     if slots or counters:
         kinds = sorted({_SLOT.search(name)[1] for name in slots})
         what = [f"{len(slots)} of the optimizer ({', '.join(kinds)})"] if slots else []
@@ -142,13 +114,18 @@ def _find_checkpoint(path):
     raise InputError(f"`input_path`: no checkpoint of TensorFlow, a file that ends in .index, at {path}")
 
 
-def _find_config(checkpoint):
+def _find_config(checkpoint, of_electra):
     """Returns the path of the config: beside the checkpoint, or of a TF-Hub module in its assets."""
     folder = os.path.dirname(checkpoint)
     for place in (folder, os.path.join(folder, os.pardir, "assets")):
-        for name in (ALBERT_CONFIG, BERT_CONFIG):
+        for name in (HUGGINGFACE_CONFIG,) if of_electra else (ALBERT_CONFIG, BERT_CONFIG):
             if tf.io.gfile.exists(os.path.join(place, name)):
                 return os.path.join(place, name)
+    if of_electra:
+        raise InputError(
+            f"`input_path`: there is no {HUGGINGFACE_CONFIG} in {folder or '.'}, and ELECTRA's code writes no config; "
+            "name that of the same network on the Hugging Face hub in `albert_config_file`"
+        )
     raise InputError(
         f"`input_path`: there is no {ALBERT_CONFIG} in {folder or '.'}; put the one there that the checkpoint was made "
         "with, or name it in `albert_config_file`"
@@ -195,25 +172,35 @@ def write(model: PortableModel, folder: str) -> list[str]:
         InputError: The original does not compute this model.
     """
     config = model.config
-    foreign_config.check_architecture(config, "google")
     foreign_config.check_head(model, "google")
+    if config.layer_norm_eps != AlbertConfig(vocab_size=1).layer_norm_eps:
+        raise InputError(f"`to=google` can't say layer_norm_eps={config.layer_norm_eps}: its code has 1e-12")
+    if config.model_type == "electra":
+        name, weights, values, notes = HUGGINGFACE_CONFIG, *write_electra(model)
+    else:
+        name, weights, values, notes = _albert_or_bert(model)
+    write_variables(os.path.join(folder, _CHECKPOINT), Values(weights))
+    write_json(os.path.join(folder, name), values)
+    if model.tokenizer is not None:
+        model.tokenizer.save(folder)
+    return notes
+
+
+def _albert_or_bert(model):
+    """Returns what the config is called, variables by Google's names, the config, and sentences on what was left."""
+    config = model.config
+    foreign_config.check_architecture(config, "google")
     if config.hidden_act == "gelu_erf":
         raise InputError(
             "`to=google` can't say hidden_act=gelu_erf, as its code knows the tanh approximation alone; if results "
             'that differ a little will do, set "hidden_act" to "gelu" in the config of `input_path`'
         )
-    if config.layer_norm_eps != AlbertConfig(vocab_size=1).layer_norm_eps:
-        raise InputError(f"`to=google` can't say layer_norm_eps={config.layer_norm_eps}: its code has 1e-12")
     if foreign_config.is_bert(config):
         naming, name = BERT, BERT_CONFIG
     else:
         naming, name, config = ALBERT, ALBERT_CONFIG, foreign_config.with_groups(config, "google")
     weights, notes = give_weights(naming, model)
-    write_variables(os.path.join(folder, _CHECKPOINT), Values(weights))
-    write_json(os.path.join(folder, name), _config_values(config, naming is BERT))
-    if model.tokenizer is not None:
-        model.tokenizer.save(folder)
-    return notes
+    return name, weights, _config_values(config, naming is BERT), notes
 
 
 def _config_values(config, writes_bert):

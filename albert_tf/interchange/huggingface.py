@@ -9,11 +9,11 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import name_in_folder, read_json, write_json
 from albert_tf.interchange import foreign_config, gpt2
-from albert_tf.interchange.huggingface_names import ACTIVATIONS, CLASSES, FAMILIES, THEIR_ACTIVATIONS
+from albert_tf.interchange.huggingface_config import CONFIG_FILE, OWN_SETTINGS, config_values, read_config
+from albert_tf.interchange.huggingface_names import CLASSES, FAMILIES
 from albert_tf.interchange.portable_model import (
     PortableModel,
     ReadOptions,
@@ -23,10 +23,9 @@ from albert_tf.interchange.portable_model import (
 from albert_tf.interchange.safetensors_file import read_safetensors, write_safetensors
 from albert_tf.interchange.sentencepiece_files import HUGGINGFACE
 from albert_tf.interchange.task_settings import known_settings
-from albert_tf.interchange.tokenizer_files import ids_of, with_tokenizer, write_for_transformers
-from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
+from albert_tf.interchange.tokenizer_files import with_tokenizer, write_for_transformers
 
-CONFIG_FILE, WEIGHTS_FILE, INDEX_FILE = "config.json", "model.safetensors", "model.safetensors.index.json"
+WEIGHTS_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.bin")
 # The last layer of every head that may be there.
 _HEADS = ("classifier.out_proj.weight", "classifier.weight", "qa_outputs.weight")
@@ -36,8 +35,6 @@ _WITHOUT_PREFIX = (
     *("wte.", "wpe.", "h.", "ln_f."),
 )
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids", ".attn.bias", ".attn.masked_bias")
-# Where a folder that we wrote keeps what albert_tf.load needs.
-_OWN_SETTINGS = "albert_tf_settings"
 
 
 def read(path: str, options: ReadOptions) -> PortableModel:
@@ -59,7 +56,7 @@ def read(path: str, options: ReadOptions) -> PortableModel:
         raise InputError(f"{config_file}: model_type={given} can't be converted; {', '.join(FAMILIES)} can")
     found, source = _read_weights(path)
     found = _with_usual_names(found, family)
-    config = _read_config(values, family, found, config_file)
+    config = read_config(values, family, found, config_file)
     buffers = [name for name in found if name.endswith(_BUFFERS)]
     found = {name: weight for name, weight in found.items() if name not in buffers}
     found = _without_tied(found, family, source)
@@ -72,14 +69,36 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     outputs = (*head.shape, 0)[0] if head else 0
     known = task or (_task_by_name(family, found) if head else None)
     foreign_config.check_masked_lm(config, "masked_lm_head/transform" in _parts_in(family, found), source)
+    of_network = _check_network(values, family, found, config_file, source)
     weights, taken = take_weights(family.naming, config, found, source, known, outputs, family.layers)
-    notes = [*taken, *notes]
+    notes = [*of_network, *taken, *notes]
     if buffers:
         notes.append(f"left, because it follows from the config: {', '.join(buffers)}")
     model = with_tokenizer(PortableModel(config, weights, task, labels, notes=notes), path, options, HUGGINGFACE)
-    if head and isinstance(values.get(_OWN_SETTINGS), dict):
-        _take_own_settings(model, values[_OWN_SETTINGS], outputs, config_file)
+    if head and isinstance(values.get(OWN_SETTINGS), dict):
+        _take_own_settings(model, values[OWN_SETTINGS], outputs, config_file)
     return model
+
+
+def _check_network(values, family, found, config_file, source):
+    """Checks that an ELECTRA's config is of the network that is there; returns a sentence if that is the generator."""
+    if family.model_type != "electra":
+        return []
+    of_class = {"ElectraForMaskedLM": "generator", "ElectraForPreTraining": "discriminator"}
+    is_there = [name for name in of_class.values() if any(each.startswith(f"{name}_predictions.") for each in found)]
+    name = _class_in(values)
+    meant = of_class.get(name)
+    if is_there and meant and meant not in is_there:
+        raise InputError(
+            f"{config_file}: architectures={name} is a {meant} of ELECTRA, and {source} holds a "
+            f"{is_there[0]}; put the files of one network together"
+        )
+    if "generator" not in is_there:
+        return []
+    return [
+        "it is the generator of an ELECTRA, which guesses masked pieces; what is usually fine-tuned is the "
+        "discriminator, which has a folder of its own"
+    ]
 
 
 def _task_by_name(family, found):
@@ -96,43 +115,8 @@ def _take_own_settings(model, settings, outputs, source):
     """Gives a model what we wrote into its config for ourselves."""
     task, kept, labels = known_settings(settings, model.config)
     if CLASSES.get(task) != CLASSES.get(model.task) or (labels is not None and len(labels) != outputs):
-        raise InputError(f"{source}: {_OWN_SETTINGS} is not of this head; remove it")
+        raise InputError(f"{source}: {OWN_SETTINGS} is not of this head; remove it")
     model.task, model.settings, model.labels = task, kept, labels
-
-
-def _read_config(values, family, found, source):
-    is_decoder = family is FAMILIES["bert"] and values.get("is_decoder") is True
-    if is_decoder:
-        values = {name: value for name, value in values.items() if name != "is_decoder"}
-    if family is FAMILIES["gpt2"]:
-        values = gpt2.known_settings(values, source)
-    values = foreign_config.check_computed(values, source)
-    names = family.names_in_config
-    activation = values.get(names["hidden_act"], family.defaults["hidden_act"])
-    if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        raise InputError(
-            f"{source}: hidden_act={str(activation)[:40]} can't be converted; {', '.join(ACTIVATIONS)} can"
-        )
-    names |= {name: name for name in foreign_config.OWN_FIELDS}
-    fields = {**family.defaults, **{ours: values[theirs] for ours, theirs in names.items() if theirs in values}}
-    fields["hidden_act"] = ACTIVATIONS[activation]
-    fields.setdefault("embedding_size", fields["hidden_size"])
-    if "classifier_dropout_prob" not in fields:
-        dropout = values.get("classifier_dropout")
-        fields["classifier_dropout_prob"] = fields["hidden_dropout_prob"] if dropout is None else dropout
-    fields.update(family.always)
-    if is_decoder:
-        fields |= {"is_causal": True, "pooler": f"{family.prefix}pooler.dense.weight" in found}
-    if family.counts_positions_by_pad:
-        pad_id = values.get("pad_token_id", 1)
-        if not isinstance(pad_id, int) or isinstance(pad_id, bool) or pad_id < 0:
-            raise InputError(f"{source}: pad_token_id must be a whole number. Received: {str(pad_id)[:40]}")
-        fields["position_offset"] = pad_id + 1
-        fields["pooler"] = f"{family.prefix}pooler.dense.weight" in found
-    try:
-        return AlbertConfig.from_dict(fields)
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from error
 
 
 def _read_weights(folder):
@@ -160,6 +144,8 @@ def _read_shards(folder, index):
         path = name_in_folder(folder, file, index)
         if not file.endswith(".safetensors"):
             raise InputError(f"{index} names {file[:80]!r}, which is no safetensors file; put the name right")
+        if not tf.io.gfile.exists(path):
+            raise InputError(f"{index} names {file}, which is not beside it; fetch all parts of the checkpoint")
         if file not in shards:
             shards[file] = read_safetensors(path)
     for name, file in places.items():
@@ -207,17 +193,22 @@ def _find_task(values, found, given):
     if head is None:
         return None, None, []
     outputs = (*head.shape, 0)[0]
-    architectures = values.get("architectures")
-    name = architectures[0] if isinstance(architectures, list) and architectures else ""
-    task = given
+    task, name = given, _class_in(values)
     for kind, ending in CLASSES.items():
-        if task is None and isinstance(name, str) and name.endswith(ending) and kind != "score":
+        if task is None and name.endswith(ending) and kind != "score":
             task = "score" if kind == "classify" and outputs == 1 else kind
     if task not in ("classify", "tag"):
         return task, None, []
     if values.get("problem_type") == "multi_label_classification":
         return None, None, ["the head gives any number of labels, which no task of albert_tf does"]
     return task, _labels(values.get("id2label"), outputs), []
+
+
+def _class_in(values):
+    """Returns the class that a config names; an empty string if it names none."""
+    architectures = values.get("architectures")
+    name = architectures[0] if isinstance(architectures, list) and architectures else ""
+    return name if isinstance(name, str) else ""
 
 
 def _labels(id2label, outputs):
@@ -256,9 +247,9 @@ def write(model: PortableModel, folder: str) -> list[str]:
     if class_name == "Model":
         weights = {name.removeprefix(family.prefix): weight for name, weight in weights.items()}
     write_safetensors(os.path.join(folder, WEIGHTS_FILE), weights)
-    write_json(os.path.join(folder, CONFIG_FILE), _config_values(model, config, family, class_name))
+    write_json(os.path.join(folder, CONFIG_FILE), config_values(model, config, family, class_name))
     if model.tokenizer is not None:
-        notes += write_for_transformers(model.tokenizer, folder, config.longest_sequence)
+        notes += write_for_transformers(model.tokenizer, folder, config)
     return [*notes, f"transformers knows it as {family.class_prefix}{class_name}"]
 
 
@@ -297,36 +288,3 @@ def _class_name(model, family):
     if model.has("sentence_order_head") and "sentence_order_head/dense" in family.naming.layers:
         return "ForPreTraining"
     return "ForMaskedLM" if model.has("masked_lm_head") else "Model"
-
-
-def _config_values(model, config, family, class_name):
-    names = family.names_in_config
-    values = {
-        "architectures": [f"{family.class_prefix}{class_name}"],
-        "model_type": family.model_type,
-        **{theirs: getattr(config, ours) for ours, theirs in names.items()},
-        names["hidden_act"]: THEIR_ACTIVATIONS.get(config.hidden_act, config.hidden_act),
-        "pad_token_id": max(0, config.position_offset - 1),
-        "bos_token_id": None,
-        "eos_token_id": None,
-        **ids_of(model.tokenizer, {"pad_token_id": PAD, "bos_token_id": CLS, "eos_token_id": SEP}),
-        "tie_word_embeddings": True,
-        "dtype": "float32",
-        **foreign_config.own_fields(config),
-    }
-    if family is FAMILIES["gpt2"]:
-        values["embd_pdrop"] = config.hidden_dropout_prob
-    elif config.is_causal:
-        values["is_decoder"] = True
-    if "classifier_dropout_prob" not in names:
-        values["classifier_dropout"] = config.classifier_dropout_prob
-    if class_name in (CLASSES["classify"], CLASSES["tag"]):
-        labels = model.labels or tuple(f"LABEL_{number}" for number in range(model.num_outputs))
-        values["id2label"] = {str(number): label for number, label in enumerate(labels)}
-        values["label2id"] = {label: number for number, label in enumerate(labels)}
-    if class_name == CLASSES["classify"]:
-        problem = "regression" if model.task == "score" else "single_label_classification"
-        values["problem_type"] = problem
-    if model.settings:
-        values[_OWN_SETTINGS] = model.settings
-    return values

@@ -7,7 +7,9 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
 from albert_tf.interchange.portable_model import ReadOptions
-from albert_tf.interchange.tokenizer_settings import ALBERT, BERT, SPLIT, choose
+from albert_tf.interchange.tokenizer_kinds import ALBERT, BERT, KOBERT, XLM_ROBERTA, Kind
+from albert_tf.interchange.tokenizer_settings import SPLIT, choose
+from albert_tf.interchange.xlm_roberta_files import MODEL_FILE as XLM_ROBERTA_FILE
 from albert_tf.tokenization import SentencePieceModel, SentencePieceTokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE, check_switches
 from albert_tf.tokenization.sentencepiece.model import CONTROL, UNKNOWN
@@ -15,16 +17,21 @@ from albert_tf.tokenization.sentencepiece.tokenizer import GOOGLE as GOOGLE_FORM
 from albert_tf.tokenization.sentencepiece.tokenizer import HUGGINGFACE as HUGGINGFACE_FORM
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE, SENTENCEPIECE
 from albert_tf.tokenization.sentencepiece.vocabulary import SentencePieceVocabulary
+from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
+from albert_tf.tokenization.vocabulary import UNK, Vocabulary
 
 # What reads a checkpoint and the tokenizer beside it.
 ALBERT_TF, GOOGLE, HUGGINGFACE, KERAS_HUB = "albert_tf", "google", "huggingface", "keras_hub"
 
+KOBERT_FILE = "tokenizer_78b3253a26.model"
 # Of Hugging Face, of Google's archives and TF-Hub modules, and of KerasHub.
 _FILES = (
     MODEL_FILE,
     "30k-clean.model",
     os.path.join(os.pardir, "assets", "30k-clean.model"),
     os.path.join("assets", "tokenizer", "vocabulary.spm"),
+    XLM_ROBERTA_FILE,
+    KOBERT_FILE,
 )
 # Keys of KerasHub's tokenizers and of what cuts texts to a length, and the values that ours has.
 _ONLY_IN_KERAS_HUB = {
@@ -49,20 +56,25 @@ def find_sentencepiece(folder: str) -> str | None:
     return next(filter(tf.io.gfile.exists, (os.path.join(folder, name) for name in _FILES)), None)
 
 
-def is_of_sentencepiece(settings: dict, has_vocabulary: bool) -> bool:
-    """Whether the SentencePiece model is the tokenizer, and not a WordPiece vocabulary beside it.
+def kind_of_sentencepiece(path: str, settings: dict, has_vocabulary: bool) -> Kind | None:
+    """Returns the kind of tokenizer that a SentencePiece model is; None if a WordPiece vocabulary beside it is meant.
 
     Args:
+        path: The model.
         settings: What tokenizer_config.json says, maybe nothing.
         has_vocabulary: Whether there is a vocab.txt.
     """
     name = settings.get("tokenizer_class")
     name = name.removesuffix("Fast") if isinstance(name, str) else ""
-    return name not in BERT.classes[:3] and (name in ALBERT.classes or not has_vocabulary)
+    by_class = {**dict.fromkeys(ALBERT.classes, ALBERT), **dict.fromkeys(KOBERT.classes, KOBERT)}
+    by_class |= {XLM_ROBERTA.classes[0]: XLM_ROBERTA, **dict.fromkeys(BERT.classes[:3])}
+    by_file = {XLM_ROBERTA_FILE: XLM_ROBERTA, KOBERT_FILE: KOBERT}
+    default = None if has_vocabulary else ALBERT
+    return by_class[name] if name in by_class else by_file.get(os.path.basename(path), default)
 
 
 def read_sentencepiece(
-    path: str, folder: str, settings: dict, options: ReadOptions, library: str
+    path: str, folder: str, settings: dict, options: ReadOptions, library: str, kind: Kind = ALBERT
 ) -> tuple[SentencePieceTokenizer, tuple[str, ...]]:
     """Returns the tokenizer that a library makes of a model, and sentences on it.
 
@@ -72,11 +84,14 @@ def read_sentencepiece(
         settings: What tokenizer_config.json says, maybe nothing.
         options: What the flags say.
         library: What reads the checkpoint: `ALBERT_TF`, `GOOGLE`, `HUGGINGFACE` or `KERAS_HUB`.
+        kind: What `kind_of_sentencepiece` returned: `ALBERT` or `KOBERT`.
 
     Raises:
         InputError: The model or a setting can't be used, or a flag contradicts the files.
     """
     model = SentencePieceModel.from_file(path)
+    if kind is KOBERT:
+        model = _with_ids_of_vocabulary(model, os.path.join(folder, VOCABULARY_FILE))
     if library == KERAS_HUB:
         notes = _check_keras_hub(folder)
         given = (options.do_lower_case, options.strip_accents, options.split_number_commas)
@@ -86,7 +101,7 @@ def read_sentencepiece(
         notes = ()
         keeps_accents = settings.get("keep_accents")
         check_switches({f"{folder}: {name}": settings[name] for name in _SWITCHES if settings.get(name) is not None})
-        lower_case = choose("do_lower_case", settings.get("do_lower_case"), options, True, folder)
+        lower_case = choose("do_lower_case", settings.get("do_lower_case"), options, kind is ALBERT, folder)
         strips = None if keeps_accents is None else not keeps_accents
         strip_accents = choose("strip_accents", strips, options, True, folder)
         split_number_commas = options.split_number_commas is not False
@@ -102,6 +117,14 @@ def read_sentencepiece(
     tokenizer = SentencePieceTokenizer(model, **chosen, form=form, special_pieces_in_text=in_text)
     fast = (_FAST_DIFFERS,) if library == HUGGINGFACE else ()
     return tokenizer, (f"tokenizer: SentencePiece with form={form}, {said}", *notes, *fast)
+
+
+def _with_ids_of_vocabulary(model, path):
+    """Returns a model with the ids that a vocab.txt beside it gives its pieces, if there is one."""
+    if not tf.io.gfile.exists(path):
+        return model
+    pieces = Vocabulary.from_file(path).pieces
+    return model if pieces == [piece.text for piece in model.pieces] else model.arranged(pieces, UNK)
 
 
 def _spells_special_pieces(model):

@@ -6,6 +6,7 @@ import os
 
 import tensorflow as tf
 
+from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, with_extra
 from albert_tf.files import read_json
 from albert_tf.interchange.portable_model import PortableModel, ReadOptions
@@ -14,23 +15,27 @@ from albert_tf.interchange.sentencepiece_files import (
     GOOGLE,
     HUGGINGFACE,
     find_sentencepiece,
-    is_of_sentencepiece,
+    kind_of_sentencepiece,
     read_sentencepiece,
 )
-from albert_tf.interchange.tokenizer_settings import ALBERT, BERT, NAMED_ALBERT, agreed, check_backend, check_config
-from albert_tf.tokenization import KoreanWordPieceTokenizer, SentencePieceTokenizer, Tokenizer, load_tokenizer
+from albert_tf.interchange.tokenizer_kinds import BY_FILE, XLM_ROBERTA
+from albert_tf.interchange.tokenizer_settings import check_configs
+from albert_tf.interchange.wordpiece_files import read_vocabulary_file, read_wordpiece
+from albert_tf.interchange.xlm_roberta_files import is_unigrams, read_xlm_roberta
+from albert_tf.tokenization import (
+    KoreanWordPieceTokenizer,
+    SentencePieceTokenizer,
+    Tokenizer,
+    Vocabulary,
+    load_tokenizer,
+)
 from albert_tf.tokenization.base import KIND
 from albert_tf.tokenization.huggingface import CONFIG_FILE, differences, export_huggingface
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
-from albert_tf.tokenization.vocabulary import Vocabulary
-from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, check_scheme
 
 # Our settings in folders where another file is called tokenizer.json.
 OWN_SETTINGS_FILE = "albert_tf_tokenizer.json"
-_SPECIAL_TOKENS_FILE = "special_tokens_map.json"
-# Of the WordPiece tokenizer in the original's tokenization.py.
-_MAX_CHARACTERS_OF_GOOGLE = 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,10 +103,10 @@ def _find(folder, options, sentencepiece_file, library):
     if options.vocab_file and options.spm_model_file:
         raise InputError("`vocab_file` and `spm_model_file` name two tokenizers; leave one out")
     if options.vocab_file:
-        return _of_vocabulary_file(options)
+        return read_vocabulary_file(options)
     named = options.spm_model_file
     if named and not _is_same_file(named, sentencepiece_file):
-        return read_sentencepiece(named, folder, {}, options, library)
+        return _read_model(named, folder, {}, options, library, kind_of_sentencepiece(named, {}, False))
     own = None if named else _own_tokenizer(folder)
     if own is not None:
         _check_flags(own, options, folder)
@@ -109,86 +114,46 @@ def _find(folder, options, sentencepiece_file, library):
     has_file = {name: tf.io.gfile.exists(os.path.join(folder, name)) for name in _NAMES}
     config_file = os.path.join(folder, CONFIG_FILE)
     settings = read_json(config_file, "the tokenizer's config") if has_file[CONFIG_FILE] else {}
-    if sentencepiece_file and is_of_sentencepiece(settings, has_file[VOCABULARY_FILE] and not named):
-        return _of_sentencepiece(folder, has_file, settings, options, sentencepiece_file, library)
+    if sentencepiece_file:
+        kind = kind_of_sentencepiece(sentencepiece_file, settings, has_file[VOCABULARY_FILE] and not named)
+        if kind is not None:
+            return _of_sentencepiece(folder, has_file, settings, options, sentencepiece_file, library, kind)
     if named:
         return read_sentencepiece(named, folder, {}, options, library)
-    return _of_bert(folder, has_file, settings, options, library)
+    if has_file[TOKENIZER_FILE] and is_unigrams(read_json(os.path.join(folder, TOKENIZER_FILE), "the tokenizer")):
+        notes = check_configs(folder, XLM_ROBERTA)
+        tokenizer, more = read_xlm_roberta(None, folder, options)
+        return tokenizer, (*notes, *more)
+    return read_wordpiece(folder, settings, options, as_google=library == GOOGLE)
 
 
 def _is_same_file(one, other):
     return other is not None and os.path.realpath(one) == os.path.realpath(other)
 
 
-_NAMES = (TOKENIZER_FILE, VOCABULARY_FILE, CONFIG_FILE, _SPECIAL_TOKENS_FILE)
+_NAMES = (TOKENIZER_FILE, VOCABULARY_FILE, CONFIG_FILE)
 
 
-def _of_vocabulary_file(options):
-    """Returns a tokenizer of our own form for the vocabulary that a flag names, and sentences on it."""
-    vocabulary = Vocabulary.from_file(options.vocab_file)
-    check_scheme(vocabulary, "continuation")
-    lower_case = _first(options.do_lower_case, True)
-    strip_accents = _first(options.strip_accents, lower_case)
-    notes = ["text is normalised and split as albert_tf does it, as `vocab_file` names a vocabulary alone"]
-    if strip_accents and _has_hangul(vocabulary):
-        notes.append(
-            "accents are stripped, as BERT's tokenizers do it unless told otherwise, but Hangul stays composed here, "
-            "which those take apart; if the model was trained on composed Hangul, pass `strip_accents=False`"
-        )
-    return KoreanWordPieceTokenizer(vocabulary, lower_case=lower_case, strip_accents=strip_accents), tuple(notes)
+def _read_model(path, folder, settings, options, library, kind):
+    """Returns the tokenizer that a library makes of a SentencePiece model, and sentences on it."""
+    if kind is XLM_ROBERTA:
+        return read_xlm_roberta(path, folder, options)
+    return read_sentencepiece(path, folder, settings, options, library, kind)
 
 
-def _of_sentencepiece(folder, has_file, settings, options, path, library):
+def _of_sentencepiece(folder, has_file, settings, options, path, library, kind):
     """Returns the tokenizer of a model that lies beside the checkpoint, and sentences on it."""
     named = options.spm_model_file
-    notes = _check_configs(folder, has_file, NAMED_ALBERT if named else ALBERT)
-    tokenizer, more = read_sentencepiece(path, folder, settings, options, library)
-    if library == HUGGINGFACE and has_file[TOKENIZER_FILE] and not named:
+    # Where a flag says that the model is meant, a class that does what tokenizer.json says is no contradiction.
+    notes = check_configs(folder, kind._replace(classes=(*kind.classes, *BY_FILE)) if named else kind)
+    tokenizer, more = _read_model(path, folder, settings, options, library, kind)
+    if kind is not XLM_ROBERTA and library == HUGGINGFACE and has_file[TOKENIZER_FILE] and not named:
         raise _TwoTokenizersError(
             f"{os.path.join(folder, TOKENIZER_FILE)} gives other ids for some texts than {path} beside it, which is "
-            f"the one that can be kept; pass `spm_model_file={path}` to take that, with the ids of the original ALBERT "
-            "and of AlbertTokenizer in Python (transformers 4, use_fast=False)"
+            f"the one that can be kept; pass `spm_model_file={path}` to take that, with the ids of the original and of "
+            f"{kind.classes[0]} in Python (transformers 4, use_fast=False)"
         )
     return tokenizer, (*notes, *more)
-
-
-def _of_bert(folder, has_file, config, options, library):
-    """Returns the tokenizer of BERT's files, and sentences on it; None if there is no vocabulary."""
-    if not (has_file[TOKENIZER_FILE] or has_file[VOCABULARY_FILE]):
-        return None
-    vocabulary, backend, notes = None, {}, _check_configs(folder, has_file, BERT)
-    if has_file[TOKENIZER_FILE]:
-        path = os.path.join(folder, TOKENIZER_FILE)
-        vocabulary, backend = _from_tokenizers_library(read_json(path, "the tokenizer"), path)
-    if has_file[VOCABULARY_FILE]:
-        path = os.path.join(folder, VOCABULARY_FILE)
-        of_file = Vocabulary.from_file(path)
-        if vocabulary is not None and of_file.pieces != vocabulary.pieces:
-            raise InputError(f"{path} and the {TOKENIZER_FILE} beside it have different pieces; leave the right one")
-        vocabulary = of_file
-    check_scheme(vocabulary, "continuation")
-    settings = agreed(config, backend, options, folder)
-    if settings["strip_accents"] and _has_hangul(vocabulary):
-        notes.append(
-            "accents are stripped, and Hangul is taken apart with them, as BERT's tokenizer does it unless told "
-            "otherwise: the composed Hangul of the vocabulary is never matched; if the model was trained on it, pass "
-            "`strip_accents=False`"
-        )
-    form = "bert"
-    if library == GOOGLE and not (has_file[CONFIG_FILE] or has_file[TOKENIZER_FILE]):
-        form = "google"
-        settings.update(max_characters_per_word=_MAX_CHARACTERS_OF_GOOGLE, special_tokens_in_text=False)
-    return KoreanWordPieceTokenizer(vocabulary, **settings, keep_emoji=False, form=form), tuple(notes)
-
-
-def _check_configs(folder, has_file, kind):
-    """Returns sentences on keys that are not known in files that say how a tokenizer of Hugging Face is used."""
-    paths = [os.path.join(folder, name) for name in (CONFIG_FILE, _SPECIAL_TOKENS_FILE) if has_file[name]]
-    return [note for path in paths for note in check_config(read_json(path, "the tokenizer's config"), path, kind)]
-
-
-def _has_hangul(vocabulary):
-    return any("가" <= character <= "힣" for piece in vocabulary.pieces for character in piece)
 
 
 def _own_tokenizer(folder):
@@ -211,27 +176,6 @@ def _check_flags(tokenizer, options, folder):
         given, said = getattr(options, flag), saved.get(name or flag)
         if given is not None and given != said:
             raise InputError(f"`{flag}={given}` contradicts the tokenizer in {folder}, which says {said}; leave it out")
-
-
-def _first(*values):
-    return next(value for value in values if value is not None)
-
-
-def _from_tokenizers_library(values, path):
-    """Returns the vocabulary and the switches in a tokenizer.json of the `tokenizers` library."""
-    model = values.get("model")
-    if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict):
-        raise InputError(f"{path} holds no WordPiece vocabulary")
-    if model.get("type", "WordPiece") != "WordPiece" or model.get("continuing_subword_prefix") != CONTINUATION_PREFIX:
-        raise InputError(f"{path} holds no WordPiece vocabulary with {CONTINUATION_PREFIX}")
-    switches = check_backend(values, path)
-    ids = dict(model["vocab"])
-    for token in values.get("added_tokens") or []:
-        if isinstance(token, dict) and isinstance(token.get("content"), str):
-            ids.setdefault(token["content"], token.get("id"))
-    if not all(type(value) is int for value in ids.values()) or sorted(ids.values()) != list(range(len(ids))):
-        raise InputError(f"{path} gives pieces ids that don't count from 0")
-    return Vocabulary(sorted(ids, key=ids.get), path), switches
 
 
 def _filled_up(tokenizer, vocab_size):
@@ -267,14 +211,14 @@ def write_beside_others(tokenizer: Tokenizer, folder: str) -> None:
     tokenizer.save(folder, OWN_SETTINGS_FILE)
 
 
-def write_for_transformers(tokenizer: Tokenizer, folder: str, max_seq_length: int) -> list[str]:
+def write_for_transformers(tokenizer: Tokenizer, folder: str, config: AlbertConfig) -> list[str]:
     """Writes what `transformers.AutoTokenizer` reads; returns a sentence if that can't say what ours does.
 
     Raises:
         InputError: The library `tokenizers` is not there.
     """
     try:
-        export_huggingface(tokenizer, folder, max_seq_length)
+        export_huggingface(tokenizer, folder, config.longest_sequence, config.type_vocab_size > 1)
     except ImportError as error:
         raise InputError(
             "`to=huggingface` needs the library tokenizers to write tokenizer.json; install it with "

@@ -1,75 +1,24 @@
 """The settings of tokenizers in Hugging Face's files: those that change ids are read, or refused by name."""
 
-import typing
+import collections.abc
+import os
+
+import tensorflow as tf
 
 from albert_tf.errors import InputError
+from albert_tf.files import read_json
 from albert_tf.interchange.portable_model import ReadOptions
+from albert_tf.interchange.tokenizer_kinds import BERT, BY_FILE, MAX_CHARACTERS, Kind
 from albert_tf.tokenization.base import TOKENIZER_FILE, check_switches
 from albert_tf.tokenization.huggingface import CONFIG_FILE
-from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, SPECIAL_TOKENS, UNK
-from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX
+from albert_tf.tokenization.vocabulary import CLS, SEP, SPECIAL_TOKENS, UNK
 
-MAX_CHARACTERS = "max_input_chars_per_word"
+_SPECIAL_TOKENS_FILE = "special_tokens_map.json"
 SPLIT = "split_special_tokens"
 # What Hugging Face's tokenizers have unless they say otherwise.
 DEFAULT_MAX_CHARACTERS = 100
 
 
-class Kind(typing.NamedTuple):
-    """A kind of tokenizer that ours can be.
-
-    Attributes:
-        classes: That are it; the first one where files name none.
-        only: Keys of tokenizer_config.json and the values with which it does what ours does; None is one always.
-        read: Keys that are looked at.
-    """
-
-    classes: tuple[str, ...]
-    only: dict[str, tuple]
-    read: tuple[str, ...]
-
-
-# Classes that do what tokenizer.json says.
-_BY_FILE = ("PreTrainedTokenizerFast", "TokenizersBackend", "PreTrainedTokenizer")
-
-_OF_ALL = {"additional_special_tokens": ([],), "extra_special_tokens": ([], {}), "auto_map": ({},)}
-BERT = Kind(
-    classes=("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", *_BY_FILE),
-    only={
-        **_OF_ALL,
-        "do_basic_tokenize": (True,),
-        "never_split": ([],),
-        "tokenize_chinese_chars": (True,),
-        "clean_text": (True,),
-        "word_tokenizer_type": ("basic",),
-        "subword_tokenizer_type": ("wordpiece",),
-        "wordpieces_prefix": (CONTINUATION_PREFIX,),
-        "add_prefix_space": (False,),
-        "pad_token": (PAD,),
-        "unk_token": (UNK,),
-        "cls_token": (CLS,),
-        "sep_token": (SEP,),
-        "mask_token": (MASK,),
-    },
-    read=("strip_accents", MAX_CHARACTERS),
-)
-ALBERT = Kind(
-    classes=("AlbertTokenizer", "XLNetTokenizer"),
-    only={
-        **_OF_ALL,
-        "remove_space": (True,),
-        "add_prefix_space": (True,),
-        "sp_model_kwargs": ({},),
-        "pad_token": (PAD, "<pad>"),
-        "unk_token": ("<unk>", UNK),
-        "cls_token": (CLS, "<cls>"),
-        "sep_token": (SEP, "<sep>"),
-        "mask_token": (MASK, "<mask>"),
-    },
-    read=("keep_accents",),
-)
-# Where a flag says that the model is meant, a class that does what tokenizer.json says is no contradiction.
-NAMED_ALBERT = ALBERT._replace(classes=(*ALBERT.classes, *_BY_FILE))
 _READ = ("tokenizer_class", "do_lower_case", "added_tokens_decoder", SPLIT)
 # Keys that change no id of a text.
 _WITHOUT_EFFECT = {
@@ -107,6 +56,13 @@ def check_config(settings: dict, path: str, kind: Kind) -> tuple[str, ...]:
     return (f"{path}: not known, and so not heeded: {', '.join(sorted(unknown))}",)
 
 
+def check_configs(folder: str, kind: Kind) -> list[str]:
+    """Checks the files in a folder that say how a tokenizer is used, as `check_config` does each."""
+    paths = [os.path.join(folder, name) for name in (CONFIG_FILE, _SPECIAL_TOKENS_FILE)]
+    found = [path for path in paths if tf.io.gfile.exists(path)]
+    return [note for path in found for note in check_config(read_json(path, "the tokenizer's config"), path, kind)]
+
+
 def check_backend(values: dict, path: str) -> dict:
     """Checks what a tokenizer.json of the library `tokenizers` says beside its vocabulary.
 
@@ -127,17 +83,7 @@ def check_backend(values: dict, path: str) -> dict:
     limit = model.get(MAX_CHARACTERS, DEFAULT_MAX_CHARACTERS)
     if type(limit) is not int or limit < 1:
         raise InputError(f"{path}: model.{MAX_CHARACTERS} must be a number from 1. Received: {limit!r}")
-    added = values.get("added_tokens") or []
-    if not isinstance(added, list):
-        raise InputError(f"{path}: added_tokens must be a list. Received: {str(added)[:40]}")
-    for token in added:
-        _check_added(token, path, "added_tokens", SPECIAL_TOKENS)
-    is_named = {_content(token) for token in added}
-    if is_named and len(is_named) < len(SPECIAL_TOKENS):
-        raise InputError(
-            f"{path}: added_tokens lacks {', '.join(sorted({*SPECIAL_TOKENS} - is_named))}; ours takes all special "
-            "tokens in texts for such, or none"
-        )
+    is_named = check_added_tokens(values, path, SPECIAL_TOKENS)
     _check_post_processor(values.get("post_processor"), path)
     return {
         "do_lower_case": normalizer.get("lowercase", True),
@@ -145,6 +91,29 @@ def check_backend(values: dict, path: str) -> dict:
         MAX_CHARACTERS: limit,
         SPLIT: not is_named,
     }
+
+
+def check_added_tokens(values: dict, path: str, special: collections.abc.Sequence[str]) -> set[str]:
+    """Checks the tokens that a tokenizer.json finds in texts: all the special ones or none, and nothing else.
+
+    Returns:
+        The tokens.
+
+    Raises:
+        InputError: They are others.
+    """
+    added = values.get("added_tokens") or []
+    if not isinstance(added, list):
+        raise InputError(f"{path}: added_tokens must be a list. Received: {str(added)[:40]}")
+    for token in added:
+        _check_added(token, path, "added_tokens", special)
+    found = {_content(token) for token in added}
+    if found and len(found) < len(special):
+        raise InputError(
+            f"{path}: added_tokens lacks {', '.join(sorted({*special} - found))}; ours takes all special "
+            "tokens in texts for such, or none"
+        )
+    return found
 
 
 def agreed(config: dict, backend: dict, options: ReadOptions, folder: str) -> dict:
@@ -162,7 +131,7 @@ def agreed(config: dict, backend: dict, options: ReadOptions, folder: str) -> di
     Raises:
         InputError: The files contradict each other, or a flag contradicts what they say.
     """
-    if backend and config.get("tokenizer_class") in _BY_FILE:
+    if backend and config.get("tokenizer_class") in BY_FILE:
         config = {**backend, **({SPLIT: True} if config.get(SPLIT) is True else {})}
         backend = config
     limit = backend.get(MAX_CHARACTERS, DEFAULT_MAX_CHARACTERS)
@@ -212,7 +181,7 @@ def _contradiction(folder, name, by_backend, by_config, advice):
     return InputError(
         f"{folder}: {TOKENIZER_FILE} says {name}={by_backend}, and {CONFIG_FILE} or {BERT.classes[0]} itself "
         f"{by_config}, and versions of transformers differ in which counts; {advice}, or put "
-        f"tokenizer_class={_BY_FILE[0]} there if {TOKENIZER_FILE} is right"
+        f"tokenizer_class={BY_FILE[0]} there if {TOKENIZER_FILE} is right"
     )
 
 
@@ -229,7 +198,8 @@ def _check_added(token, path, key, special):
     if content not in special:
         raise InputError(f"{path}: {key} holds {content!r:.80}, which is matched in texts; ours knows no such tokens")
     for name in ("normalized", "single_word") if isinstance(token, dict) else ():
-        if token.get(name):
+        # XLM-RoBERTa's <mask> is looked for in normalised text by the fast tokenizer alone.
+        if token.get(name) and (name, content) != ("normalized", "<mask>"):
             raise InputError(f"{path}: {key} has {content} with {name}=true, and ours is found in texts as given")
 
 
@@ -249,8 +219,15 @@ def _check_post_processor(processor, path):
 def _puts_as_bert(processor):
     if processor["type"] == "BertProcessing":
         return (processor["cls"][0], processor["sep"][0]) == (CLS, SEP)
-    single, pair = _template(processor["single"]), _template(processor["pair"])
-    return single == [CLS, "A0", SEP] and pair == [CLS, "A0", SEP, "B1", SEP]
+    return template_of(processor) == ([CLS, "A0", SEP], [CLS, "A0", SEP, "B1", SEP])
+
+
+def template_of(processor: dict) -> tuple[list[str], list[str]] | None:
+    """Returns how a post-processor puts one text and two: special tokens by name, texts by name and segment."""
+    try:
+        return _template(processor["single"]), _template(processor["pair"])
+    except (AttributeError, KeyError, TypeError):  # none that is a template
+        return None
 
 
 def _template(parts):

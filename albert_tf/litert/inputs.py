@@ -95,7 +95,7 @@ class FastInputs:
         return normal if long else text
 
     def _join(self, *segments):
-        room = self.max_seq_length - 1 - len(segments)
+        room = self.max_seq_length - self._tokenizer.num_special_tokens_to_add(len(segments) > 1)
         lengths = kept_lengths([len(segment) for segment in segments], room)
         self.num_cut += sum(map(len, segments)) > room
         for segment, length in zip(segments, lengths):

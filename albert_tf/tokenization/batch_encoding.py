@@ -80,7 +80,7 @@ def make_inputs(segments: list[list[list[int]]], vocabulary: Vocabulary, options
             lengths were to become an array.
     """
     vocabulary.require(CLS, SEP, *([PAD] if options.pads_to else []))
-    num_special = 1 + len(segments)
+    num_special = vocabulary.num_special(len(segments))
     if options.max_length is not None and options.max_length < num_special:
         raise InputError(
             f"max_length must be at least {num_special} for the special tokens. Received: {options.max_length}"
@@ -89,6 +89,9 @@ def make_inputs(segments: list[list[list[int]]], vocabulary: Vocabulary, options
     if options.truncates:
         rows = [_truncate(row, options.max_length - num_special) for row in rows]
     cls_id, sep_id = vocabulary.id_of(CLS), vocabulary.id_of(SEP)
+    if len(segments) > 1:
+        between = [sep_id] * (vocabulary.num_separators - 1)
+        rows = [([*first, *between], second) for first, second in rows]
     input_ids = [[cls_id, *itertools.chain.from_iterable([*ids, sep_id] for ids in row)] for row in rows]
     segment_ids = [[0] + [segment for segment, ids in enumerate(row) for _ in range(len(ids) + 1)] for row in rows]
     inputs = {"input_ids": input_ids, "input_mask": [[1] * len(ids) for ids in input_ids], "segment_ids": segment_ids}

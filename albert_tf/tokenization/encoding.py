@@ -70,10 +70,8 @@ class Encoding:
         return self.offsets[first][0], self.offsets[last][1]
 
     def _is_special(self, position):
-        """Whether a piece is [CLS] or [SEP]: at the border of a segment, and of no part of its text."""
-        next_segments = self.segment_ids[position + 1 : position + 2]
-        is_at_border = position == 0 or next_segments != [self.segment_ids[position]]
-        return is_at_border and self.offsets[position] == (0, 0)
+        """Whether a piece is [CLS] or [SEP], as the first one and the last one are, and of no part of a text."""
+        return self.tokens[position] in (self.tokens[0], self.tokens[-1]) and self.offsets[position] == (0, 0)
 
 
 def pieces_of_spans(spans: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -117,6 +115,8 @@ class OffsetEncoder:
         for begin in range(0, len(texts), _TEXTS_PER_BATCH):
             batch = slice(begin, begin + _TEXTS_PER_BATCH)
             columns = [self._encode_segment(segment[batch], i) for i, segment in enumerate(segments)]
+            if text_pairs is not None:
+                columns[0] = map(self._with_further_separators, columns[0])
             for rows in zip(*columns):
                 encodings.append(Encoding(*rows[0] if len(rows) == 1 else map(operator.add, *rows)))
         return encodings
@@ -124,6 +124,12 @@ class OffsetEncoder:
     def _encode_segment(self, texts, segment_id):
         """Returns for each text of a segment its pieces, ids, spans and segment ids, special tokens included."""
         return self._add_special_tokens(*self._locate(texts), segment_id)
+
+    def _with_further_separators(self, row):
+        """Returns the columns of the first text of a pair with the [SEP] that it has besides its own."""
+        sep_id, count = self._vocabulary.id_of(SEP), self._vocabulary.num_separators - 1
+        added = self._vocabulary.pieces[sep_id], sep_id, (0, 0), 0
+        return [column + [value] * count for column, value in zip(row, added)]
 
     def _add_special_tokens(self, ids, begins, ends, splits, segment_id):
         """Adds [SEP] to each text, and [CLS] to those of the first segment; yields the columns of each text."""

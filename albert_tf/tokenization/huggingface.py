@@ -16,7 +16,7 @@ from albert_tf.tokenization import emoji, normalization, words
 from albert_tf.tokenization.base import KIND, TOKENIZER_FILE, Tokenizer
 from albert_tf.tokenization.normalization import NormalizationOptions
 from albert_tf.tokenization.sentencepiece.huggingface import make_backend
-from albert_tf.tokenization.sentencepiece.tokenizer import HUGGINGFACE, SentencePieceTokenizer
+from albert_tf.tokenization.sentencepiece.tokenizer import SentencePieceTokenizer
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK
 from albert_tf.tokenization.wordpiece import CONTINUATION_PREFIX, MAX_BYTES_PER_WORD
 
@@ -25,13 +25,16 @@ CONFIG_FILE = "tokenizer_config.json"
 _TOKEN_NAMES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 
 
-def export_huggingface(tokenizer: Tokenizer, folder: str | os.PathLike, max_seq_length: int = 512) -> None:
+def export_huggingface(
+    tokenizer: Tokenizer, folder: str | os.PathLike, max_seq_length: int = 512, has_segments: bool = True
+) -> None:
     """Writes tokenizer.json and tokenizer_config.json, which `transformers.AutoTokenizer.from_pretrained` loads.
 
     Args:
         tokenizer: Of SentencePiece, or of WordPiece in the continuation scheme.
         folder: Not the one `Tokenizer.save` wrote to: a file of both is called tokenizer.json.
         max_seq_length: Where Hugging Face cuts texts off when it is asked to truncate.
+        has_segments: Whether the model has embeddings of two segments; without them it is given none.
 
     Raises:
         InputError: The scheme can't be expressed, a special token is missing, or the folder holds our own tokenizer.
@@ -40,7 +43,7 @@ def export_huggingface(tokenizer: Tokenizer, folder: str | os.PathLike, max_seq_
     _refuse_own_folder(folder)
     backend = to_tokenizers(tokenizer)
     write_text(os.path.join(folder, TOKENIZER_FILE), backend.to_str(pretty=True))
-    write_json(os.path.join(folder, CONFIG_FILE), _config(tokenizer, max_seq_length))
+    write_json(os.path.join(folder, CONFIG_FILE), _config(tokenizer, max_seq_length, has_segments))
 
 
 def is_of_transformers(folder: str | os.PathLike) -> bool:
@@ -64,9 +67,10 @@ def to_tokenizers(tokenizer: Tokenizer):
     else:
         backend = _wordpiece_backend(tokenizer)
     cls, sep = tokenizer.cls_token, tokenizer.sep_token
+    between = " ".join([sep] * tokenizer.vocabulary.num_separators)
     backend.post_processor = processors.TemplateProcessing(
         single=f"{cls} $A {sep}",
-        pair=f"{cls} $A {sep} $B:1 {sep}:1",
+        pair=f"{cls} $A {between} $B:1 {sep}:1",
         special_tokens=[(cls, tokenizer.cls_token_id), (sep, tokenizer.sep_token_id)],
     )
     backend.add_special_tokens([AddedToken(token, special=True) for token in _special_tokens(tokenizer)])
@@ -84,7 +88,7 @@ def differences(tokenizer: Tokenizer) -> str | None:
 def takes_special_tokens_in_text(tokenizer: Tokenizer) -> bool:
     """Whether "[MASK]" and the like in a text are the special tokens, which tokenizer.json can't say."""
     if isinstance(tokenizer, SentencePieceTokenizer):
-        return tokenizer.form == HUGGINGFACE
+        return tokenizer.takes_special_tokens_in_text
     return tokenizer.normalization.special_tokens_in_text
 
 
@@ -169,13 +173,15 @@ def _special_tokens(tokenizer):
     return [getattr(tokenizer, name) for name in _TOKEN_NAMES]
 
 
-def _config(tokenizer, max_seq_length):
+def _config(tokenizer, max_seq_length, has_segments):
+    # Models that read two separators between the texts of a pair tell them apart by these.
+    segments = ["token_type_ids"] if has_segments and tokenizer.vocabulary.num_separators == 1 else []
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         **dict(zip(_TOKEN_NAMES, _special_tokens(tokenizer))),
         "split_special_tokens": not takes_special_tokens_in_text(tokenizer),
         "clean_up_tokenization_spaces": False,
-        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+        "model_input_names": ["input_ids", *segments, "attention_mask"],
         "model_max_length": max_seq_length,
     }
 

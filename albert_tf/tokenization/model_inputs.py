@@ -9,9 +9,6 @@ from albert_tf.errors import InputError
 from albert_tf.tokenization.base import Tokenizer
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP, Vocabulary
 
-# [CLS], and one [SEP] for each of two texts.
-MIN_SEQ_LENGTH = 3
-
 
 class InputEncoder(tf.Module):
     """Encodes texts as `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]`; the end of the longer text is cut off.
@@ -86,11 +83,15 @@ def pack_segments(
     """
     check_packing(vocabulary, max_seq_length)
     cls, sep, pad = (vocabulary.id_of(token) for token in (CLS, SEP, PAD))
-    lengths = _kept_lengths([segment.row_lengths() for segment in segments], max_seq_length - 1 - len(segments))
+    room = max_seq_length - vocabulary.num_special(len(segments))
+    lengths = _kept_lengths([segment.row_lengths() for segment in segments], room)
     segments = [
         tf.RaggedTensor.from_tensor(segment[:, :max_seq_length].to_tensor(), length)
         for segment, length in zip(segments, lengths)
     ]
+    if len(segments) > 1 and vocabulary.num_separators > 1:  # one is added to each segment
+        more = tf.fill([segments[0].nrows(), vocabulary.num_separators - 1], tf.cast(sep, segments[0].dtype))
+        segments[0] = tf.concat([segments[0], more], axis=1)
     ids, segment_ids = tf_text.combine_segments(segments, cls, sep)
     padded_length = max_seq_length
     if pads_to_longest:  # where there is no text, one piece: no model reads none
@@ -108,8 +109,9 @@ def check_packing(vocabulary: Vocabulary, max_seq_length: int) -> None:
         InputError: A special token is missing, or S has no room for them.
     """
     vocabulary.require(PAD, CLS, SEP)
-    if max_seq_length < MIN_SEQ_LENGTH:
-        raise InputError(f"max_seq_length must be at least {MIN_SEQ_LENGTH}. Received: {max_seq_length}")
+    least = vocabulary.num_special(2)
+    if max_seq_length < least:
+        raise InputError(f"max_seq_length must be at least {least}. Received: {max_seq_length}")
 
 
 def _kept_lengths(lengths, room):

@@ -20,6 +20,9 @@ UNUSED = re.compile(r"\[unused\d+\]")
 class Vocabulary:
     """Pieces and their ids.
 
+    Attributes:
+        num_separators: How many [SEP] stand between the two texts of a pair.
+
     Args:
         pieces: The pieces in the order of their ids.
         source: Where they come from; named in errors.
@@ -27,6 +30,8 @@ class Vocabulary:
     Raises:
         InputError: A piece is empty, occurs twice or can't be a line of a file, or [UNK] is missing.
     """
+
+    num_separators = 1
 
     def __init__(self, pieces: list[str], source: str = "the vocabulary"):
         self.pieces = list(pieces)
@@ -80,6 +85,10 @@ class Vocabulary:
         for piece in pieces:
             if piece not in self._ids:
                 raise InputError(f"{self.source} has no {piece}; add it as a line of its own")
+
+    def num_special(self, num_texts: int) -> int:
+        """Returns how many [CLS] and [SEP] an input of one text, or of two, has."""
+        return 2 if num_texts == 1 else 2 + self.num_separators
 
     @property
     def sha256(self) -> str:

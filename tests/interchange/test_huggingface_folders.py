@@ -143,6 +143,14 @@ def test_shards_are_read_as_one_file(theirs, tmp_path):
     assert_same_variables(tmp_path / "two", read_variables(tmp_path / "one"))
 
 
+def test_part_that_is_missing_is_named(theirs, tmp_path):
+    split(theirs)
+    (theirs / "model-00002-of-00002.safetensors").unlink()
+    with pytest.raises(InputError, match=r"names model-00002-of-00002\.safetensors, which is not beside it; fetch all"):
+        to_ours(theirs, tmp_path / "ours")
+    assert not (tmp_path / "ours").exists()
+
+
 @pytest.mark.parametrize(
     ("file", "message"),
     [
@@ -151,7 +159,7 @@ def test_shards_are_read_as_one_file(theirs, tmp_path):
         ("..", "which is no file in"),
         ("model.safetensors.index.json", "which is no safetensors file"),
         ("pytorch_model.bin", "which is no safetensors file"),
-        ("gone.safetensors", r"can't read .*gone\.safetensors"),
+        ("gone.safetensors", r"index\.json names gone\.safetensors, which is not beside it; fetch all parts"),
         (7, "which is no file in"),
         (None, "which is no file in"),
         ({"a": 1}, "which is no file in"),

@@ -131,3 +131,7 @@ def test_vocabulary_larger_than_the_model_is_refused(theirs, tmp_path):
     Vocabulary([*SPECIAL_TOKENS, *(f"##{number}" for number in range(26))]).to_file(tmp_path / "vocab.txt")
     with pytest.raises(InputError, match="has 31 pieces, and the model 30; name the vocabulary"):
         to_ours(theirs, tmp_path / "ours", vocab_file=str(tmp_path / "vocab.txt"))
+    (tmp_path / "vocab.txt").rename(theirs / "vocab.txt")
+    with pytest.raises(InputError, match=r"theirs/vocab\.txt has 31 pieces, and the model 30; name the vocabulary"):
+        to_ours(theirs, tmp_path / "ours")
+    assert not (tmp_path / "ours").exists()

@@ -17,6 +17,8 @@ from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.interchange.huggingface_names import FAMILIES
 from albert_tf.interchange.variables import entries
 from albert_tf.modeling.layers import named_variables
+from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
+from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
 SIZES = {"vocab_size": 40, "num_hidden_layers": 3, "hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 48}
 # The shapes of Korean models, made small: KLUE-RoBERTa and XLM-R (PAD 1), RoBERTa with PAD 0, KoELECTRA-small (E < H),
@@ -219,9 +221,26 @@ def test_what_is_not_understood_is_refused_in_a_sentence(transformers, tmp_path)
     edit_config(tmp_path / "generator", hidden_size=32, intermediate_size=48)
     with pytest.raises(InputError, match=r"has shape .* and by the config beside it it should have"):
         to_ours(tmp_path / "generator", tmp_path / "nothing")
+    edit_config(tmp_path / "discriminator", architectures=["ElectraForMaskedLM"])
+    with pytest.raises(InputError, match=r"ElectraForMaskedLM is a generator of ELECTRA, and .* holds a discriminator"):
+        to_ours(tmp_path / "discriminator", tmp_path / "nothing")
     edit_config(tmp_path / "discriminator", model_type="deberta-v2")
     with pytest.raises(InputError, match="model_type=deberta-v2 can't be converted; albert, bert, roberta, electra"):
         to_ours(tmp_path / "discriminator", tmp_path / "nothing")
+
+
+def test_generator_is_an_encoder_of_its_size_and_no_discriminator(transformers, tmp_path):
+    narrow = {**MODELS["electra"][1], "hidden_size": 16, "intermediate_size": 24}
+    randomized(transformers.ElectraForMaskedLM(transformers.ElectraConfig(**narrow))).save_pretrained(
+        tmp_path / "theirs"
+    )
+    sentences = to_ours(tmp_path / "theirs", tmp_path / "ours")
+    assert any(sentence.startswith("it is the generator of an ELECTRA") for sentence in sentences)
+    assert config_in(tmp_path / "ours").hidden_size == 16
+    edit_config(tmp_path / "theirs", architectures=["ElectraForPreTraining"], hidden_size=32)
+    with pytest.raises(InputError, match=r"ElectraForPreTraining is a discriminator of ELECTRA, and .* holds a gen"):
+        to_ours(tmp_path / "theirs", tmp_path / "nothing")
+    assert not (tmp_path / "nothing").exists()
 
 
 @pytest.mark.slow
@@ -281,6 +300,22 @@ def test_formats_of_albert_alone_refuse_other_families(tmp_path, target):
     folder, _ = write_ours(tmp_path / "ours", tiny_config(position_offset=2, hidden_act="gelu"))
     with pytest.raises(InputError, match=f"`to={target}` can't say position_offset=2"):
         convert_checkpoint("albert_tf", target, folder, str(tmp_path / "theirs"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["roberta", "distilbert", "electra"])
+def test_tokenizer_gives_the_model_what_it_has_embeddings_for(transformers, tmp_path, name):
+    """A RoBERTa that reads pairs of a tokenizer as BERT's looks for a second row of segments, which it lacks."""
+    first = ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"] if name == "roberta" else SPECIAL_TOKENS
+    tokenizer = KoreanWordPieceTokenizer(Vocabulary([*first, "나", "##는", *(f"##{number}" for number in range(23))]))
+    config = {"num_hidden_layers": 2, "embedding_size": 16, **FAMILIES[name].always, "hidden_act": "gelu_erf"}
+    config |= {"position_offset": 2, "type_vocab_size": 1} if name == "roberta" else {}
+    folder, _ = write_ours(tmp_path / "ours", tiny_config(**config), None, tokenizer)
+    to_theirs(folder, tmp_path / "theirs")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    inputs = theirs("나는", "나", return_tensors="pt")
+    assert ("token_type_ids" in inputs) is (name == "electra")
+    assert transformers.AutoModel.from_pretrained(tmp_path / "theirs")(**inputs).last_hidden_state.shape == (1, 6, 16)
 
 
 def test_they_come_back_without_their_library(tmp_path):

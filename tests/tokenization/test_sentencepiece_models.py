@@ -105,6 +105,31 @@ def test_file_that_is_no_model_is_refused(content, tmp_path):
         SentencePieceTokenizer.from_model_file(tmp_path / "b.model")
 
 
+def test_pieces_in_another_order_have_other_ids_and_the_same_texts(english_model):
+    model = SentencePieceModel.from_bytes(english_model)
+    texts = [piece.text for piece in model.pieces]
+    moved = ["<url>", *reversed(texts)]
+    arranged = model.arranged(moved, "<unk>")
+    assert [piece.text for piece in arranged.pieces] == moved and arranged.normalizer == model.normalizer
+    lines = ["the model costs 1,000 dollars", "뷁 <url> (one)"]
+    found, given = (SentencePieceTokenizer(each).encode_ids(lines).to_list() for each in (arranged, model))
+    assert found == [[moved.index(texts[number]) for number in row] for row in given]
+    renamed = model.arranged(["[UNK]" if text == "<unk>" else text for text in texts], "[UNK]")
+    assert SentencePieceTokenizer(renamed).encode_ids(lines).to_list() == given
+    with pytest.raises(InputError, match=r"its piece .* is not in the vocabulary that goes with it"):
+        model.arranged(texts[:-1], "<unk>")
+
+
+def test_model_made_of_its_unigrams_is_the_same(english_model):
+    model = SentencePieceModel.from_bytes(english_model)
+    made = SentencePieceModel.of_unigrams(model.pieces, model.normalizer, "tokenizer.json")
+    assert made.pieces == model.pieces and made.normalizer == model.normalizer and made.composes and made.is_unigram
+    assert not SentencePieceModel.of_unigrams(model.pieces, b"", "tokenizer.json").composes
+    lines = ["ｔｈｅ model, Ⅷ", "\u1112\u1161\u11ab"]
+    found, given = (SentencePieceTokenizer(each).encode_ids(lines).to_list() for each in (made, model))
+    assert found == given
+
+
 def test_piece_that_begins_with_nul_does_not_end_the_process(english_model):
     content = english_model.replace("▁model".encode(), b"\0" + "▁mode".encode())
     with pytest.raises(InputError, match=r"x.model is no SentencePiece model"):
@@ -129,7 +154,7 @@ def test_damaged_model_is_refused_with_a_sentence_or_encodes(english_model, data
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("missing, names", [("[CLS]", r"\[CLS\] or <cls>"), ("[MASK]", r"\[MASK\] or <mask>")])
+@pytest.mark.parametrize("missing, names", [("[CLS]", r"\[CLS\] or <cls> or <s>"), ("[MASK]", r"\[MASK\] or <mask>")])
 def test_model_without_a_special_piece_is_refused(sample_lines, missing, names):
     symbols = ",".join({"[CLS]", "[SEP]", "[MASK]"} - {missing})
     content = sentencepiece_training.train_model(sample_lines, 2000, control_symbols=symbols)

@@ -15,8 +15,6 @@ from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.encoding import pieces_of_spans
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
-# [CLS], and a [SEP] behind the question and behind the text.
-NUM_SPECIAL = 3
 # The position of an answer that is not known: such a window has no part in the loss.
 UNKNOWN = -1
 
@@ -83,10 +81,12 @@ def encode_questions(
     """
     vocabulary = tokenizer.vocabulary
     vocabulary.require(PAD, CLS, SEP)
-    if max_seq_length < NUM_SPECIAL + 2:
-        raise InputError(f"max_seq_length must be at least {NUM_SPECIAL + 2}. Received: {max_seq_length}")
+    num_special = vocabulary.num_special(2)
+    if max_seq_length < num_special + 2:
+        raise InputError(f"max_seq_length must be at least {num_special + 2}. Received: {max_seq_length}")
     cls, sep, pad = (vocabulary.id_of(token) for token in (CLS, SEP, PAD))
-    max_query_length = min(options.max_query_length, (max_seq_length - NUM_SPECIAL) // 2)
+    separators = [sep] * vocabulary.num_separators
+    max_query_length = min(options.max_query_length, (max_seq_length - num_special) // 2)
     queries = tokenizer.encode_ids([question.question for question in questions])
     pieces_cut = np.maximum(queries.row_lengths().numpy() - max_query_length, 0).astype(np.int32)
     queries = queries[:, :max_query_length].to_list()
@@ -94,7 +94,7 @@ def encode_questions(
 
     windows = []
     for index, (question, query) in enumerate(zip(questions, queries)):
-        num_pieces, room = len(contexts[question.context].ids), max_seq_length - NUM_SPECIAL - len(query)
+        num_pieces, room = len(contexts[question.context].ids), max_seq_length - num_special - len(query)
         windows.extend((index, begin, end) for begin, end in window_borders(num_pieces, room, options.doc_stride))
     columns = np.array(windows, np.int32)
     count = len(windows)
@@ -105,7 +105,7 @@ def encode_questions(
         "start_positions": np.zeros(count, np.int32),
         "end_positions": np.zeros(count, np.int32),
         "question_indices": columns[:, 0],
-        "context_positions": np.array([2 + len(queries[index]) for index in columns[:, 0]], np.int32),
+        "context_positions": np.array([num_special - 1 + len(queries[index]) for index in columns[:, 0]], np.int32),
         "context_begins": columns[:, 1],
         "context_offsets": np.empty(count, object),
         "is_on_borders": np.zeros(count, bool),
@@ -115,7 +115,7 @@ def encode_questions(
     for row, (index, begin, end) in enumerate(windows):
         context, position = contexts[questions[index].context], features["context_positions"][row]
         length = position + end - begin + 1
-        ids = [cls, *queries[index], sep, *context.ids[begin:end], sep]
+        ids = [cls, *queries[index], *separators, *context.ids[begin:end], sep]
         features["input_ids"][row, :length] = ids
         features["input_mask"][row, :length] = 1
         features["segment_ids"][row, position:length] = 1

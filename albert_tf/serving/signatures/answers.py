@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from albert_tf.exports import DEFAULT
 from albert_tf.finetuning import QuestionAnswering
-from albert_tf.finetuning.question_answering.windows import NUM_SPECIAL
 from albert_tf.modeling.conditional_answers import IMPOSSIBLE
 from albert_tf.serving.signatures.base import Signatures
 from albert_tf.serving.signatures.by_length import compute_by_length
@@ -106,7 +105,8 @@ class AnswerSignatures(Signatures):
     def _cut(self, queries, ids):
         """Returns the encoder's inputs of all windows, and the `_Windows`; see `encode_questions`."""
         options, vocabulary = self._task.window_options, self._tokenizer.vocabulary
-        room = self._max_seq_length - NUM_SPECIAL
+        num_special = vocabulary.num_special(2)
+        room = self._max_seq_length - num_special
         queries = queries[:, : min(options.max_query_length, room // 2)]
         rooms = room - tf.cast(queries.row_lengths(), tf.int32)
         strides = tf.minimum(options.doc_stride, tf.maximum(1, rooms // 2))
@@ -115,10 +115,11 @@ class AnswerSignatures(Signatures):
         begins = numbers * tf.gather(strides, rows)
         ends = tf.minimum(begins + tf.gather(rooms, rows), tf.gather(lengths, rows))
         queries = tf.gather(queries, rows)
-        windows = _Windows(rows, begins, ends, 2 + tf.cast(queries.row_lengths(), tf.int32))
+        windows = _Windows(rows, begins, ends, num_special - 1 + tf.cast(queries.row_lengths(), tf.int32))
 
         cls, sep = (tf.fill([tf.size(rows), 1], vocabulary.id_of(token)) for token in (CLS, SEP))
-        inputs = tf.concat([cls, queries, sep, slices(ids, rows, begins, ends), sep], axis=1)
+        between = [sep] * vocabulary.num_separators
+        inputs = tf.concat([cls, queries, *between, slices(ids, rows, begins, ends), sep], axis=1)
         lengths = tf.cast(inputs.row_lengths(), tf.int32)
         input_ids = inputs.to_tensor(vocabulary.id_of(PAD))
         input_mask = tf.sequence_mask(lengths, tf.shape(input_ids)[1], tf.int32)

@@ -24,6 +24,10 @@ NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
 
 _UNIGRAM = 1
 
+# What tells a table that composes Hangul, and so of NFKC, from those that don't: a syllable that it makes.
+_COMPOSED = "가".encode()
+_NFKC = b"nmt_nfkc"
+
 # Messages with the name, type and number of each field; others are kept when a model is written again.
 _PACKAGE = "albert_tf.sentencepiece"
 _BYTES, _FLOAT, _INT32, _MESSAGE = 12, 2, 5, 11
@@ -95,6 +99,56 @@ class SentencePieceModel:
         normalizer, trainer = model.normalizer_spec, model.trainer_spec
         is_composing, is_unigram = b"nfkc" in normalizer.name, trainer.model_type == _UNIGRAM
         return cls(content, pieces, normalizer.precompiled_charsmap, is_composing, is_unigram, source)
+
+    @classmethod
+    def of_unigrams(
+        cls, pieces: collections.abc.Iterable[Piece], normalizer: bytes, source: str
+    ) -> "SentencePieceModel":
+        """Makes the model of unigrams whose parts another file holds.
+
+        Args:
+            pieces: The pieces in the order of their ids.
+            normalizer: The precompiled table of its normaliser; empty if it changes nothing.
+            source: Where they come from; named in errors.
+
+        Raises:
+            InputError: There is not one unknown piece, or a piece can't be one.
+        """
+        model = _model_class()()
+        for text, score, kind in pieces:
+            model.pieces.add(piece=text.encode(), score=score, type=kind)
+        model.normalizer_spec.precompiled_charsmap = normalizer
+        model.normalizer_spec.name = _NFKC if _COMPOSED in normalizer else b""
+        return cls.from_bytes(model.SerializeToString(deterministic=True), source)
+
+    def arranged(self, texts: collections.abc.Sequence[str], unknown: str) -> "SentencePieceModel":
+        """Returns the model with its pieces in another order, and so with other ids.
+
+        Args:
+            texts: What the pieces are, in that order. One that the model lacks becomes a control piece, which no text
+                turns into.
+            unknown: Which of them is the unknown piece.
+
+        Raises:
+            InputError: A piece that text turns into is not among them.
+        """
+        given, model = _model_class().FromString(self.content), _model_class().FromString(self.content)
+        names = [unknown if piece.type == UNKNOWN else piece.text for piece in self.pieces]
+        pieces = dict(zip(names, given.pieces))
+        of_text = {read.text for read in self.pieces if read.type not in (UNKNOWN, CONTROL)}
+        missing = of_text - set(texts)
+        if missing:
+            raise InputError(
+                f"{self.source}: its piece {min(missing)[:40]!r} is not in the vocabulary that goes with it; name the "
+                "model that the vocabulary was made from"
+            )
+        del model.pieces[:]
+        for text in texts:
+            added = model.pieces.add(type=CONTROL)
+            if text in pieces:
+                added.CopyFrom(pieces[text])
+            added.piece = text.encode()
+        return self.from_bytes(model.SerializeToString(deterministic=True), self.source)
 
     def to_file(self, path: str | os.PathLike) -> None:
         """Writes the file as it was read."""

@@ -19,7 +19,9 @@ from albert_tf.tokenization.sentencepiece.special_tokens import SpecialTokensInT
 from albert_tf.tokenization.sentencepiece.vocabulary import SentencePieceVocabulary
 
 SENTENCEPIECE = "sentencepiece"
-FORMS = GOOGLE, HUGGINGFACE, _ = "google", "huggingface", SENTENCEPIECE
+FORMS = GOOGLE, HUGGINGFACE, _, XLM_ROBERTA = "google", "huggingface", SENTENCEPIECE, "xlm-roberta"
+# Forms that leave texts as they are to the model.
+_OF_MODEL_ALONE = (SENTENCEPIECE, XLM_ROBERTA)
 MODEL_FILE = "spiece.model"
 
 _MODEL_HASH = "model_sha256"
@@ -38,7 +40,8 @@ class SentencePieceTokenizer(Tokenizer):
         num_unused: Number of [unused] slots to add behind the model's pieces.
         form: "google" for what the settings above say, no text turning into a special token; "huggingface" for the same
             with letters lower-cased before all else, too, and "[MASK]" turning into the special token;
-            "sentencepiece" for the model alone, which KerasHub has.
+            "sentencepiece" for the model alone, which KerasHub has; "xlm-roberta" for the same with special tokens in
+            text, and two [SEP] between the texts of a pair.
         special_pieces_in_text: Of form="google": let text spell special tokens that are ordinary pieces of the model.
 
     Raises:
@@ -60,7 +63,7 @@ class SentencePieceTokenizer(Tokenizer):
     ):
         if type(num_unused) is not int or num_unused < 0:
             raise InputError(f"num_unused must be a number from 0 on. Received: {num_unused!r}")
-        super().__init__(SentencePieceVocabulary(model, num_unused))
+        super().__init__(SentencePieceVocabulary(model, num_unused, 2 if form == XLM_ROBERTA else 1))
         self.pad_token, self.unk_token, self.cls_token, self.sep_token, self.mask_token = self.vocabulary.special_pieces
         self.model = model
         self.normalization = SentencePieceOptions(lower_case, strip_accents, normalize_quotes)
@@ -69,15 +72,16 @@ class SentencePieceTokenizer(Tokenizer):
         check_switches({**self._switches(), "special_pieces_in_text": special_pieces_in_text})
         self._check_form()
         as_it_is = special_pieces_in_text or form == SENTENCEPIECE
+        leaves_texts = form in _OF_MODEL_ALONE
         engine = Engine(
             model.content if as_it_is else model.with_control_pieces(self.vocabulary.is_reserved), model.source
         )
         normalizer = SentencePieceNormalizer(self.normalization, form == HUGGINGFACE)
         self._encoder = SentencePieceEncoder(
-            engine, self.vocabulary, None if form == SENTENCEPIECE else normalizer, split_number_commas
+            engine, self.vocabulary, None if leaves_texts else normalizer, split_number_commas
         )
         special = {piece: self.vocabulary.id_of(piece) for piece in self.vocabulary.special_pieces}
-        self._special_tokens = SpecialTokensInText(special) if form == HUGGINGFACE else None
+        self._special_tokens = SpecialTokensInText(special) if self.takes_special_tokens_in_text else None
         self._run = OpRunner()
         self.resources = [engine]
         self._starts_word = np.array([self._may_start_word(piece) for piece in self.vocabulary.pieces])
@@ -86,10 +90,15 @@ class SentencePieceTokenizer(Tokenizer):
     def _check_form(self):
         if self.form not in FORMS:
             raise InputError(f"form must be one of {', '.join(FORMS)}. Received: {self.form!r}")
-        if self.form == SENTENCEPIECE and any(self._switches().values()):
-            raise InputError(f"form={SENTENCEPIECE} leaves text to the model, so that all other settings are false")
+        if self.form in _OF_MODEL_ALONE and any(self._switches().values()):
+            raise InputError(f"form={self.form} leaves text to the model, so that all other settings are false")
         if self.form != GOOGLE and self.special_pieces_in_text:
             raise InputError(f"special_pieces_in_text goes with form={GOOGLE} alone")
+
+    @property
+    def takes_special_tokens_in_text(self) -> bool:
+        """Whether "[MASK]" and the like in a text are the special tokens."""
+        return self.form in (HUGGINGFACE, XLM_ROBERTA)
 
     @classmethod
     def from_model_file(cls, model_file: str | os.PathLike, **options) -> "SentencePieceTokenizer":

@@ -5,7 +5,7 @@ from albert_tf.tokenization.sentencepiece.model import CONTROL, UNKNOWN, Sentenc
 from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary, is_reserved
 
 # What special tokens are called besides their names here.
-_OTHER_NAMES = {PAD: ("<pad>",), CLS: ("<cls>",), SEP: ("<sep>",), MASK: ("<mask>",)}
+_OTHER_NAMES = {PAD: ("<pad>",), CLS: ("<cls>", "<s>"), SEP: ("<sep>", "</s>"), MASK: ("<mask>",)}
 
 
 class SentencePieceVocabulary(Vocabulary):
@@ -14,12 +14,14 @@ class SentencePieceVocabulary(Vocabulary):
     Args:
         model: The model.
         num_unused: Number of [unused] slots to add behind its pieces.
+        num_separators: How many [SEP] stand between the two texts of a pair.
 
     Raises:
         InputError: A special token is missing, or a piece occurs twice.
     """
 
-    def __init__(self, model: SentencePieceModel, num_unused: int = 0):
+    def __init__(self, model: SentencePieceModel, num_unused: int = 0, num_separators: int = 1):
+        self.num_separators = num_separators
         texts = [piece.text for piece in model.pieces]
         known = set(texts)
         names = {UNK: next(piece.text for piece in model.pieces if piece.type == UNKNOWN)}

@@ -1,0 +1,58 @@
+"""What Google's code calls the variables of ALBERT, of BERT and of ELECTRA's two networks."""
+
+from albert_tf.interchange.huggingface_names import FAMILIES
+from albert_tf.interchange.variables import Naming, Spelling, plain_spellings
+
+
+def _names_of(family, masked_lm_bias):
+    """Returns the names of a family of transformers, which took them from here and put dots between their parts."""
+    names = FAMILIES[family].naming.layers.items()
+    return {layer: name.replace("layer.{n}", "layer_{n}").replace(".", "/") for layer, name in names} | {
+        "masked_lm_head/output_bias": masked_lm_bias
+    }
+
+
+_BERT = _names_of("bert", masked_lm_bias="cls/predictions/output_bias")
+_GROUP = "bert/encoder/transformer/group_{group}/inner_group_{inner}"
+_ALBERT = {
+    **{layer: name for layer, name in _BERT.items() if "{n}" not in layer},
+    "encoder/embedding_hidden_mapping_in": "bert/encoder/embedding_hidden_mapping_in",
+    "encoder/attention_layers/{n}/query": f"{_GROUP}/attention_1/self/query",
+    "encoder/attention_layers/{n}/key": f"{_GROUP}/attention_1/self/key",
+    "encoder/attention_layers/{n}/value": f"{_GROUP}/attention_1/self/value",
+    "encoder/attention_layers/{n}/output_dense": f"{_GROUP}/attention_1/output/dense",
+    "encoder/attention_layers/{n}/layer_norm": f"{_GROUP}/LayerNorm",
+    "encoder/feed_forward_layers/{n}/intermediate": f"{_GROUP}/ffn_1/intermediate/dense",
+    "encoder/feed_forward_layers/{n}/output_dense": f"{_GROUP}/ffn_1/intermediate/output/dense",
+    "encoder/feed_forward_layers/{n}/layer_norm": f"{_GROUP}/LayerNorm_1",
+}
+_HEADS = {
+    **{task: {"head/dense": ""} for task in ("classify", "score", "race")},
+    "squad": {"head/dense": "cls/squad"},
+    "squad_v2": {
+        "head/start": "start_logits/dense",
+        "head/end_transform": "end_logits/dense_0",
+        "head/end_layer_norm": "end_logits/LayerNorm",
+        "head/end": "end_logits/dense_1",
+        "head/null_transform": "answer_class/dense_0",
+        "head/null_kernel": "answer_class/dense_1/kernel",
+    },
+}
+_SPELLINGS = plain_spellings(output=(Spelling("/output_weights", is_transposed=True), Spelling("/output_bias")))
+ALBERT, BERT = Naming(_ALBERT, _HEADS, _SPELLINGS), Naming(_BERT, _HEADS, _SPELLINGS)
+
+# The variables of ELECTRA's networks, and of the embeddings that both read, begin with these.
+DISCRIMINATOR, GENERATOR = "electra", "generator"
+_ELECTRA = _names_of("electra", masked_lm_bias="generator_predictions/output_bias")
+
+
+def electra_naming(encoder: str, embeddings: str) -> Naming:
+    """Returns the names of one of ELECTRA's networks.
+
+    Args:
+        encoder: What the names of its layers begin with: `DISCRIMINATOR` or `GENERATOR`.
+        embeddings: What those of its embeddings begin with; the same, or `DISCRIMINATOR` where it reads those.
+    """
+    prefixes = {layer: embeddings if "/embeddings/" in layer else encoder for layer in _ELECTRA}
+    names = {layer: name.replace("electra/", f"{prefixes[layer]}/", 1) for layer, name in _ELECTRA.items()}
+    return Naming(names, {}, _SPELLINGS)

@@ -1,0 +1,105 @@
+"""The config.json of Hugging Face's transformers: read as ours, and written from it."""
+
+import collections.abc
+import typing
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.interchange import foreign_config, gpt2
+from albert_tf.interchange.huggingface_names import ACTIVATIONS, CLASSES, FAMILIES, THEIR_ACTIVATIONS, Family
+from albert_tf.interchange.portable_model import PortableModel
+from albert_tf.interchange.tokenizer_files import ids_of
+from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
+
+CONFIG_FILE = "config.json"
+# Where a folder that we wrote keeps what albert_tf.load needs.
+OWN_SETTINGS = "albert_tf_settings"
+
+
+def read_config(
+    values: dict[str, typing.Any], family: Family, found: collections.abc.Container[str], source: str
+) -> AlbertConfig:
+    """Returns our config of one of theirs.
+
+    Args:
+        values: Their config.
+        family: Of the model.
+        found: The names of its variables, which tell whether it has a pooler where the config doesn't.
+        source: The file; named in errors.
+
+    Raises:
+        InputError: A value is wrong, or asks for what models of ours don't compute.
+    """
+    is_decoder = family is FAMILIES["bert"] and values.get("is_decoder") is True
+    if is_decoder:
+        values = {name: value for name, value in values.items() if name != "is_decoder"}
+    if family is FAMILIES["gpt2"]:
+        values = gpt2.known_settings(values, source)
+    values = foreign_config.check_computed(values, source)
+    names = family.names_in_config
+    activation = values.get(names["hidden_act"], family.defaults["hidden_act"])
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
+        raise InputError(
+            f"{source}: hidden_act={str(activation)[:40]} can't be converted; {', '.join(ACTIVATIONS)} can"
+        )
+    names |= {name: name for name in foreign_config.OWN_FIELDS}
+    fields = {**family.defaults, **{ours: values[theirs] for ours, theirs in names.items() if theirs in values}}
+    fields["hidden_act"] = ACTIVATIONS[activation]
+    fields.setdefault("embedding_size", fields["hidden_size"])
+    if "classifier_dropout_prob" not in fields:
+        dropout = values.get("classifier_dropout")
+        fields["classifier_dropout_prob"] = fields["hidden_dropout_prob"] if dropout is None else dropout
+    fields.update(family.always)
+    if is_decoder:
+        fields |= {"is_causal": True, "pooler": f"{family.prefix}pooler.dense.weight" in found}
+    if family.counts_positions_by_pad:
+        pad_id = values.get("pad_token_id", 1)
+        if not isinstance(pad_id, int) or isinstance(pad_id, bool) or pad_id < 0:
+            raise InputError(f"{source}: pad_token_id must be a whole number. Received: {str(pad_id)[:40]}")
+        fields["position_offset"] = pad_id + 1
+        fields["pooler"] = f"{family.prefix}pooler.dense.weight" in found
+    try:
+        return AlbertConfig.from_dict(fields)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from error
+
+
+def config_values(model: PortableModel, config: AlbertConfig, family: Family, class_name: str) -> dict[str, typing.Any]:
+    """Returns their config of a model.
+
+    Args:
+        model: What it describes.
+        config: That of the model in the words of the family.
+        family: What the model is written as.
+        class_name: Its class there, without the family's name.
+    """
+    names = family.names_in_config
+    values = {
+        "architectures": [f"{family.class_prefix}{class_name}"],
+        "model_type": family.model_type,
+        **{theirs: getattr(config, ours) for ours, theirs in names.items()},
+        names["hidden_act"]: THEIR_ACTIVATIONS.get(config.hidden_act, config.hidden_act),
+        "pad_token_id": max(0, config.position_offset - 1),
+        "bos_token_id": None,
+        "eos_token_id": None,
+        **ids_of(model.tokenizer, {"pad_token_id": PAD, "bos_token_id": CLS, "eos_token_id": SEP}),
+        "tie_word_embeddings": True,
+        "dtype": "float32",
+        **foreign_config.own_fields(config),
+    }
+    if family is FAMILIES["gpt2"]:
+        values["embd_pdrop"] = config.hidden_dropout_prob
+    elif config.is_causal:
+        values["is_decoder"] = True
+    if "classifier_dropout_prob" not in names:
+        values["classifier_dropout"] = config.classifier_dropout_prob
+    if class_name in (CLASSES["classify"], CLASSES["tag"]):
+        labels = model.labels or tuple(f"LABEL_{number}" for number in range(model.num_outputs))
+        values["id2label"] = {str(number): label for number, label in enumerate(labels)}
+        values["label2id"] = {label: number for number, label in enumerate(labels)}
+    if class_name == CLASSES["classify"]:
+        problem = "regression" if model.task == "score" else "single_label_classification"
+        values["problem_type"] = problem
+    if model.settings:
+        values[OWN_SETTINGS] = model.settings
+    return values

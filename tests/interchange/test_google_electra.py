@@ -1,0 +1,273 @@
+"""Checkpoints as google-research/electra writes them, with its names spelled out here: two networks in each."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from random_models import config_in, random_inputs, read_variables, write_ours
+from test_google_tf1 import read_tf1, with_slots, write_tf1
+from tiny_config import tiny_config
+
+from albert_tf.errors import InputError
+from albert_tf.interchange.conversion import convert_checkpoint
+from albert_tf.interchange.portable_model import ReadOptions
+from albert_tf.modeling import AlbertForPreTraining
+
+V, E, P, LAYERS = 30, 8, 12, 2
+CONFIG = {
+    "model_type": "electra",
+    "vocab_size": V,
+    "embedding_size": E,
+    "hidden_size": 16,
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+    "max_position_embeddings": P,
+    "hidden_act": "gelu",
+    "type_vocab_size": 2,
+}
+GENERATOR_SIZES = {"hidden_size": 4, "intermediate_size": 6}
+GENERATOR_CONFIG = {**CONFIG, **GENERATOR_SIZES, "architectures": ["ElectraForMaskedLM"]}
+# Of KoELECTRA-small the networks are equally large.
+EQUAL_CONFIG = {**CONFIG, "architectures": ["ElectraForMaskedLM"]}
+EMBEDDINGS = {
+    "word_embeddings": [V, E],
+    "token_type_embeddings": [2, E],
+    "position_embeddings": [P, E],
+    "LayerNorm/gamma": [E],
+    "LayerNorm/beta": [E],
+}
+
+
+def network(prefix, config):
+    """Returns the names and shapes of the layers of a network."""
+    size, ffn = config["hidden_size"], config["intermediate_size"]
+    names = {f"{prefix}/embeddings_project/kernel": [E, size], f"{prefix}/embeddings_project/bias": [size]}
+    for layer in (f"{prefix}/encoder/layer_{number}" for number in range(LAYERS)):
+        for part in ("self/query", "self/key", "self/value", "output/dense"):
+            names |= {f"{layer}/attention/{part}/kernel": [size, size], f"{layer}/attention/{part}/bias": [size]}
+        names |= {f"{layer}/intermediate/dense/kernel": [size, ffn], f"{layer}/intermediate/dense/bias": [ffn]}
+        names |= {f"{layer}/output/dense/kernel": [ffn, size], f"{layer}/output/dense/bias": [size]}
+        for part in ("attention/output", "output"):
+            names |= {f"{layer}/{part}/LayerNorm/{end}": [size] for end in ("gamma", "beta")}
+    return names
+
+
+def variables(generator=GENERATOR_CONFIG):
+    """Returns the names and shapes of a checkpoint of pre-training."""
+    size, width = CONFIG["hidden_size"], generator["hidden_size"]
+    return {
+        **{f"electra/embeddings/{name}": shape for name, shape in EMBEDDINGS.items()},
+        **network("electra", CONFIG),
+        "discriminator_predictions/dense/kernel": [size, size],
+        "discriminator_predictions/dense/bias": [size],
+        "discriminator_predictions/dense_1/kernel": [size, 1],
+        "discriminator_predictions/dense_1/bias": [1],
+        **network("generator", generator),
+        "generator_predictions/dense/kernel": [width, E],
+        "generator_predictions/dense/bias": [E],
+        "generator_predictions/LayerNorm/gamma": [E],
+        "generator_predictions/LayerNorm/beta": [E],
+        "generator_predictions/output_bias": [V],
+    }
+
+
+def write(folder, config=CONFIG, shapes=None):
+    return write_tf1(folder, shapes or variables(), config, "model.ckpt-1000000", "config.json")
+
+
+def convert(folder, target, **options):
+    return convert_checkpoint("google", "albert_tf", str(folder), str(target), ReadOptions(**options))
+
+
+def their_outputs(transformers, config, values, prefix):
+    """Returns the states and the logits that transformers computes in float64 with the same arrays."""
+    import torch
+
+    parts = (f"{prefix}/", "electra/embeddings/", *(["generator_predictions/"] if prefix == "generator" else []))
+    state = {
+        their_name(name, prefix): torch.tensor(value.T if name.endswith("/kernel") else value)
+        for name, value in values.items()
+        if name.startswith(parts) and not name.endswith(("/adam_m", "/adam_v"))
+    }
+    settings = {name: value for name, value in config.items() if name not in ("model_type", "architectures")}
+    model = transformers.ElectraForMaskedLM(transformers.ElectraConfig(**settings)).eval()
+    report = model.load_state_dict(state, strict=False)
+    assert not report.unexpected_keys
+    assert all(key.startswith("generator") for key in report.missing_keys)
+    assert prefix == "electra" or report.missing_keys in ([], ["generator_lm_head.weight"])
+    model.tie_weights()
+    names = {"input_ids": "input_ids", "attention_mask": "input_mask", "token_type_ids": "segment_ids"}
+    inputs = {theirs: torch.tensor(random_inputs()[ours].numpy()).long() for theirs, ours in names.items()}
+    found = model.double()(**inputs, output_hidden_states=True)
+    return found.hidden_states[-1].detach().numpy(), found.logits.detach().numpy()
+
+
+def their_name(name, prefix):
+    """Returns what transformers calls a variable."""
+    if name == "generator_predictions/output_bias":
+        return "generator_lm_head.bias"
+    name = name.replace(f"{prefix}/", "electra/", 1).replace("layer_", "layer.").replace("/", ".")
+    for end, theirs in ((".kernel", ".weight"), (".gamma", ".weight"), (".beta", ".bias"), ("gs", "gs.weight")):
+        if name.endswith(end):
+            return name.removesuffix(end) + theirs
+    return name
+
+
+def difference(ours, theirs):
+    """Returns how far outputs are from theirs where there are pieces, relative to their norm."""
+    kept = random_inputs()["input_mask"].numpy().astype(bool)
+    return np.linalg.norm((ours.numpy() - theirs)[kept]) / np.linalg.norm(theirs[kept])
+
+
+def outputs_of(folder):
+    inputs = random_inputs()
+    positions = tf.tile(tf.range(inputs["input_ids"].shape[1])[None], [inputs["input_ids"].shape[0], 1])
+    return AlbertForPreTraining.from_pretrained(folder, verbose=False)({**inputs, "masked_lm_positions": positions})
+
+
+@pytest.mark.parametrize(
+    ("config", "prefix"), [(CONFIG, "electra"), (GENERATOR_CONFIG, "generator"), (EQUAL_CONFIG, "generator")]
+)
+def test_each_network_computes_what_it_does_in_transformers(transformers, tmp_path, config, prefix):
+    generator = GENERATOR_CONFIG if prefix == "electra" else config
+    values = write(tmp_path / "google", config, with_slots(variables(generator)))
+    sentences = convert(tmp_path / "google", tmp_path / "ours")
+    states, logits = their_outputs(transformers, config, values, prefix)
+    found = outputs_of(tmp_path / "ours")
+    # Sums of at most 24 products in float32, through two layers.
+    assert difference(found["sequence_output"], states) < 1e-5
+    if prefix == "generator":
+        assert difference(found["masked_lm_logits"], logits) < 1e-5
+        assert "read the generator, and left 38 variables of the discriminator" in sentences
+    else:
+        assert any("not in it, and so begun anew where it is needed: masked_lm_head" in each for each in sentences)
+    assert "left, because only training needs them: 164 of the optimizer (adam_m, adam_v), global_step" in sentences
+
+
+@pytest.mark.slow
+def test_comparison_sees_another_network_and_another_gelu(transformers, tmp_path):
+    values = write(tmp_path / "google", EQUAL_CONFIG, variables(EQUAL_CONFIG))
+    convert(tmp_path / "google", tmp_path / "generator")
+    states, _ = their_outputs(transformers, EQUAL_CONFIG, values, "electra")
+    assert difference(outputs_of(tmp_path / "generator")["sequence_output"], states) > 0.1
+    write(tmp_path / "google", {**CONFIG, "hidden_act": "gelu_new"}, variables(EQUAL_CONFIG))
+    convert(tmp_path / "google", tmp_path / "tanh")
+    assert difference(outputs_of(tmp_path / "tanh")["sequence_output"], states) > 1e-5
+
+
+def test_config_decides_which_network_is_read_and_the_other_is_left(tmp_path):
+    values = write(tmp_path / "google", None)
+    (tmp_path / "generator.json").write_text(json.dumps(GENERATOR_CONFIG))
+    with pytest.raises(
+        InputError, match=r"no config\.json in .*, and ELECTRA's code writes no config; name that of the"
+    ):
+        convert(tmp_path / "google", tmp_path / "ours")
+    convert(tmp_path / "google", tmp_path / "generator", albert_config_file=str(tmp_path / "generator.json"))
+    (tmp_path / "google" / "config.json").write_text(json.dumps(CONFIG))
+    sentences = convert(tmp_path / "google", tmp_path / "discriminator")
+    assert any(
+        "read the discriminator, and left 39 variables of the generator; the generator's config, with " in sentence
+        for sentence in sentences
+    )
+    for name in ("dense", "dense_1"):
+        for end in ("kernel", "bias"):
+            assert f"left, because it is no part of the model: discriminator_predictions/{name}/{end}" in sentences
+    for folder, prefix in (("discriminator", "electra"), ("generator", "generator")):
+        config, ours = config_in(tmp_path / folder), read_variables(tmp_path / folder)
+        assert (config.model_type, config.hidden_act, config.pooler) == ("electra", "gelu_erf", False)
+        for name, theirs in {
+            "encoder/embeddings/word_embeddings": "electra/embeddings/word_embeddings",
+            "encoder/embedding_hidden_mapping_in/kernel": f"{prefix}/embeddings_project/kernel",
+            "encoder/attention_layers/1/query/kernel": f"{prefix}/encoder/layer_1/attention/self/query/kernel",
+            "encoder/feed_forward_layers/1/layer_norm/gamma": f"{prefix}/encoder/layer_1/output/LayerNorm/gamma",
+        }.items():
+            np.testing.assert_array_equal(ours[name], values[theirs], err_msg=name)
+        assert ("masked_lm_head/output_bias" in ours) is (prefix == "generator")
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (
+            {**CONFIG, "architectures": ["ElectraForMaskedLM"]},
+            r"hidden_size=16 is not that of the generator, for which .*config\.json asks with architectures="
+            r"ElectraForMaskedLM: in .* the discriminator has \[16\] and the generator has \[4\]; name",
+        ),
+        (
+            {**CONFIG, **GENERATOR_SIZES},
+            r"hidden_size=4 is not that of the discriminator, for which .*config\.json asks without architectures="
+            r"ElectraForMaskedLM: in .* the discriminator has \[16\] and the generator has \[4\]; name",
+        ),
+        ({**CONFIG, "intermediate_size": 25}, r"intermediate/dense/kernel has shape \[16, 24\], and by the config"),
+        ({**CONFIG, "num_hidden_layers": 3}, r"the variable electra/encoder/layer_2/.* is missing"),
+        ({**CONFIG, "num_hidden_layers": 1}, r"electra/encoder/layer_1/.* is no part of the encoder"),
+        ({**CONFIG, "model_type": "bert"}, r"model_type=bert, and .* is of ELECTRA; name the config of that"),
+        ({**CONFIG, "hidden_act": "swish"}, r"hidden_act=swish can't be converted; gelu"),
+    ],
+)
+def test_config_of_another_network_is_refused_in_a_sentence_that_names_both(tmp_path, config, message):
+    write(tmp_path / "google", config)
+    with pytest.raises(InputError, match=message):
+        convert(tmp_path / "google", tmp_path / "ours")
+    assert not (tmp_path / "ours").exists()
+
+
+def test_checkpoint_without_generator_holds_none(tmp_path):
+    shapes = {name: shape for name, shape in variables().items() if not name.startswith("generator")}
+    write(tmp_path / "google", GENERATOR_CONFIG, shapes)
+    with pytest.raises(InputError, match=r"does not hold the generator, for which .* name the config of the network"):
+        convert(tmp_path / "google", tmp_path / "ours")
+
+
+def test_generator_may_have_embeddings_or_layers_of_its_own_or_not(tmp_path):
+    """The settings `untied_generator_embeddings` and `untied_generator` of ELECTRA's code."""
+    own = {f"generator/embeddings/{name}": shape for name, shape in EMBEDDINGS.items()}
+    values = write(tmp_path / "untied", GENERATOR_CONFIG, {**variables(), **own})
+    convert(tmp_path / "untied", tmp_path / "of untied")
+    found = read_variables(tmp_path / "of untied")["encoder/embeddings/word_embeddings"]
+    np.testing.assert_array_equal(found, values["generator/embeddings/word_embeddings"])
+    shapes = {name: shape for name, shape in variables(CONFIG).items() if not name.startswith("generator/")}
+    values = write(tmp_path / "tied", EQUAL_CONFIG, shapes)
+    convert(tmp_path / "tied", tmp_path / "of tied")
+    found = read_variables(tmp_path / "of tied")
+    name = "attention/self/query/kernel"
+    np.testing.assert_array_equal(
+        found["encoder/attention_layers/0/query/kernel"], values[f"electra/encoder/layer_0/{name}"]
+    )
+    assert "masked_lm_head/output_bias" in found
+
+
+@pytest.mark.parametrize("config", [CONFIG, GENERATOR_CONFIG])
+def test_it_goes_back_with_the_same_bits(tmp_path, config):
+    values = write(tmp_path / "google", config)
+    convert(tmp_path / "google", tmp_path / "ours")
+    sentences = convert_checkpoint("albert_tf", "google", str(tmp_path / "ours"), str(tmp_path / "back"))
+    is_generator = "architectures" in config
+    assert f"written as {'the generator' if is_generator else 'the discriminator'} of ELECTRA alone" in sentences
+    back = read_tf1(tmp_path / "back" / "model.ckpt-best")
+    of_network = ("generator/", "generator_predictions/") if is_generator else ("electra/",)
+    assert back.keys() == {name for name in variables() if name.startswith((*of_network, "electra/embeddings/"))}
+    for name, value in back.items():
+        np.testing.assert_array_equal(value, values[name], err_msg=name)
+    convert(tmp_path / "back", tmp_path / "again")
+    assert config_in(tmp_path / "again") == config_in(tmp_path / "ours")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hidden_act": "gelu"}, "can't say hidden_act=gelu of model_type=electra, whose code has GELU itself"),
+        ({"layer_norm_eps": 1e-5}, "can't say layer_norm_eps=1e-05"),
+        ({"pooler": True}, "can't say pooler=True of a model of model_type=electra"),
+        ({"sharing": "all"}, "can't say sharing=all of a model of model_type=electra"),
+        ({"inner_group_num": 2}, "can't say inner_group_num=2 of a model of model_type=electra"),
+    ],
+)
+def test_what_its_code_does_not_compute_is_refused(tmp_path, changes, message):
+    config = {"model_type": "electra", "sharing": "none", "pooler": False, "classification_head": "dense_gelu"}
+    config = tiny_config(num_hidden_layers=2, **{**config, "hidden_act": "gelu_erf", **changes})
+    folder, _ = write_ours(tmp_path / "ours", config)
+    with pytest.raises(InputError, match=message):
+        convert_checkpoint("albert_tf", "google", folder, str(tmp_path / "google"))
