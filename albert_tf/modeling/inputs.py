@@ -24,6 +24,7 @@ _OTHER_NAMES = (
     "end_positions",
     "example_weights",
     "window_weights",
+    "num_characters",
 )
 
 

@@ -79,11 +79,12 @@ def test_models_compute_the_same_and_go_out_again_with_the_same_bits(transformer
 
 
 @pytest.mark.slow
-def test_tags_go_both_ways(transformers, tmp_path):
-    theirs = gpt2(transformers, "GPT2ForTokenClassification", num_labels=3)
+@pytest.mark.parametrize(("class_name", "task"), [("TokenClassification", "tag"), ("QuestionAnswering", "squad")])
+def test_heads_go_both_ways(transformers, tmp_path, class_name, task):
+    theirs = gpt2(transformers, f"GPT2For{class_name}", num_labels=3 if task == "tag" else 2)
     theirs.save_pretrained(tmp_path / "theirs")
     to_ours(tmp_path / "theirs", tmp_path / "ours")
-    to_theirs(tmp_path / "ours", tmp_path / "back", task="tag")
+    to_theirs(tmp_path / "ours", tmp_path / "back", task=task)
     again = type(theirs).from_pretrained(tmp_path / "back")
     for key, value in theirs.state_dict().items():
         np.testing.assert_array_equal(again.state_dict()[key].numpy(), value.numpy(), err_msg=key)

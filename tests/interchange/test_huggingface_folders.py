@@ -20,8 +20,8 @@ from albert_tf.errors import InputError
     ("changes", "message"),
     [
         (
-            {"model_type": "gpt2"},
-            "model_type=gpt2 can't be converted; albert, bert, roberta, electra, distilbert, xlm-rob",
+            {"model_type": "t5"},
+            "model_type=t5 can't be converted; albert, bert, roberta, electra, distilbert, gpt2, xlm-rob",
         ),
         ({"model_type": ["albert"]}, "model_type="),
         ({"hidden_act": "silu"}, "hidden_act=silu can't be converted"),

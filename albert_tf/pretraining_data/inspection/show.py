@@ -90,10 +90,11 @@ def _example_lines(shard, batch, row, number, paint):
     if meanings:
         facts.append(f"label {batch.labels[row]}, {meanings[int(batch.labels[row] == 1)]}")
     yield f"{paint(f'example {number}', 'bold')}: {'; '.join(facts)}"
-    for segment, name in enumerate("AB"):
-        positions = np.flatnonzero(batch.is_used[row] & (batch.segment_ids[row] == segment))
-        if len(positions):
-            yield from _wrap(paint(name, name), _words(shard, batch, row, positions, paint))
+    used = np.flatnonzero(batch.is_used[row])
+    segments = batch.segment_ids[row, used]
+    for positions in np.split(used, np.flatnonzero(np.diff(segments)) + 1):
+        name = "AB"[batch.segment_ids[row, positions[0]]]
+        yield from _wrap(paint(name, name), _words(shard, batch, row, positions, paint))
 
 
 def _label_meanings(shard):

@@ -114,4 +114,9 @@ def test_shards_are_shown_without_masks(shards):
     inspect_shard(shards.held_out_paths[0], 2, use_colour=False, write=lines.append)
     assert lines[0].endswith(": without masks, as each piece is predicted from those before it")
     text = "\n".join(lines)
+    found = read(shards, "held_out")
+    row = found["segment_ids"][0, : found["input_mask"][0].sum()]
+    first_example = lines[lines.index("") + 2 : lines.index("", lines.index("") + 1)]
+    shown = [line[0] for line in first_example if line[0] != " "]
+    assert shown == ["AB"[each] for each in row[np.append(True, np.diff(row) != 0)]]
     assert "to predict" not in text and "[MASK]" not in text and "label" not in text and "full (32 pieces)" in text
