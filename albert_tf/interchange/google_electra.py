@@ -5,6 +5,7 @@ the two is meant: the generator if `architectures` is `["ElectraForMaskedLM"]`, 
 """
 
 import collections.abc
+import dataclasses
 import typing
 
 from albert_tf.config import AlbertConfig
@@ -118,8 +119,11 @@ def write_electra(model: PortableModel) -> tuple[dict[str, Weight], dict[str, ty
         raise InputError(
             f"`to=google` can't say hidden_act={config.hidden_act} of model_type=electra, whose code has GELU itself"
         )
-    is_generator = model.has("masked_lm_head")
+    is_generator = model.has("masked_lm_head") and not model.has("replaced_token_head")
     network = GENERATOR if is_generator else DISCRIMINATOR
-    weights, notes = give_weights(electra_naming(network, DISCRIMINATOR), model)
-    values = config_values(model, config, _FAMILY, "ForMaskedLM" if is_generator else "Model")
+    lacks = () if is_generator else ("masked_lm_head/",)
+    kept = {name: weight for name, weight in model.weights.items() if not name.startswith(lacks)}
+    weights, notes = give_weights(electra_naming(network, DISCRIMINATOR), dataclasses.replace(model, weights=kept))
+    class_name = "ForMaskedLM" if is_generator else "ForPreTraining" if model.has("replaced_token_head") else "Model"
+    values = config_values(model, config, _FAMILY, class_name)
     return weights, values, [f"written as {_CALLED[network]} of ELECTRA alone", *notes]

@@ -43,7 +43,9 @@ ALBERT, BERT = Naming(_ALBERT, _HEADS, _SPELLINGS), Naming(_BERT, _HEADS, _SPELL
 
 # The variables of ELECTRA's networks, and of the embeddings that both read, begin with these.
 DISCRIMINATOR, GENERATOR = "electra", "generator"
-_ELECTRA = _names_of("electra", masked_lm_bias="generator_predictions/output_bias")
+_ELECTRA = _names_of("electra", masked_lm_bias="generator_predictions/output_bias") | {
+    "replaced_token_head/dense": "discriminator_predictions/dense_1"
+}
 
 
 def electra_naming(encoder: str, embeddings: str) -> Naming:

@@ -236,12 +236,11 @@ def write(model: PortableModel, folder: str) -> list[str]:
     foreign_config.check_head(model, "huggingface")
     family, config = _family_of(model)
     class_name = _class_name(model, family)
-    if class_name == "LMHeadModel":
-        # There are none of these in the class.
-        lacks = ("encoder/pooler/", "sentence_order_head/")
-        weights = {name: weight for name, weight in model.weights.items() if not name.startswith(lacks)}
-        model = dataclasses.replace(model, weights=weights)
-    weights, notes = give_weights(family.naming, model)
+    lacks = _lacks(model, class_name)
+    kept = {name: weight for name, weight in model.weights.items() if not name.startswith(lacks)}
+    weights, notes = give_weights(family.naming, dataclasses.replace(model, weights=kept))
+    if "masked_lm_head/" in lacks and model.has("masked_lm_head"):
+        notes.append("left, because the class has no place for it: masked_lm_head")
     if family is FAMILIES["gpt2"]:
         weights = gpt2.join_fused(weights)
     if class_name == "Model":
@@ -280,11 +279,21 @@ def _family_of(model):
     return family, config
 
 
+def _lacks(model, class_name):
+    """Returns what the names begin with of parts that a class has no place for, and its family has."""
+    if class_name == "LMHeadModel":
+        return ("encoder/pooler/", "sentence_order_head/")
+    is_discriminator = class_name == "ForPreTraining" and model.has("replaced_token_head")
+    return ("masked_lm_head/",) if is_discriminator else ()
+
+
 def _class_name(model, family):
     if model.task in CLASSES and model.has_head:
         return CLASSES[model.task]
     if model.config.is_causal and (model.has("masked_lm_head") or model.config.language_model_head == "tied"):
         return "LMHeadModel"
+    if model.has("replaced_token_head") and "replaced_token_head/dense" in family.naming.layers:
+        return "ForPreTraining"
     if model.has("sentence_order_head") and "sentence_order_head/dense" in family.naming.layers:
         return "ForPreTraining"
     return "ForMaskedLM" if model.has("masked_lm_head") else "Model"

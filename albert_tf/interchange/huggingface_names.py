@@ -64,6 +64,8 @@ _ROBERTA = {
 _ELECTRA = {
     **_names_of_bert("electra"),
     "encoder/embedding_hidden_mapping_in": "electra.embeddings_project",
+    "replaced_token_head/transform": "discriminator_predictions.dense",
+    "replaced_token_head/dense": "discriminator_predictions.dense_prediction",
     "masked_lm_head/transform": "generator_predictions.dense",
     "masked_lm_head/layer_norm": "generator_predictions.LayerNorm",
     "masked_lm_head/output_bias": "generator_lm_head.bias",

@@ -15,7 +15,7 @@ from albert_tf.tokenization import Tokenizer
 PROJECTION = "encoder/embedding_hidden_mapping_in/"
 _POOLER = "encoder/pooler/"
 # A format may lack one of these as a whole, but not a part of it.
-_PARTS_THAT_MAY_LACK = (_POOLER, "masked_lm_head/", "sentence_order_head/")
+_PARTS_THAT_MAY_LACK = (_POOLER, "masked_lm_head/", "sentence_order_head/", "replaced_token_head/")
 
 # More is a mistake in the file: the deepest models of the kind have 48 layers.
 _MOST_LAYERS = 1000

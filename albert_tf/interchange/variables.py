@@ -31,6 +31,8 @@ LAYERS: dict[str, tuple[str, tuple[str | int, ...]]] = {
     "masked_lm_head/layer_norm": ("norm", ("embedding_size",)),
     "masked_lm_head/output_bias": ("vector", ("vocab_size",)),
     "sentence_order_head/dense": ("output", ("hidden_size", 2)),
+    "replaced_token_head/transform": ("linear", ("hidden_size", "hidden_size")),
+    "replaced_token_head/dense": ("linear", ("hidden_size", 1)),
 }
 
 # The heads of fine-tuned models by task, a key of `finetuning.TASKS`. "outputs" is the number of their outputs.

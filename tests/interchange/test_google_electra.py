@@ -171,9 +171,11 @@ def test_config_decides_which_network_is_read_and_the_other_is_left(tmp_path):
         "read the discriminator, and left 39 variables of the generator; the generator's config, with " in sentence
         for sentence in sentences
     )
-    for name in ("dense", "dense_1"):
+    head = read_variables(tmp_path / "discriminator")
+    for name, theirs in {"transform": "dense", "dense": "dense_1"}.items():
         for end in ("kernel", "bias"):
-            assert f"left, because it is no part of the model: discriminator_predictions/{name}/{end}" in sentences
+            expected = values[f"discriminator_predictions/{theirs}/{end}"]
+            np.testing.assert_array_equal(head[f"replaced_token_head/{name}/{end}"], expected)
     for folder, prefix in (("discriminator", "electra"), ("generator", "generator")):
         config, ours = config_in(tmp_path / folder), read_variables(tmp_path / folder)
         assert (config.model_type, config.hidden_act, config.pooler) == ("electra", "gelu_erf", False)
@@ -247,7 +249,9 @@ def test_it_goes_back_with_the_same_bits(tmp_path, config):
     is_generator = "architectures" in config
     assert f"written as {'the generator' if is_generator else 'the discriminator'} of ELECTRA alone" in sentences
     back = read_tf1(tmp_path / "back" / "model.ckpt-best")
-    of_network = ("generator/", "generator_predictions/") if is_generator else ("electra/",)
+    of_network = (
+        ("generator/", "generator_predictions/") if is_generator else ("electra/", "discriminator_predictions/")
+    )
     assert back.keys() == {name for name in variables() if name.startswith((*of_network, "electra/embeddings/"))}
     for name, value in back.items():
         np.testing.assert_array_equal(value, values[name], err_msg=name)
