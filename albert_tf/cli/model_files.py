@@ -13,6 +13,7 @@ from albert_tf.errors import InputError
 from albert_tf.files import read_json
 from albert_tf.interchange import huggingface
 from albert_tf.interchange.foreign_folder import format_of, kept_as_ours
+from albert_tf.interchange.published_config import is_published, read_published_config
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.tokenization import SentencePieceTokenizer, Tokenizer
 from albert_tf.tokenization.loading import kind_of_tokenizer
@@ -63,8 +64,8 @@ def read_planned_config(settings) -> AlbertConfig:
             f"--init_checkpoint={folder}: there is no {CONFIG_FILE} and no {huggingface.CONFIG_FILE}; name the folder "
             "of a model, or its config by --albert_config_file"
         )
-    if huggingface.is_config(read_json(path, "the model config")):
-        return huggingface.read_config(path)
+    if is_published(read_json(path, "the model config")):
+        return read_published_config(path)
     return AlbertConfig.from_json_file(path)
 
 

@@ -49,10 +49,13 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     """
     config_file = os.path.join(path, CONFIG_FILE)
     values = read_json(config_file, "the model config")
-    family = _family_named(values, config_file)
+    family = FAMILIES.get(values.get("model_type")) if isinstance(values.get("model_type"), str) else None
+    if family is None:
+        given = str(values.get("model_type"))[:40]
+        raise InputError(f"{config_file}: model_type={given} can't be converted; {', '.join(FAMILIES)} can")
     found, source = _read_weights(path)
     found = _with_usual_names(found, family)
-    config = _read_config(values, family, f"{family.prefix}pooler.dense.weight" in found, config_file)
+    config = _read_config(values, family, found, config_file)
     buffers = [name for name in found if name.endswith(_BUFFERS)]
     found = {name: weight for name, weight in found.items() if name not in buffers}
     found = _without_tied(found, family, source)
@@ -69,36 +72,6 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     if head and isinstance(values.get(_OWN_SETTINGS), dict):
         _take_own_settings(model, values[_OWN_SETTINGS], outputs, config_file)
     return model
-
-
-def read_config(config_file: str) -> AlbertConfig:
-    """Returns the config of a model without its weights, from its config.json alone.
-
-    Args:
-        config_file: The file. Whether a RoBERTa has a pooler follows from the class that it names: the encoder alone
-            has one.
-
-    Raises:
-        InputError: The file can't be read, or the model is none of ours.
-    """
-    values = read_json(config_file, "the model config")
-    architectures = values.get("architectures")
-    is_encoder = isinstance(architectures, list) and str(next(iter(architectures), "")).endswith("Model")
-    return _read_config(values, _family_named(values, config_file), is_encoder, config_file)
-
-
-def is_config(values: dict) -> bool:
-    """Whether what a JSON file holds is a config of transformers, and not one of ours or of Google's."""
-    return "transformers_version" in values or "architectures" in values
-
-
-def _family_named(values, source):
-    """Returns the family that a config names."""
-    family = FAMILIES.get(values.get("model_type")) if isinstance(values.get("model_type"), str) else None
-    if family is None:
-        given = str(values.get("model_type"))[:40]
-        raise InputError(f"{source}: model_type={given} can't be converted; {', '.join(FAMILIES)} can")
-    return family
 
 
 def _task_by_name(family, found):
@@ -119,7 +92,7 @@ def _take_own_settings(model, settings, outputs, source):
     model.task, model.settings, model.labels = task, kept, labels
 
 
-def _read_config(values, family, has_pooler, source):
+def _read_config(values, family, found, source):
     values = foreign_config.check_computed(values, source)
     names = family.names_in_config
     activation = values.get(names["hidden_act"], family.defaults["hidden_act"])
@@ -140,7 +113,7 @@ def _read_config(values, family, has_pooler, source):
         if not isinstance(pad_id, int) or isinstance(pad_id, bool) or pad_id < 0:
             raise InputError(f"{source}: pad_token_id must be a whole number. Received: {str(pad_id)[:40]}")
         fields["position_offset"] = pad_id + 1
-        fields["pooler"] = has_pooler
+        fields["pooler"] = f"{family.prefix}pooler.dense.weight" in found
     try:
         return AlbertConfig.from_dict(fields)
     except InputError as error:

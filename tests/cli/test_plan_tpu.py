@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 from albert_tf.config import AlbertConfig
-from albert_tf.interchange import huggingface
+from albert_tf.interchange.published_config import read_published_config
 
 CONFIGS = pathlib.Path(__file__).resolve().parent.parent.parent / "configs"
 
@@ -125,9 +125,9 @@ def test_config_of_transformers_is_read_as_that_model(plan, published, flag, val
 
 def test_pooler_of_a_config_follows_from_its_class(published):
     folder = published({**ROBERTA, "architectures": ["RobertaModel"]})
-    assert huggingface.read_config(str(folder / "config.json")).pooler
+    assert read_published_config(str(folder / "config.json")).pooler
     folder = published(ROBERTA)
-    assert not huggingface.read_config(str(folder / "config.json")).pooler
+    assert not read_published_config(str(folder / "config.json")).pooler
 
 
 @pytest.mark.parametrize(
