@@ -8,8 +8,13 @@ import tensorflow as tf
 from albert_tf.checkpoint_files import find_beside_checkpoint, refuse_trials
 from albert_tf.cli.run_flags import KnownRun
 from albert_tf.cli.tokenizer_flags import load_any_tokenizer
+from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.files import read_json
+from albert_tf.interchange import huggingface
 from albert_tf.interchange.foreign_folder import format_of, kept_as_ours
+from albert_tf.interchange.huggingface_config import is_published, read_published_config
+from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.tokenization import SentencePieceTokenizer, Tokenizer
 from albert_tf.tokenization.loading import kind_of_tokenizer
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
@@ -33,6 +38,35 @@ def with_our_init_checkpoint(settings):
         )
     folder = kept_as_ours(settings.init_checkpoint, source, settings.output_dir)
     return dataclasses.replace(settings, init_checkpoint=folder)
+
+
+def read_planned_config(settings) -> AlbertConfig:
+    """Returns the config that --albert_config_file names, or else that of --init_checkpoint, of ours or transformers'.
+
+    Weights are not looked at, and need not be there.
+
+    Raises:
+        InputError: Neither is named, there is no config, or it is of no model of ours.
+    """
+    path, folder = settings.albert_config_file, settings.init_checkpoint
+    if path is None and folder is None:
+        raise InputError("--albert_config_file is missing; name it, or the folder of a model by --init_checkpoint")
+    if path is None and format_of(folder) == "keras_hub":
+        raise InputError(
+            f"--init_checkpoint={folder} is of keras_hub; convert it by convert_checkpoint.py --from=keras_hub "
+            "--to=albert_tf, and name what that writes"
+        )
+    if path is None:
+        found = (find_beside_checkpoint(folder, name) for name in (CONFIG_FILE, huggingface.CONFIG_FILE))
+        path = next(filter(None, found), None)
+    if path is None:
+        raise InputError(
+            f"--init_checkpoint={folder}: there is no {CONFIG_FILE} and no {huggingface.CONFIG_FILE}; name the folder "
+            "of a model, or its config by --albert_config_file"
+        )
+    if is_published(read_json(path, "the model config")):
+        return read_published_config(path)
+    return AlbertConfig.from_json_file(path)
 
 
 def find_model_file(settings, flag: str, name: str, run: KnownRun | None) -> str:

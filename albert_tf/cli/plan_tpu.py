@@ -11,13 +11,13 @@ import sys
 from absl import flags
 
 from albert_tf.cli.flag_parsing import resolved_flags
+from albert_tf.cli.model_files import read_planned_config
 from albert_tf.cli.objective_flags import define_objective_flags, objective_settings
-from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
-from albert_tf.objectives import DEFAULT_OBJECTIVE
+from albert_tf.objectives import usual_objective
 from albert_tf.optimization.optimizers import OPTIMIZERS
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tpu.chips import TPUS, find_tpu
@@ -37,9 +37,16 @@ flags.disclaim_key_flags()
 
 def define_flags():
     """Defines the flags of this command."""
-    flags.DEFINE_string("albert_config_file", None, "JSON file of the model's hyper-parameters.")
+    flags.DEFINE_string(
+        "albert_config_file", None, "JSON file of the model's hyper-parameters; config.json of transformers, too."
+    )
+    flags.DEFINE_string(
+        "init_checkpoint", None, "Or the folder of a model, of albert_tf or transformers, whose weights may be missing."
+    )
     flags.DEFINE_list("tpu", ["v2-8", "v3-8", "v4-8", "v5e-1", "v5e-8", "v5p-8", "v6e-8"], f"TPUs: {', '.join(TPUS)}.")
-    flags.DEFINE_enum("task", DEFAULT_OBJECTIVE, planned_names(), "What is trained.")
+    flags.DEFINE_enum(
+        "task", None, planned_names(), "What is trained; by default albert, or roberta for a model without a pooler."
+    )
     flags.DEFINE_integer("train_batch_size", None, "Batch of one replica; by default the largest that fits.", 1)
     flags.DEFINE_integer("max_seq_length", 512, "Length of the examples.", 8)
     flags.DEFINE_integer("max_predictions_per_seq", None, "Most masked pieces; by default 15% of the length.", 1)
@@ -133,11 +140,11 @@ def show_plans(given, tpus, figures_of, line):
 
 def main():
     given = resolved_flags()
-    app.require(albert_config_file=given.albert_config_file, tpu=given.tpu)
-    config = AlbertConfig.from_json_file(given.albert_config_file)
+    app.require(tpu=given.tpu)
+    config = read_planned_config(given)
     config.check_max_seq_length(given.max_seq_length, "--max_seq_length")
-    settings = objective_settings(given, given.task)
-    objective = planned_objective(given.task, config, given.max_predictions_per_seq, settings)
+    task = given.task or usual_objective(config)
+    objective = planned_objective(task, config, given.max_predictions_per_seq, objective_settings(given, task))
     tpus = [find_tpu(name) for name in given.tpu]
     for tpu in tpus:
         strategy = ReplicaStrategy(tpu.num_replicas, tpu.runs_pallas_kernels)

@@ -24,10 +24,15 @@ def fused(function: collections.abc.Callable) -> collections.abc.Callable:
 
     @functools.wraps(function)
     def call(*arguments):
-        fuses = _have_known_shapes(arguments) and not is_compiled_for_tpu() and _xla_compiles_here()
+        fuses = is_fused(*arguments) and not is_compiled_for_tpu()
         return compiled(*arguments) if fuses else function(*arguments)
 
     return call
+
+
+def is_fused(*arguments) -> bool:
+    """Returns whether what `fused` returns runs as one loop, given these arguments; a TPU's compiler fuses anyway."""
+    return is_compiled_for_tpu() or (_have_known_shapes(arguments) and _xla_compiles_here())
 
 
 def _have_known_shapes(arguments):

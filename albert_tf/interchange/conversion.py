@@ -5,13 +5,11 @@ import types
 
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import find_beside_checkpoint
 from albert_tf.errors import InputError
-from albert_tf.files import read_text, write_text
 from albert_tf.interchange import foreign_config, google_tf1, huggingface, keras_hub, ours
+from albert_tf.interchange.cards import take_card
 from albert_tf.interchange.portable_model import ReadOptions
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
-from albert_tf.training.run_folder.model_card import CARD_FILE, for_transformers
 from albert_tf.whole_folders import new_folder
 
 # Each reads a path into a `PortableModel` and writes one into a folder.
@@ -54,8 +52,7 @@ def convert_checkpoint(
         notes = FORMATS[target].write(model, folder)
         if model.sentencepiece_file is not None:
             tf.io.gfile.copy(model.sentencepiece_file, os.path.join(folder, MODEL_FILE))
-        if (source, target) == ("albert_tf", "huggingface"):
-            _take_card_along(input_path, folder)
+        take_card(source, target, input_path, folder)
         num_bytes = sum(entry.stat().st_size for entry in os.scandir(folder))
     return [
         f"read {input_path}: {len(model.weights)} variables, {model.num_parameters:,} parameters",
@@ -69,10 +66,3 @@ def _can_be_causal(target, config):
     """Whether a format knows models that see no later piece: ours all, Hugging Face's GPT-2, and BERT as a decoder."""
     is_known = config.model_type == "gpt2" or (config.model_type == "albert" and foreign_config.is_bert(config))
     return target == "albert_tf" or (target == "huggingface" and is_known)
-
-
-def _take_card_along(input_path, folder):
-    """Writes the model card that lies beside a checkpoint of ours into a folder for Hugging Face, if there is one."""
-    card = find_beside_checkpoint(input_path, CARD_FILE)
-    if card is not None:
-        write_text(os.path.join(folder, CARD_FILE), for_transformers(read_text(card, "the model card")))

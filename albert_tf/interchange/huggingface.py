@@ -12,7 +12,7 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.files import name_in_folder, read_json, write_json
 from albert_tf.interchange import foreign_config, gpt2
-from albert_tf.interchange.huggingface_config import CONFIG_FILE, OWN_SETTINGS, config_values, read_config
+from albert_tf.interchange.huggingface_config import CONFIG_FILE, OWN_SETTINGS, config_values, find_family, read_config
 from albert_tf.interchange.huggingface_names import CLASSES, FAMILIES
 from albert_tf.interchange.portable_model import (
     PortableModel,
@@ -50,10 +50,7 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     """
     config_file = os.path.join(path, CONFIG_FILE)
     values = read_json(config_file, "the model config")
-    family = FAMILIES.get(values.get("model_type")) if isinstance(values.get("model_type"), str) else None
-    if family is None:
-        given = str(values.get("model_type"))[:40]
-        raise InputError(f"{config_file}: model_type={given} can't be converted; {', '.join(FAMILIES)} can")
+    family = find_family(values, config_file)
     found, source = _read_weights(path)
     found = _with_usual_names(found, family)
     config = read_config(values, family, found, config_file)

@@ -5,6 +5,7 @@ import typing
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.files import read_json
 from albert_tf.interchange import foreign_config, gpt2
 from albert_tf.interchange.huggingface_names import ACTIVATIONS, CLASSES, FAMILIES, THEIR_ACTIVATIONS, Family
 from albert_tf.interchange.portable_model import PortableModel
@@ -14,6 +15,41 @@ from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 CONFIG_FILE = "config.json"
 # Where a folder that we wrote keeps what albert_tf.load needs.
 OWN_SETTINGS = "albert_tf_settings"
+
+
+def is_published(values: dict[str, typing.Any]) -> bool:
+    """Whether what a JSON file holds is a config of transformers, and not one of ours or of Google's."""
+    return "transformers_version" in values or "architectures" in values
+
+
+def find_family(values: dict[str, typing.Any], source: str) -> Family:
+    """Returns the family of a model by its config.
+
+    Raises:
+        InputError: It is none of ours; the message begins with the source.
+    """
+    family = FAMILIES.get(values.get("model_type")) if isinstance(values.get("model_type"), str) else None
+    if family is None:
+        given = str(values.get("model_type"))[:40]
+        raise InputError(f"{source}: model_type={given} can't be converted; {', '.join(FAMILIES)} can")
+    return family
+
+
+def read_published_config(config_file: str) -> AlbertConfig:
+    """Returns our config of a model of transformers, by its config.json alone.
+
+    Args:
+        config_file: The file. Whether a RoBERTa has a pooler follows from the class named there: the encoder by itself
+            has one, the classes with heads have none.
+
+    Raises:
+        InputError: The file can't be read, or the model is none of ours.
+    """
+    values = read_json(config_file, "the model config")
+    family = find_family(values, config_file)
+    architectures = values.get("architectures")
+    is_encoder = isinstance(architectures, list) and str(next(iter(architectures), "")).endswith("Model")
+    return read_config(values, family, [f"{family.prefix}pooler.dense.weight"] * is_encoder, config_file)
 
 
 def read_config(

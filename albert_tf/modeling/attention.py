@@ -5,13 +5,14 @@ LayerNorm comes last (post-LN), or with `norm_position` "pre" first (pre-LN), an
 
 import tensorflow as tf
 
+from albert_tf.compilation.target import is_compiled_for_tpu
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.initializers import NeighborAttention, residual_range
 from albert_tf.modeling.kernels.attention import attend
 from albert_tf.modeling.kernels.dropout import dropout, split_dropout_seed
 from albert_tf.modeling.kernels.flash_attention import COLUMNS_TOGETHER
 from albert_tf.modeling.kernels.output_positions import select_positions
-from albert_tf.modeling.kernels.query_key_value import QueryKeyValue
+from albert_tf.modeling.kernels.query_key_value import QueryKeyValue, SeparateProjections
 from albert_tf.modeling.kernels.shared_weights import Part
 from albert_tf.modeling.kernels.visible_keys import visible_keys
 from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, LayerNorm, Linear
@@ -52,6 +53,9 @@ class SelfAttention(AlbertLayer):
         query_key_value = [self.query, self.key, self.value]
         self._plain_projections = QueryKeyValue(query_key_value, hidden_size)
         self._flash_projections = QueryKeyValue(query_key_value, COLUMNS_TOGETHER)
+        self._separate_projections = SeparateProjections(query_key_value)
+        shares_attention = config.sharing in ("all", "attention")
+        self._is_used_once = not shares_attention or config.num_hidden_groups == config.num_hidden_layers
 
     def call(
         self,
@@ -103,10 +107,13 @@ class SelfAttention(AlbertLayer):
 
     def parts(self, uses_flash: bool) -> list[Part]:
         """Returns what holds the weights that `call` uses, for `shared_weights.read_once`."""
-        return [self._projections(uses_flash), self.output_dense, self.layer_norm]
+        return [*self._projections(uses_flash).parts(), self.output_dense, self.layer_norm]
 
     def _projections(self, uses_flash):
-        return self._flash_projections if uses_flash else self._plain_projections
+        if uses_flash:
+            return self._flash_projections
+        is_separate = self._is_used_once and not is_compiled_for_tpu()
+        return self._separate_projections if is_separate else self._plain_projections
 
     def get_config(self):
         """Returns the constructor's arguments."""
@@ -135,6 +142,14 @@ class FeedForward(AlbertLayer):
 
     def call(self, hidden_states, dropout_seed=None):
         """Transforms each position: [B, S, H] to `compute_dtype` [B, S, H]; `dropout_seed` int32 [2] or None."""
+        if is_compiled_for_tpu():
+            return self._transform(hidden_states, dropout_seed)
+        # As rows, between whose products and activation nothing stands: where nothing is to be differentiated,
+        # TensorFlow's runtime passes product, bias and GELU to oneDNN as one operation.
+        rows = tf.reshape(hidden_states, [-1, hidden_states.shape[-1]])
+        return tf.reshape(self._transform(rows, dropout_seed), tf.shape(hidden_states))
+
+    def _transform(self, hidden_states, dropout_seed):
         inputs = self.layer_norm(hidden_states) if self._norm_is_first else hidden_states
         intermediate = self.activation(self.intermediate(inputs))
         output = dropout(self.output_dense(intermediate), self._config.hidden_dropout_prob, dropout_seed)

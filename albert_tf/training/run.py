@@ -40,6 +40,7 @@ from albert_tf.training.run_folder.model_card import write_model_card
 from albert_tf.training.run_folder.other_vocabulary import OtherVocabulary
 from albert_tf.training.run_folder.restoring import check_tokenizer, load_init_checkpoint, require_best_checkpoint
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, check_results_data, claim_results, results_path
+from albert_tf.training.run_folder.start_card import share_alike_warning
 from albert_tf.training.settings import RunSettings
 from albert_tf.training.stability import DivergedError
 from albert_tf.training.summary import describe_run
@@ -316,6 +317,9 @@ class TrainingRun:
     def write_model_card(self, manifests: list[dict] | None = None, license_name: str | None = None) -> None:
         """Writes README.md, unless somebody has written or changed it; see `model_card.write_model_card`."""
         if self.is_chief:
+            warning = share_alike_warning(read_settings(self.output_dir) or {}, license_name)
+            if warning:
+                self.log(warning)
             model = self._models[MAIN_MODEL]
             path = write_model_card(self.output_dir, model, self.tokenizer, manifests, license_name)
             if path:

@@ -41,6 +41,7 @@ def write_theirs(tiny_config, sample_tokenizer, tmp_path_factory):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_model_of_transformers_is_fine_tuned_gone_on_with_exported_and_asked(classify, write_theirs, tmp_path, family):
     theirs = write_theirs(family)
+    (theirs / "README.md").write_text("---\nlicense: cc-by-sa-4.0\n---\n")
     flags = {"init_checkpoint": theirs, "do_train": True, "do_eval": True}
     result = classify(**flags)
     assert (result.code, result.errors) == (0, "")
@@ -48,10 +49,11 @@ def test_model_of_transformers_is_fine_tuned_gone_on_with_exported_and_asked(cla
     assert f"wrote {run}/converted_model" in result.output
     assert json.loads((run / "albert_config.json").read_text())["model_type"] == family
     card = (run / "README.md").read_text()
-    assert f"tags: [{family}, tensorflow]" in card
+    assert f"tags: [{family}, tensorflow]" in card and 'license: "cc-by-sa-4.0"' in card
 
-    result = classify(**flags)
+    result = classify(**flags, license="mit")
     assert result.code == 0 and "converted_model:" not in result.output
+    assert result.output.count("warning: the model that this one began with is under cc-by-sa-4.0") == 1
     (run / "converted_model" / "converted_from.json").unlink()  # killed before it was written
     result = classify(**flags)
     assert result.code == 0 and f"wrote {run}/converted_model" in result.output

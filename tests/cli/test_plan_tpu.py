@@ -6,17 +6,18 @@ import pathlib
 import pytest
 
 from albert_tf.config import AlbertConfig
+from albert_tf.interchange.huggingface_config import read_published_config
 
 CONFIGS = pathlib.Path(__file__).resolve().parent.parent.parent / "configs"
 
 
 @pytest.fixture
 def plan(run_script):
-    """Runs plan_tpu.py for the demo's model at length 64."""
+    """Runs plan_tpu.py for the demo's model at length 64; a flag of None is left out."""
 
     def run(**flag_values):
         arguments = {"albert_config_file": CONFIGS / "albert_demo.json", "max_seq_length": 64, **flag_values}
-        return run_script("plan_tpu.py", **arguments)
+        return run_script("plan_tpu.py", **{name: value for name, value in arguments.items() if value is not None})
 
     return run
 
@@ -46,6 +47,122 @@ def test_one_batch_is_one_object(plan, write_config):
     figures = json.loads(result.output)
     assert {"temporary_bytes", "argument_bytes", "bytes_accessed", "flops", "compile_seconds"} <= figures.keys()
     assert figures["argument_bytes"] > 3 * 4 * 500_000, "weights and two moments"
+
+
+# As KLUE-RoBERTa-base and KoELECTRA-small-v3 are published, but for numbers of layers and pieces.
+ROBERTA = {
+    "architectures": ["RobertaForMaskedLM"],
+    "model_type": "roberta",
+    "hidden_act": "gelu",
+    "hidden_size": 128,
+    "intermediate_size": 256,
+    "layer_norm_eps": 1e-05,
+    "max_position_embeddings": 514,
+    "num_attention_heads": 2,
+    "num_hidden_layers": 1,
+    "pad_token_id": 1,
+    "position_embedding_type": "absolute",
+    "tokenizer_class": "BertTokenizer",
+    "type_vocab_size": 1,
+    "vocab_size": 1000,
+}
+ELECTRA = {
+    "architectures": ["ElectraForPreTraining"],
+    "model_type": "electra",
+    "embedding_size": 64,
+    "hidden_act": "gelu",
+    "hidden_size": 128,
+    "intermediate_size": 256,
+    "max_position_embeddings": 512,
+    "num_attention_heads": 2,
+    "num_hidden_layers": 1,
+    "pad_token_id": 0,
+    "type_vocab_size": 2,
+    "vocab_size": 1000,
+}
+
+
+@pytest.fixture
+def published(tmp_path):
+    """Returns a folder of transformers with the config that a test gives, and nothing else."""
+
+    def write(values):
+        (tmp_path / "config.json").write_text(json.dumps(values))
+        return tmp_path
+
+    return write
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("values", [ROBERTA, ELECTRA], ids=["roberta", "electra"])
+def test_folder_of_transformers_is_planned_without_its_weights(plan, published, values):
+    result = plan(
+        albert_config_file=None,
+        init_checkpoint=published(values),
+        tpu="v5e",
+        train_batch_size=8,
+        optimizer="adamw",
+        json=True,
+    )
+    assert result.code == 0, result.errors
+    # Weights and two moments; BERT's block with its LayerNorms, and the tables.
+    block = 4 * 128 * 129 + 2 * 128 * 256 + 256 + 128 + 4 * 128
+    table = (1000 + values["max_position_embeddings"]) * values.get("embedding_size", 128)
+    assert json.loads(result.output)["argument_bytes"] > 3 * 4 * (block + table)
+
+
+@pytest.mark.parametrize("flag", ["init_checkpoint", "albert_config_file"])
+@pytest.mark.parametrize(("values", "longest"), [(ROBERTA, "514 less its position_offset, 2"), (ELECTRA, "512")])
+def test_config_of_transformers_is_read_as_that_model(plan, published, flag, values, longest):
+    folder = published(values)
+    named = {"albert_config_file": None, flag: folder if flag == "init_checkpoint" else folder / "config.json"}
+    result = plan(**named, max_seq_length=1024)
+    assert f"--max_seq_length=1024 is more than the model's max_position_embeddings, {longest};" in result.errors
+    result = plan(**named, task="albert")
+    assert "sentence_order reads the pooler, and this model has none (pooler=false)" in result.errors
+
+
+def test_pooler_of_a_config_follows_from_its_class(published):
+    folder = published({**ROBERTA, "architectures": ["RobertaModel"]})
+    assert read_published_config(str(folder / "config.json")).pooler
+    folder = published(ROBERTA)
+    assert not read_published_config(str(folder / "config.json")).pooler
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({**ROBERTA, "model_type": "gpt2"}, "model_type=gpt2 can't be converted; albert, bert,"),
+        ({**ROBERTA, "is_decoder": True}, "is_decoder=True is not what models of albert_tf compute"),
+        ({**ROBERTA, "intermediate_size": "wide"}, "intermediate_size must be a whole number"),
+    ],
+)
+def test_config_of_another_model_costs_one_sentence(plan, published, values, sentence):
+    result = plan(albert_config_file=None, init_checkpoint=published(values))
+    assert result.code == 1 and not result.output
+    assert sentence in result.errors and result.errors.count("\n") == 1
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_folder_without_a_config_is_named(plan, tmp_path, is_there):
+    folder = tmp_path if is_there else tmp_path / "nowhere"
+    result = plan(albert_config_file=None, init_checkpoint=folder)
+    assert result.code == 1
+    assert f"--init_checkpoint={folder}: there is no albert_config.json and no config.json; name the" in result.errors
+
+
+def test_model_of_keras_hub_is_sent_to_conversion(plan, published):
+    folder = published({"class_name": "AlbertBackbone"})
+    (folder / "model.weights.h5").touch()
+    result = plan(albert_config_file=None, init_checkpoint=folder)
+    assert "is of keras_hub; convert it by convert_checkpoint.py --from=keras_hub" in result.errors
+
+
+def test_included_model_is_planned_by_its_name(plan):
+    result = plan(albert_config_file=None, init_checkpoint="models/albert_ko_small", max_seq_length=2048)
+    assert "--max_seq_length=2048 is more than the model's max_position_embeddings, " in result.errors
+    assert "--albert_config_file is missing" in plan(albert_config_file=None).errors
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Folders of Hugging Face's transformers as they come: other configs, weights, names and shards; what is refused."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -184,3 +185,46 @@ def test_index_that_names_the_wrong_shard_is_refused(theirs, tmp_path):
     index.write_text(json.dumps({"weight_map": []}))
     with pytest.raises(InputError, match="has no weight_map"):
         to_ours(theirs, tmp_path / "ours")
+
+
+CARD = "---\nlicense: cc-by-sa-4.0\n---\n# A model\n"
+
+
+def test_card_goes_where_the_weights_go_and_back(theirs, tmp_path):
+    (theirs / "README.md").write_text(CARD)
+    to_ours(theirs, tmp_path / "ours")
+    assert (tmp_path / "ours" / "README.md").read_text() == CARD
+    to_theirs(tmp_path / "ours", tmp_path / "again")
+    assert (tmp_path / "again" / "README.md").read_text() == CARD
+
+
+def test_without_a_card_there_is_none(theirs, tmp_path):
+    (theirs / "README.md").unlink(missing_ok=True)
+    to_ours(theirs, tmp_path / "ours")
+    assert not (tmp_path / "ours" / "README.md").exists()
+
+
+@pytest.mark.parametrize("name", ["./models/bert", "/data/bert", "bert", "../bert/base", None, 7])
+def test_base_model_that_is_no_name_of_the_hub_is_not_told(theirs, tmp_path, name):
+    (theirs / "README.md").write_text(CARD)
+    edit_config(theirs, _name_or_path=name)
+    to_ours(theirs, tmp_path / "ours")
+    assert (tmp_path / "ours" / "README.md").read_text() == CARD
+
+
+def test_base_model_is_known_by_the_config_or_the_place_in_the_cache(theirs, tmp_path, monkeypatch):
+    (theirs / "README.md").write_text(CARD)
+    edit_config(theirs, _name_or_path="klue/bert-base")
+    to_ours(theirs, tmp_path / "by_config")
+    assert "\nbase_model: klue/bert-base\n---\n" in (tmp_path / "by_config" / "README.md").read_text()
+    cached = tmp_path / "hub" / "models--klue--roberta-base" / "snapshots" / "02f94ba5e3fcb7e2a58a390b8639b0fac974a8da"
+    cached.parent.mkdir(parents=True)
+    theirs.rename(cached)
+    to_ours(cached, tmp_path / "by_place")
+    assert "\nbase_model: klue/roberta-base\n---\n" in (tmp_path / "by_place" / "README.md").read_text()
+    # A folder of that name is no model of the hub.
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "klue" / "bert-base").mkdir(parents=True)
+    shutil.copytree(cached, tmp_path / "copy")
+    to_ours(tmp_path / "copy", tmp_path / "by_folder")
+    assert (tmp_path / "by_folder" / "README.md").read_text() == CARD

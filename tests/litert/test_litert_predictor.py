@@ -20,6 +20,7 @@ from albert_tf.finetuning import Classification, Entities, MultiLabel, Regressio
 from albert_tf.finetuning.datasets import DataFiles
 from albert_tf.litert import FAST_TOKENIZER_FILE, LiteRTExport, find_litert
 from albert_tf.litert.inputs import FastInputs, kept_lengths, pad
+from albert_tf.modeling.kernels.gelu import gelu_erf
 from albert_tf.serving import exporting
 from albert_tf.serving.exported import ExportedModel
 from albert_tf.serving.loading import TrainedModel
@@ -270,3 +271,15 @@ def test_converter_says_nothing_of_its_own(caplog, capfd):
     trained = TrainedModel(task.make_model(), None, 24, task, "model.ckpt-1", {})  # the function doesn't keep it
     to_litert(trace_for_ids(trained), "float32")
     assert (caplog.text, *capfd.readouterr()) == ("", "", "")
+
+
+def test_gelu_of_other_encoders_fits_into_litert():
+    function = tf.function(lambda values: {"outputs": gelu_erf(values)}, input_signature=[tf.TensorSpec([None, 4])])
+    interpreter = tf.lite.Interpreter(model_content=to_litert(function.get_concrete_function(), "float32"))
+    values = np.linspace(-4, 4, 12, dtype=np.float32).reshape(3, 4)
+    interpreter.resize_tensor_input(0, values.shape)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], values)
+    interpreter.invoke()
+    outputs = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_allclose(outputs, gelu_erf(tf.constant(values)), atol=1e-6)

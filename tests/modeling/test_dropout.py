@@ -77,6 +77,39 @@ def test_graph_drops_the_same_as_eager_code(tiny_config, randomized, batch):
         np.testing.assert_allclose(graph[name], values, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.parametrize("shape", [[3, 5, 7], [None, None, 7]], ids=["known", "unknown"])
+def test_gradient_drops_what_was_dropped(shape):
+    @tf.function(input_signature=[tf.TensorSpec(shape)] * 2)
+    def gradient_and_outputs(inputs, upstream):
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            outputs = dropout(inputs, 0.3, tf.constant([1, 2]))
+        return tape.gradient(outputs, inputs, upstream), outputs
+
+    inputs, upstream = (tf.random.normal([3, 5, 7], seed=seed) for seed in (1, 2))
+    gradient, outputs = gradient_and_outputs(inputs, upstream)
+    is_kept = outputs.numpy() != 0
+    assert 0 < is_kept.sum() < is_kept.size
+    np.testing.assert_array_equal(outputs, dropout(inputs, 0.3, tf.constant([1, 2])))
+    np.testing.assert_array_equal(gradient, np.where(is_kept, upstream * np.float32(1 / 0.7), 0))
+
+
+def test_noise_is_drawn_once_where_nothing_is_fused():
+    def graph_of(function, shape):
+        return tf.function(function).get_concrete_function(tf.TensorSpec(shape)).graph
+
+    def forward(inputs):
+        return dropout(inputs, 0.3, tf.constant([1, 2]))
+
+    def both(inputs):
+        return tf.gradients(forward(inputs), inputs)
+
+    noise, *more = (
+        [node.op for node in graph_of(function, [None, 7]).as_graph_def().node] for function in (forward, both)
+    )
+    assert noise.count("RightShift") == more[0].count("RightShift") > 0
+
+
 def test_pretraining_heads_drop_nothing(tiny_config, randomized, batch):
     model = randomized(AlbertForPreTraining(tiny_config.replace(**{**NO_DROPOUT, "classifier_dropout_prob": 0.5})))
     trained, evaluated = (model(batch, training=training) for training in (True, False))

@@ -186,6 +186,16 @@ def test_padded_text_is_encoded_like_the_text_alone(tiny_config, randomized, bat
         np.testing.assert_allclose(alone["sequence_output"][0], padded[example, :length], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(("changes", "is_copied"), [({"sharing": "none"}, False), ({"sharing": "all"}, True)])
+def test_kernels_of_one_block_alone_are_not_put_together(tiny_config, changes, is_copied):
+    config = tiny_config.replace(**changes)
+    encoder = AlbertEncoder(config)
+    ids = tf.TensorSpec([None, None], tf.int32)
+    graph = tf.function(lambda ids: encoder({"input_ids": ids})["sequence_output"]).get_concrete_function(ids).graph
+    shapes = [output.shape for operation in graph.get_operations() for output in operation.outputs]
+    assert any(shape == [config.hidden_size, 3 * config.hidden_size] for shape in shapes) is is_copied
+
+
 def test_longest_sequence_is_the_number_of_positions(tiny_config):
     encoder = AlbertEncoder(tiny_config)
     assert encoder({"input_ids": tf.ones([1, 12], tf.int32)})["sequence_output"].shape == (1, 12, 16)

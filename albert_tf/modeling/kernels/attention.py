@@ -24,7 +24,7 @@ def attend(
     """Returns softmax(query key^T / sqrt(head_size) + bias) value of every head, and the probabilities if asked for.
 
     Args:
-        projections: What `QueryKeyValue` returns.
+        projections: What `QueryKeyValue` or `SeparateProjections` returns.
         visible: Which keys are seen, with the kernels by a bias of [B, 1, S]; nothing is differentiated through it.
         seed: int32 [2] of the dropout; None for no dropout.
         head_size: Columns of a head.

@@ -2,16 +2,19 @@
 
 Whether an element is dropped follows from a seed and the element's number alone, through a few integer operations. So
 no mask has to be kept for the backward pass, the same elements are dropped on every platform, and the Pallas kernels of
-`flash_attention_kernel` drop them too. It also takes half the time of TensorFlow's generator on a CPU.
+`flash_attention_kernel` drop them too. It also takes half the time of TensorFlow's generator on a CPU. Only where
+nothing is fused, because lengths differ from batch to batch, is a mask kept: each of those operations is a pass over
+memory there.
 
 python -m benchmarks.tpu_step        (a dropout of 0.1 adds 2% of the bytes)
+python -m benchmarks.other_encoders  (time on a CPU, with lengths that differ)
 """
 
 import math
 
 import tensorflow as tf
 
-from albert_tf.compilation.fusion import fused
+from albert_tf.compilation.fusion import fused, is_fused
 from albert_tf.compilation.target import optimization_barrier
 
 
@@ -28,6 +31,9 @@ def dropout(inputs: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor
 
     @tf.custom_gradient
     def apply(inputs):
+        if not is_fused(inputs):
+            is_kept = _keeps(inputs, rate, seed)
+            return _scale(inputs, rate, is_kept), lambda upstream: _scale(upstream, rate, is_kept)
         # Several products read the gradient. A TPU's compiler would compute the noise again for each.
         return _drop(inputs, rate, seed), lambda upstream: optimization_barrier([_drop(upstream, rate, seed)])
 
@@ -36,8 +42,16 @@ def dropout(inputs: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor
 
 @fused
 def _drop(inputs, rate, seed):
+    return _scale(inputs, rate, _keeps(inputs, rate, seed))
+
+
+def _keeps(inputs, rate, seed):
+    """Returns which elements are kept, bool of the shape of `inputs`."""
     shape = [size or tf.shape(inputs)[axis] for axis, size in enumerate(inputs.shape)]
-    is_kept = random_bits(seed, shape) >= tf.constant(drop_threshold(rate), tf.uint32)
+    return random_bits(seed, shape) >= tf.constant(drop_threshold(rate), tf.uint32)
+
+
+def _scale(inputs, rate, is_kept):
     # In float32, because the factor would be 0.2% too large in bfloat16.
     scaled = tf.cast(inputs, tf.float32) * (1.0 / (1.0 - rate))
     return tf.cast(tf.where(is_kept, scaled, 0.0), inputs.dtype)

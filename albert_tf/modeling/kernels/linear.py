@@ -26,6 +26,8 @@ def linear(inputs: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor, dtype: str) ->
     inputs = tf.cast(inputs, dtype)
     if is_compiled_for_tpu():
         return _add_bias(tf.tensordot(inputs, kernel, 1), bias)
+    if inputs.shape.rank == 2:
+        return _add_bias(tf.matmul(inputs, kernel), bias)
     rows = tf.reshape(inputs, [-1, inputs.shape[-1]])
     outputs = _add_bias(tf.matmul(rows, kernel), bias)
     return tf.reshape(outputs, tf.concat([tf.shape(inputs)[:-1], [kernel.shape[-1]]], axis=0))

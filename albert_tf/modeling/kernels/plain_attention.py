@@ -18,8 +18,8 @@ def plain_attention(
     """Returns the mean of the values that each head's queries see, [B, R, H].
 
     Args:
-        projections: Queries, keys and values side by side [B, S, 3 H], or queries [B, R, H] and the other two
-            [B, S, 2 H].
+        projections: Queries, keys and values side by side [B, S, 3 H], or queries [B, R, H] and the other two,
+            side by side [B, S, 2 H] or one by one.
         visible: Which keys are seen; nothing is differentiated through it.
         seed: int32 [2] of the dropout; None for no dropout.
         head_size: Columns of a head.
@@ -45,6 +45,9 @@ def _split_heads(projection, hidden_size, head_size):
     """Returns what one array holds of queries, keys and values, each [B, N, S, head_size]."""
     batch_size, length = tf.unstack(tf.shape(projection))[:2]
     count = projection.shape[-1] // hidden_size
+    if count == 1:
+        heads = tf.reshape(projection, [batch_size, length, -1, head_size])
+        return [tf.transpose(heads, [0, 2, 1, 3])]
     split = tf.reshape(projection, [batch_size, length, count, -1, head_size])
     return tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]), count)
 

@@ -3,13 +3,17 @@
 One product of 3 H columns runs faster than three of H, and its input is read once. The flash kernels also want the
 columns in a certain order, which costs nothing where the kernel is put together in that order.
 
+Where no other block has the same weights, a CPU or GPU copies all of them for one product each. For a single text that
+takes longer than it saves, so there `SeparateProjections` stand in.
+
 python -m benchmarks.tpu_step --without=query_key_value      (what a TPU's compiler says of three products)
+python -m benchmarks.other_encoders                          (time on a CPU, blocks with weights of their own)
 """
 
 import tensorflow as tf
 
 from albert_tf.modeling.kernels.linear import linear
-from albert_tf.modeling.kernels.shared_weights import Weights, weights_of
+from albert_tf.modeling.kernels.shared_weights import Part, Weights, weights_of
 
 
 class QueryKeyValue:
@@ -24,6 +28,10 @@ class QueryKeyValue:
     def __init__(self, layers: list[tf.keras.layers.Layer], columns_together: int):
         self._layers = layers
         self._columns_together = columns_together
+
+    def parts(self) -> list[Part]:
+        """Returns what holds the weights, for `shared_weights.read_once`."""
+        return [self]
 
     def read_weights(self) -> Weights:
         """Returns float32 `kernel` [H, 3 H] and `bias` [3 H]."""
@@ -56,6 +64,26 @@ class QueryKeyValue:
     def _in_groups(self, columns, count):
         """Returns [..., count H] as [..., groups, count, columns together]."""
         return tf.reshape(columns, [*columns.shape[:-1], -1, count, self._columns_together])
+
+
+class SeparateProjections:
+    """The three projections of an attention layer one by one.
+
+    Args:
+        layers: Three `Linear` layers of equal size, for queries, keys and values.
+    """
+
+    def __init__(self, layers: list[tf.keras.layers.Layer]):
+        self._layers = layers
+
+    def parts(self) -> list[Part]:
+        """Returns what holds the weights, for `shared_weights.read_once`."""
+        return self._layers
+
+    def __call__(self, queried: tf.Tensor, hidden_states: tf.Tensor) -> list[tf.Tensor]:
+        """Returns queries [B, R, H], keys and values [B, S, H]; arguments as for `QueryKeyValue`."""
+        query, key, value = self._layers
+        return [query(queried), key(hidden_states), value(hidden_states)]
 
 
 def _join_groups(groups):

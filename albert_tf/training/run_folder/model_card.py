@@ -15,8 +15,7 @@ from albert_tf.files import read_json, read_text, write_text
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Tokenizer
 from albert_tf.training.run_folder.guard import FOUND_AT, read_settings
 from albert_tf.training.run_folder.results import DATA_FILE, EVAL_RESULTS_FILE
-
-CARD_FILE = "README.md"
+from albert_tf.training.run_folder.start_card import CARD_FILE, Facts, carried_facts
 
 # The task of a model as Hugging Face calls it, by a part of its class's name; of a task of a user's own it may be any.
 _PIPELINE_TAGS = {
@@ -79,7 +78,8 @@ def write_model_card(
         model: Its model.
         tokenizer: What the data is encoded with, None if unknown.
         manifests: Of pre-training data, for each phase, as the builder wrote them; may lack anything.
-        license_name: The model's licence as Hugging Face spells it; None for that of the card that is there.
+        license_name: The model's licence as Hugging Face spells it; None for that of the card that is there, or else
+            of the model that the run began with, if its card names one.
 
     Returns:
         The path of the card; None if nothing was written, also where the folder holds no settings of a run.
@@ -89,8 +89,7 @@ def write_model_card(
     present = read_text(path, "the model card") if tf.io.gfile.exists(path) else ""
     if settings is None or (present and not is_unchanged(present)):
         return None
-    if license_name is None and (found := re.search(r"^license: (.*)$", present, re.MULTILINE)):
-        license_name = json.loads(found[1])
+    carried = carried_facts(settings, present, license_name)
     results, data = (_read(os.path.join(folder, name)) for name in (EVAL_RESULTS_FILE, DATA_FILE))
     results = {name: _rounded(value) for name, value in results.items()}
     name = os.path.basename(os.path.abspath(folder) if "://" not in folder else folder.rstrip("/"))
@@ -102,9 +101,7 @@ def write_model_card(
     model_type = settings.get("albert_config", {}).get("model_type", "albert")
     model_class, parameters, tokenizer_class = type(model).__name__, model.count_params(), type(tokenizer).__name__
     of_tokenizer = tokenizer and {"class": tokenizer_class, "vocabulary size": len(tokenizer), **tokenizer.to_dict()}
-    front = _front_matter(
-        name, tag, model_type, tokenizer, license_name, settings.get("task_name"), results, evaluated_on
-    )
+    front = _front_matter(name, tag, model_type, tokenizer, carried, settings.get("task_name"), results, evaluated_on)
     sections = [
         f"# {name}\n\n{_FAMILIES[model_type]} of {parameters:,} parameters for {tag}, {_origin(settings)}",
         _table("Model", {"class": model_class, "parameters": parameters, **settings.get("albert_config", {})}),
@@ -154,7 +151,7 @@ def _evaluated_on(settings, data):
     return f"{100 * share:.3g}% of {name}, put aside" if is_share else name
 
 
-def _front_matter(name, tag, model_type, tokenizer, license_name, dataset, results, evaluated_on):
+def _front_matter(name, tag, model_type, tokenizer, carried: Facts, dataset, results, evaluated_on):
     """Returns YAML between two lines of dashes; values are spelled as in JSON, which YAML can read."""
     dataset = (
         None if dataset in ("tsv", "csv", "jsonl", "parquet", "datasets", "conll") else dataset
@@ -170,7 +167,7 @@ def _front_matter(name, tag, model_type, tokenizer, license_name, dataset, resul
         "metrics": [{"type": name, "value": value} for name, value in scores.items()],
     }
     rest = {
-        "license": license_name,
+        **carried,
         "datasets": [dataset] if dataset else None,
         "metrics": list(scores),
         "model-index": [{"name": name, "results": [result]}] if scores else None,

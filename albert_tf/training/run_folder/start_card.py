@@ -1,0 +1,91 @@
+"""What the card of the model that a run began with says of licences, which goes on to the run's own card."""
+
+import re
+
+import tensorflow as tf
+
+from albert_tf.checkpoint_files import find_beside_checkpoint
+
+CARD_FILE = "README.md"
+_FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?\r?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_LICENSE, _BASE_MODEL = "license", "base_model"
+# The first says what `license: other` is, and the second where it stands.
+_OF_LICENSE = (_LICENSE, "license_name", "license_link")
+# Licences under which what is made of a work has to be shared, too.
+_SHARE_ALIKE = ("cc-by-sa", "cc-by-nc-sa")
+
+Facts = dict[str, str | list[str]]
+
+
+def facts_of(card: str) -> Facts:
+    """Returns what a card's front matter says of `license`, `license_name`, `license_link` and `base_model`.
+
+    Values are words, or lists of several words, plain or quoted; what is neither is left out.
+
+    Args:
+        card: The text of README.md, in Hugging Face's form or any other.
+    """
+    found = _FRONT_MATTER.match(card)
+    values = {key: _values(found[1], key) for key in (*_OF_LICENSE, _BASE_MODEL)} if found else {}
+    return {key: words[0] if len(words) == 1 else words for key, words in values.items() if words}
+
+
+def with_base_model(card: str, base_model: str) -> str:
+    """Returns a card that names the model it is made of, unless it names one already."""
+    found = _FRONT_MATTER.match(card)
+    line = f"{_BASE_MODEL}: {base_model}\n"
+    if found is None:
+        return f"---\n{line}---\n{card}"
+    return card if _values(found[1], _BASE_MODEL) else card[: found.end(1)] + line + card[found.end(1) :]
+
+
+def carried_facts(settings: dict, present_card: str = "", license_name: str | None = None) -> Facts:
+    """Returns what a run's card says of the same.
+
+    Args:
+        settings: The run's.
+        present_card: The card that the run has already, "" for none; it goes before that of the model begun with.
+        license_name: The licence that is asked for; it goes before both.
+    """
+    of_start, present = _facts_of_start(settings), facts_of(present_card)
+    named = {_LICENSE: license_name} if license_name is not None else present if _LICENSE in present else of_start
+    of_license = {key: named[key] for key in _OF_LICENSE if key in named}
+    return of_license | {key: facts[key] for facts in (of_start, present) for key in (_BASE_MODEL,) if key in facts}
+
+
+def share_alike_warning(settings: dict, license_name: str | None) -> str | None:
+    """Returns a sentence if a licence is not the one under which the model that a run began with has to be shared on.
+
+    Args:
+        settings: The run's.
+        license_name: The licence that is asked for; None for none.
+    """
+    of_start = _facts_of_start(settings).get(_LICENSE, [])
+    licenses = [of_start] if isinstance(of_start, str) else of_start
+    share_alike = [name for name in licenses if name.lower().startswith(_SHARE_ALIKE)]
+    if license_name is None or not share_alike or license_name.lower() in map(str.lower, licenses):
+        return None
+    return (
+        f"warning: the model that this one began with is under {share_alike[0]}, by which what is made of it is shared "
+        f"under the same licence, and not under {license_name}"
+    )
+
+
+def _facts_of_start(settings):
+    start = (settings.get("init_checkpoint") or {}).get("path")
+    path = find_beside_checkpoint(start, CARD_FILE)
+    if path is None:
+        return {}
+    with tf.io.gfile.GFile(path, "rb") as file:
+        return facts_of(file.read().decode("utf-8", errors="replace"))
+
+
+def _values(front, key):
+    """Returns the words that YAML gives a key, on its line or as a list on those below."""
+    found = re.search(rf"^{key}:[ \t]*(.*?)\r?\n((?:[ \t]*-[ \t].*\n)*)", front, re.MULTILINE)
+    if found is None:
+        return []
+    on_line = re.sub(r"(?:^|\s)#.*", "", found[1]).strip()
+    words = on_line[1:-1].split(",") if on_line.startswith("[") else [on_line]
+    words += [re.sub(r"\s#.*", "", line).strip()[1:] for line in found[2].splitlines()]
+    return [word for word in (word.strip().strip("\"'").strip() for word in words) if word]
