@@ -75,6 +75,12 @@ def test_present_card_goes_before_that_of_the_start_and_the_user_before_both(beg
     assert carried_facts(settings, KLUE, "mit") == {"license": "mit", "base_model": "klue/roberta-base"}
 
 
+def test_licence_that_gives_a_work_away_says_nothing_of_what_is_made_of_it(begun_with):
+    settings = begun_with("---\nlicense: CC0-1.0\nbase_model: a/b\n---\n")
+    assert carried_facts(settings) == {"base_model": "a/b"}
+    assert carried_facts(settings, license_name="mit") == {"license": "mit", "base_model": "a/b"}
+
+
 @pytest.mark.parametrize("card", [None, "# A model\n", b"---\nlanguage: \xff\n---\n"])
 def test_nothing_is_invented(begun_with, card):
     settings = begun_with(card)

@@ -13,6 +13,8 @@ _LICENSE, _BASE_MODEL = "license", "base_model"
 _OF_LICENSE = (_LICENSE, "license_name", "license_link")
 # Licences under which what is made of a work has to be shared, too.
 _SHARE_ALIKE = ("cc-by-sa", "cc-by-nc-sa")
+# Those that give a work away and ask nothing: whoever makes something of it says alone under which licence that is.
+_DEDICATIONS = ("cc0-1.0", "pddl", "unlicense")
 
 Facts = dict[str, str | list[str]]
 
@@ -77,7 +79,9 @@ def _facts_of_start(settings):
     if path is None:
         return {}
     with tf.io.gfile.GFile(path, "rb") as file:
-        return facts_of(file.read().decode("utf-8", errors="replace"))
+        facts = facts_of(file.read().decode("utf-8", errors="replace"))
+    is_given_away = str(facts.get(_LICENSE)).lower() in _DEDICATIONS
+    return {key: value for key, value in facts.items() if key not in _OF_LICENSE or not is_given_away}
 
 
 def _values(front, key):
