@@ -15,7 +15,8 @@ from albert_tf.tokenization import Tokenizer
 PROJECTION = "encoder/embedding_hidden_mapping_in/"
 _POOLER = "encoder/pooler/"
 # A format may lack one of these as a whole, but not a part of it.
-_PARTS_THAT_MAY_LACK = (_POOLER, "masked_lm_head/", "sentence_order_head/", "replaced_token_head/")
+_OF_DISCRIMINATORS = "replaced_token_head/"
+_PARTS_THAT_MAY_LACK = (_POOLER, "masked_lm_head/", "sentence_order_head/", _OF_DISCRIMINATORS)
 
 # More is a mistake in the file: the deepest models of the kind have 48 layers.
 _MOST_LAYERS = 1000
@@ -256,6 +257,8 @@ def _check_missing(missing, weights, wanted, source):
         if part is None or any(loaded.startswith(part) for loaded in weights):
             raise InputError(f"{source}: the variable {wanted[name].name} is missing; the file is not whole")
     parts = [part.strip("/") for part in _PARTS_THAT_MAY_LACK if any(name.startswith(part) for name in missing)]
+    # Nearly all models lack it, and nobody misses it.
+    parts = [part for part in parts if part != _OF_DISCRIMINATORS.strip("/")]
     return [f"not in it, and so begun anew where it is needed: {', '.join(parts)}"] if parts else []
 
 

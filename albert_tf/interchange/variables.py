@@ -136,7 +136,8 @@ def variable_shapes(config: AlbertConfig, task: str | None = None, outputs: int 
         task: A key of `HEADS`, or None for no head.
         outputs: Number of outputs of the head, where it is not the task's.
     """
-    return {entry.name: entry.shape for entry in entries(OURS, config, task, outputs).values()}
+    found = {entry.name: entry.shape for entry in entries(OURS, config, task, outputs).values()}
+    return {name: shape for name, shape in found.items() if not name.startswith("replaced_token_head/")}
 
 
 def entries(naming: Naming, config: AlbertConfig, task: str | None = None, outputs: int = 0) -> dict[str, Entry]:
