@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_training import CONFIG, PRETRAINING, SCHEDULE, TinyRun, make_examples
+from tiny_training import CONFIG, PREDICTIONS, PRETRAINING, SCHEDULE, SEQUENCE_LENGTH, TinyRun, make_examples
 from tpu import NUM_CORES, make_tpu_strategy, operations, trace_training
 
 from albert_tf.errors import InputError
@@ -14,12 +14,13 @@ from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.kernels.attention_check import attention_functions, make_comparison
 from albert_tf.modeling.kernels.visible_keys import VisibleKeys
 from albert_tf.modeling.layers import named_variables
-from albert_tf.objectives import make_objective
+from albert_tf.objectives import DataOptions, make_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.optimization import make_optimizer
 from albert_tf.training.devices import attention_choice
 from albert_tf.training.metrics import MetricSums
 from albert_tf.training.outputs import make_output_step
+from albert_tf.training.train_state import learnt_variables
 from albert_tf.training.train_step import TrainState, make_eval_function
 
 WITH_DROPOUT = CONFIG.replace(
@@ -39,8 +40,10 @@ def traced_pretraining(optimizer="lamb", dtype="float32", gradient_accumulation_
         run = TinyRun.start(
             strategy=make_tpu_strategy(), optimizer=optimizer, config=WITH_DROPOUT, dtype=dtype, **optimizer_options
         )
-        nodes = trace_training(run.state, make_examples(4), gradient_accumulation_steps)
-        return nodes, len(named_variables(run.model))
+        examples = {**make_examples(4), "replacement_draws": np.full([4, PREDICTIONS], 0.5, np.float32)}
+        spec = run.state.objective.batch_spec(SEQUENCE_LENGTH)
+        nodes = trace_training(run.state, {name: examples[name] for name in spec}, gradient_accumulation_steps)
+        return nodes, len(learnt_variables(run.state.objective, run.state.models))
 
 
 def named(nodes, *names):
@@ -112,6 +115,21 @@ def test_step_that_matches_halves_is_one_program_on_every_core():
         nodes,
         num_variables - num_unused + 2 + 1 + 1,
         "the gradients, the weights of the two losses, the loss, and all metrics in one",
+    )
+
+
+@pytest.mark.slow
+def test_step_that_finds_replaced_pieces_is_one_program_on_every_core():
+    options = DataOptions(PREDICTIONS, settings={"generator_size": 0.5})
+    nodes, num_variables = traced_pretraining(
+        "adamw", objective=make_objective("electra", WITH_DROPOUT, options=options)
+    )
+    assert_runs_on_every_core(nodes)
+    num_unused = 2  # of the pooler
+    assert_reduced_over_all_cores(
+        nodes,
+        num_variables - num_unused + 2 + 1 + 1,
+        "the gradients of both models, the weights of the two losses, the loss, and all metrics in one",
     )
 
 
