@@ -69,8 +69,14 @@ def kind_of_sentencepiece(path: str, settings: dict, has_vocabulary: bool) -> Ki
     by_class = {**dict.fromkeys(ALBERT.classes, ALBERT), **dict.fromkeys(KOBERT.classes, KOBERT)}
     by_class |= {XLM_ROBERTA.classes[0]: XLM_ROBERTA, **dict.fromkeys(BERT.classes[:3])}
     by_file = {XLM_ROBERTA_FILE: XLM_ROBERTA, KOBERT_FILE: KOBERT}
-    default = None if has_vocabulary else ALBERT
+    default = None if has_vocabulary else KOBERT if _is_bert(os.path.dirname(path)) else ALBERT
     return by_class[name] if name in by_class else by_file.get(os.path.basename(path), default)
+
+
+def _is_bert(folder):
+    """Whether the model in a folder is a BERT, of which KoBERT alone has SentencePiece."""
+    path = os.path.join(folder, "config.json")
+    return tf.io.gfile.exists(path) and read_json(path, "the model config").get("model_type") in ("bert", "distilbert")
 
 
 def read_sentencepiece(

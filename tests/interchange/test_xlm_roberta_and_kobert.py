@@ -324,9 +324,11 @@ def kobert(released, of_kobert):
 
 def test_kobert_of_the_hub_has_its_own_ids(kobert, of_kobert, tmp_path):
     (kobert / "spiece.model").write_bytes(of_kobert)
+    to_ours(kobert, tmp_path / "alone")  # as nothing but a BERT's config says
     config = {"tokenizer_class": "XLNetTokenizer", "keep_accents": False, "remove_space": True, "sep_token": "[SEP]"}
     (kobert / "tokenizer_config.json").write_text(json.dumps(config))
     to_ours(kobert, tmp_path / "ours")
+    assert load_tokenizer(tmp_path / "alone").to_dict() == load_tokenizer(tmp_path / "ours").to_dict()
     tokenizer, reference = load_tokenizer(tmp_path / "ours"), kobert_reference(of_kobert)
     texts = [*TEXTS, "[MASK]은 [SEP] 2010, 각"]
     assert tokenizer.encode_ids(texts).to_list() == [reference.encode_as_huggingface(text) for text in texts]
