@@ -147,6 +147,10 @@ def fill_slots(given):
     else:
         pieces = given.assign_unused.split(",")
     known = load_tokenizer(given.vocab_file[0])
+    if not isinstance(known, KoreanWordPieceTokenizer):
+        raise InputError(
+            f"--assign_unused: {given.vocab_file[0]} goes with SentencePiece, to which no pieces can be added"
+        )
     tokenizer = assign_unused(known, pieces)
     with files_together(given.output_dir) as folder:
         tokenizer.save(folder)

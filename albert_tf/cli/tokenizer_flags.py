@@ -79,7 +79,7 @@ def tokenizer_settings() -> dict:
     return {setting: FLAGS[flag].value for flag, setting in _TOKENIZER_SETTINGS.items()}
 
 
-def load_tokenizer(vocab_file: str) -> KoreanWordPieceTokenizer:
+def load_tokenizer(vocab_file: str) -> Tokenizer:
     """Builds a tokenizer from a vocabulary file, with the settings of the files beside it or else the flags'.
 
     Those are tokenizer.json, or what transformers writes.
@@ -154,9 +154,10 @@ def _check_flags(tokenizer, settings, settings_file):
     """Checks that flags that were given say what a tokenizer.json says."""
     saved = tokenizer.to_dict()
     for flag, setting in settings.items():
-        if flag in FLAGS and FLAGS[flag].present and FLAGS[flag].value != saved[setting]:
+        if flag in FLAGS and FLAGS[flag].present and FLAGS[flag].value != saved.get(setting):
+            said = saved.get(setting, "nothing of it")
             raise InputError(
-                f"--{flag}={FLAGS[flag].value} contradicts {settings_file}, which says {saved[setting]}; "
+                f"--{flag}={FLAGS[flag].value} contradicts {settings_file}, which says {said}; "
                 "leave the flag out, or build a vocabulary with it"
             )
 

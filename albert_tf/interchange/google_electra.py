@@ -124,6 +124,8 @@ def write_electra(model: PortableModel) -> tuple[dict[str, Weight], dict[str, ty
     lacks = () if is_generator else ("masked_lm_head/",)
     kept = {name: weight for name, weight in model.weights.items() if not name.startswith(lacks)}
     weights, notes = give_weights(electra_naming(network, DISCRIMINATOR), dataclasses.replace(model, weights=kept))
+    if lacks and model.has("masked_lm_head"):
+        notes.append("left, because the network has no place for it: masked_lm_head")
     class_name = "ForMaskedLM" if is_generator else "ForPreTraining" if model.has("replaced_token_head") else "Model"
     values = config_values(model, config, _FAMILY, class_name)
     return weights, values, [f"written as {_CALLED[network]} of ELECTRA alone", *notes]

@@ -236,8 +236,8 @@ def write(model: PortableModel, folder: str) -> list[str]:
     lacks = _lacks(model, class_name)
     kept = {name: weight for name, weight in model.weights.items() if not name.startswith(lacks)}
     weights, notes = give_weights(family.naming, dataclasses.replace(model, weights=kept))
-    if "masked_lm_head/" in lacks and model.has("masked_lm_head"):
-        notes.append("left, because the class has no place for it: masked_lm_head")
+    left = [part.strip("/") for part in lacks if model.has(part.strip("/"))]
+    notes += [f"left, because the class has no place for it: {part}" for part in left]
     if family is FAMILIES["gpt2"]:
         weights = gpt2.join_fused(weights)
     if class_name == "Model":

@@ -15,11 +15,14 @@ from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 CONFIG_FILE = "config.json"
 # Where a folder that we wrote keeps what albert_tf.load needs.
 OWN_SETTINGS = "albert_tf_settings"
+# Keys that configs of ours alone have.
+_OUR_KEYS = {"sharing", "position_offset", "pooler", "classification_head", "position_initializer"}
 
 
 def is_published(values: dict[str, typing.Any]) -> bool:
     """Whether what a JSON file holds is a config of transformers, and not one of ours or of Google's."""
-    return "transformers_version" in values or "architectures" in values
+    is_ours = not _OUR_KEYS.isdisjoint(values)
+    return "transformers_version" in values or "architectures" in values or ("model_type" in values and not is_ours)
 
 
 def find_family(values: dict[str, typing.Any], source: str) -> Family:

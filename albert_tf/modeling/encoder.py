@@ -25,6 +25,7 @@ class AlbertEncoder(AlbertModel):
         remat: What the backward pass computes again rather than keep: "none", the "attention" probabilities, or every
             "block". Results are the same.
         attention: "plain" operations, "flash" kernels (see `flash_attention`), or "auto": the kernels on a TPU.
+        embeddings: Those of another model, to share them; None for new ones.
         **kwargs: Of `tf.keras.Model`; `dtype="mixed_bfloat16"` computes in bfloat16 with float32 variables.
 
     Raises:
@@ -33,10 +34,17 @@ class AlbertEncoder(AlbertModel):
 
     _checkpoint_prefix = "encoder/"
 
-    def __init__(self, config: AlbertConfig, remat: str = "none", attention: str = "auto", **kwargs):
+    def __init__(
+        self,
+        config: AlbertConfig,
+        remat: str = "none",
+        attention: str = "auto",
+        embeddings: AlbertEmbeddings | None = None,
+        **kwargs,
+    ):
         super().__init__(config, remat, attention, **kwargs)
         policy = kwargs.get("dtype")
-        self.embeddings = AlbertEmbeddings(config, dtype=policy)
+        self.embeddings = AlbertEmbeddings(config, dtype=policy) if embeddings is None else embeddings
         neighbors = NeighborAttention.draw(config) if config.attention_initializer == "neighbors" else None
         self.embedding_hidden_mapping_in = None
         if config.embedding_size != config.hidden_size:

@@ -10,6 +10,7 @@ from albert_tf.errors import InputError
 from albert_tf.modeling.aligned_pairs import AlignedPairHead
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.character_ngrams import CHARACTERS_SHAPE, CharacterTagHead
+from albert_tf.modeling.embeddings import AlbertEmbeddings
 from albert_tf.modeling.encoder import AlbertEncoder
 from albert_tf.modeling.heads import DenseOutputHead, MaskedLMHead, OutputHead, mean_state
 from albert_tf.modeling.inputs import encoder_inputs, known_inputs
@@ -32,13 +33,21 @@ class AlbertForPreTraining(AlbertModel):
         config: Hyper-parameters.
         remat: As for `AlbertEncoder`.
         attention: As for `AlbertEncoder`.
+        embeddings: As for `AlbertEncoder`.
         **kwargs: Of `tf.keras.Model`, as for `AlbertEncoder`.
     """
 
-    def __init__(self, config: AlbertConfig, remat: str = "none", attention: str = "auto", **kwargs):
+    def __init__(
+        self,
+        config: AlbertConfig,
+        remat: str = "none",
+        attention: str = "auto",
+        embeddings: AlbertEmbeddings | None = None,
+        **kwargs,
+    ):
         super().__init__(config, remat, attention, **kwargs)
         policy = kwargs.get("dtype")
-        self.encoder = AlbertEncoder(config, remat, attention, dtype=policy)
+        self.encoder = AlbertEncoder(config, remat, attention, embeddings, dtype=policy)
         self.masked_lm_head = MaskedLMHead(config, dtype=policy)
         # It reads the pooler.
         self.sentence_order_head = OutputHead(config, 2, 0.0, dtype=policy) if config.pooler else None

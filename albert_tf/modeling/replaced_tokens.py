@@ -2,12 +2,16 @@
 
 import tensorflow as tf
 
+from albert_tf.checkpoint_files import CheckpointReader, only_model
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.encoder import AlbertEncoder
 from albert_tf.modeling.heads import MaskedLMHead
 from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, Linear
+
+# By how many heads a share such as 0.333 may miss a whole number of them.
+_ROUNDING = 0.05
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
@@ -91,6 +95,11 @@ class AlbertForReplacedTokens(AlbertModel):
         table = tf.convert_to_tensor(self.encoder.embeddings.word_embeddings)
         return {**outputs, "masked_lm_logits": self.masked_lm_head(states, table, inputs.get("masked_lm_positions"))}
 
+    @classmethod
+    def _complete_options(cls, options, checkpoint, source):
+        has_head = any("masked_lm_head/" in name for name in only_model(CheckpointReader(checkpoint).shapes))
+        return {"guesses_pieces": has_head, **options}
+
     def get_config(self):
         """Returns the constructor's arguments."""
         return {**super().get_config(), "guesses_pieces": self.masked_lm_head is not None}
@@ -102,20 +111,26 @@ class AlbertForReplacedTokens(AlbertModel):
 def generator_config(config: AlbertConfig, size: float) -> AlbertConfig:
     """Returns the config of a generator: of the same depth, and narrower.
 
-    Heads keep their size, of which a generator has one at least (`get_generator_config` of google-research/electra).
+    Heads keep their size, and a generator has one at least (`get_generator_config` of google-research/electra).
 
     Args:
         config: Of the discriminator.
         size: The generator's width as a share of its width H.
 
     Raises:
-        InputError: The share is not more than 0, or more than 1.
+        InputError: The share is not more than 0, more than 1, or no whole number of heads.
     """
     if not 0 < size <= 1:
         raise InputError(
             f"`generator_size` must be more than 0 and at most 1, the width of the model itself. Received: {size:g}"
         )
-    num_heads = max(1, round(config.num_attention_heads * size))
+    wanted = max(1.0, config.num_attention_heads * size)
+    num_heads = round(wanted)
+    if abs(wanted - num_heads) > _ROUNDING:
+        raise InputError(
+            f"`generator_size={size:g}` of {config.num_attention_heads} heads is {wanted:g} heads; choose a share that "
+            f"is a whole number of them, such as {num_heads / config.num_attention_heads:.4g}"
+        )
     hidden_size = config.hidden_size // config.num_attention_heads * num_heads
     return config.replace(
         num_attention_heads=num_heads,

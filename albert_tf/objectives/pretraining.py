@@ -20,7 +20,7 @@ class Pretraining(Objective):
         losses: The masked language model first, and what else is learnt.
 
     Raises:
-        InputError: A loss reads the pooler, and the config has none.
+        InputError: A loss reads the pooler, and the config has none, or one that sees nothing.
     """
 
     title = "pre-training loss"
@@ -36,6 +36,11 @@ class Pretraining(Objective):
         self.fills_masks = any(loss.fills_masks for loss in losses)
         self._reads_all_states = any(loss.reads_all_states for loss in losses)
         reads_pooler = [loss.name for loss in losses if POOLER in loss.reads]
+        if reads_pooler and config.is_causal:
+            raise InputError(
+                f"{reads_pooler[0]} reads the first piece, which in a model of is_causal=true sees nothing of the "
+                "text; take an objective that doesn't, such as `objective=causal`"
+            )
         if reads_pooler and not config.pooler:
             raise InputError(
                 f"{reads_pooler[0]} reads the pooler, and this model has none (pooler=false); take an objective that "

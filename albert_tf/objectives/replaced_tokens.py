@@ -14,6 +14,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining, AlbertForReplacedTokens
+from albert_tf.modeling.embeddings import positions_of_pieces
 from albert_tf.modeling.kernels import piece_sampling
 from albert_tf.modeling.kernels.dropout import split_dropout_seed
 from albert_tf.modeling.kernels.output_positions import with_first_position
@@ -48,6 +49,8 @@ class ReplacedTokens(Objective):
     loss_coefficients: typing.ClassVar = {"masked_lm_loss": 1.0, "replaced_token_loss": _COEFFICIENT}
     metric_names = ("masked_lm_accuracy", "replaced_token_share", "replaced_token_scores")
     vector_metrics: typing.ClassVar = {"replaced_token_scores": 2 * _BINS}
+    # A better generator makes the discriminator's task harder, whose figures can't be compared from step to step.
+    selection_metric = "masked_lm_accuracy"
     title = "pre-training loss"
     carries_vocabulary = True
     # What is drawn for an example depends on its place in the batch.
@@ -75,9 +78,11 @@ class ReplacedTokens(Objective):
         model = self.make_model(**options)
         if self._is_shared:
             return {"model": model}
-        generator = AlbertForPreTraining(self._generator_config, **options)
-        generator.encoder.embeddings = model.encoder.embeddings
-        return {"model": model, "generator": generator}
+        embeddings = model.encoder.embeddings
+        return {
+            "model": model,
+            "generator": AlbertForPreTraining(self._generator_config, embeddings=embeddings, **options),
+        }
 
     def prepare(self, features, seed):
         """Masks, and draws a number for each masked piece, which decides what replaces it; see `Objective`."""
@@ -115,7 +120,11 @@ class ReplacedTokens(Objective):
         masked_lm_loss, masked_lm_accuracy = self._masked_lm.compute(generator, states, batch)
 
         ids, is_replaced = self._replace(batch, generator, states.sequence_output[:, 1:])
-        logits = model({**inputs, "input_ids": ids}, training=training, dropout_seed=seeds[1])["replaced_token_logits"]
+        inputs["input_ids"] = ids
+        if self.config.position_offset:
+            # Positions count what is not [PAD], which the generator may have drawn.
+            inputs["position_ids"] = positions_of_pieces(batch["input_ids"], self.config.position_offset)
+        logits = model(inputs, training=training, dropout_seed=seeds[1])["replaced_token_logits"]
         weights = tf.cast(batch["input_mask"], tf.float32)
         labels = tf.cast(is_replaced, tf.float32)
         losses = tf.nn.sigmoid_cross_entropy_with_logits(labels, logits) * weights

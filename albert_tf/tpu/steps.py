@@ -7,6 +7,7 @@ import typing
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
 from albert_tf.finetuning import TASKS
 from albert_tf.objectives import EARLIER_NAMES, OBJECTIVES, DataOptions, Objective, make_objective
 from albert_tf.objectives.objective import BatchSpec, with_batch_size
@@ -37,6 +38,8 @@ def planned_objective(
         settings: Of an objective of pre-training, by name; see `objectives.Setting`.
     """
     if name in TASKS:
+        if settings:
+            raise InputError(f"`{next(iter(settings))}` means nothing for `task={name}`; leave it out")
         return TASKS[name](config)
     return make_objective(name, config, options=DataOptions(max_predictions_per_seq, settings=settings))
 

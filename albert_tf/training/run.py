@@ -194,9 +194,11 @@ class TrainingRun:
         }
 
     def _begin(self, checkpointer, state, initialize):
-        may_be_other = self.objective.carries_vocabulary and not checkpointer.latest
-        if not may_be_other:
-            check_tokenizer(self.tokenizer, checkpointer.latest or self.settings.init_checkpoint)
+        init_checkpoint, vocabulary = self.settings.init_checkpoint, None
+        if init_checkpoint and self.objective.carries_vocabulary and not checkpointer.latest:
+            vocabulary = OtherVocabulary.of_checkpoint(init_checkpoint, self.tokenizer, self.objective.config)
+        if vocabulary is None:
+            check_tokenizer(self.tokenizer, checkpointer.latest or init_checkpoint)
         restored = checkpointer.restore_latest()
         if restored:
             self.log(f"restored {restored}")
@@ -204,10 +206,7 @@ class TrainingRun:
         untouched = self.objective.untouched(self._models[MAIN_MODEL])
         at_random = list(self._variables)
         if self.settings.init_checkpoint:
-            vocabulary = may_be_other and OtherVocabulary.of_checkpoint(
-                self.settings.init_checkpoint, self.tokenizer, self.objective.config
-            )
-            at_random = self._load_init_checkpoint(untouched=untouched, vocabulary=vocabulary or None)
+            at_random = self._load_init_checkpoint(untouched=untouched, vocabulary=vocabulary)
         else:
             self.log("training from random weights")
             if initialize is not None:
@@ -410,5 +409,6 @@ class TrainingRun:
         self.log(line)
         further = further_variables(self.objective, self._models)
         if further:
-            self.log(load_further_models(self.settings.init_checkpoint, further, vocabulary))
+            folder = self.output_dir if needs_all else None
+            self.log(load_further_models(self.settings.init_checkpoint, further, vocabulary, folder))
         return missing

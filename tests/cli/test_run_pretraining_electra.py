@@ -8,6 +8,7 @@ import pytest
 from runs import assert_same_run, read_results, variables_in
 
 import albert_tf
+from albert_tf.checkpoint_files import write_checkpoint
 from albert_tf.errors import InputError
 
 pytestmark = pytest.mark.slow
@@ -90,6 +91,17 @@ def test_both_models_are_gone_on_with_and_the_discriminator_is_fine_tuned(
     result = pretrain(**on_sentences, init_checkpoint=trained)
     assert result.code == 0
     assert "initial checkpoint: loaded 21 variables of the generator\n" in result.output
+    flags = {**on_sentences, "init_checkpoint": trained, "output_dir": tmp_path / "other"}
+    result = pretrain(**{**flags, "generator_size": 1.0})
+    assert result.code == 0
+    assert "the generator in it has another size or lacks a part, and so begins at random\n" in result.output
+    published = shutil.copytree(trained, tmp_path / "published", ignore=shutil.ignore_patterns("*.ckpt-*", "check*"))
+    (published / "run_settings.json").unlink()
+    values = variables_in(trained / "model.ckpt-4")
+    write_checkpoint(str(published / "model.ckpt-4"), {key: v for key, v in values.items() if key.startswith("model/")})
+    flags |= {"init_checkpoint": published, "output_dir": tmp_path / "evaluated", "do_train": False}
+    result = pretrain(**flags)
+    assert result.code == 1 and "lacks generator/" in result.errors and "can't be used untrained" in result.errors
     result = classify(do_train=True, do_eval=False, init_checkpoint=trained, output_dir=tmp_path / "classifier")
     assert (result.code, result.errors) == (0, "")
     assert "in it, but not in this model: replaced_token_head" in result.output

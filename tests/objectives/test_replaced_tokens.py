@@ -248,12 +248,31 @@ def test_generator_has_heads_of_the_same_size(size, hidden_size, heads, intermed
     [
         ({"generator_size": 1.5}, "`generator_size` must be more than 0 and at most 1, .* Received: 1.5"),
         ({"generator_size": 0.0}, "`generator_size` must be more than 0"),
+        ({"generator_size": 0.6}, "`generator_size=0.6` of 4 heads is 2.4 heads; choose a share .* such as 0.5"),
         ({"generator_size": 0.5, "share_generator": True}, "`share_generator` makes the model its own generator"),
     ],
 )
 def test_generator_that_can_not_be_is_refused(settings, message):
     with pytest.raises(InputError, match=message):
         electra(**settings)
+
+
+def test_positions_do_not_depend_on_what_is_drawn(monkeypatch):
+    objective = electra(CONFIG.replace(position_offset=1))
+    models, batch = make_models(objective), batch_of()
+    seen, encode = {}, type(models["model"].encoder).call
+
+    def spy(encoder, inputs, **options):
+        if encoder is models["model"].encoder:
+            seen.update(inputs)
+        return encode(encoder, inputs, **options)
+
+    monkeypatch.setattr(type(models["model"].encoder), "call", spy)
+    pads = tf.zeros([3 * PREDICTIONS], tf.int32)  # the id of [PAD]
+    monkeypatch.setattr(piece_sampling, "sample_pieces", lambda *_: pads)
+    objective.compute(batch, training=False, dropout_seed=None, **models)
+    for row, length in enumerate(batch["input_mask"].numpy().sum(axis=1)):
+        assert seen["position_ids"][row].numpy().tolist() == [*range(1, length + 1), *[0] * (LENGTH - length)]
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from albert_tf.modeling.layers import named_variables
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
 from albert_tf.training.run_folder.other_vocabulary import OtherVocabulary, config_for_vocabulary
-from albert_tf.training.run_folder.restoring import load_init_checkpoint
+from albert_tf.training.run_folder.restoring import check_tokenizer, load_init_checkpoint
 
 LETTERS = ["영", "화", "##화", "##영", "재", "미"]
 PAD_FIRST = KoreanWordPieceTokenizer(Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS]))
@@ -83,6 +83,20 @@ def test_the_same_tokenizer_changes_nothing(tmp_path):
     write_model(tmp_path, CONFIG, PAD_FIRST)
     assert config_for_vocabulary(CONFIG, str(tmp_path), PAD_FIRST) == CONFIG
     assert OtherVocabulary.of_checkpoint(str(tmp_path), PAD_FIRST, CONFIG) is None
+
+
+def test_same_pieces_read_otherwise_are_no_other_vocabulary(tmp_path):
+    write_model(tmp_path, CONFIG, PAD_FIRST)
+    cased = KoreanWordPieceTokenizer(Vocabulary(PAD_FIRST.vocabulary.pieces), lower_case=False)
+    assert OtherVocabulary.of_checkpoint(str(tmp_path), cased, CONFIG) is None
+    with pytest.raises(InputError, match="was trained with that tokenizer, which is not the one of"):
+        check_tokenizer(cased, str(tmp_path))
+
+
+def test_tokenizer_that_is_not_of_the_checkpoint_beside_it_is_refused(tmp_path):
+    write_model(tmp_path, CONFIG.replace(vocab_size=15), PAD_FIRST)
+    with pytest.raises(InputError, match=r"vocab_size in `albert_config_file` is 15, but .* has 11 pieces"):
+        OtherVocabulary.of_checkpoint(str(tmp_path), CLS_FIRST, CONFIG)
 
 
 def test_checkpoint_without_its_tokenizer_is_refused_for_a_vocabulary_of_another_size(tmp_path):

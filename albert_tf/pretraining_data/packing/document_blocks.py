@@ -1,8 +1,9 @@
 """Blocks of one size, cut out of documents as they follow one another; for models that predict what comes next.
 
 Each document is [CLS], its pieces, [SEP]: the first piece is predicted from [CLS], and [SEP] from the last one. A block
-is cut where it is full, wherever that is, so that none is padded but the last of a chunk of text. Where it begins
-inside a document, [CLS] stands before the rest. No piece is lost, and none is there twice.
+is cut where it is full, wherever that is, so that few are padded: the last of a chunk of text, and by one place those
+that would end in a [CLS]. Where it begins inside a document, [CLS] stands before the rest. No piece is lost, and none
+is there twice.
 """
 
 import types

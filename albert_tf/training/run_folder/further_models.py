@@ -5,7 +5,14 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import AVERAGES_PREFIX, CheckpointReader, find_checkpoints, write_checkpoint
+from albert_tf.checkpoint_files import (
+    AVERAGES_PREFIX,
+    CheckpointReader,
+    delete_checkpoint,
+    find_checkpoints,
+    write_checkpoint,
+)
+from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint
@@ -22,7 +29,10 @@ def further_variables(objective: Objective, models: dict[str, tf.keras.Model]) -
 
 
 def load_further_models(
-    init_checkpoint: str, variables: dict[str, tf.Variable], vocabulary: OtherVocabulary | None = None
+    init_checkpoint: str,
+    variables: dict[str, tf.Variable],
+    vocabulary: OtherVocabulary | None = None,
+    complete_for: str | None = None,
 ) -> str:
     """Assigns what a checkpoint has of further models.
 
@@ -30,25 +40,44 @@ def load_further_models(
         init_checkpoint: A checkpoint's path, or a folder; see `resolve_checkpoint`.
         variables: What `further_variables` returned.
         vocabulary: How to go on with another vocabulary; None for the one that the models were trained with.
+        complete_for: The run's folder if the models are to be used as they are, so that nothing may be missing.
 
     Returns:
-        A line that says how many were loaded.
+        A line that says how many were loaded: all, or none where they are not there or of another size.
+
+    Raises:
+        InputError: Something is missing and may not be, or holds NaN or infinity.
     """
-    reader = CheckpointReader(find_checkpoint(init_checkpoint, "`init_checkpoint`"))
-    names = {}
-    for name in variables:
-        averaged = f"{AVERAGES_PREFIX}{name}"
-        names |= {name: averaged if averaged in reader.shapes else name} if name in reader.shapes else {}
-    values = reader.read(names.values())
-    loaded = 0
-    for name, source in names.items():
-        value = vocabulary.adapt(name, values[source]) if vocabulary else values[source]
-        if [*value.shape] == variables[name].shape.as_list() and np.isfinite(value).all():
-            variables[name].assign(value)
-            loaded += 1
-    of = ", ".join(dict.fromkeys(name.partition("/")[0] for name in variables))
-    left = f", {len(variables) - loaded} are random" if loaded < len(variables) else ""
-    return f"initial checkpoint: loaded {loaded} variables of the {of}{left}"
+    path = find_checkpoint(init_checkpoint, "`init_checkpoint`")
+    reader = CheckpointReader(path)
+    models = ", ".join(dict.fromkeys(name.partition("/")[0] for name in variables))
+    sources = {
+        name: next(filter(reader.shapes.__contains__, (f"{AVERAGES_PREFIX}{name}", name)), None) for name in variables
+    }
+    read = reader.read([source for source in sources.values() if source])
+    values = {name: read[source] for name, source in sources.items() if source}
+    if vocabulary:
+        values = {name: vocabulary.adapt(name, value) for name, value in values.items()}
+    unfit = [
+        name for name in variables if name not in values or [*values[name].shape] != variables[name].shape.as_list()
+    ]
+    if unfit and complete_for is not None:
+        raise InputError(
+            f"`output_dir={complete_for}` holds no run, and `init_checkpoint={init_checkpoint}` lacks {unfit[0]}, or "
+            "has it in another size, which can't be used untrained; check `output_dir`, or pass `do_train`"
+        )
+    if unfit:
+        why = "is not in it" if not values else "in it has another size or lacks a part"
+        return f"initial checkpoint: the {models} {why}, and so begins at random"
+    for name, value in values.items():
+        if not np.isfinite(value).all():
+            raise InputError(
+                f"`init_checkpoint`: {name} in {path} holds NaN or infinity, so training had diverged; take an earlier "
+                "checkpoint"
+            )
+    for name, value in values.items():
+        variables[name].assign(value.astype(variables[name].dtype.as_numpy_dtype, copy=False))
+    return f"initial checkpoint: loaded {len(values)} variables of the {models}"
 
 
 def write_further_models(
@@ -78,7 +107,6 @@ def write_further_models(
         write_checkpoint(checkpoint, {**values, "global_step": step})
         for prefix in earlier:
             if os.path.basename(prefix) != os.path.basename(checkpoint):
-                for file in tf.io.gfile.glob(f"{prefix}.*"):
-                    tf.io.gfile.remove(file)
+                delete_checkpoint(prefix)
         written.append(path)
     return written

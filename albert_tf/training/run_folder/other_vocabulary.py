@@ -64,7 +64,7 @@ class OtherVocabulary:
     def of_checkpoint(
         cls, init_checkpoint: str, tokenizer: Tokenizer | None, config: AlbertConfig
     ) -> "OtherVocabulary | None":
-        """Compares the tokenizer beside a checkpoint with that of the data; None if it is the same, or not known.
+        """Compares the vocabulary beside a checkpoint with that of the data; None if it is the same, or not known.
 
         Args:
             init_checkpoint: A checkpoint's path, or a folder; see `resolve_checkpoint`.
@@ -78,8 +78,9 @@ class OtherVocabulary:
         if path is None:
             return None
         known = load_tokenizer(os.path.dirname(path))
-        offset = read_config(find_checkpoint(init_checkpoint, "`init_checkpoint`"), "`init_checkpoint`").position_offset
-        return cls(path, carry_pieces(known, tokenizer), config.position_offset - offset)
+        there = read_config(find_checkpoint(init_checkpoint, "`init_checkpoint`"), "`init_checkpoint`")
+        there.check_vocabulary(known.vocabulary)
+        return cls(path, carry_pieces(known, tokenizer), config.position_offset - there.position_offset)
 
     def adapt(self, name: str, values: np.ndarray) -> np.ndarray:
         """Returns the values of a variable for the new vocabulary; of most variables they are the same."""
@@ -97,6 +98,9 @@ class OtherVocabulary:
 
 
 def _other_tokenizer_file(init_checkpoint, tokenizer):
-    """Returns the tokenizer.json beside a checkpoint if it is of another tokenizer, else None."""
+    """Returns the tokenizer.json beside a checkpoint if its vocabulary is another one, else None."""
     path = find_beside_checkpoint(init_checkpoint, TOKENIZER_FILE)
-    return path if path and tokenizer is not None and not tokenizer.is_saved_as(path) else None
+    if not path or tokenizer is None or tokenizer.is_saved_as(path):
+        return None
+    pieces = load_tokenizer(os.path.dirname(path)).vocabulary.pieces
+    return None if pieces == tokenizer.vocabulary.pieces else path
