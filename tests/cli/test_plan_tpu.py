@@ -133,7 +133,7 @@ def test_pooler_of_a_config_follows_from_its_class(published):
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({**ROBERTA, "model_type": "gpt2"}, "model_type=gpt2 can't be converted; albert, bert,"),
+        ({**ROBERTA, "model_type": "t5"}, "model_type=t5 can't be converted; albert, bert,"),
         ({**ROBERTA, "is_decoder": True}, "is_decoder=True is not what models of albert_tf compute"),
         ({**ROBERTA, "intermediate_size": "wide"}, "intermediate_size must be a whole number"),
     ],
