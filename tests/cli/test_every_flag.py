@@ -250,6 +250,10 @@ def pretraining(folder, models, shards, longer_shards):
             Case("objective", "roberta"),
             Case("objective", "bert", refused="--objective=bert takes examples that are packed as next"),
         ],
+        "generator_size": [Case("generator_size", 0.5, {"objective": "electra"})],
+        "share_generator": [
+            Case("share_generator", True, {"objective": "electra", "generator_size": OUT}, is_alone=True)
+        ],
         "max_seq_length": [Case("max_seq_length", 32)],
         "max_predictions_per_seq": [Case("max_predictions_per_seq", 5)],
         "num_train_steps": [Case("num_train_steps", 2)],

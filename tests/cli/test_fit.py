@@ -117,7 +117,7 @@ def test_every_kind_is_learnt_and_predicted(model, tmp_path, texts, labels, aske
         ({"learning_rate": "5e-5"}, "`learning_rate` must be a number. Received: '5e-5'"),
         ({"batch_size": 8}, "`batch_size` is called train_batch_size here"),
         ({"init_checkpoint": "x"}, "`init_checkpoint` is called model here"),
-        ({"pooling": "last"}, "classifier_pooling"),
+        ({"pooling": "most"}, "classifier_pooling"),
         ({"dev_fraction": 1.0}, "`dev_fraction` must be from 0 to less than 1"),
         ({"kind": "label"}, "`kind=label` must be one of labels, multi_label, numbers, entities, answers"),
         ({"model": "nowhere"}, "`model`: no checkpoint at nowhere"),

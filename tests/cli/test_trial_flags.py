@@ -35,7 +35,7 @@ EVALUATED = {"do_train": True, "do_eval": True, "data_dir": "nowhere", "task_nam
         ("num_train_epochs:-1..3", ": num_train_epochs can't be -1 ("),
         ("train_batch_size:16..32.5", ": train_batch_size can't be 32.5 ("),
         ("dropout:0.1|1.5", ": dropout can't be 1.5 ("),
-        ("pooling:mean|last", ": pooling can't be last (value should be one of <first|mean|aligned>)"),
+        ("pooling:mean|most", ": pooling can't be most (value should be one of <first|mean|last|aligned>)"),
         ("bias_correction:true|perhaps", ": bias_correction can't be perhaps ("),
         ("optimizer:adamw..lamb", ": a range is of numbers; list the values of optimizer, as optimizer:adamw|..."),
         ("num_train_epochs:2|2.0", ": a value is there twice; name each once"),
