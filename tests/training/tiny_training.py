@@ -148,7 +148,8 @@ class TinyRun:
         train_steps = make_train_function(self.state, 7, never(), gradient_accumulation_steps)
         batches = tf.data.Dataset.from_tensor_slices(examples).batch(batch_size)
         train_steps(iter(distribute_batches(self.strategy, batches)), tf.constant(len(batches)))
-        self.averages = measured(self.state.objective, self.state.metric_sums)
+        found = measured(self.state.objective, self.state.metric_sums)
+        self.averages = {name: value for name, value in found.items() if name != "loss"}
         return self.averages
 
     def train(
