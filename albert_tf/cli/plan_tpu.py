@@ -45,7 +45,10 @@ def define_flags():
     )
     flags.DEFINE_list("tpu", ["v2-8", "v3-8", "v4-8", "v5e-1", "v5e-8", "v5p-8", "v6e-8"], f"TPUs: {', '.join(TPUS)}.")
     flags.DEFINE_enum(
-        "task", None, planned_names(), "What is trained; by default albert, or roberta for a model without a pooler."
+        "task",
+        None,
+        planned_names(),
+        "What is trained; by default what suits the model: albert, roberta or causal.",
     )
     flags.DEFINE_integer("train_batch_size", None, "Batch of one replica; by default the largest that fits.", 1)
     flags.DEFINE_integer("max_seq_length", 512, "Length of the examples.", 8)

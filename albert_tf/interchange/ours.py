@@ -25,7 +25,15 @@ from albert_tf.interchange.portable_model import (
 from albert_tf.interchange.task_settings import known_settings, settings_of
 from albert_tf.interchange.tokenizer_files import with_tokenizer
 from albert_tf.interchange.variables import OURS
-from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, read_config
+from albert_tf.modeling.pretrained import (
+    CONFIG_FILE,
+    UNTRAINED,
+    UNTRAINED_FILE,
+    find_checkpoint,
+    list_parts,
+    read_config,
+    read_untrained,
+)
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
 
 # What stands before the reason why a head can't be asked.
@@ -61,7 +69,10 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     others = [name for name in variables if not name.startswith((MODEL_PREFIX, AVERAGES_PREFIX))]
     if others:
         notes.append(f"left, because only training needs them: {len(others)} variables, the optimizer's among them")
-    model = with_tokenizer(PortableModel(config, weights, notes=notes), folder, options)
+    untrained = frozenset(weights) & read_untrained(checkpoint)
+    if untrained:
+        notes.append(f"as random as it began, for nothing has trained it: {list_parts(sorted(untrained))}")
+    model = with_tokenizer(PortableModel(config, weights, untrained=untrained, notes=notes), folder, options)
     if has_head:
         model.task, model.settings, model.labels = task, settings, labels
     return model
@@ -81,6 +92,8 @@ def write(model: PortableModel, folder: str) -> list[str]:
     values = Values({f"{MODEL_PREFIX}{name}": weight for name, weight in weights.items()})
     write_large_checkpoint(os.path.join(folder, f"{CHECKPOINT_NAME}-0"), values)
     write_json(os.path.join(folder, CONFIG_FILE), model.config.to_dict())
+    if model.untrained:
+        write_json(os.path.join(folder, UNTRAINED_FILE), {UNTRAINED: sorted(model.untrained)})
     if model.tokenizer is not None:
         model.tokenizer.save(folder)
     if model.has_head:

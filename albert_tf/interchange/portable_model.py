@@ -141,6 +141,7 @@ class PortableModel:
         settings: What else is known of the run that trained the head, by the names of run_settings.json.
         tokenizer: What goes with the model; None if unknown.
         sentencepiece_file: A SentencePiece model that lay beside it, if it is not the tokenizer's; None if none did.
+        untrained: The names of variables that are as random as they began.
         notes: What was left behind or is missing, and why, a sentence each.
     """
 
@@ -151,6 +152,7 @@ class PortableModel:
     settings: dict = dataclasses.field(default_factory=dict)
     tokenizer: Tokenizer | None = None
     sentencepiece_file: str | None = None
+    untrained: frozenset[str] = frozenset()
     notes: list[str] = dataclasses.field(default_factory=list)
 
     @property

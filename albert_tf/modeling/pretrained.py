@@ -156,11 +156,11 @@ def describe_loading(path: str, loaded: list[str], missing: list[str], unused: l
     """Returns in a sentence what `load_weights` found in a checkpoint."""
     averaged = any(name.startswith(AVERAGES_PREFIX) for name in CheckpointReader(path).shapes)
     text = f"{len(loaded)} variables{' (averaged weights)' if averaged else ''} from {path}"
-    text += f", newly initialized: {_list_parts(missing)}" if missing else ""
-    return text + (f", not used: {_list_parts(unused)}" if unused else "")
+    text += f", newly initialized: {list_parts(missing)}" if missing else ""
+    return text + (f", not used: {list_parts(unused)}" if unused else "")
 
 
-def _list_parts(names):
+def list_parts(names: collections.abc.Iterable[str]) -> str:
     """Returns the parts of a model that variables belong to, such as "masked_lm_head, encoder/pooler"."""
     parts = ["/".join(name.split("/")[: 2 if name.startswith("encoder/") else 1]) for name in names]
     return ", ".join(dict.fromkeys(parts))

@@ -78,11 +78,8 @@ class ReplacedTokens(Objective):
         model = self.make_model(**options)
         if self._is_shared:
             return {"model": model}
-        embeddings = model.encoder.embeddings
-        return {
-            "model": model,
-            "generator": AlbertForPreTraining(self._generator_config, embeddings=embeddings, **options),
-        }
+        generator = AlbertForPreTraining(self._generator_config, embeddings=model.encoder.embeddings, **options)
+        return {"model": model, "generator": generator}
 
     def prepare(self, features, seed):
         """Masks, and draws a number for each masked piece, which decides what replaces it; see `Objective`."""
@@ -180,17 +177,16 @@ class ReplacedTokens(Objective):
         batch_size, length = batch_spec["input_ids"].shape
         config, hidden = self.config, self.config.hidden_size
         predictions = batch_spec["masked_lm_positions"].shape[1]
-        learnt = encoder_products(self._generator_config, length, predictions + 1) + self._masked_lm.products(
-            batch_spec
-        )
+        learnt = self._masked_lm.products(batch_spec)
+        learnt += encoder_products(self._generator_config, length, predictions + 1)
         learnt += encoder_products(config, length, length) + length * hidden * (hidden + 1)
         drawn = predictions * config.embedding_size * config.vocab_size
         return batch_size * (TRAINING_FLOPS_PER_PRODUCT * learnt + 2 * drawn)
 
     def uncounted_flops(self, batch_spec):
         """Returns what the loops over chunks of logits hide; see `Objective`."""
-        num_chunks, size = piece_sampling.chunks(batch_spec["masked_lm_positions"].shape.num_elements())
-        drawn = (num_chunks - 1) * 2 * size * self.config.embedding_size * self.config.vocab_size
+        rows, config = batch_spec["masked_lm_positions"].shape.num_elements(), self.config
+        drawn = piece_sampling.uncounted_flops(rows, config.embedding_size, config.vocab_size)
         return self._masked_lm.uncounted_flops(batch_spec) + drawn
 
 

@@ -121,7 +121,9 @@ def find_shards(
         raise InputError(f"`{flag_prefix}input_file`: {', '.join(input_file)} names held-out shards only")
     held_out_file = held_out_file or own_held_out
     held_out_paths = match_files(held_out_file, f"{flag_prefix}held_out_file") if held_out_file else []
-    _check_tokenizer_of(held_out_paths, tokenizer)
+    _check_tokenizer_of(train_paths, tokenizer, f"{flag_prefix}input_file")
+    if tokenizer is not None:
+        _check_tokenizer_of(held_out_paths, tokenizer, f"{flag_prefix}held_out_file")
 
     reads_through = on_damaged_shard == "skip"
     tfrecords.refuse_damage(folder.find_damage(held_out_paths, reads_through))
@@ -275,13 +277,14 @@ class _Folder:
         return self.manifest.get("splits", {}).get(split, {})
 
 
-def _check_tokenizer_of(held_out_paths, tokenizer):
-    for folder in dict.fromkeys(map(os.path.dirname, held_out_paths)):
+def _check_tokenizer_of(paths, tokenizer, setting):
+    """Checks that shards of several folders, as far as these tell, were made with one tokenizer."""
+    for folder in dict.fromkeys(map(os.path.dirname, paths)):
         path = os.path.join(folder, TOKENIZER_FILE)
-        if tokenizer and tf.io.gfile.exists(path) and not tokenizer.is_saved_as(path):
+        if tf.io.gfile.exists(path) and not (tokenizer and tokenizer.is_saved_as(path)):
             raise InputError(
-                f"`held_out_file`: the shards beside {path} were made with that tokenizer, which is not the one of the "
-                "training shards; make both with the same"
+                f"`{setting}`: the shards beside {path} were made with that tokenizer, which is not the one of the "
+                "first training shards; make all with the same, with it beside all"
             )
 
 

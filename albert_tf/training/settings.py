@@ -12,8 +12,9 @@ from albert_tf.modeling.pretrained import HEAD
 from albert_tf.optimization import AdamW, LearningRateSchedule, make_optimizer
 
 # Parts of an encoder as `layer_rate_factors` sees them.
-_OF_BLOCK = re.compile(r"encoder/(?:attention|feed_forward)_layers/(\d+)/")
-_BELOW_BLOCKS = ("encoder/embeddings/", "encoder/embedding_hidden_mapping_in/")
+# Of the main model, or of a further one, whose name stands before.
+_OF_BLOCK = re.compile(r"(?:\w+/)?encoder/(?:attention|feed_forward)_layers/(\d+)/")
+_BELOW_BLOCKS = re.compile(r"(?:\w+/)?encoder/embedding(?:s|_hidden_mapping_in)/")
 
 LARGEST_SEED = 2**31 - 1  # seeds of dropout are int32
 
@@ -189,8 +190,9 @@ def layer_rate_factors(variables: collections.abc.Iterable[str], layer_decay: fl
     """Returns what the learning rate is multiplied by below the heads: once by the decay a block, from the top down.
 
     Of N blocks the last has the factor d, the first d^N, and embeddings and their projection d^(N + 1); heads and the
-    pooler have 1. ELECTRA's code (Clark et al. 2020, `get_layer_lrs`) gives all but the heads one factor d more, by
-    a slip: to repeat it, multiply `learning_rate` by d and keep the heads' by `head_learning_rate`.
+    pooler have 1. A further model, such as ELECTRA's generator, is as deep, and has the same. ELECTRA's code (Clark et
+    al. 2020, `get_layer_lrs`) gives all but the heads one factor d more, by a slip: to repeat it, multiply
+    `learning_rate` by d and keep the heads' by `head_learning_rate`.
 
     Args:
         variables: Names.
@@ -199,7 +201,7 @@ def layer_rate_factors(variables: collections.abc.Iterable[str], layer_decay: fl
     numbers = {name: int(found[1]) for name in variables if (found := _OF_BLOCK.match(name))}
     num_blocks = max(numbers.values(), default=-1) + 1
     depths = {name: number + 1 for name, number in numbers.items()}
-    depths |= dict.fromkeys((name for name in variables if name.startswith(_BELOW_BLOCKS)), 0)
+    depths |= dict.fromkeys(filter(_BELOW_BLOCKS.match, variables), 0)
     return {name: layer_decay ** (num_blocks + 1 - depth) for name, depth in depths.items()}
 
 

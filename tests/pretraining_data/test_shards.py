@@ -94,6 +94,20 @@ def test_held_out_shards_of_another_tokenizer_are_refused(find, folder, static_s
     refuses(message, find, folder / "train*", other / "held_out.tfrecord")
 
 
+def test_training_shards_of_several_tokenizers_are_refused(find, static_shards, tmp_path, tiny_tokenizer):
+    """Of bare shards, which no manifest tells apart."""
+    for name in ("a", "b"):
+        folder = shutil.copytree(static_shards.folder, tmp_path / name)
+        (folder / "manifest.json").unlink()
+    assert find(tmp_path / "*" / "train*").tokenizer is not None
+    KoreanWordPieceTokenizer(tiny_tokenizer.vocabulary, lower_case=False).save(tmp_path / "b")
+    message = f"`input_file`: the shards beside {tmp_path}/b/tokenizer.json were made with that tokenizer"
+    refuses(message, find, tmp_path / "*" / "train*")
+    for path in (tmp_path / "a").glob("[tv]o*"):
+        path.unlink()  # of the first folder nothing is known
+    refuses(message, find, tmp_path / "*" / "train*")
+
+
 def test_shards_without_held_out_examples_have_none(find, build_shards, random_documents, tmp_path):
     shards = build_shards(tmp_path, random_documents(5), held_out_fraction=0.0)
     assert find(shards.train_paths[0]).held_out_paths == []

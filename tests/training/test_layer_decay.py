@@ -6,8 +6,10 @@ from tiny_config import tiny_config
 from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.modeling.layers import named_variables
+from albert_tf.objectives import make_objective
 from albert_tf.training import RunSettings
 from albert_tf.training.settings import layer_rate_factors
+from albert_tf.training.train_state import learnt_variables
 
 
 def factors_of(**changes):
@@ -23,6 +25,18 @@ def test_each_block_has_half_the_rate_of_the_one_above_it():
             expected = factor if part in name else expected
         assert factors.get(name, 1.0) == expected, name
     assert sum(name.startswith("encoder/embedding_hidden_mapping_in/") for name in factors) == 2
+
+
+def test_generator_of_electra_has_the_factors_of_its_depth():
+    objective = make_objective("electra", tiny_config(num_hidden_layers=3, sharing="none", pooler=False))
+    variables = learnt_variables(objective, objective.make_models())
+    factors = layer_rate_factors(variables, 0.5)
+    of_generator = {name: factor for name, factor in factors.items() if name.startswith("generator/")}
+    assert of_generator["generator/encoder/attention_layers/0/query/kernel"] == 1 / 8
+    for name, factor in of_generator.items():
+        twin = name.removeprefix("generator/")
+        assert factors.get(twin, 1 / 16) == factor, name
+    assert not any("head/" in name for name in factors)
 
 
 def test_shared_block_is_one_block():

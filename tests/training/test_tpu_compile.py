@@ -107,7 +107,7 @@ def test_gradient_accumulation_takes_less_memory():
         run = TinyRun.start(strategy=make_strategy(), **options)
         needed[parts] = compile_step(run.state, batch, "v3:2x2", parts).temporary_bytes
     # Activations shrink to a quarter; sums of gradients, as large as the model, are what parts need in addition.
-    assert 0 < needed[4] < 0.52 * needed[1]
+    assert 0 < needed[4] < 0.5 * needed[1]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -11,6 +11,7 @@ python -m benchmarks.objective_steps        (what it takes of a step)
 import tensorflow as tf
 
 from albert_tf.compilation.fusion import fused
+from albert_tf.modeling.kernels.tied_cross_entropy import count_chunks
 
 # How many rows' logits are held at once.
 _ROWS_IN_A_CHUNK = 2048
@@ -40,7 +41,7 @@ def sample_pieces(states: tf.Tensor, table: tf.Tensor, bias: tf.Tensor, draws: t
         return tf.minimum(_sample_rows(logits, padded_bias, chunk_draws), table.shape[0] - 1)
 
     num_rows = states.shape[0]
-    num_chunks, size = chunks(num_rows) if num_rows else (1, None)
+    num_chunks, size = count_chunks(num_rows, _ROWS_IN_A_CHUNK) if num_rows else (1, None)
     if num_chunks == 1:
         return sample(states, draws)
     padding = num_chunks * size - num_rows
@@ -50,10 +51,10 @@ def sample_pieces(states: tf.Tensor, table: tf.Tensor, bias: tf.Tensor, draws: t
     return tf.reshape(found, [-1])[:num_rows]
 
 
-def chunks(num_rows: int) -> tuple[int, int]:
-    """Returns the number of chunks, and the rows of each."""
-    num_chunks = -(-num_rows // _ROWS_IN_A_CHUNK)
-    return num_chunks, -(-num_rows // num_chunks)
+def uncounted_flops(num_rows: int, embedding_size: int, vocab_size: int) -> int:
+    """Returns the floating-point operations of N rows that a compiler misses when it counts the loop's body once."""
+    num_chunks, size = count_chunks(num_rows, _ROWS_IN_A_CHUNK)
+    return (num_chunks - 1) * 2 * size * embedding_size * vocab_size
 
 
 def _sample_rows(logits, bias, draws):

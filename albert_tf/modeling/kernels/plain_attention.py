@@ -45,9 +45,6 @@ def _split_heads(projection, hidden_size, head_size):
     """Returns what one array holds of queries, keys and values, each [B, N, S, head_size]."""
     batch_size, length = tf.unstack(tf.shape(projection))[:2]
     count = projection.shape[-1] // hidden_size
-    if count == 1:
-        heads = tf.reshape(projection, [batch_size, length, -1, head_size])
-        return [tf.transpose(heads, [0, 2, 1, 3])]
     split = tf.reshape(projection, [batch_size, length, count, -1, head_size])
     return tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]), count)
 

@@ -96,20 +96,20 @@ def _is_label(labels, logits):
 
 def uncounted_flops(num_rows: int, embedding_size: int, vocab_size: int) -> int:
     """Returns the floating-point operations of N rows that a compiler misses when it counts the loop's body once."""
-    num_chunks, size = _chunks(num_rows)
+    num_chunks, size = count_chunks(num_rows, _ROWS_IN_A_CHUNK)
     # Logits, and the gradients of states and table; two operations for each product.
     return (num_chunks - 1) * 3 * 2 * size * embedding_size * vocab_size
 
 
-def _chunks(num_rows):
-    """Returns the number of chunks, and the rows of each."""
-    num_chunks = -(-num_rows // _ROWS_IN_A_CHUNK)
+def count_chunks(num_rows: int, most: int) -> tuple[int, int]:
+    """Returns the number of chunks, and the rows of each, which are `most` at most."""
+    num_chunks = -(-num_rows // most)
     return num_chunks, -(-num_rows // num_chunks)
 
 
 def _sum_over_chunks(compute, states, labels, weights, num_rows, table):
     """Returns what `compute` gives for all rows: sums, and the gradients of the states in one piece."""
-    num_chunks, size = _chunks(num_rows) if isinstance(num_rows, int) else (1, None)
+    num_chunks, size = count_chunks(num_rows, _ROWS_IN_A_CHUNK) if isinstance(num_rows, int) else (1, None)
     if num_chunks == 1:
         return compute(states, labels, weights)
     padding = num_chunks * size - num_rows
