@@ -99,13 +99,14 @@ def test_training_shards_of_several_tokenizers_are_refused(find, static_shards, 
     for name in ("a", "b"):
         folder = shutil.copytree(static_shards.folder, tmp_path / name)
         (folder / "manifest.json").unlink()
-    assert find(tmp_path / "*" / "train*").tokenizer is not None
+    lengths = {"max_seq_length": 32, "max_predictions_per_seq": 5}
+    assert find(tmp_path / "*" / "train*", **lengths).tokenizer is not None
     KoreanWordPieceTokenizer(tiny_tokenizer.vocabulary, lower_case=False).save(tmp_path / "b")
     message = f"`input_file`: the shards beside {tmp_path}/b/tokenizer.json were made with that tokenizer"
-    refuses(message, find, tmp_path / "*" / "train*")
+    refuses(message, find, tmp_path / "*" / "train*", **lengths)
     for path in (tmp_path / "a").glob("[tv]o*"):
         path.unlink()  # of the first folder nothing is known
-    refuses(message, find, tmp_path / "*" / "train*")
+    refuses(message, find, tmp_path / "*" / "train*", **lengths)
 
 
 def test_shards_without_held_out_examples_have_none(find, build_shards, random_documents, tmp_path):
