@@ -34,6 +34,7 @@ flags.DEFINE_string("larger_config", None, "Config of a larger model to train fr
 flags.DEFINE_integer("num_trials", 3, "Trainings of each.", 1)
 flags.DEFINE_list("only", [], "Tasks to run; all if left out.")
 flags.DEFINE_bool("train", True, "Train; --notrain leaves it at what needs no model.")
+flags.DEFINE_bool("random_weights", True, "Train the same model from random weights as well.")
 
 MAJORITY, LINEAR, RANDOM, PRETRAINED, LARGER = "majority", "linear", "random weights", "pre-trained", "larger, random"
 
@@ -188,8 +189,8 @@ def measure(name, task, results, results_file):
     for contestant, value in baselines(task, folder).items() if MAJORITY not in found else ():
         found[contestant] = [float(value)]
     write_json(results_file, results)
-    contestants = [RANDOM, PRETRAINED, *([LARGER] if FLAGS.larger_config else [])] if FLAGS.train else []
-    for contestant in contestants:
+    are_wanted = {RANDOM: FLAGS.random_weights, PRETRAINED: True, LARGER: bool(FLAGS.larger_config)}
+    for contestant in [name for name, is_wanted in are_wanted.items() if is_wanted and FLAGS.train]:
         if contestant not in found:
             found[contestant] = train(name, task, folder, contestant)
             print(f"{name}, {contestant}: {found[contestant]}", flush=True)
