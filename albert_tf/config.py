@@ -217,9 +217,15 @@ class AlbertConfig:
         """
         values = read_json(path, "the model config")
         try:
-            return cls.from_dict(values)
+            config = cls.from_dict(values)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
+        if "embedding_size" not in values:  # Google's bert_config.json, which would be read as an ALBERT
+            raise InputError(
+                f"{path}: the key embedding_size is missing; set it to 128 for an ALBERT, or for a BERT to hidden_size, "
+                "with sharing=none"
+            )
+        return config
 
     def to_dict(self) -> dict[str, typing.Any]:
         """Returns the fields, ready for `from_dict`; those of `_LATER_KEYS` where they are not the defaults."""

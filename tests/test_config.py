@@ -159,6 +159,7 @@ def test_choices_are_listed():
     ("text", "expected"),
     [
         (json.dumps(tiny_keys(hidden_size=18)), "multiple of num_attention_heads"),
+        (json.dumps(tiny_keys()), "for a BERT to hidden_size"),
         ('{"vocab_size": 30,\n "hidden_size" 16}', "line 2"),
         ("[30, 16]", "one JSON object"),
     ],

@@ -46,7 +46,7 @@ class MatchingHalves(PretrainingLoss):
             "input_mask": None,
             "segment_ids": None,
             "document_ids": halves.document_ids,
-            "position_ids": halves.position_ids,
+            "position_ids": halves.position_ids + self.config.position_offset,
         }
 
     def weight(self, batch):

@@ -6,7 +6,7 @@ import tensorflow as tf
 from tiny_config import tiny_config
 
 from albert_tf.objectives import DataOptions, make_objective
-from albert_tf.objectives.matching_halves import find_halves, match_halves
+from albert_tf.objectives.matching_halves import MatchingHalves, find_halves, match_halves
 
 CONFIG = tiny_config(50, embedding_size=16, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 LENGTH, TEMPERATURE = 32, 0.08
@@ -97,11 +97,12 @@ def test_what_fills_a_batch_up_changes_nothing():
         }
 
 
-def test_a_half_is_read_as_the_same_text_by_itself():
-    model = make_objective("halves", CONFIG, options=DataOptions(2)).make_model()
+@pytest.mark.parametrize("position_offset", [0, 2])
+def test_a_half_is_read_as_the_same_text_by_itself(position_offset):
+    config = CONFIG.replace(position_offset=position_offset)
+    model = make_objective("halves", config, options=DataOptions(2)).make_model()
     batch = make_batch([[6, 4, 3, 9]])
-    halves = find_halves(batch)
-    inputs = {"input_ids": batch["input_ids"], "document_ids": halves.document_ids, "position_ids": halves.position_ids}
+    inputs = {"input_ids": batch["input_ids"], **MatchingHalves(config, DataOptions(2)).encoder_inputs(batch)}
     together = model.encoder(inputs)["sequence_output"][0, 10:13]
     alone = model.encoder({"input_ids": batch["input_ids"][:, 10:13]})["sequence_output"][0]
     np.testing.assert_allclose(together, alone, atol=1e-5)
