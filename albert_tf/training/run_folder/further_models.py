@@ -1,5 +1,6 @@
 """What a run learns beside the model that it is for, such as ELECTRA's generator: a folder of its own."""
 
+import collections.abc
 import os
 
 import numpy as np
@@ -31,6 +32,7 @@ def further_variables(objective: Objective, models: dict[str, tf.keras.Model]) -
 def load_further_models(
     init_checkpoint: str,
     variables: dict[str, tf.Variable],
+    followed: collections.abc.Set[str] = frozenset(),
     vocabulary: OtherVocabulary | None = None,
     complete_for: str | None = None,
 ) -> str:
@@ -39,6 +41,7 @@ def load_further_models(
     Args:
         init_checkpoint: A checkpoint's path, or a folder; see `resolve_checkpoint`.
         variables: What `further_variables` returned.
+        followed: Names of those that have the values of their followers already, in case the checkpoint lacks them.
         vocabulary: How to go on with another vocabulary; None for the one that the models were trained with.
         complete_for: The run's folder if the models are to be used as they are, so that nothing may be missing.
 
@@ -56,11 +59,10 @@ def load_further_models(
     }
     read = reader.read([source for source in sources.values() if source])
     values = {name: read[source] for name, source in sources.items() if source}
+    needed = [name for name in variables if name in values or name not in followed]
     if vocabulary:
         values = {name: vocabulary.adapt(name, value) for name, value in values.items()}
-    unfit = [
-        name for name in variables if name not in values or [*values[name].shape] != variables[name].shape.as_list()
-    ]
+    unfit = [name for name in needed if name not in values or [*values[name].shape] != variables[name].shape.as_list()]
     if unfit and complete_for is not None:
         raise InputError(
             f"`output_dir={complete_for}` holds no run, and `init_checkpoint={init_checkpoint}` lacks {unfit[0]}, or "
