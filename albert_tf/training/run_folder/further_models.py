@@ -16,7 +16,7 @@ from albert_tf.checkpoint_files import (
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.modeling.layers import named_variables
-from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint
+from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, list_parts
 from albert_tf.objectives import Objective
 from albert_tf.tokenization import Tokenizer
 from albert_tf.training.run_folder.other_vocabulary import OtherVocabulary
@@ -46,14 +46,22 @@ def load_further_models(
         complete_for: The run's folder if the models are to be used as they are, so that nothing may be missing.
 
     Returns:
-        A line that says how many were loaded: all, or none where they are not there or of another size.
+        A line that says how many were loaded: all, or none where they are not there or of another size; and what of
+        these models the checkpoint has that is not of this run.
 
     Raises:
-        InputError: Something is missing and may not be, or holds NaN or infinity.
+        InputError: Something is missing or left and may not be, or holds NaN or infinity.
     """
     path = find_checkpoint(init_checkpoint, "`init_checkpoint`")
     reader = CheckpointReader(path)
-    models = ", ".join(dict.fromkeys(name.partition("/")[0] for name in variables))
+    prefixes = {f"{name.partition('/')[0]}/": None for name in variables}
+    models = ", ".join(prefix[:-1] for prefix in prefixes)
+    # Such as the embeddings of a generator that shares the model's from now on.
+    left = list_parts(
+        name.partition("/")[2]
+        for name in sorted(reader.shapes)
+        if name.startswith(tuple(prefixes)) and name not in variables
+    )
     sources = {
         name: next(filter(reader.shapes.__contains__, (f"{AVERAGES_PREFIX}{name}", name)), None) for name in variables
     }
@@ -71,6 +79,11 @@ def load_further_models(
     if unfit:
         why = "is not in it" if not values else "in it has another size or lacks a part"
         return f"initial checkpoint: the {models} {why}, and so begins at random"
+    if left and complete_for is not None:
+        raise InputError(
+            f"`init_checkpoint={init_checkpoint}` has {left} of its {models}, which this run would do without; give it "
+            "the settings of the run that wrote it, or pass `do_train`"
+        )
     for name, value in values.items():
         if not np.isfinite(value).all():
             raise InputError(
@@ -79,7 +92,8 @@ def load_further_models(
             )
     for name, value in values.items():
         variables[name].assign(value.astype(variables[name].dtype.as_numpy_dtype, copy=False))
-    return f"initial checkpoint: loaded {len(values)} variables of the {models}"
+    told = f"initial checkpoint: loaded {len(values)} variables of the {models}"
+    return f"{told}; left, because the model's take their place: {left}" if left else told
 
 
 def write_further_models(
