@@ -45,14 +45,14 @@ class AlbertEncoder(AlbertModel):
         super().__init__(config, remat, attention, **kwargs)
         policy = kwargs.get("dtype")
         self.embeddings = AlbertEmbeddings(config, dtype=policy) if embeddings is None else embeddings
-        neighbors = NeighborAttention.draw(config) if config.attention_initializer == "neighbors" else None
+        neighbors = NeighborAttention.draw(config) if config.attention_initializer == "neighbors" else [None]
         self.embedding_hidden_mapping_in = None
         if config.embedding_size != config.hidden_size:
             self.embedding_hidden_mapping_in = Linear(
                 config.embedding_size,
                 config.hidden_size,
                 config.initializer_range,
-                neighbors and neighbors.projection,
+                neighbors[0] and neighbors[0].projection,
                 dtype=policy,
             )
         # Sub-layers that are shared exist once a group, the others once a layer.
@@ -60,7 +60,8 @@ class AlbertEncoder(AlbertModel):
         num_feed_forward = config.num_hidden_groups if config.sharing in ("all", "ffn") else config.num_hidden_layers
         inner = config.inner_group_num
         self.attention_layers = [
-            SelfAttention(config, remat == "attention", neighbors, dtype=policy) for _ in range(num_attention * inner)
+            SelfAttention(config, remat == "attention", neighbors[number % len(neighbors)], dtype=policy)
+            for number in range(num_attention * inner)
         ]
         self.feed_forward_layers = [FeedForward(config, dtype=policy) for _ in range(num_feed_forward * inner)]
         self.last_layer_norm = None

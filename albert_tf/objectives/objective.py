@@ -112,6 +112,18 @@ class Objective(abc.ABC):
         """
         return {"objective": self.name or type(self).__name__}
 
+    def followers(self, models: dict[str, tf.keras.Model]) -> dict[str, str]:
+        """Returns which learnt variables follow which others, by their names in `learnt_variables`.
+
+        Both begin with the same values. From then on each update of the one that is followed, which its own gradient
+        makes, is made of the follower too, beside the follower's own: it is the sum of the other and of what its own
+        gradient has learnt, whose gradients don't mix.
+
+        Args:
+            models: What `make_models` returned.
+        """
+        return {}
+
     def untouched(self, model: tf.keras.Model) -> tuple[str, ...]:
         """Returns what the names of variables of `make_model`'s model begin with that no loss depends on.
 

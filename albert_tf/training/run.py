@@ -49,6 +49,7 @@ from albert_tf.training.train_loop import train
 from albert_tf.training.train_state import (
     MAIN_MODEL,
     TrainState,
+    begin_as_followers,
     frozen_identities,
     learnt_variables,
     saved_variables,
@@ -157,7 +158,8 @@ class TrainingRun:
     def _train(self, phases, settings, results_data, check_owner, initialize):
         with self._strategy.scope():
             variables = learnt_variables(self.objective, self._models)
-            optimizer = self.settings.make_optimizer(variables, self._models[MAIN_MODEL].compute_dtype)
+            compute_dtype = self._models[MAIN_MODEL].compute_dtype
+            optimizer = self.settings.make_optimizer(variables, compute_dtype, self.objective.followers(self._models))
         state = TrainState.create(self._strategy, self.objective, self._models, optimizer)
         checkpointer = Checkpointer(
             self.output_dir, state.named_variables(), self.settings.keep_checkpoint_max, self.is_chief
@@ -211,6 +213,7 @@ class TrainingRun:
             self.log("training from random weights")
             if initialize is not None:
                 self.log(initialize())
+            begin_as_followers(self.objective, self._models)
         self._untrained = [name for name in at_random if name.startswith(untouched)]
         state.optimizer.start_averages()
 
@@ -409,6 +412,8 @@ class TrainingRun:
         self.log(line)
         further = further_variables(self.objective, self._models)
         if further:
+            begin_as_followers(self.objective, self._models)
+            followed = set(self.objective.followers(self._models).values())
             folder = self.output_dir if needs_all else None
-            self.log(load_further_models(self.settings.init_checkpoint, further, vocabulary, folder))
+            self.log(load_further_models(self.settings.init_checkpoint, further, followed, vocabulary, folder))
         return missing

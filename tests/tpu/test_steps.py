@@ -53,10 +53,20 @@ SMALL = AlbertConfig(
 
 
 @functools.cache
-def compiled(config, name, batch_size, max_seq_length, *predictions, topology="v5e:2x2", num_replicas=1, **options):
-    """Returns what a step takes; predictions only for pre-training."""
+def compiled(
+    config,
+    name,
+    batch_size,
+    max_seq_length,
+    predictions=None,
+    topology="v5e:2x2",
+    num_replicas=1,
+    turned_on=(),
+    **options,
+):
+    """Returns what a step takes; predictions and settings that are turned on only for pre-training."""
     options.setdefault("optimizer", "adamw")  # compiles in less time than LAMB
-    objective = planned_objective(name, config, *predictions)
+    objective = planned_objective(name, config, predictions, dict.fromkeys(turned_on, True))
     program = lower_step(objective, batch_size, max_seq_length, num_replicas=num_replicas, **options)
     return compile_program(program, topology, num_replicas)
 
@@ -127,6 +137,15 @@ def test_muon_compiles_with_a_moment_less_and_fifteen_products_more_for_each_mat
 def test_every_objective_of_pre_training_compiles(name):
     config = SMALL.replace(num_hidden_layers=2, is_causal=name == "causal")
     assert compiled(config, name, 8, 128).temporary_bytes > 0
+
+
+def test_disentangled_embeddings_take_another_table_and_its_moments():
+    config = SMALL.replace(num_hidden_layers=2, is_causal=False)
+    shared = compiled(config, "electra", 8, 128)
+    apart = compiled(config, "electra", 8, 128, turned_on=("disentangled_embeddings",))
+    rows = SMALL.vocab_size + SMALL.max_position_embeddings + SMALL.type_vocab_size + 2  # gamma and beta
+    assert apart.argument_bytes - shared.argument_bytes == pytest.approx(3 * 4 * rows * SMALL.embedding_size, rel=0.02)
+    assert apart.flops < 1.02 * shared.flops
 
 
 def test_gpt_compiles_and_counts_right():
