@@ -63,8 +63,8 @@ def test_objective_knows_what_earlier_versions_called_it_on_the_same_data():
 
 def test_nothing_but_their_own_rooms_and_a_recipe_names_them():
     named = re.compile(
-        r"[\"'](halves|roberta|causal|full_sentences|document_sentences|document_blocks)[\"']|"
-        r"\b(MaskedLM|SentenceOrder|Halves|CausalLM|DocumentBlocks)\b"
+        r"[\"'](halves|roberta|causal|hybrid|full_sentences|document_sentences|document_blocks)[\"']|"
+        r"\b(MaskedLM|SentenceOrder|Halves|CausalLM|Hybrid|DocumentBlocks)\b"
     )
     # There it is a family of encoders, of which each can learn anything.
     families = ("config.py", "interchange/", "training/run_folder/model_card.py")

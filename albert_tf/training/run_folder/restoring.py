@@ -7,7 +7,7 @@ import tensorflow as tf
 from albert_tf.checkpoint_files import BEST_FILE, find_beside_checkpoint, find_best_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
-from albert_tf.modeling.pretrained import HEAD, load_weights
+from albert_tf.modeling.pretrained import CONFIG_FILE, HEAD, load_weights
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
 from albert_tf.training.run_folder.other_vocabulary import OtherVocabulary
@@ -80,6 +80,36 @@ def _shortest(names, loaded):
         return next((prefix for prefix in prefixes if prefix not in known), name)
 
     return dict.fromkeys(map(cut, names))
+
+
+def describe_alignment(init_checkpoint: str, model: tf.keras.Model, complete_for: str | None = None) -> str | None:
+    """Returns a line if a model reads masked pieces off other states than the one that it begins with.
+
+    Args:
+        init_checkpoint: As for `load_init_checkpoint`.
+        model: The model.
+        complete_for: As for `load_init_checkpoint`.
+
+    Raises:
+        InputError: It does, and is to be used as it is.
+    """
+    path = find_beside_checkpoint(init_checkpoint, CONFIG_FILE)
+    if path is None or getattr(model, "masked_lm_head", None) is None:
+        return None
+    now = model.config.masked_lm_is_shifted
+    if bool(read_json(path, "the model config").get("masked_lm_is_shifted", False)) == now:
+        return None
+    states = [f"state {where} a masked piece" for where in ("of", "before")]
+    if complete_for is not None:
+        raise InputError(
+            f"`output_dir={complete_for}` holds no run, and the head in `init_checkpoint={init_checkpoint}` reads the "
+            f"{states[not now]}, where this model reads the {states[now]}; check masked_lm_is_shifted in "
+            "`albert_config_file`, or pass `do_train`"
+        )
+    return (
+        f"initial checkpoint: its masked-LM head has learnt to read the {states[not now]}, and learns now to read the "
+        f"{states[now]}"
+    )
 
 
 def check_tokenizer(tokenizer: Tokenizer | None, checkpoint: str | None) -> None:
