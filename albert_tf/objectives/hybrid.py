@@ -44,8 +44,8 @@ class Hybrid(Pretraining):
     def __init__(self, config: AlbertConfig, options: DataOptions):
         if not config.masked_lm_is_shifted:
             raise InputError(
-                "`objective=hybrid` learns each masked piece from the state before it, and this model reads another "
-                "one (masked_lm_is_shifted=false); set masked_lm_is_shifted to true, and is_causal to false, in "
+                "hybrid learns each masked piece from the state before it, and this model reads another one "
+                "(masked_lm_is_shifted=false); set masked_lm_is_shifted to true, and is_causal to false, in "
                 "`albert_config_file`"
             )
         self._share = _as_fraction(options.settings["causal_share"])
@@ -62,7 +62,7 @@ class Hybrid(Pretraining):
         if batch_size % period:
             raise InputError(
                 f"`causal_share={float(self._share):.4g}` of {batch_size} examples, which are learnt from at once, is "
-                f"no whole number of them; let `train_batch_size`, divided by the number of replicas and by "
+                "no whole number of them; let `train_batch_size`, divided by the number of replicas and by "
                 f"`gradient_accumulation_steps`, be a multiple of {period}, or choose another share"
             )
 

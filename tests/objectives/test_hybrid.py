@@ -218,7 +218,7 @@ def test_model_that_reads_masked_pieces_elsewhere_is_refused(is_causal):
     with pytest.raises(InputError) as error:
         make_hybrid(tiny_config(is_causal=is_causal))
     assert str(error.value) == (
-        "`objective=hybrid` learns each masked piece from the state before it, and this model reads another one "
+        "hybrid learns each masked piece from the state before it, and this model reads another one "
         "(masked_lm_is_shifted=false); set masked_lm_is_shifted to true, and is_causal to false, in "
         "`albert_config_file`"
     )

@@ -7,7 +7,7 @@ from test_imports import LIBRARY
 from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
-from albert_tf.objectives import DataOptions, all_settings, default_objective, make_objective
+from albert_tf.objectives import DataOptions, all_settings, default_objective, make_objective, usual_objective
 from albert_tf.pretraining_data.packing import PACKINGS
 
 CONFIG = tiny_config()
@@ -23,6 +23,20 @@ def test_every_packing_has_an_objective_that_it_is_made_for():
         "halves": "halves",
         "document_blocks": "causal",
     }
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({}, "albert"),
+        ({"pooler": False}, "roberta"),
+        ({"is_causal": True}, "causal"),
+        ({"masked_lm_is_shifted": True}, "hybrid"),
+    ],
+)
+def test_model_that_does_not_say_what_it_learnt_has_an_objective_that_suits_it(changes, name):
+    config = CONFIG.replace(**changes)
+    assert usual_objective(config) == make_objective(name, config).name == name
 
 
 @pytest.mark.parametrize(
