@@ -406,9 +406,9 @@ class TrainingRun:
     def _load_init_checkpoint(self, needs_all=False, untouched=(), vocabulary=None):
         """Loads it, tells what there is of it, and returns the names of variables that it lacks."""
         start, folder = self.settings.init_checkpoint, self.output_dir if needs_all else None
-        alignment = describe_alignment(start, self._models[MAIN_MODEL], folder)
         line, missing = load_init_checkpoint(start, self._variables, folder, untouched, vocabulary)
         self.log(line)
+        alignment = describe_alignment(start, self._models[MAIN_MODEL], missing, folder)
         if alignment:
             self.log(alignment)
         further = further_variables(self.objective, self._models)

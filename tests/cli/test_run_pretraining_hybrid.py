@@ -25,7 +25,7 @@ def blocks(build_shards):
 @pytest.fixture
 def on_blocks(blocks, tiny_config, write_config):
     """Flags of a run on them."""
-    config = tiny_config.replace(masked_lm_is_shifted=True, pooler=False, hidden_dropout_prob=0.1)
+    config = tiny_config.replace(masked_lm_is_shifted=True, hidden_dropout_prob=0.1)
     return {
         "input_file": blocks / "train.tfrecord",
         "albert_config_file": write_config(config),

@@ -82,34 +82,36 @@ def _shortest(names, loaded):
     return dict.fromkeys(map(cut, names))
 
 
-def describe_alignment(init_checkpoint: str, model: tf.keras.Model, complete_for: str | None = None) -> str | None:
+def describe_alignment(
+    init_checkpoint: str, model: tf.keras.Model, missing: list[str], complete_for: str | None = None
+) -> str | None:
     """Returns a line if a model reads masked pieces off other states than the one that it begins with.
 
     Args:
         init_checkpoint: As for `load_init_checkpoint`.
         model: The model.
+        missing: What that returned, the names of variables that stay random.
         complete_for: As for `load_init_checkpoint`.
 
     Raises:
         InputError: It does, and is to be used as it is.
     """
     path = find_beside_checkpoint(init_checkpoint, CONFIG_FILE)
-    if path is None or getattr(model, "masked_lm_head", None) is None:
+    has_head = getattr(model, "masked_lm_head", None) is not None
+    if path is None or not has_head or any(name.startswith("masked_lm_head/") for name in missing):
         return None
-    now = model.config.masked_lm_is_shifted
-    if bool(read_json(path, "the model config").get("masked_lm_is_shifted", False)) == now:
+    is_shifted = model.config.masked_lm_is_shifted
+    if bool(read_json(path, "the model config").get("masked_lm_is_shifted", False)) == is_shifted:
         return None
-    states = [f"state {where} a masked piece" for where in ("of", "before")]
+    states = "the state of a masked piece", "the state before a masked piece"
+    then, now = states if is_shifted else reversed(states)
     if complete_for is not None:
         raise InputError(
-            f"`output_dir={complete_for}` holds no run, and the head in `init_checkpoint={init_checkpoint}` reads the "
-            f"{states[not now]}, where this model reads the {states[now]}; check masked_lm_is_shifted in "
-            "`albert_config_file`, or pass `do_train`"
+            f"`output_dir={complete_for}` holds no run, and the head in `init_checkpoint={init_checkpoint}` reads "
+            f"{then}, where this model reads {now}; check masked_lm_is_shifted in `albert_config_file`, or pass "
+            "`do_train`"
         )
-    return (
-        f"initial checkpoint: its masked-LM head has learnt to read the {states[not now]}, and learns now to read the "
-        f"{states[now]}"
-    )
+    return f"initial checkpoint: its masked-LM head has learnt to read {then}, and learns now to read {now}"
 
 
 def check_tokenizer(tokenizer: Tokenizer | None, checkpoint: str | None) -> None:
