@@ -122,7 +122,9 @@ def test_model_of_the_other_alignment_is_gone_on_with_and_said_so(
     assert (result.code, result.errors) == (0, "") and line in result.output
     result = pretrain(**{**flags, "init_checkpoint": trained, "output_dir": tmp_path / "further"})
     assert result.code == 0 and "has learnt to read" not in result.output
-    result = pretrain(**{**flags, "do_train": False, "do_eval": True, "output_dir": tmp_path / "evaluated"})
+    published = shutil.copytree(checkpoint, tmp_path / "published", ignore=shutil.ignore_patterns("run_settings.json"))
+    flags |= {"init_checkpoint": published, "do_train": False, "do_eval": True, "output_dir": tmp_path / "evaluated"}
+    result = pretrain(**flags)
     assert result.code == 1 and result.errors.count("\n") == 1
     assert "reads the state of a masked piece, where this model reads the state before a masked piece" in result.errors
     result = classify(do_train=True, do_eval=False, init_checkpoint=trained, output_dir=tmp_path / "classifier")
