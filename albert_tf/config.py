@@ -29,6 +29,7 @@ _LATER_KEYS = (
     "classification_head",
     "norm_position",
     "language_model_head",
+    "masked_lm_is_shifted",
 )
 
 # Whole numbers that may be 0.
@@ -92,6 +93,8 @@ class AlbertConfig:
             by 1 / sqrt(2 L) of L applications of blocks.
         language_model_head: What scores pieces with the table of embeddings: "dense", after a layer of its own with
             LayerNorm, and with a bias, as in BERT; or "tied", the table alone, as in GPT. That needs E to be H.
+        masked_lm_is_shifted: Whether the state before a [MASK] tells its piece, as in GPT-BERT (Charpentier and Samuel
+            2024), where the same head on the same state tells the next piece; otherwise the state of [MASK] does.
 
     Raises:
         InputError: A value is out of range or two values do not go together.
@@ -126,6 +129,7 @@ class AlbertConfig:
     classification_head: str = "pooled"
     norm_position: str = "post"
     language_model_head: str = "dense"
+    masked_lm_is_shifted: bool = False
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -173,6 +177,8 @@ class AlbertConfig:
                 "language_model_head=tied needs embedding_size to be hidden_size. Received: "
                 f"embedding_size={self.embedding_size}, hidden_size={self.hidden_size}"
             )
+        if self.masked_lm_is_shifted and self.is_causal:
+            raise InputError("masked_lm_is_shifted=true needs is_causal=false: a causal model fills no [MASK] in")
         if self.position_offset >= self.max_position_embeddings:
             raise InputError(
                 "max_position_embeddings must be more than position_offset. Received: "

@@ -20,7 +20,7 @@ from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, LayerNorm, Linea
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class SelfAttention(AlbertLayer):
-    """Multi-head self-attention (Vaswani et al. 2017, section 3.2); of earlier positions alone if `is_causal`.
+    """Multi-head self-attention (Vaswani et al. 2017, section 3.2).
 
     Args:
         config: Hyper-parameters.
@@ -64,6 +64,7 @@ class SelfAttention(AlbertLayer):
         dropout_seed=None,
         output_positions=None,
         document_ids=None,
+        is_causal=None,
         uses_flash=False,
         output_attentions=False,
     ):
@@ -76,6 +77,7 @@ class SelfAttention(AlbertLayer):
             dropout_seed: int32 [2], or None.
             output_positions: int [B, P], which positions to compute; None for all.
             document_ids: int32 [B, S]: a position sees those of its own document alone; None for all.
+            is_causal: bool [B] or [1]: whether a position sees none that is later; None for no.
             uses_flash: Whether kernels compute it; see `uses_flash_attention`.
             output_attentions: Whether to return the probabilities, too.
 
@@ -93,7 +95,7 @@ class SelfAttention(AlbertLayer):
         query_key_value = self._projections(uses_flash)(queries, hidden_states)
         context, *probs = attend(
             query_key_value,
-            visible_keys(attention_bias, document_ids, self._config.is_causal, output_positions),
+            visible_keys(attention_bias, document_ids, is_causal, output_positions),
             probs_seed,
             self._config.hidden_size // self._config.num_attention_heads,
             self._config.attention_probs_dropout_prob,

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
 from albert_tf.modeling.attention import FeedForward, SelfAttention
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.embeddings import AlbertEmbeddings
@@ -79,6 +80,7 @@ class AlbertEncoder(AlbertModel):
         output_positions=None,
         output_hidden_states=False,
         output_attentions=False,
+        is_causal=None,
     ):
         """Encodes.
 
@@ -95,6 +97,8 @@ class AlbertEncoder(AlbertModel):
                 computes these alone, with the same result (see `output_positions`).
             output_hidden_states: Whether to return what every block computed.
             output_attentions: Whether to return the attention probabilities; by plain operations alone.
+            is_causal: Whether pieces see none that comes after them: true or false, or bool [B] for each example; None
+                for what the config says.
 
         Returns:
             Dictionary of `sequence_output` [B, S, H], or [B, P, H] with `output_positions`, and, if the config has a
@@ -105,7 +109,7 @@ class AlbertEncoder(AlbertModel):
 
         Raises:
             InputError: The dictionary holds a name that no model knows, or lacks one; the sequence is longer than
-                the config's `longest_sequence`; or attention="flash" can't do what is asked.
+                the config's `longest_sequence`; `is_causal` is neither; or attention="flash" can't do what is asked.
         """
         inputs = encoder_inputs(inputs)
         max_seq_length = inputs["segment_ids"].shape[1]
@@ -135,9 +139,8 @@ class AlbertEncoder(AlbertModel):
         if self.embedding_hidden_mapping_in is not None:
             hidden_states = self.embedding_hidden_mapping_in(hidden_states)
         blocks = [self._block(number, uses_flash, output_attentions) for number in range(num_blocks)]
-        hidden_states, attentions = self._apply_blocks(
-            blocks, hidden_states, attention_bias, inputs.get("document_ids"), block_seeds, output_positions
-        )
+        sees = attention_bias, inputs.get("document_ids"), self._is_causal(is_causal)
+        hidden_states, attentions = self._apply_blocks(blocks, hidden_states, sees, block_seeds, output_positions)
 
         if self.last_layer_norm is not None:
             hidden_states[-1] = self.last_layer_norm(hidden_states[-1])
@@ -163,7 +166,21 @@ class AlbertEncoder(AlbertModel):
             *([] if self.pooler is None else [(self.pooler, self._symbol(self.config.hidden_size))]),
         ]
 
-    def _apply_blocks(self, blocks, hidden_states, attention_bias, document_ids, seeds, output_positions):
+    def _is_causal(self, is_causal):
+        """Returns bool [B], or [1] for all examples; None where every position sees all."""
+        if is_causal is None:
+            is_causal = self.config.is_causal
+        if is_causal is False:
+            return None
+        is_causal = tf.convert_to_tensor(is_causal)
+        if is_causal.dtype != tf.bool or is_causal.shape.rank not in (0, 1):
+            raise InputError(
+                "is_causal must be true or false, or bool [B], one for each example. Received: "
+                f"{is_causal.dtype.name} {is_causal.shape}"
+            )
+        return is_causal[None] if is_causal.shape.rank == 0 else is_causal
+
+    def _apply_blocks(self, blocks, hidden_states, sees, seeds, output_positions):
         """Applies one block after the other: a loop over shared weights would keep more and read more.
 
         Returns:
@@ -175,8 +192,7 @@ class AlbertEncoder(AlbertModel):
             is_last = number == len(blocks) - 1
             outputs, *probs = (rematerialize(block) if self._remat == "block" else block)(
                 hidden_states[-1],
-                attention_bias,
-                document_ids,
+                sees,
                 seeds[2 * number : 2 * number + 2],
                 weights[number],
                 output_positions if is_last else None,
@@ -218,20 +234,18 @@ class Block:
         """Returns what holds the weights, for `shared_weights.read_once`."""
         return [*self._attention.parts(self._uses_flash), *self._feed_forward.parts()]
 
-    def __call__(
-        self, hidden_states, attention_bias, document_ids, seeds, weights, output_positions=None
-    ) -> list[tf.Tensor]:
+    def __call__(self, hidden_states, sees, seeds, weights, output_positions=None) -> list[tf.Tensor]:
         """Returns hidden states and, if asked for, attention probabilities; a function of its arguments alone.
 
         Args:
             hidden_states: [B, S, H].
-            attention_bias: As for `SelfAttention`.
-            document_ids: As for `SelfAttention`.
+            sees: What positions see: `attention_bias`, `document_ids` and `is_causal`, as for `SelfAttention`.
             seeds: int32 [2] or None for each sub-layer.
             weights: Those of `parts`.
             output_positions: As for `SelfAttention`.
         """
         attention_seed, feed_forward_seed = seeds
+        attention_bias, document_ids, is_causal = sees
         with using(self.parts(), weights):
             attended = self._attention(
                 hidden_states,
@@ -239,6 +253,7 @@ class Block:
                 attention_seed,
                 output_positions,
                 document_ids,
+                is_causal,
                 uses_flash=self._uses_flash,
                 output_attentions=self._output_attentions,
             )

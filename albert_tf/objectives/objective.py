@@ -84,6 +84,10 @@ class Objective(abc.ABC):
     def batch_spec(self, max_seq_length: int) -> BatchSpec:
         """Returns shape [None, ...] and dtype of every feature of a batch; None is the number of examples."""
 
+    def check_batch_size(self, batch_size: int) -> None:
+        """Raises InputError if it can't learn from so many examples at once, a replica's or a part of them."""
+        return
+
     @abc.abstractmethod
     def loss_weights(self, batch: Batch) -> dict[str, tf.Tensor]:
         """Returns the weight of each loss in one replica's batch, a float32 scalar, from the batch alone."""

@@ -32,7 +32,8 @@ class States(typing.NamedTuple):
     """What the encoder made of a batch.
 
     Attributes:
-        sequence_output: [B, S, H]; [B, 1 + P, H], at the first position and at the masked ones, if `is_partial`.
+        sequence_output: [B, S, H]; [B, 1 + P, H], at the first position and where the masked pieces are read, if
+            `is_partial`.
         pooled_output: [B, H]; None of a model without a pooler.
         is_partial: Whether states were computed where they are read alone; see `kernels.output_positions`.
     """

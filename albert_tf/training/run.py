@@ -38,7 +38,12 @@ from albert_tf.training.run_folder.held_folder import check_same_step, hold_fold
 from albert_tf.training.run_folder.identity import checkpoint_identity
 from albert_tf.training.run_folder.model_card import write_model_card
 from albert_tf.training.run_folder.other_vocabulary import OtherVocabulary
-from albert_tf.training.run_folder.restoring import check_tokenizer, load_init_checkpoint, require_best_checkpoint
+from albert_tf.training.run_folder.restoring import (
+    check_tokenizer,
+    describe_alignment,
+    load_init_checkpoint,
+    require_best_checkpoint,
+)
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, check_results_data, claim_results, results_path
 from albert_tf.training.run_folder.start_card import share_alike_warning
 from albert_tf.training.settings import RunSettings
@@ -354,7 +359,8 @@ class TrainingRun:
             )
         for phase in phases:
             parts = phase.gradient_accumulation_steps
-            per_replica_batch_size(self._strategy, phase.examples, "train_batch_size", parts)
+            size = per_replica_batch_size(self._strategy, phase.examples, "train_batch_size", parts)
+            self.objective.check_batch_size(size // parts)
 
     def _check_eval_checkpoint(self, phases):
         """Refuses, before training rather than after it, what there will not be."""
@@ -402,18 +408,15 @@ class TrainingRun:
 
     def _load_init_checkpoint(self, needs_all=False, untouched=(), vocabulary=None):
         """Loads it, tells what there is of it, and returns the names of variables that it lacks."""
-        line, missing = load_init_checkpoint(
-            self.settings.init_checkpoint,
-            self._variables,
-            self.output_dir if needs_all else None,
-            untouched,
-            vocabulary,
-        )
+        start, folder = self.settings.init_checkpoint, self.output_dir if needs_all else None
+        line, missing = load_init_checkpoint(start, self._variables, folder, untouched, vocabulary)
         self.log(line)
+        alignment = describe_alignment(start, self._models[MAIN_MODEL], missing, folder)
+        if alignment:
+            self.log(alignment)
         further = further_variables(self.objective, self._models)
         if further:
             begin_as_followers(self.objective, self._models)
             followed = set(self.objective.followers(self._models).values())
-            folder = self.output_dir if needs_all else None
-            self.log(load_further_models(self.settings.init_checkpoint, further, followed, vocabulary, folder))
+            self.log(load_further_models(start, further, followed, vocabulary, folder))
         return missing

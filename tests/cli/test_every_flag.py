@@ -255,6 +255,9 @@ def pretraining(folder, models, shards, longer_shards):
             Case("share_generator", True, {"objective": "electra", "generator_size": OUT}, is_alone=True)
         ],
         "disentangled_embeddings": [Case("disentangled_embeddings", True, {"objective": "electra"})],
+        "causal_share": [
+            Case("causal_share", 0.25, {"objective": "hybrid"}, refused="--objective=hybrid takes examples that are")
+        ],
         "max_seq_length": [Case("max_seq_length", 32)],
         "max_predictions_per_seq": [Case("max_predictions_per_seq", 5)],
         "num_train_steps": [Case("num_train_steps", 2)],

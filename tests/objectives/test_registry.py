@@ -7,7 +7,7 @@ from test_imports import LIBRARY
 from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
-from albert_tf.objectives import DataOptions, all_settings, default_objective, make_objective
+from albert_tf.objectives import DataOptions, all_settings, default_objective, make_objective, usual_objective
 from albert_tf.pretraining_data.packing import PACKINGS
 
 CONFIG = tiny_config()
@@ -23,6 +23,20 @@ def test_every_packing_has_an_objective_that_it_is_made_for():
         "halves": "halves",
         "document_blocks": "causal",
     }
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({}, "albert"),
+        ({"pooler": False}, "roberta"),
+        ({"is_causal": True}, "causal"),
+        ({"masked_lm_is_shifted": True}, "hybrid"),
+    ],
+)
+def test_model_that_does_not_say_what_it_learnt_has_an_objective_that_suits_it(changes, name):
+    config = CONFIG.replace(**changes)
+    assert usual_objective(config) == make_objective(name, config).name == name
 
 
 @pytest.mark.parametrize(
@@ -63,8 +77,8 @@ def test_objective_knows_what_earlier_versions_called_it_on_the_same_data():
 
 def test_nothing_but_their_own_rooms_and_a_recipe_names_them():
     named = re.compile(
-        r"[\"'](halves|roberta|causal|full_sentences|document_sentences|document_blocks)[\"']|"
-        r"\b(MaskedLM|SentenceOrder|Halves|CausalLM|DocumentBlocks)\b"
+        r"[\"'](halves|roberta|causal|hybrid|full_sentences|document_sentences|document_blocks)[\"']|"
+        r"\b(MaskedLM|SentenceOrder|Halves|CausalLM|Hybrid|DocumentBlocks)\b"
     )
     # There it is a family of encoders, of which each can learn anything.
     families = ("config.py", "interchange/", "training/run_folder/model_card.py")

@@ -10,7 +10,10 @@ from albert_tf.tpu.steps import planned_names, planned_objective, zeros
 
 CONFIG = tiny_config(50)
 OBJECTIVES = {
-    **{name: planned_objective(name, CONFIG.replace(is_causal=name == "causal")) for name in planned_names()},
+    **{
+        name: planned_objective(name, CONFIG.replace(is_causal=name == "causal", masked_lm_is_shifted=name == "hybrid"))
+        for name in planned_names()
+    },
     "mean": planned_objective("classify", CONFIG.replace(classifier_pooling="mean")),
     "aligned": planned_objective("score", CONFIG.replace(classifier_pooling="aligned")),
 }

@@ -54,8 +54,8 @@ class Packing:
             `LABEL_FEATURE` and `CHARACTERS_FEATURE`, and `further_features` the others.
         num_special_tokens: [CLS] and [SEP] that an example holds besides its pieces.
         adds_separators: Whether each segment gets a [SEP] at its end.
-        masks_pieces: Whether pieces are masked, so that held-out examples are when they are made; otherwise every piece
-            is predicted, [CLS] alone is not.
+        masks_pieces: Whether what is learnt are masked pieces, so that held-out examples are masked when they are made;
+            otherwise every piece is predicted, [CLS] alone is not, and what masks pieces besides does so when it reads.
         default_short_seq_prob: Share of examples with a random shorter target where nobody says it.
         separators_of_sentence: How many [SEP] `arrange` adds to each sentence.
         may_end_with_separator: Whether the last piece of a segment may be one, which is left out then: an example gets
