@@ -228,8 +228,8 @@ class AlbertConfig:
             raise InputError(f"{path}: {error}") from error
         if "embedding_size" not in values:  # Google's bert_config.json, which would be read as an ALBERT
             raise InputError(
-                f"{path}: the key embedding_size is missing; set it to 128 for an ALBERT, or for a BERT to hidden_size, "
-                "with sharing=none"
+                f"{path}: the key embedding_size is missing; set it to 128 for an ALBERT, or for a BERT to "
+                "hidden_size, with sharing=none"
             )
         return config
 
