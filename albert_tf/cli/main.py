@@ -26,6 +26,7 @@ STAGES = {
     "run-squad": "teaches a model to answer questions about a text",
     "run-race": "teaches a model to choose among answers",
     "predict": "lets a model answer every line of a file",
+    "score-text": "tells how probable each line of a file is, or labels it without any training",
     "export-model": "writes a model that needs nothing of this library: SavedModel, LiteRT or ONNX",
     "serve": "answers over HTTP",
     "playground": "opens a page to try a model in the browser",
