@@ -8,8 +8,9 @@ from albert_tf.cli import answered_file, app
 from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.errors import InputError
 from albert_tf.files import sha256_of
-from albert_tf.serving.scoring.asked_rows import ChosenRows, ScoredRows, draw_examples
+from albert_tf.serving.scoring.asked_rows import ChosenRows, ScoredRows
 from albert_tf.serving.scoring.choosing import COMPARISONS, GIVEN_LABEL, PMI, describe_accuracy
+from albert_tf.serving.scoring.examples import draw_examples
 from albert_tf.serving.scoring.queries import METHODS
 from albert_tf.serving.scoring.template import read_template
 
@@ -79,14 +80,16 @@ def _label(given, input_file):
     template, answers = read_template(given.template_file)
     examples = []
     if given.train_file:
-        text_column = ",".join(given.input_fields or ["text"])
-        columns = text_column, given.label_field
-        examples = draw_examples(given.train_file, columns, answers, given.num_examples, given.random_seed)
+        columns = ",".join(given.input_fields or ["text"]), given.label_field
+        examples = draw_examples(given.train_file, *columns, answers, given.num_examples, given.random_seed)
     options = {"template": template, "answers": answers, "examples": examples, "compare": given.compare}
 
     def print_accuracy(found):
-        if accuracy := describe_accuracy(found):
+        accuracy = describe_accuracy(found)
+        if accuracy is not None:
             print(accuracy)
+        elif "label_field" in given.given:
+            print(f"warning: no row has a column {given.label_field}, so it is not known how many labels are right")
 
     answered_file.answer(
         given,

@@ -11,8 +11,8 @@ from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.serving import PretrainedModel, pretrained_model
 from albert_tf.serving.loading import TrainedModel
-from albert_tf.serving.scoring.asked_rows import draw_examples
 from albert_tf.serving.scoring.choosing import describe_accuracy
+from albert_tf.serving.scoring.examples import draw_examples
 from albert_tf.serving.scoring.template import Template, read_template
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
@@ -154,14 +154,16 @@ def test_template_file_holds_words_and_answers(tmp_path):
 def test_examples_are_drawn_by_seed_from_each_label(tmp_path):
     rows = "".join(f"글{number}\t{number % 2}\n" for number in range(40)) + "\t1\n다른 글\t2\n"
     (tmp_path / "train.tsv").write_text("text\tlabel\n" + rows)
-    path, columns = str(tmp_path / "train.tsv"), ("text", "label")
-    drawn = [draw_examples(path, columns, ["0", "1"], 5, seed) for seed in range(20)]
+    path, *columns = str(tmp_path / "train.tsv"), "text", "label"
+    drawn = [draw_examples(path, *columns, ["0", "1"], 5, seed) for seed in range(20)]
     assert all(sorted(label for _, label in each) == ["0", "0", "0", "1", "1"] for each in drawn)
     assert all(int(text[1:]) % 2 == int(label) for each in drawn for text, label in each)
-    assert drawn[3] == draw_examples(path, columns, ["0", "1"], 5, 3) and drawn[3] != drawn[4]
+    assert drawn[3] == draw_examples(path, *columns, ["0", "1"], 5, 3) and drawn[3] != drawn[4]
     assert len({tuple(label for _, label in each) for each in drawn}) > 3  # their order is drawn too
     with pytest.raises(InputError, match="has 20 texts of the label 0, and `num_examples=50` takes 25; take fewer"):
-        draw_examples(path, columns, ["0", "1"], 50, 0)
+        draw_examples(path, *columns, ["0", "1"], 50, 0)
+    with pytest.raises(InputError, match=r"no column named title; .* name yours by `input_fields` and `label_field`"):
+        draw_examples(path, "title", "label", ["0", "1"], 2, 0)
 
 
 def test_accuracy_stands_beside_the_most_frequent_label():

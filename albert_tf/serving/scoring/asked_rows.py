@@ -4,12 +4,7 @@ import abc
 import collections.abc
 import typing
 
-import numpy as np
-
 from albert_tf.asked_texts import read_texts
-from albert_tf.errors import InputError
-from albert_tf.finetuning.datasets import DataFiles
-from albert_tf.finetuning.labelled_text import read_examples
 from albert_tf.serving.pretrained_model import PretrainedModel
 from albert_tf.serving.scoring.choosing import check_fits
 from albert_tf.serving.scoring.scorer import check_scorable
@@ -109,34 +104,3 @@ class ChosenRows(AskedRows):
 
     def _check(self, texts):
         check_fits(self._model.tokenizer, texts, self._template, self._model.max_seq_length)
-
-
-def draw_examples(
-    path: str, columns: tuple[str, str], labels: collections.abc.Collection[str], count: int, seed: int
-) -> list[tuple[str, str]]:
-    """Returns texts of a training file with their labels, of each label about as many, in random order.
-
-    Args:
-        path: The file.
-        columns: Those of the text and of the label.
-        labels: Which labels may be drawn.
-        count: How many texts.
-        seed: What is drawn is a function of it and of the file.
-
-    Raises:
-        InputError: The file can't be read, or has not so many.
-    """
-    text_column, label_column = columns
-    found = read_examples(path, DataFiles(text_column=text_column, label_column=label_column), needs_label=True)
-    generator = np.random.default_rng(seed)
-    by_label = {label: [each.text for each in found if each.label == label and each.text.strip()] for label in labels}
-    drawn = []
-    for number, (label, texts) in enumerate(by_label.items()):
-        wanted = count // len(labels) + (number < count % len(labels))
-        if len(texts) < wanted:
-            raise InputError(
-                f"{path} has {len(texts)} texts of the label {label}, and `num_examples={count}` takes {wanted}; "
-                "take fewer"
-            )
-        drawn += [(texts[row], label) for row in generator.permutation(len(texts))[:wanted]]
-    return [drawn[row] for row in generator.permutation(len(drawn))]
