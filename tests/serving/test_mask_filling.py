@@ -48,6 +48,7 @@ def fill_by_hand(model, logits_of, text, order):
     return [found[place] for place in places]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["left_to_right", "confidence"])
 def test_masks_are_filled_in_as_by_hand(model, logits_of, order):
     for text, found in zip(TEXTS, model.fill_mask(TEXTS, order=order), strict=True):

@@ -3,7 +3,7 @@
 An input is padded to one of a few lengths, and the last batch of each length to as many rows as the others. So what is
 compiled for a shape serves all texts, and what a text scores does not depend on the texts beside it.
 
-python -m benchmarks.natural_order     (pieces a second, and how much faster that is than one forward pass a piece)
+python -m benchmarks.scoring_speed     (pieces a second, and how many times those of one pass for each piece)
 """
 
 import collections.abc
