@@ -60,7 +60,7 @@ def main():
     texts = [row.values["document"] for row in RowFile(options.file) if row.values["document"].strip()]
     pieces = cut_texts(model.tokenizer, texts[: options.num_texts])
     for_loop = pieces[: max(1, options.num_texts // 10)]
-    scorer, loop = model._scorer, make_loop(model)
+    scorer, loop = model.scorer, make_loop(model)
     scorer.sums(pieces, WITHIN_WORD, 64)
     loop(for_loop[:1])
     count, count_of_loop = (sum(int(text.is_scored.sum()) for text in each) for each in (pieces, for_loop))

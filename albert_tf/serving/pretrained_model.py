@@ -1,6 +1,7 @@
 """A pre-trained folder as a Python object: what is missing in texts, and how probable they are, besides vectors."""
 
 import collections.abc
+import functools
 import os
 import typing
 
@@ -55,7 +56,6 @@ class PretrainedModel(EncoderModel):
         self._why_no_head, self._loaded = why_no_head, loaded
         self._guesses = traced_once(self._compute_guesses, (*INPUT_NAMES, "masked_lm_positions"))
         self._filler = MaskFiller(self.tokenizer, lambda batch: self._guesses(batch).numpy())
-        self._scorer = Scorer(self.model, self.tokenizer, self.max_seq_length, loaded.predicts_next)
 
     def fill_mask(
         self, texts: collections.abc.Sequence[str], top_k: int | None = None, order: str = JOINTLY
@@ -128,11 +128,11 @@ class PretrainedModel(EncoderModel):
         """
         if not self._loaded.scores_texts:
             raise self.cannot("score")
-        method = self._scorer.check_method(method)
+        method = self.scorer.check_method(method)
         texts = [replace_halves(text) for text in read_strings(texts)]
         check_scorable(self.tokenizer, texts)
         pieces = cut_texts(self.tokenizer, texts)
-        found = self._scorer.score(texts, pieces, method, batch_size)
+        found = self.scorer.score(texts, pieces, method, batch_size)
         has_unknown = np.array([each["num_unknown"] > 0 for each in found], bool)
         self.add_unknown(*find_unknown_words(self.tokenizer, [(text,) for text in texts], has_unknown))
         return found
@@ -172,13 +172,13 @@ class PretrainedModel(EncoderModel):
         if not self._loaded.scores_texts:
             raise self.cannot("choose")
         template = Template(template, answers, list(examples))
-        if self._scorer.is_causal:
+        if self.scorer.is_causal:
             template.check_causal()
         choosing.check_comparison(compare)
         texts = [replace_halves(text) for text in read_strings(texts)]
         choosing.check_fits(self.tokenizer, texts, template, self.max_seq_length)
         self.add_unknown(*find_unknown_words(self.tokenizer, [(text,) for text in texts]))
-        return choosing.choose(self._scorer, self.tokenizer, texts, template, compare, batch_size)
+        return choosing.choose(self.scorer, self.tokenizer, texts, template, compare, batch_size)
 
     @property
     def task(self) -> typing.NoReturn:
@@ -191,6 +191,15 @@ class PretrainedModel(EncoderModel):
         lacking = set() if self._loaded.guesses_pieces else {"fill_mask"}
         lacking |= set() if self._loaded.scores_texts else {"score", "choose"}
         return tuple(name for name in super().abilities if name not in lacking)
+
+    @functools.cached_property
+    def scorer(self) -> Scorer:
+        """What scores pieces of texts.
+
+        Raises:
+            InputError: The vocabulary lacks a special token that inputs need.
+        """
+        return Scorer(self.model, self.tokenizer, self.max_seq_length, self._loaded.predicts_next)
 
     def _described(self):
         return f"{self._place}, which was pre-trained,"

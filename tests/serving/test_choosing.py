@@ -172,7 +172,7 @@ def test_accuracy_stands_beside_the_most_frequent_label():
 
     rows = [answer(1, pmi=-1, score=1, per_character=-1), answer("1", pmi=-1, score=-1, per_character=1)]
     rows += [answer("0", pmi=1, score=-1, per_character=-1), answer("2", pmi=1, score=1, per_character=1)]
-    assert describe_accuracy([*rows, {"error": "none"}]) == (
+    assert describe_accuracy([*rows, {"error": "none"}, answer(None, pmi=1, score=1, per_character=1)]) == (
         "of 4 labels right: 75.0% by pmi, 25.0% by score, 25.0% by per_character; always 1: 50.0%; "
         "1 have a label that the template lacks"
     )

@@ -105,7 +105,7 @@ def describe_accuracy(found: collections.abc.Iterable[dict[str, typing.Any]]) ->
     """
     counts, right, not_there = collections.Counter(), collections.Counter(), 0
     for each in found:
-        if GIVEN_LABEL not in each or "answers" not in each:
+        if "answers" not in each or each.get(GIVEN_LABEL) in (None, ""):
             continue
         label = str(each[GIVEN_LABEL])
         counts[label] += 1

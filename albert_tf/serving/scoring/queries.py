@@ -37,7 +37,8 @@ def cut_texts(tokenizer: Tokenizer, texts: list[str]) -> list[Pieces]:
     """Returns the pieces of texts; all of them count, but for special tokens that a tokenizer lets stand in a text."""
     vocabulary = tokenizer.vocabulary
     ids, starts = tokenizer.encode_with_word_starts(texts)
-    is_special = np.isin(ids.flat_values.numpy(), [vocabulary.id_of(token) for token in (PAD, CLS, SEP, MASK)])
+    special = [vocabulary.id_of(token) for token in (PAD, CLS, SEP, MASK) if token in vocabulary]
+    is_special = np.isin(ids.flat_values.numpy(), special)
     borders = ids.row_splits.numpy()
     return [
         Pieces(ids.flat_values.numpy()[begin:end], _word_ends(starts[begin:end]), ~is_special[begin:end])

@@ -11,7 +11,7 @@ from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.serving.scoring.likelihood import Likelihood
 from albert_tf.serving.scoring.queries import METHODS, WITHIN_WORD, Pieces, causal_queries, masked_queries
 from albert_tf.tokenization import Tokenizer
-from albert_tf.tokenization.vocabulary import MASK, UNK
+from albert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK
 
 
 class Scorer:
@@ -22,9 +22,13 @@ class Scorer:
         tokenizer: Its tokenizer.
         max_seq_length: Longest input in pieces.
         is_causal: Whether it has learnt which piece comes next; else, which one is masked.
+
+    Raises:
+        InputError: The vocabulary lacks a special token that inputs need.
     """
 
     def __init__(self, model: AlbertForPreTraining, tokenizer: Tokenizer, max_seq_length: int, is_causal: bool):
+        tokenizer.vocabulary.require(PAD, CLS, *([] if is_causal else [SEP, MASK]))
         self._tokenizer, self._max_seq_length, self.is_causal = tokenizer, max_seq_length, is_causal
         self._likelihood = Likelihood(model, tokenizer.vocabulary, max_seq_length, reads_all_states=is_causal)
 
