@@ -17,6 +17,8 @@ from albert_tf.serving.scoring.template import Template, read_template
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
+pytestmark = pytest.mark.usefixtures("quick_to_trace")
+
 SYLLABLES = "가나다라마바사"
 PIECES = [*SPECIAL_TOKENS, *SYLLABLES, *(f"##{each}" for each in SYLLABLES), "##사가", "."]
 TOKENIZER = KoreanWordPieceTokenizer(Vocabulary(PIECES))

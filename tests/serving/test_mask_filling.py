@@ -10,6 +10,8 @@ from albert_tf.serving.mask_filling import MaskFiller
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
+pytestmark = pytest.mark.usefixtures("quick_to_trace")
+
 TEXTS = ["배우들의 [MASK] [MASK] 좋았다", "[MASK] 이 영화는 [MASK] 정말 [MASK].", "이 영화 [MASK]"]
 
 

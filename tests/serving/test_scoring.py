@@ -17,6 +17,8 @@ from albert_tf.serving.scoring.queries import Pieces, causal_queries, cut_texts,
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
+pytestmark = pytest.mark.usefixtures("quick_to_trace")
+
 SYLLABLES = "가나다라마바사"
 TOKENIZER = KoreanWordPieceTokenizer(
     Vocabulary([*SPECIAL_TOKENS, *SYLLABLES, *(f"##{each}" for each in SYLLABLES), "."])

@@ -53,8 +53,8 @@ class Likelihood:
         self._model, self._pad = model, vocabulary.id_of(PAD)
         self._reads_all_states = reads_all_states
         self._lengths = batch_lengths(max_seq_length)
-        names = ("input_ids", "input_mask", "labels", *([] if reads_all_states else ["positions"]))
-        specs = {name: tf.TensorSpec([None, None], tf.int32) for name in names}
+        self._names = ("input_ids", "input_mask", "labels", *([] if reads_all_states else ["positions"]))
+        specs = {name: tf.TensorSpec([None, None], tf.int32) for name in self._names}
         compute = self._compute_all if reads_all_states else self._compute_one
         self._compute = tf.function(compute, input_signature=[specs], autograph=False)
 
@@ -79,7 +79,7 @@ class Likelihood:
 
     def _pad_batch(self, queries, num_rows, length):
         ids = np.full([num_rows, length], self._pad, np.int32)
-        # Where there is no text at all, one piece is seen: attention to nothing has no meaning.
+        # In rows without a query one piece is seen, for attention to nothing has no meaning.
         mask = np.zeros([num_rows, length], np.int32)
         mask[:, 0] = 1
         num_labels = length if self._reads_all_states else 1
@@ -91,9 +91,7 @@ class Likelihood:
             else:
                 positions[row], labels[row] = query.positions, query.labels
         batch = {"input_ids": ids, "input_mask": mask, "labels": labels, "positions": positions}
-        if self._reads_all_states:
-            del batch["positions"]
-        return {name: tf.constant(values) for name, values in batch.items()}
+        return {name: tf.constant(batch[name]) for name in self._names}
 
     def _compute_one(self, batch):
         inputs = {name: batch[name] for name in ("input_ids", "input_mask")}
