@@ -85,6 +85,8 @@ def test_discriminator_is_measured_and_the_generator_fills_masks(trained):
     assert len(generator.fill_mask(["오늘은 [MASK]"])[0][0]) == 5
     with pytest.raises(InputError, match="was not pre-trained to fill in what is missing"):
         model.fill_mask(["오늘은 [MASK]"])
+    with pytest.raises(InputError, match="was not pre-trained to tell how probable pieces are, and so it has no score"):
+        model.score(["오늘은 맑다"])
     found, beside = variables_in(trained / "model.ckpt-4"), variables_in(trained / "generator" / "model.ckpt-4")
     table = "model/encoder/embeddings/word_embeddings"
     np.testing.assert_array_equal(beside[table], found[table])

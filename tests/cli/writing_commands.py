@@ -38,6 +38,7 @@ CASE_NAMES = (
     "saved_model export",
     "litert export",
     "predictions",
+    "scores",
 )
 
 
@@ -194,4 +195,9 @@ def make_cases(inputs: Inputs, run: collections.abc.Callable[[Case, pathlib.Path
         for form in ("saved_model", "litert", "onnx")
     ]
     predicted = {"model_dir": model, "input_file": folder / "in.txt", "predict_batch_size": 1}
-    return [*cases, Case("predictions", "predict.py", predicted, "output_file", "out.jsonl")]
+    scored = {**predicted, "model_dir": inputs.checkpoint}
+    return [
+        *cases,
+        Case("predictions", "predict.py", predicted, "output_file", "out.jsonl"),
+        Case("scores", "score_text.py", scored, "output_file", "out.tsv"),
+    ]
