@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import time
+import typing
 import warnings
 
 from albert_tf.batch_prediction.input_rows import InputRows
@@ -31,8 +32,6 @@ PARTS_ENDING = ".parts"
 PROGRESS_FILE = "progress.json"
 _ANSWERS_FILE = "answers.jsonl"
 
-# Texts of one length are computed together, so that little is padding; more of them would take more memory.
-_BATCHES_PER_PART = 16
 _BYTES_PER_PART = 1 << 22
 _BYTES_PER_COPY = 1 << 22
 
@@ -49,12 +48,17 @@ class BatchOptions:
         skips_bad_lines: Whether a line that can't be read gets an {"error": ...} in place of an answer; else it is the
             end.
         keeps_inputs: Whether what was asked stands beside each answer.
+        further_settings: What else the answers depend on, JSON values by name: a run goes on with the same alone.
+        batches_per_part: After so many batches the answers are written and the progress is told.
     """
 
     batch_size: int = 64
     input_fields: list[str] | None = None
     skips_bad_lines: bool = False
     keeps_inputs: bool = False
+    further_settings: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+    # Texts of one length are computed together, so that little is padding; more of them would take more memory.
+    batches_per_part: int = 16
 
 
 @dataclasses.dataclass
@@ -139,6 +143,7 @@ def _predict(predictor, input_file, output_file, options, overwrite):
         "input_fields": options.input_fields,
         "on_bad_row": "skip" if options.skips_bad_lines else "fail",
         "with_inputs": options.keeps_inputs,
+        **options.further_settings,
     }
     lines = iter(rows)
     progress = _take_up(folder, settings, lines, overwrite)
@@ -147,7 +152,7 @@ def _predict(predictor, input_file, output_file, options, overwrite):
         lines, progress = iter(rows), _Progress()
     num_lines_before = progress.num_lines
     report = _Report(input_file)
-    for part in _parts(lines, options.batch_size * _BATCHES_PER_PART):
+    for part in _parts(lines, options.batch_size * options.batches_per_part):
         answers = _answers(predictor, rows, part, options)
         _write_part(_part_file(folder, progress.num_parts), answers)
         progress.add(part, answers)

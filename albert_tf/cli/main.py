@@ -26,6 +26,7 @@ STAGES = {
     "run-squad": "teaches a model to answer questions about a text",
     "run-race": "teaches a model to choose among answers",
     "predict": "lets a model answer every line of a file",
+    "generate-text": "lets a causal model go on with texts, or with every line of a file",
     "export-model": "writes a model that needs nothing of this library: SavedModel, LiteRT or ONNX",
     "serve": "answers over HTTP",
     "playground": "opens a page to try a model in the browser",
@@ -121,6 +122,9 @@ def answers(model: LoadedModel, texts: list[str], top_k: int = 5, as_json: bool 
     """Returns what a model says of texts, in lines."""
     if "predict" in model.abilities:
         return _predictions(model, texts, as_json)
+    if "generate" in model.abilities and len(texts) == 1:
+        (answer,) = model.generate(texts)
+        return [_json({"input": texts[0], **answer}) if as_json else answer["text"]]
     if all(MASK in text for text in texts):
         guesses = model.fill_mask(texts, top_k)
         if as_json:

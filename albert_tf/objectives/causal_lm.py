@@ -23,6 +23,7 @@ class CausalLM(PretrainingLoss):
 
     name = "causal_lm"
     reads_all_states = True
+    predicts_next = True
     further_metrics = ("bits_per_character",)
 
     def __init__(self, config, options):

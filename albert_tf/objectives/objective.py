@@ -41,6 +41,7 @@ class Objective(abc.ABC):
         carries_vocabulary: Whether a run may begin with a model of another vocabulary than its data have, whose pieces'
             embeddings are then carried over.
         fills_masks: Whether `make_model`'s model has learnt what stands where there is a [MASK].
+        predicts_next: Whether it has learnt which piece comes next.
         name: What registries and runs call it; None for the name of its class.
         former_name: What earlier versions called it in the folders of runs.
         title: Title of the plot of the losses.
@@ -56,6 +57,7 @@ class Objective(abc.ABC):
     blind_metric: str | None = None
     carries_vocabulary: bool = False
     fills_masks: bool = True
+    predicts_next: bool = False
     name: str | None = None
     former_name: str | None = None
     title: str = "loss"

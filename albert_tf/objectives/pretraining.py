@@ -34,6 +34,7 @@ class Pretraining(Objective):
         self.blind_metric = next((loss.metric_names[0] for loss in losses[1:]), None)
         self.compares_examples = any(loss.compares_examples for loss in losses)
         self.fills_masks = any(loss.fills_masks for loss in losses)
+        self.predicts_next = any(loss.predicts_next for loss in losses)
         self._reads_all_states = any(loss.reads_all_states for loss in losses)
         reads_pooler = [loss.name for loss in losses if POOLER in loss.reads]
         if reads_pooler and config.is_causal:

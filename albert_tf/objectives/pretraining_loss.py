@@ -56,6 +56,7 @@ class PretrainingLoss(abc.ABC):
         reads_all_states: Whether it needs the states of all positions.
         compares_examples: Whether an example's loss depends on the others of its batch.
         fills_masks: Whether it teaches what stands where there is a [MASK].
+        predicts_next: Whether it teaches which piece comes next.
     """
 
     name: str
@@ -64,6 +65,7 @@ class PretrainingLoss(abc.ABC):
     reads_all_states: bool = False
     compares_examples: bool = False
     fills_masks: bool = False
+    predicts_next: bool = False
 
     def __init__(self, config: AlbertConfig, options: DataOptions):
         self.config, self.options = config, options

@@ -1,0 +1,128 @@
+"""The loop with caches against a loop in Python that computes the whole text for each piece."""
+
+import numpy as np
+import pytest
+
+from albert_tf.generation import GenerationOptions
+from albert_tf.generation.decoder import Decoder, Prompts
+
+VOCAB_SIZE, CLS, SEP, LENGTH = 50, 2, 3, 32
+MAY_COME = np.arange(VOCAB_SIZE) > 4
+MAY_COME[SEP] = True
+STARTS_WORD = np.arange(VOCAB_SIZE) % 2 == 1
+GREEDY = GenerationOptions(temperature=0)
+
+
+@pytest.fixture(scope="module")
+def model(make_model):
+    return make_model(VOCAB_SIZE, max_position_embeddings=LENGTH)
+
+
+@pytest.fixture(scope="module")
+def decoder(model, quick_to_trace):
+    return Decoder(model, MAY_COME, STARTS_WORD, SEP)
+
+
+def prompts_of(rows, limits, starts_word=False, length=LENGTH, seed=0):
+    ids = np.full([len(rows), length], CLS, np.int32)
+    for row, pieces in enumerate(rows):
+        ids[row, : len(pieces)] = pieces
+    lengths, starts_word = np.array([*map(len, rows)], np.int32), np.full(len(rows), starts_word)
+    draws = np.random.default_rng(seed).random([len(rows), length], np.float32)
+    return Prompts(ids, lengths, np.array(limits, np.int32), starts_word, draws)
+
+
+def random_rows(count, seed=0):
+    draws = np.random.default_rng(seed)
+    return [[CLS, *draws.integers(5, VOCAB_SIZE, length)] for length in draws.integers(0, 9, count)]
+
+
+def next_logits(model, pieces):
+    return model({"input_ids": np.array([pieces])})["masked_lm_logits"][0, -1].numpy().astype(float)
+
+
+def test_greedy_pieces_are_the_most_probable_of_the_whole_text(model, decoder):
+    rows = random_rows(8)
+    ids, counts = decoder(prompts_of(rows, [20] * 8), GREEDY)
+    num_checked, num_ended = 0, 0
+    for row, prompt in enumerate(rows):
+        found = list(ids[row, : counts[row]])
+        assert found[: len(prompt)] == prompt
+        num_ended += found[-1] == SEP
+        assert len(found) == len(prompt) + 20 or found.index(SEP) == len(found) - 1
+        for place in range(len(prompt), len(found)):
+            logits = np.where(MAY_COME, next_logits(model, found[:place]), -np.inf)
+            second, first = np.sort(logits)[-2:]
+            if first - second > 1e-3:
+                assert found[place] == logits.argmax()
+                num_checked += 1
+    assert num_checked > 50 and 0 < num_ended < 8
+
+
+def test_repeated_pieces_are_penalized_as_in_the_definition(model, decoder):
+    (prompt,) = rows = [[CLS, 7, 8, 7]]
+    plain = decoder(prompts_of(rows, [12]), GREEDY)[0]
+    ids, counts = decoder(prompts_of(rows, [12]), GenerationOptions(temperature=0, repetition_penalty=1.5))
+    found = list(ids[0, : counts[0]])
+    for place in range(len(prompt), len(found)):
+        logits = next_logits(model, found[:place])
+        seen = list(set(found[:place]))
+        logits[seen] = np.where(logits[seen] > 0, logits[seen] / 1.5, logits[seen] * 1.5)
+        logits[~MAY_COME] = -np.inf
+        assert logits[found[place]] > logits.max() - 1e-3
+    assert (plain != ids).any()
+
+
+def test_rows_do_not_depend_on_each_other(decoder):
+    """Not on those beside them, nor on how many these are, nor on how long."""
+    rows = random_rows(6, seed=1)
+    options = GenerationOptions(top_k=10)
+    together = prompts_of(rows, [20, 5, 20, 11, 20, 0])
+    ids, counts = decoder(together, options)
+    for row in range(len(rows)):
+        alone = Prompts(*(values[row : row + 1] for values in together))
+        ids_alone, counts_alone = decoder(alone, options)
+        assert counts_alone[0] == counts[row]
+        np.testing.assert_array_equal(ids_alone[0, : counts[row]], ids[row, : counts[row]])
+    assert counts[5] == len(rows[5])
+
+
+def test_text_ends_at_its_limit_and_at_the_last_position(decoder):
+    rows = [[CLS], [CLS, 9, 10], [CLS, *range(5, 30)]]
+    ids, counts = decoder(prompts_of(rows, [1, 3, LENGTH - 26]), GREEDY)
+    for row, limit in enumerate([1, 3, LENGTH - 26]):
+        assert counts[row] == len(rows[row]) + limit or ids[row, counts[row] - 1] == SEP
+
+
+def test_first_piece_may_have_to_start_a_word(decoder):
+    rows = random_rows(16, seed=2)
+    options = GenerationOptions(temperature=2.0)
+    firsts = {}
+    for starts_word in (False, True):
+        ids, _ = decoder(prompts_of(rows, [2] * 16, starts_word), options)
+        firsts[starts_word] = np.array([ids[row, len(prompt)] for row, prompt in enumerate(rows)])
+    assert STARTS_WORD[firsts[True]].all() and not STARTS_WORD[firsts[False]].all()
+
+
+def test_what_may_not_come_never_does(decoder):
+    rows = [[CLS]] * 64
+    ids, counts = decoder(prompts_of(rows, [30] * 64), GenerationOptions(temperature=5.0))
+    found = np.concatenate([ids[row, 1 : counts[row]] for row in range(64)])
+    assert MAY_COME[found].all() and len(set(found)) > 40
+
+
+def test_same_draws_give_the_same_pieces_and_others_give_others(decoder):
+    rows = random_rows(4, seed=3)
+    options = GenerationOptions(top_p=0.9)
+    first, again, other = (decoder(prompts_of(rows, [20] * 4, seed=seed), options)[0] for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any(axis=1).all()
+
+
+@pytest.mark.slow
+def test_compiled_whole_it_gives_the_same(model, decoder, as_users_run):
+    compiled = Decoder(model, MAY_COME, STARTS_WORD, SEP)
+    for options in (GREEDY, GenerationOptions(top_k=20, top_p=0.9, repetition_penalty=1.1)):
+        prompts = prompts_of(random_rows(4, seed=4), [20] * 4)
+        for found, expected in zip(compiled(prompts, options), decoder(prompts, options)):
+            np.testing.assert_array_equal(found, expected)
