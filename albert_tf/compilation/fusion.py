@@ -30,7 +30,7 @@ def fused(function: collections.abc.Callable) -> collections.abc.Callable:
     return call
 
 
-def compiled_whole(function: collections.abc.Callable) -> tf.types.experimental.PolymorphicFunction:
+def compiled_whole(function: collections.abc.Callable) -> collections.abc.Callable:
     """Returns a tf.function that XLA compiles, products and loops included, for shapes that are few and known.
 
     Where XLA doesn't work, TensorFlow's own runtime computes it.

@@ -60,9 +60,7 @@ class TextGenerator:
         Raises:
             InputError: There are none; the message begins with "input" and the number of the text.
         """
-        # Nearly all texts have fewer characters than there are positions, and none has more pieces than bytes.
-        if max((len(text.encode()) for text in texts), default=0) + 1 >= self._num_positions:
-            self._check_room(encode_prompts(self._tokenizer, texts))
+        self._check_room(encode_prompts(self._tokenizer, texts))
 
     def _check_room(self, prompts):
         for number, ids in enumerate(prompts):

@@ -1,4 +1,4 @@
-"""Texts that go on: read on as text, whatever cut them, the same whatever else is asked, and refused where they can't."""
+"""Texts that go on: they read on as text, are the same whatever else is asked, and are refused where they can't."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,26 @@ from albert_tf.generation.prompts import continuation_text, encode_prompts, may_
 from albert_tf.tokenization import KoreanWordPieceTokenizer, SentencePieceModel, SentencePieceTokenizer, Vocabulary
 from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
-WORDS = ["이", "영화", "##는", "##를", "정말", "재미", "##있", "##다", ".", "!", ",", "(", ")", "^", "보", "##고", "10", "점"]
+WORDS = [
+    "이",
+    "영화",
+    "##는",
+    "##를",
+    "정말",
+    "재미",
+    "##있",
+    "##다",
+    ".",
+    "!",
+    ",",
+    "(",
+    ")",
+    "^",
+    "보",
+    "##고",
+    "10",
+    "점",
+]
 NUM_POSITIONS = 32
 
 
@@ -21,7 +40,24 @@ def continuation():
 
 @pytest.fixture(scope="module")
 def end_of_word():
-    pieces = ["이", "이_", "영화", "영화_", "는", "는_", "정말_", "재미", "있", "다", "다_", ".", "._", "가", "가_", "좋"]
+    pieces = [
+        "이",
+        "이_",
+        "영화",
+        "영화_",
+        "는",
+        "는_",
+        "정말_",
+        "재미",
+        "있",
+        "다",
+        "다_",
+        ".",
+        "._",
+        "가",
+        "가_",
+        "좋",
+    ]
     return KoreanWordPieceTokenizer(Vocabulary([*SPECIAL_TOKENS, *pieces]), wordpiece_scheme="end_of_word")
 
 
@@ -109,15 +145,15 @@ def generator(continuation, make_model, quick_to_trace):
     return TextGenerator(model, continuation)
 
 
+# Seven texts, or eight: each way to choose is traced once for so many rows.
 TEXTS = ["이 영화", "이 영화는 정말 재미있다", "", "정말 ", "보고 ", "이", "10점"]
 
 
 def test_text_goes_on_as_it_does_alone(generator):
     options = GenerationOptions(max_pieces=12, top_p=0.95, seed=5)
     together = generator.generate(TEXTS, options, batch_size=16)
-    for batch_size in (1, 3):
-        assert generator.generate(TEXTS, options, batch_size) == together
-    assert generator.generate([*TEXTS[::-1], "이 이"], options, 4)[:7] == together[::-1]
+    assert generator.generate(TEXTS, options, batch_size=3) == together
+    assert generator.generate([*TEXTS[::-1], "이 이"], options, batch_size=8)[:7] == together[::-1]
     for text, answer in zip(TEXTS, together):
         assert answer["text"] == text + answer["continuation"] and answer["text"].startswith(text)
         assert answer["num_pieces"] <= 12 and answer["stopped_by"] in ("document", "max_pieces")
@@ -125,9 +161,7 @@ def test_text_goes_on_as_it_does_alone(generator):
 
 
 def test_more_pieces_begin_with_the_same(generator):
-    few, many = (
-        generator.generate(TEXTS, GenerationOptions(max_pieces=count, temperature=2.0), 16) for count in (4, 15)
-    )
+    few, many = (generator.generate(TEXTS, GenerationOptions(max_pieces=count, top_p=0.95), 8) for count in (4, 15))
     for first, second in zip(few, many):
         assert second["text"].startswith(first["text"])
     assert any(first["text"] != second["text"] for first, second in zip(few, many))
@@ -135,25 +169,27 @@ def test_more_pieces_begin_with_the_same(generator):
 
 def test_seed_and_text_decide_what_is_drawn(generator):
     def found(seed, texts=TEXTS):
-        options = GenerationOptions(max_pieces=12, temperature=3.0, seed=seed)
-        return [answer["continuation"] for answer in generator.generate(texts, options, 16)]
+        options = GenerationOptions(max_pieces=12, temperature=3.0, top_p=0.99, seed=seed)
+        return [answer["continuation"] for answer in generator.generate(texts, options, 8)]
 
     assert found(1) == found(1) and found(1) != found(2)
-    assert found(1, ["이", "이"])[0] == found(1, ["이", "이"])[1]
+    same = found(1, ["이"] * 8)
+    assert len(set(same)) == 1
 
 
 def test_end_of_the_document_ends_the_text(generator):
-    options = GenerationOptions(max_pieces=20, temperature=3.0)
-    answers = generator.generate(TEXTS * 3, options, 32)
+    options = GenerationOptions(max_pieces=20, temperature=3.0, top_p=0.99)
+    answers = generator.generate(TEXTS * 3, options, 8)
     ended = [answer for answer in answers if answer["stopped_by"] == "document"]
     assert ended and all(answer["num_pieces"] < 20 and "[SEP]" not in answer["text"] for answer in ended)
 
 
 def test_text_stops_at_the_last_position_and_says_so(generator):
     text = "이 " * (NUM_POSITIONS - 4)
-    found = [generator.generate([text], GenerationOptions(seed=seed), 1)[0] for seed in range(8)]
+    options = (GenerationOptions(top_p=0.95, seed=seed) for seed in range(8))
+    found = [generator.generate([text], each, batch_size=1)[0] for each in options]
     assert {answer["stopped_by"] for answer in found} <= {"positions", "document"}
-    assert [answer["num_pieces"] for answer in found if answer["stopped_by"] == "positions"][0] == 3
+    assert {answer["num_pieces"] for answer in found if answer["stopped_by"] == "positions"} == {3}
 
 
 def test_text_without_room_is_refused_by_its_number(generator):
