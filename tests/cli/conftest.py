@@ -112,7 +112,7 @@ def checkpoint(tiny_config, sample_tokenizer, tmp_path_factory) -> pathlib.Path:
 @pytest.fixture(scope="session")
 def causal_checkpoint(tiny_config, sample_tokenizer, tmp_path_factory) -> pathlib.Path:
     """Likewise, of a causal model."""
-    config = tiny_config.replace(is_causal=True, pooler=False, max_position_embeddings=64, initializer_range=0.3)
+    config = tiny_config.replace(is_causal=True, pooler=False, initializer_range=0.3)
     return _begin_run(tmp_path_factory.mktemp("causal"), "causal", config, sample_tokenizer)
 
 
