@@ -50,14 +50,11 @@ def make_model(name, num_positions):
         n_layer=size["num_hidden_layers"],
         n_head=size["num_attention_heads"],
         n_inner=size["intermediate_size"],
-        # As ours: texts begin with id 2, and 3, which would end them, never comes.
+        initializer_range=0.1,  # so that no two pieces are about as probable
         bos_token_id=2,
-        eos_token_id=None,
+        eos_token_id=None,  # no text ends early
     )
-    model = transformers.GPT2LMHeadModel(config)
-    with torch.no_grad():
-        model.transformer.wte.weight.mul_(5)  # so that no two pieces are about as probable
-    return model
+    return transformers.GPT2LMHeadModel(config)
 
 
 def make_prompts(vocab_size, batch_size, length):
@@ -153,7 +150,7 @@ MAKERS = {
 def serve(connection, contestant, folder, work):
     """Goes on with prompts that come, until None comes, and tells the pieces and how long they took."""
     generate = MAKERS[contestant](folder, work)
-    for prompts in iter(connection.recv, None):
+    while (prompts := connection.recv()) is not None:
         started_at, cpu_started_at = time.perf_counter(), time.process_time()
         found = generate(prompts)
         connection.send((found, time.perf_counter() - started_at, time.process_time() - cpu_started_at))

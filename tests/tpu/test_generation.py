@@ -37,7 +37,7 @@ PROMPTS = Prompts(
 )
 
 
-def test_loop_compiles_and_keeps_its_caches():
+def test_loop_compiles_and_copies_no_cache():
     options = GenerationOptions(top_k=50, top_p=0.9, repetition_penalty=1.2)
     kind, strategy = ChoiceKind.of(options, VOCAB_SIZE), ReplicaStrategy(1)
     with strategy.scope():
@@ -51,6 +51,6 @@ def test_loop_compiles_and_keeps_its_caches():
 
     compiled = compile_program(lower(decode, [*PROMPTS, *ChoiceNumbers.of(options)]), "v5e:2x2")
     assert " while(" in compiled.text
-    # Keys and values of every application, in bfloat16, are part of what it needs.
+    # Keys and values of every application, in bfloat16: a step writes into them, and copies none.
     caches = CONFIG.num_hidden_layers * 2 * BATCH_SIZE * LENGTH * CONFIG.hidden_size * 2
-    assert caches < compiled.temporary_bytes < 20 * caches
+    assert 0 < compiled.temporary_bytes < 2 * caches
