@@ -72,7 +72,9 @@ class Decoder:
             self._compiled = compiled_whole(self.decode)
         length = rounded_length(int(prompts.lengths.max()), prompts.ids.shape[1])
         kind, numbers = ChoiceKind.of(options, self._model.config.vocab_size), ChoiceNumbers.of(options)
-        ids, counts = self._compiled(Prompts(*map(tf.constant, prompts)), numbers, kind, length)
+        asked = Prompts(*map(tf.constant, prompts)), numbers, kind, length
+        # Called without this step, TensorFlow would warn of each further shape; here they are few, and wanted.
+        ids, counts = self._compiled.get_concrete_function(*asked)(*asked)
         return ids.numpy(), counts.numpy()
 
     def decode(
