@@ -11,7 +11,7 @@ from albert_tf.asked_texts import list_inputs, read_texts
 from albert_tf.errors import InputError
 
 # What a model may be asked.
-ABILITIES = ("fill_mask", "score", "choose", "encode", "similarity", "predict")
+ABILITIES = ("fill_mask", "generate", "score", "choose", "encode", "similarity", "predict")
 
 
 class LoadedModel(abc.ABC):
@@ -56,6 +56,20 @@ class LoadedModel(abc.ABC):
     ) -> list[dict[str, typing.Any]]:
         """Returns which of several answers fits each text, without training; see `PretrainedModel.choose`."""
         raise self.cannot("choose")
+
+    def generate(
+        self,
+        texts: collections.abc.Sequence[str],
+        max_pieces: int = 64,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        temperature: float = 1.0,
+        seed: int = 0,
+        repetition_penalty: float = 1.0,
+        batch_size: int = 16,
+    ) -> list[dict[str, typing.Any]]:
+        """Returns each text with what comes after it; see `PretrainedModel.generate`."""
+        raise self.cannot("generate")
 
     def encode(self, texts: collections.abc.Sequence[str], pooling: str = "mean") -> np.ndarray:
         """Returns a vector of each text, float32 [N, H]; see `EncoderModel.encode`."""

@@ -51,6 +51,7 @@ MAY_IMPORT = {
     "pretraining_data": BASE | {"startup", "folder_lock", "progress_line", "child_process", "corpus", "tokenization"},
     "compilation": set(),
     "modeling": BASE | {"checkpoint_files", "compilation"},  # knows nothing of text
+    "generation": {"errors", "compilation", "tokenization", "modeling"},
     "optimization": {"errors", "config", "compilation"},
     "objectives": {"errors", "config", "pretraining_data", "modeling"},
     "training": BASE
@@ -91,6 +92,7 @@ MAY_IMPORT = {
         "litert",
         "tokenization",
         "modeling",
+        "generation",
         "objectives",
         "training",
         "finetuning",

@@ -14,14 +14,22 @@ from albert_tf.files import gfile_for, match_files
 _OTHER_ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".gz")
 
 
-def define_flags(input_file: str, output_file: str, input_fields: str, batch_size: str):
+def define_flags(
+    input_file: str,
+    output_file: str,
+    input_fields: str,
+    batch_size: str,
+    default_batch_size: int = 64,
+    answers_hold_inputs: bool = False,
+):
     """Defines the flags that such commands have in common, given what four of them are."""
     flags.DEFINE_string("input_file", None, input_file)
     flags.DEFINE_string("output_file", None, output_file)
     flags.DEFINE_list("input_fields", None, input_fields)
-    flags.DEFINE_integer("predict_batch_size", 64, batch_size, lower_bound=1)
+    flags.DEFINE_integer("predict_batch_size", default_batch_size, batch_size, lower_bound=1)
     flags.DEFINE_enum("on_bad_row", "fail", ON_BAD_ROW, "Lines that can't be read: stop, or write why and continue.")
-    flags.DEFINE_bool("with_inputs", False, "Write the input next to each answer.")
+    if not answers_hold_inputs:
+        flags.DEFINE_bool("with_inputs", False, "Write the input next to each answer.")
     flags.DEFINE_bool("overwrite", False, "Replace the --output_file, and what other predictions have left behind.")
 
 
@@ -69,7 +77,11 @@ def answer(
         command.refuse_to_overwrite([given.output_file], given.overwrite)
         predictor = make_predictor()
         batch_options = BatchOptions(
-            given.predict_batch_size, given.input_fields, given.on_bad_row == "skip", given.with_inputs, **options
+            given.predict_batch_size,
+            given.input_fields,
+            given.on_bad_row == "skip",
+            getattr(given, "with_inputs", False),
+            **options,
         )
         began_at = time.monotonic()
         counts = predict_file(predictor, input_file, given.output_file, batch_options, given.overwrite, summarize)

@@ -29,6 +29,7 @@ STAGES = {
     "run-race": "teaches a model to choose among answers",
     "predict": "lets a model answer every line of a file",
     "score-text": "tells how probable each line of a file is, or labels it without any training",
+    "generate-text": "lets a causal model go on with texts, or with every line of a file",
     "export-model": "writes a model that needs nothing of this library: SavedModel, LiteRT or ONNX",
     "serve": "answers over HTTP",
     "playground": "opens a page to try a model in the browser",
@@ -139,6 +140,9 @@ def answers(
     """Returns what a model says of texts, in lines."""
     if "predict" in model.abilities:
         return _predictions(model, texts, as_json)
+    if "generate" in model.abilities and len(texts) == 1:
+        (answer,) = model.generate(texts)
+        return [_json({"input": texts[0], **answer}) if as_json else answer["text"]]
     if all(MASK in text for text in texts):
         guesses = model.fill_mask(texts, top_k, order)
         if order != ORDERS[0]:

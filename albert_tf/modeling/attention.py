@@ -11,7 +11,9 @@ from albert_tf.modeling.initializers import NeighborAttention, residual_range
 from albert_tf.modeling.kernels.attention import attend
 from albert_tf.modeling.kernels.dropout import dropout, split_dropout_seed
 from albert_tf.modeling.kernels.flash_attention import COLUMNS_TOGETHER
+from albert_tf.modeling.kernels.key_value_cache import KeyValueCache
 from albert_tf.modeling.kernels.output_positions import select_positions
+from albert_tf.modeling.kernels.plain_attention import attend_by_heads, split_heads
 from albert_tf.modeling.kernels.query_key_value import QueryKeyValue, SeparateProjections
 from albert_tf.modeling.kernels.shared_weights import Part
 from albert_tf.modeling.kernels.visible_keys import visible_keys
@@ -103,9 +105,37 @@ class SelfAttention(AlbertLayer):
             self._rematerializes,
             output_attentions,
         )
-        output = dropout(self.output_dense(context), self._config.hidden_dropout_prob, output_seed)
-        hidden_states = residual + output if self._norm_is_first else self.layer_norm(residual + output)
+        hidden_states = self._add(residual, context, output_seed)
         return (hidden_states, *probs) if output_attentions else hidden_states
+
+    def extend(
+        self, hidden_states: tf.Tensor, columns: tf.Tensor, cache: KeyValueCache
+    ) -> tuple[tf.Tensor, KeyValueCache]:
+        """Attends from further positions to themselves and to all before them, whether or not the config is causal.
+
+        Args:
+            hidden_states: [B, T, H], of the further positions.
+            columns: int32 [B, T], which positions these are.
+            cache: Of the positions before.
+
+        Returns:
+            What `call` gives for these positions, [B, T, H], and the cache with them.
+        """
+        inputs = self.layer_norm(hidden_states) if self._norm_is_first else hidden_states
+        hidden_size = self._config.hidden_size
+        query, key, value = (
+            heads
+            for projection in self._separate_projections(inputs, inputs)
+            for heads in split_heads(projection, hidden_size, hidden_size // self._config.num_attention_heads)
+        )
+        cache = cache.written(key, value, columns)
+        context, _ = attend_by_heads(query, *cache, cache.visible_from(columns))
+        return self._add(hidden_states, context), cache
+
+    def _add(self, residual, context, dropout_seed=None):
+        """Returns the sub-layer's output: what is made of the context, added to the input."""
+        output = dropout(self.output_dense(context), self._config.hidden_dropout_prob, dropout_seed)
+        return residual + output if self._norm_is_first else self.layer_norm(residual + output)
 
     def parts(self, uses_flash: bool) -> list[Part]:
         """Returns what holds the weights that `call` uses, for `shared_weights.read_once`."""

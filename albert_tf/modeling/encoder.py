@@ -11,6 +11,7 @@ from albert_tf.modeling.initializers import NeighborAttention
 from albert_tf.modeling.inputs import encoder_inputs
 from albert_tf.modeling.kernels.dropout import resolve_dropout_seed, split_dropout_seed
 from albert_tf.modeling.kernels.flash_attention import uses_flash_attention
+from albert_tf.modeling.kernels.key_value_cache import KeyValueCache
 from albert_tf.modeling.kernels.rematerialization import rematerialize
 from albert_tf.modeling.kernels.shared_weights import Part, read_once, using
 from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE
@@ -129,15 +130,13 @@ class AlbertEncoder(AlbertModel):
             resolve_dropout_seed(training, dropout_seed), 1 + 2 * num_blocks
         )
 
-        hidden_states = self.embeddings(
+        hidden_states = self._embed(
             inputs.get("input_ids"),
             inputs["segment_ids"],
             inputs.get("position_ids"),
             inputs.get("inputs_embeds"),
             dropout_seed=embedding_seed,
         )
-        if self.embedding_hidden_mapping_in is not None:
-            hidden_states = self.embedding_hidden_mapping_in(hidden_states)
         blocks = [self._block(number, uses_flash, output_attentions) for number in range(num_blocks)]
         sees = attention_bias, inputs.get("document_ids"), self._is_causal(is_causal)
         hidden_states, attentions = self._apply_blocks(blocks, hidden_states, sees, block_seeds, output_positions)
@@ -152,6 +151,36 @@ class AlbertEncoder(AlbertModel):
         if output_attentions:
             outputs["attentions"] = tuple(attentions)
         return outputs
+
+    def extend(
+        self, input_ids: tf.Tensor, columns: tf.Tensor, caches: list[KeyValueCache]
+    ) -> tuple[tf.Tensor, list[KeyValueCache]]:
+        """Encodes further pieces of texts whose earlier ones are cached; each sees those before it, as if causal.
+
+        Args:
+            input_ids: int32 [B, T].
+            columns: int32 [B, T], the positions of the pieces, counted from 0 whatever the `position_offset`.
+            caches: Of `empty_caches`, or what this method returned.
+
+        Returns:
+            The last states of these pieces, [B, T, H] in `compute_dtype`, and the caches with them.
+        """
+        hidden_states = self._embed(input_ids, tf.zeros_like(input_ids), columns + self.config.position_offset)
+        extended = []
+        for number, cache in enumerate(caches):
+            attention, feed_forward = self._sub_layers(number)
+            hidden_states, cache = attention.extend(hidden_states, columns, cache)
+            hidden_states = feed_forward(hidden_states)
+            extended.append(cache)
+        if self.last_layer_norm is not None:
+            hidden_states = self.last_layer_norm(hidden_states)
+        return hidden_states, extended
+
+    def empty_caches(self, batch_size: int, length: int) -> list[KeyValueCache]:
+        """Returns a cache for each application of a block, of so many texts and pieces."""
+        num_heads = self.config.num_attention_heads
+        shape = batch_size, num_heads, length, self.config.hidden_size // num_heads
+        return [KeyValueCache.empty(shape, self.compute_dtype) for _ in range(self.config.num_blocks)]
 
     def _layers_with_inputs(self):
         ids = self._symbol(None, dtype="int32")
@@ -180,6 +209,12 @@ class AlbertEncoder(AlbertModel):
             )
         return is_causal[None] if is_causal.shape.rank == 0 else is_causal
 
+    def _embed(self, *inputs, **options):
+        """Returns what the first block reads, [B, S, H]; arguments as for `AlbertEmbeddings`."""
+        embeddings = self.embeddings(*inputs, **options)
+        mapping = self.embedding_hidden_mapping_in
+        return embeddings if mapping is None else mapping(embeddings)
+
     def _apply_blocks(self, blocks, hidden_states, sees, seeds, output_positions):
         """Applies one block after the other: a loop over shared weights would keep more and read more.
 
@@ -202,14 +237,18 @@ class AlbertEncoder(AlbertModel):
         return hidden_states, attentions
 
     def _block(self, number, uses_flash, output_attentions):
-        """Returns a block by its number: its own sub-layers, or its group's (original modeling.py)."""
+        """Returns a block by its number."""
+        return Block(*self._sub_layers(number), uses_flash, output_attentions)
+
+    def _sub_layers(self, number):
+        """Returns the sub-layers of a block by its number: its own, or its group's (original modeling.py)."""
         inner = self.config.inner_group_num
         layer, position = divmod(number, inner)
 
         def owner(layers):
             return layers[layer * (len(layers) // inner) // self.config.num_hidden_layers * inner + position]
 
-        return Block(owner(self.attention_layers), owner(self.feed_forward_layers), uses_flash, output_attentions)
+        return owner(self.attention_layers), owner(self.feed_forward_layers)
 
 
 class Block:

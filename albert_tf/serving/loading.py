@@ -64,6 +64,11 @@ class TrainedModel:
         return (self.fills_masks or self.predicts_next) and self._has_language_model
 
     @property
+    def goes_on(self) -> bool:
+        """Whether it tells which piece comes next, and so can go on with texts."""
+        return self.predicts_next and self._has_language_model
+
+    @property
     def _has_language_model(self):
         return self.task is None and not any(name.startswith(_MASKED_LM_HEAD) for name in self.untrained)
 

@@ -1,15 +1,19 @@
-"""A pre-trained folder as a Python object: what is missing in texts, and how probable they are, besides vectors."""
+"""A pre-trained folder as a Python object: what is missing in texts, how probable they are, what comes after them."""
 
 import collections.abc
 import functools
 import os
 import typing
+import warnings
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.asked_texts import read_strings
 from albert_tf.errors import InputError
+from albert_tf.generation import GenerationOptions, TextGenerator
+from albert_tf.generation.options import check_whole
+from albert_tf.generation.text_generator import POSITIONS, count_stopped
 from albert_tf.serving.encoder_model import (
     INPUT_NAMES,
     EncoderModel,
@@ -180,6 +184,60 @@ class PretrainedModel(EncoderModel):
         self.add_unknown(*find_unknown_words(self.tokenizer, [(text,) for text in texts]))
         return choosing.choose(self.scorer, self.tokenizer, texts, template, compare, batch_size)
 
+    def generate(
+        self,
+        texts: collections.abc.Sequence[str],
+        max_pieces: int = 64,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        temperature: float = 1.0,
+        seed: int = 0,
+        repetition_penalty: float = 1.0,
+        batch_size: int = 16,
+    ) -> list[dict[str, typing.Any]]:
+        """Returns each text with what comes after it, as documents of the pre-training data go on.
+
+        ```python
+        model.generate(["이 영화는"], top_p=0.9)  # [{"text": "이 영화는 ...", "continuation": " ...", ...}]
+        ```
+
+        A text that breaks off inside a word may go on with the rest of it; after a space a new word begins. What is
+        drawn follows from the seed and the text, whatever else is asked; another seed gives another continuation.
+
+        Args:
+            texts: N of them; "" for a document from its beginning.
+            max_pieces: Most pieces that come. A text also ends where the document does, and at the model's last
+                position.
+            top_k: Draw each piece from so many of the most probable ones; 1 takes the most probable one (greedy).
+            top_p: Draw from the fewest pieces that together have this probability.
+            temperature: Below 1, probable pieces are drawn more often; 0 takes the most probable one (greedy).
+            seed: Of what is drawn.
+            repetition_penalty: Above 1, pieces that the text already holds become less probable.
+            batch_size: How many texts are computed at once, at most.
+
+        Returns:
+            Dictionaries of the whole "text", the "continuation" alone, its "num_pieces", and what it was "stopped_by":
+            "document" where the model ended the text, "max_pieces", or "positions", where the model has no more.
+
+        Raises:
+            InputError: An input is no text, or leaves no room for what comes; a setting is out of range; or the model
+                has not learnt what comes next.
+        """
+        if not self._loaded.goes_on:
+            raise self.cannot("generate")
+        options = GenerationOptions(max_pieces, repetition_penalty, temperature, top_k, top_p, seed)
+        check_whole("batch_size", batch_size, 1)
+        texts = [replace_halves(text) for text in read_strings(texts)]
+        self.add_unknown(*find_unknown_words(self.tokenizer, [(text,) for text in texts]))
+        answers = self._generator.generate(texts, options, batch_size)
+        if count := count_stopped(answers, POSITIONS):
+            warnings.warn(
+                f"{count} of {len(texts)} texts stop before max_pieces={max_pieces}, at the last of the model's "
+                f"{self.max_seq_length} positions",
+                stacklevel=2,
+            )
+        return answers
+
     @property
     def task(self) -> typing.NoReturn:
         """Raises an InputError that says what to do: this model was not fine-tuned for a task."""
@@ -190,7 +248,12 @@ class PretrainedModel(EncoderModel):
         """What the folder can be asked; see `LoadedModel`."""
         lacking = set() if self._loaded.guesses_pieces else {"fill_mask"}
         lacking |= set() if self._loaded.scores_texts else {"score", "choose"}
+        lacking |= set() if self._loaded.goes_on else {"generate"}
         return tuple(name for name in super().abilities if name not in lacking)
+
+    def check_room(self, texts: list[str]) -> None:
+        """Checks that there is room for what comes after texts; raises InputError if not; see `generate`."""
+        self._generator.check_room(texts)
 
     @functools.cached_property
     def scorer(self) -> Scorer:
@@ -199,7 +262,13 @@ class PretrainedModel(EncoderModel):
         Raises:
             InputError: The vocabulary lacks a special token that inputs need.
         """
-        return Scorer(self.model, self.tokenizer, self.max_seq_length, self._loaded.predicts_next)
+        # What fills masks and goes on with texts, too, sees both sides, and is asked for what is masked.
+        reads_before = not self._loaded.fills_masks
+        return Scorer(self.model, self.tokenizer, self.max_seq_length, reads_before)
+
+    @functools.cached_property
+    def _generator(self):
+        return TextGenerator(self.model, self.tokenizer)
 
     def _described(self):
         return f"{self._place}, which was pre-trained,"
@@ -216,7 +285,12 @@ class PretrainedModel(EncoderModel):
                 f"{self._place} was not pre-trained to tell how probable pieces are, and so it has no {ability}; "
                 f"{it_has}"
             )
-        if ability in ("fill_mask", "score", "choose"):
+        if ability == "generate" and not self._loaded.predicts_next:
+            return InputError(
+                f"{self._place} was not pre-trained to go on with texts, as with objective=causal, and so it has no "
+                f"generate; {it_has}"
+            )
+        if ability in ("fill_mask", "generate", "score", "choose"):
             return InputError(f"{self._place} has no masked_lm_head, which guesses missing pieces; {it_has}")
         if self._why_no_head:
             return InputError(f"{self._place} has a head that can't be asked: {self._why_no_head}")

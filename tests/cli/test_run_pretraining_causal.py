@@ -98,12 +98,12 @@ def test_labels_are_read_off_the_last_piece_and_exported(trained, classify, run_
 
 def test_causal_model_has_no_masks_to_fill(trained):
     model = albert_tf.load(trained)
-    assert model.abilities == ("score", "choose", "encode", "similarity")
+    assert model.abilities == ("generate", "score", "choose", "encode", "similarity")
     with pytest.raises(InputError) as error:
         model.fill_mask(["오늘은 [MASK]"])
     assert str(error.value) == (
-        f"{trained} was not pre-trained to fill in what is missing, and so it has no fill_mask; it has score, "
-        "choose, encode, similarity"
+        f"{trained} was not pre-trained to fill in what is missing, and so it has no fill_mask; it has generate, "
+        "score, choose, encode, similarity"
     )
     assert np.isfinite(model.encode(["오늘은 맑다"], pooling="last")).all()
     assert -100 < model.score(["오늘은 맑다"])[0]["score"] < 0

@@ -29,7 +29,7 @@ CLS, MASK = (TOKENIZER.vocabulary.id_of(token) for token in ("[CLS]", "[MASK]"))
 
 
 def make_model(monkeypatch, is_shifted=False, **learnt):
-    is_causal = learnt.get("predicts_next", False)
+    is_causal = learnt.get("predicts_next", False) and not is_shifted
     config = tiny_config(
         len(TOKENIZER),
         max_position_embeddings=LONGEST,
@@ -91,8 +91,9 @@ def test_pieces_of_a_long_text_stand_in_the_middle_of_what_is_read(models):
     assert found["score"] == pytest.approx(expected, abs=1e-4) and found["num_pieces"] == 20
 
 
-def test_model_that_tells_the_next_piece_is_read_before_each_mask(monkeypatch):
-    model = make_model(monkeypatch, is_shifted=True)
+def test_model_that_tells_next_pieces_and_masked_ones_is_asked_for_these_and_read_before_each(monkeypatch):
+    model = make_model(monkeypatch, is_shifted=True, predicts_next=True)
+    assert {"fill_mask", "generate", "score"} <= set(model.abilities)
     (pieces,) = cut_texts(TOKENIZER, TEXTS[:1])
     expected = 0.0
     for query in masked_queries(pieces, TOKENIZER, LONGEST):

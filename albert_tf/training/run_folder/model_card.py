@@ -46,7 +46,7 @@ _QUESTIONS = {
     "text-classification": 'predict(["..."])  # or tuples of two texts, if it was trained on pairs',
     "token-classification": 'predict(["..."])',
     "question-answering": 'predict([("question", "text that answers it")])',
-    "text-generation": 'encode(["오늘은 날씨가 정말 좋습니다."], pooling="last")',
+    "text-generation": 'generate(["오늘은 날씨가"])',
     "multiple-choice": 'predict([("passage", "question", ["option", "option"])])',
 }
 _EXAMPLE = """## Use
