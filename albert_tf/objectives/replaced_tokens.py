@@ -43,7 +43,7 @@ class ReplacedTokens(Objective):
         options: Of the data, and the values of `SETTINGS`.
 
     Raises:
-        InputError: The generator can't have that size.
+        InputError: The generator can't have that size, or the model has embeddings of languages.
     """
 
     loss_coefficients: typing.ClassVar = {"masked_lm_loss": 1.0, "replaced_token_loss": _COEFFICIENT}
@@ -58,6 +58,11 @@ class ReplacedTokens(Objective):
 
     def __init__(self, config: AlbertConfig, options: DataOptions):
         self.config = config
+        if config.num_languages:
+            raise InputError(
+                f"electra doesn't tell its models what language a text is in (num_languages={config.num_languages}); "
+                "set num_languages to 0 in `albert_config_file`, or take `objective=roberta`"
+            )
         self._size, self._is_shared = options.settings["generator_size"], options.settings["share_generator"]
         if self._is_shared and self._size != SETTINGS[0].default:
             raise InputError(

@@ -15,7 +15,14 @@ from albert_tf.files import sha256_of
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.shard_writer import is_static_split
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
-from albert_tf.pretraining_data.manifest import HELD_OUT, TRAIN, decisive_options, is_of_first_version, read_manifest
+from albert_tf.pretraining_data.manifest import (
+    HELD_OUT,
+    TRAIN,
+    decisive_options,
+    features_of,
+    is_of_first_version,
+    read_manifest,
+)
 from albert_tf.pretraining_data.packing import find_packing
 from albert_tf.tokenization import Tokenizer
 
@@ -57,6 +64,7 @@ def make_manifest(
         shards: The paths of each split.
         shard_counts: What was counted in each shard of each split.
     """
+    packing = find_packing(options.packing, "packing")
     return {
         "version": albert_tf.__version__,
         "tokenizer": {**tokenizer.to_dict(), "identity": tokenizer.identity},
@@ -64,12 +72,12 @@ def make_manifest(
         "max_seq_length": options.max_seq_length,
         "max_predictions_per_seq": options.masking_options.max_predictions_per_seq,
         "options": dataclasses.asdict(options),
-        "features": dict(find_packing(options.packing, "packing").features),
+        "features": features_of(packing, options.sources),
         "input_files": [os.path.basename(path) for path in reader.paths],
         "text_field": reader.text_field,
         "on_bad_text": reader.on_bad_text,
         _INPUT_DIGESTS: [work.input_file(index).sha256 for index in range(len(reader.paths))],
-        **{name: counts[name] for name in _CORPUS_COUNTS},
+        **{name: counts[name] for name in (*_CORPUS_COUNTS, *packing.counted_of_corpus)},
         "unknown_word_rate": round(counts["unknown_words"] / counts["words"], 6),
         "splits": {
             split: _describe_split(split, paths, options, counts, shard_counts[split])
@@ -167,6 +175,8 @@ def _describe_split(split, paths, options, counts, shard_counts):
         # Of the pieces of its documents: cut off, or of a document of one sentence.
         "share_unused_tokens": round(counts[f"{split}_unused_tokens"] / counts[f"{split}_tokens"], 4),
     }
+    if options.sources:
+        description["tokens_per_source"] = {name: counts[f"{split}_tokens_{name}"] for name in options.sources}
     totals = {name: total(name) for name, value in shard_counts[0].items() if isinstance(value, int)}
     description |= packing.describe(totals)
     if is_static:
