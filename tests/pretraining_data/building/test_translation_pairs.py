@@ -173,7 +173,7 @@ def test_bad_rows_are_named_or_counted(create, workspace):
         ),
         (
             {"objective": "roberta", "languages": "korean+english"},
-            "korean+english is a table of pairs, which only --objective=translation takes; leave it out, or choose that",
+            "korean+english is a table of pairs, which only --objective=translation takes; leave it out",
         ),
         ({"languages": "korean"}, "pairs.tsv is a table, whose columns are a text"),
         ({"max_seq_length": 8, "max_predictions_per_seq": 2}, "no pair fits an example"),
