@@ -84,6 +84,6 @@ def refuse_bpe(folder: str, family: str = "GPT2") -> None:
     if exists and VOCABULARY_FILE not in exists:
         kind, name = ("byte-level BPE", "a GPT-2") if is_gpt2 else ("BPE", f"an {family}")
         raise InputError(
-            f"{os.path.join(folder, exists[0])} is of a {kind} tokenizer, which albert_tf doesn't have; only {name} with "
-            f"WordPieces ({VOCABULARY_FILE}) can be converted"
+            f"{os.path.join(folder, exists[0])} is of a {kind} tokenizer, which albert_tf doesn't have; only {name} "
+            f"with WordPieces ({VOCABULARY_FILE}) can be converted"
         )
