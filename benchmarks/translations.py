@@ -117,6 +117,7 @@ def train(options, folder: str, columns: list[str]) -> None:
             "build_vocab.py",
             input_file=texts,
             languages=",".join(columns),
+            language_exponent=1.0,  # they are translations of each other, and so as much text
             output_dir=vocabulary,
             vocab_size=8000,
             limit_alphabet=1500,
@@ -126,7 +127,6 @@ def train(options, folder: str, columns: list[str]) -> None:
             "create_pretraining_data.py",
             objective="translation",
             input_file=options.pairs,
-            languages=",".join(["+".join(columns)] * len(options.pairs.split(","))),
             vocab_file=os.path.join(vocabulary, "vocab.txt"),
             output_file=os.path.join(data, "train.tfrecord"),
             max_seq_length=96,
@@ -146,15 +146,15 @@ def train(options, folder: str, columns: list[str]) -> None:
 def main():
     """Trains, unless a model is given, and prints a table for each file of held-out pairs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", required=True, help="tables to learn from, comma-separated")
+    parser.add_argument("--pairs", required=True, help="tables of two columns to learn from, comma-separated")
     parser.add_argument("--held_out", required=True, help="tables to look for translations in, comma-separated")
-    parser.add_argument("--columns", default="korean,english")
     parser.add_argument("--output_dir", required=True)
     parser.add_argument("--model", help="the folder of a model that is there; by default one is trained")
     parser.add_argument("--num_train_steps", type=int, default=4000)
     parser.add_argument("--num_candidates", type=int, default=1000)
     options = parser.parse_args()
-    columns, folder = options.columns.split(","), options.model or os.path.join(options.output_dir, "run")
+    columns = list(RowFile(options.pairs.split(",")[0]).columns)
+    folder = options.model or os.path.join(options.output_dir, "run")
     if not options.model:
         train(options, folder, columns)
     rows = (row for path in options.pairs.split(",") for row in RowFile(path))
