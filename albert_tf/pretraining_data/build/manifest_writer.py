@@ -26,7 +26,7 @@ from albert_tf.pretraining_data.manifest import (
 from albert_tf.pretraining_data.packing import find_packing
 from albert_tf.tokenization import Tokenizer
 
-_INPUT_DIGESTS = "sha256_per_input_file"
+_INPUT_DIGESTS, _INPUT_SOURCES = "sha256_per_input_file", "source_per_input_file"
 
 # Of the corpus, in the order of the manifest.
 _CORPUS_COUNTS = (
@@ -71,9 +71,12 @@ def make_manifest(
         "vocab_size": len(tokenizer.vocabulary),
         "max_seq_length": options.max_seq_length,
         "max_predictions_per_seq": options.masking_options.max_predictions_per_seq,
-        "options": dataclasses.asdict(options),
+        "options": {
+            name: value for name, value in dataclasses.asdict(options).items() if name != "sources" or options.sources
+        },
         "features": features_of(packing, options.sources),
         "input_files": [os.path.basename(path) for path in reader.paths],
+        **_sources_of(reader, options),
         "text_field": reader.text_field,
         "on_bad_text": reader.on_bad_text,
         _INPUT_DIGESTS: [work.input_file(index).sha256 for index in range(len(reader.paths))],
@@ -132,6 +135,7 @@ def describe_finished(
     if (
         listed != {split: list(map(os.path.basename, paths)) for split, paths in shards.items() if paths}
         or manifest.get("input_files") != [os.path.basename(path) for path in reader.paths]
+        or manifest.get(_INPUT_SOURCES) != _sources_of(reader, options).get(_INPUT_SOURCES)
         or manifest.get("text_field", reader.text_field) != reader.text_field
         or (manifest.get("bad_lines") and manifest.get("on_bad_text", reader.on_bad_text) != reader.on_bad_text)
         or decisive_options(manifest.get("options")) != decisive_options(dataclasses.asdict(options))
@@ -143,6 +147,11 @@ def describe_finished(
         raise InputError(f"{changed}; put it back, or pass `overwrite` to make all shards anew")
     more = "" if _INPUT_DIGESTS in manifest else ", but not of what text, for it is of an earlier version"
     return None if changed else f"{path} says that this data is finished{more}"
+
+
+def _sources_of(reader, options):
+    """Returns what the manifest says of the languages of the files, nothing where nobody said them."""
+    return {_INPUT_SOURCES: list(map(reader.source_of, range(len(reader.paths))))} if options.sources else {}
 
 
 def _find_changed(manifest, manifest_path, reader, shards):

@@ -131,6 +131,11 @@ def test_text_and_pairs_go_into_shards_of_their_own(create, workspace, write_cor
     shards = find_shards([str(workspace / "data" / "train-*")], config)
     assert shards.sources == tuple(languages.split(","))
     assert shards.sources_of_shards == [0, 0, 1, 1, 2, 2]
+    assert read_manifest(workspace)["source_per_input_file"] == languages.split(",")
+    # Not finished if the languages are exchanged, or said of other files.
+    for others, resumed in ((languages, "nothing to resume"), ("english,korean,korean+english", "pass --overwrite")):
+        result = create(input_file=files, languages=others, num_shards=2, resume=True)
+        assert resumed in result.output + result.errors
     split = read_manifest(workspace)["splits"]["train"]
     assert sum(shards.tokens_of_sources) == split["tokens"] == sum(split["tokens_per_source"].values())
     numbers = {0: {(0, 0)}, 1: {(1, 1)}, 2: {(0, 1), (1, 0)}}
