@@ -314,6 +314,9 @@ FAMILIES = {
         },
     ),
 }
+FAMILIES["xlm-roberta"] = FAMILIES["roberta"]._replace(
+    class_prefix="XLMRoberta", always={**FAMILIES["roberta"].always, "model_type": "xlm-roberta"}
+)
 FAMILIES["xlm"] = Family(
     Naming(_XLM, {}, _SPELLINGS),
     "transformer.",
@@ -336,9 +339,6 @@ FAMILIES["xlm"] = Family(
         "initializer_range": "init_std",
         "type_vocab_size": None,
     },
-)
-FAMILIES["xlm-roberta"] = FAMILIES["roberta"]._replace(
-    class_prefix="XLMRoberta", always={**FAMILIES["roberta"].always, "model_type": "xlm-roberta"}
 )
 # What is GELU there is another function here, and the other way round.
 ACTIVATIONS = {
