@@ -209,7 +209,7 @@ def test_keys_of_other_families_are_checked_and_written_only_where_they_are_used
         ("pooler", 1, "pooler must be true or false"),
         ("classification_head", "dense", "classification_head must be one of pooled, dense_tanh"),
         ("norm_position", "first", "norm_position must be one of post, pre"),
-        ("language_model_head", "none", "language_model_head must be one of dense, tied"),
+        ("language_model_head", "none", "language_model_head must be one of dense, tied, tied_bias"),
         ("language_model_head", "tied", "language_model_head=tied needs embedding_size to be hidden_size. Received: "),
         ("model_type", "t5", "model_type must be one of albert, roberta"),
     ):

@@ -48,7 +48,8 @@ MAY_IMPORT = {
         "rows",
     },
     "tokenization": BASE | {"text_encoding", "progress_line"},
-    "pretraining_data": BASE | {"startup", "folder_lock", "progress_line", "child_process", "corpus", "tokenization"},
+    "pretraining_data": BASE
+    | {"startup", "folder_lock", "progress_line", "child_process", "corpus", "rows", "tokenization"},
     "compilation": set(),
     "modeling": BASE | {"checkpoint_files", "compilation"},  # knows nothing of text
     "generation": {"errors", "compilation", "tokenization", "modeling"},

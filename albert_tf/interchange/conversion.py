@@ -76,5 +76,7 @@ def _leave_shifted_head(model):
 
 def _can_be_causal(target, config):
     """Whether a format knows models that see no later piece: ours all, Hugging Face's GPT-2, and BERT as a decoder."""
-    is_known = config.model_type == "gpt2" or (config.model_type == "albert" and foreign_config.is_bert(config))
+    is_known = config.model_type in ("gpt2", "xlm") or (
+        config.model_type == "albert" and foreign_config.is_bert(config)
+    )
     return target == "albert_tf" or (target == "huggingface" and is_known)

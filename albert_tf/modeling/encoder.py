@@ -89,9 +89,9 @@ class AlbertEncoder(AlbertModel):
             inputs: Dictionary of `input_ids` int [B, S], or `inputs_embeds` [B, S, E] in place of word embeddings.
                 Optional are `input_mask` int [B, S], 1 for keys that may be seen, or [B, S, S], a row for each query
                 (default all); `document_ids` int [B, S], where pieces see those of their own document alone (default
-                one document); `segment_ids` int [B, S] (default 0); and `position_ids` int [B, S], less than
-                `max_position_embeddings` (default 0 to S - 1, or from `position_offset` on). See `encoder_inputs` for
-                other names.
+                one document); `segment_ids` int [B, S] (default 0); `position_ids` int [B, S], less than
+                `max_position_embeddings` (default 0 to S - 1, or from `position_offset` on); and `language_ids` int
+                [B, S], less than `num_languages` (default 0). See `encoder_inputs` for other names.
             training: Whether dropout is on.
             dropout_seed: int32 [2], the seed of every dropout of this call; drawn anew if None.
             output_positions: int [B, P], the positions that are read, the first of them 0; None for all. The last block
@@ -135,7 +135,8 @@ class AlbertEncoder(AlbertModel):
             inputs["segment_ids"],
             inputs.get("position_ids"),
             inputs.get("inputs_embeds"),
-            dropout_seed=embedding_seed,
+            embedding_seed,
+            inputs.get("language_ids"),
         )
         blocks = [self._block(number, uses_flash, output_attentions) for number in range(num_blocks)]
         sees = attention_bias, inputs.get("document_ids"), self._is_causal(is_causal)

@@ -25,6 +25,7 @@ from albert_tf.objectives.registry import (
 from albert_tf.objectives.replaced_tokens import SETTINGS as SETTINGS_OF_ELECTRA
 from albert_tf.objectives.replaced_tokens import ReplacedTokens
 from albert_tf.objectives.sentence_order import NextSentence, SentenceOrder
+from albert_tf.objectives.translation_lm import TranslationLM
 
 register(DEFAULT_OBJECTIVE, composed(MaskedLM, SentenceOrder), ["order"])
 register("bert", composed(MaskedLM, NextSentence), ["next"])
@@ -33,6 +34,7 @@ register("electra", ReplacedTokens, ["full_sentences", "document_sentences", "or
 register("halves", composed(MaskedLM, MatchingHalves), ["halves"])
 register("causal", composed(CausalLM), ["document_blocks"])
 register("hybrid", Hybrid, ["document_blocks"], SETTINGS_OF_HYBRID)
+register("translation", composed(TranslationLM), ["translation_pairs"])
 
 __all__ = [
     "DEFAULT_OBJECTIVE",

@@ -15,6 +15,7 @@ from albert_tf.errors import InputError
 from albert_tf.modeling.kernels.output_positions import with_first_position
 from albert_tf.objectives.causal_lm import CausalLM
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
+from albert_tf.objectives.languages import refuse_languages
 from albert_tf.objectives.masked_lm import MaskedLM
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.objectives.pretraining import Pretraining
@@ -35,7 +36,8 @@ class Hybrid(Pretraining):
         options: Of the data, and the values of `SETTINGS`.
 
     Raises:
-        InputError: The model reads masked pieces off their own states or is causal, or the share is none.
+        InputError: The model reads masked pieces off their own states, is causal or has embeddings of languages, or the
+            share is none.
     """
 
     # Which pieces are masked depends on an example's place in the batch, also held out.
@@ -48,6 +50,7 @@ class Hybrid(Pretraining):
                 "(masked_lm_is_shifted=false); set masked_lm_is_shifted to true, and is_causal to false, in "
                 "`albert_config_file`"
             )
+        refuse_languages(config, "hybrid")
         self._share = _as_fraction(options.settings["causal_share"])
         as_causal = config.replace(is_causal=True, masked_lm_is_shifted=False)
         self._causal_lm, self._masked_lm = CausalLM(as_causal, options), MaskedLM(config, options)

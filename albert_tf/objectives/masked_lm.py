@@ -48,9 +48,10 @@ class MaskedLM(PretrainingLoss):
         return (loss, total), (right, total)
 
     def products(self, batch_spec):
-        """Returns P (H E + E V); see `PretrainingLoss`."""
-        predictions = batch_spec["masked_lm_positions"].shape[1]
-        return predictions * self.config.embedding_size * (self.config.hidden_size + self.config.vocab_size)
+        """Returns P (H E + E V), of a tied head P E V; see `PretrainingLoss`."""
+        config, predictions = self.config, batch_spec["masked_lm_positions"].shape[1]
+        transform = config.hidden_size if config.language_model_head == "dense" else 0
+        return predictions * config.embedding_size * (transform + config.vocab_size)
 
     def uncounted_flops(self, batch_spec):
         """Returns what the loop over chunks of logits hides; see `PretrainingLoss`."""

@@ -21,6 +21,7 @@ from albert_tf.modeling.kernels.output_positions import with_first_position
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.replaced_tokens import generator_config
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
+from albert_tf.objectives.languages import refuse_languages
 from albert_tf.objectives.masked_lm import MaskedLM
 from albert_tf.objectives.objective import Objective, encoder_batch_spec
 from albert_tf.objectives.pretraining_loss import DataOptions, States
@@ -49,7 +50,7 @@ class ReplacedTokens(Objective):
         options: Of the data, and the values of `SETTINGS`.
 
     Raises:
-        InputError: The generator can't have that size.
+        InputError: The generator can't have that size, or the model has embeddings of languages.
     """
 
     loss_coefficients: typing.ClassVar = {"masked_lm_loss": 1.0, "replaced_token_loss": _COEFFICIENT}
@@ -64,6 +65,7 @@ class ReplacedTokens(Objective):
 
     def __init__(self, config: AlbertConfig, options: DataOptions):
         self.config = config
+        refuse_languages(config, "electra")
         self._size, self._is_shared = options.settings["generator_size"], options.settings["share_generator"]
         if self._is_shared and self._size != SETTINGS[0].default:
             raise InputError(

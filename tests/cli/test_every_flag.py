@@ -262,6 +262,12 @@ def pretraining(folder, models, shards, longer_shards):
         "max_predictions_per_seq": [Case("max_predictions_per_seq", 5)],
         "num_train_steps": [Case("num_train_steps", 2)],
         "num_warmup_steps": [Case("num_warmup_steps", 1, {"phase2_input_file": OUT})],
+        **{
+            name: [
+                Case(name, value, refused=f"--{name}: the data are of one language, as far as they say; leave it out")
+            ]
+            for name, value in (("language_exponent", 0.3), ("one_language_per_batch", True))
+        },
         "word_embeddings": [Case("word_embeddings", "cooccurrence", {"init_checkpoint": OUT})],
     }
     return base, special

@@ -39,6 +39,7 @@ _FAMILIES = {
     "electra": "An ELECTRA",
     "distilbert": "A DistilBERT",
     "gpt2": "A GPT-2",
+    "xlm": "An XLM",
 }
 # What to ask a model of each kind.
 _QUESTIONS = {
