@@ -20,15 +20,15 @@ class DataOptions:
     Attributes:
         max_predictions_per_seq: Masked pieces P of an example; None for 15% of its length.
         masking: How to mask records that are not masked yet; None where all are.
+        settings: Values of the settings that the objective was registered with, by name.
         languages: Those of the data, in the order of their numbers; empty where the data don't say them, and None where
             there are no data, as for a plan.
-        settings: Values of the settings that the objective was registered with, by name.
     """
 
     max_predictions_per_seq: int | None = None
     masking: Masking | None = None
-    languages: tuple[str, ...] | None = None
     settings: collections.abc.Mapping[str, typing.Any] = dataclasses.field(default_factory=dict)
+    languages: tuple[str, ...] | None = None
 
 
 class States(typing.NamedTuple):

@@ -34,7 +34,7 @@ def objective_of(
         InputError: There is no such objective, or it doesn't take these examples or a setting.
     """
     options = DataOptions(
-        shards.train_options.max_predictions_per_seq, shards.masking, all_languages(shards.sources), settings
+        shards.train_options.max_predictions_per_seq, shards.masking, settings, all_languages(shards.sources)
     )
     return make_objective(name or shards.objective, config, shards.packing, options)
 
