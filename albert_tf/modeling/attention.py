@@ -105,6 +105,12 @@ class SelfAttention(AlbertLayer):
         hidden_states = residual + output if self._norm_is_first else self.layer_norm(residual + output)
         return (hidden_states, *probs) if output_attentions else hidden_states
 
+    def query_key_value(self, hidden_states):
+        """Returns queries, keys and values of what `call` is given, `compute_dtype` [B, S, H] each."""
+        if self._norm_is_first:
+            hidden_states = self.layer_norm(hidden_states)
+        return [linear(hidden_states) for linear in (self.query, self.key, self.value)]
+
     def parts(self, uses_flash: bool) -> list[Part]:
         """Returns what holds the weights that `call` uses, for `shared_weights.read_once`."""
         return [*self._projections(uses_flash).parts(), self.output_dense, self.layer_norm]

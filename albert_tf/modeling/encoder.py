@@ -149,6 +149,32 @@ class AlbertEncoder(AlbertModel):
             outputs["attentions"] = tuple(attentions)
         return outputs
 
+    def query_key_value(self, hidden_states, number):
+        """Returns queries, keys and values of one application of a block, which are computed anew for it.
+
+        Where no gradient and no output depends on what that application and later ones do with them, a graph leaves
+        that out.
+
+        Args:
+            hidden_states: The tuple that `call` returns.
+            number: Which application, from 0.
+
+        Returns:
+            A list of three, `compute_dtype` [B, S, H] each.
+        """
+        attention, _ = self.sub_layers_of(number)
+        return self.attention_layers[attention].query_key_value(hidden_states[number])
+
+    def sub_layers_of(self, number):
+        """Returns which of `attention_layers` and of `feed_forward_layers` an application of a block has, two ints."""
+        inner = self.config.inner_group_num
+        layer, position = divmod(number, inner)
+
+        def place(layers):
+            return layer * (len(layers) // inner) // self.config.num_hidden_layers * inner + position
+
+        return place(self.attention_layers), place(self.feed_forward_layers)
+
     def _layers_with_inputs(self):
         ids = self._symbol(None, dtype="int32")
         states, bias = self._symbol(None, self.config.hidden_size), self._symbol(1, None, dtype="float32")
@@ -186,13 +212,10 @@ class AlbertEncoder(AlbertModel):
 
     def _block(self, number, uses_flash, output_attentions):
         """Returns a block by its number: its own sub-layers, or its group's (original modeling.py)."""
-        inner = self.config.inner_group_num
-        layer, position = divmod(number, inner)
-
-        def owner(layers):
-            return layers[layer * (len(layers) // inner) // self.config.num_hidden_layers * inner + position]
-
-        return Block(owner(self.attention_layers), owner(self.feed_forward_layers), uses_flash, output_attentions)
+        attention, feed_forward = self.sub_layers_of(number)
+        return Block(
+            self.attention_layers[attention], self.feed_forward_layers[feed_forward], uses_flash, output_attentions
+        )
 
 
 class Block:

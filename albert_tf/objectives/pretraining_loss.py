@@ -11,6 +11,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.objectives.objective import Batch, BatchSpec, WeightedSum
 from albert_tf.pretraining_data.masking import Masking
+from albert_tf.pretraining_data.packing import Packing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,11 +22,13 @@ class DataOptions:
         max_predictions_per_seq: Masked pieces P of an example; None for 15% of its length.
         masking: How to mask records that are not masked yet; None where all are.
         settings: Values of the settings that the objective was registered with, by name.
+        packing: How their examples are packed; `make_objective` fills it in.
     """
 
     max_predictions_per_seq: int | None = None
     masking: Masking | None = None
     settings: collections.abc.Mapping[str, typing.Any] = dataclasses.field(default_factory=dict)
+    packing: Packing | None = None
 
 
 class States(typing.NamedTuple):
