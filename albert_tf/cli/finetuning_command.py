@@ -217,9 +217,7 @@ def _check_teacher_settings(settings):
     """Checks that what says how to learn from a teacher comes with one."""
     for name in ("unlabelled_file", *TEACHER_SETTINGS):
         if name in settings.given and not settings.teacher:
-            raise InputError(
-                f"--{name} says how to learn from a teacher; name its folder by --teacher, or leave it out"
-            )
+            raise InputError(f"--{name} says how to learn from a teacher; name one by --teacher, or leave it out")
 
 
 def _load_teacher(settings, task, tokenizer, strategy):
@@ -228,7 +226,15 @@ def _load_teacher(settings, task, tokenizer, strategy):
     task.soft_labels = SoftLabels(settings.teacher_weight, settings.teacher_temperature)
     with strategy.scope():
         loaded = load_finetuned(settings.teacher, source)
-    teacher = Teacher(loaded.task, loaded.model, loaded.tokenizer, loaded.max_seq_length, strategy, source)
+    teacher = Teacher(
+        loaded.task,
+        loaded.model,
+        loaded.tokenizer,
+        loaded.max_seq_length,
+        strategy,
+        settings.predict_batch_size,
+        source,
+    )
     teacher.check(task, tokenizer, settings.max_seq_length)
     return teacher
 

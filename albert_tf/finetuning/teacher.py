@@ -14,8 +14,6 @@ from albert_tf.rows.bad_rows import tell_once
 from albert_tf.tokenization import Tokenizer
 from albert_tf.training.evaluation import Evaluator
 
-_BATCH_SIZE = 64
-
 
 class Teacher:
     """A model with its task and tokenizer, which answers in evaluation mode alone.
@@ -26,6 +24,7 @@ class Teacher:
         tokenizer: Its tokenizer.
         max_seq_length: Longest input in pieces.
         strategy: Where it computes.
+        batch_size: How many rows are computed at once, over all replicas.
         source: What messages call it.
     """
 
@@ -36,10 +35,12 @@ class Teacher:
         tokenizer: Tokenizer,
         max_seq_length: int,
         strategy: tf.distribute.Strategy,
+        batch_size: int,
         source: str,
     ):
         self.task, self.tokenizer, self.max_seq_length, self._source = task, tokenizer, max_seq_length, source
         self._evaluator = Evaluator(strategy, task, {"model": model})
+        self._batch_size = batch_size
         self._is_fixed = isinstance(strategy, tf.distribute.TPUStrategy)
 
     def check(self, task: FinetuningTask, tokenizer: Tokenizer, max_seq_length: int) -> None:
@@ -74,7 +75,9 @@ class Teacher:
         """Returns its prediction for each example, from the texts alone."""
         features = self.task.encode(examples, self.tokenizer, self.max_seq_length)
         file = runner.EncodedFile("", examples, features, self.max_seq_length)
-        return runner.compute_predictions(self.task, file, _BATCH_SIZE, self._evaluator.compute_outputs, self._is_fixed)
+        return runner.compute_predictions(
+            self.task, file, self._batch_size, self._evaluator.compute_outputs, self._is_fixed
+        )
 
     def compute(self, function: collections.abc.Callable, features: Features) -> Features:
         """Returns what a function of a batch and the model computes of encoded rows, in their order.
@@ -84,7 +87,7 @@ class Teacher:
         length = features["input_ids"].shape[-1]
         file = runner.EncodedFile("", [], features, length)
         batched = file.batched(self.task, self._is_fixed)
-        outputs = self._evaluator.compute_outputs(function, batched.eval_dataset(_BATCH_SIZE))
+        outputs = self._evaluator.compute_outputs(function, batched.eval_dataset(self._batch_size))
         rows = np.argsort(batched.order_of_evaluation)
         return {name: _padded(values[rows], length) for name, values in outputs.items()}
 

@@ -96,12 +96,10 @@ def finetuning_cases(models, without_dev):
     epochs = {"num_train_steps": OUT, "num_warmup_steps": OUT}
     originals = {"train_step": {"num_train_steps": OUT}, "warmup_step": {"num_warmup_steps": OUT}}
     without_teacher = {"unlabelled_file": "texts.tsv", "teacher_weight": 0.25, "teacher_temperature": 1.5}
-    of_text = models["pre-trained"]["init_checkpoint"]
+    folder = models["pre-trained"]["init_checkpoint"]
     cases = {
         **shared_cases(models),
-        "teacher": [
-            Case("teacher", of_text, refused=f"{of_text} holds a run of run_pretraining, and no fine-tuned one")
-        ],
+        "teacher": [Case("teacher", folder, refused=f"{folder} holds a run of run_pretraining, and no fine-tuned one")],
         **{
             name: [Case(name, value, refused=f"--{name} says how to learn from a teacher; name one by --teacher")]
             for name, value in without_teacher.items()

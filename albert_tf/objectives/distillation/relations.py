@@ -87,18 +87,33 @@ def relation_divergence(
         bias: As for `Lesson.compute`.
         weights: As for `Lesson.compute`.
     """
-    known, found = (_log_relations(states, num_heads, bias) for states in (taught, learnt))
-    divergences = tf.reduce_sum(tf.exp(known) * (known - found), axis=-1)
+    known = tf.nn.log_softmax(_scores(taught, num_heads, bias))
+    divergences = _divergence(known, _scores(learnt, num_heads, bias))
     return tf.reduce_sum(tf.reduce_mean(divergences, axis=1) * weights)
 
 
-def _log_relations(states, num_heads, bias):
-    """Returns log softmax(X X^T / sqrt(d)) of each head, float32 [B, heads, S, S]."""
+def _divergence(known, scores):
+    """Returns KL of log-probabilities and the softmax of scores; the gradient is 0 to the bit where they are equal."""
+
+    @tf.custom_gradient
+    def apply(scores):
+        found, probabilities = tf.nn.log_softmax(scores), tf.exp(known)
+
+        def gradient(upstream):
+            return (tf.exp(found) - probabilities) * upstream[..., None]
+
+        return tf.reduce_sum(probabilities * (known - found), axis=-1), gradient
+
+    return apply(scores)
+
+
+def _scores(states, num_heads, bias):
+    """Returns X X^T / sqrt(d) of each head, float32 [B, heads, S, S], and what hides keys added."""
     batch_size, length = tf.unstack(tf.shape(states)[:2])
     size = states.shape[-1] // num_heads
     heads = tf.transpose(tf.reshape(states, [batch_size, length, num_heads, size]), [0, 2, 1, 3])
     scores = tf.cast(tf.matmul(heads, heads, transpose_b=True), tf.float32)
-    return tf.nn.log_softmax(scores * size**-0.5 + bias[:, None])
+    return scores * size**-0.5 + bias[:, None]
 
 
 def _layer(settings, teacher):
