@@ -189,7 +189,8 @@ def run_once(given):
             "--held_out_file: the run is evaluated on the data of its last steps; pass --phase2_held_out_file instead"
         )
     config = config or AlbertConfig.from_json_file(config_file)
-    if given.do_train and not own_config_file and (tokenizer := find_tokenizer(given.input_file)):
+    begins_with_another = given.do_train and given.init_checkpoint and not own_config_file
+    if begins_with_another and (tokenizer := find_tokenizer(given.input_file)):
         config = config_for_vocabulary(config, given.init_checkpoint, tokenizer)
     strategy = training_flags.strategy_from_flags(given)
     parts = [given.gradient_accumulation_steps]
