@@ -45,6 +45,8 @@ setup(
             "albert-plan-tpu=albert_tf.cli.plan_tpu:run",
             "albert-publish-model=albert_tf.cli.publish_model:run",
             "albert-predict=albert_tf.cli.predict:run",
+            "albert-score-text=albert_tf.cli.score_text:run",
+            "albert-generate-text=albert_tf.cli.generate_text:run",
             "albert-serve=albert_tf.cli.serve:run",
             "albert-playground=albert_tf.cli.playground:run",
             "albert-export-model=albert_tf.cli.export_model:run",

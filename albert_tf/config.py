@@ -13,9 +13,9 @@ POOLING_CHOICES = ("first", "mean", "last", "aligned")
 QUESTION_ALIGNMENT_CHOICES = ("none", "words")
 POSITION_INITIALIZER_CHOICES = ("normal", "sinusoidal")
 ATTENTION_INITIALIZER_CHOICES = ("normal", "neighbors")
-MODEL_TYPE_CHOICES = ("albert", "roberta", "xlm-roberta", "electra", "distilbert", "gpt2")
+MODEL_TYPE_CHOICES = ("albert", "roberta", "xlm-roberta", "electra", "distilbert", "gpt2", "xlm")
 NORM_POSITION_CHOICES = ("post", "pre")
-LANGUAGE_MODEL_HEAD_CHOICES = ("dense", "tied")
+LANGUAGE_MODEL_HEAD_CHOICES = ("dense", "tied", "tied_bias")
 CLASSIFICATION_HEAD_CHOICES = ("pooled", "dense_tanh", "dense_gelu", "dense_relu")
 HIDDEN_ACT_CHOICES = ("gelu", "gelu_new", "gelu_erf", "relu", "tanh", "linear")
 
@@ -29,10 +29,12 @@ _LATER_KEYS = (
     "classification_head",
     "norm_position",
     "language_model_head",
+    "masked_lm_is_shifted",
+    "num_languages",
 )
 
 # Whole numbers that may be 0.
-_MAY_BE_ZERO = ("type_vocab_size", "position_offset")
+_MAY_BE_ZERO = ("type_vocab_size", "position_offset", "num_languages")
 
 # Keys that the original's released JSON files carry and its code never uses (original modeling.py).
 UNUSED_ORIGINAL_KEYS = frozenset(
@@ -91,7 +93,12 @@ class AlbertConfig:
             blocks add to their input without limit. So, as there, with "pre" the weights that add to it begin smaller,
             by 1 / sqrt(2 L) of L applications of blocks.
         language_model_head: What scores pieces with the table of embeddings: "dense", after a layer of its own with
-            LayerNorm, and with a bias, as in BERT; or "tied", the table alone, as in GPT. That needs E to be H.
+            LayerNorm, and with a bias, as in BERT; "tied", the table alone, as in GPT; or "tied_bias", the table and a
+            bias, as in XLM. The last two need E to be H.
+        masked_lm_is_shifted: Whether the state before a [MASK] tells its piece, as in GPT-BERT (Charpentier and Samuel
+            2024), where the same head on the same state tells the next piece; otherwise the state of [MASK] does.
+        num_languages: Rows of a table of languages, of which each piece has one added, as in XLM (Conneau and Lample
+            2019); 0 for no table. Pieces of which nothing is said are of language 0, the first.
 
     Raises:
         InputError: A value is out of range or two values do not go together.
@@ -126,6 +133,8 @@ class AlbertConfig:
     classification_head: str = "pooled"
     norm_position: str = "post"
     language_model_head: str = "dense"
+    masked_lm_is_shifted: bool = False
+    num_languages: int = 0
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -168,11 +177,13 @@ class AlbertConfig:
                 "attention_initializer=neighbors needs position_initializer=sinusoidal. "
                 f"Received: position_initializer={self.position_initializer}"
             )
-        if self.language_model_head == "tied" and self.embedding_size != self.hidden_size:
+        if self.language_model_head != "dense" and self.embedding_size != self.hidden_size:
             raise InputError(
-                "language_model_head=tied needs embedding_size to be hidden_size. Received: "
+                f"language_model_head={self.language_model_head} needs embedding_size to be hidden_size. Received: "
                 f"embedding_size={self.embedding_size}, hidden_size={self.hidden_size}"
             )
+        if self.masked_lm_is_shifted and self.is_causal:
+            raise InputError("masked_lm_is_shifted=true needs is_causal=false: a causal model fills no [MASK] in")
         if self.position_offset >= self.max_position_embeddings:
             raise InputError(
                 "max_position_embeddings must be more than position_offset. Received: "
@@ -222,8 +233,8 @@ class AlbertConfig:
             raise InputError(f"{path}: {error}") from error
         if "embedding_size" not in values:  # Google's bert_config.json, which would be read as an ALBERT
             raise InputError(
-                f"{path}: the key embedding_size is missing; set it to 128 for an ALBERT, or for a BERT to hidden_size, "
-                "with sharing=none"
+                f"{path}: the key embedding_size is missing; set it to 128 for an ALBERT, or for a BERT to "
+                "hidden_size, with sharing=none"
             )
         return config
 

@@ -11,7 +11,7 @@ from albert_tf.asked_texts import list_inputs, read_texts
 from albert_tf.errors import InputError
 
 # What a model may be asked.
-ABILITIES = ("fill_mask", "encode", "similarity", "predict")
+ABILITIES = ("fill_mask", "generate", "score", "choose", "encode", "similarity", "predict")
 
 
 class LoadedModel(abc.ABC):
@@ -34,10 +34,42 @@ class LoadedModel(abc.ABC):
     num_unknown: int = 0
 
     def fill_mask(
-        self, texts: collections.abc.Sequence[str], top_k: int = 5
-    ) -> list[list[list[dict[str, typing.Any]]]]:
+        self, texts: collections.abc.Sequence[str], top_k: int | None = None, order: str = "jointly"
+    ) -> list[typing.Any]:
         """Returns the most probable pieces for each "[MASK]" of each text; see `PretrainedModel.fill_mask`."""
         raise self.cannot("fill_mask")
+
+    def score(
+        self, texts: collections.abc.Sequence[str], method: str | None = None, batch_size: int = 64
+    ) -> list[dict[str, typing.Any]]:
+        """Returns how probable each text is; see `PretrainedModel.score`."""
+        raise self.cannot("score")
+
+    def choose(
+        self,
+        texts: collections.abc.Sequence[str],
+        template: str,
+        answers: collections.abc.Mapping[str, str],
+        examples: collections.abc.Sequence[tuple[str, str]] = (),
+        compare: str = "pmi",
+        batch_size: int = 64,
+    ) -> list[dict[str, typing.Any]]:
+        """Returns which of several answers fits each text, without training; see `PretrainedModel.choose`."""
+        raise self.cannot("choose")
+
+    def generate(
+        self,
+        texts: collections.abc.Sequence[str],
+        max_pieces: int = 64,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        temperature: float = 1.0,
+        seed: int = 0,
+        repetition_penalty: float = 1.0,
+        batch_size: int = 16,
+    ) -> list[dict[str, typing.Any]]:
+        """Returns each text with what comes after it; see `PretrainedModel.generate`."""
+        raise self.cannot("generate")
 
     def encode(self, texts: collections.abc.Sequence[str], pooling: str = "mean") -> np.ndarray:
         """Returns a vector of each text, float32 [N, H]; see `EncoderModel.encode`."""

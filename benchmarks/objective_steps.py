@@ -59,7 +59,8 @@ def make_steps(name, config):
     with strategy.scope():
         models = objective.make_models(dtype=FLAGS.dtype)
         variables = learnt_variables(objective, models)
-        optimizer = make_optimizer("adamw", variables, LearningRateSchedule(1e-4, 10**6, 0))
+        schedule = LearningRateSchedule(1e-4, 10**6, 0)
+        optimizer = make_optimizer("adamw", variables, schedule, followers=objective.followers(models))
     state = TrainState.create(strategy, objective, models, optimizer)
     batch = objective.prepare(
         {key: tf.constant(value) for key, value in make_records(config).items()}, tf.constant([1, 2], tf.int64)

@@ -42,12 +42,14 @@ class Contestant(typing.NamedTuple):
         packing: Of the examples that it learns from.
         step: Processor time of a step, as a multiple of that of masked language modelling alone.
         settings: Flags of run_pretraining.py besides.
+        config: Of its model, a file in configs/.
     """
 
     objective: str
     packing: str
     step: float = 1.0
     settings: collections.abc.Mapping = types.MappingProxyType({})
+    config: str = "albert_ko_small.json"
 
 
 CONTESTANTS = {
@@ -55,6 +57,9 @@ CONTESTANTS = {
     "sentence order": Contestant("albert", "order"),
     "halves": Contestant("halves", "halves"),
     "replaced tokens": Contestant("electra", "full_sentences", 1.5),
+    "replaced tokens, disentangled": Contestant("electra", "full_sentences", 1.5, {"disentangled_embeddings": True}),
+    "replaced tokens, its own generator": Contestant("electra", "full_sentences", 2.0, {"share_generator": True}),
+    "masked and causal": Contestant("hybrid", "document_blocks", config="hybrid_small.json"),
 }
 NSMC_SIZES = "200", "1000"
 
@@ -101,8 +106,8 @@ def pretrain(name, contestant, data):
             input_file=os.path.join(data, "train-*.tfrecord"),
             objective=contestant.objective,
             output_dir=folder,
-            albert_config_file=os.path.join(ROOT, "configs", "albert_ko_small.json"),
             flagfile=os.path.join(ROOT, "configs", "recipes", "ko_small.cfg"),
+            albert_config_file=os.path.join(ROOT, "configs", contestant.config),
             use_bfloat16=computes_in_bfloat16(),
             num_train_steps=num_steps,
             num_warmup_steps=num_steps // 20,

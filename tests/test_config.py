@@ -186,7 +186,7 @@ def test_whole_numbers_become_floats_where_floats_are_meant():
     assert isinstance(config.hidden_dropout_prob, float)
 
 
-@pytest.mark.parametrize("key", ["is_causal", "character_ngrams"])
+@pytest.mark.parametrize("key", ["is_causal", "character_ngrams", "masked_lm_is_shifted"])
 def test_later_key_is_written_only_where_it_is_not_the_default(key):
     assert key not in AlbertConfig.from_dict(tiny_keys(**{key: False})).to_dict()
     changed = AlbertConfig.from_dict(tiny_keys(**{key: True}))
@@ -209,11 +209,13 @@ def test_keys_of_other_families_are_checked_and_written_only_where_they_are_used
         ("pooler", 1, "pooler must be true or false"),
         ("classification_head", "dense", "classification_head must be one of pooled, dense_tanh"),
         ("norm_position", "first", "norm_position must be one of post, pre"),
-        ("language_model_head", "none", "language_model_head must be one of dense, tied"),
+        ("language_model_head", "none", "language_model_head must be one of dense, tied, tied_bias"),
         ("language_model_head", "tied", "language_model_head=tied needs embedding_size to be hidden_size. Received: "),
         ("model_type", "t5", "model_type must be one of albert, roberta"),
     ):
         assert message in error_of(AlbertConfig.from_dict, tiny_keys(max_position_embeddings=66, **{name: value}))
+    both = tiny_keys(is_causal=True, masked_lm_is_shifted=True)
+    assert "masked_lm_is_shifted=true needs is_causal=false" in error_of(AlbertConfig.from_dict, both)
 
 
 @pytest.mark.parametrize(("pieces", "pad_id"), [(["[CLS]", "[PAD]", "[UNK]"], 1), (["[PAD]", "[CLS]", "[UNK]"], 0)])

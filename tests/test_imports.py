@@ -48,9 +48,11 @@ MAY_IMPORT = {
         "rows",
     },
     "tokenization": BASE | {"text_encoding", "progress_line"},
-    "pretraining_data": BASE | {"startup", "folder_lock", "progress_line", "child_process", "corpus", "tokenization"},
+    "pretraining_data": BASE
+    | {"startup", "folder_lock", "progress_line", "child_process", "corpus", "rows", "tokenization"},
     "compilation": set(),
     "modeling": BASE | {"checkpoint_files", "compilation"},  # knows nothing of text
+    "generation": {"errors", "compilation", "tokenization", "modeling"},
     "optimization": {"errors", "config", "compilation"},
     "objectives": {"errors", "config", "pretraining_data", "modeling"},
     "training": BASE
@@ -85,10 +87,13 @@ MAY_IMPORT = {
         "checkpoint_files",
         "asked_texts",
         "loaded_model",
+        "text_fields",
         "exports",
+        "rows",
         "litert",
         "tokenization",
         "modeling",
+        "generation",
         "objectives",
         "training",
         "finetuning",

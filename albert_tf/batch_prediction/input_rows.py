@@ -3,6 +3,7 @@
 import collections.abc
 import json
 import os
+import types
 import typing
 
 from albert_tf.asked_texts import OPTIONS
@@ -21,7 +22,8 @@ class Asked(typing.NamedTuple):
 
     Attributes:
         value: What the task's `examples_of` takes.
-        more: What of the row goes into the answer: its "id", if it has one, and what is asked, if wanted.
+        more: What of the row goes into the answer: its "id", if it has one, another column, and what is asked, if
+            wanted.
     """
 
     value: typing.Any
@@ -42,6 +44,7 @@ class InputRows:
         fields: The columns to read, in the order in which the task reads them; several for a task that reads one text
             are joined. None for those of the training file, or else `task.input_fields`.
         keeps_inputs: Whether what is asked goes into the answer, by the names of the columns.
+        kept_columns: What other columns are called in the answer, if the row has them.
 
     Attributes:
         description: How the file was understood, and its first row, in two lines.
@@ -50,8 +53,16 @@ class InputRows:
         InputError: It can't be read, or not understood.
     """
 
-    def __init__(self, task: typing.Any, path: str, fields: list[str] | None = None, keeps_inputs: bool = False):
+    def __init__(
+        self,
+        task: typing.Any,
+        path: str,
+        fields: list[str] | None = None,
+        keeps_inputs: bool = False,
+        kept_columns: collections.abc.Mapping[str, str] = types.MappingProxyType({}),
+    ):
         self._task, self._path, self._keeps_inputs = task, path, keeps_inputs
+        self._kept_columns = {"id": "id", **kept_columns}
         num_fields = len(task.input_fields)
         if fields and num_fields == 1:
             fields = [",".join(fields)]
@@ -143,7 +154,8 @@ class InputRows:
         if self._has_columns:
             columns = self._file.columns
             texts = [columns_of(field, columns or ()) for field in self._fields]
-            unread = [name for name in columns or () if not any(name in names for names in texts)]
+            used = [name for names in texts for name in names] + [name for name in self._kept_columns if name != "id"]
+            unread = [name for name in columns or () if name not in used]
             meaning = f"{describe_columns(texts)} read"
             meaning += f", {', '.join(unread)} not" if unread else ""
         else:
@@ -184,7 +196,8 @@ class InputRows:
         fields = self._fields[: len(self._fields) - options]
         texts = [joined_text(values, columns_of(field, values)) for field in fields]
         found = (*texts, values[self._fields[-1]]) if options else tuple(texts)
-        return Asked(found if len(found) > 1 else found[0], {name: values[name] for name in ("id",) if name in values})
+        kept = {name: values[column] for column, name in self._kept_columns.items() if column in values}
+        return Asked(found if len(found) > 1 else found[0], kept)
 
 
 def _has_all(fields, columns):

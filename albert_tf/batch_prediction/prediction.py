@@ -12,14 +12,15 @@ import collections.abc
 import contextlib
 import dataclasses
 import hashlib
-import json
 import os
 import time
+import typing
 import warnings
 
+from albert_tf.batch_prediction.answer_files import TABLE_ENDING, Answer, read_answers, write_answers, write_part
 from albert_tf.batch_prediction.input_rows import InputRows
 from albert_tf.errors import InputError
-from albert_tf.files import empty, gfile_for, read_json, remove, replacing, write_json
+from albert_tf.files import empty, gfile_for, read_json, remove, write_json
 from albert_tf.folder_lock import hold
 from albert_tf.json_types import check_types
 from albert_tf.loaded_model import LoadedModel
@@ -29,12 +30,9 @@ from albert_tf.rows.row_file import Row
 
 PARTS_ENDING = ".parts"
 PROGRESS_FILE = "progress.json"
-_ANSWERS_FILE = "answers.jsonl"
+_ANSWERS_FILE = "answers"
 
-# Texts of one length are computed together, so that little is padding; more of them would take more memory.
-_BATCHES_PER_PART = 16
 _BYTES_PER_PART = 1 << 22
-_BYTES_PER_COPY = 1 << 22
 
 _PROGRESS_TYPES = {"num_parts": int, "num_lines": int, "num_bad_lines": int, "sha256": str}
 
@@ -49,12 +47,19 @@ class BatchOptions:
         skips_bad_lines: Whether a line that can't be read gets an {"error": ...} in place of an answer; else it is the
             end.
         keeps_inputs: Whether what was asked stands beside each answer.
+        kept_columns: As for `InputRows`.
+        further_settings: What else the answers depend on, JSON values by name: a run goes on with the same alone.
+        batches_per_part: After so many batches the answers are written and the progress is told.
     """
 
     batch_size: int = 64
     input_fields: list[str] | None = None
     skips_bad_lines: bool = False
     keeps_inputs: bool = False
+    kept_columns: dict[str, str] = dataclasses.field(default_factory=dict)
+    further_settings: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+    # Texts of one length are computed together, so that little is padding; more of them would take more memory.
+    batches_per_part: int = 16
 
 
 @dataclasses.dataclass
@@ -109,8 +114,12 @@ def predict_file(
     output_file: str,
     options: BatchOptions,
     overwrite: bool = False,
+    summarize: collections.abc.Callable[[collections.abc.Iterator[Answer]], None] | None = None,
 ) -> tuple[int, int, int]:
-    """Writes what a model answers to each line of a file: JSON lines, as many as the file has, in its order.
+    """Writes what a model answers to each line of a file, as many lines as the file has, in its order.
+
+    These are lines of JSON, or, where the name of the file to write ends in .tsv, a table with a header; see
+    `write_answers`.
 
     Args:
         predictor: The model, which has `predict`.
@@ -118,6 +127,7 @@ def predict_file(
         output_file: Appears when all is done.
         options: How.
         overwrite: Whether to begin anew where parts of other predictions lie.
+        summarize: Is given all answers before they are put together.
 
     Returns:
         How many lines there are, how many of them could not be read, and how many an earlier run had done.
@@ -126,11 +136,11 @@ def predict_file(
         InputError: A line can't be read, or the parts there are of other predictions.
     """
     with hold_output(output_file):
-        return _predict(predictor, input_file, output_file, options, overwrite)
+        return _predict(predictor, input_file, output_file, options, overwrite, summarize)
 
 
-def _predict(predictor, input_file, output_file, options, overwrite):
-    rows = InputRows(predictor.task, input_file, options.input_fields, options.keeps_inputs)
+def _predict(predictor, input_file, output_file, options, overwrite, summarize):
+    rows = InputRows(predictor.task, input_file, options.input_fields, options.keeps_inputs, options.kept_columns)
     print(rows.description, flush=True)
     folder = f"{output_file}{PARTS_ENDING}"
     settings = {
@@ -139,6 +149,7 @@ def _predict(predictor, input_file, output_file, options, overwrite):
         "input_fields": options.input_fields,
         "on_bad_row": "skip" if options.skips_bad_lines else "fail",
         "with_inputs": options.keeps_inputs,
+        **options.further_settings,
     }
     lines = iter(rows)
     progress = _take_up(folder, settings, lines, overwrite)
@@ -147,9 +158,9 @@ def _predict(predictor, input_file, output_file, options, overwrite):
         lines, progress = iter(rows), _Progress()
     num_lines_before = progress.num_lines
     report = _Report(input_file)
-    for part in _parts(lines, options.batch_size * _BATCHES_PER_PART):
+    for part in _parts(lines, options.batch_size * options.batches_per_part):
         answers = _answers(predictor, rows, part, options)
-        _write_part(_part_file(folder, progress.num_parts), answers)
+        write_part(_part_file(folder, progress.num_parts), answers)
         progress.add(part, answers)
         write_json(os.path.join(folder, PROGRESS_FILE), {**settings, **progress.to_dict()})
         report.update(progress.num_lines, part[-1].position)
@@ -159,8 +170,11 @@ def _predict(predictor, input_file, output_file, options, overwrite):
     if predictor.num_unknown:
         with_unknown = counted(predictor.num_unknown, "input")
         print(f"warning: {with_unknown} with words that the vocabulary can't spell, in place of which is read [UNK]")
+    parts = [_part_file(folder, number) for number in range(progress.num_parts)]
+    if summarize is not None:
+        summarize(read_answers(parts))
     answers_file = os.path.join(folder, _ANSWERS_FILE)
-    _join(answers_file, [_part_file(folder, number) for number in range(progress.num_parts)])
+    write_answers(answers_file, parts, as_table=output_file.lower().endswith(TABLE_ENDING))
     remove(os.path.join(folder, PROGRESS_FILE))
     gfile_for(folder).rename(answers_file, output_file, overwrite=True)
     empty(folder)
@@ -229,19 +243,6 @@ def _answers(predictor, rows, part, options):
 
 def _part_file(folder, number):
     return os.path.join(folder, f"{number:08}.jsonl")
-
-
-def _write_part(path, answers):
-    with replacing(path) as file:
-        file.write("".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers).encode("utf-8"))
-
-
-def _join(output_file, paths):
-    with replacing(output_file) as output:
-        for path in paths:
-            with gfile_for(path).GFile(path, "rb") as file:
-                while content := file.read(_BYTES_PER_COPY):
-                    output.write(content)
 
 
 class _Report:

@@ -11,16 +11,18 @@ from absl import flags
 from albert_tf.cli.corpus_flags import corpus_reader, define_corpus_flags
 from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.cli.tokenizer_flags import define_flags_of_new_tokenizer, load_tokenizer, tokenizer_settings
-from albert_tf.corpus.reader import describe_reading
+from albert_tf.corpus.reader import CorpusReader, describe_reading
 from albert_tf.errors import InputError
 from albert_tf.files import read_text
+from albert_tf.pretraining_data.build.source_files import find_sources
+from albert_tf.pretraining_data.languages import sampling_shares
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.building.morphemes import MORPHEME_CHOICES, has_kiwi, require_kiwi
 from albert_tf.tokenization.building.report import format_table, measure, write_report
 from albert_tf.tokenization.building.unused_slots import assign_unused
 from albert_tf.tokenization.building.vocabulary_training import ALPHABET_CHOICES, required_characters, train_vocabulary
-from albert_tf.tokenization.building.word_counting import count_words, sample_numbers, take_numbers
+from albert_tf.tokenization.building.word_counting import count_words, join_counts, sample_numbers, take_numbers
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE, VOCABULARY_FILE
 from albert_tf.tokenization.vocabulary import UNUSED
 from albert_tf.whole_folders import files_together
@@ -31,6 +33,17 @@ flags.disclaim_key_flags()
 def define_flags():
     """Defines the flags of this command."""
     define_corpus_flags()
+    flags.DEFINE_list(
+        "languages",
+        None,
+        "The language of each path or glob of --input_file, as in ko,en; by default all are one.",
+    )
+    flags.DEFINE_float(
+        "language_exponent",
+        0.5,
+        "How much each of several languages counts: its share of the words to the power of this; 1: as there is text, "
+        "0: all alike. XLM 0.5.",
+    )
     flags.DEFINE_string("output_dir", None, "Folder for vocab.txt and tokenizer.json.")
     flags.DEFINE_integer("vocab_size", 32000, "Number of pieces, special tokens included.", lower_bound=6)
     flags.DEFINE_enum(
@@ -93,6 +106,22 @@ def count_words_of(given, reader, settings):
         print(f"--on_bad_text={given.on_bad_text}: {reader.num_bad_lines:,} lines can't be read as they are")
     sentences = take_numbers(sentences_of(reader, "counted the words of"), numbers)
     return count_words(sentences, given.morphemes, report=print, **settings)
+
+
+def count_words_of_languages(given, settings):
+    """Counts the words of each language by itself, and returns them together, each as often as it is to count."""
+    files, sources = find_sources(given.input_file, given.languages, takes_pairs=False)
+    counts = {}
+    for language in dict.fromkeys(sources):
+        paths = [path for path, source in zip(files, sources) if source == language]
+        counts[language] = count_words_of(given, CorpusReader(paths, given.on_bad_text, given.text_field), settings)
+        if not counts[language]:
+            raise InputError(f"--languages: there are no words in {language} ({', '.join(paths)}); give it some text")
+    sizes = [words.total() for words in counts.values()]
+    shares = sampling_shares(sizes, given.language_exponent)
+    for language, size, share in zip(counts, sizes, shares):
+        print(f"{language}: {size / sum(sizes):.1%} of the words, counted as {share:.1%}")
+    return join_counts(list(counts.values()), shares)
 
 
 def report(given, tokenizers, folder):
@@ -165,9 +194,16 @@ def fill_slots(given):
 def build(given):
     paths = prepare_output(given)
     reader = corpus_reader(given)
+    if given.languages and given.language_exponent < 0:
+        sampling_shares([1], given.language_exponent)  # refuses it before the text is read
+    if not given.languages and "language_exponent" in given.given:
+        raise InputError("--language_exponent goes with --languages, of which it says how much each counts")
     settings = tokenizer_settings()
     require_kiwi(given.morphemes)
-    word_counts = count_words_of(given, reader, settings)
+    if given.languages:
+        word_counts = count_words_of_languages(given, settings)
+    else:
+        word_counts = count_words_of(given, reader, settings)
     vocabulary = train_vocabulary(
         word_counts,
         given.vocab_size,

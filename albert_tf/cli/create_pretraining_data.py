@@ -3,6 +3,7 @@
 from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
+import dataclasses
 import os
 import shlex
 
@@ -20,8 +21,10 @@ from albert_tf.pretraining_data.build.beam_pipeline import run_on_beam
 from albert_tf.pretraining_data.build.builder import MASKING_CHOICES, build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.manifest_writer import describe_finished
+from albert_tf.pretraining_data.build.source_files import SourceReader, find_sources, refuse_tables
 from albert_tf.pretraining_data.inspection.plots import plot_shard
 from albert_tf.pretraining_data.inspection.show import inspect_shard
+from albert_tf.pretraining_data.languages import languages_of
 from albert_tf.pretraining_data.manifest import MANIFEST_FILE, WORK_FOLDER
 from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predictions
 from albert_tf.pretraining_data.packing import DEFAULT_PACKING, EARLIER_NAMES, PACKINGS, find_packing
@@ -34,10 +37,16 @@ flags.disclaim_key_flags()
 def define_flags():
     """Defines the flags of this command."""
     define_corpus_flags()
+    flags.DEFINE_list(
+        "languages",
+        None,
+        "The language of each path or glob of --input_file, or two joined by + of a table of pairs, as its columns are "
+        "called: ko,en,ko+en. By default not told, or of a table of two columns their names.",
+    )
     flags.DEFINE_enum("sentence_splitter", "none", SENTENCE_SPLITTERS, "How lines of running text become sentences.")
     flags.DEFINE_bool("deduplicate", False, "Leave out documents whose text has occurred before.")
     flags.DEFINE_list("output_file", None, "TFRecord file for training, or a comma-separated list, one file a shard.")
-    flags.DEFINE_integer("num_shards", 1, "Number of shards, where --output_file names one file.", lower_bound=1)
+    flags.DEFINE_integer("num_shards", 1, "Number of shards, of each language; where --output_file names one file.", 1)
     flags.DEFINE_string("held_out_file", None, "TFRecord file for evaluation; held_out.tfrecord beside --output_file.")
     flags.DEFINE_float("held_out_fraction", 0.05, "Share of documents kept for evaluation.", 0.0, 0.9)
     flags.DEFINE_string("vocab_file", None, "Vocabulary; a tokenizer.json beside it says how to use it.")
@@ -108,6 +117,17 @@ def packing_and_objective(objective, sentence_pair, random_next_sentence):
     return packing.name, objective
 
 
+def reader_of(given, packing):
+    """Returns the reader of --input_file, and of what languages it is, each once."""
+    if not given.languages and not packing.takes_pairs:
+        reader = corpus_reader(given)
+        refuse_tables(reader.paths)
+        return reader, ()
+    paths, sources = find_sources(given.input_file, given.languages or [], packing.takes_pairs)
+    refuse_tables([path for path, source in zip(paths, sources) if len(languages_of(source)) == 1])
+    return SourceReader(paths, given.on_bad_text, given.text_field, sources=sources), tuple(dict.fromkeys(sources))
+
+
 def builder_options(given):
     max_predictions = given.max_predictions_per_seq
     if max_predictions is None:
@@ -146,7 +166,7 @@ def builder_options(given):
     )
 
 
-def output_paths(given):
+def output_paths(given, num_sources):
     """Returns the training shards, the held-out shards, and the other files that come with them."""
     for flag, paths in (("output_file", given.output_file), ("held_out_file", [given.held_out_file or ""])):
         for path in paths:
@@ -154,7 +174,12 @@ def output_paths(given):
                 raise InputError(f"--{flag}={path} is a folder; name a file in it, such as train.tfrecord")
     train_paths = given.output_file
     if len(train_paths) == 1:
-        train_paths = shard_paths(train_paths[0], given.num_shards)
+        train_paths = shard_paths(train_paths[0], given.num_shards * num_sources)
+    if len(train_paths) % num_sources:
+        raise InputError(
+            f"--output_file names {len(train_paths)} files, and there are {num_sources} languages, each of which needs "
+            "as many; name more, or one and --num_shards"
+        )
     folder = os.path.dirname(train_paths[0])
     held_out_path = given.held_out_file or os.path.join(folder, "held_out.tfrecord")
     held_out_paths = [held_out_path] if given.held_out_fraction > 0 else []
@@ -185,10 +210,12 @@ def create(given):
     app.require(input_file=given.input_file, output_file=given.output_file)
     if not given.spm_model_file:
         app.require(vocab_file=given.vocab_file)
-    train_paths, held_out_paths, other_paths = output_paths(given)
-    tokenizer = load_any_tokenizer(given.vocab_file, given.spm_model_file)
-    reader = corpus_reader(given)
     options = builder_options(given)
+    packing = find_packing(options.packing, "packing")
+    reader, sources = reader_of(given, packing)
+    options = dataclasses.replace(options, sources=sources)
+    train_paths, held_out_paths, other_paths = output_paths(given, max(1, len(sources)))
+    tokenizer = load_any_tokenizer(given.vocab_file, given.spm_model_file)
     arguments = reader, tokenizer, options, train_paths, held_out_paths
     is_unfinished = tf.io.gfile.exists(os.path.join(os.path.dirname(train_paths[0]), WORK_FOLDER))
     may_be_finished = given.resume and not is_unfinished
@@ -211,8 +238,10 @@ def create(given):
             "each counts as one document: pairs join whatever lines follow each other, and all of it is held out or "
             "none; write a blank line between documents"
         )
+    if left_out := [f"{manifest[name]:,} {name.replace('_', ' ')}" for name in packing.counted_of_corpus]:
+        print(f"left out: {', '.join(left_out)}")
     for name, split in manifest["splits"].items():
-        labels = find_packing(options.packing, "packing").tell(split)
+        labels = packing.tell(split)
         print(
             f"{name}: {split['examples']:,} examples of {split['mean_tokens_per_example']} pieces on average, "
             f"{labels and labels + ', '}masking {split['masking']}"

@@ -27,6 +27,7 @@ from albert_tf.finetuning.defaults import (
     default_num_train_epochs,
     default_token_dropout,
     evaluation_period,
+    has_much_to_keep,
     num_steps,
     with_default_dropout,
 )
@@ -271,7 +272,7 @@ def _make_run_settings(settings, task, train_file):
     """Returns the settings of the run; what nobody says follows from model and training file."""
     changes = {}
     if settings.learning_rate is None:
-        is_pretrained = settings.init_checkpoint is not None
+        is_pretrained = has_much_to_keep(settings.init_checkpoint)
         changes["learning_rate"] = default_learning_rate(task.config, is_pretrained, task.highest_learning_rate)
     num_train_steps, length_setting = settings.num_train_steps or 1, "num_train_steps"
     if train_file is not None and (settings.num_train_epochs is not None or settings.num_train_steps is None):

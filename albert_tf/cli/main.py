@@ -14,6 +14,8 @@ from albert_tf.loaded_model import LoadedModel
 from albert_tf.startup import end_in_one_line_if_interrupted
 
 MASK = "[MASK]"
+# As of `albert_tf.serving.mask_filling`, which needs TensorFlow.
+ORDERS = ("jointly", "left_to_right", "confidence")
 
 # The commands in the order in which they are needed, and what each does. Modules are called the same, with underscores.
 STAGES = {
@@ -26,6 +28,8 @@ STAGES = {
     "run-squad": "teaches a model to answer questions about a text",
     "run-race": "teaches a model to choose among answers",
     "predict": "lets a model answer every line of a file",
+    "score-text": "tells how probable each line of a file is, or labels it without any training",
+    "generate-text": "lets a causal model go on with texts, or with every line of a file",
     "export-model": "writes a model that needs nothing of this library: SavedModel, LiteRT or ONNX",
     "serve": "answers over HTTP",
     "playground": "opens a page to try a model in the browser",
@@ -41,6 +45,8 @@ _EXAMPLES = f"""
   compare two texts       albert-tf "비가 온다" "비가 내린다"
   ask a model of yours    albert-tf --model=run/my_classifier "정말 좋다"
 """
+_USAGE = """albert-tf [--model=FOLDER] [--top_k=5] [--order=ORDER] [--json] TEXT [TEXT ...]
+       albert-tf STAGE --flags"""
 
 
 def overview() -> str:
@@ -76,7 +82,8 @@ def run() -> None:
         _check_is_no_stage(options.texts)
         if options.model == SHIPPED_MODEL:
             _check_is_for_pretrained(options.texts)  # before it is loaded
-        print(*answers(albert_tf.load(options.model), options.texts, options.top_k, options.json), sep="\n")
+        model = albert_tf.load(options.model)
+        print(*answers(model, options.texts, options.top_k, options.json, options.order), sep="\n")
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
@@ -87,14 +94,20 @@ def _parser():
         prog="albert-tf",
         description=overview(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="albert-tf [--model=FOLDER] [--top_k=5] [--json] TEXT [TEXT ...]\n       albert-tf STAGE --flags",
+        usage=_USAGE,
         allow_abbrev=False,
     )
     parser.add_argument(
         "texts", nargs="*", metavar="TEXT", help=f"text with {MASK}, two texts, or what the model reads"
     )
     parser.add_argument("--model", default=SHIPPED_MODEL, help="any folder with a model; by default the small one")
-    parser.add_argument("--top_k", type=int, default=5, help=f"how many guesses for each {MASK}")
+    parser.add_argument("--top_k", type=int, help=f"how many guesses for each {MASK}, by default 5")
+    parser.add_argument(
+        "--order",
+        choices=ORDERS,
+        default=ORDERS[0],
+        help=f"guess each {MASK} by itself, or fill one in after another: from left to right, or the surest first",
+    )
     parser.add_argument("--version", action="version", version=f"albert_tf {albert_tf.__version__}")
     parser.add_argument("--json", action="store_true", help="answer in JSON, a line for each")
     return parser
@@ -117,12 +130,23 @@ def _check_is_for_pretrained(texts):
         )
 
 
-def answers(model: LoadedModel, texts: list[str], top_k: int = 5, as_json: bool = False) -> list[str]:
+def answers(
+    model: LoadedModel,
+    texts: list[str],
+    top_k: int | None = None,
+    as_json: bool = False,
+    order: str = ORDERS[0],
+) -> list[str]:
     """Returns what a model says of texts, in lines."""
     if "predict" in model.abilities:
         return _predictions(model, texts, as_json)
+    if "generate" in model.abilities and len(texts) == 1:
+        (answer,) = model.generate(texts)
+        return [_json({"input": texts[0], **answer}) if as_json else answer["text"]]
     if all(MASK in text for text in texts):
-        guesses = model.fill_mask(texts, top_k)
+        guesses = model.fill_mask(texts, top_k, order)
+        if order != ORDERS[0]:
+            return [line for found in guesses for line in _show_filled(found, as_json)]
         if as_json:
             return [_json({"text": text, "guesses": found}) for text, found in zip(texts, guesses)]
         return [line for text, found in zip(texts, guesses) for line in _show_guesses(text, found)]
@@ -143,6 +167,11 @@ def _show_guesses(text, found):
             lines.append(f"  {MASK} number {number}:")
         lines += [f"  {_percent(guess['probability'])}  {guess['text']}" for guess in guesses]
     return lines
+
+
+def _show_filled(found, as_json):
+    pieces = [f"  {_percent(piece['probability'])}  {piece['text']}" for piece in found["pieces"]]
+    return [_json(found)] if as_json else [found["text"], *pieces]
 
 
 def _predictions(model, texts, as_json):

@@ -48,7 +48,7 @@ def define_flags():
         "task",
         None,
         planned_names(),
-        "What is trained; by default what suits the model: albert, roberta or causal.",
+        "What is trained; by default what suits the model: albert, roberta, causal or hybrid.",
     )
     flags.DEFINE_integer("train_batch_size", None, "Batch of one replica; by default the largest that fits.", 1)
     flags.DEFINE_integer("max_seq_length", 512, "Length of the examples.", 8)
@@ -154,6 +154,8 @@ def plan(given):
     config.check_max_seq_length(given.max_seq_length, "--max_seq_length")
     task = given.task or usual_objective(config)
     objective = planned_objective(task, config, given.max_predictions_per_seq, objective_settings(given, task))
+    if given.train_batch_size:
+        objective.check_batch_size(given.train_batch_size)
     tpus = [find_tpu(name) for name in given.tpu]
     for tpu in tpus:
         strategy = ReplicaStrategy(tpu.num_replicas, tpu.runs_pallas_kernels)

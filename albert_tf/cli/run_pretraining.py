@@ -23,6 +23,7 @@ from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.objectives import OBJECTIVES
 from albert_tf.pretraining.cooccurrence import begin_with_counts
 from albert_tf.pretraining.identity import data_settings, held_out_identity
+from albert_tf.pretraining.language_sampling import describe_mixture, language_mixture
 from albert_tf.pretraining.phases import make_held_out_dataset, make_phase, objective_of
 from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES, find_shards, find_tokenizer
 from albert_tf.pretraining_data.tfrecords import describe_damage, naming_damaged_shards
@@ -77,6 +78,13 @@ def define_flags():
         "How word embeddings begin without --init_checkpoint: at random, or from a count of which pieces share a "
         "sentence of --input_file.",
     )
+    flags.DEFINE_float(
+        "language_exponent",
+        0.7,
+        "How often each of several languages is drawn: by its share of the pieces to the power of this; 1: as there is "
+        "text, 0: all alike. XLM 0.7, XLM-R 0.3.",
+    )
+    flags.DEFINE_bool("one_language_per_batch", False, "All examples of a batch are in one language, as in XLM.")
     flags.DEFINE_bool("read_own_shards", False, "Each of several hosts reads its own shards, not all: for many hosts.")
     flags.DEFINE_integer("num_train_steps", 125000, "Number of training steps.", lower_bound=1)
     flags.DEFINE_integer("num_warmup_steps", 3125, "Number of steps in which the learning rate rises.", lower_bound=0)
@@ -96,6 +104,7 @@ def define_flags():
     define_original_flags("init_from_group0", "masked_lm_budget", "start_warmup_step")
 
 
+LANGUAGE_SETTINGS = ("language_exponent", "one_language_per_batch")
 # What a run's folder knows, besides the settings that all training shares; and where its data are.
 MORE_SETTINGS = (
     "phase2_start_step",
@@ -103,6 +112,7 @@ MORE_SETTINGS = (
     "read_own_shards",
     "word_embeddings",
     "eval_batch_size",
+    *LANGUAGE_SETTINGS,
 )
 PLACES = ("input_file", "held_out_file", "phase2_input_file", "phase2_held_out_file")
 LENGTHS = ("max_seq_length", "max_predictions_per_seq")
@@ -136,6 +146,18 @@ def find_data(given, config):
             "--phase2_input_file: its shards were made with another --objective or --sentence_pair than --input_file's"
         )
     return [first, second], [start_step, given.num_train_steps]
+
+
+def find_mixtures(given, data):
+    """Returns how often each language of each phase's data is drawn; None where there is one."""
+    mixtures = [language_mixture(each, given.language_exponent, given.one_language_per_batch) for each in data]
+    meaningless = [name for name in LANGUAGE_SETTINGS if name in given.given]
+    if meaningless and not any(mixtures):
+        raise InputError(
+            f"--{meaningless[0]}: the data are of one language, as far as they say; leave it out, or name several by "
+            "create_pretraining_data.py --languages"
+        )
+    return mixtures
 
 
 def warn_of(shards):
@@ -223,6 +245,7 @@ def run_in_folder(given, known_run, config, strategy, parts):
         given.num_train_steps, "num_train_steps", evaluates_often=True, given=given
     )
     data, end_steps = find_data(given, config)
+    mixtures = find_mixtures(given, data)
     options = [shards.train_options for shards in data]
     model_options = training_flags.model_options(
         strategy, config, [(each.max_seq_length, each.max_predictions_per_seq + 1) for each in options], given
@@ -249,9 +272,12 @@ def run_in_folder(given, known_run, config, strategy, parts):
     with naming_damaged_shards([path for shards in data for path in [*shards.train_paths, *shards.held_out_paths]]):
         if given.do_train:
             phases = [
-                make_phase(each, shards, settings, end_step, count, do_eval, given.read_own_shards)
-                for each, shards, end_step, count in zip(objectives, data, end_steps, parts)
+                make_phase(each, shards, settings, end_step, count, do_eval, given.read_own_shards, mixture)
+                for each, shards, end_step, count, mixture in zip(objectives, data, end_steps, parts, mixtures)
             ]
+            for shards, mixture in zip(data, mixtures):
+                if mixture:
+                    training.log(describe_mixture(shards, mixture))
             results_data = {EVAL_RESULTS_FILE: held_out} if held_out else {}
             if not training.train(
                 phases,
@@ -289,6 +315,8 @@ def settings_of_command(given, objective, data, end_steps):
     """Returns what decides, besides the run's settings, what it computes, and where it found its data."""
     # Where an example's loss depends on no other one, it may change.
     evaluation = {"eval_batch_size": given.eval_batch_size} if objective.compares_examples else {}
+    is_mixed = any(len(shards.sources) > 1 for shards in data)
+    languages = {name: getattr(given, name) for name in LANGUAGE_SETTINGS} if is_mixed else {}
     return {
         "command": "run_pretraining",
         **data_settings(data, end_steps),
@@ -297,6 +325,7 @@ def settings_of_command(given, objective, data, end_steps):
         "word_embeddings": given.word_embeddings,
         **{name: checkpoint_identity(getattr(given, name)) for name in model_flags(objective.name)},
         **evaluation,
+        **languages,
         FOUND_AT: {
             **{
                 name: getattr(given, name) and [absolute_path(path) for path in getattr(given, name)] for name in PLACES

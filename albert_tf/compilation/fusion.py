@@ -30,6 +30,14 @@ def fused(function: collections.abc.Callable) -> collections.abc.Callable:
     return call
 
 
+def compiled_whole(function: collections.abc.Callable) -> collections.abc.Callable:
+    """Returns a tf.function that XLA compiles, products and loops included, for shapes that are few and known.
+
+    Where XLA doesn't work, TensorFlow's own runtime computes it.
+    """
+    return tf.function(function, jit_compile=_xla_compiles_here(), autograph=False)
+
+
 def is_fused(*arguments) -> bool:
     """Returns whether what `fused` returns runs as one loop, given these arguments; a TPU's compiler fuses anyway."""
     return is_compiled_for_tpu() or (_have_known_shapes(arguments) and _xla_compiles_here())

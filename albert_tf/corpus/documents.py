@@ -4,7 +4,7 @@ import collections.abc
 import dataclasses
 import hashlib
 
-from albert_tf.corpus.reader import Chunk, CorpusReader, read_chunks
+from albert_tf.corpus.reader import Chunk, CorpusReader
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,6 +18,7 @@ class Documents:
             first, so that they stay together.
         part_digests: The same, but different for every part of a document that was too long for a chunk.
         continues: Whether the first document continues the last one of the previous chunk.
+        source: What `CorpusReader.source_of` says of the file.
     """
 
     chunk_id: tuple[int, int]
@@ -25,6 +26,7 @@ class Documents:
     digests: list[bytes]
     part_digests: list[bytes]
     continues: bool = False
+    source: str = ""
 
     def select(self, is_kept: list[bool]) -> "Documents":
         """Returns the documents for which `is_kept` is true."""
@@ -33,7 +35,7 @@ class Documents:
             return [value for value, keep in zip(values, is_kept) if keep]
 
         columns = kept(self.texts), kept(self.digests), kept(self.part_digests)
-        return Documents(self.chunk_id, *columns, self.continues and is_kept[0])
+        return Documents(self.chunk_id, *columns, self.continues and is_kept[0], self.source)
 
 
 def read_documents(reader: CorpusReader, file_index: int) -> collections.abc.Iterator[tuple[Documents, Chunk]]:
@@ -43,7 +45,8 @@ def read_documents(reader: CorpusReader, file_index: int) -> collections.abc.Ite
         InputError: As `CorpusReader.lines`.
     """
     last_digest = last_part_digest = b""
-    for chunk in read_chunks(reader.paths[file_index], file_index, reader.text_field, reader.on_bad_text):
+    source = reader.source_of(file_index)
+    for chunk in reader.chunks(file_index):
         digests = [hashlib.sha256("\n".join(lines).encode()).digest() for lines in chunk.documents]
         part_digests = list(digests)
         if chunk.continues:
@@ -52,8 +55,8 @@ def read_documents(reader: CorpusReader, file_index: int) -> collections.abc.Ite
             digests[0] = last_digest
         if digests:
             last_digest, last_part_digest = digests[-1], part_digests[-1]
-        documents = Documents((file_index, chunk.index), chunk.documents, digests, part_digests, chunk.continues)
-        yield documents, chunk
+        places = (file_index, chunk.index), chunk.documents, digests, part_digests
+        yield Documents(*places, chunk.continues, source), chunk
 
 
 def digest_fraction(digest: bytes) -> float:

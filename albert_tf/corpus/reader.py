@@ -72,7 +72,11 @@ def read_chunks(
     Raises:
         InputError: As `CorpusReader.lines`.
     """
-    file = CorpusFile(path, text_field, on_bad_text)
+    return chunks_of(CorpusFile(path, text_field, on_bad_text), file_index)
+
+
+def chunks_of(file: CorpusFile, file_index: int) -> collections.abc.Iterator[Chunk]:
+    """Yields the chunks of a file, or of what gives lines as a `CorpusFile` does."""
     index, documents, num_characters, continues = 0, [], 0, False
     num_documents = num_lines = 0
 
@@ -182,6 +186,14 @@ class CorpusReader:
     num_bad_lines: int = 0
     num_bytes: int = 0
     share_read: float = 0.0
+
+    def chunks(self, file_index: int) -> collections.abc.Iterator[Chunk]:
+        """Yields the chunks of one file; see `read_chunks`."""
+        return read_chunks(self.paths[file_index], file_index, self.text_field, self.on_bad_text)
+
+    def source_of(self, file_index: int) -> str:
+        """Returns what is known of the language of a file; an empty string for nothing."""
+        return ""
 
     def sizes(self) -> list[int]:
         """Returns how many bytes each file has, as it is stored.

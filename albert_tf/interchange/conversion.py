@@ -49,7 +49,8 @@ def convert_checkpoint(
             raise InputError(
                 f"`to={target}` can't say is_causal=true: the models of its code see both sides of a piece"
             )
-        notes = FORMATS[target].write(model, folder)
+        left = [] if target == "albert_tf" else _leave_shifted_head(model)
+        notes = [*left, *FORMATS[target].write(model, folder)]
         if model.sentencepiece_file is not None:
             tf.io.gfile.copy(model.sentencepiece_file, os.path.join(folder, MODEL_FILE))
         take_card(source, target, input_path, folder)
@@ -62,7 +63,20 @@ def convert_checkpoint(
     ]
 
 
+def _leave_shifted_head(model):
+    """Takes a masked-LM head away that no other library would read rightly; returns a sentence if there was one."""
+    if not (model.config.masked_lm_is_shifted and model.has("masked_lm_head")):
+        return []
+    model.weights = {name: weight for name, weight in model.weights.items() if not name.startswith("masked_lm_head/")}
+    return [
+        "left, because it reads the state before a masked piece (masked_lm_is_shifted=true), and heads of other "
+        "libraries read that of the piece: masked_lm_head"
+    ]
+
+
 def _can_be_causal(target, config):
     """Whether a format knows models that see no later piece: ours all, Hugging Face's GPT-2, and BERT as a decoder."""
-    is_known = config.model_type == "gpt2" or (config.model_type == "albert" and foreign_config.is_bert(config))
+    is_known = config.model_type in ("gpt2", "xlm") or (
+        config.model_type == "albert" and foreign_config.is_bert(config)
+    )
     return target == "albert_tf" or (target == "huggingface" and is_known)

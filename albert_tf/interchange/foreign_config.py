@@ -36,6 +36,7 @@ _DIFFER_BY_FAMILY = (
     "classification_head",
     "norm_position",
     "language_model_head",
+    "num_languages",
 )
 # Families whose masked-LM head has GELU whatever their hidden_act is (transformers' RobertaLMHead and
 # ElectraGeneratorPredictions).

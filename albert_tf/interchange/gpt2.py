@@ -77,11 +77,13 @@ def known_settings(values: dict[str, typing.Any], source: str) -> dict[str, typi
     return values
 
 
-def refuse_bpe(folder: str) -> None:
-    """Raises InputError if a folder has a byte-level BPE tokenizer and no vocabulary of WordPieces."""
+def refuse_bpe(folder: str, family: str = "GPT2") -> None:
+    """Raises InputError if a folder has a BPE tokenizer and no vocabulary of WordPieces."""
+    is_gpt2 = family == "GPT2"
     exists = [name for name in (*_BPE_FILES, VOCABULARY_FILE) if tf.io.gfile.exists(os.path.join(folder, name))]
     if exists and VOCABULARY_FILE not in exists:
+        kind, name = ("byte-level BPE", "a GPT-2") if is_gpt2 else ("BPE", f"an {family}")
         raise InputError(
-            f"{os.path.join(folder, exists[0])} is of a byte-level BPE tokenizer, which albert_tf doesn't have; only a "
-            f"GPT-2 with WordPieces ({VOCABULARY_FILE}) can be converted"
+            f"{os.path.join(folder, exists[0])} is of a {kind} tokenizer, which albert_tf doesn't have; only {name} "
+            f"with WordPieces ({VOCABULARY_FILE}) can be converted"
         )

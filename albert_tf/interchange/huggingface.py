@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.files import name_in_folder, read_json, write_json
-from albert_tf.interchange import foreign_config, gpt2
+from albert_tf.interchange import foreign_config, gpt2, xlm
 from albert_tf.interchange.huggingface_config import CONFIG_FILE, OWN_SETTINGS, config_values, find_family, read_config
 from albert_tf.interchange.huggingface_names import CLASSES, FAMILIES
 from albert_tf.interchange.portable_model import (
@@ -33,6 +33,8 @@ _HEADS = ("classifier.out_proj.weight", "classifier.weight", "qa_outputs.weight"
 _WITHOUT_PREFIX = (
     *("embeddings.", "embeddings_project.", "encoder.", "transformer.", "pooler."),
     *("wte.", "wpe.", "h.", "ln_f."),
+    *("position_embeddings.", "lang_embeddings.", "layer_norm_emb.", "attentions.", "ffns."),
+    *("layer_norm1.", "layer_norm2."),
 )
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids", ".attn.bias", ".attn.masked_bias")
 
@@ -57,9 +59,9 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     buffers = [name for name in found if name.endswith(_BUFFERS)]
     found = {name: weight for name, weight in found.items() if name not in buffers}
     found = _without_tied(found, family, source)
+    if family in (FAMILIES["gpt2"], FAMILIES["xlm"]) and not options.vocab_file:
+        gpt2.refuse_bpe(path, family.class_prefix)
     if family is FAMILIES["gpt2"]:
-        if not options.vocab_file:
-            gpt2.refuse_bpe(path)
         found = gpt2.split_fused(found)
     task, labels, notes = _find_task(values, found, options.task)
     head = next((found[name] for name in _HEADS if name in found), None)
@@ -271,6 +273,9 @@ def _family_of(model):
         family, config = FAMILIES["albert"], foreign_config.with_groups(config, "huggingface")
     # The class of a decoder has no pooler.
     computes = {**family.always, **({"pooler": config.pooler} if config.is_causal else {})}
+    if family is FAMILIES["xlm"]:
+        xlm.check_representable(config, model.has_head)
+        computes |= {"pooler": False, "num_languages": config.num_languages}
     foreign_config.check_architecture(config, "huggingface", computes, family.counts_positions_by_pad)
     foreign_config.check_masked_lm(config, model.has("masked_lm_head"), "`to=huggingface`")
     return family, config
@@ -285,6 +290,8 @@ def _lacks(model, class_name):
 
 
 def _class_name(model, family):
+    if family is FAMILIES["xlm"]:
+        return "WithLMHeadModel" if model.has("masked_lm_head") else "Model"
     if model.task in CLASSES and model.has_head:
         return CLASSES[model.task]
     if model.config.is_causal and (model.has("masked_lm_head") or model.config.language_model_head == "tied"):

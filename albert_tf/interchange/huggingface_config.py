@@ -6,7 +6,7 @@ import typing
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
-from albert_tf.interchange import foreign_config, gpt2
+from albert_tf.interchange import foreign_config, gpt2, xlm
 from albert_tf.interchange.huggingface_names import ACTIVATIONS, CLASSES, FAMILIES, THEIR_ACTIVATIONS, Family
 from albert_tf.interchange.portable_model import PortableModel
 from albert_tf.interchange.tokenizer_files import ids_of
@@ -74,6 +74,8 @@ def read_config(
         values = {name: value for name, value in values.items() if name != "is_decoder"}
     if family is FAMILIES["gpt2"]:
         values = gpt2.known_settings(values, source)
+    if family is FAMILIES["xlm"]:
+        values = xlm.known_settings(values, source)
     values = foreign_config.check_computed(values, source)
     names = family.names_in_config
     activation = values.get(names["hidden_act"], family.defaults["hidden_act"])
@@ -128,10 +130,12 @@ def config_values(model: PortableModel, config: AlbertConfig, family: Family, cl
     }
     if family is FAMILIES["gpt2"]:
         values["embd_pdrop"] = config.hidden_dropout_prob
-    elif config.is_causal:
+    elif config.is_causal and "is_causal" not in names:
         values["is_decoder"] = True
     if "classifier_dropout_prob" not in names:
         values["classifier_dropout"] = config.classifier_dropout_prob
+    if family is FAMILIES["xlm"]:
+        values = xlm.their_settings(values, config)
     if class_name in (CLASSES["classify"], CLASSES["tag"]):
         labels = model.labels or tuple(f"LABEL_{number}" for number in range(model.num_outputs))
         values["id2label"] = {str(number): label for number, label in enumerate(labels)}

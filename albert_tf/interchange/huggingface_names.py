@@ -102,6 +102,21 @@ _GPT2 = {
     "encoder/feed_forward_layers/{n}/layer_norm": f"{_LAYER_OF_GPT2}.ln_2",
     "encoder/last_layer_norm": "transformer.ln_f",
 }
+_XLM = {
+    "encoder/embeddings/word_embeddings": "transformer.embeddings",
+    "encoder/embeddings/position_embeddings": "transformer.position_embeddings",
+    "encoder/embeddings/language_embeddings": "transformer.lang_embeddings",
+    "encoder/embeddings/layer_norm": "transformer.layer_norm_emb",
+    "encoder/attention_layers/{n}/query": "transformer.attentions.{n}.q_lin",
+    "encoder/attention_layers/{n}/key": "transformer.attentions.{n}.k_lin",
+    "encoder/attention_layers/{n}/value": "transformer.attentions.{n}.v_lin",
+    "encoder/attention_layers/{n}/output_dense": "transformer.attentions.{n}.out_lin",
+    "encoder/attention_layers/{n}/layer_norm": "transformer.layer_norm1.{n}",
+    "encoder/feed_forward_layers/{n}/intermediate": "transformer.ffns.{n}.lin1",
+    "encoder/feed_forward_layers/{n}/output_dense": "transformer.ffns.{n}.lin2",
+    "encoder/feed_forward_layers/{n}/layer_norm": "transformer.layer_norm2.{n}",
+    "masked_lm_head/output_bias": "pred_layer.proj.bias",
+}
 _HEADS = {
     **{task: {"head/dense": "classifier"} for task in ("classify", "score", "race", "tag")},
     "squad": {"head/dense": "qa_outputs"},
@@ -174,7 +189,7 @@ class Family(typing.NamedTuple):
         return {ours: theirs for ours, theirs in names.items() if theirs}
 
 
-_LAYERS = {"distilbert": "transformer", "gpt2": "h"}
+_LAYERS = {"distilbert": "transformer", "gpt2": "h", "xlm": "attentions"}
 _UNSHARED = {"sharing": "none"}
 _SIZES = {"max_position_embeddings": 512, "type_vocab_size": 2, "initializer_range": 0.02, "layer_norm_eps": 1e-12}
 _BERT_SIZES = {
@@ -188,6 +203,8 @@ _BERT_SIZES = {
     "hidden_dropout_prob": 0.1,
     "attention_probs_dropout_prob": 0.1,
 }
+# See `xlm.known_settings`.
+_SAID_OTHERWISE_BY_XLM = {"is_causal": False, "num_languages": 0}
 FAMILIES = {
     "albert": Family(
         Naming(_ALBERT, _HEADS, _SPELLINGS, always_projects=True),
@@ -299,6 +316,29 @@ FAMILIES = {
 }
 FAMILIES["xlm-roberta"] = FAMILIES["roberta"]._replace(
     class_prefix="XLMRoberta", always={**FAMILIES["roberta"].always, "model_type": "xlm-roberta"}
+)
+FAMILIES["xlm"] = Family(
+    Naming(_XLM, {}, _SPELLINGS),
+    "transformer.",
+    "XLM",
+    "pred_layer.proj.",
+    {**_BERT_SIZES, "vocab_size": 30145, "hidden_size": 2048, "num_attention_heads": 16, **_SAID_OTHERWISE_BY_XLM},
+    {
+        **_UNSHARED,
+        "model_type": "xlm",
+        "pooler": False,
+        "type_vocab_size": 0,
+        "language_model_head": "tied_bias",
+    },
+    {
+        "hidden_size": "emb_dim",
+        "num_hidden_layers": "n_layers",
+        "num_attention_heads": "n_heads",
+        "hidden_dropout_prob": "dropout",
+        "attention_probs_dropout_prob": "attention_dropout",
+        "initializer_range": "init_std",
+        "type_vocab_size": None,
+    },
 )
 # What is GELU there is another function here, and the other way round.
 ACTIVATIONS = {

@@ -15,6 +15,7 @@ LAYERS: dict[str, tuple[str, tuple[str | int, ...]]] = {
     "encoder/embeddings/word_embeddings": ("table", ("vocab_size", "embedding_size")),
     "encoder/embeddings/token_type_embeddings": ("table", ("type_vocab_size", "embedding_size")),
     "encoder/embeddings/position_embeddings": ("table", ("max_position_embeddings", "embedding_size")),
+    "encoder/embeddings/language_embeddings": ("table", ("num_languages", "embedding_size")),
     "encoder/embeddings/layer_norm": ("norm", ("embedding_size",)),
     "encoder/embedding_hidden_mapping_in": ("linear", ("embedding_size", "hidden_size")),
     "encoder/attention_layers/{n}/query": ("heads", ("hidden_size", "hidden_size")),
@@ -142,7 +143,7 @@ def variable_shapes(config: AlbertConfig, task: str | None = None, outputs: int 
 
 def entries(naming: Naming, config: AlbertConfig, task: str | None = None, outputs: int = 0) -> dict[str, Entry]:
     """Returns by our names what a format calls the variables of a model; arguments as for `variable_shapes`."""
-    sizes = {**config.to_dict(), "outputs": NUM_OUTPUTS.get(task, outputs), "twice_hidden_size": 2 * config.hidden_size}
+    sizes = {**vars(config), "outputs": NUM_OUTPUTS.get(task, outputs), "twice_hidden_size": 2 * config.hidden_size}
     layers = {**_layers_of(config), **(HEADS[task] if task else {})}
     if task in _OF_WHOLE_TEXTS and config.classification_head != "pooled":
         layers["head/transform"] = ("linear", ("hidden_size", "hidden_size"))
@@ -166,10 +167,13 @@ def entries(naming: Naming, config: AlbertConfig, task: str | None = None, outpu
 def _layers_of(config):
     """Returns `LAYERS` without those that a model of this config lacks."""
     lacks = set() if config.type_vocab_size else {"encoder/embeddings/token_type_embeddings"}
+    lacks |= set() if config.num_languages else {"encoder/embeddings/language_embeddings"}
     lacks |= set() if config.pooler else {"encoder/pooler", "sentence_order_head/dense"}
     lacks.add("encoder/last_layer_norm" if config.norm_position == "post" else "encoder/embeddings/layer_norm")
+    if config.language_model_head != "dense":
+        lacks |= {"masked_lm_head/transform", "masked_lm_head/layer_norm"}
     if config.language_model_head == "tied":
-        lacks |= {layer for layer in LAYERS if layer.startswith("masked_lm_head/")}
+        lacks.add("masked_lm_head/output_bias")
     return {layer: shape for layer, shape in LAYERS.items() if layer not in lacks}
 
 

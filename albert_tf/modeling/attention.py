@@ -11,7 +11,9 @@ from albert_tf.modeling.initializers import NeighborAttention, residual_range
 from albert_tf.modeling.kernels.attention import attend
 from albert_tf.modeling.kernels.dropout import dropout, split_dropout_seed
 from albert_tf.modeling.kernels.flash_attention import COLUMNS_TOGETHER
+from albert_tf.modeling.kernels.key_value_cache import KeyValueCache
 from albert_tf.modeling.kernels.output_positions import select_positions
+from albert_tf.modeling.kernels.plain_attention import attend_by_heads, split_heads
 from albert_tf.modeling.kernels.query_key_value import QueryKeyValue, SeparateProjections
 from albert_tf.modeling.kernels.shared_weights import Part
 from albert_tf.modeling.kernels.visible_keys import visible_keys
@@ -20,7 +22,7 @@ from albert_tf.modeling.layers import ACTIVATIONS, AlbertLayer, LayerNorm, Linea
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
 class SelfAttention(AlbertLayer):
-    """Multi-head self-attention (Vaswani et al. 2017, section 3.2); of earlier positions alone if `is_causal`.
+    """Multi-head self-attention (Vaswani et al. 2017, section 3.2).
 
     Args:
         config: Hyper-parameters.
@@ -64,6 +66,7 @@ class SelfAttention(AlbertLayer):
         dropout_seed=None,
         output_positions=None,
         document_ids=None,
+        is_causal=None,
         uses_flash=False,
         output_attentions=False,
     ):
@@ -76,6 +79,7 @@ class SelfAttention(AlbertLayer):
             dropout_seed: int32 [2], or None.
             output_positions: int [B, P], which positions to compute; None for all.
             document_ids: int32 [B, S]: a position sees those of its own document alone; None for all.
+            is_causal: bool [B] or [1]: whether a position sees none that is later; None for no.
             uses_flash: Whether kernels compute it; see `uses_flash_attention`.
             output_attentions: Whether to return the probabilities, too.
 
@@ -93,7 +97,7 @@ class SelfAttention(AlbertLayer):
         query_key_value = self._projections(uses_flash)(queries, hidden_states)
         context, *probs = attend(
             query_key_value,
-            visible_keys(attention_bias, document_ids, self._config.is_causal, output_positions),
+            visible_keys(attention_bias, document_ids, is_causal, output_positions),
             probs_seed,
             self._config.hidden_size // self._config.num_attention_heads,
             self._config.attention_probs_dropout_prob,
@@ -101,8 +105,7 @@ class SelfAttention(AlbertLayer):
             self._rematerializes,
             output_attentions,
         )
-        output = dropout(self.output_dense(context), self._config.hidden_dropout_prob, output_seed)
-        hidden_states = residual + output if self._norm_is_first else self.layer_norm(residual + output)
+        hidden_states = self._add(residual, context, output_seed)
         return (hidden_states, *probs) if output_attentions else hidden_states
 
     def query_key_value(self, hidden_states):
@@ -110,6 +113,35 @@ class SelfAttention(AlbertLayer):
         if self._norm_is_first:
             hidden_states = self.layer_norm(hidden_states)
         return [linear(hidden_states) for linear in (self.query, self.key, self.value)]
+
+    def extend(
+        self, hidden_states: tf.Tensor, columns: tf.Tensor, cache: KeyValueCache
+    ) -> tuple[tf.Tensor, KeyValueCache]:
+        """Attends from further positions to themselves and to all before them, whether or not the config is causal.
+
+        Args:
+            hidden_states: [B, T, H], of the further positions.
+            columns: int32 [B, T], which positions these are.
+            cache: Of the positions before.
+
+        Returns:
+            What `call` gives for these positions, [B, T, H], and the cache with them.
+        """
+        inputs = self.layer_norm(hidden_states) if self._norm_is_first else hidden_states
+        hidden_size = self._config.hidden_size
+        query, key, value = (
+            heads
+            for projection in self._separate_projections(inputs, inputs)
+            for heads in split_heads(projection, hidden_size, hidden_size // self._config.num_attention_heads)
+        )
+        cache = cache.written(key, value, columns)
+        context, _ = attend_by_heads(query, *cache, cache.visible_from(columns))
+        return self._add(hidden_states, context), cache
+
+    def _add(self, residual, context, dropout_seed=None):
+        """Returns the sub-layer's output: what is made of the context, added to the input."""
+        output = dropout(self.output_dense(context), self._config.hidden_dropout_prob, dropout_seed)
+        return residual + output if self._norm_is_first else self.layer_norm(residual + output)
 
     def parts(self, uses_flash: bool) -> list[Part]:
         """Returns what holds the weights that `call` uses, for `shared_weights.read_once`."""

@@ -12,7 +12,8 @@ from albert_tf.modeling.layers import AlbertLayer, LayerNorm
 class AlbertEmbeddings(AlbertLayer):
     """Sum of word, segment and position embeddings (paper, section 3.1; original modeling.py).
 
-    It is normalised, except with `norm_position` "pre": then every block normalises what it reads.
+    With `num_languages` those of languages are added, too (XLM; Conneau and Lample 2019, section 3). The sum is
+    normalised, except with `norm_position` "pre": then every block normalises what it reads.
 
     Args:
         config: Hyper-parameters.
@@ -27,6 +28,10 @@ class AlbertEmbeddings(AlbertLayer):
         if config.type_vocab_size:
             shape = [config.type_vocab_size, size]
             self.token_type_embeddings = self.add_parameter("token_type_embeddings", shape, stddev)
+        self.language_embeddings = None
+        if config.num_languages:
+            shape = [config.num_languages, size]
+            self.language_embeddings = self.add_parameter("language_embeddings", shape, stddev)
         is_sinusoidal = config.position_initializer == "sinusoidal"
         self.position_embeddings = self.add_parameter(
             "position_embeddings",
@@ -37,7 +42,7 @@ class AlbertEmbeddings(AlbertLayer):
         if config.norm_position == "post":
             self.layer_norm = LayerNorm(size, config.layer_norm_eps, dtype=kwargs.get("dtype"))
 
-    def call(self, input_ids, segment_ids, position_ids=None, inputs_embeds=None, dropout_seed=None):
+    def call(self, input_ids, segment_ids, position_ids=None, inputs_embeds=None, dropout_seed=None, language_ids=None):
         """Looks ids up.
 
         Args:
@@ -46,6 +51,7 @@ class AlbertEmbeddings(AlbertLayer):
             position_ids: int [B, S]; None for 0 to S - 1, or from `position_offset` on; see `AlbertConfig`.
             inputs_embeds: [B, S, E], to be used in place of word embeddings.
             dropout_seed: int32 [2], or None.
+            language_ids: int [B, S], less than `num_languages`; None for 0.
 
         Returns:
             `compute_dtype` [B, S, E].
@@ -53,6 +59,8 @@ class AlbertEmbeddings(AlbertLayer):
         embeddings = self.words(input_ids, inputs_embeds)
         if self.token_type_embeddings is not None:
             embeddings += self._segments(segment_ids)
+        if self.language_embeddings is not None:
+            embeddings += self._languages(language_ids)
         position_table = tf.convert_to_tensor(self.position_embeddings)
         first = self._config.position_offset
         if position_ids is None and first and input_ids is not None:
@@ -73,8 +81,12 @@ class AlbertEmbeddings(AlbertLayer):
         table = tf.convert_to_tensor(self.token_type_embeddings)
         if self._config.type_vocab_size == 1:
             return table[0]
-        # A product with one-hot rows: on a TPU the gradient of a gather from such a small table is slow.
-        return tf.tensordot(tf.one_hot(segment_ids, self._config.type_vocab_size), table, 1)
+        return _rows_of_small_table(segment_ids, table)
+
+    def _languages(self, language_ids):
+        """Returns what languages add, float32 [B, S, E], or [E] of the first one."""
+        table = tf.convert_to_tensor(self.language_embeddings)
+        return table[0] if language_ids is None else _rows_of_small_table(language_ids, table)
 
     def words(self, input_ids, inputs_embeds=None):
         """Returns the word embeddings alone, float32 [B, S, E]; arguments as for `call`."""
@@ -85,6 +97,11 @@ class AlbertEmbeddings(AlbertLayer):
     def get_config(self):
         """Returns the constructor's arguments."""
         return {**super().get_config(), "config": self._config.to_dict()}
+
+
+def _rows_of_small_table(ids, table):
+    # A product with one-hot rows: on a TPU the gradient of a gather from such a small table is slow.
+    return tf.tensordot(tf.one_hot(ids, table.shape[0]), table, 1)
 
 
 def positions_of_pieces(input_ids: tf.Tensor, position_offset: int) -> tf.Tensor:

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
 from albert_tf.modeling.attention import FeedForward, SelfAttention
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.embeddings import AlbertEmbeddings
@@ -10,6 +11,7 @@ from albert_tf.modeling.initializers import NeighborAttention
 from albert_tf.modeling.inputs import encoder_inputs
 from albert_tf.modeling.kernels.dropout import resolve_dropout_seed, split_dropout_seed
 from albert_tf.modeling.kernels.flash_attention import uses_flash_attention
+from albert_tf.modeling.kernels.key_value_cache import KeyValueCache
 from albert_tf.modeling.kernels.rematerialization import rematerialize
 from albert_tf.modeling.kernels.shared_weights import Part, read_once, using
 from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE
@@ -45,14 +47,14 @@ class AlbertEncoder(AlbertModel):
         super().__init__(config, remat, attention, **kwargs)
         policy = kwargs.get("dtype")
         self.embeddings = AlbertEmbeddings(config, dtype=policy) if embeddings is None else embeddings
-        neighbors = NeighborAttention.draw(config) if config.attention_initializer == "neighbors" else None
+        neighbors = NeighborAttention.draw(config) if config.attention_initializer == "neighbors" else [None]
         self.embedding_hidden_mapping_in = None
         if config.embedding_size != config.hidden_size:
             self.embedding_hidden_mapping_in = Linear(
                 config.embedding_size,
                 config.hidden_size,
                 config.initializer_range,
-                neighbors and neighbors.projection,
+                neighbors[0] and neighbors[0].projection,
                 dtype=policy,
             )
         # Sub-layers that are shared exist once a group, the others once a layer.
@@ -60,7 +62,8 @@ class AlbertEncoder(AlbertModel):
         num_feed_forward = config.num_hidden_groups if config.sharing in ("all", "ffn") else config.num_hidden_layers
         inner = config.inner_group_num
         self.attention_layers = [
-            SelfAttention(config, remat == "attention", neighbors, dtype=policy) for _ in range(num_attention * inner)
+            SelfAttention(config, remat == "attention", neighbors[number % len(neighbors)], dtype=policy)
+            for number in range(num_attention * inner)
         ]
         self.feed_forward_layers = [FeedForward(config, dtype=policy) for _ in range(num_feed_forward * inner)]
         self.last_layer_norm = None
@@ -78,6 +81,7 @@ class AlbertEncoder(AlbertModel):
         output_positions=None,
         output_hidden_states=False,
         output_attentions=False,
+        is_causal=None,
     ):
         """Encodes.
 
@@ -85,15 +89,17 @@ class AlbertEncoder(AlbertModel):
             inputs: Dictionary of `input_ids` int [B, S], or `inputs_embeds` [B, S, E] in place of word embeddings.
                 Optional are `input_mask` int [B, S], 1 for keys that may be seen, or [B, S, S], a row for each query
                 (default all); `document_ids` int [B, S], where pieces see those of their own document alone (default
-                one document); `segment_ids` int [B, S] (default 0); and `position_ids` int [B, S], less than
-                `max_position_embeddings` (default 0 to S - 1, or from `position_offset` on). See `encoder_inputs` for
-                other names.
+                one document); `segment_ids` int [B, S] (default 0); `position_ids` int [B, S], less than
+                `max_position_embeddings` (default 0 to S - 1, or from `position_offset` on); and `language_ids` int
+                [B, S], less than `num_languages` (default 0). See `encoder_inputs` for other names.
             training: Whether dropout is on.
             dropout_seed: int32 [2], the seed of every dropout of this call; drawn anew if None.
             output_positions: int [B, P], the positions that are read, the first of them 0; None for all. The last block
                 computes these alone, with the same result (see `output_positions`).
             output_hidden_states: Whether to return what every block computed.
             output_attentions: Whether to return the attention probabilities; by plain operations alone.
+            is_causal: Whether pieces see none that comes after them: true or false, or bool [B] for each example; None
+                for what the config says.
 
         Returns:
             Dictionary of `sequence_output` [B, S, H], or [B, P, H] with `output_positions`, and, if the config has a
@@ -104,7 +110,7 @@ class AlbertEncoder(AlbertModel):
 
         Raises:
             InputError: The dictionary holds a name that no model knows, or lacks one; the sequence is longer than
-                the config's `longest_sequence`; or attention="flash" can't do what is asked.
+                the config's `longest_sequence`; `is_causal` is neither; or attention="flash" can't do what is asked.
         """
         inputs = encoder_inputs(inputs)
         max_seq_length = inputs["segment_ids"].shape[1]
@@ -124,19 +130,17 @@ class AlbertEncoder(AlbertModel):
             resolve_dropout_seed(training, dropout_seed), 1 + 2 * num_blocks
         )
 
-        hidden_states = self.embeddings(
+        hidden_states = self._embed(
             inputs.get("input_ids"),
             inputs["segment_ids"],
             inputs.get("position_ids"),
             inputs.get("inputs_embeds"),
-            dropout_seed=embedding_seed,
+            embedding_seed,
+            inputs.get("language_ids"),
         )
-        if self.embedding_hidden_mapping_in is not None:
-            hidden_states = self.embedding_hidden_mapping_in(hidden_states)
         blocks = [self._block(number, uses_flash, output_attentions) for number in range(num_blocks)]
-        hidden_states, attentions = self._apply_blocks(
-            blocks, hidden_states, attention_bias, inputs.get("document_ids"), block_seeds, output_positions
-        )
+        sees = attention_bias, inputs.get("document_ids"), self._is_causal(is_causal)
+        hidden_states, attentions = self._apply_blocks(blocks, hidden_states, sees, block_seeds, output_positions)
 
         if self.last_layer_norm is not None:
             hidden_states[-1] = self.last_layer_norm(hidden_states[-1])
@@ -175,6 +179,36 @@ class AlbertEncoder(AlbertModel):
 
         return place(self.attention_layers), place(self.feed_forward_layers)
 
+    def extend(
+        self, input_ids: tf.Tensor, columns: tf.Tensor, caches: list[KeyValueCache]
+    ) -> tuple[tf.Tensor, list[KeyValueCache]]:
+        """Encodes further pieces of texts whose earlier ones are cached; each sees those before it, as if causal.
+
+        Args:
+            input_ids: int32 [B, T].
+            columns: int32 [B, T], the positions of the pieces, counted from 0 whatever the `position_offset`.
+            caches: Of `empty_caches`, or what this method returned.
+
+        Returns:
+            The last states of these pieces, [B, T, H] in `compute_dtype`, and the caches with them.
+        """
+        hidden_states = self._embed(input_ids, tf.zeros_like(input_ids), columns + self.config.position_offset)
+        extended = []
+        for number, cache in enumerate(caches):
+            attention, feed_forward = self._sub_layers(number)
+            hidden_states, cache = attention.extend(hidden_states, columns, cache)
+            hidden_states = feed_forward(hidden_states)
+            extended.append(cache)
+        if self.last_layer_norm is not None:
+            hidden_states = self.last_layer_norm(hidden_states)
+        return hidden_states, extended
+
+    def empty_caches(self, batch_size: int, length: int) -> list[KeyValueCache]:
+        """Returns a cache for each application of a block, of so many texts and pieces."""
+        num_heads = self.config.num_attention_heads
+        shape = batch_size, num_heads, length, self.config.hidden_size // num_heads
+        return [KeyValueCache.empty(shape, self.compute_dtype) for _ in range(self.config.num_blocks)]
+
     def _layers_with_inputs(self):
         ids = self._symbol(None, dtype="int32")
         states, bias = self._symbol(None, self.config.hidden_size), self._symbol(1, None, dtype="float32")
@@ -188,7 +222,27 @@ class AlbertEncoder(AlbertModel):
             *([] if self.pooler is None else [(self.pooler, self._symbol(self.config.hidden_size))]),
         ]
 
-    def _apply_blocks(self, blocks, hidden_states, attention_bias, document_ids, seeds, output_positions):
+    def _is_causal(self, is_causal):
+        """Returns bool [B], or [1] for all examples; None where every position sees all."""
+        if is_causal is None:
+            is_causal = self.config.is_causal
+        if is_causal is False:
+            return None
+        is_causal = tf.convert_to_tensor(is_causal)
+        if is_causal.dtype != tf.bool or is_causal.shape.rank not in (0, 1):
+            raise InputError(
+                "is_causal must be true or false, or bool [B], one for each example. Received: "
+                f"{is_causal.dtype.name} {is_causal.shape}"
+            )
+        return is_causal[None] if is_causal.shape.rank == 0 else is_causal
+
+    def _embed(self, *inputs, **options):
+        """Returns what the first block reads, [B, S, H]; arguments as for `AlbertEmbeddings`."""
+        embeddings = self.embeddings(*inputs, **options)
+        mapping = self.embedding_hidden_mapping_in
+        return embeddings if mapping is None else mapping(embeddings)
+
+    def _apply_blocks(self, blocks, hidden_states, sees, seeds, output_positions):
         """Applies one block after the other: a loop over shared weights would keep more and read more.
 
         Returns:
@@ -200,8 +254,7 @@ class AlbertEncoder(AlbertModel):
             is_last = number == len(blocks) - 1
             outputs, *probs = (rematerialize(block) if self._remat == "block" else block)(
                 hidden_states[-1],
-                attention_bias,
-                document_ids,
+                sees,
                 seeds[2 * number : 2 * number + 2],
                 weights[number],
                 output_positions if is_last else None,
@@ -211,11 +264,13 @@ class AlbertEncoder(AlbertModel):
         return hidden_states, attentions
 
     def _block(self, number, uses_flash, output_attentions):
-        """Returns a block by its number: its own sub-layers, or its group's (original modeling.py)."""
+        """Returns a block by its number."""
+        return Block(*self._sub_layers(number), uses_flash, output_attentions)
+
+    def _sub_layers(self, number):
+        """Returns the sub-layers of a block by its number: its own, or its group's (original modeling.py)."""
         attention, feed_forward = self.sub_layers_of(number)
-        return Block(
-            self.attention_layers[attention], self.feed_forward_layers[feed_forward], uses_flash, output_attentions
-        )
+        return self.attention_layers[attention], self.feed_forward_layers[feed_forward]
 
 
 class Block:
@@ -240,20 +295,18 @@ class Block:
         """Returns what holds the weights, for `shared_weights.read_once`."""
         return [*self._attention.parts(self._uses_flash), *self._feed_forward.parts()]
 
-    def __call__(
-        self, hidden_states, attention_bias, document_ids, seeds, weights, output_positions=None
-    ) -> list[tf.Tensor]:
+    def __call__(self, hidden_states, sees, seeds, weights, output_positions=None) -> list[tf.Tensor]:
         """Returns hidden states and, if asked for, attention probabilities; a function of its arguments alone.
 
         Args:
             hidden_states: [B, S, H].
-            attention_bias: As for `SelfAttention`.
-            document_ids: As for `SelfAttention`.
+            sees: What positions see: `attention_bias`, `document_ids` and `is_causal`, as for `SelfAttention`.
             seeds: int32 [2] or None for each sub-layer.
             weights: Those of `parts`.
             output_positions: As for `SelfAttention`.
         """
         attention_seed, feed_forward_seed = seeds
+        attention_bias, document_ids, is_causal = sees
         with using(self.parts(), weights):
             attended = self._attention(
                 hidden_states,
@@ -261,6 +314,7 @@ class Block:
                 attention_seed,
                 output_positions,
                 document_ids,
+                is_causal,
                 uses_flash=self._uses_flash,
                 output_attentions=self._output_attentions,
             )

@@ -18,7 +18,8 @@ _DENSE_ACTIVATIONS = {
 class MaskedLMHead(AlbertLayer):
     """Predicts the pieces at chosen positions with the embedding table itself (original run_pretraining.py).
 
-    With `language_model_head` "tied" there is nothing but the table, and the head has no variables (GPT).
+    With `language_model_head` "tied" there is nothing but the table, and the head has no variables (GPT); with
+    "tied_bias" it has the bias alone (XLM).
 
     Args:
         config: Hyper-parameters.
@@ -28,13 +29,14 @@ class MaskedLMHead(AlbertLayer):
         super().__init__(**kwargs)
         self._config = config
         self.transform = self.layer_norm = self.output_bias = None
-        if config.language_model_head == "tied":
+        if config.language_model_head != "tied":
+            self.output_bias = self.add_parameter("output_bias", [config.vocab_size], "zeros")
+        if config.language_model_head != "dense":
             return
         policy = kwargs.get("dtype")
         self.activation = ACTIVATIONS[config.hidden_act]
         self.transform = Linear(config.hidden_size, config.embedding_size, config.initializer_range, dtype=policy)
         self.layer_norm = LayerNorm(config.embedding_size, config.layer_norm_eps, dtype=policy)
-        self.output_bias = self.add_parameter("output_bias", [config.vocab_size], "zeros")
 
     def call(self, sequence_output, word_embeddings, masked_lm_positions=None):
         """Scores every piece of the vocabulary.
@@ -42,16 +44,24 @@ class MaskedLMHead(AlbertLayer):
         Args:
             sequence_output: [B, S, H].
             word_embeddings: float32 [V, E], the tied table.
-            masked_lm_positions: int [B, P]; None for every position.
+            masked_lm_positions: int [B, P], of the masked pieces; None for the logits that each state tells.
 
         Returns:
             float32 [B, P, V], or [B, S, V].
         """
         if masked_lm_positions is not None:
-            sequence_output = tf.gather(sequence_output, masked_lm_positions, batch_dims=1)
+            sequence_output = tf.gather(sequence_output, self.positions_read(masked_lm_positions), batch_dims=1)
         table = tf.cast(word_embeddings, self.compute_dtype)
         logits = tf.tensordot(self.states(sequence_output), table, [[-1], [1]])
         return tf.cast(logits, tf.float32) + self.bias()
+
+    def positions_read(self, masked_lm_positions):
+        """Returns int [B, P], where the states are that tell the pieces at some positions; see `masked_lm_is_shifted`.
+
+        Args:
+            masked_lm_positions: int [B, P]; 0, where [CLS] stands, is that of unused predictions.
+        """
+        return tf.maximum(masked_lm_positions - 1, 0) if self._config.masked_lm_is_shifted else masked_lm_positions
 
     def states(self, sequence_output):
         """Maps [..., H] to [..., E], to be multiplied with the table."""

@@ -15,6 +15,7 @@ _SHORTEST_WAVELENGTH, _LONGEST_WAVELENGTH = 2 * np.pi, 200 * np.pi  # in positio
 _SINUSOID_STDDEV = 0.1
 _TRUNCATED_NORMAL_VARIANCE = 0.774  # of a normal distribution cut at two standard deviations, for one of variance 1
 _OFFSETS = (-1, 1, -2, 2, -3, 3, -4, 4)  # in positions; head by head
+_FEWEST_NEIGHBORS = 4  # that some block looks at
 _HIGHEST_SCORE = 16.0
 
 
@@ -53,7 +54,8 @@ class NeighborAttention:
     With r the angles of a position's waves, the embedding of position t holds sin(r t) and cos(r t). A head whose
     query turns them by r times an offset, and whose key leaves them as they are, gives position s the score
     sum(cos(r (t + offset - s))), which is highest where s = t + offset. Query and key undo the projection to the hidden
-    size first, which is why it is drawn here; the waves outlast the residual connections of a few blocks.
+    size first, which is why it is drawn here; the waves outlast the residual connections of a few blocks. A hidden size
+    below E, such as that of ELECTRA's generator, has the waves that heads read, and less of all else.
 
     Attributes:
         projection: float32 [E, H], random, of hidden states as large as LayerNorm makes them in every later block, so
@@ -67,27 +69,46 @@ class NeighborAttention:
     key: np.ndarray
 
     @classmethod
-    def draw(cls, config: AlbertConfig) -> "NeighborAttention":
+    def draw(cls, config: AlbertConfig) -> list["NeighborAttention"]:
         """Draws what is random, from NumPy's seed, which `tf.keras.utils.set_random_seed` sets.
 
         Args:
             config: Hyper-parameters, with sinusoidal position embeddings.
+
+        Returns:
+            What blocks begin as in turn: four heads or more do the same in every block, and fewer go on with the next
+            neighbours, until four of these are looked at.
         """
         embedding_size, hidden_size = config.embedding_size, config.hidden_size
         head_size = hidden_size // config.num_attention_heads
+        frequencies = _frequencies(embedding_size)[: min(head_size, embedding_size) // 2]
         projection, to_embedding = None, np.eye(embedding_size)
         if embedding_size != hidden_size:
-            projection = _draw([embedding_size, hidden_size], config)
-            projection /= projection.std() * np.sqrt(embedding_size)
+            projection = _draw_projection(config, 2 * len(frequencies))
             to_embedding = np.linalg.pinv(projection)
         query, key = (_draw([hidden_size, hidden_size], config) for _ in range(2))
-        frequencies = _frequencies(embedding_size)[: min(head_size, embedding_size) // 2]
         scale = _wave_scale(config, len(frequencies), head_size)
-        for head, offset in enumerate(_OFFSETS[: config.num_attention_heads]):
+        num_heads = min(config.num_attention_heads, len(_OFFSETS))
+        queries = [query.copy() for _ in range(max(1, _FEWEST_NEIGHBORS // num_heads))]
+        for head in range(num_heads):
             columns = slice(head * head_size, head * head_size + 2 * len(frequencies))
-            query[:, columns] = scale * to_embedding @ _turn(frequencies * offset, embedding_size)
+            for turn, query in enumerate(queries):
+                offset = _OFFSETS[turn * num_heads + head]
+                query[:, columns] = scale * to_embedding @ _turn(frequencies * offset, embedding_size)
             key[:, columns] = scale * to_embedding @ _turn(0 * frequencies, embedding_size)
-        return cls(projection, query, key)
+        return [cls(projection, query, key) for query in queries]
+
+
+def _draw_projection(config, num_waves):
+    """Draws [E, H]; where H is less than E, the first numbers of an embedding, its waves, stay as they are."""
+    embedding_size, hidden_size = config.embedding_size, config.hidden_size
+    kept = num_waves if hidden_size < embedding_size else 0
+    projection = np.eye(embedding_size, hidden_size, dtype=np.float32)
+    if hidden_size > kept:
+        others = _draw([embedding_size - kept, hidden_size - kept], config)
+        others /= others.std() * np.sqrt(embedding_size - kept)
+        projection[kept:, kept:] = others
+    return projection
 
 
 def _draw(shape, config):

@@ -5,6 +5,8 @@ from albert_tf.objectives.causal_lm import CausalLM
 from albert_tf.objectives.conditional_answer_span import ConditionalAnswerSpan
 from albert_tf.objectives.distillation.objective import SETTINGS as SETTINGS_OF_DISTILLATION
 from albert_tf.objectives.distillation.objective import Distillation
+from albert_tf.objectives.hybrid import SETTINGS as SETTINGS_OF_HYBRID
+from albert_tf.objectives.hybrid import Hybrid
 from albert_tf.objectives.masked_lm import MaskedLM
 from albert_tf.objectives.matching_halves import MatchingHalves
 from albert_tf.objectives.objective import Objective
@@ -25,6 +27,7 @@ from albert_tf.objectives.registry import (
 from albert_tf.objectives.replaced_tokens import SETTINGS as SETTINGS_OF_ELECTRA
 from albert_tf.objectives.replaced_tokens import ReplacedTokens
 from albert_tf.objectives.sentence_order import NextSentence, SentenceOrder
+from albert_tf.objectives.translation_lm import TranslationLM
 
 register(DEFAULT_OBJECTIVE, composed(MaskedLM, SentenceOrder), ["order"])
 register("bert", composed(MaskedLM, NextSentence), ["next"])
@@ -38,6 +41,8 @@ register(
     ["full_sentences", "document_sentences", "order", "next", "halves"],
     SETTINGS_OF_DISTILLATION,
 )
+register("hybrid", Hybrid, ["document_blocks"], SETTINGS_OF_HYBRID)
+register("translation", composed(TranslationLM), ["translation_pairs"])
 
 __all__ = [
     "DEFAULT_OBJECTIVE",

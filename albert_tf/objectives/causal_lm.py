@@ -23,6 +23,7 @@ class CausalLM(PretrainingLoss):
 
     name = "causal_lm"
     reads_all_states = True
+    predicts_next = True
     further_metrics = ("bits_per_character",)
 
     def __init__(self, config, options):
@@ -75,7 +76,7 @@ class CausalLM(PretrainingLoss):
     def products(self, batch_spec):
         """Returns S (H E + E V), of a tied head S E V; see `PretrainingLoss`."""
         config, max_seq_length = self.config, batch_spec["input_ids"].shape[1]
-        transform = 0 if config.language_model_head == "tied" else config.hidden_size
+        transform = config.hidden_size if config.language_model_head == "dense" else 0
         return max_seq_length * config.embedding_size * (transform + config.vocab_size)
 
     def uncounted_flops(self, batch_spec):

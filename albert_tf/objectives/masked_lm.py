@@ -41,15 +41,17 @@ class MaskedLM(PretrainingLoss):
         if states.is_partial:
             masked = states.sequence_output[:, 1:]
         else:
-            masked = tf.gather(states.sequence_output, batch["masked_lm_positions"], batch_dims=1)
+            positions = model.masked_lm_head.positions_read(batch["masked_lm_positions"])
+            masked = tf.gather(states.sequence_output, positions, batch_dims=1)
         table = tf.convert_to_tensor(model.encoder.embeddings.word_embeddings)
         loss, right = model.masked_lm_head.cross_entropy(masked, table, batch["masked_lm_ids"], weights)
         return (loss, total), (right, total)
 
     def products(self, batch_spec):
-        """Returns P (H E + E V); see `PretrainingLoss`."""
-        predictions = batch_spec["masked_lm_positions"].shape[1]
-        return predictions * self.config.embedding_size * (self.config.hidden_size + self.config.vocab_size)
+        """Returns P (H E + E V), of a tied head P E V; see `PretrainingLoss`."""
+        config, predictions = self.config, batch_spec["masked_lm_positions"].shape[1]
+        transform = config.hidden_size if config.language_model_head == "dense" else 0
+        return predictions * config.embedding_size * (transform + config.vocab_size)
 
     def uncounted_flops(self, batch_spec):
         """Returns what the loop over chunks of logits hides; see `PretrainingLoss`."""

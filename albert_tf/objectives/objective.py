@@ -41,6 +41,7 @@ class Objective(abc.ABC):
         carries_vocabulary: Whether a run may begin with a model of another vocabulary than its data have, whose pieces'
             embeddings are then carried over.
         fills_masks: Whether `make_model`'s model has learnt what stands where there is a [MASK].
+        predicts_next: Whether it has learnt which piece comes next.
         name: What registries and runs call it; None for the name of its class.
         former_name: What earlier versions called it in the folders of runs.
         title: Title of the plot of the losses.
@@ -56,6 +57,7 @@ class Objective(abc.ABC):
     blind_metric: str | None = None
     carries_vocabulary: bool = False
     fills_masks: bool = True
+    predicts_next: bool = False
     name: str | None = None
     former_name: str | None = None
     title: str = "loss"
@@ -96,6 +98,10 @@ class Objective(abc.ABC):
     def batch_spec(self, max_seq_length: int) -> BatchSpec:
         """Returns shape [None, ...] and dtype of every feature of a batch; None is the number of examples."""
 
+    def check_batch_size(self, batch_size: int) -> None:
+        """Raises InputError if it can't learn from so many examples at once, a replica's or a part of them."""
+        return
+
     @abc.abstractmethod
     def loss_weights(self, batch: Batch) -> dict[str, tf.Tensor]:
         """Returns the weight of each loss in one replica's batch, a float32 scalar, from the batch alone."""
@@ -123,6 +129,18 @@ class Objective(abc.ABC):
         What a run of an earlier version did not write is not compared.
         """
         return {"objective": self.name or type(self).__name__}
+
+    def followers(self, models: dict[str, tf.keras.Model]) -> dict[str, str]:
+        """Returns which learnt variables follow which others, by their names in `learnt_variables`.
+
+        Both begin with the same values. From then on each update of the one that is followed, which its own gradient
+        makes, is made of the follower too, beside the follower's own: it is the sum of the other and of what its own
+        gradient has learnt, whose gradients don't mix.
+
+        Args:
+            models: What `make_models` returned.
+        """
+        return {}
 
     def untouched(self, model: tf.keras.Model) -> tuple[str, ...]:
         """Returns what the names of variables of `make_model`'s model begin with that no loss depends on.

@@ -5,6 +5,7 @@ from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.modeling.kernels.output_positions import with_first_position
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
+from albert_tf.objectives.languages import find_language_ids
 from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec
 from albert_tf.objectives.pretraining_loss import DataOptions, MakeObjective, PretrainingLoss, States
 
@@ -34,6 +35,7 @@ class Pretraining(Objective):
         self.blind_metric = next((loss.metric_names[0] for loss in losses[1:]), None)
         self.compares_examples = any(loss.compares_examples for loss in losses)
         self.fills_masks = any(loss.fills_masks for loss in losses)
+        self.predicts_next = any(loss.predicts_next for loss in losses)
         self._reads_all_states = any(loss.reads_all_states for loss in losses)
         reads_pooler = [loss.name for loss in losses if POOLER in loss.reads]
         if reads_pooler and config.is_causal:
@@ -53,6 +55,8 @@ class Pretraining(Objective):
 
     def prepare(self, features, seed):
         """Returns the encoder's inputs, and what each loss makes of the records; see `Objective`."""
+        if self.config.num_languages:
+            features = {**features, "language_ids": find_language_ids(features)}
         for loss in self._losses:
             features = {**features, **loss.prepare(features, seed)}
         names = self.batch_spec(features["input_ids"].shape[1])
@@ -61,6 +65,8 @@ class Pretraining(Objective):
     def batch_spec(self, max_seq_length):
         """Returns the features of records and of the losses; see `Objective`."""
         spec = encoder_batch_spec(max_seq_length)
+        if self.config.num_languages:
+            spec["language_ids"] = spec["segment_ids"]
         for loss in self._losses:
             spec |= loss.batch_spec(max_seq_length)
         return spec
@@ -72,10 +78,15 @@ class Pretraining(Objective):
     def compute(self, batch, training, dropout_seed, model):
         """Returns losses and metrics; see `Objective`."""
         inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
+        if self.config.num_languages:
+            inputs["language_ids"] = batch["language_ids"]
         for loss in self._losses:
             inputs |= loss.encoder_inputs(batch)
         # What no loss reads is not computed, see `kernels.output_positions`.
-        positions = None if self._reads_all_states else with_first_position(batch["masked_lm_positions"])
+        positions = None
+        if not self._reads_all_states:
+            read = model.masked_lm_head.positions_read(batch["masked_lm_positions"])
+            positions = with_first_position(read)
         outputs = model.encoder(
             {name: values for name, values in inputs.items() if values is not None},
             training=training,

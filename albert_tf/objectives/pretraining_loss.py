@@ -22,12 +22,15 @@ class DataOptions:
         max_predictions_per_seq: Masked pieces P of an example; None for 15% of its length.
         masking: How to mask records that are not masked yet; None where all are.
         settings: Values of the settings that the objective was registered with, by name.
+        languages: Those of the data, in the order of their numbers; empty where the data don't say them, and None where
+            there are no data, as for a plan.
         packing: How their examples are packed; `make_objective` fills it in.
     """
 
     max_predictions_per_seq: int | None = None
     masking: Masking | None = None
     settings: collections.abc.Mapping[str, typing.Any] = dataclasses.field(default_factory=dict)
+    languages: tuple[str, ...] | None = None
     packing: Packing | None = None
 
 
@@ -35,7 +38,8 @@ class States(typing.NamedTuple):
     """What the encoder made of a batch.
 
     Attributes:
-        sequence_output: [B, S, H]; [B, 1 + P, H], at the first position and at the masked ones, if `is_partial`.
+        sequence_output: [B, S, H]; [B, 1 + P, H], at the first position and where the masked pieces are read, if
+            `is_partial`.
         pooled_output: [B, H]; None of a model without a pooler.
         is_partial: Whether states were computed where they are read alone; see `kernels.output_positions`.
     """
@@ -59,6 +63,7 @@ class PretrainingLoss(abc.ABC):
         reads_all_states: Whether it needs the states of all positions.
         compares_examples: Whether an example's loss depends on the others of its batch.
         fills_masks: Whether it teaches what stands where there is a [MASK].
+        predicts_next: Whether it teaches which piece comes next.
     """
 
     name: str
@@ -67,6 +72,7 @@ class PretrainingLoss(abc.ABC):
     reads_all_states: bool = False
     compares_examples: bool = False
     fills_masks: bool = False
+    predicts_next: bool = False
 
     def __init__(self, config: AlbertConfig, options: DataOptions):
         self.config, self.options = config, options

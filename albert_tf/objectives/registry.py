@@ -6,6 +6,7 @@ import typing
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.objectives.languages import check_languages
 from albert_tf.objectives.objective import Objective
 from albert_tf.objectives.pretraining_loss import DataOptions, MakeObjective
 from albert_tf.pretraining_data.packing import PACKINGS, Packing
@@ -45,7 +46,7 @@ class Registered(typing.NamedTuple):
 OBJECTIVES: dict[str, Registered] = {}
 # What is learnt where nothing says otherwise, and what the planner called it first.
 DEFAULT_OBJECTIVE = "albert"
-_WITHOUT_POOLER, _CAUSAL = "roberta", "causal"
+_WITHOUT_POOLER, _CAUSAL, _SHIFTED = "roberta", "causal", "hybrid"
 EARLIER_NAMES = {"pretrain": DEFAULT_OBJECTIVE}
 
 
@@ -78,6 +79,8 @@ def usual_objective(config: AlbertConfig) -> str:
     """Returns what a model that doesn't say it was pre-trained for, by what its pieces see and its heads read."""
     if config.is_causal:
         return _CAUSAL
+    if config.masked_lm_is_shifted:
+        return _SHIFTED
     return DEFAULT_OBJECTIVE if config.pooler else _WITHOUT_POOLER
 
 
@@ -103,7 +106,8 @@ def make_objective(
         options: Of the data.
 
     Raises:
-        InputError: There is no such objective, or it doesn't take the packing or a setting.
+        InputError: There is no such objective, it doesn't take the packing or a setting, or model and data don't have
+            as many languages.
     """
     if name is None:
         name = default_objective(packing)
@@ -113,6 +117,8 @@ def make_objective(
     packing = packing or PACKINGS[OBJECTIVES[name].packings[0]]
     check_packing(name, packing)
     options = options or DataOptions()
+    if options.languages is not None:
+        check_languages(config, options.languages)
     known = {setting.name: setting.default for setting in OBJECTIVES[name].settings}
     unknown = [setting for setting in options.settings if setting not in known]
     if unknown:

@@ -18,8 +18,10 @@ from albert_tf.modeling.embeddings import positions_of_pieces
 from albert_tf.modeling.kernels import piece_sampling
 from albert_tf.modeling.kernels.dropout import split_dropout_seed
 from albert_tf.modeling.kernels.output_positions import with_first_position
+from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.replaced_tokens import generator_config
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
+from albert_tf.objectives.languages import refuse_languages
 from albert_tf.objectives.masked_lm import MaskedLM
 from albert_tf.objectives.objective import Objective, encoder_batch_spec
 from albert_tf.objectives.pretraining_loss import DataOptions, States
@@ -32,6 +34,11 @@ _BINS = 200
 SETTINGS = (
     Setting("generator_size", 0.25, "Width of ELECTRA's generator, as a share of the model's."),
     Setting("share_generator", False, "Let ELECTRA's model be its own generator: no parameters more, twice the time."),
+    Setting(
+        "disentangled_embeddings",
+        False,
+        "Train ELECTRA's shared embeddings by the generator's loss alone, and what the model adds to them by its own.",
+    ),
 )
 
 
@@ -43,7 +50,7 @@ class ReplacedTokens(Objective):
         options: Of the data, and the values of `SETTINGS`.
 
     Raises:
-        InputError: The generator can't have that size.
+        InputError: The generator can't have that size, or the model has embeddings of languages.
     """
 
     loss_coefficients: typing.ClassVar = {"masked_lm_loss": 1.0, "replaced_token_loss": _COEFFICIENT}
@@ -58,11 +65,18 @@ class ReplacedTokens(Objective):
 
     def __init__(self, config: AlbertConfig, options: DataOptions):
         self.config = config
+        refuse_languages(config, "electra")
         self._size, self._is_shared = options.settings["generator_size"], options.settings["share_generator"]
         if self._is_shared and self._size != SETTINGS[0].default:
             raise InputError(
                 "`share_generator` makes the model its own generator, whose width `generator_size` can't change; leave "
                 "one of them out"
+            )
+        self._is_disentangled = options.settings["disentangled_embeddings"]
+        if self._is_shared and self._is_disentangled:
+            raise InputError(
+                "`share_generator` makes the model its own generator, so there are no two embeddings for "
+                "`disentangled_embeddings` to tell apart; leave one of them out"
             )
         self.fills_masks = self._is_shared
         self._generator_config = config if self._is_shared else generator_config(config, self._size)
@@ -78,8 +92,21 @@ class ReplacedTokens(Objective):
         model = self.make_model(**options)
         if self._is_shared:
             return {"model": model}
-        generator = AlbertForPreTraining(self._generator_config, embeddings=model.encoder.embeddings, **options)
+        embeddings = None if self._is_disentangled else model.encoder.embeddings
+        generator = AlbertForPreTraining(self._generator_config, embeddings=embeddings, **options)
         return {"model": model, "generator": generator}
+
+    def followers(self, models):
+        """Lets disentangled embeddings follow the generator's; see `Objective`.
+
+        He et al. 2021 write the discriminator's as the generator's, through which no gradient passes, plus a difference
+        that begins with zeros. The sum itself is what is trained and saved here, so that whoever reads it needs to know
+        of nothing.
+        """
+        if not self._is_disentangled:
+            return {}
+        names = [f"encoder/embeddings/{name}" for name in named_variables(models["model"].encoder.embeddings)]
+        return {name: f"generator/{name}" for name in names}
 
     def prepare(self, features, seed):
         """Masks, and draws a number for each masked piece, which decides what replaces it; see `Objective`."""
@@ -111,7 +138,7 @@ class ReplacedTokens(Objective):
             inputs,
             training=training,
             dropout_seed=seeds[0],
-            output_positions=with_first_position(batch["masked_lm_positions"]),
+            output_positions=with_first_position(generator.masked_lm_head.positions_read(batch["masked_lm_positions"])),
         )
         states = States(outputs["sequence_output"], None, is_partial=True)
         masked_lm_loss, masked_lm_accuracy = self._masked_lm.compute(generator, states, batch)
@@ -170,7 +197,8 @@ class ReplacedTokens(Objective):
 
     def identity(self):
         """Returns name and settings; see `Objective`."""
-        return {**super().identity(), "generator_size": self._size, "share_generator": self._is_shared}
+        own = {"generator_size": self._size, "share_generator": self._is_shared}
+        return {**super().identity(), **own, "disentangled_embeddings": self._is_disentangled}
 
     def flops(self, batch_spec):
         """Returns the operations of generator, draws and discriminator; see `Objective`."""

@@ -81,6 +81,23 @@ def updated_average(ema_decay: float, average: tf.Tensor, weights: tf.Tensor, sc
     return tf.where(scalars.is_finite, weights + decay * (average - weights), average)
 
 
+@fused
+def update_to_follow(
+    weight_decay: float, before: tf.Tensor, after: tf.Tensor, scalars: StepScalars, trust_ratio: tf.Tensor
+) -> tf.Tensor:
+    """Returns what a step added to a variable but for its weight decay; whoever follows it decays as a whole.
+
+    Args:
+        weight_decay: Of the variable.
+        before: Its weights before the step.
+        after: Those after it.
+        scalars: Of the step.
+        trust_ratio: As for `updated_state`.
+    """
+    decayed = scalars.learning_rate * trust_ratio * weight_decay * before
+    return tf.where(scalars.is_finite, after - before + decayed, 0.0)
+
+
 def _moments(settings, state, gradient, scalars):
     gradient = gradient * scalars.clip_factor
     m = settings.beta_1 * state.first_moment + (1.0 - settings.beta_1) * gradient

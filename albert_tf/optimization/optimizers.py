@@ -20,6 +20,7 @@ from albert_tf.optimization.adam_update import (
     VariableState,
     adam_direction,
     lamb_trust_ratio,
+    update_to_follow,
     updated_average,
     updated_state,
 )
@@ -62,6 +63,7 @@ class AdamW(tf.Module):
             none.
         compute_dtype: Of products of matrices, which `Muon` alone has.
         rate_factors: What the learning rate is multiplied by for some variables, by name; for the others it is 1.
+        followers: Variables that are moved by the updates of another one as well, by name, and the names of these.
 
     Attributes:
         trained_variables: The variables, by name.
@@ -88,6 +90,7 @@ class AdamW(tf.Module):
         ema_decay: float = 0.0,
         compute_dtype: str = "float32",
         rate_factors: dict[str, float] | None = None,
+        followers: dict[str, str] | None = None,
     ):
         super().__init__()
         if not weight_decay >= 0.0:
@@ -104,6 +107,9 @@ class AdamW(tf.Module):
         self._settings = Settings(weight_decay, beta_1, beta_2, epsilon, bias_correction)
         self._clip_norm, self._ema_decay, self._compute_dtype = clip_norm, ema_decay, compute_dtype
         self._rate_factors = dict(rate_factors or {})
+        trained = self.trained_variables.keys()
+        followers = followers or {}
+        self._follower_of = {followed: name for name, followed in followers.items() if {name, followed} <= trained}
         self.first_moments = {name: _zeros(variable, f"{name}/adam_m") for name, variable in variables.items()}
         self.second_moments = {
             name: _zeros(variable, f"{name}/adam_v")
@@ -155,13 +161,16 @@ class AdamW(tf.Module):
 
     def _update_all(self, strategy, gradients, step, scalars):
         trust_ratios = {}
-        for name, gradient in gradients.items():
+        following = self._follower_of.values()
+        # What follows comes last: its average is one of where it stands after both updates.
+        for name, gradient in sorted(gradients.items(), key=lambda item: item[0] in following):
+            follower = self.trained_variables.get(self._follower_of.get(name))
             # One result for each device of this host, all the same.
             moments = self.first_moments[name], self.second_moments.get(name), self.averages.get(name)
             trust_ratio, *_ = strategy.extended.update(
                 self.trained_variables[name],
                 functools.partial(self._update_at_own_rate, name),
-                args=(gradient, *moments, scalars),
+                args=(follower, gradient, *moments, scalars),
                 group=False,
             )
             if self._adapts(name):
@@ -177,11 +186,18 @@ class AdamW(tf.Module):
             strategy.extended.update(counter, update, args=arguments)
         return trust_ratios
 
-    def _update_at_own_rate(self, name, variable, gradient, first_moment, second_moment, average, scalars):
+    def _update_at_own_rate(self, name, variable, follower, gradient, first_moment, second_moment, average, scalars):
         """Does what `_update` does, with the learning rate of the variable; on a device, where scalars are tensors."""
         if name in self._rate_factors:
             scalars = scalars._replace(learning_rate=scalars.learning_rate * self._rate_factors[name])
-        return self._update(name, variable, gradient, first_moment, second_moment, average, scalars)
+        if follower is None:
+            return self._update(name, variable, gradient, first_moment, second_moment, average, scalars)
+        before = tf.convert_to_tensor(variable)
+        trust_ratio = self._update(name, variable, gradient, first_moment, second_moment, average, scalars)
+        after = tf.convert_to_tensor(variable)
+        weight_decay = 0.0 if _EXCLUDED.search(name) else self._settings.weight_decay
+        follower.assign_add(update_to_follow(weight_decay, before, after, scalars, trust_ratio))
+        return trust_ratio
 
     def _update(self, name, variable, gradient, first_moment, second_moment, average, scalars):
         """Updates one variable and what belongs to it; returns its trust ratio."""

@@ -69,7 +69,7 @@ def begin_with_counts(model: tf.keras.Model, shards: ShardSet) -> str:
 def _read_sentences(shards):
     """Yields ids, bool which of them are text, and the number of each piece's sentence in its example, all [N, S]."""
     options = shards.train_options
-    batches = tf.data.TFRecordDataset(shards.train_paths).batch(_EXAMPLES_PER_BATCH)
+    batches = _records(shards).batch(_EXAMPLES_PER_BATCH)
     batches = batches.map(lambda serialized: parse(serialized, options), num_parallel_calls=tf.data.AUTOTUNE)
     num_pieces = 0
     for features in batches.as_numpy_iterator():
@@ -87,6 +87,17 @@ def _read_sentences(shards):
         num_pieces += int(is_text.sum())
         if num_pieces >= _MOST_PIECES:
             return
+
+
+def _records(shards):
+    """Returns the records of the training shards, of several languages in turns."""
+    if len(shards.sources) < 2:
+        return tf.data.TFRecordDataset(shards.train_paths)
+    places = shards.sources_of_shards
+    paths = [[path for path, place in zip(shards.train_paths, places) if place == source] for source in set(places)]
+    turns = tf.data.Dataset.range(len(paths)).repeat()
+    # The longer ones go on where another has ended.
+    return tf.data.Dataset.choose_from_datasets(list(map(tf.data.TFRecordDataset, paths)), turns, False)
 
 
 def count_pairs(

@@ -10,6 +10,8 @@ from albert_tf.config import AlbertConfig
 from albert_tf.objectives import DataOptions, Objective, make_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, train_dataset
+from albert_tf.pretraining_data.languages import all_languages
+from albert_tf.pretraining_data.mixture import Mixture
 from albert_tf.pretraining_data.shards import ShardSet
 from albert_tf.training import Phase, RunSettings
 
@@ -31,7 +33,9 @@ def objective_of(
     Raises:
         InputError: There is no such objective, or it doesn't take these examples or a setting.
     """
-    options = DataOptions(shards.train_options.max_predictions_per_seq, shards.masking, settings)
+    options = DataOptions(
+        shards.train_options.max_predictions_per_seq, shards.masking, settings, all_languages(shards.sources)
+    )
     return make_objective(name or shards.objective, config, shards.packing, options)
 
 
@@ -43,6 +47,7 @@ def make_phase(
     gradient_accumulation_steps: int | None = None,
     evaluates: bool = True,
     hosts_read_apart: bool = False,
+    mixture: Mixture | None = None,
 ) -> Phase:
     """Returns the training on a set of shards.
 
@@ -54,6 +59,7 @@ def make_phase(
         gradient_accumulation_steps: Parts of a replica's batch; None for those of the settings.
         evaluates: Whether to evaluate on the held-out shards, if there are any.
         hosts_read_apart: Whether each of several hosts reads its own shards, and not all.
+        mixture: How often each language is drawn; None where the shards are of one.
     """
     batch_size, options, counts = settings.train_batch_size, shards.train_options, shards.examples_per_shard
 
@@ -68,6 +74,7 @@ def make_phase(
             counts,
             host_index,
             num_hosts,
+            mixture,
         )
 
     return Phase(

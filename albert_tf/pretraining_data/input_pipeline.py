@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.pretraining_data import records
+from albert_tf.pretraining_data.mixture import Mixture
 from albert_tf.pretraining_data.tfrecords import count_records, look_through
 
 _SHUFFLE_BUFFER = 10_000
@@ -15,7 +16,7 @@ _SHARDS_PER_GROUP = 8
 _RECORDS_PER_TURN = 16  # records read from one shard before the next shard of its group has its turn
 
 # What random numbers are drawn for; each use has its own seed.
-_HOSTS, _SHARDS, _EXAMPLES, _BATCHES = range(4)
+_HOSTS, _SHARDS, _EXAMPLES, _BATCHES, _SOURCES = range(5)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +52,7 @@ def train_dataset(
     examples_per_shard: list[int] | None = None,
     host_index: int = 0,
     num_hosts: int = 1,
+    mixture: Mixture | None = None,
 ) -> tf.data.Dataset:
     """Returns one host's endless batches of shuffled examples.
 
@@ -66,6 +68,9 @@ def train_dataset(
     The order of a host's shards is drawn anew in every epoch; every 8 in a row form a group, whose records are
     interleaved and shuffled. Every batch is prepared with a seed of its own.
 
+    With a mixture this is the order of each source's shards by themselves, which end their epochs one before the other,
+    and the mixture says which source an example is taken from.
+
     Args:
         paths: The shards.
         options: What the reader must know of them.
@@ -77,6 +82,7 @@ def train_dataset(
             then, all shards are read through to count them.
         host_index: This host, from 0.
         num_hosts: How many hosts read these shards, each its part of a batch.
+        mixture: Which sources the shards are of, and how often each is drawn; None where all are one.
 
     Returns:
         Dataset of what `prepare` returns, of `global_batch_size` / `num_hosts` examples.
@@ -89,17 +95,42 @@ def train_dataset(
         raise InputError(
             f"`train_batch_size={global_batch_size}` must be a multiple of the number of hosts, {num_hosts}"
         )
+    batch_size = global_batch_size // num_hosts
+    if start_step:
+        examples_per_shard = examples_per_shard or count_records(paths)
+    if mixture is None:
+        examples = _examples(paths, examples_per_shard, start_step * batch_size, seed, host_index, num_hosts)
+    else:
+        with tf.device("CPU:0"):  # where datasets run
+            seed_of_sources = _derive_seed(seed, _SOURCES)
+        draws = seed_of_sources, start_step, global_batch_size, host_index, num_hosts
+        streams = []
+        for source, first in enumerate(mixture.count(*draws)):
+            own = [place for place, each in enumerate(mixture.sources) if each == source]
+            counts = examples_per_shard and [examples_per_shard[place] for place in own]
+            # An order of its own, also where there are as many shards.
+            seed_of_source = seed + (source << 32)
+            own_paths = [paths[place] for place in own]
+            streams.append(_examples(own_paths, counts, first, seed_of_source, host_index, num_hosts))
+        examples = tf.data.Dataset.choose_from_datasets(streams, mixture.dataset(*draws))
+    batches = examples.batch(batch_size, drop_remainder=True)
+
+    def prepare_step(step, serialized):
+        return prepare(parse(serialized, options), _derive_seed(seed, _BATCHES, step, host_index))
+
+    prepared = batches.enumerate(start_step).map(prepare_step, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+    return prepared.prefetch(tf.data.AUTOTUNE)
+
+
+def _examples(paths, examples_per_shard, first, seed, host_index, num_hosts):
+    """Returns one host's endless records of some shards, from its example of that number on; see `train_dataset`."""
     if len(paths) < num_hosts:
         raise InputError(
             f"{len(paths)} shards are too few for {num_hosts} hosts, each of which needs one at least; make more with "
             "create_pretraining_data.py --num_shards"
         )
-    batch_size = global_batch_size // num_hosts
     order = _Order(seed, len(paths), host_index, num_hosts)
-    first_epoch, groups_done, examples_done = 0, 0, 0
-    if start_step:
-        examples_per_shard = examples_per_shard or count_records(paths)
-        first_epoch, groups_done, examples_done = order.find(start_step * batch_size, examples_per_shard)
+    first_epoch, groups_done, examples_done = order.find(first, examples_per_shard) if first else (0, 0, 0)
 
     def groups_of(epoch):
         groups = tf.data.Dataset.from_tensor_slices(order.shards_of(epoch)).batch(_SHARDS_PER_GROUP)
@@ -120,14 +151,7 @@ def train_dataset(
         return examples.shuffle(_SHUFFLE_BUFFER, seed=order.shuffle_seed(epoch, shards))
 
     groups = tf.data.Dataset.counter(first_epoch).flat_map(groups_of).skip(groups_done)
-    examples = groups.flat_map(examples_of).skip(examples_done)
-    batches = examples.batch(batch_size, drop_remainder=True)
-
-    def prepare_step(step, serialized):
-        return prepare(parse(serialized, options), _derive_seed(seed, _BATCHES, step, host_index))
-
-    prepared = batches.enumerate(start_step).map(prepare_step, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-    return prepared.prefetch(tf.data.AUTOTUNE)
+    return groups.flat_map(examples_of).skip(examples_done)
 
 
 @dataclasses.dataclass(frozen=True)

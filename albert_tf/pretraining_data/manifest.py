@@ -1,5 +1,6 @@
 """The manifest: what shards hold and how they were made."""
 
+import collections.abc
 import hashlib
 import json
 import os
@@ -9,6 +10,7 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.files import name_in_folder, read_json
 from albert_tf.json_types import check_types
+from albert_tf.pretraining_data.languages import LANGUAGES_FEATURE
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import DEFAULT_PACKING, Packing, find_packing, name_in_0_2
 
@@ -25,7 +27,13 @@ _TYPES = {
     "max_seq_length": int,
     "max_predictions_per_seq": int | None,
     "sha256_per_input_file": list[str],
-    "options": {"masking_options": dict | None, "packing": str, "sentence_pair": str, "objective": str | None},
+    "options": {
+        "masking_options": dict | None,
+        "packing": str,
+        "sentence_pair": str,
+        "objective": str | None,
+        "sources": list[str],
+    },
     "features": dict[str, int | None],
     "splits": dict[str, dict],
 }
@@ -35,6 +43,7 @@ _SPLIT_TYPES = {
     "examples_per_shard": list[int],
     "bytes_per_shard": list[int],
     "sha256_per_shard": list[str],
+    "tokens_per_source": dict[str, int],
 }
 
 # Of a split, what decides which examples are read.
@@ -66,13 +75,19 @@ def packing_of(manifest: dict, source: str) -> Packing:
     """
     options = manifest.get("options", {})
     packing = find_packing(options.get("packing") or options.get("sentence_pair") or DEFAULT_PACKING, source)
-    declared = manifest.get("features", dict(packing.features))
-    if declared != dict(packing.features):
+    expected = features_of(packing, options.get("sources", ()))
+    declared = manifest.get("features", expected)
+    if declared != expected:
         raise InputError(
             f"{source}, of version {manifest.get('version')}, declares the features {declared} for the packing "
-            f"{packing.name}, which has {dict(packing.features)} in this version of albert_tf; use that version"
+            f"{packing.name}, which has {expected} in this version of albert_tf; use that version"
         )
     return packing
+
+
+def features_of(packing: Packing, sources: collections.abc.Sequence[str]) -> dict[str, int | None]:
+    """Returns the features of records: those of their packing, and their languages where the sources of text tell."""
+    return {**packing.features, **({LANGUAGES_FEATURE: 2} if sources else {})}
 
 
 def masking_options(manifest: dict, source: str) -> MaskingOptions | None:
@@ -114,7 +129,9 @@ def decisive_options(options: dict | None) -> dict | None:
     """
     if not options or "packing" not in options:
         return options
-    others = {name: value for name, value in options.items() if name not in ("packing", "objective")}
+    others = {name: value for name, value in options.items() if name not in ("packing", "objective", "sources")}
+    if options.get("sources"):
+        others["sources"] = list(options["sources"])
     return {**others, "sentence_pair": name_in_0_2(options["packing"])}
 
 

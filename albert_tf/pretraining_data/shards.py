@@ -15,6 +15,7 @@ from albert_tf.pretraining_data.manifest import (
     MANIFEST_FILE,
     TRAIN,
     WORK_FOLDER,
+    features_of,
     is_of_first_version,
     listed_shards,
     masking_options,
@@ -66,6 +67,23 @@ class ShardSet:
     def objective(self) -> str | None:
         """What the builder was told that is to be learnt from them; None for the packing's default."""
         return self.manifest.get("options", {}).get("objective")
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The languages of their text, joined by + where they are tables of pairs; empty where nothing says them."""
+        return tuple(self.manifest.get("options", {}).get("sources", ()))
+
+    @property
+    def sources_of_shards(self) -> list[int]:
+        """Of each of `train_paths` the number of its source: the builder writes as many shards of each, one by one."""
+        names = self.manifest["splits"][TRAIN]["files"]
+        return [names.index(os.path.basename(path)) * len(self.sources) // len(names) for path in self.train_paths]
+
+    @property
+    def tokens_of_sources(self) -> list[int]:
+        """How many pieces there are of each source to train on."""
+        tokens = self.manifest["splits"][TRAIN]["tokens_per_source"]
+        return [tokens[name] for name in self.sources]
 
     def blind_accuracy(self, batch_size: int) -> float | None:
         """Returns what a rule scores that reads no text; see `Packing`."""
@@ -140,7 +158,8 @@ def find_shards(
             raise InputError(
                 f"{paths[0]} is not masked yet, which needs tokenizer.json and vocab.txt or spiece.model in its folder"
             )
-        return InputOptions(max_seq_length, max_predictions_per_seq, is_static, packing.features)
+        features = features_of(packing, folder.manifest.get("options", {}).get("sources", ()))
+        return InputOptions(max_seq_length, max_predictions_per_seq, is_static, features)
 
     train_options, held_out_options = options_for(train_paths), options_for(held_out_paths)
     check_readable(train_paths, train_options)

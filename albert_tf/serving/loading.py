@@ -40,6 +40,7 @@ class TrainedModel:
         results: What was measured on held-out data, by name; empty where nothing was.
         untrained: The names of the model's variables that are as random as they began.
         fills_masks: Whether it was pre-trained to.
+        predicts_next: Whether it was pre-trained to tell which piece comes next.
     """
 
     model: AlbertModel
@@ -50,12 +51,26 @@ class TrainedModel:
     results: dict[str, typing.Any]
     untrained: frozenset[str] = frozenset()
     fills_masks: bool = True
+    predicts_next: bool = False
 
     @property
     def guesses_pieces(self) -> bool:
         """Whether what guesses missing pieces was trained, and is here."""
-        has_head = not any(name.startswith(_MASKED_LM_HEAD) for name in self.untrained)
-        return self.task is None and self.fills_masks and has_head
+        return self.fills_masks and self._has_language_model
+
+    @property
+    def scores_texts(self) -> bool:
+        """Whether it tells how probable pieces are, where they are masked or come next."""
+        return (self.fills_masks or self.predicts_next) and self._has_language_model
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it tells which piece comes next, and so can go on with texts."""
+        return self.predicts_next and self._has_language_model
+
+    @property
+    def _has_language_model(self):
+        return self.task is None and not any(name.startswith(_MASKED_LM_HEAD) for name in self.untrained)
 
     @property
     def config(self) -> AlbertConfig:
@@ -129,8 +144,8 @@ def load_trained(folder: str | os.PathLike, source: str, tokenizer: Tokenizer | 
     _check_encoder(model, missing, checkpoint, source)
     tokenizer, results = _tokenizer_of(folder, tokenizer, config), _results(folder)
     untrained = frozenset(missing) | read_untrained(checkpoint)
-    longest, can_fill = config.longest_sequence, objective.fills_masks
-    return TrainedModel(model, tokenizer, longest, None, checkpoint, results, untrained, can_fill)
+    learnt = objective.fills_masks, objective.predicts_next
+    return TrainedModel(model, tokenizer, config.longest_sequence, None, checkpoint, results, untrained, *learnt)
 
 
 def _pretrained_objective(settings, config):

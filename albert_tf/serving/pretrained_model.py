@@ -1,14 +1,19 @@
-"""A pre-trained folder as a Python object: guesses for what is missing, besides vectors of texts."""
+"""A pre-trained folder as a Python object: what is missing in texts, how probable they are, what comes after them."""
 
 import collections.abc
+import functools
 import os
 import typing
+import warnings
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.asked_texts import read_strings
 from albert_tf.errors import InputError
+from albert_tf.generation import GenerationOptions, TextGenerator
+from albert_tf.generation.options import check_whole
+from albert_tf.generation.text_generator import POSITIONS, count_stopped
 from albert_tf.serving.encoder_model import (
     INPUT_NAMES,
     EncoderModel,
@@ -19,9 +24,15 @@ from albert_tf.serving.encoder_model import (
     traced_once,
 )
 from albert_tf.serving.loading import load_trained
+from albert_tf.serving.mask_filling import DEFAULT_TOP_K, JOINTLY, MaskFiller, check_order
+from albert_tf.serving.scoring import choosing
+from albert_tf.serving.scoring.queries import cut_texts
+from albert_tf.serving.scoring.scorer import Scorer, check_scorable
+from albert_tf.serving.scoring.template import Template
 from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization.unknown_words import find_unknown_words
 from albert_tf.tokenization.vocabulary import MASK
+from albert_tf.training.run_folder.identity import checkpoint_identity
 
 
 class PretrainedModel(EncoderModel):
@@ -45,38 +56,187 @@ class PretrainedModel(EncoderModel):
     def __init__(self, folder: str | os.PathLike, place: str | None = None, why_no_head: str | None = None):
         loaded = load_trained(folder, "albert_tf.load")
         super().__init__(loaded, place or os.fspath(folder))
-        self._why_no_head, self._guesses_pieces = why_no_head, loaded.guesses_pieces
-        self._fills_masks = loaded.fills_masks
+        self.identity = checkpoint_identity(loaded.checkpoint)["index_sha256"]
+        self._why_no_head, self._loaded = why_no_head, loaded
         self._guesses = traced_once(self._compute_guesses, (*INPUT_NAMES, "masked_lm_positions"))
+        self._filler = MaskFiller(self.tokenizer, lambda batch: self._guesses(batch).numpy())
 
     def fill_mask(
-        self, texts: collections.abc.Sequence[str], top_k: int = 5
-    ) -> list[list[list[dict[str, typing.Any]]]]:
+        self, texts: collections.abc.Sequence[str], top_k: int | None = None, order: str = JOINTLY
+    ) -> list[typing.Any]:
         """Returns the most probable pieces for each "[MASK]" of each text.
 
         Args:
             texts: Each with a "[MASK]" or more, each of which stands for one piece of the vocabulary.
-            top_k: How many pieces.
+            top_k: How many pieces for each, by default 5.
+            order: "jointly", where each mask is guessed with all others masked; "left_to_right", where each is filled
+                in before the next is guessed; or "confidence", likewise, the surest of those that are left first.
 
         Returns:
             For each text, for each of its masks, `top_k` dictionaries, the most probable first: the "piece" as it
-            stands in the vocabulary, the "text" that it stands for, and its "probability".
+            stands in the vocabulary, the "text" that it stands for, and its "probability". In the other orders, for
+            each text, a dictionary of the "text" with its masks filled in, and of the "pieces" that stand for them, a
+            dictionary each; a mask is never filled in with a special token.
 
         Raises:
             InputError: A text has no mask, or one that is behind what the model reads; or `top_k` is no number of
-                pieces.
+                pieces, or given where one is chosen; or there is no such order.
         """
-        if not self._guesses_pieces:
+        if not self._loaded.guesses_pieces:
             raise self.cannot("fill_mask")
+        check_order(order, top_k)
+        top_k = DEFAULT_TOP_K if top_k is None else top_k
         texts = [replace_halves(text) for text in read_strings(texts)]
         check_masked(texts, top_k, len(self.tokenizer.vocabulary))
         counts = np.array([text.count(MASK) for text in texts])
         self.add_unknown(*find_unknown_words(self.tokenizer, [tuple(text.split(MASK)) for text in texts]))
         found = [[] for _ in texts]
         for rows in groups_of_one_length(np.array([len(text) for text in texts])):
-            for row, probabilities in zip(rows, self._fill([texts[row] for row in rows], counts[rows], rows)):
-                found[row] = [self._best(each, top_k) for each in probabilities[: counts[row]]]
+            batch, positions = self._encode_masked([texts[row] for row in rows], counts[rows], rows)
+            if order == JOINTLY:
+                guesses = self._guesses({**batch, "masked_lm_positions": positions}).numpy()
+                filled = [[self._best(each, top_k) for each in of_text] for of_text in guesses]
+                filled = [of_text[:count] for of_text, count in zip(filled, counts[rows])]
+            else:
+                chosen = self._filler.fill(batch, positions, counts[rows], order)
+                filled = [self._filler.describe(texts[row], pieces) for row, pieces in zip(rows, chosen)]
+            for row, of_text in zip(rows, filled):
+                found[row] = of_text
         return found
+
+    def score(
+        self, texts: collections.abc.Sequence[str], method: str | None = None, batch_size: int = 64
+    ) -> list[dict[str, typing.Any]]:
+        """Returns how probable each text is: the sum of the log-probabilities of its pieces.
+
+        Of a masked model it is a pseudo-log-likelihood: each piece is masked, and read off the rest of the text. A
+        model that was pre-trained to tell the next piece reads each off those before it, the first off [CLS], with
+        which documents begin; the end of the text does not count. Special tokens are neither masked nor scored. Of a
+        text that is longer than the model reads, each piece is read off as many around it as there is room for, or off
+        at least half as many before it.
+
+        Args:
+            texts: N of them.
+            method: Of a masked model, what is masked with a piece: "within_word", by default, the later pieces of the
+                same word; "piece", nothing. Punctuation is no part of a word.
+            batch_size: How many inputs are computed at once: of a masked model each has one piece that is scored.
+
+        Returns:
+            Dictionaries of the "score" in nats; the score "per_character", of the text as it is given with its spaces;
+            "num_characters" and "num_pieces"; and "num_unknown", how many words the vocabulary can't spell: such a word
+            is read as [UNK] and scored as that, whatever it says.
+
+        Raises:
+            InputError: A text is empty or has a "[MASK]", there is no such method, or this model was not trained to
+                tell how probable pieces are.
+        """
+        if not self._loaded.scores_texts:
+            raise self.cannot("score")
+        method = self.scorer.check_method(method)
+        texts = [replace_halves(text) for text in read_strings(texts)]
+        check_scorable(self.tokenizer, texts)
+        pieces = cut_texts(self.tokenizer, texts)
+        found = self.scorer.score(texts, pieces, method, batch_size)
+        has_unknown = np.array([each["num_unknown"] > 0 for each in found], bool)
+        self.add_unknown(*find_unknown_words(self.tokenizer, [(text,) for text in texts], has_unknown))
+        return found
+
+    def choose(
+        self,
+        texts: collections.abc.Sequence[str],
+        template: str,
+        answers: collections.abc.Mapping[str, str],
+        examples: collections.abc.Sequence[tuple[str, str]] = (),
+        compare: str = choosing.PMI,
+        batch_size: int = 64,
+    ) -> list[dict[str, typing.Any]]:
+        """Returns the label of each text whose answer is the most probable one in a template: without any training.
+
+        ```python
+        model.choose(["시간이 아깝다"], "{text} 한마디로 {answer}", {"good": "재밌다", "bad": "재미없다"})
+        # [{"label": "bad", "answers": {"good": {"score": ..., "per_character": ..., "pmi": ...}, "bad": {...}}}]
+        ```
+
+        Of an answer's pieces, and those behind them in the same word, as a josa, the log-probabilities are added up,
+        given all else; see `score`.
+
+        Args:
+            texts: N of them.
+            template: With "{text}" and "{answer}" once each.
+            answers: What stands for each label.
+            examples: Texts with their labels, which stand in front of each text, in the same template.
+            compare: What decides: "score", the sum; "per_character"; or "pmi", by default, how much more probable the
+                answer is than without its text.
+            batch_size: As for `score`.
+
+        Raises:
+            InputError: A place is missing, a text does not fit into the model with template and examples, or the model
+                has no `score`.
+        """
+        if not self._loaded.scores_texts:
+            raise self.cannot("choose")
+        template = Template(template, answers, list(examples))
+        if self.scorer.is_causal:
+            template.check_causal()
+        choosing.check_comparison(compare)
+        texts = [replace_halves(text) for text in read_strings(texts)]
+        choosing.check_fits(self.tokenizer, texts, template, self.max_seq_length)
+        self.add_unknown(*find_unknown_words(self.tokenizer, [(text,) for text in texts]))
+        return choosing.choose(self.scorer, self.tokenizer, texts, template, compare, batch_size)
+
+    def generate(
+        self,
+        texts: collections.abc.Sequence[str],
+        max_pieces: int = 64,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        temperature: float = 1.0,
+        seed: int = 0,
+        repetition_penalty: float = 1.0,
+        batch_size: int = 16,
+    ) -> list[dict[str, typing.Any]]:
+        """Returns each text with what comes after it, as documents of the pre-training data go on.
+
+        ```python
+        model.generate(["이 영화는"], top_p=0.9)  # [{"text": "이 영화는 ...", "continuation": " ...", ...}]
+        ```
+
+        A text that breaks off inside a word may go on with the rest of it; after a space a new word begins. What is
+        drawn follows from the seed and the text, whatever else is asked; another seed gives another continuation.
+
+        Args:
+            texts: N of them; "" for a document from its beginning.
+            max_pieces: Most pieces that come. A text also ends where the document does, and at the model's last
+                position.
+            top_k: Draw each piece from so many of the most probable ones; 1 takes the most probable one (greedy).
+            top_p: Draw from the fewest pieces that together have this probability.
+            temperature: Below 1, probable pieces are drawn more often; 0 takes the most probable one (greedy).
+            seed: Of what is drawn.
+            repetition_penalty: Above 1, pieces that the text already holds become less probable.
+            batch_size: How many texts are computed at once, at most.
+
+        Returns:
+            Dictionaries of the whole "text", the "continuation" alone, its "num_pieces", and what it was "stopped_by":
+            "document" where the model ended the text, "max_pieces", or "positions", where the model has no more.
+
+        Raises:
+            InputError: An input is no text, or leaves no room for what comes; a setting is out of range; or the model
+                has not learnt what comes next.
+        """
+        if not self._loaded.goes_on:
+            raise self.cannot("generate")
+        options = GenerationOptions(max_pieces, repetition_penalty, temperature, top_k, top_p, seed)
+        check_whole("batch_size", batch_size, 1)
+        texts = [replace_halves(text) for text in read_strings(texts)]
+        self.add_unknown(*find_unknown_words(self.tokenizer, [(text,) for text in texts]))
+        answers = self._generator.generate(texts, options, batch_size)
+        if count := count_stopped(answers, POSITIONS):
+            warnings.warn(
+                f"{count} of {len(texts)} texts stop before max_pieces={max_pieces}, at the last of the model's "
+                f"{self.max_seq_length} positions",
+                stacklevel=2,
+            )
+        return answers
 
     @property
     def task(self) -> typing.NoReturn:
@@ -86,22 +246,52 @@ class PretrainedModel(EncoderModel):
     @property
     def abilities(self) -> tuple[str, ...]:
         """What the folder can be asked; see `LoadedModel`."""
-        return super().abilities if self._guesses_pieces else ("encode", "similarity")
+        lacking = set() if self._loaded.guesses_pieces else {"fill_mask"}
+        lacking |= set() if self._loaded.scores_texts else {"score", "choose"}
+        lacking |= set() if self._loaded.goes_on else {"generate"}
+        return tuple(name for name in super().abilities if name not in lacking)
+
+    def check_room(self, texts: list[str]) -> None:
+        """Checks that there is room for what comes after texts; raises InputError if not; see `generate`."""
+        self._generator.check_room(texts)
+
+    @functools.cached_property
+    def scorer(self) -> Scorer:
+        """What scores pieces of texts.
+
+        Raises:
+            InputError: The vocabulary lacks a special token that inputs need.
+        """
+        # What fills masks and goes on with texts, too, sees both sides, and is asked for what is masked.
+        reads_before = not self._loaded.fills_masks
+        return Scorer(self.model, self.tokenizer, self.max_seq_length, reads_before)
+
+    @functools.cached_property
+    def _generator(self):
+        return TextGenerator(self.model, self.tokenizer)
 
     def _described(self):
         return f"{self._place}, which was pre-trained,"
 
     def cannot(self, ability: str) -> InputError:
         """Returns the error of a method that this model does not have; see `LoadedModel`."""
-        if ability == "fill_mask" and not self._fills_masks:
+        it_has = f"it has {', '.join(self.abilities)}"
+        if ability == "fill_mask" and not self._loaded.fills_masks:
             return InputError(
-                f"{self._place} was not pre-trained to fill in what is missing, and so it has no fill_mask; it has "
-                "encode and similarity"
+                f"{self._place} was not pre-trained to fill in what is missing, and so it has no fill_mask; {it_has}"
             )
-        if ability == "fill_mask":
+        if ability in ("score", "choose") and not (self._loaded.fills_masks or self._loaded.predicts_next):
             return InputError(
-                f"{self._place} has no masked_lm_head, which guesses missing pieces; it has encode and similarity"
+                f"{self._place} was not pre-trained to tell how probable pieces are, and so it has no {ability}; "
+                f"{it_has}"
             )
+        if ability == "generate" and not self._loaded.predicts_next:
+            return InputError(
+                f"{self._place} was not pre-trained to go on with texts, as with objective=causal, and so it has no "
+                f"generate; {it_has}"
+            )
+        if ability in ("fill_mask", "generate", "score", "choose"):
+            return InputError(f"{self._place} has no masked_lm_head, which guesses missing pieces; {it_has}")
         if self._why_no_head:
             return InputError(f"{self._place} has a head that can't be asked: {self._why_no_head}")
         return InputError(
@@ -109,12 +299,12 @@ class PretrainedModel(EncoderModel):
             "to classify texts and the like, fine-tune it, by albert_tf.fit or run_classifier.py --init_checkpoint"
         )
 
-    def _fill(self, texts, counts, rows):
-        """Returns the probability of each piece for each mask of some texts, float32 [T, masks, vocab_size]."""
+    def _encode_masked(self, texts, counts, rows):
+        """Returns the inputs of some texts, int32 [T, S] by name, and where their masks stand, int32 [T, M]."""
         batch, positions = self._inputs.encode_masked(tf.constant(texts))
         for row, count, found in zip(rows, counts, positions.row_lengths().numpy()):
             check_masks_are_read(row, count, found, self.max_seq_length)
-        return self._guesses({**batch, "masked_lm_positions": positions.to_tensor()}).numpy()
+        return {name: values.numpy().copy() for name, values in batch.items()}, positions.to_tensor().numpy()
 
     def _compute_guesses(self, batch):
         return tf.nn.softmax(self.model(batch)["masked_lm_logits"])

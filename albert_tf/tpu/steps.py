@@ -63,7 +63,9 @@ def lower_step(
         variables = learnt_variables(objective, models)
         compute_dtype = models[MAIN_MODEL].compute_dtype
         schedule = LearningRateSchedule(1e-3, 1000, 10)
-        made_optimizer = make_optimizer(optimizer, variables, schedule, compute_dtype=compute_dtype)
+        made_optimizer = make_optimizer(
+            optimizer, variables, schedule, compute_dtype=compute_dtype, followers=objective.followers(models)
+        )
     state = TrainState.create(strategy, objective, models, made_optimizer)
     replica_step = make_replica_step(state, 0, gradient_accumulation_steps)
     batch = zeros(with_batch_size(objective.batch_spec(max_seq_length), batch_size))

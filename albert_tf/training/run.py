@@ -39,7 +39,12 @@ from albert_tf.training.run_folder.held_folder import check_same_step, hold_fold
 from albert_tf.training.run_folder.identity import checkpoint_identity
 from albert_tf.training.run_folder.model_card import write_model_card
 from albert_tf.training.run_folder.other_vocabulary import OtherVocabulary
-from albert_tf.training.run_folder.restoring import check_tokenizer, load_init_checkpoint, require_best_checkpoint
+from albert_tf.training.run_folder.restoring import (
+    check_tokenizer,
+    describe_alignment,
+    load_init_checkpoint,
+    require_best_checkpoint,
+)
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, check_results_data, claim_results, results_path
 from albert_tf.training.run_folder.start_card import share_alike_warning
 from albert_tf.training.settings import RunSettings
@@ -50,6 +55,7 @@ from albert_tf.training.train_loop import train
 from albert_tf.training.train_state import (
     MAIN_MODEL,
     TrainState,
+    begin_as_followers,
     frozen_identities,
     learnt_variables,
     saved_variables,
@@ -159,7 +165,8 @@ class TrainingRun:
     def _train(self, phases, settings, results_data, check_owner, initialize):
         with self._strategy.scope():
             variables = learnt_variables(self.objective, self._models)
-            optimizer = self.settings.make_optimizer(variables, self._models[MAIN_MODEL].compute_dtype)
+            compute_dtype = self._models[MAIN_MODEL].compute_dtype
+            optimizer = self.settings.make_optimizer(variables, compute_dtype, self.objective.followers(self._models))
         state = TrainState.create(self._strategy, self.objective, self._models, optimizer)
         checkpointer = Checkpointer(
             self.output_dir, state.named_variables(), self.settings.keep_checkpoint_max, self.is_chief
@@ -216,6 +223,7 @@ class TrainingRun:
             elif (begun := self.objective.begin(self._models[MAIN_MODEL])) is not None:
                 line, at_random = begun
                 self.log(line)
+            begin_as_followers(self.objective, self._models)
         self._untrained = [name for name in at_random if name.startswith(untouched)]
         state.optimizer.start_averages()
 
@@ -356,7 +364,8 @@ class TrainingRun:
             )
         for phase in phases:
             parts = phase.gradient_accumulation_steps
-            per_replica_batch_size(self._strategy, phase.examples, "train_batch_size", parts)
+            size = per_replica_batch_size(self._strategy, phase.examples, "train_batch_size", parts)
+            self.objective.check_batch_size(size // parts)
 
     def _check_eval_checkpoint(self, phases):
         """Refuses, before training rather than after it, what there will not be."""
@@ -404,16 +413,15 @@ class TrainingRun:
 
     def _load_init_checkpoint(self, needs_all=False, untouched=(), vocabulary=None):
         """Loads it, tells what there is of it, and returns the names of variables that it lacks."""
-        line, missing = load_init_checkpoint(
-            self.settings.init_checkpoint,
-            self._variables,
-            self.output_dir if needs_all else None,
-            untouched,
-            vocabulary,
-        )
+        start, folder = self.settings.init_checkpoint, self.output_dir if needs_all else None
+        line, missing = load_init_checkpoint(start, self._variables, folder, untouched, vocabulary)
         self.log(line)
+        alignment = describe_alignment(start, self._models[MAIN_MODEL], missing, folder)
+        if alignment:
+            self.log(alignment)
         further = further_variables(self.objective, self._models)
         if further:
-            folder = self.output_dir if needs_all else None
-            self.log(load_further_models(self.settings.init_checkpoint, further, vocabulary, folder))
+            begin_as_followers(self.objective, self._models)
+            followed = set(self.objective.followers(self._models).values())
+            self.log(load_further_models(start, further, followed, vocabulary, folder))
         return missing

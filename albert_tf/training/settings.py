@@ -155,12 +155,18 @@ class RunSettings:
             peak *= (self.train_batch_size / self.reference_batch_size) ** 0.5
         return LearningRateSchedule(peak, self.num_train_steps, self.num_warmup_steps, self.poly_power, self.schedule)
 
-    def make_optimizer(self, variables: dict[str, tf.Variable], compute_dtype: str = "float32") -> AdamW:
+    def make_optimizer(
+        self,
+        variables: dict[str, tf.Variable],
+        compute_dtype: str = "float32",
+        followers: dict[str, str] | None = None,
+    ) -> AdamW:
         """Returns the optimizer of all variables that are not frozen; call it in the strategy's scope.
 
         Args:
             variables: By name.
             compute_dtype: Of the models' products of matrices.
+            followers: See `Objective.followers`.
 
         Raises:
             InputError: A setting is out of range, or `freeze` names no variable or all of them.
@@ -176,6 +182,7 @@ class RunSettings:
             ema_decay=self.ema_decay,
             compute_dtype=compute_dtype,
             rate_factors=self._rate_factors(variables),
+            followers=followers,
         )
 
     def _rate_factors(self, variables):

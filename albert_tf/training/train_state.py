@@ -99,6 +99,13 @@ def saved_variables(objective: Objective, models: dict[str, tf.keras.Model]) -> 
     }
 
 
+def begin_as_followers(objective: Objective, models: dict[str, tf.keras.Model]) -> None:
+    """Gives variables that others follow the values that these have."""
+    variables = learnt_variables(objective, models)
+    for follower, followed in objective.followers(models).items():
+        variables[followed].assign(variables[follower].numpy())
+
+
 def frozen_identities(objective: Objective, models: dict[str, tf.keras.Model]) -> dict[str, str]:
     """Returns the SHA-256 of the content of each frozen model, by its name."""
     identities = {}

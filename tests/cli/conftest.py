@@ -106,11 +106,21 @@ def shards(build_shards) -> pathlib.Path:
 @pytest.fixture(scope="session")
 def checkpoint(tiny_config, sample_tokenizer, tmp_path_factory) -> pathlib.Path:
     """The folder of a pre-training run that has just begun, with config and tokenizer."""
-    folder = tmp_path_factory.mktemp("checkpoint")
-    settings = {"command": "run_pretraining", "objective": "albert", "learning_rate": 1.0}
-    claim_output_dir(str(folder), settings, tiny_config, sample_tokenizer)
+    return _begin_run(tmp_path_factory.mktemp("checkpoint"), "albert", tiny_config, sample_tokenizer)
+
+
+@pytest.fixture(scope="session")
+def causal_checkpoint(tiny_config, sample_tokenizer, tmp_path_factory) -> pathlib.Path:
+    """Likewise, of a causal model."""
+    config = tiny_config.replace(is_causal=True, pooler=False, initializer_range=0.3)
+    return _begin_run(tmp_path_factory.mktemp("causal"), "causal", config, sample_tokenizer)
+
+
+def _begin_run(folder, objective, config, tokenizer):
+    settings = {"command": "run_pretraining", "objective": objective, "learning_rate": 1.0}
+    claim_output_dir(str(folder), settings, config, tokenizer)
     tf.keras.utils.set_random_seed(5)
-    variables = named_variables(AlbertForPreTraining(tiny_config))
+    variables = named_variables(AlbertForPreTraining(config))
     checkpointer = Checkpointer(
         str(folder),
         {
@@ -314,7 +324,7 @@ def run_case(forked):
 
 
 @pytest.fixture(scope="session")
-def writing_cases(run_case, shards, config_file, sample_tokenizer_dir, checkpoint, tmp_path_factory):
+def writing_cases(run_case, shards, config_file, sample_tokenizer_dir, checkpoint, causal_checkpoint, tmp_path_factory):
     """Every command that writes; see `writing_commands`."""
 
     def run(case, folder):
@@ -324,7 +334,7 @@ def writing_cases(run_case, shards, config_file, sample_tokenizer_dir, checkpoin
 
     folder = tmp_path_factory.mktemp("writing")
     tokenizer_dir = pathlib.Path(sample_tokenizer_dir)
-    inputs = Inputs(shards / "corpus.txt", shards, config_file, tokenizer_dir, checkpoint, folder)
+    inputs = Inputs(shards / "corpus.txt", shards, config_file, tokenizer_dir, checkpoint, causal_checkpoint, folder)
     return make_cases(inputs, run)
 
 

@@ -266,10 +266,20 @@ def pretraining(folder, models, shards, longer_shards):
         ],
         **{name: [Case(name, value, distil)] for name, value in taught.items()},
         "student_layers": [Case("student_layers", "0", {**distil, "init_checkpoint": OUT, "word_embeddings": OUT})],
+        "disentangled_embeddings": [Case("disentangled_embeddings", True, {"objective": "electra"})],
+        "causal_share": [
+            Case("causal_share", 0.25, {"objective": "hybrid"}, refused="--objective=hybrid takes examples that are")
+        ],
         "max_seq_length": [Case("max_seq_length", 32)],
         "max_predictions_per_seq": [Case("max_predictions_per_seq", 5)],
         "num_train_steps": [Case("num_train_steps", 2)],
         "num_warmup_steps": [Case("num_warmup_steps", 1, {"phase2_input_file": OUT})],
+        **{
+            name: [
+                Case(name, value, refused=f"--{name}: the data are of one language, as far as they say; leave it out")
+            ]
+            for name, value in (("language_exponent", 0.3), ("one_language_per_batch", True))
+        },
         "word_embeddings": [Case("word_embeddings", "cooccurrence", {"init_checkpoint": OUT})],
     }
     return base, special
@@ -284,6 +294,30 @@ COMMANDS = {
     "run_ner": ner,
     "run_pretraining": pretraining,
 }
+
+
+def generation(folder, causal_checkpoint):
+    """Returns the same for generate_text.py, which trains nothing."""
+    texts = [data.text_of(number)[:40] for number in range(5)]
+    rows = [{"text": text, "other": text[::-1]} for text in texts]
+    (folder / "texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "texts.txt").write_text("".join(f"{text}\n" for text in texts))
+    of_files = dict.fromkeys(("input_file", "input_fields", "output_file", "on_bad_row", "overwrite"), OUT)
+    base = {"model_dir": causal_checkpoint, "input_file": folder / "texts.jsonl", "max_pieces": 3}
+    special = {
+        "model_dir": [Case("model_dir", causal_checkpoint)],
+        "output_file": [Case("output_file", folder / "named.jsonl", is_alone=True)],
+        "input_file": [Case("input_file", folder / "texts.txt", {"input_fields": OUT})],
+        "input_fields": [Case("input_fields", "other")],
+        "text": [Case("text", "오늘은", of_files)],
+        "top_k": [Case("top_k", 3)],
+        "top_p": [
+            Case("top_p", 0.5),
+            Case("top_p", 1.5, refused="--top_p must be a number greater than 0 and at most 1. Received: 1.5"),
+        ],
+        "repetition_penalty": [Case("repetition_penalty", 1.5)],
+    }
+    return base, special
 
 
 @pytest.fixture
@@ -309,6 +343,15 @@ def read_two_batches(state, phases, settings, *others):
     return TrainResult(is_finished=True)
 
 
+def all_cases(command, special):
+    """Returns the cases of every flag of a command."""
+    cases = {name: cases_of(flag, special) for name, flag in registered_flags(command).items()}
+    unknown = [name for name, values in cases.items() if not values]
+    assert not unknown, "say in this file which values make sense"
+    assert not special.keys() - cases.keys(), "there is no such flag any more"
+    return [case for values in cases.values() for case in values]
+
+
 @pytest.fixture
 def run_line(run_script, tmp_path):
     """Runs a command with some flags of a line in place of others; one in a folder of its own, which it returns too."""
@@ -328,12 +371,7 @@ def test_every_flag_is_taken_or_refused_in_one_sentence(
 ):
     more = {"shards": shards, "longer_shards": build_shards(64, 8)} if command == "run_pretraining" else {}
     base, special = COMMANDS[command](tmp_path, models, **more)
-    cases = {name: cases_of(flag, special) for name, flag in registered_flags(command).items()}
-    unknown = [name for name, values in cases.items() if not values]
-    assert not unknown, "say in this file which values make sense"
-    assert not special.keys() - cases.keys(), "there is no such flag any more"
-    cases = [case for values in cases.values() for case in values]
-
+    cases = all_cases(command, special)
     for number, line in enumerate(pack([case for case in cases if not case.refused])):
         if number == NUM_TRAINED.get(command, 1):
             # What is left are further values of a few flags, most of which say where and how texts are read.
@@ -351,3 +389,18 @@ def test_every_flag_is_taken_or_refused_in_one_sentence(
             result, folder = run_line(command, base, case.given)
             assert result.code == 1 and result.errors.startswith(f"error: {case.refused}"), (case, result)
             assert not folder.exists()
+
+
+def test_every_flag_of_generation_is_taken_or_refused_in_one_sentence(causal_checkpoint, run_script, tmp_path):
+    base, special = generation(tmp_path, causal_checkpoint)
+    cases = all_cases("generate_text", special)
+    lines = pack([case for case in cases if not case.refused])
+    for number, line in enumerate([*lines, *(case.given for case in cases if case.refused)]):
+        output = tmp_path / f"{number}.jsonl"
+        given = {**base, "output_file": output, **line}
+        result = run_script("generate_text.py", **{name: value for name, value in given.items() if value is not OUT})
+        refused = next((case.refused for case in cases if case.refused and case.given == line), None)
+        assert result.code == (1 if refused else 0), result
+        assert result.errors.startswith(f"error: {refused}" if refused else "") and (refused or not result.errors)
+        if given["output_file"] is not OUT:
+            assert given["output_file"].exists() == (not refused)

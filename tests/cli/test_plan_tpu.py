@@ -180,6 +180,7 @@ def test_batch_that_does_not_fit_is_named_with_what_to_do(plan):
         ({"tpu": "v9"}, "--tpu=v9 is unknown; it must be one of v5e,"),
         ({"max_seq_length": 1024}, "--max_seq_length=1024 is more than the model's max_position_embeddings, 128"),
         ({"tpu": "v5e,v3-8", "attention": "flash"}, "--attention=flash needs a TPU from v4 on; use --attention=plain"),
+        ({"task": "hybrid"}, "hybrid learns each masked piece from the state before it, and this model reads another"),
         ({"albert_config_file": "nowhere.json"}, "can't read the model config nowhere.json: no such file"),
     ],
 )

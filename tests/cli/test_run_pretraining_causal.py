@@ -98,14 +98,15 @@ def test_labels_are_read_off_the_last_piece_and_exported(trained, classify, run_
 
 def test_causal_model_has_no_masks_to_fill(trained):
     model = albert_tf.load(trained)
-    assert model.abilities == ("encode", "similarity")
+    assert model.abilities == ("generate", "score", "choose", "encode", "similarity")
     with pytest.raises(InputError) as error:
         model.fill_mask(["오늘은 [MASK]"])
     assert str(error.value) == (
-        f"{trained} was not pre-trained to fill in what is missing, and so it has no fill_mask; it has encode and "
-        "similarity"
+        f"{trained} was not pre-trained to fill in what is missing, and so it has no fill_mask; it has generate, "
+        "score, choose, encode, similarity"
     )
     assert np.isfinite(model.encode(["오늘은 맑다"], pooling="last")).all()
+    assert -100 < model.score(["오늘은 맑다"])[0]["score"] < 0
     card = (trained / "README.md").read_text()
     assert "pipeline_tag: text-generation" in card and "fill_mask" not in card
 

@@ -5,11 +5,15 @@ import shutil
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from runs import assert_same_run, read_results, variables_in
 
 import albert_tf
-from albert_tf.checkpoint_files import write_checkpoint
+from albert_tf.checkpoint_files import resolve_checkpoint, write_checkpoint
+from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.modeling import AlbertEncoder
+from albert_tf.modeling.layers import named_variables
 
 pytestmark = pytest.mark.slow
 
@@ -38,20 +42,37 @@ def on_sentences(build_shards, tmp_path_factory, electra_file):
 
 
 @pytest.fixture(scope="module")
-def folder_of_run(tmp_path_factory):
-    """A folder for the run that the first test trains for all of them."""
-    return tmp_path_factory.mktemp("electra") / "run"
+def folder_of_runs(tmp_path_factory):
+    """A folder for the runs that the first tests train for all of them."""
+    return tmp_path_factory.mktemp("electra")
 
 
 @pytest.fixture
-def trained(pretrain, on_sentences, folder_of_run):
-    """The folder of a run, evaluated; not to be changed."""
-    if not folder_of_run.exists():
-        result = pretrain(**on_sentences, output_dir=folder_of_run)
-        assert (result.code, result.errors) == (0, "")
-        assert f"wrote the generator to {folder_of_run}/generator\n" in result.output
-        assert "of a rule that reads no text" not in result.output
-    return folder_of_run
+def train_once(pretrain, on_sentences, folder_of_runs):
+    """Returns the folder of a run, evaluated, given whether its embeddings are disentangled; not to be changed."""
+
+    def train(is_disentangled):
+        run = folder_of_runs / ("disentangled" if is_disentangled else "shared")
+        if not run.exists():
+            result = pretrain(**on_sentences, disentangled_embeddings=is_disentangled, output_dir=run)
+            assert (result.code, result.errors) == (0, "")
+            assert f"wrote the generator to {run}/generator\n" in result.output
+            assert "of a rule that reads no text" not in result.output
+        return run
+
+    return train
+
+
+@pytest.fixture
+def trained(train_once):
+    """The folder of a run of shared embeddings."""
+    return train_once(False)
+
+
+@pytest.fixture
+def disentangled(train_once):
+    """The folder of a run of disentangled ones."""
+    return train_once(True)
 
 
 def test_discriminator_is_measured_and_the_generator_fills_masks(trained):
@@ -64,6 +85,8 @@ def test_discriminator_is_measured_and_the_generator_fills_masks(trained):
     assert len(generator.fill_mask(["오늘은 [MASK]"])[0][0]) == 5
     with pytest.raises(InputError, match="was not pre-trained to fill in what is missing"):
         model.fill_mask(["오늘은 [MASK]"])
+    with pytest.raises(InputError, match="was not pre-trained to tell how probable pieces are, and so it has no score"):
+        model.score(["오늘은 맑다"])
     found, beside = variables_in(trained / "model.ckpt-4"), variables_in(trained / "generator" / "model.ckpt-4")
     table = "model/encoder/embeddings/word_embeddings"
     np.testing.assert_array_equal(beside[table], found[table])
@@ -72,7 +95,9 @@ def test_discriminator_is_measured_and_the_generator_fills_masks(trained):
     assert "generator/encoder/embeddings/word_embeddings" not in found
 
 
-def test_stopped_run_ends_with_the_same_bits_by_its_folder_alone(pretrain, trained, tmp_path):
+@pytest.mark.parametrize("is_disentangled", [False, True])
+def test_stopped_run_ends_with_the_same_bits_by_its_folder_alone(pretrain, train_once, tmp_path, is_disentangled):
+    trained = train_once(is_disentangled)
     run = shutil.copytree(trained, tmp_path / "run")
     for path in [*run.glob("model.ckpt-4*"), *run.glob("best*"), *run.glob("generator/*")]:
         path.unlink()
@@ -105,6 +130,76 @@ def test_both_models_are_gone_on_with_and_the_discriminator_is_fine_tuned(
     result = classify(do_train=True, do_eval=False, init_checkpoint=trained, output_dir=tmp_path / "classifier")
     assert (result.code, result.errors) == (0, "")
     assert "in it, but not in this model: replaced_token_head" in result.output
+
+
+def test_folder_of_disentangled_embeddings_holds_each_model_whole(classify, disentangled, tmp_path):
+    found, beside = (variables_in(resolve_checkpoint(folder)) for folder in (disentangled, disentangled / "generator"))
+    names = [name for name in beside if name.startswith("model/encoder/embeddings/")]
+    assert len(names) == 5
+    for name in names:
+        np.testing.assert_array_equal(found[name.replace("model/", "generator/")], beside[name])
+        assert (found[name] != beside[name]).any()
+    text = "오늘은 [MASK]"
+    assert "fill_mask" in albert_tf.load(disentangled / "generator").abilities
+    config = AlbertConfig.from_json_file(disentangled / "albert_config.json")
+    model = AlbertEncoder(config)
+    for name, variable in named_variables(model).items():
+        variable.assign(found[f"model/encoder/{name}"])
+    loaded = albert_tf.load(disentangled)
+    encoding = loaded.tokenizer.encode(text)
+    states = model({"input_ids": tf.constant([encoding.ids])})["sequence_output"]
+    np.testing.assert_allclose(loaded.encode([text], pooling="first")[0], states[0, 0], atol=1e-6)
+    result = classify(do_train=True, do_eval=False, init_checkpoint=disentangled, output_dir=tmp_path / "classifier")
+    assert "in it, but not in this model: replaced_token_head\n" in result.output
+
+
+def test_embeddings_are_disentangled_and_shared_again(pretrain, on_sentences, trained, disentangled, tmp_path):
+    table = "encoder/embeddings/word_embeddings"
+    still = {**on_sentences, "num_train_steps": 1, "num_warmup_steps": 0, "freeze": "encoder/", "do_eval": False}
+
+    def begin(name, **flags):
+        result = pretrain(**still, **flags, output_dir=tmp_path / name)
+        assert (result.code, result.errors) == (0, "")
+        return result, tmp_path / name / "model.ckpt-1"
+
+    result, checkpoint = begin("apart", init_checkpoint=trained, disentangled_embeddings=True)
+    assert "loaded 21 variables of the generator\n" in result.output
+    begun, ended = variables_in(checkpoint), variables_in(resolve_checkpoint(trained))
+    np.testing.assert_array_equal(begun[f"generator/{table}"], ended[f"model/{table}"])
+    np.testing.assert_array_equal(begun[f"model/{table}"], ended[f"model/{table}"])
+
+    result, checkpoint = begin("again", init_checkpoint=disentangled, disentangled_embeddings=True)
+    assert "loaded 26 variables of the generator\n" in result.output
+    begun, ended = variables_in(checkpoint), variables_in(resolve_checkpoint(disentangled))
+    for name in (f"generator/{table}", f"model/{table}"):
+        np.testing.assert_array_equal(begun[name], ended[name])
+
+    result, checkpoint = begin("together", init_checkpoint=disentangled)
+    left = "; left, because the model's take their place: encoder/embeddings\n"
+    assert f"loaded 21 variables of the generator{left}" in result.output
+    begun = variables_in(checkpoint)
+    np.testing.assert_array_equal(begun[f"model/{table}"], ended[f"model/{table}"])
+    assert f"generator/{table}" not in begun
+
+
+def test_generator_never_reads_the_embeddings_of_another(pretrain, on_sentences, disentangled, tmp_path):
+    flags = {**on_sentences, "disentangled_embeddings": False}
+    for case in (
+        {"output_dir": disentangled},
+        {"output_dir": disentangled, "do_train": False},
+        {"output_dir": tmp_path / "other", "do_train": False, "init_checkpoint": disentangled},
+    ):
+        result = pretrain(**{**flags, **case})
+        assert result.code == 1 and "its --disentangled_embeddings is True, and now False" in result.errors
+
+
+def test_both_disentangled_embeddings_begin_with_counts(pretrain, on_sentences, tmp_path):
+    flags = {"num_train_steps": 1, "num_warmup_steps": 0, "freeze": "embeddings", "do_eval": False}
+    result = pretrain(**on_sentences, **flags, disentangled_embeddings=True, word_embeddings="cooccurrence")
+    assert (result.code, result.errors) == (0, "")
+    found = variables_in(tmp_path / "run" / "model.ckpt-1")
+    table = "encoder/embeddings/word_embeddings"
+    np.testing.assert_array_equal(found[f"model/{table}"], found[f"generator/{table}"])
 
 
 def test_model_that_is_its_own_generator_fills_masks(pretrain, on_sentences, tmp_path):

@@ -24,6 +24,7 @@ SLOW = (
     "entities",
     "plan",
     "onnx export",
+    "texts",
 )
 CASE_NAMES = (
     *SLOW,
@@ -38,6 +39,7 @@ CASE_NAMES = (
     "saved_model export",
     "litert export",
     "predictions",
+    "scores",
 )
 
 
@@ -76,6 +78,7 @@ class Inputs:
         config: A model config.
         tokenizer_dir: A folder with a vocabulary.
         checkpoint: The folder of a pre-training run.
+        causal: That of a causal model.
         folder: Where to write more.
     """
 
@@ -84,6 +87,7 @@ class Inputs:
     config: pathlib.Path
     tokenizer_dir: pathlib.Path
     checkpoint: pathlib.Path
+    causal: pathlib.Path
     folder: pathlib.Path
 
 
@@ -194,4 +198,11 @@ def make_cases(inputs: Inputs, run: collections.abc.Callable[[Case, pathlib.Path
         for form in ("saved_model", "litert", "onnx")
     ]
     predicted = {"model_dir": model, "input_file": folder / "in.txt", "predict_batch_size": 1}
-    return [*cases, Case("predictions", "predict.py", predicted, "output_file", "out.jsonl")]
+    scored = {**predicted, "model_dir": inputs.checkpoint}
+    texts = {**predicted, "model_dir": inputs.causal, "max_pieces": 2}
+    return [
+        *cases,
+        Case("predictions", "predict.py", predicted, "output_file", "out.jsonl"),
+        Case("scores", "score_text.py", scored, "output_file", "out.tsv"),
+        Case("texts", "generate_text.py", texts, "output_file", "out.jsonl"),
+    ]

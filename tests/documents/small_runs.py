@@ -144,6 +144,7 @@ WORKPLACES = {
     "docs/model.md": Workplace(_model_page),
     "docs/checkpoints.md": Workplace(_checkpoints_page, replacements=(('"my_model"', '"my_model_2"'),)),
     "docs/performance.md": Workplace(),
+    "docs/scoring.md": Workplace(),
     "docs/korean_small_model.md": Workplace(_nsmc_clone),
     "docs/coming-from-huggingface.md": Workplace(
         more_flags={"run_classifier.py": _FINETUNING}, needs=("torch", "transformers")

@@ -1,10 +1,12 @@
 """What fine-tuning takes where the user doesn't say."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny_config import tiny_config
 
+from albert_tf.checkpoint_files import write_checkpoint
 from albert_tf.finetuning import Classification
 from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.defaults import (
@@ -16,6 +18,7 @@ from albert_tf.finetuning.defaults import (
     default_token_dropout,
     evaluation_period,
     finetuning_settings,
+    has_much_to_keep,
     num_steps,
     with_default_dropout,
 )
@@ -82,6 +85,18 @@ def test_small_models_read_characters_and_large_ones_where_their_config_says_so(
 def test_head_that_aligns_pairs_is_learnt_at_the_rate_of_random_weights():
     config = tiny_config(100).replace(classifier_pooling="aligned")
     assert default_learning_rate(config, is_pretrained=True) == 5e-4
+
+
+def test_what_told_replaced_pieces_is_fine_tuned_at_the_rate_of_random_weights(tmp_path):
+    config = tiny_config(100)
+    rates = {"masked_lm_head": 1.5e-4, "replaced_token_head": 5e-4}
+    for head, rate in rates.items():
+        checkpoint = str(tmp_path / head / "model.ckpt-1")
+        write_checkpoint(checkpoint, {f"model/{head}/dense/kernel": np.zeros([2, 2], np.float32)})
+        for path in (checkpoint, str(tmp_path / head)):
+            assert finetuning_settings(config, 1000, init_checkpoint=path).learning_rate == rate
+    assert has_much_to_keep(str(tmp_path / "nothing")), "refused where it is loaded"
+    assert not has_much_to_keep(None)
 
 
 def dropouts(config):

@@ -117,7 +117,7 @@ def test_folder_with_word_pieces_loads(transformers, tmp_path):
     settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": False}
     (tmp_path / "theirs" / "tokenizer_config.json").write_text(json.dumps(settings))
     model = albert_tf.load(tmp_path / "theirs")
-    assert model.abilities == ("encode", "similarity")
+    assert model.abilities == ("generate", "score", "choose", "encode", "similarity")
     assert model.encode(["가나 다", "라"], pooling="last").shape == (2, 32)
     with pytest.raises(InputError, match="was not pre-trained to fill in what is missing"):
         model.fill_mask(["가 [MASK]"])

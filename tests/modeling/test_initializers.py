@@ -71,9 +71,25 @@ def test_heads_look_at_neighbours_in_every_layer(changes):
             assert sum(near) > 0.8
 
 
+@pytest.mark.parametrize(
+    ("hidden_size", "num_heads", "offsets"), [(32, 1, [[-1], [1], [-2], [2]]), (64, 2, [[-1, 1], [-2, 2]] * 2)]
+)
+def test_few_heads_of_a_hidden_size_below_that_of_embeddings_look_at_neighbours_in_turn(
+    hidden_size, num_heads, offsets
+):
+    config = NEIGHBORS.replace(embedding_size=128, hidden_size=hidden_size, num_attention_heads=num_heads)
+    config = config.replace(num_hidden_layers=4, num_hidden_groups=4)
+    ids = np.random.default_rng(0).integers(5, config.vocab_size, (8, 40))
+    attentions = AlbertEncoder(config)({"input_ids": ids}, output_attentions=True)["attentions"]
+    for probabilities, expected in zip(np.mean(attentions, axis=1), offsets):
+        for head, offset in enumerate(expected):
+            near = [np.diagonal(probabilities[head], offset + shift)[5:-5].mean() for shift in (-1, 0, 1)]
+            assert sum(near) > 0.8
+
+
 def test_score_of_a_key_falls_with_its_distance_from_where_the_head_looks():
     config = NEIGHBORS
-    kernels = NeighborAttention.draw(config)
+    (kernels,) = NeighborAttention.draw(config)
     positions = sinusoidal_positions([64, config.embedding_size]).numpy().astype(np.float64)
     # As LayerNorm makes them, beside random vectors of pieces and segments.
     normal = np.random.default_rng(0).normal(size=10**6)
@@ -96,7 +112,7 @@ def test_neighbours_are_drawn_from_the_seed_and_leave_later_heads_random():
     draws = []
     for seed in (1, 1, 2):
         tf.keras.utils.set_random_seed(seed)
-        draws.append(NeighborAttention.draw(config))
+        draws.extend(NeighborAttention.draw(config))
     for name in ("projection", "query", "key"):
         first, again, other = (getattr(draw, name) for draw in draws)
         np.testing.assert_array_equal(first, again)

@@ -21,7 +21,7 @@ is_keras_2 = tf.keras.__name__.startswith("tf_keras")
 
 # What depends on Keras: layers, models and their variables. Kernels are plain TensorFlow, and the encoder's tests
 # compare with NumPy, so that Hugging Face is not needed once more. Checkpoints are read by a run of the script.
-DEPEND_ON_KERAS = ("test_encoder", "test_inputs", "test_models", "test_variables")
+DEPEND_ON_KERAS = ("test_encoder", "test_inputs", "test_key_value_cache", "test_models", "test_variables")
 
 # Loads weights and inputs from a file, computes, and writes all outputs to another.
 COMPUTE = """

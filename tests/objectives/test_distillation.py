@@ -164,7 +164,9 @@ def test_logits_are_those_of_distilbert(write_teacher):
     assert float(found["agreement"][0]) == agrees.sum()
     chosen = np.take_along_axis(learnt, batch["masked_lm_positions"].numpy()[..., None], 1)
     losses = -np.log(np.take_along_axis(softmax(chosen), batch["masked_lm_ids"].numpy()[..., None], 2))[..., 0]
-    np.testing.assert_allclose(found["masked_lm_loss"][0], (losses * batch["masked_lm_weights"].numpy()).sum(), rtol=1e-4)
+    np.testing.assert_allclose(
+        found["masked_lm_loss"][0], (losses * batch["masked_lm_weights"].numpy()).sum(), rtol=1e-4
+    )
     assert all(float(found[name][1]) == mask.sum() for name in ("logit_loss", "cosine_loss", "agreement"))
 
 
@@ -347,6 +349,7 @@ def test_what_the_teacher_lacks_is_told(write_teacher):
         ({}, {"student_layers": "1"}, "names 1 layers of 1 blocks, and the student has 2 of 1; make them equal"),
         ({}, {"student_layers": "2,0"}, "`student_layers=2,0` must be layers of the teacher, from 0, in order"),
         ({}, {"student_layers": "all"}, "`student_layers=all` must be layers of the teacher, from 0, in order"),
+        ({"num_languages": 2}, {}, "doesn't read models of num_languages=2, as the student is"),
         ({"is_causal": True, "pooler": False}, {}, "those of the student see what comes before them alone"),
         ({}, {"teacher": "nowhere"}, "`teacher=nowhere`: there is no such folder or checkpoint; name the folder"),
     ],

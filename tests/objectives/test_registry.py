@@ -7,7 +7,7 @@ from test_imports import LIBRARY
 from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
-from albert_tf.objectives import DataOptions, all_settings, default_objective, make_objective
+from albert_tf.objectives import DataOptions, all_settings, default_objective, make_objective, usual_objective
 from albert_tf.pretraining_data.packing import PACKINGS
 
 CONFIG = tiny_config()
@@ -22,7 +22,22 @@ def test_every_packing_has_an_objective_that_it_is_made_for():
         "full_sentences": "roberta",
         "halves": "halves",
         "document_blocks": "causal",
+        "translation_pairs": "translation",
     }
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({}, "albert"),
+        ({"pooler": False}, "roberta"),
+        ({"is_causal": True}, "causal"),
+        ({"masked_lm_is_shifted": True}, "hybrid"),
+    ],
+)
+def test_model_that_does_not_say_what_it_learnt_has_an_objective_that_suits_it(changes, name):
+    config = CONFIG.replace(**changes)
+    assert usual_objective(config) == make_objective(name, config).name == name
 
 
 @pytest.mark.parametrize(
@@ -33,6 +48,7 @@ def test_every_packing_has_an_objective_that_it_is_made_for():
         ("roberta", ["masked_lm"]),
         ("halves", ["masked_lm", "halves"]),
         ("causal", ["causal_lm"]),
+        ("translation", ["masked_lm"]),
     ],
 )
 def test_losses_are_composed(name, losses):
@@ -47,7 +63,8 @@ def test_settings_are_of_one_objective_and_have_one_name_each():
     names = [setting.name for setting in all_settings()]
     assert len(set(names)) == len(names) > 0
     objective = make_objective("electra", CONFIG, options=DataOptions(settings={"generator_size": 0.5}))
-    assert objective.identity() == {"objective": "electra", "generator_size": 0.5, "share_generator": False}
+    switches = {"share_generator": False, "disentangled_embeddings": False}
+    assert objective.identity() == {"objective": "electra", "generator_size": 0.5, **switches}
     with pytest.raises(InputError, match="`generator_size` means nothing for `objective=albert`; leave it out"):
         make_objective("albert", CONFIG, options=DataOptions(settings={"generator_size": 0.5}))
 
@@ -63,8 +80,8 @@ def test_objective_knows_what_earlier_versions_called_it_on_the_same_data():
 
 def test_nothing_but_their_own_rooms_and_a_recipe_names_them():
     named = re.compile(
-        r"[\"'](halves|roberta|causal|full_sentences|document_sentences|document_blocks)[\"']|"
-        r"\b(MaskedLM|SentenceOrder|Halves|CausalLM|DocumentBlocks)\b"
+        r"[\"'](halves|roberta|causal|hybrid|full_sentences|document_sentences|document_blocks|translation_pairs)[\"']|"
+        r"\b(MaskedLM|SentenceOrder|Halves|CausalLM|Hybrid|DocumentBlocks|TranslationLM|TranslationPairs)\b"
     )
     # There it is a family of encoders, of which each can learn anything.
     families = ("config.py", "interchange/", "training/run_folder/model_card.py")

@@ -15,9 +15,10 @@ from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.replaced_tokens import generator_config
 from albert_tf.objectives import DataOptions, make_objective
 from albert_tf.objectives.replaced_tokens import ReplacedTokens
+from albert_tf.optimization import LearningRateSchedule, make_optimizer
 from albert_tf.pretraining_data.masking import Masking, MaskingOptions
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
-from albert_tf.training.train_state import learnt_variables
+from albert_tf.training.train_state import begin_as_followers, learnt_variables
 
 VOCAB_SIZE, LENGTH, PREDICTIONS = 40, 12, 3
 CONFIG = tiny_config(
@@ -96,9 +97,10 @@ def loss_of(objective, models, batch):
     return loss, tape.gradient(loss, variables), computed
 
 
-def test_losses_and_gradients_are_those_of_transformers(monkeypatch):
+@pytest.mark.parametrize("is_disentangled", [False, True])
+def test_losses_and_gradients_are_those_of_transformers(monkeypatch, is_disentangled):
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
-    objective = electra(generator_size=0.5)
+    objective = electra(generator_size=0.5, disentangled_embeddings=is_disentangled)
     models, batch = make_models(objective), batch_of()
     # The second piece of the first row is drawn as it was.
     drawn = np.array([[30, batch["masked_lm_ids"][0, 1], 31], [32, 33, 5], [34, 5, 5]])
@@ -135,16 +137,23 @@ def test_losses_and_gradients_are_those_of_transformers(monkeypatch):
     assert float(loss) == pytest.approx((of_masks + 50 * of_pieces).item(), rel=1e-5)
     assert float(computed["replaced_token_share"][0]) == replaced.sum() == 5
 
-    # The table of both models has the sum of both gradients.
-    table = gradients["encoder/embeddings/word_embeddings"]
-    expected = sum(model.electra.embeddings.word_embeddings.weight.grad for model in (discriminator, generator))
-    assert np.linalg.norm(tf.convert_to_tensor(table) - expected.numpy()) < 1e-4 * np.linalg.norm(expected)
-    kernel = gradients["encoder/attention_layers/0/query/kernel"]
-    expected = discriminator.electra.encoder.layer[0].attention.self.query.weight.grad.numpy().T
-    assert np.linalg.norm(kernel - expected) < 1e-4 * np.linalg.norm(expected)
-    kernel = gradients["generator/encoder/attention_layers/0/query/kernel"]
-    expected = generator.electra.encoder.layer[0].attention.self.query.weight.grad.numpy().T
-    assert np.linalg.norm(kernel - expected) < 1e-4 * np.linalg.norm(expected)
+    theirs = {"": discriminator.electra, "generator/": generator.electra}
+    for name, found in {
+        "word_embeddings": lambda model: model.embeddings.word_embeddings.weight,
+        "position_embeddings": lambda model: model.embeddings.position_embeddings.weight,
+        "layer_norm/gamma": lambda model: model.embeddings.LayerNorm.weight,
+    }.items():
+        expected = {prefix: found(model).grad.numpy() for prefix, model in theirs.items()}
+        if not is_disentangled:  # what both models share has the sum of both gradients
+            expected = {"": sum(expected.values())}
+        assert is_disentangled == (f"generator/encoder/embeddings/{name}" in gradients)
+        for prefix, values in expected.items():
+            gradient = tf.convert_to_tensor(gradients[f"{prefix}encoder/embeddings/{name}"])
+            assert np.linalg.norm(gradient - values) < 2e-6 * np.linalg.norm(values), (prefix, name)
+    for prefix, model in theirs.items():
+        kernel = gradients[f"{prefix}encoder/attention_layers/0/query/kernel"]
+        expected = model.encoder.layer[0].attention.self.query.weight.grad.numpy().T
+        assert np.linalg.norm(kernel - expected) < 1e-5 * np.linalg.norm(expected)
 
 
 def test_what_is_drawn_is_put_where_the_masks_were(monkeypatch):
@@ -232,6 +241,21 @@ def test_models_share_their_embeddings_or_everything():
     assert np.isfinite(float(computed["replaced_token_loss"][0]))
 
 
+def test_disentangled_embeddings_begin_as_shared_ones():
+    shared, disentangled = electra(), electra(disentangled_embeddings=True)
+    expected, models = make_models(shared), make_models(disentangled)
+    values, variables = learnt_variables(shared, expected), learnt_variables(disentangled, models)
+    followers = disentangled.followers(models)
+    assert variables.keys() == values.keys() | set(followers.values()) and not shared.followers(expected)
+    for name, value in values.items():
+        variables[name].assign(value)
+    begin_as_followers(disentangled, models)
+    (_, _, losses), (_, _, found) = loss_of(shared, expected, batch_of()), loss_of(disentangled, models, batch_of())
+    for name, (total, weight) in losses.items():
+        np.testing.assert_array_equal(found[name][0], total)
+        np.testing.assert_array_equal(found[name][1], weight)
+
+
 @pytest.mark.parametrize(
     ("size", "hidden_size", "heads", "intermediate"),
     [(0.25, 192, 3, 768), (1 / 3, 256, 4, 1024), (1.0, 768, 12, 3072), (0.01, 64, 1, 256)],
@@ -250,6 +274,7 @@ def test_generator_has_heads_of_the_same_size(size, hidden_size, heads, intermed
         ({"generator_size": 0.0}, "`generator_size` must be more than 0"),
         ({"generator_size": 0.6}, "`generator_size=0.6` of 4 heads is 2.4 heads; choose a share .* such as 0.5"),
         ({"generator_size": 0.5, "share_generator": True}, "`share_generator` makes the model its own generator"),
+        ({"disentangled_embeddings": True, "share_generator": True}, "no two embeddings for `disentangled_embeddings`"),
     ],
 )
 def test_generator_that_can_not_be_is_refused(settings, message):
@@ -276,27 +301,32 @@ def test_positions_do_not_depend_on_what_is_drawn(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_few_examples_are_learnt_by_heart():
-    objective = electra(CONFIG.replace(sharing="all"), generator_size=0.5)
+@pytest.mark.parametrize("is_disentangled", [False, True])
+def test_a_few_examples_are_learnt_by_heart(is_disentangled):
+    settings = {"generator_size": 0.5, "disentangled_embeddings": is_disentangled}
+    objective = electra(CONFIG.replace(sharing="all"), **settings)
     tf.keras.utils.set_random_seed(1)
     models, batch = objective.make_models(), batch_of()
-    variables = list(learnt_variables(objective, models).values())
-    optimizer = tf.keras.optimizers.Adam(0.01)
+    begin_as_followers(objective, models)
+    variables = learnt_variables(objective, models)
+    schedule = LearningRateSchedule(0.01, 10**6, 0)
+    optimizer = make_optimizer("adamw", variables, schedule, clip_norm=0.0, followers=objective.followers(models))
 
     @tf.function
-    def step():
+    def step(number):
         with tf.GradientTape() as tape:
             computed = objective.compute(batch, training=True, dropout_seed=None, **models)
             losses = {name: total / weight for name, (total, weight) in computed.items() if name.endswith("_loss")}
             loss = sum(factor * losses[name] for name, factor in objective.loss_coefficients.items())
-        pairs = zip(tape.gradient(loss, variables), variables)
-        optimizer.apply_gradients([(gradient, variable) for gradient, variable in pairs if gradient is not None])
+        found = {name: values for name, values in tape.gradient(loss, variables).items() if values is not None}
+        gradients = {name: tf.convert_to_tensor(values) for name, values in found.items()}
+        tf.distribute.get_strategy().run(lambda: optimizer.apply(gradients, number, loss) and None)
         return losses | {"share": computed["replaced_token_share"][0]}
 
-    first = {name: float(value) for name, value in step().items()}
+    first = {name: float(value) for name, value in step(tf.constant(0)).items()}
     assert first["masked_lm_loss"] > 3 and first["replaced_token_loss"] > 0.5 and first["share"] >= 5
-    for _ in range(200):
-        last = step()
+    for number in tf.range(1, 201):
+        last = step(number)
     # What the generator knows by heart it puts back, and nothing is left to be told apart.
     assert last["share"] == 0 and last["masked_lm_loss"] < 0.05 and last["replaced_token_loss"] < 0.01
 

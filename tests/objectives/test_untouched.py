@@ -12,7 +12,7 @@ CONFIG = tiny_config(50)
 TAUGHT = ("distil",)  # needs the folder of a teacher; see test_distillation.py
 OBJECTIVES = {
     **{
-        name: planned_objective(name, CONFIG.replace(is_causal=name == "causal"))
+        name: planned_objective(name, CONFIG.replace(is_causal=name == "causal", masked_lm_is_shifted=name == "hybrid"))
         for name in planned_names()
         if name not in TAUGHT
     },

@@ -33,7 +33,7 @@ def check_same_guesses(found, expected):
 def test_shipped_model_is_found_from_anywhere(tmp_path, monkeypatch, shipped):
     monkeypatch.chdir(tmp_path)
     assert isinstance(albert_tf.load(SHIPPED), PretrainedModel)
-    assert shipped.abilities == ("fill_mask", "encode", "similarity")
+    assert shipped.abilities == ("fill_mask", "score", "choose", "encode", "similarity")
 
 
 @pytest.mark.slow
@@ -99,7 +99,7 @@ def test_encoder_alone_gives_vectors_and_no_guesses(tmp_path, shipped):
     found = albert_tf.load(tmp_path / "bare")
     np.testing.assert_allclose(found.encode(TEXTS), shipped.encode(TEXTS), atol=1e-5)
     assert found.abilities == ("encode", "similarity")
-    with pytest.raises(InputError, match="bare has no masked_lm_head, which guesses missing pieces; it has encode and"):
+    with pytest.raises(InputError, match="bare has no masked_lm_head, which guesses missing pieces; it has encode, "):
         found.fill_mask(MASKED)
     convert_checkpoint("huggingface", "albert_tf", str(tmp_path / "bare"), str(tmp_path / "ours"))
     export_model(tmp_path / "ours", tmp_path / "served")
@@ -108,11 +108,13 @@ def test_encoder_alone_gives_vectors_and_no_guesses(tmp_path, shipped):
 
 @pytest.mark.parametrize("model", [Predictor, ExportedPredictor])
 def test_every_ability_is_there_or_refused(model):
-    assert all(hasattr(model, name) for name in ("fill_mask", "encode", "similarity", "predict"))
+    assert all(hasattr(model, name) for name in ("fill_mask", "score", "choose", "encode", "similarity", "predict"))
 
 
 def test_model_says_what_it_is(shipped):
-    assert repr(shipped).startswith("<PretrainedModel: ") and "has fill_mask, encode, similarity>" in repr(shipped)
+    assert repr(shipped).startswith(
+        "<PretrainedModel: "
+    ) and "has fill_mask, score, choose, encode, similarity>" in repr(shipped)
 
 
 def test_table_is_no_list_of_texts(shipped):

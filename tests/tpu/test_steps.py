@@ -54,18 +54,28 @@ SMALL = AlbertConfig(
 
 
 @functools.cache
-def compiled(config, name, batch_size, max_seq_length, *predictions, topology="v5e:2x2", num_replicas=1, **options):
-    """Returns what a step takes; predictions only for pre-training."""
+def compiled(
+    config,
+    name,
+    batch_size,
+    max_seq_length,
+    predictions=None,
+    topology="v5e:2x2",
+    num_replicas=1,
+    turned_on=(),
+    **options,
+):
+    """Returns what a step takes; predictions and settings that are turned on only for pre-training."""
     options.setdefault("optimizer", "adamw")  # compiles in less time than LAMB
-    objective = planned_objective(name, config, *predictions)
+    objective = planned_objective(name, config, predictions, dict.fromkeys(turned_on, True))
     program = lower_step(objective, batch_size, max_seq_length, num_replicas=num_replicas, **options)
     return compile_program(program, topology, num_replicas)
 
 
-def counted_flops(name, config):
-    """Returns what an objective says that 8 examples of 128 pieces take."""
+def counted_flops(name, config, batch_size=8):
+    """Returns what an objective says that some examples of 128 pieces take."""
     objective = planned_objective(name, config)
-    return objective.flops(with_batch_size(objective.batch_spec(128), 8))
+    return objective.flops(with_batch_size(objective.batch_spec(128), batch_size))
 
 
 def test_step_stays_as_small_as_it_is():
@@ -126,7 +136,7 @@ def test_muon_compiles_with_a_moment_less_and_fifteen_products_more_for_each_mat
 
 @pytest.mark.parametrize("name", sorted({*planned_names()} - {*EARLIER_NAMES, *TASKS, "distil"}))
 def test_every_objective_of_pre_training_compiles(name):
-    config = SMALL.replace(num_hidden_layers=2, is_causal=name == "causal")
+    config = SMALL.replace(num_hidden_layers=2, is_causal=name == "causal", masked_lm_is_shifted=name == "hybrid")
     assert compiled(config, name, 8, 128).temporary_bytes > 0
 
 
@@ -142,6 +152,25 @@ def test_student_and_teacher_compile_and_count_right(kind, tmp_path):
     # Beside the student's weights and moments are the teacher's weights.
     alone = compiled(SMALL.replace(num_hidden_layers=2), "roberta", 8, 128, attention="plain")
     assert step.argument_bytes - alone.argument_bytes > 2 * 4 * 12 * SMALL.hidden_size**2
+
+
+def test_disentangled_embeddings_take_another_table_and_its_moments():
+    config = SMALL.replace(num_hidden_layers=2, is_causal=False)
+    shared = compiled(config, "electra", 8, 128)
+    apart = compiled(config, "electra", 8, 128, turned_on=("disentangled_embeddings",))
+    rows = SMALL.vocab_size + SMALL.max_position_embeddings + SMALL.type_vocab_size + 2  # gamma and beta
+    assert apart.argument_bytes - shared.argument_bytes == pytest.approx(3 * 4 * rows * SMALL.embedding_size, rel=0.02)
+    assert apart.flops < 1.02 * shared.flops
+
+
+def test_causal_rows_among_masked_ones_compile_and_count_right():
+    config = SMALL.replace(num_hidden_layers=2, intermediate_size=256, masked_lm_is_shifted=True)
+    step = compiled(config, "hybrid", 16, 128, attention="plain")
+    counted = counted_flops("hybrid", config, 16)
+    assert counted <= step.flops < 1.1 * counted
+    # What differs by row are numbers of keys, not a mask for each pair of pieces, also where blocks are computed again.
+    text = compiled(config.replace(max_position_embeddings=512), "hybrid", 16, 512, remat="block").text
+    assert "tpu_custom_call" in text and "512,512]" not in text
 
 
 def test_gpt_compiles_and_counts_right():

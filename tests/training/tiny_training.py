@@ -20,7 +20,7 @@ from albert_tf.training.progress import Progress
 from albert_tf.training.run_folder.checkpoints import Checkpointer
 from albert_tf.training.settings import RunSettings
 from albert_tf.training.train_loop import TrainResult, train
-from albert_tf.training.train_state import TrainState, learnt_variables
+from albert_tf.training.train_state import TrainState, begin_as_followers, learnt_variables
 from albert_tf.training.train_step import make_train_function
 
 CONFIG = AlbertConfig(
@@ -118,7 +118,9 @@ class TinyRun:
         with strategy.scope():
             models = objective.make_models(dtype=dtype)
             variables = learnt_variables(objective, models)
-            optimizer = make_optimizer(optimizer, variables, SCHEDULE, **optimizer_options)
+            followers = objective.followers(models)
+            optimizer = make_optimizer(optimizer, variables, SCHEDULE, followers=followers, **optimizer_options)
+            begin_as_followers(objective, models)
         return cls(TrainState.create(strategy, objective, models, optimizer))
 
     @property

@@ -57,7 +57,7 @@ def find_fault(
     max_seq_length: int,
     num_positions: int,
     dtype: str,
-    is_causal: bool = False,
+    is_causal: tuple[bool, ...] = (False,),
 ) -> str | None:
     """Computes small attentions both ways on every replica, forward and backward.
 
@@ -69,7 +69,7 @@ def find_fault(
         max_seq_length: Number of keys, and of queries where all positions are read.
         num_positions: Number of queries where only some positions are read.
         dtype: Of the projections.
-        is_causal: Whether no position sees a later one.
+        is_causal: Whether no position sees a later one, of both examples that are drawn or of each.
 
     Returns:
         What is wrong with `found`, as the end of a sentence, or None if it is right within `TOLERANCE`.
@@ -148,4 +148,5 @@ def _draw(hidden_size, max_seq_length, num_rows, has_documents, is_causal):
     draw = functools.partial(draws.integers, size=[_BATCH_SIZE, max_seq_length])
     documents = tf.constant(draw(3), tf.int32) if has_documents else None
     positions = None if num_rows is None else tf.constant(draw(max_seq_length)[:, :num_rows], tf.int32)
+    is_causal = tf.constant(is_causal) if any(is_causal) else None
     return projections, visible_keys(bias, documents, is_causal, positions), tf.constant([1, 2]), upstream

@@ -79,7 +79,7 @@ def _call(kernel, seed, visible, inputs, outputs, context_shape, num_products, h
 
 def _laid_out(visible):
     """Returns what is said of queries as columns and what is said of keys as rows, each with the example first."""
-    by_query = [visible.query_documents, visible.query_positions]
+    by_query = [visible.query_documents, visible.last_keys]
     documents, positions = (array if array is None else array[:, :, None] for array in by_query)
     keys = visible.key_documents
     return VisibleKeys(visible.bias, documents, keys if keys is None else keys[:, None], positions)
@@ -145,8 +145,8 @@ def _bias(visible):
     bias = visible.bias[0]
     if visible.key_documents is not None:
         bias = jnp.where(visible.query_documents[0] == visible.key_documents[0], bias, HIDDEN_SCORE)
-    if visible.query_positions is not None:
-        positions = visible.query_positions[0]
+    if visible.last_keys is not None:
+        positions = visible.last_keys[0]
         keys = jax.lax.broadcasted_iota(jnp.int32, (positions.shape[0], bias.shape[1]), 1)
         bias = jnp.where(keys <= positions, bias, HIDDEN_SCORE)
     return bias

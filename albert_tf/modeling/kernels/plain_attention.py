@@ -32,20 +32,42 @@ def context_and_probabilities(projections, visible, seed, head_size, dropout_rat
     """Returns what `plain_attention` does, and the probabilities [B, N, R, S], some of them dropped."""
     hidden_size = sum(projection.shape[-1] for projection in projections) // 3
     query, key, value = (
-        heads for projection in projections for heads in _split_heads(projection, hidden_size, head_size)
+        heads for projection in projections for heads in split_heads(projection, hidden_size, head_size)
     )
+    return attend_by_heads(query, key, value, visible, seed, dropout_rate)
+
+
+def attend_by_heads(
+    query: tf.Tensor,
+    key: tf.Tensor,
+    value: tf.Tensor,
+    visible: VisibleKeys,
+    seed: tf.Tensor | None = None,
+    dropout_rate: float = 0.0,
+) -> list[tf.Tensor]:
+    """Returns the mean of the values that queries see, [B, R, H], and the probabilities, [B, N, R, S].
+
+    Args:
+        query: [B, N, R, head_size].
+        key: [B, N, S, head_size].
+        value: [B, N, S, head_size].
+        visible: As for `plain_attention`.
+        seed: As for `plain_attention`.
+        dropout_rate: As for `plain_attention`.
+    """
+    num_heads, head_size = query.shape[1], query.shape[-1]
     scores = tf.matmul(query, key, transpose_b=True)
     probs = _scaled_softmax(scores, head_size**-0.5, visible)
     probs = dropout(probs, dropout_rate, seed)
     context = tf.transpose(tf.matmul(probs, value), [0, 2, 1, 3])
-    return [tf.reshape(context, [*tf.unstack(tf.shape(context))[:2], hidden_size]), probs]
+    return [tf.reshape(context, [*tf.unstack(tf.shape(context))[:2], num_heads * head_size]), probs]
 
 
-def _split_heads(projection, hidden_size, head_size):
-    """Returns what one array holds of queries, keys and values, each [B, N, S, head_size]."""
+def split_heads(projection: tf.Tensor, hidden_size: int, head_size: int) -> list[tf.Tensor]:
+    """Returns what one array [B, S, count H] holds of queries, keys and values, each [B, N, S, head_size]."""
     batch_size, length = tf.unstack(tf.shape(projection))[:2]
     count = projection.shape[-1] // hidden_size
-    split = tf.reshape(projection, [batch_size, length, count, -1, head_size])
+    split = tf.reshape(projection, [batch_size, length, count, hidden_size // head_size, head_size])
     return tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]), count)
 
 

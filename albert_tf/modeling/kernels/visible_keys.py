@@ -21,38 +21,43 @@ class VisibleKeys(typing.NamedTuple):
         bias: float32 [B, 1, S] or [B, R, S], added to the scores: 0 where a key may be seen, `HIDDEN_SCORE` where not.
         query_documents: int32 [B, R], the document of each query, which sees keys of the same one alone; None for all.
         key_documents: int32 [B, S], or None; together with `query_documents`.
-        query_positions: int32 [B, R] or [1, R]: a query sees no key after its own position; None for all.
+        last_keys: int32 [B, R] or [1, R], the last key that each query sees; None for all.
     """
 
     bias: tf.Tensor
     query_documents: tf.Tensor | None = None
     key_documents: tf.Tensor | None = None
-    query_positions: tf.Tensor | None = None
+    last_keys: tf.Tensor | None = None
 
 
 def visible_keys(
-    bias: tf.Tensor, document_ids: tf.Tensor | None, is_causal: bool, output_positions: tf.Tensor | None
+    bias: tf.Tensor,
+    document_ids: tf.Tensor | None,
+    is_causal: tf.Tensor | None,
+    output_positions: tf.Tensor | None,
 ) -> VisibleKeys:
     """Returns what the queries at some positions see.
 
     Args:
         bias: float32 [B, 1, S] or [B, S, S].
         document_ids: int [B, S], or None.
-        is_causal: Whether no position sees a later one.
+        is_causal: bool [B], or [1] for all examples: whether no position sees a later one; None for no.
         output_positions: int [B, R], the positions of the queries; None for all.
     """
     document_ids = document_ids if document_ids is None else tf.cast(document_ids, tf.int32)
     query_documents = document_ids
-    query_positions = tf.range(_length(bias))[None] if is_causal else None
+    last_keys = None
     if output_positions is not None:
         # Gathers are cheap here: nothing is differentiated through them.
         if bias.shape[1] != 1:
             bias = tf.gather(bias, output_positions, batch_dims=1)
         if document_ids is not None:
             query_documents = tf.gather(document_ids, output_positions, batch_dims=1)
-        if is_causal:
-            query_positions = tf.cast(output_positions, tf.int32)
-    return VisibleKeys(bias, query_documents, document_ids, query_positions)
+    if is_causal is not None:
+        length = _length(bias)
+        positions = tf.range(length)[None] if output_positions is None else tf.cast(output_positions, tf.int32)
+        last_keys = tf.where(is_causal[:, None], positions, length - 1)
+    return VisibleKeys(bias, query_documents, document_ids, last_keys)
 
 
 def bias_of(visible: VisibleKeys) -> tf.Tensor:
@@ -61,10 +66,10 @@ def bias_of(visible: VisibleKeys) -> tf.Tensor:
     if visible.key_documents is not None:
         is_same = tf.equal(visible.query_documents[:, :, None], visible.key_documents[:, None])
         bias = tf.where(is_same, bias, HIDDEN_SCORE)
-    if visible.query_positions is not None:
+    if visible.last_keys is not None:
         # The barrier keeps the compiler from writing S^2 comparisons of constants into the program.
         (key_positions,) = optimization_barrier([tf.range(_length(bias))])
-        bias = tf.where(key_positions <= visible.query_positions[:, :, None], bias, HIDDEN_SCORE)
+        bias = tf.where(key_positions <= visible.last_keys[:, :, None], bias, HIDDEN_SCORE)
     return bias
 
 

@@ -81,6 +81,12 @@ class Distillation(Objective):
                     f"`objective=distil` compares models whose pieces see both sides, and those of {whose} see what "
                     "comes before them alone (is_causal=true); take another model"
                 )
+            for name in ("masked_lm_is_shifted", "num_languages"):
+                if getattr(each, name):
+                    raise InputError(
+                        f"`objective=distil` doesn't read models of {name}={getattr(each, name)}, as {whose} is; take "
+                        "another model"
+                    )
         if self._layers:
             check_layers(self.config, self.teacher_config, self._layers)
         self._lesson.check(self.config, self.teacher_config, source)

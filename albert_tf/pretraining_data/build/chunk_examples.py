@@ -11,6 +11,7 @@ from albert_tf.corpus.documents import Documents, digest_fraction
 from albert_tf.corpus.reader import Chunk
 from albert_tf.corpus.sentence_splitting import make_sentence_splitter
 from albert_tf.pretraining_data.build.examples import Examples
+from albert_tf.pretraining_data.languages import languages_of
 from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS, TRAIN
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import DEFAULT_PACKING, Text, find_packing
@@ -35,6 +36,8 @@ class BuilderOptions:
         deduplicate: Leave out documents whose text has been read before.
         dupe_factor: How many times each training document is cut anew.
         short_seq_prob: Share of examples with a random shorter length.
+        sources: The languages that are read, each once: names, or for tables of pairs two of them, joined by +; empty
+            where nothing says what language a text is in.
         held_out_fraction: Share of documents kept out of training; their examples are always static, and made once.
         random_seed: Seed of every draw.
     """
@@ -48,6 +51,7 @@ class BuilderOptions:
     deduplicate: bool = False
     dupe_factor: int = 1
     short_seq_prob: float = 0.1
+    sources: tuple[str, ...] = ()
     held_out_fraction: float = 0.05
     random_seed: int = 12345
 
@@ -70,23 +74,28 @@ class ExampleMaker:
         self._tokenizer, self._options = tokenizer, options
         self._split_sentences = make_sentence_splitter(options.sentence_splitter)
         self._packing = find_packing(options.packing, "packing")
-        self._max_num_pieces = self._packing.max_num_pieces(options.max_seq_length)
         self._unknown_id, *self._special_ids = map(tokenizer.vocabulary.id_of, (UNK, CLS, SEP))
 
     def make(self, documents: Documents) -> tuple[dict[str, Examples], collections.Counter]:
         """Returns the examples of each split, and what was counted."""
         counts = collections.Counter()
-        sentences = [self._split_sentences(lines) for lines in documents.texts]
+        is_of_pairs = len(languages_of(documents.source)) == 2
+        packing = self._packing if is_of_pairs else self._packing.of_one_language()
+        sentences = documents.texts if is_of_pairs else list(map(self._split_sentences, documents.texts))
         texts = [sentence for document in sentences for sentence in document]
         ids, word_starts, borders = self._encode(texts)
         num_characters = None
-        if CHARACTERS_FEATURE in self._packing.features:
+        if CHARACTERS_FEATURE in packing.features:
             num_characters = _characters_of_pieces(texts, borders)
         # A sentence may hold nothing but characters that normalisation removes.
         is_kept = np.append(True, np.diff(borders) > 0)
         documents_end = np.cumsum(is_kept)[np.cumsum([0, *map(len, sentences)])] - 1
         borders = borders[is_kept]
-        borders, documents_end, inside = self._cut_long_sentences(borders, documents_end, word_starts, counts)
+        inside = frozenset()
+        if not is_of_pairs:
+            borders, documents_end, inside = self._cut_long_sentences(
+                packing, borders, documents_end, word_starts, counts
+            )
 
         num_sentences = np.diff(documents_end)
         counts["documents"] += len(sentences) - documents.continues
@@ -104,7 +113,7 @@ class ExampleMaker:
             here = np.flatnonzero(is_here & (num_sentences > 0))
             chosen = [borders[documents_end[i] : documents_end[i + 1] + 1] for i in here]
             text = Text(chosen, ids, word_starts, num_characters)
-            examples[split] = self._cut(split, documents.chunk_id, text, inside, counts)
+            examples[split] = self._cut(packing, split, documents, text, inside, counts)
         return examples, counts
 
     def _encode(self, texts):
@@ -117,13 +126,13 @@ class ExampleMaker:
             borders.append(borders[-1][-1] + encoded.row_splits.numpy()[1:])
         return np.concatenate(ids), np.concatenate(word_starts), np.concatenate(borders)
 
-    def _cut_long_sentences(self, borders, documents_end, word_starts, counts):
+    def _cut_long_sentences(self, packing, borders, documents_end, word_starts, counts):
         """Adds borders to sentences that fit in no example, between words.
 
         Returns all borders, where documents end among them, and the set of those that were added.
         """
-        longest = self._max_num_pieces - self._packing.separators_of_sentence
-        size, side = self._packing.part_of_long_sentence(longest)
+        longest = packing.max_num_pieces(self._options.max_seq_length) - packing.separators_of_sentence
+        size, side = packing.part_of_long_sentence(longest)
         added = []
         for sentence in np.flatnonzero(np.diff(borders) > longest):
             begin, end = borders[sentence], borders[sentence + 1]
@@ -138,31 +147,50 @@ class ExampleMaker:
         documents_end = documents_end + np.searchsorted(added, borders[documents_end])
         return np.sort(np.concatenate([borders, added])), documents_end, frozenset(map(int, added))
 
-    def _cut(self, split, chunk_id, given, inside_sentences, counts):
-        options = self._options
+    def _cut(self, packing, split, documents, given, inside_sentences, counts):
+        options, source = self._options, documents.source
+        room = packing.max_num_pieces(options.max_seq_length)
         num_tokens = sum(int(borders[-1] - borders[0]) for borders in given.documents)
+        chosen, of_others = packing.select(given.documents, room)
+        counts.update(of_others)
+        given = given._replace(documents=chosen)
+        number = options.sources.index(source) if source else 0
         parts = []
         for dupe in range(options.dupe_factor if split == TRAIN else 1):
-            seed = [options.random_seed, SPLITS.index(split), *chunk_id, dupe]
+            seed = [options.random_seed, SPLITS.index(split), *documents.chunk_id, dupe]
             generator = random.Random(" ".join(map(str, seed)))
             text = given
             if given.documents:
-                text = self._packing.arrange(given, *self._special_ids, self._max_num_pieces, generator)
-            segments = self._packing.make_segments(
-                text, self._max_num_pieces, options.short_seq_prob, generator, inside_sentences
-            )
+                text = packing.arrange(given, *self._special_ids, room, generator)
+            segments = packing.make_segments(text, room, options.short_seq_prob, generator, inside_sentences)
             segments = np.fromiter(itertools.chain.from_iterable(segments), np.int64).reshape(-1, 5)
-            if self._packing.may_end_with_separator and len(segments):
+            if packing.may_end_with_separator and len(segments):
                 # An example gets a [SEP] at its end anyway.
                 segments[:, 1] -= text.ids[segments[:, 1] - 1] == self._special_ids[-1]
             # Raw draws stay the same from one version of NumPy to the next.
             keys = np.random.PCG64(seed).random_raw(len(segments))
-            parts.append(Examples.from_segments(segments[:, :4], segments[:, 4], keys, *text[1:]))
+            if split == TRAIN:
+                keys = _keys_of_source(keys, number, len(options.sources))
+            parts.append(
+                Examples.from_segments(
+                    segments[:, :4], segments[:, 4], keys, text.ids, text.word_starts, text.num_characters, number
+                )
+            )
             is_used = _is_in(segments[:, 0:4:2].ravel(), segments[:, 1:4:2].ravel(), len(text.ids))
             counts[f"{split}_tokens"] += num_tokens
+            if source:
+                counts[f"{split}_tokens_{source}"] += num_tokens
             num_used = int((is_used & ~np.isin(text.ids, self._special_ids)).sum())
             counts[f"{split}_unused_tokens"] += num_tokens - num_used
         return Examples.concatenate(parts)
+
+
+def _keys_of_source(keys, number, num_sources):
+    """Returns keys in the range of a source, so that no shard holds two: shards are equal ranges of keys."""
+    if num_sources < 2:
+        return keys
+    begin, width = -(-(number << 64) // num_sources), (1 << 64) // num_sources
+    return np.uint64(begin) + keys % np.uint64(width)
 
 
 def _characters_of_pieces(texts, borders):

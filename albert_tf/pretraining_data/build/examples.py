@@ -7,7 +7,7 @@ import numpy as np
 from albert_tf.pretraining_data.packing.packing import ranges
 
 # Of the columns of `Examples`, in their order.
-COLUMN_DTYPES = (np.uint64, np.int32, np.int32, np.int8, np.int32, np.uint32)
+COLUMN_DTYPES = (np.uint64, np.int32, np.int32, np.int8, np.int32, np.int16, np.uint32)
 
 _WORD_START = np.uint32(1 << 31)
 
@@ -22,6 +22,7 @@ class Examples:
         second_lengths: int32 [N], pieces of the second segment, 0 if there is none.
         labels: int8 [N], the label of the sentence pair.
         num_characters: int32 [N], characters of the text that they stand for; 0 where the packing doesn't declare it.
+        sources: int16 [N], which of the sources of text they are of; see `BuilderOptions.sources`.
         pieces: uint32 [P], ids of one example after the other, first and second segment; the highest bit is set where a
             word starts.
     """
@@ -31,6 +32,7 @@ class Examples:
     second_lengths: np.ndarray
     labels: np.ndarray
     num_characters: np.ndarray
+    sources: np.ndarray
     pieces: np.ndarray
 
     def __len__(self) -> int:
@@ -62,6 +64,7 @@ class Examples:
         ids: np.ndarray,
         word_starts: np.ndarray,
         num_characters: np.ndarray | None = None,
+        source: int = 0,
     ) -> "Examples":
         """Collects the pieces of examples.
 
@@ -72,6 +75,7 @@ class Examples:
             ids: int32, ids of a whole text.
             word_starts: bool, where its words start.
             num_characters: int32, how many characters each piece stands for, or None.
+            source: Which source of text all are of.
         """
         begins, ends = segments[:, 0::2].ravel(), segments[:, 1::2].ravel()
         lengths = ends - begins
@@ -84,11 +88,13 @@ class Examples:
         if num_characters is not None:
             before = np.append(0, np.cumsum(num_characters, dtype=np.int64))
             characters = (before[ends] - before[begins]).reshape(-1, 2).sum(axis=1).astype(np.int32)
-        return cls(keys, lengths[:, 0], lengths[:, 1], labels.astype(np.int8), characters, pieces)
+        sources = np.full(len(segments), source, np.int16)
+        return cls(keys, lengths[:, 0], lengths[:, 1], labels.astype(np.int8), characters, sources, pieces)
 
     def columns(self) -> tuple[np.ndarray, ...]:
         """Returns the attributes in their order."""
-        return self.keys, self.first_lengths, self.second_lengths, self.labels, self.num_characters, self.pieces
+        lengths = self.first_lengths, self.second_lengths
+        return self.keys, *lengths, self.labels, self.num_characters, self.sources, self.pieces
 
     def sorted_by_key(self) -> "Examples":
         """Returns the same examples in the order of their keys."""

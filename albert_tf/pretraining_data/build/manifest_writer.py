@@ -15,11 +15,18 @@ from albert_tf.files import sha256_of
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.shard_writer import is_static_split
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
-from albert_tf.pretraining_data.manifest import HELD_OUT, TRAIN, decisive_options, is_of_first_version, read_manifest
+from albert_tf.pretraining_data.manifest import (
+    HELD_OUT,
+    TRAIN,
+    decisive_options,
+    features_of,
+    is_of_first_version,
+    read_manifest,
+)
 from albert_tf.pretraining_data.packing import find_packing
 from albert_tf.tokenization import Tokenizer
 
-_INPUT_DIGESTS = "sha256_per_input_file"
+_INPUT_DIGESTS, _INPUT_SOURCES = "sha256_per_input_file", "source_per_input_file"
 
 # Of the corpus, in the order of the manifest.
 _CORPUS_COUNTS = (
@@ -57,19 +64,23 @@ def make_manifest(
         shards: The paths of each split.
         shard_counts: What was counted in each shard of each split.
     """
+    packing = find_packing(options.packing, "packing")
     return {
         "version": albert_tf.__version__,
         "tokenizer": {**tokenizer.to_dict(), "identity": tokenizer.identity},
         "vocab_size": len(tokenizer.vocabulary),
         "max_seq_length": options.max_seq_length,
         "max_predictions_per_seq": options.masking_options.max_predictions_per_seq,
-        "options": dataclasses.asdict(options),
-        "features": dict(find_packing(options.packing, "packing").features),
+        "options": {
+            name: value for name, value in dataclasses.asdict(options).items() if name != "sources" or options.sources
+        },
+        "features": features_of(packing, options.sources),
         "input_files": [os.path.basename(path) for path in reader.paths],
+        **_sources_of(reader, options),
         "text_field": reader.text_field,
         "on_bad_text": reader.on_bad_text,
         _INPUT_DIGESTS: [work.input_file(index).sha256 for index in range(len(reader.paths))],
-        **{name: counts[name] for name in _CORPUS_COUNTS},
+        **{name: counts[name] for name in (*_CORPUS_COUNTS, *packing.counted_of_corpus)},
         "unknown_word_rate": round(counts["unknown_words"] / counts["words"], 6),
         "splits": {
             split: _describe_split(split, paths, options, counts, shard_counts[split])
@@ -124,6 +135,7 @@ def describe_finished(
     if (
         listed != {split: list(map(os.path.basename, paths)) for split, paths in shards.items() if paths}
         or manifest.get("input_files") != [os.path.basename(path) for path in reader.paths]
+        or manifest.get(_INPUT_SOURCES) != _sources_of(reader, options).get(_INPUT_SOURCES)
         or manifest.get("text_field", reader.text_field) != reader.text_field
         or (manifest.get("bad_lines") and manifest.get("on_bad_text", reader.on_bad_text) != reader.on_bad_text)
         or decisive_options(manifest.get("options")) != decisive_options(dataclasses.asdict(options))
@@ -135,6 +147,11 @@ def describe_finished(
         raise InputError(f"{changed}; put it back, or pass `overwrite` to make all shards anew")
     more = "" if _INPUT_DIGESTS in manifest else ", but not of what text, for it is of an earlier version"
     return None if changed else f"{path} says that this data is finished{more}"
+
+
+def _sources_of(reader, options):
+    """Returns what the manifest says of the languages of the files, nothing where nobody said them."""
+    return {_INPUT_SOURCES: list(map(reader.source_of, range(len(reader.paths))))} if options.sources else {}
 
 
 def _find_changed(manifest, manifest_path, reader, shards):
@@ -167,6 +184,8 @@ def _describe_split(split, paths, options, counts, shard_counts):
         # Of the pieces of its documents: cut off, or of a document of one sentence.
         "share_unused_tokens": round(counts[f"{split}_unused_tokens"] / counts[f"{split}_tokens"], 4),
     }
+    if options.sources:
+        description["tokens_per_source"] = {name: counts[f"{split}_tokens_{name}"] for name in options.sources}
     totals = {name: total(name) for name, value in shard_counts[0].items() if isinstance(value, int)}
     description |= packing.describe(totals)
     if is_static:

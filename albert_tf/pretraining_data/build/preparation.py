@@ -100,4 +100,5 @@ def _make_plan(reader, tokenizer, options, shards):
         "on_bad_text": reader.on_bad_text,
         "text_field": reader.text_field,
         "input": [[path, size] for path, size in zip(reader.paths, reader.sizes())],
+        "languages of the input": list(map(reader.source_of, range(len(reader.paths)))),
     }

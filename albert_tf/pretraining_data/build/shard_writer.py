@@ -10,6 +10,7 @@ from albert_tf.files import sha256_of
 from albert_tf.pretraining_data import records
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.examples import Examples
+from albert_tf.pretraining_data.languages import LANGUAGES_FEATURE, numbers_of_languages
 from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS
 from albert_tf.pretraining_data.masking import mask_batch
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
@@ -32,6 +33,7 @@ class ShardWriter:
         self._options, self._packing = options, find_packing(options.packing, "packing")
         self._special_ids = [tokenizer.vocabulary.id_of(token) for token in (PAD, CLS, SEP)]
         self._vocab_size = len(tokenizer.vocabulary)
+        self._languages = numbers_of_languages(options.sources) if options.sources else None
         tokens = MaskingTokens.from_vocabulary(tokenizer.vocabulary)
         sequence = tf.TensorSpec([None, options.max_seq_length], tf.int32)
         self._mask = tf.function(
@@ -71,6 +73,8 @@ class ShardWriter:
                 of_packing = {records.LABEL_FEATURE: examples.labels, **self._packing.further_features(features)}
                 if records.CHARACTERS_FEATURE in self._packing.features:
                     of_packing[records.CHARACTERS_FEATURE] = examples.num_characters
+                if self._languages is not None:
+                    of_packing[LANGUAGES_FEATURE] = self._languages[examples.sources, examples.labels]
                 counts.update({"examples": len(examples), **self._packing.count({**features, **of_packing})})
                 counts["tokens"] += int(features["input_mask"].sum())
                 counts["full_examples"] += int(features["input_mask"][:, -1].sum())

@@ -22,7 +22,14 @@ from albert_tf.pretraining_data.build.examples import Examples
 
 # The columns of `Examples` without the pieces, as a file holds them.
 _ROW = np.dtype(
-    [("key", "<u8"), ("first_length", "<i4"), ("second_length", "<i4"), ("label", "i1"), ("num_characters", "<i4")]
+    [
+        ("key", "<u8"),
+        ("first_length", "<i4"),
+        ("second_length", "<i4"),
+        ("label", "i1"),
+        ("num_characters", "<i4"),
+        ("source", "<i2"),
+    ]
 )
 _PIECE = np.dtype("<u4")
 

@@ -69,7 +69,7 @@ def _introduction(shard, paint):
     elif shard.is_masked:
         masking = "dynamic, not masked yet; these masks are such as an epoch of training could have"
     elif not shard.packing.masks_pieces:
-        masking = "without masks, as each piece is predicted from those before it"
+        masking = "without masks, for each piece can be predicted from those before it"
     else:
         masking = "dynamic, not masked yet; without manifest.json and vocab.txt beside it no masks can be shown"
     yield f"{paint(shard.path, 'bold')}: {masking}"

@@ -8,10 +8,19 @@ from albert_tf.pretraining_data.packing.halves import Halves
 from albert_tf.pretraining_data.packing.next_segment import Next
 from albert_tf.pretraining_data.packing.order import Order
 from albert_tf.pretraining_data.packing.packing import Packing, Segments, Text
+from albert_tf.pretraining_data.packing.translation_pairs import TranslationPairs
 
 PACKINGS: dict[str, Packing] = {
     packing.name: packing
-    for packing in (Order(), Next(), DocumentSentences(), FullSentences(), Halves(), DocumentBlocks())
+    for packing in (
+        Order(),
+        Next(),
+        DocumentSentences(),
+        FullSentences(),
+        Halves(),
+        DocumentBlocks(),
+        TranslationPairs(),
+    )
 }
 DEFAULT_PACKING = Order.name
 # As manifests of 0.2 and the flag `sentence_pair` call it.

@@ -54,14 +54,17 @@ class Packing:
             `LABEL_FEATURE` and `CHARACTERS_FEATURE`, and `further_features` the others.
         num_special_tokens: [CLS] and [SEP] that an example holds besides its pieces.
         adds_separators: Whether each segment gets a [SEP] at its end.
-        masks_pieces: Whether pieces are masked, so that held-out examples are when they are made; otherwise every piece
-            is predicted, [CLS] alone is not.
+        masks_pieces: Whether what is learnt are masked pieces, so that held-out examples are masked when they are made;
+            otherwise every piece is predicted, [CLS] alone is not, and what masks pieces besides does so when it reads.
         default_short_seq_prob: Share of examples with a random shorter target where nobody says it.
         separators_of_sentence: How many [SEP] `arrange` adds to each sentence.
         may_end_with_separator: Whether the last piece of a segment may be one, which is left out then: an example gets
             a [SEP] at its end anyway.
         label_meanings: What the labels 0 and 1 of an example mean; empty where they mean nothing.
         segments_alternate: Whether every [SEP] ends a segment, and 0 and 1 alternate; otherwise there are at most two.
+        takes_pairs: Whether it packs tables of a text and its translation, which no other packing knows; a document of
+            these has the two as its sentences.
+        counted_of_corpus: What `select` counts.
         what_it_needs: What a corpus lacks that gives no example, and what to do.
     """
 
@@ -76,6 +79,8 @@ class Packing:
     may_end_with_separator: bool = False
     label_meanings: tuple[str, ...] = ()
     segments_alternate: bool = False
+    takes_pairs: bool = False
+    counted_of_corpus: tuple[str, ...] = ()
     what_it_needs: str = "no document holds a sentence; write one sentence a line"
 
     def max_num_pieces(self, max_seq_length: int) -> int:
@@ -92,6 +97,19 @@ class Packing:
             The pieces of a part, and "left" for at least, or "right" for at most so many.
         """
         return longest, "right"
+
+    def of_one_language(self) -> "Packing":
+        """Returns how text is packed that is no table of pairs, where `takes_pairs`; by default as all text is."""
+        return self
+
+    def select(self, documents: list[np.ndarray], max_num_pieces: int) -> tuple[list[np.ndarray], dict[str, int]]:
+        """Returns the documents that examples are made of, and what is counted of the others.
+
+        Args:
+            documents: As `Text` has them.
+            max_num_pieces: Room for pieces in an example.
+        """
+        return documents, {}
 
     def arrange(self, text: Text, cls_id: int, sep_id: int, max_num_pieces: int, generator: random.Random) -> Text:
         """Returns the text that examples are cut from.

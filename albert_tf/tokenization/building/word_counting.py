@@ -88,6 +88,22 @@ def count_words(
     return words
 
 
+def join_counts(counts: list[collections.Counter], shares: list[float]) -> collections.Counter:
+    """Returns the words of several texts together, as if each text were a share of all.
+
+    The text that is more than its share counts as it is, and the others count more than once.
+
+    Args:
+        counts: Of the words of each text, which has some.
+        shares: How much of all each text is to be; they add up to 1.
+    """
+    factors = [share / text.total() for text, share in zip(counts, shares)]
+    joined = collections.Counter()
+    for text, factor in zip(counts, factors):
+        joined.update({word: round(count * factor / min(factors)) for word, count in text.items()})
+    return joined
+
+
 def _forget_rarest(counts, size, report):
     least = 1
     before = len(counts)

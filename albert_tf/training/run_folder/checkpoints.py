@@ -145,7 +145,7 @@ class Checkpointer:
         A model that is not to be trained gets the averaged weights, if there are any.
 
         Raises:
-            InputError: It holds another model, or lacks some of the state.
+            InputError: It holds another model, or lacks some of the state, or has more of it.
             DamagedCheckpointError: It can't be read to its end.
         """
         reader = CheckpointReader(path)
@@ -164,6 +164,13 @@ class Checkpointer:
             raise InputError(
                 f"{path} lacks {missing[0]}, so this command can't resume it; give its folder to "
                 "`init_checkpoint` of a run in another folder"
+            )
+        # Such as the embeddings of a generator that another setting lets do without them.
+        groups = {name.partition("/")[0] for name in own}
+        left = sorted(name for name in shapes if name not in own and name.partition("/")[0] in groups)
+        if left:
+            raise InputError(
+                f"{path} has {left[0]}, for which this command has no place; give it the settings of the run"
             )
         values = reader.read(sources.values())
         for name, source in sources.items():

@@ -1,5 +1,6 @@
 """What a run learns beside the model that it is for, such as ELECTRA's generator: a folder of its own."""
 
+import collections.abc
 import os
 
 import numpy as np
@@ -15,7 +16,7 @@ from albert_tf.checkpoint_files import (
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.modeling.layers import named_variables
-from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint
+from albert_tf.modeling.pretrained import CONFIG_FILE, find_checkpoint, list_parts
 from albert_tf.objectives import Objective
 from albert_tf.tokenization import Tokenizer
 from albert_tf.training.run_folder.other_vocabulary import OtherVocabulary
@@ -31,6 +32,7 @@ def further_variables(objective: Objective, models: dict[str, tf.keras.Model]) -
 def load_further_models(
     init_checkpoint: str,
     variables: dict[str, tf.Variable],
+    followed: collections.abc.Set[str] = frozenset(),
     vocabulary: OtherVocabulary | None = None,
     complete_for: str | None = None,
 ) -> str:
@@ -39,28 +41,36 @@ def load_further_models(
     Args:
         init_checkpoint: A checkpoint's path, or a folder; see `resolve_checkpoint`.
         variables: What `further_variables` returned.
+        followed: Names of those that have the values of their followers already, in case the checkpoint lacks them.
         vocabulary: How to go on with another vocabulary; None for the one that the models were trained with.
         complete_for: The run's folder if the models are to be used as they are, so that nothing may be missing.
 
     Returns:
-        A line that says how many were loaded: all, or none where they are not there or of another size.
+        A line that says how many were loaded: all, or none where they are not there or of another size; and what of
+        these models the checkpoint has that is not of this run.
 
     Raises:
-        InputError: Something is missing and may not be, or holds NaN or infinity.
+        InputError: Something is missing or left and may not be, or holds NaN or infinity.
     """
     path = find_checkpoint(init_checkpoint, "`init_checkpoint`")
     reader = CheckpointReader(path)
-    models = ", ".join(dict.fromkeys(name.partition("/")[0] for name in variables))
+    prefixes = {f"{name.partition('/')[0]}/": None for name in variables}
+    models = ", ".join(prefix[:-1] for prefix in prefixes)
+    # Such as the embeddings of a generator that shares the model's from now on.
+    left = list_parts(
+        name.partition("/")[2]
+        for name in sorted(reader.shapes)
+        if name.startswith(tuple(prefixes)) and name not in variables
+    )
     sources = {
         name: next(filter(reader.shapes.__contains__, (f"{AVERAGES_PREFIX}{name}", name)), None) for name in variables
     }
     read = reader.read([source for source in sources.values() if source])
     values = {name: read[source] for name, source in sources.items() if source}
+    needed = [name for name in variables if name in values or name not in followed]
     if vocabulary:
         values = {name: vocabulary.adapt(name, value) for name, value in values.items()}
-    unfit = [
-        name for name in variables if name not in values or [*values[name].shape] != variables[name].shape.as_list()
-    ]
+    unfit = [name for name in needed if name not in values or [*values[name].shape] != variables[name].shape.as_list()]
     if unfit and complete_for is not None:
         raise InputError(
             f"`output_dir={complete_for}` holds no run, and `init_checkpoint={init_checkpoint}` lacks {unfit[0]}, or "
@@ -69,6 +79,11 @@ def load_further_models(
     if unfit:
         why = "is not in it" if not values else "in it has another size or lacks a part"
         return f"initial checkpoint: the {models} {why}, and so begins at random"
+    if left and complete_for is not None:
+        raise InputError(
+            f"`init_checkpoint={init_checkpoint}` has {left} of its {models}, which this run would do without; give it "
+            "the settings of the run that wrote it, or pass `do_train`"
+        )
     for name, value in values.items():
         if not np.isfinite(value).all():
             raise InputError(
@@ -77,7 +92,8 @@ def load_further_models(
             )
     for name, value in values.items():
         variables[name].assign(value.astype(variables[name].dtype.as_numpy_dtype, copy=False))
-    return f"initial checkpoint: loaded {len(values)} variables of the {models}"
+    told = f"initial checkpoint: loaded {len(values)} variables of the {models}"
+    return f"{told}; left, because the model's take their place: {left}" if left else told
 
 
 def write_further_models(

@@ -53,6 +53,7 @@ _WITHOUT_FLAG = {
     "token_dropout": 0.0,
     "head_learning_rate": None,
     "layer_decay": 1.0,
+    "disentangled_embeddings": False,
     "beta_2": 0.999,
     "clip_norm": 1.0,
     "character_ngrams": False,

@@ -39,6 +39,7 @@ _FAMILIES = {
     "electra": "An ELECTRA",
     "distilbert": "A DistilBERT",
     "gpt2": "A GPT-2",
+    "xlm": "An XLM",
 }
 # What to ask a model of each kind.
 _QUESTIONS = {
@@ -46,7 +47,7 @@ _QUESTIONS = {
     "text-classification": 'predict(["..."])  # or tuples of two texts, if it was trained on pairs',
     "token-classification": 'predict(["..."])',
     "question-answering": 'predict([("question", "text that answers it")])',
-    "text-generation": 'encode(["오늘은 날씨가 정말 좋습니다."], pooling="last")',
+    "text-generation": 'generate(["오늘은 날씨가"])',
     "multiple-choice": 'predict([("passage", "question", ["option", "option"])])',
 }
 _EXAMPLE = """## Use

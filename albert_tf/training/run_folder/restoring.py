@@ -7,7 +7,7 @@ import tensorflow as tf
 from albert_tf.checkpoint_files import BEST_FILE, find_beside_checkpoint, find_best_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.files import read_json
-from albert_tf.modeling.pretrained import HEAD, load_weights
+from albert_tf.modeling.pretrained import CONFIG_FILE, HEAD, load_weights
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.tokenizer import TOKENIZER_FILE
 from albert_tf.training.run_folder.other_vocabulary import OtherVocabulary
@@ -80,6 +80,38 @@ def _shortest(names, loaded):
         return next((prefix for prefix in prefixes if prefix not in known), name)
 
     return dict.fromkeys(map(cut, names))
+
+
+def describe_alignment(
+    init_checkpoint: str, model: tf.keras.Model, missing: list[str], complete_for: str | None = None
+) -> str | None:
+    """Returns a line if a model reads masked pieces off other states than the one that it begins with.
+
+    Args:
+        init_checkpoint: As for `load_init_checkpoint`.
+        model: The model.
+        missing: What that returned, the names of variables that stay random.
+        complete_for: As for `load_init_checkpoint`.
+
+    Raises:
+        InputError: It does, and is to be used as it is.
+    """
+    path = find_beside_checkpoint(init_checkpoint, CONFIG_FILE)
+    has_head = getattr(model, "masked_lm_head", None) is not None
+    if path is None or not has_head or any(name.startswith("masked_lm_head/") for name in missing):
+        return None
+    is_shifted = model.config.masked_lm_is_shifted
+    if bool(read_json(path, "the model config").get("masked_lm_is_shifted", False)) == is_shifted:
+        return None
+    states = "the state of a masked piece", "the state before a masked piece"
+    then, now = states if is_shifted else reversed(states)
+    if complete_for is not None:
+        raise InputError(
+            f"`output_dir={complete_for}` holds no run, and the head in `init_checkpoint={init_checkpoint}` reads "
+            f"{then}, where this model reads {now}; check masked_lm_is_shifted in `albert_config_file`, or pass "
+            "`do_train`"
+        )
+    return f"initial checkpoint: its masked-LM head has learnt to read {then}, and learns now to read {now}"
 
 
 def check_tokenizer(tokenizer: Tokenizer | None, checkpoint: str | None) -> None:

@@ -324,7 +324,7 @@ def test_shard_does_not_depend_on_the_order_in_which_examples_arrive(tiny_tokeni
 
     def value(chunk, key):
         pieces = tiny_tokenizer.vocabulary.real_piece_ids[:6] + chunk
-        columns = zip(([key], [4], [2], [chunk % 2], [0], pieces), COLUMN_DTYPES, strict=True)
+        columns = zip(([key], [4], [2], [chunk % 2], [0], [0], pieces), COLUMN_DTYPES, strict=True)
         return (0, chunk), tuple(np.array(column, dtype).tobytes() for column, dtype in columns)
 
     values = [value(0, 7), value(1, 3), value(2, 7), value(3, 7)]  # three have the same key

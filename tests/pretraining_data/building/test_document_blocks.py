@@ -112,7 +112,7 @@ def test_manifest_knows_how_many_characters_there_are_and_what_knows_pieces_alon
 def test_shards_are_shown_without_masks(shards):
     lines = []
     inspect_shard(shards.held_out_paths[0], 2, use_colour=False, write=lines.append)
-    assert lines[0].endswith(": without masks, as each piece is predicted from those before it")
+    assert lines[0].endswith(": without masks, for each piece can be predicted from those before it")
     text = "\n".join(lines)
     found = read(shards, "held_out")
     row = found["segment_ids"][0, : found["input_mask"][0].sum()]

@@ -25,7 +25,8 @@ def random_examples(number, seed, keys):
     lengths = random.integers(0, 9, [2, number]).astype(np.int32)
     pieces = random.integers(0, 1 << 31, lengths.sum()).astype(np.uint32)
     labels, num_characters = random.integers(0, 2, number).astype(np.int8), random.integers(0, 99, number, np.int32)
-    return Examples(random.choice(keys, number), *lengths, labels, num_characters, pieces)
+    sources = random.integers(0, 3, number).astype(np.int16)
+    return Examples(random.choice(keys, number), *lengths, labels, num_characters, sources, pieces)
 
 
 @pytest.mark.parametrize("num_shards", [1, 7])

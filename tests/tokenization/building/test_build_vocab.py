@@ -287,3 +287,27 @@ def test_slots_are_given_pieces(build, run_script, tmp_path, given):
 def test_slots_without_a_vocabulary_are_refused(run_script, tmp_path):
     result = run_script("build_vocab.py", assign_unused="새말", output_dir=tmp_path / "new")
     assert (result.code, result.errors) == (1, "error: --vocab_file is missing; see --help\n")
+
+
+def test_languages_count_by_their_exponent(build, tmp_path, corpus):
+    small = tmp_path / "small.txt"
+    small.write_text("one two three\n" * 2)
+    files = f"{corpus},{small}"
+    result, folder = build(input_file=files, languages="korean,english", language_exponent=0.5)
+    assert (result.code, result.errors) == (0, "")
+    sizes = {name: int(value.replace(",", "")) for name, value in re.findall(r"(read) ([\d,]+) words", result.output)}
+    counted = re.findall(r"^(\w+): ([\d.]+)% of the words, counted as ([\d.]+)%$", result.output, re.MULTILINE)
+    assert [name for name, _, _ in counted] == ["korean", "english"]
+    shares = [float(share) / 100 for _, share, _ in counted]
+    roots = [share**0.5 for share in shares]
+    assert [float(share) / 100 for _, _, share in counted] == pytest.approx([r / sum(roots) for r in roots], abs=2e-3)
+    assert sizes["read"] > 45 and "one" in (folder / "vocab.txt").read_text().split("\n")
+    for changes, message in (
+        ({"languages": "korean"}, "--languages names 1 (korean) and --input_file 2 paths or globs"),
+        ({"language_exponent": -1}, "--language_exponent=-1 is below 0"),
+        ({"languages": None}, "--language_exponent goes with --languages, of which it says how much each counts"),
+    ):
+        given = {"input_file": files, "languages": "korean,english", "language_exponent": 0.3, **changes}
+        result, folder = build("refused", **{name: value for name, value in given.items() if value is not None})
+        assert result.code == 1 and message in result.errors and result.errors.count("\n") == 1
+        assert not folder.exists()

@@ -5,7 +5,7 @@ import collections
 import numpy as np
 import pytest
 
-from albert_tf.tokenization.building.word_counting import count_words, sample_numbers, take_numbers
+from albert_tf.tokenization.building.word_counting import count_words, join_counts, sample_numbers, take_numbers
 
 
 def test_words_are_counted_as_the_tokenizer_splits_them():
@@ -54,3 +54,10 @@ def test_rarest_words_are_forgotten_where_there_are_too_many():
     counts = count_words((f"자주 {i}" for i in range(20_000)), max_different_words=10_000, report=reports.append)
     assert counts == {"자주": 20_000, **{str(i): 1 for i in range(16_384, 20_000)}}
     assert reports == ["forgot 16,384 of 16,385 different words, those seen less than 2 times so far"]
+
+
+def test_texts_are_joined_as_the_shares_that_they_are_to_be():
+    large, small = collections.Counter(a=600, b=300), collections.Counter(b=40, c=60)
+    joined = join_counts([large, small], [0.5, 0.5])
+    assert joined == {"a": 600, "b": 300 + 360, "c": 540}
+    assert join_counts([large, small], [0.9, 0.1]) == large + small

@@ -1,0 +1,87 @@
+"""The command `generate_text.py`."""
+
+import warnings
+
+from absl import flags
+
+import albert_tf
+from albert_tf.cli import answered_file, app, command
+from albert_tf.cli.flag_parsing import resolved_flags
+from albert_tf.errors import InputError
+from albert_tf.rows.bad_rows import counted
+from albert_tf.serving.generated_rows import GeneratedRows
+
+flags.disclaim_key_flags()
+
+_SETTINGS = ("max_pieces", "top_k", "top_p", "temperature", "repetition_penalty", "seed")
+# What is said of files.
+_OF_FILES = ("output_file", "input_fields", "on_bad_row", "overwrite")
+# A part of the file takes as long as there are pieces, not texts, in it.
+_BATCHES_PER_PART = 4
+
+
+def define_flags():
+    """Defines the flags of this command."""
+    flags.DEFINE_string("model_dir", None, "Folder of a model that was pre-trained to tell the next piece.")
+    flags.DEFINE_multi_string("text", [], "A text to go on with, which is printed; several times for several texts.")
+    answered_file.define_flags(
+        "In place of --text, texts to go on with, one a row: lines of text, or .jsonl, .csv, .tsv, .parquet or .arrow; "
+        ".gz too.",
+        "JSON lines to write, one for each line of the input, in its order.",
+        'The column to read, or several that are joined; by default "text".',
+        "Number of texts in a batch.",
+        default_batch_size=16,
+        answers_hold_inputs=True,
+    )
+    flags.DEFINE_integer("max_pieces", 64, "Most pieces that a text goes on for; it ends where the document does.", 1)
+    flags.DEFINE_integer("top_k", None, "Draw from so many of the most probable pieces; 1: take the first (greedy).", 1)
+    flags.DEFINE_float("top_p", None, "Draw from the fewest pieces that together have this probability.")
+    flags.DEFINE_float(
+        "temperature", 1.0, "Below 1, probable pieces are drawn more often; 0: take the most probable one (greedy)."
+    )
+    flags.DEFINE_float("repetition_penalty", 1.0, "Above 1, pieces that are there already become less probable.")
+    flags.DEFINE_integer("seed", 0, "Of what is drawn; with another seed a text goes on otherwise.", lower_bound=0)
+
+
+def main():
+    given = resolved_flags()
+    command.require_folder(model_dir=given.model_dir)
+    settings = {name: getattr(given, name) for name in _SETTINGS}
+    if given.text:
+        _check_no_file(given)
+        _print(given, settings)
+        return
+    if not given.input_file:
+        raise InputError("--text and --input_file are missing; give one of them")
+    app.require(output_file=given.output_file)
+    input_file, asked = answered_file.find_input(given), []
+
+    def make_rows():
+        asked.append(GeneratedRows(albert_tf.load(given.model_dir), **settings))
+        return asked[0]
+
+    answered_file.answer(given, input_file, make_rows, further_settings=settings, batches_per_part=_BATCHES_PER_PART)
+    if count := asked[0].num_stopped_short:
+        print(f"{counted(count, 'text')} stopped before --max_pieces={given.max_pieces}, at the model's last position")
+
+
+def _check_no_file(given):
+    found = [name for name in ("input_file", *_OF_FILES) if name in given.given]
+    if found:
+        raise InputError(f"--{found[0]} goes without --text, whose texts are printed; leave one of them out")
+
+
+def _print(given, settings):
+    model = albert_tf.load(given.model_dir)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", UserWarning)
+        answers = model.generate(given.text, **settings, batch_size=given.predict_batch_size)
+    for answer in answers:
+        print(answer["text"])
+    for warning in told:
+        print(f"warning: {warning.message}")
+
+
+def run():
+    """Runs the command."""
+    app.run(main, define_flags)

@@ -1,0 +1,6 @@
+"""Going on with texts, piece by piece, as a causal language model does."""
+
+from albert_tf.generation.options import GenerationOptions
+from albert_tf.generation.text_generator import TextGenerator
+
+__all__ = ["GenerationOptions", "TextGenerator"]

@@ -1,0 +1,66 @@
+"""How pieces are chosen, and how many."""
+
+import dataclasses
+import math
+import numbers
+
+from albert_tf.errors import InputError
+
+# Below this nothing but the most probable piece has a probability that float32 can hold.
+_LOWEST_TEMPERATURE = 1e-6
+
+
+@dataclasses.dataclass(frozen=True)
+class GenerationOptions:
+    """How a text goes on.
+
+    A piece is drawn from the model's distribution, which these change in this order. With `temperature` 0 or `top_k` 1
+    nothing is drawn: the most probable piece is taken (greedy).
+
+    Attributes:
+        max_pieces: Most pieces that a text goes on for; it ends earlier where the document does.
+        repetition_penalty: Logits of pieces that the text already holds are divided by it if they are positive, and
+            else multiplied (Keskar et al. 2019, section 4.1); 1 for no penalty.
+        temperature: What logits are divided by: below 1 the probable pieces are drawn more often.
+        top_k: Draw from so many of the most probable pieces; None for all.
+        top_p: Draw from the fewest of the most probable pieces that together have this probability (Holtzman et al.
+            2020); None for all.
+        seed: Of what is drawn, which follows from this seed and the text alone.
+
+    Raises:
+        InputError: A value is out of range.
+    """
+
+    max_pieces: int = 64
+    repetition_penalty: float = 1.0
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int = 0
+
+    def __post_init__(self):
+        check_whole("max_pieces", self.max_pieces, 1)
+        check_whole("seed", self.seed, 0)
+        if self.top_k is not None:
+            check_whole("top_k", self.top_k, 1)
+        _check_number("temperature", self.temperature, "from 0 on", lambda value: value >= 0)
+        _check_number("repetition_penalty", self.repetition_penalty, "from 1 on", lambda value: value >= 1)
+        if self.top_p is not None:
+            _check_number("top_p", self.top_p, "greater than 0 and at most 1", lambda value: 0 < value <= 1)
+
+    @property
+    def is_greedy(self) -> bool:
+        """Whether the most probable piece is taken, and none drawn."""
+        return self.top_k == 1 or self.temperature < _LOWEST_TEMPERATURE
+
+
+def check_whole(name: str, value: int, least: int) -> None:
+    """Raises InputError if a setting is no whole number of at least so much."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        raise InputError(f"`{name}` must be a whole number from {least} on. Received: {value!r}")
+
+
+def _check_number(name, value, allowed, is_allowed):
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or not is_allowed(value):
+        raise InputError(f"`{name}` must be a number {allowed}. Received: {value!r}")

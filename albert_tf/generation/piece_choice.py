@@ -1,0 +1,89 @@
+"""Which piece comes next, given the model's logits.
+
+One uniform number decides, by the inverse of the distribution function. It is drawn where the batch is made, so that a
+text's pieces don't depend on what else is computed.
+"""
+
+import typing
+
+import tensorflow as tf
+
+from albert_tf.generation.options import GenerationOptions
+
+# The logit of what must not come.
+NEVER = -1e30
+
+
+class ChoiceKind(typing.NamedTuple):
+    """What of the options the graph is traced for.
+
+    Attributes:
+        is_greedy: Whether the most probable piece is taken.
+        penalizes: Whether pieces that were there already become less probable.
+        top_k: From how many pieces to draw; None for all.
+        has_top_p: Whether to draw from the most probable ones alone, by their sum.
+    """
+
+    is_greedy: bool
+    penalizes: bool
+    top_k: int | None
+    has_top_p: bool
+
+    @classmethod
+    def of(cls, options: GenerationOptions, vocab_size: int) -> "ChoiceKind":
+        """Returns what the options ask for; nothing that changes nothing."""
+        penalizes = options.repetition_penalty != 1
+        if options.is_greedy:
+            return cls(True, penalizes, None, False)
+        top_k = None if options.top_k is None or options.top_k >= vocab_size else int(options.top_k)
+        return cls(False, penalizes, top_k, options.top_p is not None and options.top_p < 1)
+
+
+class ChoiceNumbers(typing.NamedTuple):
+    """The options that are numbers, float32 scalars; see `GenerationOptions`."""
+
+    repetition_penalty: tf.Tensor
+    temperature: tf.Tensor
+    top_p: tf.Tensor
+
+    @classmethod
+    def of(cls, options: GenerationOptions) -> "ChoiceNumbers":
+        """Returns those of options."""
+        values = options.repetition_penalty, options.temperature, 1.0 if options.top_p is None else options.top_p
+        return cls(*(tf.constant(value, tf.float32) for value in values))
+
+
+def penalize(logits: tf.Tensor, is_seen: tf.Tensor, penalty: tf.Tensor) -> tf.Tensor:
+    """Returns logits [B, V] of which those that were seen, bool [B, V], are lower; see `GenerationOptions`."""
+    return tf.where(is_seen, tf.where(logits > 0, logits / penalty, logits * penalty), logits)
+
+
+def choose_pieces(logits: tf.Tensor, draws: tf.Tensor, kind: ChoiceKind, numbers: ChoiceNumbers) -> tf.Tensor:
+    """Returns a piece for each row, int32 [B].
+
+    Args:
+        logits: float32 [B, V], `NEVER` for those that must not come.
+        draws: float32 [B], uniform in [0, 1).
+        kind: How to choose.
+        numbers: How to choose.
+    """
+    if kind.is_greedy:
+        return tf.argmax(logits, axis=-1, output_type=tf.int32)
+    ids = None
+    if kind.top_k is not None or kind.has_top_p:
+        logits, ids = tf.math.top_k(logits, kind.top_k or logits.shape[-1])  # the most probable first
+    # The largest is taken off first: a low temperature must not make it infinite.
+    scaled = (logits - tf.reduce_max(logits, axis=-1, keepdims=True)) / numbers.temperature
+    probabilities = tf.nn.softmax(scaled)
+    ends = tf.cumsum(probabilities, axis=-1)
+    if kind.has_top_p:
+        # A piece is left out where those before it have the probability already; the first never is.
+        is_kept = ends - probabilities < numbers.top_p
+        probabilities = tf.where(is_kept, probabilities, 0.0)
+        ends = tf.cumsum(probabilities, axis=-1)
+    target = draws[:, None] * ends[:, -1:]
+    place = tf.reduce_sum(tf.cast(ends <= target, tf.int32), axis=-1)
+    # Rounding may carry it past the last that has a probability.
+    last = tf.reduce_max(tf.where(probabilities > 0, tf.range(probabilities.shape[-1]), 0), axis=-1)
+    place = tf.minimum(place, last)
+    return place if ids is None else tf.gather(ids, place, batch_dims=1)

@@ -1,0 +1,112 @@
+"""Texts in, texts that go on out."""
+
+import collections.abc
+import hashlib
+import typing
+
+import numpy as np
+
+from albert_tf.errors import InputError
+from albert_tf.generation.decoder import Decoder, Prompts, rounded_length
+from albert_tf.generation.options import GenerationOptions
+from albert_tf.generation.prompts import continuation_text, encode_prompts, ends_in_space, may_come
+from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.tokenization import Tokenizer
+from albert_tf.tokenization.vocabulary import CLS, SEP
+
+# Why a text ended.
+DOCUMENT, MAX_PIECES, POSITIONS = "document", "max_pieces", "positions"
+
+
+class TextGenerator:
+    """Goes on with texts as documents of the pre-training data would.
+
+    Args:
+        model: Predicts the next piece of such documents.
+        tokenizer: What it was pre-trained with.
+    """
+
+    def __init__(self, model: AlbertForPreTraining, tokenizer: Tokenizer):
+        self._tokenizer, self._num_positions = tokenizer, model.config.longest_sequence
+        tokenizer.vocabulary.require(CLS, SEP)
+        self._begin_id, self._end_id = (tokenizer.vocabulary.id_of(token) for token in (CLS, SEP))
+        self._decoder = Decoder(model, may_come(tokenizer), tokenizer.starts_word, self._end_id)
+
+    def generate(self, texts: list[str], options: GenerationOptions, batch_size: int) -> list[dict[str, typing.Any]]:
+        """Returns how each text goes on; see `PretrainedModel.generate`.
+
+        Args:
+            texts: Strings without half characters.
+            options: How.
+            batch_size: How many texts are computed at once, at most.
+
+        Raises:
+            InputError: A text leaves no room.
+        """
+        prompts = encode_prompts(self._tokenizer, texts)
+        self._check_room(prompts)
+        answers = [{} for _ in texts]
+        order = np.argsort([len(ids) for ids in prompts], kind="stable")  # so that little is padding
+        for begin in range(0, len(order), batch_size):
+            rows = order[begin : begin + batch_size]
+            found = self._decode([texts[row] for row in rows], [prompts[row] for row in rows], options, batch_size)
+            for row, new_ids in zip(rows, found):
+                answers[row] = self._answer(texts[row], prompts[row], new_ids, options)
+        return answers
+
+    def check_room(self, texts: list[str]) -> None:
+        """Checks that there are positions for what comes after texts.
+
+        Raises:
+            InputError: There are none; the message begins with "input" and the number of the text.
+        """
+        self._check_room(encode_prompts(self._tokenizer, texts))
+
+    def _check_room(self, prompts):
+        for number, ids in enumerate(prompts):
+            if len(ids) >= self._num_positions:
+                raise InputError(
+                    f"input {number} has {len(ids) - 1} pieces, which with [CLS] leave no room in the model's "
+                    f"{self._num_positions} positions for what comes after them; shorten it"
+                )
+
+    def _decode(self, texts, prompts, options, batch_size):
+        """Returns the pieces that come after each text."""
+        num_rows = min(batch_size, 1 << (len(texts) - 1).bit_length())  # few numbers of rows are compiled
+        lengths = np.ones(num_rows, np.int32)
+        lengths[: len(texts)] = [len(ids) for ids in prompts]
+        limits = np.zeros(num_rows, np.int32)
+        limits[: len(texts)] = np.minimum(options.max_pieces, self._num_positions - lengths[: len(texts)])
+        length = rounded_length(int((lengths + limits).max()), self._num_positions)
+        ids = np.full([num_rows, length], self._begin_id, np.int32)  # which comes nowhere else
+        draws = np.zeros([num_rows, length], np.float32)
+        starts_word = np.zeros(num_rows, bool)
+        for row, (text, pieces) in enumerate(zip(texts, prompts)):
+            ids[row, : len(pieces)] = pieces
+            draws[row] = _draws(text, options.seed, length)
+            starts_word[row] = ends_in_space(text)
+        ids, counts = self._decoder(Prompts(ids, lengths, limits, starts_word, draws), options)
+        return [ids[row, lengths[row] : counts[row]] for row in range(len(texts))]
+
+    def _answer(self, text, prompt_ids, new_ids, options):
+        stopped_by = MAX_PIECES if len(new_ids) == options.max_pieces else POSITIONS
+        if len(new_ids) and new_ids[-1] == self._end_id:
+            stopped_by, new_ids = DOCUMENT, new_ids[:-1]
+        continuation = continuation_text(self._tokenizer, text, prompt_ids, new_ids)
+        return {
+            "text": text + continuation,
+            "continuation": continuation,
+            "num_pieces": len(new_ids),
+            "stopped_by": stopped_by,
+        }
+
+
+def count_stopped(answers: collections.abc.Iterable[dict[str, typing.Any]], by: str) -> int:
+    """Returns how many texts ended for a reason."""
+    return sum(answer["stopped_by"] == by for answer in answers)
+
+
+def _draws(text, seed, count):
+    """Returns uniform numbers of a text, float32 [count]; those of a larger count begin with the same."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return np.random.default_rng([seed, *np.frombuffer(digest, np.uint32)]).random(count, np.float32)

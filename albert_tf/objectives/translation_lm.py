@@ -1,0 +1,53 @@
+"""Translation language model: masked pieces of a text and of its translation (XLM; Conneau and Lample 2019, 3.3).
+
+What is masked in one language can be read off the other, so the model learns which pieces mean the same. As in XLM the
+positions of the second text begin at 0 again, and both are masked together, with one budget. Languages are told by
+language embeddings, or by segments where the config has none.
+"""
+
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.objectives.languages import find_language_ids
+from albert_tf.objectives.masked_lm import MaskedLM
+
+
+class TranslationLM(MaskedLM):
+    """The masked language model of pairs, and of text in one language.
+
+    Raises:
+        InputError: There are more languages than segments to tell them by.
+    """
+
+    def __init__(self, config, options):
+        super().__init__(config, options)
+        languages = options.languages or ()
+        if not config.num_languages and 1 < config.type_vocab_size < len(languages):
+            raise InputError(
+                f"segments can't tell {len(languages)} languages ({', '.join(languages)}) by type_vocab_size="
+                f"{config.type_vocab_size}; set num_languages to {len(languages)} in `albert_config_file`"
+            )
+
+    def prepare(self, features, seed):
+        """Masks both texts, and tells their languages; see `PretrainingLoss`."""
+        return {**super().prepare(features, seed), "language_ids": find_language_ids(features)}
+
+    def batch_spec(self, max_seq_length):
+        """Returns those of the masked pieces, and the language of each piece [B, S]; see `PretrainingLoss`."""
+        return {**super().batch_spec(max_seq_length), "language_ids": tf.TensorSpec([None, max_seq_length], tf.int32)}
+
+    def encoder_inputs(self, batch):
+        """Returns positions that begin anew in the second text, and maybe languages as segments; see the base class."""
+        positions = {"position_ids": restarted_positions(batch["segment_ids"]) + self.config.position_offset}
+        return positions if self.config.num_languages else {**positions, "segment_ids": batch["language_ids"]}
+
+
+def restarted_positions(segment_ids: tf.Tensor) -> tf.Tensor:
+    """Returns positions, int32 [B, S], which begin at 0 again where segment 1 begins.
+
+    Args:
+        segment_ids: int32 [B, S]: 0 of the first text, 1 of the second, and 0 of padding.
+    """
+    places = tf.range(segment_ids.shape[1])
+    # Without a second text, or behind it, nothing is taken off.
+    return places - segment_ids * tf.argmax(segment_ids, axis=1, output_type=tf.int32)[:, None]

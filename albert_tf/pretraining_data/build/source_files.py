@@ -1,0 +1,182 @@
+"""The corpus of texts in several languages: which file is in which, and tables of texts and their translations."""
+
+import collections
+import collections.abc
+import dataclasses
+
+from albert_tf.corpus.blocks import BYTES_PER_BLOCK, HashedFile
+from albert_tf.corpus.errors import BadCorpusError
+from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE
+from albert_tf.corpus.reader import Chunk, CorpusReader, chunks_of, find_corpus_files
+from albert_tf.errors import InputError
+from albert_tf.files import reading
+from albert_tf.pretraining_data.languages import JOIN, check_sources, languages_of
+from albert_tf.rows.row_file import RowFile
+
+# What a table's name ends in that no text's does.
+_TABLE_ENDINGS = (".tsv", ".csv")
+# A table whose rows are mostly bad is refused if it has at least this many bad ones.
+_BAD_ROWS_OF_FILE = 10
+
+
+@dataclasses.dataclass
+class SourceReader(CorpusReader):
+    """Reads files of several languages.
+
+    Attributes:
+        sources: Of each of `paths` its language, or of a table of pairs two, joined by +, which name its columns.
+    """
+
+    sources: list[str] = dataclasses.field(default_factory=list)
+
+    def chunks(self, file_index: int) -> collections.abc.Iterator[Chunk]:
+        """Yields the chunks of a file, of a table with the two texts of each pair as a document; see the base class."""
+        names = languages_of(self.sources[file_index])
+        if len(names) == 1:
+            return super().chunks(file_index)
+        return chunks_of(PairFile(self.paths[file_index], names, self.on_bad_text), file_index)
+
+    def source_of(self, file_index: int) -> str:
+        """Returns the language or languages of a file; see the base class."""
+        return self.sources[file_index]
+
+
+class PairFile:
+    """A table of texts and their translations, to be read once: what it gives is what a `CorpusFile` gives.
+
+    Args:
+        path: A tab-separated, CSV, JSON lines, Parquet or Arrow file; see `RowFile`.
+        columns: The names of the two columns.
+        on_bad_text: As `CorpusReader.on_bad_text`; a row can't be mended, and so "replace" skips it.
+    """
+
+    is_text = False
+
+    def __init__(self, path: str, columns: tuple[str, ...], on_bad_text: str):
+        self._path, self._columns, self._on_bad_text = path, columns, on_bad_text
+        self.counts, self.position, self.stored = collections.Counter(), 0, None
+
+    def batches(self) -> collections.abc.Iterator[list[str]]:
+        """Yields the two texts of each pair, and an empty line.
+
+        Raises:
+            BadCorpusError: The table lacks a column, a row is bad and `on_bad_text` is "fail", or most rows are.
+            InputError: The file can't be read.
+        """
+        with reading(self._path) as file:
+            self.stored = HashedFile(file)
+            while self.stored.read(BYTES_PER_BLOCK):  # any row may lie anywhere in it
+                pass
+        num_good = num_bad = 0
+        first_bad = ""
+        for row, place in self._rows():
+            self.position = row.position
+            texts, what = self._texts_of(row, place)
+            if texts is None:
+                num_bad, first_bad = num_bad + 1, first_bad or what
+                self._count_bad_row(what)
+                continue
+            num_good += 1
+            self.counts["num_bytes"] += sum(len(text.encode()) for text in texts)
+            yield [*texts, ""]
+        if num_bad >= _BAD_ROWS_OF_FILE and num_bad > num_good:
+            raise BadCorpusError(
+                f"{first_bad} ({num_bad:,} of {num_bad + num_good:,} rows are bad, which is too much for "
+                f"`on_bad_text={self._on_bad_text}`)"
+            )
+
+    def _rows(self):
+        try:
+            table = RowFile(self._path)
+            if table.columns is not None:
+                how = f"name the languages as the columns are, by `languages`, such as korean{JOIN}english"
+                table.check_columns(list(self._columns), table.columns, how)
+            for row in table:
+                yield row, table.place(row.number)
+        except BadCorpusError:
+            raise
+        except InputError as error:  # the file has just been read as a whole
+            raise BadCorpusError(str(error)) from error
+
+    def _texts_of(self, row, place):
+        """Returns the texts of a row, or None and what is wrong with it."""
+        if row.error:
+            return None, row.error
+        texts = []
+        for name in self._columns:
+            value = row.values.get(name) if isinstance(row.values, dict) else None
+            text = " ".join(value.split()) if isinstance(value, str) else ""
+            if not text:
+                what = "is empty" if isinstance(value, str) else "is no text"
+                return None, f'{place}: "{name}" {what}; a pair needs a text in both languages'
+            if len(text) > MAX_CHARACTERS_PER_LINE:
+                return None, f'{place}: "{name}" has more than {MAX_CHARACTERS_PER_LINE:,} characters; split it'
+            texts.append(text)
+        return texts, None
+
+    def _count_bad_row(self, what):
+        self.counts["num_bad_lines"] += 1
+        if self._on_bad_text == "fail":
+            raise BadCorpusError(f"{what}, or pass `on_bad_text=skip` to leave such rows out")
+
+
+def find_sources(patterns: list[str], languages: list[str], takes_pairs: bool) -> tuple[list[str], list[str]]:
+    """Returns files, and the language or languages of each.
+
+    Args:
+        patterns: What `input_file` names.
+        languages: What `languages` says of each of them; empty for tables of pairs, whose header names the languages.
+        takes_pairs: Whether there may be such tables.
+
+    Returns:
+        The paths, and as many sources.
+
+    Raises:
+        InputError: There are not as many languages as paths or globs, a file has two, or a table has other columns.
+    """
+    if not languages:
+        paths = find_corpus_files(patterns, "input_file")
+        return paths, [JOIN.join(_columns_of(paths[0]))] * len(paths)
+    check_sources(languages)
+    if len(patterns) != len(languages):
+        raise InputError(
+            f"`languages` names {len(languages)} ({', '.join(languages)}) and `input_file` {len(patterns)} paths or "
+            "globs; name one language for each of them"
+        )
+    if not takes_pairs and (pairs := [source for source in languages if JOIN in source]):
+        raise InputError(
+            f"`languages={','.join(languages)}`: {pairs[0]} is a table of pairs, which only `objective=translation` "
+            "takes; leave it out, or choose that"
+        )
+    found = {}
+    for pattern, source in zip(patterns, languages):
+        for path in find_corpus_files([pattern], "input_file"):
+            if found.setdefault(path, source) != source:
+                raise InputError(f"`languages`: {path} is said to be {found[path]} and {source}; it can be one")
+    return list(found), list(found.values())
+
+
+def refuse_tables(paths: list[str]) -> None:
+    """Raises InputError if one of the files to be read as text is a table by the end of its name."""
+    for path in paths:
+        if path.lower().removesuffix(".gz").endswith(_TABLE_ENDINGS):
+            raise InputError(
+                f"{path} is a table, whose columns are a text and its translation for `objective=translation`; what is "
+                "learnt otherwise needs text, JSON lines or Parquet"
+            )
+
+
+def _columns_of(path):
+    """Returns the columns of a table that has two; of JSON lines those of the first object."""
+    table = RowFile(path)
+    columns = table.columns
+    if columns is None:
+        first = next(iter(table), None)
+        columns = tuple(first.values) if first and isinstance(first.values, dict) else ()
+    if len(columns) != 2:
+        raise InputError(
+            f"{path} has the columns {', '.join(columns) or '(none)'}, and a pair is of two; name these by "
+            f"`languages`, such as korean{JOIN}english"
+        )
+    check_sources([JOIN.join(columns)])
+    return columns

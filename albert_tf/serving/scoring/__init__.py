@@ -1,0 +1,1 @@
+"""How probable texts are to a pre-trained model, by themselves or as answers."""

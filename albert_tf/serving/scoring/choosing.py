@@ -1,0 +1,120 @@
+"""Which of several answers fits a text: the one whose pieces are the most probable in a template."""
+
+import collections
+import collections.abc
+import typing
+
+import numpy as np
+
+from albert_tf.errors import InputError
+from albert_tf.serving.scoring.queries import WITHIN_WORD, cut_texts
+from albert_tf.serving.scoring.scorer import Scorer, check_scorable, count_characters
+from albert_tf.serving.scoring.template import Template
+from albert_tf.tokenization import Tokenizer
+
+PMI, SUM, PER_CHARACTER = COMPARISONS = ("pmi", "score", "per_character")
+# What the label that a row brings is called beside the one that is chosen.
+GIVEN_LABEL = "given_label"
+
+
+def choose(
+    scorer: Scorer, tokenizer: Tokenizer, texts: list[str], template: Template, compare: str, batch_size: int
+) -> list[dict[str, typing.Any]]:
+    """Returns what each text is labelled, and what each answer scores; see `PretrainedModel.choose`."""
+    labels = list(template.answers)
+    # The first text is none: how probable each answer is without one.
+    filled = [template.fill(text, label) for text in ["", *texts] for label in labels]
+    pieces, num_characters = _cut_answers(tokenizer, filled)
+    sums = np.reshape(scorer.sums(pieces, WITHIN_WORD, batch_size), [-1, len(labels)])
+    per_character = sums / np.reshape(num_characters, sums.shape)
+    found = []
+    for values in zip(sums[1:], per_character[1:], sums[1:] - sums[0]):
+        answers = {
+            label: dict(zip((SUM, PER_CHARACTER, PMI), map(float, of_label)))
+            for label, *of_label in zip(labels, *values)
+        }
+        found.append({"label": best_label(answers, compare), "answers": answers})
+    return found
+
+
+def best_label(answers: dict[str, dict[str, float]], compare: str) -> str:
+    """Returns the label whose answer scores most, by one of `COMPARISONS`."""
+    return max(answers, key=lambda label: answers[label][compare])
+
+
+def check_comparison(compare: str) -> None:
+    """Raises InputError if answers can't be compared so."""
+    if compare not in COMPARISONS:
+        raise InputError(f"`compare` must be one of {', '.join(COMPARISONS)}. Received: {compare!r}")
+
+
+def check_fits(tokenizer: Tokenizer, texts: list[str], template: Template, max_seq_length: int) -> None:
+    """Checks that each text fits into the model with its template and the examples, whichever the answer is.
+
+    Raises:
+        InputError: One doesn't, or can't be scored.
+    """
+    check_scorable(tokenizer, texts)
+    room = max_seq_length - tokenizer.vocabulary.num_special(1)
+    filled = [template.fill(text, label).text for text in ["", *texts] for label in template.answers]
+    lengths = np.reshape(tokenizer.encode_ids(filled).row_lengths().numpy(), [1 + len(texts), -1]).max(axis=1)
+    examples = " and the examples" if template.num_examples else ""
+    if lengths[0] > room:
+        raise InputError(
+            f"the template{examples} {'have' if examples else 'has'} {lengths[0]} pieces without a text, and the model "
+            f"reads {room}; {'take fewer examples' if examples else 'shorten it'}"
+        )
+    for number in np.flatnonzero(lengths[1:] > room)[:1]:
+        fewer = "take fewer examples, or " if examples else ""
+        raise InputError(
+            f"input {number} has {lengths[1 + number]} pieces with the template{examples}, and the model reads {room}; "
+            f"{fewer}leave it out"
+        )
+
+
+def _cut_answers(tokenizer, filled):
+    """Returns the pieces of filled templates, of which those of the answers count, and how many characters these are.
+
+    The whole is cut at once, for a word may go on behind the answer or begin before it. A piece counts if it holds a
+    character of the answer, or stands behind it in the same word, as a josa does.
+    """
+    texts = [each.text for each in filled]
+    found, num_characters = [], []
+    for each, pieces, encoding in zip(filled, cut_texts(tokenizer, texts), tokenizer.encode_batch(texts)):
+        answer = each.text[each.begin : each.end]
+        span = encoding.pieces_of_span(each.begin, each.end)
+        if span is None:
+            raise InputError(f"of the answer {answer!r} the tokenizer leaves nothing; write another one")
+        first, last = (position - 1 for position in span)  # [CLS] stands in front
+        end = int(pieces.word_ends[last])
+        is_scored = np.zeros(len(pieces.ids), bool)
+        is_scored[first:end] = pieces.is_scored[first:end]
+        found.append(pieces._replace(is_scored=is_scored))
+        num_characters.append(count_characters(each.text[each.begin : max(each.end, encoding.offsets[end][1])]))
+    return found, num_characters
+
+
+def describe_accuracy(found: collections.abc.Iterable[dict[str, typing.Any]]) -> str | None:
+    """Returns how often the label is chosen that a row brings, by each comparison, beside the most frequent label.
+
+    Args:
+        found: What `choose` returned, with the given label; others don't count.
+
+    Returns:
+        A sentence; None where there is no such label.
+    """
+    counts, right, not_there = collections.Counter(), collections.Counter(), 0
+    for each in found:
+        if "answers" not in each or each.get(GIVEN_LABEL) in (None, ""):
+            continue
+        label = str(each[GIVEN_LABEL])
+        counts[label] += 1
+        not_there += label not in each["answers"]
+        right.update(compare for compare in COMPARISONS if best_label(each["answers"], compare) == label)
+    if not counts:
+        return None
+    total = counts.total()
+    label, count = counts.most_common(1)[0]
+    shares = ", ".join(f"{right[compare] / total:.1%} by {compare}" for compare in COMPARISONS)
+    lacking = f"; {not_there:,} have a label that the template lacks" if not_there else ""
+    return f"of {total:,} labels right: {shares}; always {label}: {count / total:.1%}{lacking}"

@@ -1,0 +1,82 @@
+"""Greedy text of converted models against `generate` of transformers, with the same weights."""
+
+import json
+
+import pytest
+from huggingface_conversion import randomized
+from test_gpt2 import BERT, GPT2
+
+import albert_tf
+from albert_tf.errors import InputError
+from albert_tf.generation.prompts import continuation_text, encode_prompts, may_come
+from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_to_trace")]
+
+NUM_POSITIONS, MAX_PIECES = 48, 20
+SYLLABLES = "가나다라마바사아자차카타"
+PIECES = [*SPECIAL_TOKENS, *SYLLABLES, *(f"##{each}" for each in SYLLABLES), "파"]
+TEXTS = ["가나 다", "라", "", "가나다라 마바사", "타카 차자 아사 바 "]
+
+
+def gpt2(transformers):
+    config = transformers.GPT2Config(**{**GPT2, "n_positions": NUM_POSITIONS, "n_layer": 2})
+    return transformers.GPT2LMHeadModel(config)
+
+
+def bert_decoder(transformers):
+    config = transformers.BertConfig(**{**BERT, "max_position_embeddings": NUM_POSITIONS, "num_hidden_layers": 2})
+    return transformers.BertLMHeadModel(config)
+
+
+def write_folder(model, folder):
+    """Writes a model of transformers with a tokenizer of WordPieces."""
+    model.save_pretrained(folder)
+    (folder / "vocab.txt").write_text("\n".join(PIECES))
+    settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": False}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+
+
+@pytest.mark.parametrize("make", [gpt2, bert_decoder])
+@pytest.mark.parametrize("repetition_penalty", [1.0, 1.4])
+def test_greedy_text_is_that_of_transformers(transformers, tmp_path, make, repetition_penalty):
+    import torch
+
+    theirs = randomized(make(transformers))
+    write_folder(theirs, tmp_path)
+    model = albert_tf.load(tmp_path)
+    assert model.abilities == ("generate", "encode", "similarity")
+    found = model.generate(TEXTS, MAX_PIECES, temperature=0, repetition_penalty=repetition_penalty)
+    never = [number for number, allowed in enumerate(may_come(model.tokenizer)) if not allowed]
+    for text, ids, answer in zip(TEXTS, encode_prompts(model.tokenizer, TEXTS), found):
+        # After a space a word begins, which transformers can say of all pieces alone, and not of the first.
+        if text != text.rstrip() or not text:
+            continue
+        input_ids = torch.tensor(ids).long()[None]
+        generated = theirs.generate(
+            input_ids,
+            attention_mask=torch.ones_like(input_ids),
+            max_new_tokens=MAX_PIECES,
+            do_sample=False,
+            num_beams=1,
+            repetition_penalty=repetition_penalty,
+            suppress_tokens=never,
+            eos_token_id=model.tokenizer.sep_token_id,
+            pad_token_id=model.tokenizer.pad_token_id,
+        )[0, len(ids) :].tolist()
+        new_ids = [each for each in generated if each != model.tokenizer.sep_token_id]
+        assert answer["continuation"] == continuation_text(model.tokenizer, text, ids, new_ids)
+        assert answer["num_pieces"] == len(new_ids)
+        assert answer["stopped_by"] == ("document" if len(new_ids) < len(generated) else "max_pieces")
+
+
+def test_masked_model_asked_to_go_on_is_one_sentence(transformers, tmp_path):
+    config = transformers.BertConfig(**{**BERT, "is_decoder": False, "num_hidden_layers": 1})
+    write_folder(randomized(transformers.BertForMaskedLM(config)), tmp_path)
+    model = albert_tf.load(tmp_path)
+    with pytest.raises(InputError) as error:
+        model.generate(["가나"])
+    assert str(error.value) == (
+        f"{tmp_path} was not pre-trained to go on with texts, as with objective=causal, and so it has no generate; it "
+        "has fill_mask, encode, similarity"
+    )

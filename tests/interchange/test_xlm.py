@@ -1,0 +1,112 @@
+"""XLM of transformers: the same numbers with its languages, causal or not, and bit-equal round trips."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from huggingface_conversion import edit_config, randomized, to_ours, to_theirs
+from random_models import config_in, random_inputs, write_ours
+from tiny_config import tiny_config
+
+from albert_tf import modeling
+from albert_tf.errors import InputError
+
+pytestmark = pytest.mark.slow
+
+XLM = {
+    "vocab_size": 30,
+    "emb_dim": 32,
+    "n_layers": 3,
+    "n_heads": 4,
+    "n_langs": 2,
+    "max_position_embeddings": 16,
+    "dropout": 0.0,
+    "attention_dropout": 0.0,
+    "pad_token_id": 0,
+}
+
+
+def xlm(transformers, **changes):
+    return randomized(transformers.XLMWithLMHeadModel(transformers.XLMConfig(**{**XLM, **changes})))
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"causal": True}, {"n_langs": 1}, {"gelu_activation": False, "use_lang_emb": False}], ids=str
+)
+def test_models_compute_the_same_and_go_out_again_with_the_same_bits(transformers, tmp_path, changes):
+    import torch
+
+    theirs = xlm(transformers, **changes)
+    theirs.save_pretrained(tmp_path / "theirs")
+    sentences = to_ours(tmp_path / "theirs", tmp_path / "ours")
+    assert not [sentence for sentence in sentences if sentence.startswith("left, because it is no part")]
+    to_theirs(tmp_path / "ours", tmp_path / "back")
+    again, report = type(theirs).from_pretrained(tmp_path / "back", output_loading_info=True)
+    assert not report["missing_keys"] and not report["unexpected_keys"] and not report["mismatched_keys"]
+    for key, value in theirs.state_dict().items():
+        np.testing.assert_array_equal(again.state_dict()[key].numpy(), value.numpy(), err_msg=key)
+    given, found = (model.config.to_dict() for model in (theirs, again))
+    for key in ("model_type", "emb_dim", "causal", "gelu_activation", "layer_norm_eps", "dropout"):
+        assert found.get(key) == given.get(key), key
+
+    config = config_in(tmp_path / "ours")
+    has_languages = config.num_languages > 0
+    assert has_languages == (not {"n_langs", "use_lang_emb"} & changes.keys())
+    assert config.is_causal == changes.get("causal", False) and config.language_model_head == "tied_bias"
+    ours = modeling.AlbertForPreTraining.from_pretrained(tmp_path / "ours", verbose=False)
+    inputs = random_inputs()
+    ids, mask, langs = (inputs[name].numpy() for name in ("input_ids", "input_mask", "segment_ids"))
+    with torch.no_grad():
+        expected = theirs.double()(
+            input_ids=torch.tensor(ids).long(),
+            attention_mask=torch.tensor(mask).long(),
+            langs=torch.tensor(langs).long(),
+            output_hidden_states=True,
+        )
+    languages = {"langs": tf.constant(langs)} if has_languages else {}
+    computed = ours({"input_ids": ids, "input_mask": mask, **languages}, output_hidden_states=True)
+    # There every state of padding is 0.
+    for found, theirs_of_layer in zip(computed["hidden_states"], expected.hidden_states, strict=True):
+        np.testing.assert_allclose(found.numpy() * mask[..., None], theirs_of_layer.numpy(), atol=2e-5)
+    is_piece = mask == 1
+    logits, theirs_of_all = computed["masked_lm_logits"].numpy()[is_piece], expected.logits.numpy()[is_piece]
+    assert np.linalg.norm(logits - theirs_of_all) / np.linalg.norm(theirs_of_all) < 1e-5
+    if has_languages:
+        swapped = ours({"input_ids": ids, "input_mask": mask, "langs": tf.constant(1 - langs)})["masked_lm_logits"]
+        assert np.abs(swapped.numpy()[is_piece] - theirs_of_all).max() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("changes", "file", "message"),
+    [
+        (
+            {},
+            "vocab.json",
+            "vocab.json is of a BPE tokenizer, which albert_tf doesn't have; only an XLM with WordPieces",
+        ),
+        ({"asm": True}, None, "asm=True is not what models of albert_tf compute, which is asm=False"),
+    ],
+)
+def test_what_is_not_ours_is_one_sentence(transformers, tmp_path, changes, file, message):
+    xlm(transformers, n_layers=1).save_pretrained(tmp_path / "theirs")
+    edit_config(tmp_path / "theirs", **changes)
+    if file:
+        (tmp_path / "theirs" / file).write_text("{}")
+    with pytest.raises(InputError) as error:
+        to_ours(tmp_path / "theirs", tmp_path / "ours")
+    assert message in str(error.value) and "\n" not in str(error.value) and not (tmp_path / "ours").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_languages": 2}, "can't say num_languages=2 of a model of model_type=albert: its models have num_lang"),
+        (
+            {"model_type": "xlm", "embedding_size": 16, "sharing": "none"},
+            "can't say intermediate_size=16 of model_type=",
+        ),
+    ],
+)
+def test_models_that_the_library_lacks_are_refused(tmp_path, changes, message):
+    folder, _ = write_ours(tmp_path / "ours", tiny_config(**changes))
+    with pytest.raises(InputError, match=message):
+        to_theirs(folder, tmp_path / "theirs")

@@ -1,0 +1,181 @@
+"""Labels without training: what of a template counts, how answers are compared, and mistakes in what is asked."""
+
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_config import tiny_config
+
+from albert_tf.errors import InputError
+from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.serving import PretrainedModel, pretrained_model
+from albert_tf.serving.loading import TrainedModel
+from albert_tf.serving.scoring.choosing import describe_accuracy
+from albert_tf.serving.scoring.examples import draw_examples
+from albert_tf.serving.scoring.template import Template, read_template
+from albert_tf.tokenization import KoreanWordPieceTokenizer, Vocabulary
+from albert_tf.tokenization.vocabulary import SPECIAL_TOKENS
+
+pytestmark = pytest.mark.usefixtures("quick_to_trace")
+
+SYLLABLES = "가나다라마바사"
+PIECES = [*SPECIAL_TOKENS, *SYLLABLES, *(f"##{each}" for each in SYLLABLES), "##사가", "."]
+TOKENIZER = KoreanWordPieceTokenizer(Vocabulary(PIECES))
+CLS, SEP, MASK = (PIECES.index(token) for token in ("[CLS]", "[SEP]", "[MASK]"))
+ANSWERS = {"good": "나", "bad": "다라"}
+
+
+@pytest.fixture(scope="module")
+def models():
+    def load(is_causal):
+        tf.keras.utils.set_random_seed(3)
+        config = tiny_config(len(PIECES), max_position_embeddings=24, is_causal=is_causal, pooler=False)
+        model = AlbertForPreTraining(config)
+        for variable in model.trainable_variables:
+            variable.assign(variable + tf.random.normal(variable.shape, stddev=0.3))
+        found = TrainedModel(
+            model, TOKENIZER, 24, None, "model.ckpt-1", {}, fills_masks=not is_causal, predicts_next=is_causal
+        )
+        patch.setattr(pretrained_model, "load_trained", lambda *_: found)
+        return PretrainedModel("tiny")
+
+    with pytest.MonkeyPatch.context() as patch:
+        yield types.SimpleNamespace(masked=load(False), causal=load(True))
+
+
+def log_probability(model, pieces, position, label):
+    ids = [PIECES.index(piece) for piece in pieces]
+    logits = model.model({"input_ids": tf.constant([ids])})["masked_lm_logits"][0, position].numpy().astype(float)
+    return logits[PIECES.index(label)] - np.log(np.exp(logits).sum())
+
+
+def test_masked_answer_is_scored_within_words_given_all_else(models):
+    """A josa behind the answer counts, and so does the piece that the answer shares with what stands before it."""
+    (found,) = models.masked.choose(["가"], "{text} 바{answer}마.", ANSWERS)
+    tail = [".", "[SEP]"]
+    first = ["[CLS]", "가", "바", "[MASK]", "[MASK]", *tail]
+    expected = log_probability(models.masked, first, 3, "##나")
+    expected += log_probability(models.masked, ["[CLS]", "가", "바", "##나", "[MASK]", *tail], 4, "##마")
+    good = found["answers"]["good"]
+    assert good["score"] == pytest.approx(expected, abs=1e-5)
+    assert good["per_character"] == pytest.approx(expected / 2, abs=1e-5)
+    without = log_probability(models.masked, ["[CLS]", *first[2:]], 2, "##나")
+    without += log_probability(models.masked, ["[CLS]", "바", "##나", "[MASK]", *tail], 3, "##마")
+    assert good["pmi"] == pytest.approx(expected - without, abs=1e-5)
+    (shared,) = models.masked.choose(["가"], "{text} 바사{answer}", {"good": "가", "bad": "나"})
+    expected = log_probability(models.masked, ["[CLS]", "가", "바", "[MASK]", "[SEP]"], 3, "##사가")
+    assert shared["answers"]["good"]["score"] == pytest.approx(expected, abs=1e-5)
+
+
+def test_causal_answer_is_scored_given_what_comes_before(models):
+    (found,) = models.causal.choose(["가"], "{text} {answer} 사", ANSWERS)
+    pieces = ["[CLS]", "가", "다", "##라", "사"]
+    expected = log_probability(models.causal, pieces, 1, "다") + log_probability(models.causal, pieces, 2, "##라")
+    assert found["answers"]["bad"]["score"] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("compare", ["pmi", "score", "per_character"])
+def test_best_answer_is_the_label(models, compare):
+    texts = ["가나 다", "마", "바사가 라마"]
+    for found in models.masked.choose(texts, "{text} {answer}", ANSWERS, compare=compare, batch_size=3):
+        values = {label: scores[compare] for label, scores in found["answers"].items()}
+        assert found["label"] == max(values, key=values.get)
+
+
+def test_examples_stand_in_front_in_the_same_template(models):
+    examples = [("바사", "bad"), ("마", "good")]
+    (found,) = models.masked.choose(["가"], "{text} {answer}", ANSWERS, examples)
+    (same,) = models.masked.choose(["바사 다라\n마 나\n가"], "{text} {answer}", ANSWERS)
+    assert found["answers"]["good"]["score"] == pytest.approx(same["answers"]["good"]["score"], abs=1e-6)
+    assert found["answers"]["good"]["pmi"] != pytest.approx(same["answers"]["good"]["pmi"], abs=1e-3)
+
+
+def test_text_may_hold_the_name_of_a_place():
+    filled = Template("{text} 은 {answer}.", {"a": "{text}", "b": "나"}).fill("{answer} 가", "a")
+    assert filled.text == "{answer} 가 은 {text}." and filled.text[filled.begin : filled.end] == "{text}"
+    filled = Template("{answer}: {text}", ANSWERS, [("{answer}", "bad")]).fill("가", "good")
+    assert filled.text == "다라: {answer}\n나: 가" and filled.text[filled.begin : filled.end] == "나"
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        ("masked", {"template": "{text} 나"}, r"a template has {answer} once, and '{text} 나' 0 times; correct it"),
+        ("masked", {"template": "{text} {text} {answer}"}, "a template has {text} once, and .* 2 times"),
+        ("masked", {"answers": {"good": "나"}}, "nothing to choose from with 1 answers; give two or more"),
+        ("masked", {"answers": {"good": "나", "bad": "나"}}, "each label needs an answer of its own"),
+        ("masked", {"answers": {"good": "나", "bad": "\u200b"}}, "of the answer .* the tokenizer leaves nothing"),
+        ("masked", {"examples": [("가", "fair")]}, "an example has the label fair, for which there is no answer"),
+        ("masked", {"compare": "sum"}, "`compare` must be one of pmi, score, per_character. Received: 'sum'"),
+        ("masked", {"texts": ["가", ""]}, "input 1 is empty"),
+        (
+            "masked",
+            {"texts": ["가", "가 " * 30]},
+            "input 1 has 32 pieces with the template, and the model reads 22; lea",
+        ),
+        (
+            "masked",
+            {"examples": [("가", "bad")] * 6},
+            "input 0 has 23 pieces with the template and the examples, .* fewer",
+        ),
+        (
+            "masked",
+            {"examples": [("가", "bad")] * 9},
+            "the template and the examples have 29 pieces without a text, and",
+        ),
+        ("causal", {"template": "{answer} {text}"}, "this model reads from left to right, and .* put it in front"),
+    ],
+)
+def test_mistake_costs_one_sentence(models, kind, options, message):
+    asked = {"texts": ["가 나 다"], "template": "{text} {answer}", "answers": ANSWERS, **options}
+    with pytest.raises(InputError, match=message):
+        getattr(models, kind).choose(**asked)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\n", "is empty; write a template, and a line for each label"),
+        ("{text} {answer}\n\ngood 나\n", "line 3: 'good 나' is no label with its answer; write it as positive: 재밌다"),
+        ("{text} {answer}\ngood:\n", "line 2: 'good:' is no label with its answer"),
+        ("{text} {answer}\ngood: 나\ngood: 다\n", "line 3: good is there twice; remove one"),
+    ],
+)
+def test_template_file_that_can_not_be_read_is_one_sentence(tmp_path, text, message):
+    (tmp_path / "template.txt").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_template(tmp_path / "template.txt")
+
+
+def test_template_file_holds_words_and_answers(tmp_path):
+    (tmp_path / "template.txt").write_text("\ufeff{text} 한마디로: {answer}\n\n 1 : 좋다: 정말 \n0:나쁘다\n")
+    assert read_template(tmp_path / "template.txt") == ("{text} 한마디로: {answer}", {"1": "좋다: 정말", "0": "나쁘다"})
+
+
+def test_examples_are_drawn_by_seed_from_each_label(tmp_path):
+    rows = "".join(f"글{number}\t{number % 2}\n" for number in range(40)) + "\t1\n다른 글\t2\n"
+    (tmp_path / "train.tsv").write_text("text\tlabel\n" + rows)
+    path, *columns = str(tmp_path / "train.tsv"), "text", "label"
+    drawn = [draw_examples(path, *columns, ["0", "1"], 5, seed) for seed in range(20)]
+    assert all(sorted(label for _, label in each) == ["0", "0", "0", "1", "1"] for each in drawn)
+    assert all(int(text[1:]) % 2 == int(label) for each in drawn for text, label in each)
+    assert drawn[3] == draw_examples(path, *columns, ["0", "1"], 5, 3) and drawn[3] != drawn[4]
+    assert len({tuple(label for _, label in each) for each in drawn}) > 3  # their order is drawn too
+    with pytest.raises(InputError, match="has 20 texts of the label 0, and `num_examples=50` takes 25; take fewer"):
+        draw_examples(path, *columns, ["0", "1"], 50, 0)
+    with pytest.raises(InputError, match=r"no column named title; .* name yours by `input_fields` and `label_field`"):
+        draw_examples(path, "title", "label", ["0", "1"], 2, 0)
+
+
+def test_accuracy_stands_beside_the_most_frequent_label():
+    def answer(given, **scores):
+        return {"given_label": given, "answers": {"1": dict.fromkeys(scores, 0), "0": scores}}
+
+    rows = [answer(1, pmi=-1, score=1, per_character=-1), answer("1", pmi=-1, score=-1, per_character=1)]
+    rows += [answer("0", pmi=1, score=-1, per_character=-1), answer("2", pmi=1, score=1, per_character=1)]
+    assert describe_accuracy([*rows, {"error": "none"}, answer(None, pmi=1, score=1, per_character=1)]) == (
+        "of 4 labels right: 75.0% by pmi, 25.0% by score, 25.0% by per_character; always 1: 50.0%; "
+        "1 have a label that the template lacks"
+    )
+    assert describe_accuracy([{"answers": {}}]) is None
