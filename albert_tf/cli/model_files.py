@@ -37,9 +37,13 @@ def with_our_init_checkpoint(settings):
 def with_our_teacher(settings):
     """Returns settings in which --teacher is a folder of ours, converted where it is another library's.
 
+    A run knows its teacher as the checkpoint that was best in a folder. If another one is by now, the run is refused.
+
     Raises:
         InputError: The model can't be converted.
     """
+    if settings.teacher and tf.io.gfile.exists(f"{settings.teacher}.index"):
+        settings = dataclasses.replace(settings, teacher=os.path.dirname(settings.teacher))
     return _with_ours(settings, "teacher", "converted_teacher")
 
 

@@ -178,7 +178,7 @@ class Distillation(Objective):
         """Returns which positions see which keys; see `Lesson.compute`."""
         bias = (1.0 - tf.cast(batch["input_mask"][:, None], tf.float32)) * HIDDEN_SCORE
         documents = find_halves(batch).document_ids if self._are_halves else None
-        return bias_of(visible_keys(bias, documents, False, None))
+        return bias_of(visible_keys(bias, documents, None, None))
 
     def identity(self):
         """Returns name and settings; the teacher is told by its content. See `Objective`."""
