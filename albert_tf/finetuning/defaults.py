@@ -47,7 +47,7 @@ def has_much_to_keep(init_checkpoint: str | None) -> bool:
     """Returns whether a training begins with a model that a high rate would spoil: any that was pre-trained.
 
     But what has told replaced pieces (ELECTRA) doesn't hold which piece is missing in its last states: with 1,000
-    labels a small one came to 68.3% at 1.5e-4, as random weights did, and to 77.2% at 5e-4 (docs/objectives.md).
+    labels a small one came to 68.3% at 1.5e-4, as random weights did, and to 75.7% at 5e-4 (docs/objectives.md).
 
     Args:
         init_checkpoint: A checkpoint's path, or a folder; None for random weights.
