@@ -8,7 +8,12 @@ import tensorflow as tf
 
 from albert_tf.cli import app, training_flags
 from albert_tf.cli.flag_parsing import resolved_flags
-from albert_tf.cli.model_files import find_model_file, load_model_tokenizer, with_our_init_checkpoint
+from albert_tf.cli.model_files import (
+    find_model_file,
+    load_model_tokenizer,
+    with_our_init_checkpoint,
+    with_our_teacher,
+)
 from albert_tf.cli.run_flags import settings_flags, with_settings_of_run
 from albert_tf.cli.trial_flags import run_as_asked
 from albert_tf.config import AlbertConfig
@@ -27,18 +32,22 @@ from albert_tf.finetuning.defaults import (
     with_default_dropout,
 )
 from albert_tf.finetuning.dev_share import Share
+from albert_tf.finetuning.soft_labels import SoftLabels
+from albert_tf.finetuning.teacher import Teacher, taught
 from albert_tf.modeling.pretrained import CONFIG_FILE
+from albert_tf.serving.loading import load_finetuned
 from albert_tf.training import TrainingRun
 from albert_tf.training.devices.batches import per_replica_batch_size
 from albert_tf.training.devices.workers import Agreement, is_chief
 from albert_tf.training.run_folder.guard import FOUND_AT, check_model
 from albert_tf.training.run_folder.held_folder import hold_together
-from albert_tf.training.run_folder.identity import absolute_path
+from albert_tf.training.run_folder.identity import absolute_path, checkpoint_identity
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 
 TRAIN, DEV, TEST = "train", "dev", "test"
-# What a run keeps of every command's settings.
+# What a run keeps of every command's settings, and what besides if there is a teacher.
 SHARED_SETTINGS = ("dev_fraction", "max_seq_length", "token_dropout")
+TEACHER_SETTINGS = ("teacher_weight", "teacher_temperature")
 
 
 def _as_given(settings, config, is_known):
@@ -82,10 +91,13 @@ class FinetuningCommand:
 
     def _run_once(self, given) -> tuple[str, float, dict | None] | None:
         """Does what the settings say, and returns what `run_as_asked` needs of it."""
-        names = [*settings_flags(), *self.setting_names, *SHARED_SETTINGS]
+        names = [*settings_flags(), *self.setting_names, *SHARED_SETTINGS, *TEACHER_SETTINGS]
+        if "teacher" not in given.given:  # which is compared by its content, once it is a folder of ours
+            names.append("teacher")
         if "num_train_epochs" in given.given:
             names.remove("num_train_steps")  # how many steps that is follows from the data
-        settings, known_run = with_settings_of_run(given, self.name, names, list(self.place_names))
+        settings, known_run = with_settings_of_run(given, self.name, names, [*self.place_names, "unlabelled_file"])
+        _check_teacher_settings(settings)
         config = AlbertConfig.from_json_file(find_model_file(settings, "albert_config_file", CONFIG_FILE, known_run))
         strategy = training_flags.strategy_from_flags(settings)
         _check_batch_sizes(settings, strategy)
@@ -111,6 +123,11 @@ class FinetuningCommand:
         dev_file = load(DEV) if settings.do_eval else None
         test_file = load(TEST, needs_labels=False) if settings.do_predict else None
 
+        teacher = None
+        if settings.teacher and train_file:
+            settings = with_our_teacher(settings)
+            teacher = _load_teacher(settings, task, tokenizer, strategy)
+            train_file = taught(task, teacher, train_file, tokenizer, tuple(settings.unlabelled_file))
         task.config = _with_dropout(settings, task, train_file, known_run)
         run_settings = _make_run_settings(settings, task, train_file)
         tf.keras.utils.set_random_seed(settings.random_seed)
@@ -126,7 +143,8 @@ class FinetuningCommand:
             app.exit_if_nothing_is_saved(run.step)
             return None
         linear = linear_scores(run, train_file, dev_file) if dev_file and settings.baselines else None
-        results = runner.evaluate(run, dev_file, linear) if dev_file else None
+        of_teacher = teacher.scores(task, dev_file.examples) if dev_file and teacher else None
+        results = runner.evaluate(run, dev_file, linear, of_teacher) if dev_file else None
         if test_file:
             runner.predict(run, test_file, settings.predict_batch_size)
         run.write_model_card(license_name=settings.license)
@@ -180,19 +198,62 @@ class FinetuningCommand:
         return dataclasses.replace(settings, token_dropout=dropout, max_seq_length=length)
 
     def _train(self, settings, run, train_file, dev_file):
-        places = {name: getattr(settings, name) for name in self.place_names}
+        places = {name: getattr(settings, name) for name in (*self.place_names, "unlabelled_file")}
         known = run.objective.settings()
         more_settings = {
             "command": self.name,
             "dev_fraction": settings.dev_fraction,
             **{name: getattr(settings, name) for name in self.setting_names if name not in known},
-            FOUND_AT: {name: absolute_path(place) for name, place in places.items() if place},
+            **_identity_of_teacher(settings),
+            FOUND_AT: {name: _absolute(place) for name, place in places.items() if place},
         }
         data = {}  # what tells the data of each file of results, as far as they are there
         for result, part in ((EVAL_RESULTS_FILE, DEV), (run.objective.predictions_file, TEST)):
             with contextlib.suppress(InputError):
                 data[result] = runner.identity_of(*self.find(settings, part))
         return runner.train(run, train_file, dev_file, more_settings, data, settings.token_dropout)
+
+
+def _check_teacher_settings(settings):
+    """Checks that what says how to learn from a teacher comes with one."""
+    for name in ("unlabelled_file", *TEACHER_SETTINGS):
+        if name in settings.given and not settings.teacher:
+            raise InputError(f"--{name} says how to learn from a teacher; name one by --teacher, or leave it out")
+
+
+def _load_teacher(settings, task, tokenizer, strategy):
+    """Returns the teacher, and has the task learn from it."""
+    source = f"--teacher={settings.teacher}"
+    task.soft_labels = SoftLabels(settings.teacher_weight, settings.teacher_temperature)
+    with strategy.scope():
+        loaded = load_finetuned(settings.teacher, source)
+    teacher = Teacher(
+        loaded.task,
+        loaded.model,
+        loaded.tokenizer,
+        loaded.max_seq_length,
+        strategy,
+        settings.predict_batch_size,
+        source,
+    )
+    teacher.check(task, tokenizer, settings.max_seq_length)
+    return teacher
+
+
+def _identity_of_teacher(settings):
+    """Returns what tells the teacher, and what is learnt from it; nothing where there is none."""
+    if not settings.teacher:
+        return {}
+    files = settings.unlabelled_file
+    return {
+        "teacher": checkpoint_identity(settings.teacher),
+        "unlabelled_files": runner.identity_of(tuple(files)) if files else None,
+        **{name: getattr(settings, name) for name in TEACHER_SETTINGS},
+    }
+
+
+def _absolute(place):
+    return absolute_path(place) if isinstance(place, str) else list(map(absolute_path, place))
 
 
 def _with_dropout(settings, task, train_file, known_run):

@@ -24,6 +24,15 @@ def define_finetuning_flags(max_seq_length_help: str) -> None:
     flags.DEFINE_string("vocab_file", None, "Vocabulary; by default the one beside --init_checkpoint.")
     define_tokenizer_flags()
     define_sentencepiece_flags()
+    flags.DEFINE_string(
+        "teacher",
+        None,
+        "Folder of a model fine-tuned for the same, of albert_tf or transformers, whose answers are learnt beside the "
+        "labels.",
+    )
+    flags.DEFINE_list("unlabelled_file", [], "With --teacher: files of texts without labels that join the training.")
+    flags.DEFINE_float("teacher_weight", 0.5, "Share of the teacher's answers in the loss of what has a label.", 0, 1)
+    flags.DEFINE_float("teacher_temperature", 2.0, "What logits of teacher and student are divided by.", 0.0)
     flags.DEFINE_bool("do_train", False, "Train.")
     flags.DEFINE_bool("do_eval", False, "Evaluate on the dev file; writes eval_results.json.")
     flags.DEFINE_float(

@@ -1,7 +1,9 @@
 """Finding what goes with a model that is fine-tuned: what flags name, or what lies beside the model."""
 
+import contextlib
 import dataclasses
 import os
+import tempfile
 
 import tensorflow as tf
 
@@ -10,11 +12,12 @@ from albert_tf.cli.run_flags import KnownRun
 from albert_tf.cli.tokenizer_flags import load_any_tokenizer
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.files import read_json
+from albert_tf.files import read_json, write_json
 from albert_tf.interchange import huggingface
-from albert_tf.interchange.foreign_folder import format_of, kept_as_ours
+from albert_tf.interchange.foreign_folder import CONVERTED_FOLDER, format_of, kept_as_ours
 from albert_tf.interchange.huggingface_config import is_published, read_published_config
 from albert_tf.modeling.pretrained import CONFIG_FILE
+from albert_tf.modeling.student import parse_layers, student_config
 from albert_tf.tokenization import SentencePieceTokenizer, Tokenizer
 from albert_tf.tokenization.loading import kind_of_tokenizer
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
@@ -28,20 +31,62 @@ def with_our_init_checkpoint(settings):
     Raises:
         InputError: The model can't be converted.
     """
-    source = format_of(settings.init_checkpoint) if settings.init_checkpoint else None
+    return _with_ours(settings, "init_checkpoint", CONVERTED_FOLDER)
+
+
+def with_our_teacher(settings):
+    """Returns settings in which --teacher is a folder of ours, converted where it is another library's.
+
+    A run knows its teacher as the checkpoint that was best in a folder. If another one is by now, the run is refused.
+
+    Raises:
+        InputError: The model can't be converted.
+    """
+    if settings.teacher and tf.io.gfile.exists(f"{settings.teacher}.index"):
+        settings = dataclasses.replace(settings, teacher=os.path.dirname(settings.teacher))
+    return _with_ours(settings, "teacher", "converted_teacher")
+
+
+def _with_ours(settings, name, kept):
+    folder = getattr(settings, name)
+    source = format_of(folder) if folder else None
     if source is None:
         return settings
     if names_several_machines():
         raise InputError(
-            f"--init_checkpoint={settings.init_checkpoint} is of {source}, and several machines can't convert it at "
-            f"once; convert it before, by convert_checkpoint.py --from={source} --to=albert_tf"
+            f"--{name}={folder} is of {source}, and several machines can't convert it at once; convert it before, by "
+            f"convert_checkpoint.py --from={source} --to=albert_tf"
         )
-    folder = kept_as_ours(settings.init_checkpoint, source, settings.output_dir)
-    return dataclasses.replace(settings, init_checkpoint=folder)
+    return dataclasses.replace(settings, **{name: kept_as_ours(folder, source, settings.output_dir, kept)})
+
+
+@contextlib.contextmanager
+def with_planned_teacher(settings):
+    """Gives settings in which --teacher is a folder with a config of ours, and perhaps nothing else."""
+    if not settings.teacher or find_beside_checkpoint(settings.teacher, CONFIG_FILE):
+        yield settings
+        return
+    config = read_config_of(settings.teacher, "teacher")
+    with tempfile.TemporaryDirectory(prefix="albert_tf_") as folder:
+        write_json(os.path.join(folder, CONFIG_FILE), config.to_dict())
+        yield dataclasses.replace(settings, teacher=folder)
+
+
+def find_student_config(settings) -> AlbertConfig | None:
+    """Returns the config that follows from --teacher and --student_layers; None where one is not given.
+
+    Raises:
+        InputError: There is no such teacher or layer.
+    """
+    if not settings.teacher or not settings.student_layers:
+        return None
+    return student_config(read_config_of(settings.teacher, "teacher"), parse_layers(settings.student_layers))
 
 
 def read_planned_config(settings) -> AlbertConfig:
-    """Returns the config that --albert_config_file names, or else that of --init_checkpoint, of ours or transformers'.
+    """Returns the config that --albert_config_file names, or that of --init_checkpoint, of ours or transformers'.
+
+    Where neither is named, it is what --student_layers makes of that of --teacher.
 
     Weights are not looked at, and need not be there.
 
@@ -49,21 +94,42 @@ def read_planned_config(settings) -> AlbertConfig:
         InputError: Neither is named, there is no config, or it is of no model of ours.
     """
     path, folder = settings.albert_config_file, settings.init_checkpoint
+    if path is None and folder is None and (config := find_student_config(settings)):
+        return config
     if path is None and folder is None:
         raise InputError("--albert_config_file is missing; name it, or the folder of a model by --init_checkpoint")
-    if path is None and format_of(folder) == "keras_hub":
-        raise InputError(
-            f"--init_checkpoint={folder} is of keras_hub; convert it by convert_checkpoint.py --from=keras_hub "
-            "--to=albert_tf, and name what that writes"
-        )
     if path is None:
-        found = (find_beside_checkpoint(folder, name) for name in (CONFIG_FILE, huggingface.CONFIG_FILE))
-        path = next(filter(None, found), None)
+        return read_config_of(folder, "init_checkpoint", ", or its config by --albert_config_file")
+    return _read_any_config(path)
+
+
+def read_config_of(folder: str, flag: str, otherwise: str = "") -> AlbertConfig:
+    """Returns the config of the model in a folder, of ours or transformers', whose weights are not looked at.
+
+    Args:
+        folder: The folder.
+        flag: What names it.
+        otherwise: What else may be named.
+
+    Raises:
+        InputError: There is no config, or it is of no model of ours.
+    """
+    if format_of(folder) == "keras_hub":
+        raise InputError(
+            f"--{flag}={folder} is of keras_hub; convert it by convert_checkpoint.py --from=keras_hub --to=albert_tf, "
+            "and name what that writes"
+        )
+    found = (find_beside_checkpoint(folder, name) for name in (CONFIG_FILE, huggingface.CONFIG_FILE))
+    path = next(filter(None, found), None)
     if path is None:
         raise InputError(
-            f"--init_checkpoint={folder}: there is no {CONFIG_FILE} and no {huggingface.CONFIG_FILE}; name the folder "
-            "of a model, or its config by --albert_config_file"
+            f"--{flag}={folder}: there is no {CONFIG_FILE} and no {huggingface.CONFIG_FILE}; name the folder of a model"
+            f"{otherwise}"
         )
+    return _read_any_config(path)
+
+
+def _read_any_config(path):
     if is_published(read_json(path, "the model config")):
         return read_published_config(path)
     return AlbertConfig.from_json_file(path)

@@ -20,6 +20,12 @@ def objective_flags() -> list[str]:
     return [setting.name for setting in all_settings()]
 
 
+def model_flags(name: str | None = None) -> list[str]:
+    """Returns the names of those flags that name models, of one objective or of all."""
+    known = all_settings() if name is None else OBJECTIVES[name].settings if name in OBJECTIVES else ()
+    return [setting.name for setting in known if setting.names_model]
+
+
 def objective_settings(given, name: str) -> dict:
     """Returns the settings of an objective, and those that were given though another one has them.
 

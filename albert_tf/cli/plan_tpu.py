@@ -11,7 +11,7 @@ import sys
 from absl import flags
 
 from albert_tf.cli.flag_parsing import resolved_flags
-from albert_tf.cli.model_files import read_planned_config
+from albert_tf.cli.model_files import read_planned_config, with_planned_teacher
 from albert_tf.cli.objective_flags import define_objective_flags, objective_settings
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
@@ -144,6 +144,12 @@ def show_plans(given, tpus, figures_of, line):
 def main():
     given = resolved_flags()
     app.require(tpu=given.tpu)
+    with with_planned_teacher(given) as given:
+        plan(given)
+
+
+def plan(given):
+    """Prints what the settings ask for."""
     config = read_planned_config(given)
     config.check_max_seq_length(given.max_seq_length, "--max_seq_length")
     task = given.task or usual_objective(config)

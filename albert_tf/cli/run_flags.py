@@ -9,6 +9,7 @@ from absl import flags
 from albert_tf.checkpoint_files import checkpoint_folder, find_beside_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.training.run_folder.guard import (
+    CHECKPOINTS,
     FOUND_AT,
     SETTINGS_FILE,
     check_same_settings,
@@ -69,7 +70,7 @@ def with_settings_of_run(settings, command: str, names: collections.abc.Iterable
             continue
         value, given = run.settings[name], getattr(settings, name)
         if name not in settings.given or given == AUTO:
-            changes[name] = _parse(value["path"] if name == "init_checkpoint" and value else value, name, run.folder)
+            changes[name] = _parse(value["path"] if name in CHECKPOINTS and value else value, name, run.folder)
         elif settings.do_train or name not in _FREE_WITHOUT_TRAINING:
             given = checkpoint_identity(given) if name == "init_checkpoint" else given
             then, now = _none_if_empty(value), _none_if_empty(given)

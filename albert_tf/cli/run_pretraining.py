@@ -12,8 +12,8 @@ from absl import flags
 from albert_tf.checkpoint_files import find_beside_checkpoint
 from albert_tf.cli import training_flags
 from albert_tf.cli.flag_parsing import resolved_flags
-from albert_tf.cli.model_files import with_our_init_checkpoint
-from albert_tf.cli.objective_flags import define_objective_flags, objective_flags, objective_settings
+from albert_tf.cli.model_files import find_student_config, with_our_init_checkpoint, with_our_teacher
+from albert_tf.cli.objective_flags import define_objective_flags, model_flags, objective_flags, objective_settings
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.cli.run_flags import settings_flags, with_settings_of_run
 from albert_tf.cli.trial_flags import define_trial_flags, run_as_asked
@@ -32,7 +32,7 @@ from albert_tf.training.devices.batches import per_replica_batch_size
 from albert_tf.training.devices.workers import Agreement, is_chief
 from albert_tf.training.run_folder.guard import FOUND_AT, check_model
 from albert_tf.training.run_folder.held_folder import hold_together
-from albert_tf.training.run_folder.identity import absolute_path
+from albert_tf.training.run_folder.identity import absolute_path, checkpoint_identity
 from albert_tf.training.run_folder.other_vocabulary import config_for_vocabulary
 from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 
@@ -197,17 +197,22 @@ def main():
 
 def run_once(given):
     """Does what the settings say, and returns what `run_as_asked` needs of it."""
-    names = [*settings_flags(), *MORE_SETTINGS, *objective_flags()]
+    # What is named anew is compared by its content, once it is a folder of ours.
+    models = {each for each in model_flags() if each in given.given}
+    names = [name for name in (*settings_flags(), *MORE_SETTINGS, *objective_flags()) if name not in models]
     given, known_run = with_settings_of_run(given, "run_pretraining", names, [*PLACES, *LENGTHS])
     own_config_file = given.albert_config_file or (known_run and known_run.find(CONFIG_FILE))
     config_file = own_config_file or find_beside_checkpoint(given.init_checkpoint, CONFIG_FILE)
-    app.require(input_file=given.input_file, albert_config_file=config_file)
+    config = None if config_file else find_student_config(given)
+    app.require(input_file=given.input_file, albert_config_file=config or config_file)
+    _check_beginning(given)
     if given.phase2_input_file and "held_out_file" in given.given and "input_file" not in given.given:
         raise InputError(
             "--held_out_file: the run is evaluated on the data of its last steps; pass --phase2_held_out_file instead"
         )
-    config = AlbertConfig.from_json_file(config_file)
-    if given.do_train and not own_config_file and (tokenizer := find_tokenizer(given.input_file)):
+    config = config or AlbertConfig.from_json_file(config_file)
+    begins_with_another = given.do_train and given.init_checkpoint and not own_config_file
+    if begins_with_another and (tokenizer := find_tokenizer(given.input_file)):
         config = config_for_vocabulary(config, given.init_checkpoint, tokenizer)
     strategy = training_flags.strategy_from_flags(given)
     parts = [given.gradient_accumulation_steps]
@@ -216,6 +221,16 @@ def run_once(given):
     check_batch_sizes(given, strategy, parts)
     with hold_together(given.output_dir, Agreement(strategy), is_chief(strategy)):
         return run_in_folder(given, known_run, config, strategy, parts)
+
+
+def _check_beginning(given):
+    """Checks that one flag at most says what the model begins with."""
+    others = {"init_checkpoint": given.init_checkpoint, "word_embeddings": given.word_embeddings != "random"}
+    for name, is_given in others.items() if given.student_layers else ():
+        if is_given:
+            raise InputError(
+                f"--student_layers says what the model begins with, and so does --{name}; leave one of them out"
+            )
 
 
 def name_of_objective(given, known_run):
@@ -241,7 +256,10 @@ def run_in_folder(given, known_run, config, strategy, parts):
         warn_of(shards)
 
     name = name_of_objective(given, known_run)
-    own = objective_settings(given, name or data[-1].objective)
+    name = name or data[-1].objective
+    if model_flags(name):
+        given = with_our_teacher(given)
+    own = objective_settings(given, name)
     objectives = [objective_of(config, shards, name, own) for shards in data]
     objective = objectives[-1]
     tf.keras.utils.set_random_seed(given.random_seed)
@@ -279,8 +297,8 @@ def run_in_folder(given, known_run, config, strategy, parts):
             results = training.evaluate(make_held_out_dataset(objective, last, settings)(), held_out)
     training.write_model_card([shards.manifest for shards in data], given.license)
     entropy = last.manifest.get("splits", {}).get("held_out", {}).get("unigram_entropy")
-    if do_eval and entropy is not None:
-        first_loss = next(iter(objective.loss_coefficients))
+    first_loss = next(iter(objective.loss_coefficients))
+    if do_eval and entropy is not None and first_loss.endswith("_lm_loss"):
         training.log(f"unigram entropy of the held-out text: {entropy:.4f} (a {first_loss} that needs no context)")
     blind = last.blind_accuracy(given.eval_batch_size)
     if do_eval and blind is not None and objective.blind_metric:
@@ -305,6 +323,7 @@ def settings_of_command(given, objective, data, end_steps):
         "phase2_gradient_accumulation_steps": given.phase2_gradient_accumulation_steps,
         "read_own_shards": given.read_own_shards,
         "word_embeddings": given.word_embeddings,
+        **{name: checkpoint_identity(getattr(given, name)) for name in model_flags(objective.name)},
         **evaluation,
         **languages,
         FOUND_AT: {

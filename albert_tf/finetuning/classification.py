@@ -16,6 +16,7 @@ from albert_tf.finetuning.linear_models import MOST_CHARACTERS, LinearModel, cla
 from albert_tf.finetuning.metrics import LABEL_METRICS
 from albert_tf.finetuning.mistakes import CONFUSION_FILE, plot_confusion_matrix, write_errors
 from albert_tf.finetuning.scores_by_label import count_labels
+from albert_tf.finetuning.soft_labels import TAUGHT, has_label, log_probabilities
 from albert_tf.finetuning.task import ERRORS_FILE
 from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.text_windows import softmax
@@ -57,8 +58,13 @@ class Classification(LabelledTextTask):
 
     def compute(self, batch, training, dropout_seed, model):
         logits = model(batch, training=training, dropout_seed=dropout_seed)["logits"]
-        loss, accuracy = weighted_cross_entropy(logits, batch["label_ids"], self.weights(batch))
-        if training and self._class_weights is not None:
+        loss, accuracy = weighted_cross_entropy(logits, batch["label_ids"], self.weights(batch) * has_label(batch))
+        if training and self.soft_labels is not None:
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(batch["label_ids"], logits)
+            soft_losses, weights = self.soft_labels.divergence(logits, batch[TAUGHT]), self._weights(batch)
+            losses = self.soft_labels.mix(losses, soft_losses, has_label(batch))
+            loss = tf.reduce_sum(losses * weights), tf.reduce_sum(weights)
+        elif training and self._class_weights is not None:
             loss, _ = weighted_cross_entropy(logits, batch["label_ids"], self._weights(batch))
         return {"classification_loss": loss, "accuracy": accuracy}
 
@@ -66,7 +72,8 @@ class Classification(LabelledTextTask):
         """Returns what each example counts in the loss, float32 [B]."""
         if self._class_weights is None:
             return self.weights(batch)
-        return self.weights(batch) * tf.gather(tf.constant(self._class_weights), batch["label_ids"])
+        of_labels = tf.gather(tf.constant(self._class_weights), batch["label_ids"])
+        return self.weights(batch) * tf.where(has_label(batch) > 0, of_labels, 1.0)
 
     def reason_against(self, label):
         return (
@@ -78,6 +85,15 @@ class Classification(LabelledTextTask):
     def label_values(self, examples):
         """Returns the ids of the labels, int32 [T]; see `LabelledTextTask`."""
         return np.array([self._ids.get(example.label, 0) for example in examples], np.int32)
+
+    def differs_from(self, other):
+        if set(other.labels) != set(self.labels):
+            return f"has the labels {', '.join(other.labels)}, and here they are {', '.join(self.labels)}"
+        return super().differs_from(other)
+
+    def soft_features(self, examples, features, teacher):
+        """Returns the logarithms of the teacher's probabilities, float32 [N, labels]; see `FinetuningTask`."""
+        return {TAUGHT: self.of_rows(log_probabilities(teacher.predict(examples), self.labels), features)}
 
     def outputs(self, batch, model):
         """Returns `probabilities` float32 [B, labels], or `logits` where those of windows are averaged."""

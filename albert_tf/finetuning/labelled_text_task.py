@@ -1,6 +1,7 @@
 """What tasks share whose examples are texts, or pairs of them, each with a label, several, or a number."""
 
 import abc
+import dataclasses
 import typing
 
 import numpy as np
@@ -17,6 +18,7 @@ from albert_tf.finetuning.labelled_text import (
     unlabelled_examples,
 )
 from albert_tf.finetuning.long_texts import TEXT_INDICES, WINDOW_WEIGHTS, describe_windows, encode_in_windows
+from albert_tf.finetuning.soft_labels import HAS_LABEL, TAUGHT
 from albert_tf.finetuning.task import Features, FinetuningTask
 from albert_tf.modeling import AlbertForSequenceClassification
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
@@ -91,6 +93,14 @@ class LabelledTextTask(FinetuningTask):
             raise InputError(f"{path} has no row with a label that can be used; of the last, {reason}")
         return found
 
+    def read_unlabelled(self, path):
+        found = read_examples(path, self._files, needs_label=False, read_labels=self.read_labels)
+        return [dataclasses.replace(example, label=None) for example in found]
+
+    def differs_from(self, other):
+        own, others = len(self.input_fields), len(other.input_fields)
+        return None if own == others else f"reads {others} texts at once, and not {own}"
+
     def make_model(self, **options):
         return AlbertForSequenceClassification(self.config, self._num_outputs, **options)
 
@@ -98,7 +108,11 @@ class LabelledTextTask(FinetuningTask):
         labels = {self.label_name: self.label_type, "example_weights": tf.float32}
         if self.doc_stride is not None:
             labels[WINDOW_WEIGHTS] = tf.float32
+        if self.soft_labels is not None:
+            labels[HAS_LABEL] = tf.float32
         specs = {name: tf.TensorSpec([None], dtype) for name, dtype in labels.items()}
+        if self.soft_labels is not None:
+            specs[TAUGHT] = tf.TensorSpec([None, self._num_outputs], tf.float32)
         return {**encoder_batch_spec(max_seq_length), **specs}
 
     def loss_weights(self, batch):

@@ -18,6 +18,7 @@ from albert_tf.finetuning.labelled_text import LabelledText, line_names
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
 from albert_tf.finetuning.linear_models import MOST_CHARACTERS, LinearModel, classify_into_several
 from albert_tf.finetuning.scores_by_label import count_labels
+from albert_tf.finetuning.soft_labels import TAUGHT, has_label, log_odds
 from albert_tf.finetuning.task import ERRORS_FILE
 from albert_tf.json_types import check_types
 from albert_tf.rows.row_file import write_rows
@@ -72,8 +73,20 @@ class MultiLabel(LabelledTextTask):
         """Returns the mean over the labels of their binary cross-entropy; see `Objective`."""
         logits = model(batch, training=training, dropout_seed=dropout_seed)["logits"]
         losses = tf.nn.sigmoid_cross_entropy_with_logits(batch["label_values"], logits)
-        weights = self.weights(batch)
-        return {"multi_label_loss": (tf.reduce_sum(tf.reduce_mean(losses, axis=-1) * weights), tf.reduce_sum(weights))}
+        losses, weights = tf.reduce_mean(losses, axis=-1), self.weights(batch)
+        if training and self.soft_labels is not None:
+            soft_losses = self.soft_labels.divergence_of_each(logits, batch[TAUGHT])
+            losses = self.soft_labels.mix(losses, soft_losses, has_label(batch))
+        return {"multi_label_loss": (tf.reduce_sum(losses * weights), tf.reduce_sum(weights))}
+
+    def differs_from(self, other):
+        if set(other.labels) != set(self.labels):
+            return f"has the labels {', '.join(other.labels)}, and here they are {', '.join(self.labels)}"
+        return super().differs_from(other)
+
+    def soft_features(self, examples, features, teacher):
+        """Returns the logits of the teacher's labels, float32 [N, labels]; see `FinetuningTask`."""
+        return {TAUGHT: self.of_rows(log_odds(teacher.predict(examples), self.labels), features)}
 
     def reason_against(self, label):
         unknown = next((each for each in label if each not in self.labels), None)

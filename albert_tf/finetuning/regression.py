@@ -9,6 +9,7 @@ from albert_tf.finetuning.labelled_text import LabelledText, line_names
 from albert_tf.finetuning.labelled_text_task import LabelledTextTask
 from albert_tf.finetuning.linear_models import LinearModel, predict_numbers
 from albert_tf.finetuning.metrics import SCORE_METRICS
+from albert_tf.finetuning.soft_labels import TAUGHT, has_label
 from albert_tf.finetuning.task import ERRORS_FILE
 from albert_tf.rows.row_file import write_rows
 
@@ -35,6 +36,9 @@ class Regression(LabelledTextTask):
         scores = model(batch, training=training, dropout_seed=dropout_seed)["logits"][:, 0]
         weights = self.weights(batch)
         errors = tf.math.squared_difference(scores, batch["label_values"])
+        if training and self.soft_labels is not None:
+            from_taught = tf.math.squared_difference(scores, batch[TAUGHT][:, 0])
+            errors = self.soft_labels.mix(errors, from_taught, has_label(batch))
         return {"squared_error": (tf.reduce_sum(errors * weights), tf.reduce_sum(weights))}
 
     def reason_against(self, label):
@@ -43,6 +47,11 @@ class Regression(LabelledTextTask):
     def label_values(self, examples):
         """Returns the numbers, float32 [T]; see `LabelledTextTask`."""
         return np.array([_number(example.label) or 0.0 for example in examples], np.float32)
+
+    def soft_features(self, examples, features, teacher):
+        """Returns the teacher's numbers, float32 [N, 1]; see `FinetuningTask`."""
+        scores = np.array([[prediction["score"]] for prediction in teacher.predict(examples)], np.float32)
+        return {TAUGHT: self.of_rows(scores, features)}
 
     def outputs(self, batch, model):
         """Returns `scores` float32 [B]; see `FinetuningTask`."""

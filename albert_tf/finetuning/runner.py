@@ -33,6 +33,7 @@ class EncodedFile:
         features: What `FinetuningTask.encode` made of them.
         max_seq_length: Length that they are cut or padded to.
         share: Which part of the file it is; None for all of it.
+        trained_on: Rows to train on in place of `features`; see `teacher.taught`.
     """
 
     path: str | tuple[str, ...]
@@ -40,6 +41,7 @@ class EncodedFile:
     features: Features
     max_seq_length: int
     share: Share | None = None
+    trained_on: Features | None = None
 
     @property
     def name(self) -> str:
@@ -53,8 +55,12 @@ class EncodedFile:
 
     @property
     def num_rows(self) -> int:
-        """How many rows the features have: one an example, or one a window of its text."""
-        return len(next(iter(self.features.values())))
+        """How many rows there are to train on: one an example, or one a window of its text."""
+        return len(next(iter(self._rows.values())))
+
+    @property
+    def _rows(self):
+        return self.features if self.trained_on is None else self.trained_on
 
     def batched(self, task: FinetuningTask, is_fixed: bool) -> Examples:
         """Returns what makes batches of it.
@@ -63,7 +69,7 @@ class EncodedFile:
             task: What it was encoded for.
             is_fixed: Whether all batches must be of one shape, as a TPU needs.
         """
-        return Examples(self.features, task.batch_spec(self.max_seq_length if is_fixed else None))
+        return Examples(self._rows, task.batch_spec(self.max_seq_length if is_fixed else None))
 
 
 def load_file(
@@ -193,17 +199,23 @@ def train(
     return run.train(phase, data_settings, results_data)
 
 
-def evaluate(run: TrainingRun, dev_file: EncodedFile, linear: LinearScores | None = None) -> dict[str, float]:
+def evaluate(
+    run: TrainingRun,
+    dev_file: EncodedFile,
+    linear: LinearScores | None = None,
+    of_teacher: dict[str, float] | None = None,
+) -> dict[str, float]:
     """Evaluates the model that was trained or restored last; returns what it wrote into eval_results.json.
 
     Beside the measure that selects stands, with "blind_" before its name, what a rule scores that reads no text, and
-    with "linear_" what a linear model does; a model that is no better is warned of. What else the task has to tell goes
-    into the files of `FinetuningTask.reports`.
+    with "linear_" what a linear model does; a model that is no better is warned of. With "teacher_" stands what a
+    teacher scores. What else the task has to tell goes into the files of `FinetuningTask.reports`.
 
     Args:
         run: Whose objective is a `FinetuningTask`.
         dev_file: What to evaluate on.
         linear: What `baselines.linear_scores` found for this file; None to compare with no linear model.
+        of_teacher: What the teacher scores on this file, by measure; None where there is none.
     """
     task = run.objective
     dataset = _dev_dataset(task, dev_file, run.settings, run.has_fixed_shapes)
@@ -216,8 +228,9 @@ def evaluate(run: TrainingRun, dev_file: EncodedFile, linear: LinearScores | Non
             predictions = task.decide_on_held_out(dev_file.examples, predictions)
         scores = task.score(dev_file.examples, predictions) if task.scores_predictions else {}
     rule, blind = task.blind_scores(dev_file.examples)
-    metric, of_linear = task.selection_metric, linear.scores if linear else {}
-    more = {f"{kind}_{metric}": of[metric] for kind, of in (("blind", blind), ("linear", of_linear)) if metric in of}
+    metric, of_linear, of_teacher = task.selection_metric, linear.scores if linear else {}, of_teacher or {}
+    others = {"blind": blind, "linear": of_linear, "teacher": of_teacher}
+    more = {f"{kind}_{metric}": of[metric] for kind, of in others.items() if metric in of}
     results = run.evaluate(dataset, dev_file.identity, scores, num_examples=len(dev_file.examples), **more)
     if metric in blind:
         run.log(f"without reading, {rule}: {metric} {blind[metric]:.4f}")
@@ -234,6 +247,8 @@ def evaluate(run: TrainingRun, dev_file: EncodedFile, linear: LinearScores | Non
                 "more passes over the examples, another learning rate, or a model that was pre-trained on more text or "
                 "on text like this"
             )
+    if metric in of_teacher:
+        run.log(f"the teacher: {metric} {of_teacher[metric]:.4f}")
     if predictions is not None:
         by_label = scores_by_label(task.counts_by_label(dev_file.examples, predictions))
         if by_label:

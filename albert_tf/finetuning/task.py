@@ -12,6 +12,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning.cut_texts import describe_cuts, length_limit
 from albert_tf.finetuning.linear_models import LinearModel
+from albert_tf.finetuning.soft_labels import SoftLabels
 from albert_tf.objectives import Objective
 from albert_tf.objectives.objective import Batch
 from albert_tf.tokenization import Tokenizer
@@ -42,6 +43,8 @@ class FinetuningTask(Objective):
         usual_max_seq_length: The length where nobody says one; None to choose it by the lengths of the texts.
         setting_types: The types of what `from_settings` needs of a run's settings, as for `check_types`.
         reads_beside_ids: Whether `outputs` needs more of a batch than ids, mask and segments.
+        soft_labels: How a teacher's answers are learnt; None where there is no teacher.
+        answers_pieces: Whether each piece has an answer, so that a teacher must read the same pieces.
         input_fields: What one of the inputs of `examples_of` is made of, in order.
         input_columns: What the columns of it are called in the files that the task reads; empty where they have none.
     """
@@ -56,6 +59,8 @@ class FinetuningTask(Objective):
     usual_max_seq_length: int | None = None
     setting_types: collections.abc.Mapping[str, typing.Any] = types.MappingProxyType({})
     reads_beside_ids: bool = False
+    soft_labels: SoftLabels | None = None
+    answers_pieces: bool = False
     input_fields: tuple[str, ...] = ("text",)
     input_columns: tuple[str, ...] = ()
 
@@ -82,6 +87,27 @@ class FinetuningTask(Objective):
         Raises:
             InputError: A special token is missing in the vocabulary.
         """
+
+    def read_unlabelled(self, path: str) -> list[typing.Any]:
+        """Returns the examples of a file without the answers that it may hold; errors as of `read`."""
+        raise InputError(f"{type(self).__name__} learns of no texts without labels; leave `unlabelled_file` out")
+
+    def differs_from(self, other: "FinetuningTask") -> str | None:
+        """Returns why a teacher that was fine-tuned for a task of this class can't teach this one, None if it can.
+
+        It follows what tells the teacher, as in "has other labels".
+        """
+        return None
+
+    def soft_features(self, examples: list[typing.Any], features: Features, teacher: typing.Any) -> Features:
+        """Returns what a teacher says of each row, under names that `batch_spec` has with `soft_labels`.
+
+        Args:
+            examples: What `read` or `read_unlabelled` returned.
+            features: What `encode` made of them, N rows.
+            teacher: A `Teacher` that was fine-tuned for the same.
+        """
+        raise InputError(f"{type(self).__name__} learns from no teacher; leave `teacher` out")
 
     @abc.abstractmethod
     def outputs(self, batch: Batch, **models: tf.keras.Model) -> dict[str, tf.Tensor]:

@@ -19,7 +19,7 @@ from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.tokenizer import VOCABULARY_FILE
 from albert_tf.tokenization.vocabulary import Vocabulary
 
-# Where a run keeps the model that it began with, and what that was converted from.
+# Where a run keeps the model that it began with, and what a model was converted from.
 CONVERTED_FOLDER = "converted_model"
 _SOURCE_FILE = "converted_from.json"
 
@@ -80,18 +80,19 @@ def as_ours(folder: str, source: str) -> collections.abc.Iterator[OurFolder]:
         yield OurFolder(path, reasons[0] if reasons else None)
 
 
-def kept_as_ours(folder: str, source: str, output_dir: str) -> str:
+def kept_as_ours(folder: str, source: str, output_dir: str, name: str = CONVERTED_FOLDER) -> str:
     """Returns a folder of ours with the model of another library, which is kept with the run that begins with it.
 
     Args:
         folder: Of the other library.
         source: Which one; what `format_of` returned.
         output_dir: Of the run.
+        name: What the folder is called in it.
 
     Raises:
         InputError: The model can't be converted, or what the run keeps was converted from another one.
     """
-    kept = os.path.join(output_dir, CONVERTED_FOLDER)
+    kept = os.path.join(output_dir, name)
     content = _content(folder, source)
     if not gfile_for(kept).exists(os.path.join(kept, _SOURCE_FILE)):
         if gfile_for(kept).exists(os.path.join(kept, CONFIG_FILE)):

@@ -108,6 +108,12 @@ class SelfAttention(AlbertLayer):
         hidden_states = self._add(residual, context, output_seed)
         return (hidden_states, *probs) if output_attentions else hidden_states
 
+    def query_key_value(self, hidden_states):
+        """Returns queries, keys and values of what `call` is given, `compute_dtype` [B, S, H] each."""
+        if self._norm_is_first:
+            hidden_states = self.layer_norm(hidden_states)
+        return [linear(hidden_states) for linear in (self.query, self.key, self.value)]
+
     def extend(
         self, hidden_states: tf.Tensor, columns: tf.Tensor, cache: KeyValueCache
     ) -> tuple[tf.Tensor, KeyValueCache]:

@@ -153,6 +153,32 @@ class AlbertEncoder(AlbertModel):
             outputs["attentions"] = tuple(attentions)
         return outputs
 
+    def query_key_value(self, hidden_states, number):
+        """Returns queries, keys and values of one application of a block, which are computed anew for it.
+
+        Where no gradient and no output depends on what that application and later ones do with them, a graph leaves
+        that out.
+
+        Args:
+            hidden_states: The tuple that `call` returns.
+            number: Which application, from 0.
+
+        Returns:
+            A list of three, `compute_dtype` [B, S, H] each.
+        """
+        attention, _ = self.sub_layers_of(number)
+        return self.attention_layers[attention].query_key_value(hidden_states[number])
+
+    def sub_layers_of(self, number):
+        """Returns which of `attention_layers` and of `feed_forward_layers` an application of a block has, two ints."""
+        inner = self.config.inner_group_num
+        layer, position = divmod(number, inner)
+
+        def place(layers):
+            return layer * (len(layers) // inner) // self.config.num_hidden_layers * inner + position
+
+        return place(self.attention_layers), place(self.feed_forward_layers)
+
     def extend(
         self, input_ids: tf.Tensor, columns: tf.Tensor, caches: list[KeyValueCache]
     ) -> tuple[tf.Tensor, list[KeyValueCache]]:
@@ -243,13 +269,8 @@ class AlbertEncoder(AlbertModel):
 
     def _sub_layers(self, number):
         """Returns the sub-layers of a block by its number: its own, or its group's (original modeling.py)."""
-        inner = self.config.inner_group_num
-        layer, position = divmod(number, inner)
-
-        def owner(layers):
-            return layers[layer * (len(layers) // inner) // self.config.num_hidden_layers * inner + position]
-
-        return owner(self.attention_layers), owner(self.feed_forward_layers)
+        attention, feed_forward = self.sub_layers_of(number)
+        return self.attention_layers[attention], self.feed_forward_layers[feed_forward]
 
 
 class Block:

@@ -33,6 +33,10 @@ _OTHER_NAMES = (
     "example_weights",
     "window_weights",
     "num_characters",
+    "teacher_logits",
+    "teacher_start_logits",
+    "teacher_end_logits",
+    "has_label",
 )
 
 

@@ -3,6 +3,8 @@
 from albert_tf.objectives.answer_span import AnswerSpan
 from albert_tf.objectives.causal_lm import CausalLM
 from albert_tf.objectives.conditional_answer_span import ConditionalAnswerSpan
+from albert_tf.objectives.distillation.objective import SETTINGS as SETTINGS_OF_DISTILLATION
+from albert_tf.objectives.distillation.objective import Distillation
 from albert_tf.objectives.hybrid import SETTINGS as SETTINGS_OF_HYBRID
 from albert_tf.objectives.hybrid import Hybrid
 from albert_tf.objectives.masked_lm import MaskedLM
@@ -33,6 +35,12 @@ register("roberta", composed(MaskedLM), ["full_sentences", "document_sentences",
 register("electra", ReplacedTokens, ["full_sentences", "document_sentences", "order", "next"], SETTINGS_OF_ELECTRA)
 register("halves", composed(MaskedLM, MatchingHalves), ["halves"])
 register("causal", composed(CausalLM), ["document_blocks"])
+register(
+    "distil",
+    Distillation,
+    ["full_sentences", "document_sentences", "order", "next", "halves"],
+    SETTINGS_OF_DISTILLATION,
+)
 register("hybrid", Hybrid, ["document_blocks"], SETTINGS_OF_HYBRID)
 register("translation", composed(TranslationLM), ["translation_pairs"])
 

@@ -73,6 +73,18 @@ class Objective(abc.ABC):
         """
         return {"model": self.make_model(**options)}
 
+    def sources(self) -> dict[str, str]:
+        """Returns the folders of ours that hold the weights of frozen models, by name; others keep what they have."""
+        return {}
+
+    def begin(self, model: tf.keras.Model) -> tuple[str, list[str]] | None:
+        """Assigns what `make_model`'s model is to begin with where no checkpoint says so.
+
+        Returns:
+            A line that tells what that is, and the names of variables that stay random; None if nothing is assigned.
+        """
+        return None
+
     def prepare(self, features: dict[str, tf.Tensor], seed: tf.Tensor) -> dict[str, tf.Tensor]:
         """Returns the batch that is made of records, in the graph of the input pipeline; see `batch_spec`.
 

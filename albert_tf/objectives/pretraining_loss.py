@@ -11,6 +11,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.objectives.objective import Batch, BatchSpec, WeightedSum
 from albert_tf.pretraining_data.masking import Masking
+from albert_tf.pretraining_data.packing import Packing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,12 +24,14 @@ class DataOptions:
         settings: Values of the settings that the objective was registered with, by name.
         languages: Those of the data, in the order of their numbers; empty where the data don't say them, and None where
             there are no data, as for a plan.
+        packing: How their examples are packed; `make_objective` fills it in.
     """
 
     max_predictions_per_seq: int | None = None
     masking: Masking | None = None
     settings: collections.abc.Mapping[str, typing.Any] = dataclasses.field(default_factory=dict)
     languages: tuple[str, ...] | None = None
+    packing: Packing | None = None
 
 
 class States(typing.NamedTuple):

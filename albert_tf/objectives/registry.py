@@ -19,11 +19,14 @@ class Setting(typing.NamedTuple):
         name: Its name, which no other setting has.
         default: Its value where nobody says otherwise; a bool, a number or a string, which tells its type.
         help: What it is, in a sentence.
+        names_model: Whether it names the folder of a model, whose content counts and not where it lies. Commands take
+            one of another library too.
     """
 
     name: str
     default: typing.Any
     help: str
+    names_model: bool = False
 
 
 class Registered(typing.NamedTuple):
@@ -120,7 +123,7 @@ def make_objective(
     unknown = [setting for setting in options.settings if setting not in known]
     if unknown:
         raise InputError(f"`{unknown[0]}` means nothing for `objective={name}`; leave it out")
-    options = dataclasses.replace(options, settings={**known, **options.settings})
+    options = dataclasses.replace(options, packing=packing, settings={**known, **options.settings})
     objective = OBJECTIVES[name].make(config, options)
     objective.name = name
     if name == default_objective(packing):

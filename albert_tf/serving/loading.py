@@ -153,7 +153,8 @@ def _pretrained_objective(settings, config):
     name = settings.get("objective")
     if name not in OBJECTIVES:
         return make_objective(usual_objective(config), config)
-    own = {each.name: settings[each.name] for each in OBJECTIVES[name].settings if each.name in settings}
+    wanted = [each.name for each in OBJECTIVES[name].settings if not each.names_model]  # the model alone is asked
+    own = {each: settings[each] for each in wanted if each in settings}
     return make_objective(name, config, options=DataOptions(settings=own))
 
 

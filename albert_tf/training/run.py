@@ -22,6 +22,7 @@ from albert_tf.training.evaluation import Evaluator, with_scores
 from albert_tf.training.phase import Phase
 from albert_tf.training.progress import Progress
 from albert_tf.training.run_folder.checkpoints import Checkpointer
+from albert_tf.training.run_folder.frozen_models import load_frozen_models
 from albert_tf.training.run_folder.further_models import (
     further_variables,
     load_further_models,
@@ -96,6 +97,7 @@ class TrainingRun:
         self.tokenizer = tokenizer
         self._models = model if isinstance(model, dict) else {MAIN_MODEL: model}
         self._variables = named_variables(self._models[MAIN_MODEL])
+        load_frozen_models(objective, self._models, tokenizer)
         self._frozen = frozen_identities(objective, self._models)
         self._strategy = strategy_of(self._variables)
         self._agreement, self.is_chief = Agreement(self._strategy), is_chief(self._strategy)
@@ -218,6 +220,9 @@ class TrainingRun:
             self.log("training from random weights")
             if initialize is not None:
                 self.log(initialize())
+            elif (begun := self.objective.begin(self._models[MAIN_MODEL])) is not None:
+                line, at_random = begun
+                self.log(line)
             begin_as_followers(self.objective, self._models)
         self._untrained = [name for name in at_random if name.startswith(untouched)]
         state.optimizer.start_averages()

@@ -95,8 +95,15 @@ def finetuning_cases(models, without_dev):
     at_random, sentencepiece = models["random"], models["sentencepiece"]
     epochs = {"num_train_steps": OUT, "num_warmup_steps": OUT}
     originals = {"train_step": {"num_train_steps": OUT}, "warmup_step": {"num_warmup_steps": OUT}}
+    without_teacher = {"unlabelled_file": "texts.tsv", "teacher_weight": 0.25, "teacher_temperature": 1.5}
+    folder = models["pre-trained"]["init_checkpoint"]
     cases = {
         **shared_cases(models),
+        "teacher": [Case("teacher", folder, refused=f"{folder} holds a run of run_pretraining, and no fine-tuned one")],
+        **{
+            name: [Case(name, value, refused=f"--{name} says how to learn from a teacher; name one by --teacher")]
+            for name, value in without_teacher.items()
+        },
         "num_train_steps": [Case("num_train_steps", 2)],
         "num_warmup_steps": [Case("num_warmup_steps", 1)],
         **{name: [Case(name, 1, others)] for name, others in originals.items()},
@@ -235,6 +242,9 @@ def pretraining(folder, models, shards, longer_shards):
         "num_warmup_steps": 0,
     }
     second = {"phase2_input_file": longer_shards / "train.tfrecord", "phase2_start_step": 1}
+    distil = {"objective": "distil", "teacher": models["pre-trained"]["init_checkpoint"]}
+    taught = {"teacher": distil["teacher"], "distillation": "logits", "relation_heads": 4, "teacher_layer": 0}
+    taught["masked_lm_weight"] = 0.5
     held_out = {"held_out_file": shards / "held_out.tfrecord", "phase2_input_file": OUT}
     special = {
         **shared_cases(models),
@@ -254,6 +264,8 @@ def pretraining(folder, models, shards, longer_shards):
         "share_generator": [
             Case("share_generator", True, {"objective": "electra", "generator_size": OUT}, is_alone=True)
         ],
+        **{name: [Case(name, value, distil)] for name, value in taught.items()},
+        "student_layers": [Case("student_layers", "0", {**distil, "init_checkpoint": OUT, "word_embeddings": OUT})],
         "disentangled_embeddings": [Case("disentangled_embeddings", True, {"objective": "electra"})],
         "causal_share": [
             Case("causal_share", 0.25, {"objective": "hybrid"}, refused="--objective=hybrid takes examples that are")

@@ -94,8 +94,8 @@ def test_objective_that_does_not_fit_is_one_sentence():
     with pytest.raises(InputError) as error:
         make_objective("albert", CONFIG, PACKINGS["halves"])
     assert str(error.value) == (
-        "`objective=albert` takes examples that are packed as order, and not as halves, which halves take; choose "
-        "another"
+        "`objective=albert` takes examples that are packed as order, and not as halves, which halves and distil take; "
+        "choose another"
     )
     with pytest.raises(InputError, match="`objective=of_tomorrow` is not known; take one of albert, bert, roberta"):
         make_objective("of_tomorrow", CONFIG)

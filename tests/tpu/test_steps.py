@@ -5,6 +5,7 @@ Each task is compiled for a few TPUs, and each TPU compiles a few tasks; ALBERT_
 
 import functools
 import itertools
+import json
 import os
 import pathlib
 
@@ -133,10 +134,24 @@ def test_muon_compiles_with_a_moment_less_and_fifteen_products_more_for_each_mat
     assert muon.flops - adam.flops == pytest.approx(5 * 2 * products, rel=0.05)
 
 
-@pytest.mark.parametrize("name", sorted({*planned_names()} - {*EARLIER_NAMES, *TASKS}))
+@pytest.mark.parametrize("name", sorted({*planned_names()} - {*EARLIER_NAMES, *TASKS, "distil"}))
 def test_every_objective_of_pre_training_compiles(name):
     config = SMALL.replace(num_hidden_layers=2, is_causal=name == "causal", masked_lm_is_shifted=name == "hybrid")
     assert compiled(config, name, 8, 128).temporary_bytes > 0
+
+
+@pytest.mark.parametrize("kind", ["relations", "logits"])
+def test_student_and_teacher_compile_and_count_right(kind, tmp_path):
+    teacher = SMALL.replace(num_hidden_layers=3, num_attention_heads=4, sharing="none")
+    (tmp_path / "albert_config.json").write_text(json.dumps(teacher.to_dict()))
+    settings = {"teacher": str(tmp_path), "distillation": kind}
+    objective = planned_objective("distil", SMALL.replace(num_hidden_layers=2), settings=settings)
+    step = compile_program(lower_step(objective, 8, 128, "adamw", attention="plain"), "v5e:2x2")
+    counted = objective.flops(with_batch_size(objective.batch_spec(128), 8))
+    assert counted <= step.flops < 1.5 * counted
+    # Beside the student's weights and moments are the teacher's weights.
+    alone = compiled(SMALL.replace(num_hidden_layers=2), "roberta", 8, 128, attention="plain")
+    assert step.argument_bytes - alone.argument_bytes > 2 * 4 * 12 * SMALL.hidden_size**2
 
 
 def test_disentangled_embeddings_take_another_table_and_its_moments():

@@ -1,5 +1,6 @@
 """Fine-tuning to find named entities."""
 
+import dataclasses
 import json
 from types import MappingProxyType
 
@@ -25,6 +26,7 @@ from albert_tf.finetuning.entities.metrics import METRICS, entity_counts
 from albert_tf.finetuning.entities.tagged_text import TaggedText, read_tagged, units_of
 from albert_tf.finetuning.entities.tags import OUTSIDE, entities_of, leave_out, strict_entities_of
 from albert_tf.finetuning.linear_models import LinearModel
+from albert_tf.finetuning.soft_labels import HAS_LABEL, TAUGHT, has_label
 from albert_tf.finetuning.task import ERRORS_FILE, FinetuningTask
 from albert_tf.modeling import AlbertForTokenClassification
 from albert_tf.modeling.character_ngrams import CHARACTERS_SHAPE
@@ -67,6 +69,7 @@ class Entities(FinetuningTask):
     setting_types = MappingProxyType({"types": list[str], "form": str})
     predictions_file = "predictions.jsonl"
     scores_predictions = True
+    answers_pieces = True
     highest_learning_rate = 1e-3  # measured: see docs/entities.md
 
     def __init__(
@@ -93,10 +96,15 @@ class Entities(FinetuningTask):
 
     def batch_spec(self, max_seq_length):
         """Returns the encoder's inputs, `label_ids` int32 [None, S] and what the head reads; see `Objective`."""
+        soft = {
+            HAS_LABEL: tf.TensorSpec([None], tf.float32),
+            TAUGHT: tf.TensorSpec([None, max_seq_length, len(self.labels)], tf.float32),
+        }
         characters = {"characters": tf.TensorSpec([None, max_seq_length, *CHARACTERS_SHAPE], tf.int32)}
         return {
             **encoder_batch_spec(max_seq_length),
             **(characters if self.config.character_ngrams else {}),
+            **(soft if self.soft_labels else {}),
             "label_ids": tf.TensorSpec([None, max_seq_length], tf.int32),
             "example_weights": tf.TensorSpec([None], tf.float32),
         }
@@ -108,7 +116,12 @@ class Entities(FinetuningTask):
     def compute(self, batch, training, dropout_seed, model):
         """Returns the loss and the accuracy of the tags; see `Objective`."""
         logits = model(batch, training=training, dropout_seed=dropout_seed)["logits"]
-        loss, accuracy = weighted_cross_entropy(logits, tf.maximum(batch["label_ids"], 0), _weights(batch))
+        label_ids, weights, is_labelled = tf.maximum(batch["label_ids"], 0), _weights(batch), has_label(batch)[:, None]
+        loss, accuracy = weighted_cross_entropy(logits, label_ids, weights * is_labelled)
+        if training and self.soft_labels is not None:
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(label_ids, logits)
+            losses = self.soft_labels.mix(losses, self.soft_labels.divergence(logits, batch[TAUGHT]), is_labelled)
+            loss = tf.reduce_sum(losses * weights), tf.reduce_sum(weights)
         return {"tag_loss": loss, "tag_accuracy": accuracy}
 
     def flops(self, batch_spec):
@@ -128,6 +141,24 @@ class Entities(FinetuningTask):
                     f"{', '.join(self.types)}; correct the line, or name all types with `types`"
                 )
         return texts
+
+    def read_unlabelled(self, path):
+        texts = read_tagged(path, self._form, False, self._on_bad_row)
+        return [dataclasses.replace(text, tags=None) for text in texts]
+
+    def differs_from(self, other):
+        if set(other.types) != set(self.types):
+            return f"finds {', '.join(other.types)}, and here it is {', '.join(self.types)}"
+        if other.reads_words != self.reads_words:
+            kinds = {True: "words", False: "characters"}
+            return f"tags {kinds[other.reads_words]}, and not {kinds[self.reads_words]}"
+        return None
+
+    def soft_features(self, examples, features, teacher):
+        """Returns the teacher's logits of this task's labels, float32 [N, S, labels]; see `FinetuningTask`."""
+        own = teacher.task.encode(examples, teacher.tokenizer, features["input_ids"].shape[1])
+        logits = teacher.compute(lambda batch, model: {"logits": model(batch)["logits"]}, own)["logits"]
+        return {TAUGHT: logits[..., [teacher.task.labels.index(label) for label in self.labels]]}
 
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns the features of `encode_tagged`, and where they are read, `characters`; see `FinetuningTask`."""

@@ -1,11 +1,13 @@
 """Fine-tuning to find the answer to a question in a text (original run_squad_v1.py)."""
 
 import abc
+import dataclasses
 import functools
 import os
 from types import MappingProxyType
 
 import numpy as np
+import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
@@ -25,11 +27,15 @@ from albert_tf.finetuning.question_answering.squad import Question, read_questio
 from albert_tf.finetuning.question_answering.windows import WindowOptions, encode_questions
 from albert_tf.finetuning.task import CUT, ERRORS_FILE, FinetuningTask
 from albert_tf.modeling.conditional_answers import IMPOSSIBLE
+from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE
 from albert_tf.objectives import AnswerSpan, ConditionalAnswerSpan
 from albert_tf.rows.row_file import write_rows
 
 # By which rules the results beside it were computed, which are numbers alone.
 EVAL_SETTINGS_FILE = "eval_settings.json"
+
+# Of features: what a teacher says of the first and of the last piece.
+_TAUGHT = {"start": "teacher_start_logits", "end": "teacher_end_logits"}
 
 
 class QuestionTask(FinetuningTask):
@@ -53,6 +59,7 @@ class QuestionTask(FinetuningTask):
     scores_predictions = True
     setting_types = MappingProxyType({"doc_stride": int, "max_query_length": int, "version_2_with_negative": bool})
     usual_max_seq_length = 384
+    answers_pieces = True
     # What aligns questions begins from nothing, as the head does.
     highest_learning_rate = 5e-4
     input_fields = ("question", "context")
@@ -277,6 +284,50 @@ class QuestionAnswering(QuestionTask, AnswerSpan):
 
     No answer is the span from [CLS] to [CLS], and "null_odds" are its logits less those of the best span.
     """
+
+    def batch_spec(self, max_seq_length):
+        """Returns those of `AnswerSpan`, and what a teacher says of each piece; see `Objective`."""
+        taught = tf.TensorSpec([None, max_seq_length], tf.float32)
+        return super().batch_spec(max_seq_length) | (
+            dict.fromkeys(_TAUGHT.values(), taught) if self.soft_labels else {}
+        )
+
+    def loss_weights(self, batch):
+        """Returns the number of examples, with a teacher also of those whose answer is unknown; see `Objective`."""
+        if self.soft_labels is None:
+            return super().loss_weights(batch)
+        return {"span_loss": tf.reduce_sum(batch["example_weights"])}
+
+    def compute(self, batch, training, dropout_seed, model):
+        """Returns what `AnswerSpan` does, its loss mixed with that of the teacher's answers; see `Objective`."""
+        logits = model(batch, training=training, dropout_seed=dropout_seed)
+        results = self.compute_spans(batch, logits)
+        if not training or self.soft_labels is None:
+            return results
+        weights, has_label = batch["example_weights"], tf.cast(batch["start_positions"] >= 0, tf.float32)
+        padding = (1.0 - tf.cast(batch["input_mask"], tf.float32)) * HIDDEN_SCORE
+        total = 0.0
+        for name, taught in _TAUGHT.items():
+            found, positions = logits[f"{name}_logits"], tf.maximum(batch[f"{name}_positions"], 0)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(positions, found)
+            soft_losses = self.soft_labels.divergence(found, batch[taught], padding)
+            total += 0.5 * tf.reduce_sum(self.soft_labels.mix(losses, soft_losses, has_label) * weights)
+        return {**results, "span_loss": (total, tf.reduce_sum(weights))}
+
+    def read_unlabelled(self, path):
+        questions = read_questions(path, False, self._on_bad_row)
+        return [dataclasses.replace(question, answers=(), is_impossible=False) for question in questions]
+
+    def differs_from(self, other):
+        if other.may_be_unanswerable != self.may_be_unanswerable:
+            knows = {True: "knows questions without answer", False: "knows no questions without answer"}
+            return f"{knows[other.may_be_unanswerable]}, and here it is otherwise (version_2_with_negative)"
+        return None
+
+    def soft_features(self, examples, features, teacher):
+        """Returns the teacher's logits of the first and the last piece, float32 [N, S]; see `FinetuningTask`."""
+        logits = teacher.compute(teacher.task.outputs, features)
+        return {taught: logits[f"{name}_logits"] for name, taught in _TAUGHT.items()}
 
     def outputs(self, batch, model):
         """Returns `start_logits` and `end_logits` float32 [B, S]; see `FinetuningTask`."""

@@ -55,7 +55,7 @@ def tied_cross_entropy(
                 bias_gradient,
             )
 
-        loss, right, *gradients = _sum_over_chunks(compute, states, labels, weights, num_rows, table)
+        loss, right, *gradients = sum_over_chunks(compute, states, labels, weights, num_rows, table)
 
         def gradient(loss_upstream, _):
             return [tf.cast(loss_upstream, values.dtype) * values for values in gradients]
@@ -107,8 +107,21 @@ def count_chunks(num_rows: int, most: int) -> tuple[int, int]:
     return num_chunks, -(-num_rows // num_chunks)
 
 
-def _sum_over_chunks(compute, states, labels, weights, num_rows, table):
-    """Returns what `compute` gives for all rows: sums, and the gradients of the states in one piece."""
+def sum_over_chunks(compute, states, labels, weights, num_rows, table):
+    """Returns what a function gives for all rows, computed a chunk at a time.
+
+    Args:
+        compute: Given some rows of the next three, returns two sums, the gradient of these rows' states, and those of
+            the table and of the bias.
+        states: [N, E].
+        labels: [N, ...].
+        weights: float32 [N], 0 for rows that don't count.
+        num_rows: N, a number or a scalar.
+        table: float32 [V, E].
+
+    Returns:
+        The same five: sums over all rows, and the gradient of the states in one piece.
+    """
     num_chunks, size = count_chunks(num_rows, _ROWS_IN_A_CHUNK) if isinstance(num_rows, int) else (1, None)
     if num_chunks == 1:
         return compute(states, labels, weights)

@@ -21,22 +21,26 @@ SETTINGS_FILE = "run_settings.json"
 # Where the run found things; they may be found elsewhere later.
 FOUND_AT = "found_at"
 
+# Settings that name a checkpoint, which is told by its content: what a run begins with, and what it learns from.
+CHECKPOINTS = ("init_checkpoint", "teacher")
+
 # Of settings that are no flags, whose own types are checked where they are taken.
 _TYPES = {
     "command": str,
     "objective": str,
     "albert_config": dict[str, typing.Any],
-    "init_checkpoint": dict[str, str | None] | None,
+    **dict.fromkeys(CHECKPOINTS, dict[str, str | None] | None),
     "train_file": dict[str, str | int] | None,
     FOUND_AT: dict,
 }
-_PARTS = {"init_checkpoint": ("path", "index_sha256"), "train_file": ("name", "sha256")}
+_PARTS = {**dict.fromkeys(CHECKPOINTS, ("path", "index_sha256")), "train_file": ("name", "sha256")}
 
 # Settings that are no flags.
 _NO_FLAGS = {
     "command",
     "objective",
     "frozen_models",
+    "unlabelled_files",
     "tokenizer",
     "input_files",
     *(field.name for field in dataclasses.fields(AlbertConfig)),
@@ -174,7 +178,7 @@ def _flatten(settings):
 
 
 def _is_same(name, then, now):
-    if name == "init_checkpoint":
+    if name in CHECKPOINTS:
         return is_same_checkpoint(then, now)
     if name in ("objective", "command", "pooling", "eval_batch_size", "metrics") and None in (then, now):
         return True  # a folder of a version that didn't write it, or of a run without command or evaluation
@@ -183,7 +187,7 @@ def _is_same(name, then, now):
         return then == now
     if name == "data" and then and now and len(then) == len(now):
         return all(map(_is_same_data, then, now))
-    if name == "train_file" and then and now:
+    if name in ("train_file", "unlabelled_files") and then and now:
         return then["sha256"] == now["sha256"]
     return then == now
 
@@ -197,16 +201,17 @@ def _is_same_data(then, now):
 
 def _describe(name, then, now, folder):
     """Returns what differs and what to do about it."""
-    if name == "init_checkpoint":
+    if name in CHECKPOINTS:
         then, now = (value and value["path"] for value in (then, now))
+        what = "what it began with" if name == "init_checkpoint" else f"its {name}"
         if then == now:
-            return f"what it began with, {then}, has another content by now; put it back, or choose another folder"
-        if then and now and os.path.dirname(then) == os.path.dirname(now):
+            return f"{what}, {then}, has another content by now; put it back, or {_ANOTHER}"
+        if name == "init_checkpoint" and then and now and os.path.dirname(then) == os.path.dirname(now):
             return (
                 f"it began with {then}, and `init_checkpoint` is now {now}; name the former, leave it out, or "
                 "choose another folder"
             )
-    if name in ("data", "train_file"):
+    if name in ("data", "train_file") or (name == "unlabelled_files" and then and now):
         skip = "leave out a damaged shard with `on_damaged_shard=skip`, " if name == "data" else ""
         return (
             f"the content of its training data is not what it was{_name_changed(then, now)}; put the data back, {skip}"

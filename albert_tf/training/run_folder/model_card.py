@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from albert_tf.files import read_json, read_text, write_text
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Tokenizer
-from albert_tf.training.run_folder.guard import FOUND_AT, read_settings
+from albert_tf.training.run_folder.guard import CHECKPOINTS, FOUND_AT, read_settings
 from albert_tf.training.run_folder.results import DATA_FILE, EVAL_RESULTS_FILE
 from albert_tf.training.run_folder.start_card import CARD_FILE, Facts, carried_facts
 
@@ -29,7 +29,7 @@ _OTHER_TAG = "feature-extraction"
 # Its hash tells whether somebody has changed the card since.
 _MARK = re.compile(r"<!-- Written by albert_tf \(([0-9a-f]{16})\)[^\n]*-->\n\n")
 # Settings that stand in sections of their own.
-_NOT_OF_RECIPE = ("albert_config", "tokenizer", "init_checkpoint", "train_file", "data", "input_files", FOUND_AT)
+_NOT_OF_RECIPE = ("albert_config", "tokenizer", *CHECKPOINTS, "train_file", "data", "input_files", FOUND_AT)
 
 _OF_MANIFEST = ("input_files", "documents", "sentences", "words", "tokens", "unknown_word_rate")
 _FAMILIES = {
@@ -62,7 +62,7 @@ model.{0}
 `{1}.from_pretrained("path/to/this/folder")` of `albert_tf.modeling` is the Keras model itself."""
 _SIGNIFICANT_DIGITS = 6
 # Of the results, what is not the model's own.
-_NO_SCORES = ("global_step", "num_examples", "blind_", "linear_")
+_NO_SCORES = ("global_step", "num_examples", "blind_", "linear_", "teacher_")
 
 
 def write_model_card(
@@ -182,9 +182,14 @@ def _front_matter(name, tag, model_type, tokenizer, carried: Facts, dataset, res
 
 def _origin(settings):
     """Returns what trained the model, and from which weights; where they lay is nobody's business."""
-    start, command = (settings.get("init_checkpoint") or {}).get("path"), settings.get("command")
-    start = f"the weights of `{'/'.join(start.split('/')[-2:])}`" if start else "random weights"
-    return f"trained {f'by `{command}` of' if command else 'with'} albert_tf. It started from {start}."
+    command = settings.get("command")
+    start, teacher = (
+        path and f"`{'/'.join(path.split('/')[-2:])}`"
+        for path in ((settings.get(name) or {}).get("path") for name in CHECKPOINTS)
+    )
+    start = f"the weights of {start}" if start else "random weights"
+    taught = f", and learnt from {teacher}" if teacher else ""
+    return f"trained {f'by `{command}` of' if command else 'with'} albert_tf. It started from {start}{taught}."
 
 
 def _training_data(settings, manifests):

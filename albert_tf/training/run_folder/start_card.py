@@ -74,8 +74,13 @@ def share_alike_warning(settings: dict, license_name: str | None) -> str | None:
 
 
 def _facts_of_start(settings):
-    start = (settings.get("init_checkpoint") or {}).get("path")
-    path = find_beside_checkpoint(start, CARD_FILE)
+    """Returns what is said of the model that a run began with, and if that has no licence, of its teacher's licence."""
+    start, teacher = (_facts_beside((settings.get(name) or {}).get("path")) for name in ("init_checkpoint", "teacher"))
+    return start if _LICENSE in start else start | {key: teacher[key] for key in _OF_LICENSE if key in teacher}
+
+
+def _facts_beside(checkpoint):
+    path = find_beside_checkpoint(checkpoint, CARD_FILE)
     if path is None:
         return {}
     with tf.io.gfile.GFile(path, "rb") as file:

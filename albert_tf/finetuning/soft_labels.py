@@ -1,0 +1,80 @@
+"""What a fine-tuned teacher says of each example, learnt beside the labels (Hinton et al. 2015, section 2).
+
+The teacher answers once, before training, so that a step costs what it costs without one, and the teacher may have any
+vocabulary where its answers are about whole texts.
+"""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.objectives.objective import Batch
+
+# Of features: the teacher's logits of each row, and whether the row has a label of its own, float32 [N].
+TAUGHT, HAS_LABEL = "teacher_logits", "has_label"
+# Of probabilities that are 0 in float32.
+_LEAST = 1e-30
+
+
+@dataclasses.dataclass(frozen=True)
+class SoftLabels:
+    """How a teacher's answers are learnt.
+
+    Attributes:
+        weight: Their share of the loss of an example with a label, between 0 and 1; without label it is all of it.
+        temperature: What logits of both models are divided by; the divergence is multiplied by its square.
+
+    Raises:
+        InputError: A value can't be.
+    """
+
+    weight: float = 0.5
+    temperature: float = 2.0
+
+    def __post_init__(self):
+        if not 0 <= self.weight <= 1:
+            raise InputError(f"`teacher_weight` must be between 0 and 1. Received: {self.weight:g}")
+        if not self.temperature > 0:
+            raise InputError(f"`teacher_temperature` must be more than 0. Received: {self.temperature:g}")
+
+    def mix(self, losses: tf.Tensor, soft_losses: tf.Tensor, has_label: tf.Tensor) -> tf.Tensor:
+        """Returns the loss of each example from that of its label, if it has one (1, else 0), and the teacher's."""
+        share = 1.0 - (1.0 - self.weight) * has_label
+        return (1.0 - share) * losses + share * soft_losses
+
+    def divergence(self, logits: tf.Tensor, taught: tf.Tensor, bias: tf.Tensor | float = 0.0) -> tf.Tensor:
+        """Returns T^2 KL(softmax(taught / T) || softmax(logits / T)), float32 [...].
+
+        Args:
+            logits: float32 [..., classes].
+            taught: float32 [..., classes], the teacher's logits, or the logarithms of its probabilities.
+            bias: Added to both after they are divided: very negative for what is no class.
+        """
+        known, found = (tf.nn.log_softmax(each / self.temperature + bias) for each in (taught, logits))
+        return self.temperature**2 * tf.reduce_sum(tf.exp(known) * (known - found), axis=-1)
+
+    def divergence_of_each(self, logits: tf.Tensor, taught: tf.Tensor) -> tf.Tensor:
+        """Returns the same of labels that each are given or not, the mean over them; logits [..., labels]."""
+        both = (tf.stack([each, tf.zeros_like(each)], axis=-1) for each in (logits, taught))
+        return tf.reduce_mean(self.divergence(*both), axis=-1)
+
+
+def has_label(batch: Batch) -> tf.Tensor:
+    """Returns 1 for examples with a label, float32 [B]; all of a batch that doesn't say it."""
+    return batch[HAS_LABEL] if HAS_LABEL in batch else tf.ones_like(batch["example_weights"])
+
+
+def log_probabilities(predictions: list[dict], labels: tuple[str, ...]) -> np.ndarray:
+    """Returns the logarithms of the probabilities that predictions give labels, float32 [T, labels]."""
+    values = [[prediction["probabilities"][label] for label in labels] for prediction in predictions]
+    return np.log(np.maximum(np.array(values, np.float64), _LEAST)).astype(np.float32)
+
+
+def log_odds(predictions: list[dict], labels: tuple[str, ...]) -> np.ndarray:
+    """Returns the logits of labels that each have a probability of their own, float32 [T, labels]."""
+    values = np.array([[prediction["probabilities"][label] for label in labels] for prediction in predictions])
+    least = np.finfo(np.float32).eps
+    values = np.clip(values.astype(np.float64), least, 1 - least)
+    return np.log(values / (1 - values)).astype(np.float32)

@@ -1,0 +1,137 @@
+"""A fine-tuned model that answers what another one learns from."""
+
+import collections.abc
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.finetuning import runner
+from albert_tf.finetuning.soft_labels import HAS_LABEL
+from albert_tf.finetuning.task import Features, FinetuningTask
+from albert_tf.rows.bad_rows import tell_once
+from albert_tf.tokenization import Tokenizer
+from albert_tf.training.evaluation import Evaluator
+
+
+class Teacher:
+    """A model with its task and tokenizer, which answers in evaluation mode alone.
+
+    Args:
+        task: What it was fine-tuned for.
+        model: The model, created in the strategy's scope.
+        tokenizer: Its tokenizer.
+        max_seq_length: Longest input in pieces.
+        strategy: Where it computes.
+        batch_size: How many rows are computed at once, over all replicas.
+        source: What messages call it.
+    """
+
+    def __init__(
+        self,
+        task: FinetuningTask,
+        model: tf.keras.Model,
+        tokenizer: Tokenizer,
+        max_seq_length: int,
+        strategy: tf.distribute.Strategy,
+        batch_size: int,
+        source: str,
+    ):
+        self.task, self.tokenizer, self.max_seq_length, self._source = task, tokenizer, max_seq_length, source
+        self._evaluator = Evaluator(strategy, task, {"model": model})
+        self._batch_size = batch_size
+        self._is_fixed = isinstance(strategy, tf.distribute.TPUStrategy)
+
+    def check(self, task: FinetuningTask, tokenizer: Tokenizer, max_seq_length: int) -> None:
+        """Checks that it can teach a task.
+
+        Args:
+            task: What is to be learnt.
+            tokenizer: What the task's texts are encoded with.
+            max_seq_length: Length of its sequences.
+
+        Raises:
+            InputError: It was fine-tuned for something else, or reads other pieces where each piece has an answer.
+        """
+        own, wanted = type(self.task).__name__, type(task).__name__
+        if own != wanted:
+            raise InputError(
+                f"{self._source} was fine-tuned for {own}, and this is {wanted}; name one of the same task"
+            )
+        difference = task.differs_from(self.task)
+        if difference:
+            raise InputError(f"{self._source} {difference}; name one that was fine-tuned for the same")
+        if not task.answers_pieces:
+            return
+        if self.tokenizer.identity != tokenizer.identity:
+            raise InputError(
+                f"{self._source} has another tokenizer than the student, and each piece has an answer here; fine-tune "
+                "a teacher with the student's vocabulary"
+            )
+        self.task.config.check_max_seq_length(max_seq_length, f"for {self._source}, max_seq_length")
+
+    def predict(self, examples: list) -> list:
+        """Returns its prediction for each example, from the texts alone."""
+        features = self.task.encode(examples, self.tokenizer, self.max_seq_length)
+        file = runner.EncodedFile("", examples, features, self.max_seq_length)
+        return runner.compute_predictions(
+            self.task, file, self._batch_size, self._evaluator.compute_outputs, self._is_fixed
+        )
+
+    def compute(self, function: collections.abc.Callable, features: Features) -> Features:
+        """Returns what a function of a batch and the model computes of encoded rows, in their order.
+
+        Of arrays [N, S, ...] the second axis has the length of the features; what is padding there is 0.
+        """
+        length = features["input_ids"].shape[-1]
+        file = runner.EncodedFile("", [], features, length)
+        batched = file.batched(self.task, self._is_fixed)
+        outputs = self._evaluator.compute_outputs(function, batched.eval_dataset(self._batch_size))
+        rows = np.argsort(batched.order_of_evaluation)
+        return {name: _padded(values[rows], length) for name, values in outputs.items()}
+
+    def scores(self, task: FinetuningTask, examples: list) -> dict[str, float]:
+        """Returns what it scores itself, by the measures of the task that is learnt."""
+        return task.score(examples, self.predict(examples))
+
+
+def taught(
+    task: FinetuningTask,
+    teacher: Teacher,
+    file: "runner.EncodedFile",
+    tokenizer: Tokenizer,
+    unlabelled: tuple[str, ...] = (),
+) -> "runner.EncodedFile":
+    """Returns a training file with what a teacher says of it, and of files without labels, which join it.
+
+    Args:
+        task: What is learnt; its `soft_labels` say how.
+        teacher: Was checked for it.
+        file: The training file.
+        tokenizer: What it is encoded with.
+        unlabelled: Further files, of whose texts the teacher alone speaks.
+
+    Raises:
+        InputError: A file can't be used.
+    """
+    parts = [(file.examples, file.features, 1.0)]
+    for path in unlabelled:
+        examples = task.read_unlabelled(path)
+        tell_once(f"{len(examples):,} texts of {path} join the training; the teacher alone says what they are")
+        parts.append((examples, task.encode(examples, tokenizer, file.max_seq_length), 0.0))
+    wanted = task.batch_spec(file.max_seq_length).keys()
+    rows = []
+    for examples, features, is_labelled in parts:
+        more = task.soft_features(examples, features, teacher)
+        has_label = np.full(len(features["input_ids"]), is_labelled, np.float32)
+        known = {**features, HAS_LABEL: has_label, **more}
+        rows.append({name: known[name] for name in wanted if name in known})
+    together = {name: np.concatenate([part[name] for part in rows]) for name in rows[0]}
+    return dataclasses.replace(file, trained_on=together)
+
+
+def _padded(values, length):
+    if values.ndim < 2 or values.shape[1] >= length:
+        return values
+    return np.pad(values, [(0, 0), (0, length - values.shape[1]), *[(0, 0)] * (values.ndim - 2)])

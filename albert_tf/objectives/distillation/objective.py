@@ -1,0 +1,239 @@
+"""Pre-training by a teacher: a frozen model, of which a student learns what a way to compare them says."""
+
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.modeling import AlbertEncoder, AlbertForPreTraining
+from albert_tf.modeling.kernels.output_positions import with_first_position
+from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE, bias_of, visible_keys
+from albert_tf.modeling.pretrained import read_config
+from albert_tf.modeling.student import begin_with_layers, check_layers, parse_layers
+from albert_tf.objectives.distillation.lesson import Lesson, Reading
+from albert_tf.objectives.distillation.logits import Logits
+from albert_tf.objectives.distillation.relations import Relations
+from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
+from albert_tf.objectives.masked_lm import MaskedLM
+from albert_tf.objectives.matching_halves import find_halves
+from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec
+from albert_tf.objectives.pretraining_loss import DataOptions, States
+from albert_tf.objectives.registry import Setting
+
+LESSONS: dict[str, type[Lesson]] = {"relations": Relations, "logits": Logits}
+TEACHER = "teacher"
+
+SETTINGS = (
+    Setting(TEACHER, "", "Folder of the model to distil, of albert_tf or transformers.", names_model=True),
+    Setting("distillation", "relations", f"What a student learns of its teacher: {' or '.join(LESSONS)}."),
+    Setting("relation_heads", 0, "Heads that relations are cut into; a divisor of both widths, 0 to have it chosen."),
+    Setting("teacher_layer", -1, "Layer of the teacher whose relations are learnt, from 0; -1 for the last."),
+    Setting("masked_lm_weight", -1.0, "Weight of guessing masked pieces beside; by default 0, and for logits 2."),
+    Setting("student_layers", "", "Layers of the teacher that the student begins with, from 0, such as 0,2,4,7,9,11."),
+)
+# What a model has for pre-training that nothing here reads.
+_UNREAD = (POOLER, "sentence_order_head/")
+_FORWARD_FLOPS_PER_PRODUCT = 2
+
+
+class Distillation(Objective):
+    """What a `Lesson` compares, and beside it the masked language model.
+
+    Both models read the same ids. They are masked if masked pieces are learnt; without, the text is read as it is.
+
+    Args:
+        config: Hyper-parameters of the student, the model that the run is for.
+        options: Of the data, and the values of `SETTINGS`. Without a teacher there is a model, but nothing to train.
+
+    Raises:
+        InputError: There is no such lesson, no such teacher, or the two models can't be compared.
+    """
+
+    title = "pre-training loss"
+    carries_vocabulary = True
+    frozen_models = (TEACHER,)
+
+    def __init__(self, config: AlbertConfig, options: DataOptions):
+        self.config, settings = config, options.settings
+        name = settings["distillation"]
+        if name not in LESSONS:
+            raise InputError(f"`distillation={name}` must be one of {', '.join(LESSONS)}")
+        self._settings, self._lesson = dict(settings), LESSONS[name](settings)
+        weight = settings["masked_lm_weight"]
+        weight = self._lesson.masked_lm_coefficient if weight < 0 else weight
+        self._masked_lm = MaskedLM(config, options) if weight else None
+        masked_lm = {self._masked_lm.loss_name: weight} if weight else {}
+        self.loss_coefficients = masked_lm | self._lesson.coefficients
+        self.metric_names = (*(self._masked_lm.metric_names if weight else ()), *self._lesson.metric_names)
+        self.fills_masks = bool(weight) or self._lesson.reads_guesses
+        self._are_halves = options.packing is not None and options.packing.name == "halves"
+        self._layers = parse_layers(settings["student_layers"]) if settings["student_layers"] else ()
+        self.teacher_folder = settings[TEACHER]
+        self._source = f"`{TEACHER}={self.teacher_folder}`"
+        self.teacher_config = _read_teacher(self.teacher_folder, self._source) if self.teacher_folder else None
+        if self.teacher_config is not None:
+            self._check()
+
+    def _check(self):
+        source = self._source
+        for whose, each in (("the student", self.config), (source, self.teacher_config)):
+            if each.is_causal:
+                raise InputError(
+                    f"`objective=distil` compares models whose pieces see both sides, and those of {whose} see what "
+                    "comes before them alone (is_causal=true); take another model"
+                )
+            for name in ("masked_lm_is_shifted", "num_languages"):
+                if getattr(each, name):
+                    raise InputError(
+                        f"`objective=distil` doesn't read models of {name}={getattr(each, name)}, as {whose} is; take "
+                        "another model"
+                    )
+        if self._layers:
+            check_layers(self.config, self.teacher_config, self._layers)
+        self._lesson.check(self.config, self.teacher_config, source)
+
+    def make_model(self, **options):
+        """Returns an `AlbertForPreTraining`; see `Objective`."""
+        return AlbertForPreTraining(self.config, **options)
+
+    def make_models(self, **options):
+        """Returns it and its "teacher", which is as random until its weights are loaded; see `Objective`."""
+        if self.teacher_config is None:
+            raise InputError(f"`objective=distil` needs a teacher; name the folder of a model by `{TEACHER}`")
+        # Nothing is differentiated, and other sizes may suit other attention.
+        attention = "plain" if options.get("attention") == "plain" else "auto"
+        options_of_teacher = {**options, "remat": "none", "attention": attention}
+        kind = AlbertForPreTraining if self._lesson.reads_guesses else AlbertEncoder
+        return {"model": self.make_model(**options), TEACHER: kind(self.teacher_config, **options_of_teacher)}
+
+    def sources(self):
+        """Returns the teacher's folder; see `Objective`."""
+        return {TEACHER: self.teacher_folder}
+
+    def begin(self, model):
+        """Assigns the layers that `student_layers` names; see `Objective`."""
+        if not self._layers:
+            return None
+        return begin_with_layers(model, self._layers, self.teacher_folder, self._source)
+
+    def prepare(self, features, seed):
+        """Masks what is not masked yet, or takes back what is, if no masked pieces are learnt; see `Objective`."""
+        if self._masked_lm is not None:
+            features = {**features, **self._masked_lm.prepare(features, seed)}
+        elif "masked_lm_positions" in features:
+            features = {**features, "input_ids": _original_ids(features)}
+        return {name: features[name] for name in self.batch_spec(features["input_ids"].shape[1])}
+
+    def batch_spec(self, max_seq_length):
+        """Returns the encoder's inputs, and what the masked language model reads; see `Objective`."""
+        if self.teacher_config is not None:
+            self.teacher_config.check_max_seq_length(max_seq_length, f"in `{TEACHER}`, max_seq_length")
+        masked = self._masked_lm.batch_spec(max_seq_length) if self._masked_lm else {}
+        return encoder_batch_spec(max_seq_length) | masked
+
+    def loss_weights(self, batch):
+        """Returns the number of pieces, and of masked ones; see `Objective`."""
+        num_pieces = tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32))
+        masked = {self._masked_lm.loss_name: self._masked_lm.weight(batch)} if self._masked_lm else {}
+        return masked | dict.fromkeys(self._lesson.coefficients, num_pieces)
+
+    def compute(self, batch, training, dropout_seed, model, teacher):
+        """Returns the losses, and the metrics of both; see `Objective`."""
+        positions = None
+        if self._masked_lm is not None and not self._lesson.reads_last_states:
+            positions = with_first_position(batch["masked_lm_positions"])
+        outputs = model.encoder(
+            self._inputs(batch, self.config),
+            training=training,
+            dropout_seed=dropout_seed,
+            output_positions=positions,
+            output_hidden_states=True,
+        )
+        # It is never in training, whatever the student is.
+        encoder, head = (teacher.encoder, teacher.masked_lm_head) if self._lesson.reads_guesses else (teacher, None)
+        taught = encoder(self._inputs(batch, encoder.config), training=False, output_hidden_states=True)
+        results = self._lesson.compute(
+            Reading(model.encoder, outputs, model.masked_lm_head),
+            Reading(encoder, tf.nest.map_structure(tf.stop_gradient, taught), head),
+            self._bias(batch),
+            tf.cast(batch["input_mask"], tf.float32),
+        )
+        if self._masked_lm is None:
+            return results
+        states = States(outputs["sequence_output"], None, positions is not None)
+        names = self._masked_lm.loss_name, *self._masked_lm.metric_names
+        return results | dict(zip(names, self._masked_lm.compute(model, states, batch), strict=True))
+
+    def _inputs(self, batch, config):
+        """Returns what the encoder of a model reads."""
+        if not self._are_halves:
+            return {name: batch[name] for name in encoder_batch_spec(1)}
+        halves = find_halves(batch)  # each a text of its own, as where `MatchingHalves` is learnt
+        return {
+            "input_ids": batch["input_ids"],
+            "document_ids": halves.document_ids,
+            "position_ids": halves.position_ids + config.position_offset,
+        }
+
+    def _bias(self, batch):
+        """Returns which positions see which keys; see `Lesson.compute`."""
+        bias = (1.0 - tf.cast(batch["input_mask"][:, None], tf.float32)) * HIDDEN_SCORE
+        documents = find_halves(batch).document_ids if self._are_halves else None
+        return bias_of(visible_keys(bias, documents, None, None))
+
+    def identity(self):
+        """Returns name and settings; the teacher is told by its content. See `Objective`."""
+        return {**super().identity(), **{name: value for name, value in self._settings.items() if name != TEACHER}}
+
+    def untouched(self, model):
+        """Returns what nothing here reads; see `Objective`."""
+        return _UNREAD if self.fills_masks else (*_UNREAD, "masked_lm_head/", *_unreached(model.encoder))
+
+    def flops(self, batch_spec):
+        """Returns the operations of the student's step and of the teacher's forward pass; see `Objective`."""
+        batch_size, length = batch_spec["input_ids"].shape
+        read = length if self._lesson.reads_last_states else 0
+        if self._masked_lm and not read:
+            read = 1 + batch_spec["masked_lm_positions"].shape[1]
+        learnt = encoder_products(self.config, length, read)
+        if not read:  # nor are keys and values of the last block, which is not applied
+            learnt -= 2 * length * self.config.hidden_size**2
+        learnt += self._masked_lm.products(batch_spec) if self._masked_lm else 0
+        compared, taught = self._lesson.products(self.config, self.teacher_config, length)
+        return batch_size * (TRAINING_FLOPS_PER_PRODUCT * (learnt + compared) + _FORWARD_FLOPS_PER_PRODUCT * taught)
+
+    def uncounted_flops(self, batch_spec):
+        """Returns what loops over chunks of logits hide; see `Objective`."""
+        masked = self._masked_lm.uncounted_flops(batch_spec) if self._masked_lm else 0
+        return masked + self._lesson.uncounted_flops(self.config, self.teacher_config, batch_spec)
+
+
+def _read_teacher(folder, source):
+    """Returns the config of the model in a folder, without a pooler, which no lesson reads."""
+    if not any(tf.io.gfile.exists(f"{folder}{ending}") for ending in ("", ".index")):
+        raise InputError(f"{source}: there is no such folder or checkpoint; name the folder of a model")
+    return read_config(folder, source).replace(pooler=False)
+
+
+def _unreached(encoder):
+    """Returns what the names begin with of what comes after the last queries, keys and values, and nowhere before."""
+    *before, (attention, feed_forward) = map(encoder.sub_layers_of, range(encoder.config.num_blocks))
+    names, parts = [], ["output_dense"]
+    if encoder.config.norm_position == "post":
+        parts.append("layer_norm")
+    else:
+        names.append("encoder/last_layer_norm/")
+    if attention not in {each for each, _ in before}:
+        names += [f"encoder/attention_layers/{attention}/{part}/" for part in parts]
+    if feed_forward not in {each for _, each in before}:
+        names.append(f"encoder/feed_forward_layers/{feed_forward}/")
+    return names
+
+
+def _original_ids(features):
+    """Returns the ids of records that were masked when they were built, int32 [B, S], as they stood before."""
+    chosen = tf.where(features["masked_lm_weights"] > 0)
+    places = tf.stack([chosen[:, 0], tf.cast(tf.gather_nd(features["masked_lm_positions"], chosen), tf.int64)], axis=1)
+    originals = tf.gather_nd(features["masked_lm_ids"], chosen)
+    return tf.ensure_shape(
+        tf.tensor_scatter_nd_update(features["input_ids"], places, originals), features["input_ids"].shape
+    )

@@ -1,0 +1,78 @@
+"""run_classifier.py with a teacher: what it says is learnt beside the labels, and of texts without labels alone."""
+
+import json
+import shutil
+
+import pytest
+from runs import assert_same_variables, read_results
+
+import albert_tf
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def folder_of_teacher(tmp_path_factory):
+    """A folder for the teacher that the first test trains for all of them."""
+    return tmp_path_factory.mktemp("teacher") / "run"
+
+
+@pytest.fixture
+def teacher(classify, folder_of_teacher):
+    """The folder of a classifier whose labels stand in another order; not to be changed."""
+    if not folder_of_teacher.exists():
+        assert classify(do_train=True, labels="1,0", output_dir=folder_of_teacher).code == 0
+    return folder_of_teacher
+
+
+@pytest.fixture
+def unlabelled(reviews, tmp_path):
+    """A file of texts without labels."""
+    header, *lines = (reviews / "test.tsv").read_text(encoding="utf-8").splitlines()
+    place = header.split("\t").index("document")
+    rows = ["document", *(line.split("\t")[place] for line in lines)]
+    path = tmp_path / "unlabelled.tsv"
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+def test_teacher_is_told_beside_and_the_run_goes_on_with_it_alone(classify, teacher, unlabelled, tmp_path):
+    taught = {"teacher": teacher, "unlabelled_file": unlabelled, "teacher_weight": 1.0}
+    flags = {**taught, "do_train": True, "do_eval": True, "labels": "0,1", "save_checkpoints_steps": 1}
+    result = classify(**flags)
+    assert (result.code, result.errors) == (0, "")
+    assert "5 texts of " in result.output and "join the training" in result.output
+    results = read_results(tmp_path / "run")
+    assert f"the teacher: accuracy {results['teacher_accuracy']:.4f}\n" in result.output
+    assert results["num_examples"] == 7
+    settings = json.loads((tmp_path / "run" / "run_settings.json").read_text())
+    assert settings["train_file"]["examples"] == 12 and settings["unlabelled_files"]["name"] == "unlabelled.tsv"
+    assert albert_tf.load(tmp_path / "run").predict(["좋아요"])[0]["probabilities"].keys() == {"0", "1"}
+
+    again = shutil.copytree(tmp_path / "run", tmp_path / "again")
+    for path in [*again.glob("model.ckpt-3*"), *again.glob("best*")]:
+        path.unlink()
+    result = classify(do_train=True, do_eval=True, output_dir=again, data_dir=None, init_checkpoint=None)
+    assert result.code == 0 and f"restored {again}/model.ckpt-2\n" in result.output
+    assert_same_variables(again / "model.ckpt-3", tmp_path / "run" / "model.ckpt-3")
+    result = classify(**{**flags, "teacher_weight": 0.5}, output_dir=again)
+    assert result.code == 1 and "its --teacher_weight is 1.0, and now 0.5" in result.errors
+    unlabelled.write_text("document\n다른 글\n", encoding="utf-8")
+    result = classify(**flags, output_dir=again)
+    assert result.code == 1 and "the content of its training data is not what it was (unlabelled.tsv)" in result.errors
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"teacher": "nowhere"}, "nowhere: there is no such folder; name the folder of a model that was fine-tuned"),
+        ({"labels": "0,1,2"}, "has the labels 1, 0, and here they are 0, 1, 2; name one that was fine-tuned for the"),
+        ({"regression": True}, "was fine-tuned for Classification, and this is Regression; name one of the same"),
+        ({"teacher": None, "teacher_weight": 0.5}, "--teacher_weight says how to learn from a teacher; name one by"),
+        ({"teacher_temperature": 0.0}, "--teacher_temperature must be more than 0. Received: 0"),
+        ({"unlabelled_file": "nowhere.tsv"}, "can't read nowhere.tsv"),
+    ],
+)
+def test_what_can_not_teach_is_one_sentence(classify, teacher, assert_refused, tmp_path, changes, sentence):
+    flags = {"teacher": teacher, "do_train": True, **changes}
+    assert sentence in assert_refused(lambda: classify(**flags), tmp_path)

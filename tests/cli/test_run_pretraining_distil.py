@@ -1,0 +1,121 @@
+"""A student that learns from a frozen teacher, from shards to a model that is fine-tuned."""
+
+import json
+import shutil
+
+import pytest
+from runs import assert_same_run, read_results, variables_in
+
+import albert_tf
+from albert_tf.checkpoint_files import write_checkpoint
+from albert_tf.errors import InputError
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+
+pytestmark = pytest.mark.slow
+
+RELATIONS = {f"{name}_relation_loss" for name in ("query", "key", "value")}
+
+
+@pytest.fixture
+def with_teacher(checkpoint, config_file):
+    """Flags of a run that learns from the folder of another one."""
+    return {"objective": "distil", "teacher": checkpoint, "albert_config_file": config_file}
+
+
+@pytest.fixture(scope="module")
+def folder_of_run(tmp_path_factory):
+    """A folder for the run that the first test trains for all of them."""
+    return tmp_path_factory.mktemp("distil") / "run"
+
+
+@pytest.fixture
+def trained(pretrain, with_teacher, folder_of_run):
+    """The folder of a run, evaluated; not to be changed."""
+    if not folder_of_run.exists():
+        result = pretrain(**with_teacher, output_dir=folder_of_run)
+        assert (result.code, result.errors) == (0, "")
+        assert "unigram entropy" not in result.output  # no loss of it can be compared with that
+    return folder_of_run
+
+
+def test_teacher_is_neither_trained_nor_saved(trained, checkpoint):
+    before = variables_in(checkpoint / "model.ckpt-3")
+    assert not [name for name in variables_in(trained / "model.ckpt-4") if "teacher" in name]
+    settings = json.loads((trained / "run_settings.json").read_text())
+    assert settings["teacher"]["path"] == str(checkpoint / "model.ckpt-3")
+    assert settings["frozen_models"].keys() == {"teacher"}
+    assert read_results(trained).keys() == {"global_step", "loss", *RELATIONS}
+    after = variables_in(checkpoint / "model.ckpt-3")
+    assert all((after[name] == value).all() for name, value in before.items())
+    assert f"and learnt from `{checkpoint.name}/model.ckpt-3`" in (trained / "README.md").read_text()
+    model = albert_tf.load(trained)
+    assert model.abilities == ("encode", "similarity")
+    with pytest.raises(InputError, match="was not pre-trained to fill in what is missing"):
+        model.fill_mask(["오늘은 [MASK]"])
+
+
+def test_stopped_run_ends_with_the_same_bits_by_its_folder_alone(pretrain, trained, tmp_path, checkpoint):
+    run = shutil.copytree(trained, tmp_path / "run")
+    for path in [*run.glob("model.ckpt-4*"), *run.glob("best*")]:
+        path.unlink()
+    rows = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (run / "metrics.jsonl").write_text("".join(row for row in rows if json.loads(row)["step"] <= 2))
+    other = shutil.copytree(checkpoint, tmp_path / "other")
+    values = variables_in(other / "model.ckpt-3")
+    values["model/encoder/embeddings/word_embeddings"] += 0.1
+    write_checkpoint(str(other / "model.ckpt-3"), values)
+    result = pretrain(input_file=None, albert_config_file=None, teacher=other)
+    assert result.code == 1 and "the content of teacher, which it learns from, is not what it was" in result.errors
+    same = shutil.copytree(checkpoint, tmp_path / "same")  # the content counts, and not the place
+    result = pretrain(input_file=None, albert_config_file=None, teacher=same)
+    assert result.code == 0 and f"\nrestored {run}/model.ckpt-2\n" in result.output
+    assert_same_run(run, trained, 4)
+    result = pretrain(relation_heads=2)
+    assert result.code == 1 and "its --relation_heads is 0, and now 2" in result.errors
+
+
+def test_student_of_logits_fills_masks_and_is_fine_tuned(pretrain, classify, with_teacher, tmp_path):
+    flags = {**with_teacher, "albert_config_file": None, "student_layers": "0", "distillation": "logits"}
+    result = pretrain(**flags)
+    assert (result.code, result.errors) == (0, "")
+    assert (
+        "\nbeginning with layers 0 of " in result.output and "a masked_lm_loss that needs no context" in result.output
+    )
+    results = read_results(tmp_path / "run")
+    losses = {"masked_lm_loss": 2, "logit_loss": 5, "cosine_loss": 1}
+    assert results["loss"] == pytest.approx(sum(results[name] * factor for name, factor in losses.items()), rel=1e-6)
+    assert results["logit_loss"] < 0.1 and results["agreement"] > 0.5  # it began as its teacher
+    assert len(albert_tf.load(tmp_path / "run").fill_mask(["오늘은 [MASK]"])[0][0]) == 5
+    result = classify(do_train=True, init_checkpoint=tmp_path / "run", output_dir=tmp_path / "classifier")
+    assert (result.code, result.errors) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {"teacher": "nowhere"},
+            "--teacher=nowhere: there is no such folder or checkpoint; name the folder of a model",
+        ),
+        ({"teacher": None}, "--objective=distil needs a teacher; name the folder of a model by --teacher"),
+        ({"objective": None}, "--teacher means nothing for --objective=albert; leave it out"),
+        ({"relation_heads": 3}, "--relation_heads=3 must divide the width of the student, 16, and that of the teacher"),
+        (
+            {"student_layers": "0", "word_embeddings": "cooccurrence"},
+            "--student_layers says what the model begins with",
+        ),
+        ({"student_layers": "4"}, "--student_layers names layer 4, and the teacher has 1, from 0 to 0"),
+    ],
+)
+def test_what_can_not_be_learnt_is_one_sentence(pretrain, with_teacher, assert_refused, tmp_path, changes, sentence):
+    message = assert_refused(lambda: pretrain(**{**with_teacher, **changes}), tmp_path)
+    assert message.startswith(sentence)
+
+
+def test_teacher_of_another_vocabulary_is_refused(pretrain, with_teacher, checkpoint, assert_refused, tmp_path):
+    other = shutil.copytree(checkpoint, tmp_path / "other")
+    pieces = (other / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "vocab.txt").write_text("\n".join([*pieces[:-2], pieces[-1], pieces[-2]]) + "\n", encoding="utf-8")
+    KoreanWordPieceTokenizer.from_vocab_file(str(tmp_path / "vocab.txt")).save(other)
+    message = assert_refused(lambda: pretrain(**{**with_teacher, "teacher": other}), tmp_path)
+    assert "has another vocabulary than the data, which both models read piece by piece; make the data with" in message

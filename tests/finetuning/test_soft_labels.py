@@ -1,0 +1,141 @@
+"""What a teacher says is learnt beside the labels: losses against float64, and what texts without labels change."""
+
+import dataclasses
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_config import tiny_config
+
+from albert_tf.errors import InputError
+from albert_tf.finetuning import Classification, Entities, MultiLabel, QuestionAnswering, Regression
+from albert_tf.finetuning.datasets import DATASETS
+from albert_tf.finetuning.entities.alignment import IGNORED
+from albert_tf.finetuning.labelled_text import LabelledText
+from albert_tf.finetuning.soft_labels import HAS_LABEL, TAUGHT, SoftLabels
+
+CONFIG = tiny_config()
+SOFT = SoftLabels(weight=0.25, temperature=3.0)
+DRAWS = np.random.default_rng(0)
+WEIGHTS = np.array([1, 1, 1, 0], np.float32)  # the last one fills the batch up
+HAS = np.array([1, 0, 1, 1], np.float32)
+
+
+class Fixed:
+    """Stands in for a model: whatever it is given, it answers the same."""
+
+    def __init__(self, **outputs):
+        self._outputs = {name: tf.constant(values, tf.float32) for name, values in outputs.items()}
+
+    def __call__(self, batch, training=False, dropout_seed=None):
+        return self._outputs
+
+
+def log_softmax(logits):
+    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+
+
+def divergence(taught, logits, temperature=3.0):
+    known, found = log_softmax(taught / temperature), log_softmax(logits / temperature)
+    return temperature**2 * (np.exp(known) * (known - found)).sum(axis=-1)
+
+
+def mixed(losses, soft_losses, has_label):
+    return np.where(has_label > 0, 0.75 * losses + 0.25 * soft_losses, soft_losses)
+
+
+def loss_of(task, features, **outputs):
+    """Returns the loss that is trained with, its weight, and what an evaluation of the same batch computes."""
+    task.soft_labels = SOFT
+    batch = {name: tf.constant(values) for name, values in {**features, "example_weights": WEIGHTS}.items()}
+    (name,) = task.loss_coefficients
+    found, evaluated = (task.compute(batch, training, None, Fixed(**outputs)) for training in (True, False))
+    np.testing.assert_allclose(found[name][1], task.loss_weights(batch)[name])
+    return *map(float, found[name]), evaluated
+
+
+def test_labels_and_probabilities_are_mixed():
+    labels = np.array([0, 0, 2, 1], np.int32)
+    logits, taught = DRAWS.normal(size=[2, 4, 3])
+    features = {"label_ids": labels, HAS_LABEL: HAS, TAUGHT: taught.astype(np.float32)}
+    task = Classification(CONFIG, ("a", "b", "c"))
+    loss, weight, evaluated = loss_of(task, features, logits=logits)
+    losses = -log_softmax(logits)[np.arange(4), labels]
+    assert weight == 3 and loss == pytest.approx((mixed(losses, divergence(taught, logits), HAS) * WEIGHTS).sum(), 1e-5)
+    right = (logits.argmax(-1) == labels) * HAS * WEIGHTS
+    assert float(evaluated["accuracy"][0]) == right.sum() and float(evaluated["accuracy"][1]) == 2
+    weighted = Classification(CONFIG, ("a", "b", "c"), class_weights=(5.0, 1.0, 3.0))
+    _, weight, _ = loss_of(weighted, features, logits=logits)
+    assert weight == 5 + 1 + 3  # the text without label is of no class
+
+
+def test_several_labels_are_each_learnt():
+    labels = DRAWS.integers(0, 2, [4, 3]).astype(np.float32)
+    logits, taught = DRAWS.normal(size=[2, 4, 3])
+    task = MultiLabel(CONFIG, ("a", "b", "c"), dataclasses.replace(DATASETS["tsv"], metrics=("micro_f1",)))
+    features = {"label_values": labels, HAS_LABEL: HAS, TAUGHT: taught.astype(np.float32)}
+    loss, _, _ = loss_of(task, features, logits=logits)
+    losses = np.log1p(np.exp(np.where(labels > 0, -logits, logits))).mean(axis=-1)
+    pairs = (np.stack([each, 0 * each], axis=-1) for each in (taught, logits))
+    expected = mixed(losses, divergence(*pairs).mean(axis=-1), HAS)
+    assert loss == pytest.approx((expected * WEIGHTS).sum(), 1e-5)
+
+
+def test_numbers_are_mixed():
+    scores, labels, taught = DRAWS.normal(size=[3, 4]).astype(np.float32)
+    features = {"label_values": labels, HAS_LABEL: HAS, TAUGHT: taught[:, None]}
+    loss, _, _ = loss_of(Regression(CONFIG), features, logits=scores[:, None])
+    expected = mixed((scores - labels) ** 2, (scores - taught) ** 2, HAS)
+    assert loss == pytest.approx((expected * WEIGHTS).sum(), 1e-5)
+
+
+def test_tags_are_mixed_where_a_word_is_read():
+    task = Entities(CONFIG, ("PS",))
+    logits, taught = DRAWS.normal(size=[2, 4, 5, 3])
+    ids = DRAWS.integers(0, 3, [4, 5]).astype(np.int32)
+    ids[:, 3:] = IGNORED
+    loss, weight, _ = loss_of(
+        task, {"label_ids": ids, HAS_LABEL: HAS, TAUGHT: taught.astype(np.float32)}, logits=logits
+    )
+    losses = -np.take_along_axis(log_softmax(logits), np.maximum(ids, 0)[..., None], -1)[..., 0]
+    expected = mixed(losses, divergence(taught, logits), HAS[:, None]) * (ids != IGNORED) * WEIGHTS[:, None]
+    assert weight == 9 and loss == pytest.approx(expected.sum(), 1e-5)
+
+
+def test_spans_are_mixed_and_padding_is_no_answer():
+    start, end, taught_start, taught_end = DRAWS.normal(size=[4, 4, 6])
+    places = {"start_positions": [1, -1, 2, 1], "end_positions": [2, -1, 2, 1]}  # -1: nobody knows
+    mask = (np.arange(6) < 4).astype(np.int32) * np.ones([4, 1], np.int32)
+    taught = {"teacher_start_logits": taught_start, "teacher_end_logits": taught_end}
+    features = {
+        **{name: np.array(values, np.int32) for name, values in places.items()},
+        **{name: values.astype(np.float32) for name, values in taught.items()},
+        "input_mask": mask,
+    }
+    loss, weight, _ = loss_of(QuestionAnswering(CONFIG), features, start_logits=start, end_logits=end)
+    expected = 0
+    for found, known, name in ((start, taught_start, "start"), (end, taught_end, "end")):
+        losses = -log_softmax(found)[np.arange(4), np.maximum(places[f"{name}_positions"], 0)]
+        expected += 0.5 * mixed(losses, divergence(known[:, :4], found[:, :4]), HAS)
+    assert weight == 3 and loss == pytest.approx((expected * WEIGHTS).sum(), 1e-5)
+
+
+def test_labels_are_mapped_by_name():
+    task = Classification(CONFIG, ("bad", "good"))
+    predictions = [{"probabilities": {"good": 0.9, "bad": 0.1}}, {"probabilities": {"good": 0.0, "bad": 1.0}}]
+    teacher = types.SimpleNamespace(predict=lambda examples: predictions)
+    examples = [LabelledText("a", None, None, 1), LabelledText("b", None, None, 2)]
+    found = task.soft_features(examples, {}, teacher)[TAUGHT]
+    np.testing.assert_allclose(np.exp(found), [[0.1, 0.9], [1.0, 0.0]], atol=1e-6)
+    assert np.isfinite(found).all()
+    assert task.differs_from(Classification(CONFIG, ("good", "bad"))) is None
+    for other in (("good", "fine"), ("good", "bad", "fine")):
+        difference = task.differs_from(Classification(CONFIG, other))
+        assert difference == f"has the labels {', '.join(other)}, and here they are bad, good"
+
+
+@pytest.mark.parametrize(("values", "named"), [((1.5, 1.0), "teacher_weight"), ((0.5, 0.0), "teacher_temperature")])
+def test_values_that_can_not_be_are_refused(values, named):
+    with pytest.raises(InputError, match=f"`{named}` must be"):
+        SoftLabels(*values)

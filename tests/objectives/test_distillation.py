@@ -1,0 +1,386 @@
+"""A student learns from a frozen teacher: losses of MiniLMv2 and DistilBERT against float64, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_config import tiny_config
+
+from albert_tf.checkpoint_files import write_checkpoint
+from albert_tf.errors import InputError
+from albert_tf.modeling import AlbertForPreTraining
+from albert_tf.modeling.layers import named_variables
+from albert_tf.modeling.student import begin_with_layers, student_config
+from albert_tf.objectives import DataOptions, make_objective
+from albert_tf.pretraining_data.packing import PACKINGS
+from albert_tf.training.run_folder.frozen_models import load_frozen_models
+
+VOCAB_SIZE, LENGTH, PREDICTIONS = 40, 12, 3
+CONFIG = tiny_config(VOCAB_SIZE, num_hidden_layers=2, hidden_dropout_prob=0.0)
+# Of another width, with other heads, deeper, and sharing nothing.
+OTHER = CONFIG.replace(hidden_size=24, num_attention_heads=3, num_hidden_layers=3, sharing="none", embedding_size=6)
+
+
+def random_model(config, seed=1):
+    """Returns a model whose weights are far from what they begin with."""
+    tf.keras.utils.set_random_seed(seed)
+    model = AlbertForPreTraining(config)
+    for name, variable in named_variables(model).items():
+        variable.assign(tf.random.normal(variable.shape, mean=float(name.endswith("gamma")), stddev=0.3))
+    return model
+
+
+@pytest.fixture
+def write_teacher(tmp_path):
+    """Writes a model into a folder, as a run leaves it, and returns the folder."""
+
+    def write(config, seed=1, without=()):
+        folder = tmp_path / f"teacher{seed}"
+        folder.mkdir()
+        (folder / "albert_config.json").write_text(json.dumps(config.to_dict()))
+        values = {name: value.numpy() for name, value in named_variables(random_model(config, seed)).items()}
+        kept = {f"model/{name}": value for name, value in values.items() if not name.startswith(tuple(without))}
+        write_checkpoint(str(folder / "model.ckpt-0"), kept)
+        return str(folder)
+
+    return write
+
+
+def distil(config, teacher, packing=None, **settings):
+    options = DataOptions(PREDICTIONS, settings={"teacher": teacher, **settings})
+    return make_objective("distil", config, packing and PACKINGS[packing], options)
+
+
+def loaded(objective, seed=2):
+    """Returns the objective's models: a random student, and the teacher of the folder."""
+    models = objective.make_models()
+    for name, variable in named_variables(random_model(objective.config, seed)).items():
+        named_variables(models["model"])[name].assign(variable)
+    load_frozen_models(objective, models)
+    return models
+
+
+def batch_of(**changes):
+    """Rows of different length, in pairs, some with fewer predictions than there is room for."""
+    random, place, lengths = np.random.default_rng(2), np.arange(LENGTH), np.array([12, 9, 5])[:, None]
+    batch = {
+        "input_ids": np.where(place < lengths, random.integers(5, VOCAB_SIZE, [3, LENGTH]), 0),
+        "input_mask": place < lengths,
+        "segment_ids": (lengths // 2 <= place) & (place < lengths),
+        "masked_lm_positions": np.array([[2, 5, 9], [1, 7, 0], [3, 0, 0]]),
+        "masked_lm_ids": random.integers(5, VOCAB_SIZE, [3, PREDICTIONS]),
+        **changes,
+    }
+    weights = tf.constant([[1, 1, 1], [1, 1, 0], [1, 0, 0]], tf.float32)
+    return {**{name: tf.constant(value, tf.int32) for name, value in batch.items()}, "masked_lm_weights": weights}
+
+
+def computed(objective, models, batch):
+    """Returns sums and weights, and the gradients by name of what is learnt beside the masked language model."""
+    variables = named_variables(models["model"])
+    with tf.GradientTape() as tape:
+        found = objective.compute(batch, training=True, dropout_seed=tf.constant([0, 1]), **models)
+        loss = sum(
+            factor * found[name][0] / found[name][1]
+            for name, factor in objective.loss_coefficients.items()
+            if name != "masked_lm_loss"
+        )
+    return found, tape.gradient(loss, variables)
+
+
+def softmax(logits):
+    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return shifted / shifted.sum(axis=-1, keepdims=True)
+
+
+def divergence(taught, learnt):
+    """KL(teacher || student) of two sets of logits, where a key of no weight is left out."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = softmax(taught) * (np.log(softmax(taught)) - np.log(softmax(learnt)))
+    return np.where(softmax(taught) > 0, terms, 0).sum(axis=-1)
+
+
+def queries_keys_values(encoder, states, number):
+    """Returns what the application of a block projects, float64, from its own kernels."""
+    layer = encoder.attention_layers[encoder.sub_layers_of(number)[0]]
+    weights = {name: variable.numpy() for name, variable in named_variables(layer).items()}
+    states = states.numpy().astype(np.float64)
+    return [states @ weights[f"{name}/kernel"] + weights[f"{name}/bias"] for name in ("query", "key", "value")]
+
+
+def relations(states, num_heads, sees):
+    heads = states.reshape(*states.shape[:2], num_heads, -1).transpose(0, 2, 1, 3)
+    scores = heads @ heads.swapaxes(-1, -2) / np.sqrt(heads.shape[-1])
+    return np.where(sees[:, None], scores, -np.inf)
+
+
+@pytest.mark.keras_2
+@pytest.mark.parametrize(("number", "num_heads"), [(-1, 0), (0, 4)])
+def test_relations_are_those_of_minilm(write_teacher, number, num_heads):
+    objective = distil(CONFIG, write_teacher(OTHER), teacher_layer=number, relation_heads=num_heads)
+    models, batch = loaded(objective), batch_of()
+    found, _ = computed(objective, models, batch)
+    mask = batch["input_mask"].numpy()
+    inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
+    both = []
+    for encoder, layer in ((models["teacher"], number % 3), (models["model"].encoder, 1)):
+        states = encoder(inputs, output_hidden_states=True)["hidden_states"][layer]
+        both.append(queries_keys_values(encoder, states, layer))
+    sees = np.broadcast_to(mask[:, None] == 1, [3, LENGTH, LENGTH])
+    for name, known, learnt in zip(("query", "key", "value"), *both):
+        # 24 columns of the teacher leave room for one head of at least 16.
+        maps = [relations(states, num_heads or 1, sees) for states in (known, learnt)]
+        expected = (divergence(*maps).mean(axis=1) * mask).sum()
+        total, weight = found[f"{name}_relation_loss"]
+        assert float(weight) == mask.sum() and expected > 1
+        np.testing.assert_allclose(total, expected, rtol=1e-4)
+
+
+def test_default_number_of_relation_heads_divides_both_widths(write_teacher):
+    wide = CONFIG.replace(hidden_size=768, num_attention_heads=12, num_hidden_layers=1, intermediate_size=8)
+    objective = distil(wide.replace(hidden_size=312), write_teacher(wide))
+    assert objective._lesson._num_heads(objective.config, objective.teacher_config) == 24
+    assert objective._lesson._num_heads(wide, wide) == 48  # MiniLMv2's
+
+
+@pytest.mark.keras_2
+def test_logits_are_those_of_distilbert(write_teacher):
+    narrow = CONFIG.replace(num_hidden_layers=3, embedding_size=6, sharing="none")
+    objective = distil(CONFIG, write_teacher(narrow), distillation="logits")
+    assert objective.loss_coefficients == {"masked_lm_loss": 2.0, "logit_loss": 5.0, "cosine_loss": 1.0}
+    models, batch = loaded(objective), batch_of()
+    found, _ = computed(objective, models, batch)
+    inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
+    mask = batch["input_mask"].numpy()
+    outputs = [models[name](inputs) for name in ("teacher", "model")]
+    taught, learnt = (each["masked_lm_logits"].numpy().astype(np.float64) for each in outputs)
+    divergences = 4 * divergence(taught / 2, learnt / 2)
+    np.testing.assert_allclose(found["logit_loss"][0], (divergences * mask).sum(), rtol=1e-4)
+    states = [each["sequence_output"].numpy().astype(np.float64) for each in outputs]
+    known, states = (each / np.linalg.norm(each, axis=-1, keepdims=True) for each in states)
+    np.testing.assert_allclose(found["cosine_loss"][0], ((1 - (known * states).sum(-1)) * mask).sum(), rtol=1e-4)
+    agrees = (taught.argmax(-1) == learnt.argmax(-1)) * mask
+    assert float(found["agreement"][0]) == agrees.sum()
+    chosen = np.take_along_axis(learnt, batch["masked_lm_positions"].numpy()[..., None], 1)
+    losses = -np.log(np.take_along_axis(softmax(chosen), batch["masked_lm_ids"].numpy()[..., None], 2))[..., 0]
+    np.testing.assert_allclose(
+        found["masked_lm_loss"][0], (losses * batch["masked_lm_weights"].numpy()).sum(), rtol=1e-4
+    )
+    assert all(float(found[name][1]) == mask.sum() for name in ("logit_loss", "cosine_loss", "agreement"))
+
+
+@pytest.mark.parametrize("kind", ["relations", "logits"])
+def test_nothing_is_to_be_learnt_of_oneself(write_teacher, kind):
+    # A teacher with dropout: in training mode it would differ from itself.
+    folder = write_teacher(CONFIG.replace(hidden_dropout_prob=0.5, attention_probs_dropout_prob=0.5))
+    objective = distil(CONFIG, folder, distillation=kind)
+    models = loaded(objective, seed=1)
+    found, gradients = computed(objective, models, batch_of())
+    for name in objective.loss_coefficients:
+        if name != "masked_lm_loss":
+            assert abs(found[name][0] / found[name][1]) < 1e-6
+    for name, values in gradients.items():
+        assert values is None or np.abs(tf.convert_to_tensor(values)).max() < 1e-6, name
+    if kind == "logits":
+        assert found["agreement"][0] == found["agreement"][1]
+
+
+@pytest.mark.parametrize("kind", ["relations", "logits"])
+def test_padding_neither_teaches_nor_learns(write_teacher, kind):
+    objective = distil(CONFIG, write_teacher(CONFIG), distillation=kind)
+    models, batch = loaded(objective), batch_of()
+    filled = batch_of(input_ids=tf.where(batch["input_mask"] == 1, batch["input_ids"], 7))
+    expected, actual = (objective.compute(each, False, None, **models) for each in (batch, filled))
+    for name in objective.loss_coefficients:
+        np.testing.assert_allclose(actual[name][0], expected[name][0], rtol=1e-6)
+
+
+def test_halves_are_read_apart(write_teacher):
+    objective = distil(CONFIG, write_teacher(CONFIG), "halves")
+    models, batch = loaded(objective), batch_of()
+    # The second half of the first row alone, as an example of its own.
+    half = {name: values[:1, 6:] for name, values in batch.items() if not name.startswith("masked")}
+    half["segment_ids"] = tf.zeros_like(half["segment_ids"])
+    first = {name: values[:1] for name, values in batch.items() if not name.startswith("masked")}
+    begin = {**first, "input_mask": tf.constant([[1] * 6 + [0] * 6])}
+    apart = [objective.compute(each, False, None, **models) for each in (begin, half)]
+    together = objective.compute(first, False, None, **models)
+    for name in objective.loss_coefficients:
+        np.testing.assert_allclose(together[name][0], sum(each[name][0] for each in apart), rtol=1e-5)
+
+
+def test_text_is_masked_only_where_masked_pieces_are_learnt(write_teacher):
+    folder = write_teacher(CONFIG)
+    records = batch_of()
+    masked_ids = records["input_ids"].numpy()
+    for kind, weight in (("relations", -1.0), ("relations", 1.0), ("logits", -1.0)):
+        objective = distil(CONFIG, folder, distillation=kind, masked_lm_weight=weight)
+        batch = objective.prepare(records, tf.constant([1, 2], tf.int64))
+        assert batch.keys() == objective.batch_spec(LENGTH).keys()
+        is_masked = (kind, weight) != ("relations", -1.0)
+        assert ("masked_lm_ids" in batch) == is_masked == objective.fills_masks
+        expected = masked_ids.copy()
+        if not is_masked:
+            for row, column in zip(*np.nonzero(records["masked_lm_weights"])):
+                expected[row, records["masked_lm_positions"][row, column]] = records["masked_lm_ids"][row, column]
+        np.testing.assert_array_equal(batch["input_ids"], expected)
+
+
+def test_masked_pieces_may_be_learnt_beside_relations(write_teacher):
+    folder, batch = write_teacher(CONFIG), batch_of()
+    alone, both = distil(CONFIG, folder), distil(CONFIG, folder, masked_lm_weight=0.5)
+    models = loaded(both)
+    assert both.loss_coefficients["masked_lm_loss"] == 0.5
+    expected, found = alone.compute(batch, False, None, **models), both.compute(batch, False, None, **models)
+    for name in alone.loss_coefficients:
+        np.testing.assert_allclose(found[name][0], expected[name][0], rtol=1e-6)
+    assert "masked_lm_head/" in alone.untouched(models["model"])
+    assert "masked_lm_head/" not in both.untouched(models["model"])
+
+
+@pytest.mark.parametrize("kind", ["relations", "logits"])
+@pytest.mark.parametrize(
+    "changes", [{}, {"sharing": "none"}, {"sharing": "ffn"}, {"norm_position": "pre", "sharing": "attention"}]
+)
+def test_what_no_gradient_reaches_is_named(write_teacher, kind, changes):
+    objective = distil(CONFIG.replace(**changes), write_teacher(CONFIG), distillation=kind)
+    models = loaded(objective)
+    variables, batch = named_variables(models["model"]), batch_of()
+    with tf.GradientTape() as tape:
+        found = objective.compute(batch, training=True, dropout_seed=tf.constant([1, 2]), **models)
+        loss = tf.add_n([found[name][0] for name in objective.loss_coefficients])
+    gradients = tape.gradient(loss, variables)
+    untouched = {name for name in variables if name.startswith(objective.untouched(models["model"]))}
+    assert untouched == {name for name, gradient in gradients.items() if gradient is None}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["relations", "logits"])
+def test_a_few_examples_are_learnt_by_heart(write_teacher, kind):
+    teacher = CONFIG.replace(num_hidden_layers=3, num_attention_heads=4)
+    objective = distil(CONFIG.replace(num_hidden_groups=2), write_teacher(teacher), distillation=kind)
+    tf.keras.utils.set_random_seed(3)
+    models, batch = objective.make_models(), batch_of()
+    load_frozen_models(objective, models)
+    variables, optimizer = list(named_variables(models["model"]).values()), tf.keras.optimizers.Adam(0.01)
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            found = objective.compute(batch, training=True, dropout_seed=None, **models)
+            losses = {name: found[name][0] / found[name][1] for name in objective.loss_coefficients}
+            loss = sum(losses.values())
+        pairs = zip(tape.gradient(loss, variables), variables)
+        optimizer.apply_gradients([(gradient, variable) for gradient, variable in pairs if gradient is not None])
+        return losses
+
+    first = {name: float(value) for name, value in step().items()}
+    for _ in range(300):
+        last = step()
+    for name in first:
+        assert last[name] < 0.5 * first[name], (name, first[name], float(last[name]))
+
+
+@pytest.mark.parametrize(
+    ("teacher", "layers", "changes"),
+    [
+        ({"num_hidden_layers": 4}, (0, 2), {"num_hidden_layers": 2, "num_hidden_groups": 1}),
+        ({"num_hidden_layers": 4, "num_hidden_groups": 4}, (1, 3), {"num_hidden_layers": 2, "num_hidden_groups": 2}),
+        ({"num_hidden_layers": 4, "num_hidden_groups": 2}, (0, 2, 3), {"num_hidden_layers": 3, "num_hidden_groups": 3}),
+        ({"num_hidden_layers": 3, "sharing": "none"}, (0, 2), {"num_hidden_layers": 2, "num_hidden_groups": 1}),
+        ({"num_hidden_layers": 2, "inner_group_num": 2}, (1,), {"num_hidden_layers": 1, "num_hidden_groups": 1}),
+    ],
+)
+def test_student_begins_with_layers_of_the_teacher(write_teacher, teacher, layers, changes):
+    config = CONFIG.replace(**teacher)
+    folder, known = write_teacher(config), random_model(config)
+    own = student_config(config, layers)
+    assert own == config.replace(**changes)
+    tf.keras.utils.set_random_seed(9)
+    student = AlbertForPreTraining(own)
+    line, at_random = begin_with_layers(student, layers, folder, "`teacher`")
+    assert line == f"beginning with layers {', '.join(map(str, layers))} of {folder}" and at_random == []
+    inputs = {"input_ids": batch_of()["input_ids"]}
+    states = known.encoder(inputs, output_hidden_states=True)["hidden_states"]
+    found = student.encoder(inputs, output_hidden_states=True)["hidden_states"]
+    np.testing.assert_array_equal(found[0], states[0])
+    if layers[0] == 0:
+        np.testing.assert_allclose(found[config.inner_group_num], states[config.inner_group_num], rtol=1e-6)
+    for number in range(own.num_blocks):
+        layer, position = divmod(number, own.inner_group_num)
+        there = layers[layer] * own.inner_group_num + position
+        for kind, mine, theirs in zip(
+            ("attention", "feed_forward"), student.encoder.sub_layers_of(number), known.encoder.sub_layers_of(there)
+        ):
+            pairs = (
+                named_variables(getattr(model.encoder, f"{kind}_layers")[place])
+                for model, place in ((student, mine), (known, theirs))
+            )
+            for (name, value), expected in zip(next(pairs).items(), next(pairs).values()):
+                np.testing.assert_array_equal(value, expected, err_msg=name)
+
+
+def test_what_the_teacher_lacks_is_told(write_teacher):
+    folder = write_teacher(CONFIG, without=["masked_lm_head/", "encoder/pooler/"])
+    line, at_random = begin_with_layers(AlbertForPreTraining(CONFIG), (0, 1), folder, "`teacher`")
+    assert {name.split("/")[0] for name in at_random} == {"encoder", "masked_lm_head"}
+    assert line.endswith("; not in it, and so random: encoder/pooler, masked_lm_head")
+    models = loaded(distil(CONFIG, folder))  # nothing of that is read
+    assert models["teacher"].pooler is None
+    with pytest.raises(InputError, match=r"`teacher=.*` lacks masked_lm_head/.*, so there is nothing to learn from it"):
+        loaded(distil(CONFIG, folder, distillation="logits"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "settings", "message"),
+    [
+        ({}, {"distillation": "magic"}, "`distillation=magic` must be one of relations, logits"),
+        ({}, {"relation_heads": 5}, "`relation_heads=5` must divide the width of the student, 16, and that of .* 24;"),
+        ({}, {"relation_heads": -2}, "`relation_heads=-2` must divide"),
+        ({}, {"teacher_layer": 3}, "`teacher_layer=3` must be one of the 3 layers of `teacher=.*`, 0 to 2, or -1"),
+        ({}, {"distillation": "logits"}, "compares states one by one, and hidden_size is 16 in the student and 24 in"),
+        (
+            {"hidden_size": 24, "num_attention_heads": 2, "vocab_size": 41},
+            {"distillation": "logits"},
+            "compares guesses one by one, and vocab_size is 41 in the student and 40 in `teacher=",
+        ),
+        ({}, {"student_layers": "0,3"}, "`student_layers` names layer 3, and the teacher has 3, from 0 to 2"),
+        ({}, {"student_layers": "1"}, "names 1 layers of 1 blocks, and the student has 2 of 1; make them equal"),
+        ({}, {"student_layers": "2,0"}, "`student_layers=2,0` must be layers of the teacher, from 0, in order"),
+        ({}, {"student_layers": "all"}, "`student_layers=all` must be layers of the teacher, from 0, in order"),
+        ({"num_languages": 2}, {}, "doesn't read models of num_languages=2, as the student is"),
+        ({"is_causal": True, "pooler": False}, {}, "those of the student see what comes before them alone"),
+        ({}, {"teacher": "nowhere"}, "`teacher=nowhere`: there is no such folder or checkpoint; name the folder"),
+    ],
+)
+def test_models_that_can_not_be_compared_are_refused(write_teacher, changes, settings, message):
+    with pytest.raises(InputError, match=message):
+        distil(CONFIG.replace(**changes), **{"teacher": write_teacher(OTHER), **settings})
+
+
+def test_student_of_other_shapes_than_its_layers_is_refused(write_teacher):
+    config = CONFIG.replace(intermediate_size=32)
+    objective = distil(CONFIG, write_teacher(config), student_layers="0,1")
+    with pytest.raises(InputError, match=r"has the shape .*, and .* of the student has .*; make the configs equal"):
+        objective.begin(objective.make_model())
+
+
+def test_teacher_of_fewer_positions_than_the_data_is_refused(write_teacher):
+    objective = distil(CONFIG, write_teacher(CONFIG.replace(max_position_embeddings=8)))
+    with pytest.raises(InputError, match="in `teacher`, max_seq_length=12 is more than the model's max_position"):
+        objective.batch_spec(LENGTH)
+
+
+def test_without_teacher_there_is_a_model_and_nothing_to_train():
+    objective = distil(CONFIG, "")
+    assert isinstance(objective.make_model(), AlbertForPreTraining)
+    with pytest.raises(InputError, match="`objective=distil` needs a teacher; name the folder of a model by `teacher`"):
+        objective.make_models()
+
+
+def test_roberta_teaches_a_model_that_counts_positions_otherwise(write_teacher):
+    roberta = CONFIG.replace(position_offset=1, type_vocab_size=1, sharing="none", pooler=False)
+    objective = distil(CONFIG, write_teacher(roberta))
+    found, _ = computed(objective, loaded(objective), batch_of())
+    assert all(np.isfinite(total) and total > 0 for total, _ in found.values())
