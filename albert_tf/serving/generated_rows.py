@@ -1,11 +1,11 @@
-"""A causal model as `predict_file` asks one: each row of a file is a text to go on with."""
+"""Each row of a file is a text to go on with."""
 
 import collections.abc
 import typing
 
 from albert_tf.generation.text_generator import POSITIONS, count_stopped
 from albert_tf.serving.pretrained_model import PretrainedModel
-from albert_tf.serving.scoring.asked_rows import AskedRows
+from albert_tf.serving.asked_rows import AskedRows
 
 
 class GeneratedRows(AskedRows):

@@ -1,62 +1,12 @@
-"""A pre-trained model as `predict_file` asks one: each row of a file is a text to score, or to label."""
+"""Each row of a file is a text to score, or to label."""
 
-import abc
 import collections.abc
-import typing
 
-from albert_tf.asked_texts import read_texts
+from albert_tf.serving.asked_rows import AskedRows
 from albert_tf.serving.pretrained_model import PretrainedModel
 from albert_tf.serving.scoring.choosing import check_fits
 from albert_tf.serving.scoring.scorer import check_scorable
 from albert_tf.serving.scoring.template import Template
-from albert_tf.text_encoding import replace_halves
-
-
-class AskedRows(abc.ABC):
-    """What `predict_file` reads of a model; it is its own task.
-
-    Args:
-        model: The model.
-    """
-
-    input_fields = ("text",)
-    input_columns = ()
-
-    def __init__(self, model: PretrainedModel):
-        self._model, self.identity = model, model.identity
-
-    @property
-    def task(self) -> "AskedRows":
-        """What says what a row is."""
-        return self
-
-    @property
-    def num_cut(self) -> int:
-        """As of the model."""
-        return self._model.num_cut
-
-    @property
-    def num_unknown(self) -> int:
-        """As of the model."""
-        return self._model.num_unknown
-
-    def examples_of(self, inputs: collections.abc.Sequence[typing.Any]) -> list[tuple[str, ...]]:
-        """Returns each text in a tuple.
-
-        Raises:
-            InputError: An input is no text, or one that can't be asked about.
-        """
-        texts = read_texts(inputs, reads_pairs=False)
-        self._check([replace_halves(text) for (text,) in texts])
-        return texts
-
-    @abc.abstractmethod
-    def predict(self, inputs: collections.abc.Sequence[str], batch_size: int) -> list[dict[str, typing.Any]]:
-        """Returns an answer to each text, in order."""
-
-    @abc.abstractmethod
-    def _check(self, texts):
-        """Raises InputError if a text can't be asked about."""
 
 
 class ScoredRows(AskedRows):
