@@ -4,8 +4,8 @@ import collections.abc
 import typing
 
 from albert_tf.generation.text_generator import POSITIONS, count_stopped
-from albert_tf.serving.pretrained_model import PretrainedModel
 from albert_tf.serving.asked_rows import AskedRows
+from albert_tf.serving.pretrained_model import PretrainedModel
 
 
 class GeneratedRows(AskedRows):

@@ -1,7 +1,5 @@
 """Each row of a file is a text to score, or to label."""
 
-import collections.abc
-
 from albert_tf.serving.asked_rows import AskedRows
 from albert_tf.serving.pretrained_model import PretrainedModel
 from albert_tf.serving.scoring.choosing import check_fits
