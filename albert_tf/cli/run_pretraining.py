@@ -11,6 +11,7 @@ from absl import flags
 
 from albert_tf.checkpoint_files import find_beside_checkpoint
 from albert_tf.cli import training_flags
+from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.cli.model_files import find_student_config, with_our_init_checkpoint, with_our_teacher
 from albert_tf.cli.objective_flags import define_objective_flags, model_flags, objective_flags, objective_settings
@@ -78,13 +79,7 @@ def define_flags():
         "How word embeddings begin without --init_checkpoint: at random, or from a count of which pieces share a "
         "sentence of --input_file.",
     )
-    flags.DEFINE_float(
-        "language_exponent",
-        0.7,
-        "How often each of several languages is drawn: by its share of the pieces to the power of this; 1: as there is "
-        "text, 0: all alike. XLM 0.7, XLM-R 0.3.",
-    )
-    flags.DEFINE_bool("one_language_per_batch", False, "All examples of a batch are in one language, as in XLM.")
+    _define_language_flags()
     flags.DEFINE_bool("read_own_shards", False, "Each of several hosts reads its own shards, not all: for many hosts.")
     flags.DEFINE_integer("num_train_steps", 125000, "Number of training steps.", lower_bound=1)
     flags.DEFINE_integer("num_warmup_steps", 3125, "Number of steps in which the learning rate rises.", lower_bound=0)
@@ -102,6 +97,18 @@ def define_flags():
     define_trial_flags()
     training_flags.define_distribution_flags()
     define_original_flags("init_from_group0", "masked_lm_budget", "start_warmup_step")
+
+
+@in_helpfull()
+def _define_language_flags():
+    """Defines the flags that shards of several languages need."""
+    flags.DEFINE_float(
+        "language_exponent",
+        0.7,
+        "How often each of several languages is drawn: by its share of the pieces to the power of this; 1: as there is "
+        "text, 0: all alike. XLM 0.7, XLM-R 0.3.",
+    )
+    flags.DEFINE_bool("one_language_per_batch", False, "All examples of a batch are in one language, as in XLM.")
 
 
 LANGUAGE_SETTINGS = ("language_exponent", "one_language_per_batch")
