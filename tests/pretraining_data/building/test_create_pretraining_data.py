@@ -260,7 +260,7 @@ def test_objective_chooses_the_packing_and_the_packing_the_objective(given, pack
 
 def test_objective_that_does_not_take_the_packing_is_refused(refuses):
     refuses(
-        "--objective=bert takes examples that are packed as next, and not as halves, which halves take",
+        "--objective=bert takes examples that are packed as next, and not as halves, which halves and distil take",
         objective="bert",
         sentence_pair="halves",
     )
