@@ -189,7 +189,7 @@ def test_checkpoints_of_unknown_origin_are_refused(tmp_path, name):
 
 
 def test_files_of_another_model_or_vocabulary_are_not_replaced(tmp_path):
-    (tmp_path / "albert_config.json").write_text(json.dumps({"vocab_size": 99}))
+    (tmp_path / "albert_config.json").write_text(json.dumps({"vocab_size": 99, "embedding_size": 8}))
     assert "albert_config.json" in assert_refused(tmp_path)
     (tmp_path / "albert_config.json").unlink()
     OTHER_VOCABULARY.to_file(tmp_path / "vocab.txt")
