@@ -29,14 +29,13 @@ class MaskedLMHead(AlbertLayer):
         super().__init__(**kwargs)
         self._config = config
         self.transform = self.layer_norm = self.output_bias = None
+        if config.language_model_head == "dense":
+            policy = kwargs.get("dtype")
+            self.activation = ACTIVATIONS[config.hidden_act]
+            self.transform = Linear(config.hidden_size, config.embedding_size, config.initializer_range, dtype=policy)
+            self.layer_norm = LayerNorm(config.embedding_size, config.layer_norm_eps, dtype=policy)
         if config.language_model_head != "tied":
             self.output_bias = self.add_parameter("output_bias", [config.vocab_size], "zeros")
-        if config.language_model_head != "dense":
-            return
-        policy = kwargs.get("dtype")
-        self.activation = ACTIVATIONS[config.hidden_act]
-        self.transform = Linear(config.hidden_size, config.embedding_size, config.initializer_range, dtype=policy)
-        self.layer_norm = LayerNorm(config.embedding_size, config.layer_norm_eps, dtype=policy)
 
     def call(self, sequence_output, word_embeddings, masked_lm_positions=None):
         """Scores every piece of the vocabulary.
