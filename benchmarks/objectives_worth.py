@@ -59,7 +59,7 @@ CONTESTANTS = {
     "replaced tokens": Contestant("electra", "full_sentences", 1.5),
     "replaced tokens, disentangled": Contestant("electra", "full_sentences", 1.5, {"disentangled_embeddings": True}),
     "replaced tokens, its own generator": Contestant("electra", "full_sentences", 2.0, {"share_generator": True}),
-    "masked and causal": Contestant("hybrid", "document_blocks", config="hybrid_small.json"),
+    "masked and causal": Contestant("hybrid", "document_blocks", 1.16, config="hybrid_small.json"),
 }
 NSMC_SIZES = "200", "1000"
 

@@ -287,8 +287,8 @@ class PretrainedModel(EncoderModel):
             )
         if ability == "generate" and not self._loaded.predicts_next:
             return InputError(
-                f"{self._place} was not pre-trained to go on with texts, as with objective=causal, and so it has no "
-                f"generate; {it_has}"
+                f"{self._place} was not pre-trained to go on with texts, as with objective=causal or hybrid, and so it "
+                f"has no generate; {it_has}"
             )
         if ability in ("fill_mask", "generate", "score", "choose"):
             return InputError(f"{self._place} has no masked_lm_head, which guesses missing pieces; {it_has}")

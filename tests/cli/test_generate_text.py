@@ -71,7 +71,10 @@ def test_texts_of_the_command_line_are_printed(run_script, causal_checkpoint):
         ({"output_file": ""}, "--output_file is missing; see --help"),
         ({"text": "오늘은"}, "--input_file goes without --text, whose texts are printed; leave one of them out"),
         ({"temperature": -1}, "--temperature must be a number from 0 on. Received: -1.0"),
-        ({"model_dir": "models/albert_ko_small"}, "was not pre-trained to go on with texts, as with objective=causal"),
+        (
+            {"model_dir": "models/albert_ko_small"},
+            "was not pre-trained to go on with texts, as with objective=causal or hybrid",
+        ),
     ],
 )
 def test_mistake_costs_one_sentence(run_script, file_flags, tmp_path, assert_refused, changes, message):

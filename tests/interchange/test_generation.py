@@ -45,7 +45,7 @@ def test_greedy_text_is_that_of_transformers(transformers, tmp_path, make, repet
     theirs = randomized(make(transformers))
     write_folder(theirs, tmp_path)
     model = albert_tf.load(tmp_path)
-    assert model.abilities == ("generate", "encode", "similarity")
+    assert model.abilities == ("generate", "score", "choose", "encode", "similarity")
     found = model.generate(TEXTS, MAX_PIECES, temperature=0, repetition_penalty=repetition_penalty)
     never = [number for number, allowed in enumerate(may_come(model.tokenizer)) if not allowed]
     for text, ids, answer in zip(TEXTS, encode_prompts(model.tokenizer, TEXTS), found):
@@ -77,6 +77,6 @@ def test_masked_model_asked_to_go_on_is_one_sentence(transformers, tmp_path):
     with pytest.raises(InputError) as error:
         model.generate(["가나"])
     assert str(error.value) == (
-        f"{tmp_path} was not pre-trained to go on with texts, as with objective=causal, and so it has no generate; it "
-        "has fill_mask, encode, similarity"
+        f"{tmp_path} was not pre-trained to go on with texts, as with objective=causal or hybrid, and so it has no "
+        "generate; it has fill_mask, score, choose, encode, similarity"
     )
