@@ -100,7 +100,9 @@ class Contestants:
             model = task.make_model()
         with tempfile.TemporaryDirectory() as temporary:
             run = TrainingRun(temporary, task, model, settings, tokenizer)
-            runner.train(run, train_file, token_dropout=default_token_dropout(config, task.may_hide_pieces))
+            token_dropout = default_token_dropout(config, task.may_hide_pieces)
+            if not runner.train(run, train_file, token_dropout=token_dropout):
+                raise KeyboardInterrupt("interrupted; the same command goes on")
             return runner.evaluate(run, dev_file)["accuracy"]
 
 

@@ -6,7 +6,7 @@ TF_CPP_MIN_LOG_LEVEL asks for them), which works only where tensorflow is first 
 
 import sys
 
-from albert_tf.cli.command import exit_if_nothing_is_saved, refuse_to_overwrite, require, run
+from albert_tf.cli.command import exit_stopped, refuse_to_overwrite, require, run
 from albert_tf.startup import fast_import, keep_memory, without_messages_of_libraries
 
 keep_memory()
@@ -23,4 +23,4 @@ if tf is None:
         ".venv/bin/activate), or install it: pip install -e ."
     )
 
-__all__ = ["exit_if_nothing_is_saved", "refuse_to_overwrite", "require", "run"]
+__all__ = ["exit_stopped", "refuse_to_overwrite", "require", "run"]

@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import sys
+import typing
 
 from absl import app, flags, logging
 
@@ -70,10 +71,9 @@ def with_flags(sentence: str) -> str:
     return re.sub(r"`(\w+)(=[^`]*)?`", flag, sentence)
 
 
-def exit_if_nothing_is_saved(step: int) -> None:
-    """Ends the process with 130, as where it is interrupted, if a run was stopped before its first step was done."""
-    if step == 0:
-        sys.exit(130)
+def exit_stopped(number: int) -> typing.NoReturn:
+    """Ends the process as a signal does, so that nobody takes a run that was stopped for a finished one."""
+    sys.exit(128 + number)
 
 
 def require(**flag_values) -> None:

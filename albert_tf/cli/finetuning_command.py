@@ -89,7 +89,7 @@ class FinetuningCommand:
             raise InputError("nothing to do: pass --do_train, --do_eval or --do_predict")
         run_as_asked(with_our_init_checkpoint(settings), self._run_once)
 
-    def _run_once(self, given) -> tuple[str, float, dict | None] | None:
+    def _run_once(self, given) -> tuple[str, float, dict | None]:
         """Does what the settings say, and returns what `run_as_asked` needs of it."""
         names = [*settings_flags(), *self.setting_names, *SHARED_SETTINGS, *TEACHER_SETTINGS]
         if "teacher" not in given.given:  # which is compared by its content, once it is a folder of ours
@@ -140,8 +140,7 @@ class FinetuningCommand:
                 check_model(known_run.folder, known_run.settings, task.config, tokenizer, known_run.flag)
             run.restore()
         elif not self._train(settings, run, train_file, dev_file):
-            app.exit_if_nothing_is_saved(run.step)
-            return None
+            app.exit_stopped(run.stopped_by)
         linear = linear_scores(run, train_file, dev_file) if dev_file and settings.baselines else None
         of_teacher = teacher.scores(task, dev_file.examples) if dev_file and teacher else None
         results = runner.evaluate(run, dev_file, linear, of_teacher) if dev_file else None

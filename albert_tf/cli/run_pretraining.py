@@ -292,8 +292,7 @@ def run_in_folder(given, known_run, config, strategy, parts):
                 results_data,
                 initializer_of(given, models["model"], data[0]),
             ):
-                app.exit_if_nothing_is_saved(training.step)
-                return None
+                app.exit_stopped(training.stopped_by)
             training.write_further_models()
         else:
             if known_run:

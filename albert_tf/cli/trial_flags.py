@@ -62,14 +62,14 @@ def define_trial_flags() -> None:
 
 
 def run_as_asked(
-    settings: typing.Any, run_once: collections.abc.Callable[[typing.Any], tuple[str, float, dict | None] | None]
+    settings: typing.Any, run_once: collections.abc.Callable[[typing.Any], tuple[str, float, dict | None]]
 ) -> None:
     """Runs a command's training once, or as often as the flags of trials say.
 
     Args:
         settings: What `resolved_flags` returned.
         run_once: Given settings, returns the metric that decides, the peak learning rate and the results, None where
-            nothing was evaluated; None altogether if it was stopped.
+            nothing was evaluated. If it was stopped, it ends the process.
     """
     search = _search_of(settings)
     if search is None:
@@ -87,7 +87,7 @@ def run_as_asked(
     def run_changed(changes, folder):
         given = settings.given | changes.keys()
         outcome = run_once(dataclasses.replace(settings, **changes, output_dir=folder, given=given))
-        if outcome and outcome[2] is None:
+        if outcome[2] is None:
             raise InputError("there is nothing to compare the trials by; name data to evaluate on")
         return outcome
 

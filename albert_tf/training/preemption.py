@@ -8,7 +8,7 @@ import threading
 import tensorflow as tf
 
 # The signals that ask for a stop, and what people call them.
-_CAUSES = {signal.SIGTERM: "SIGTERM", signal.SIGINT: "Ctrl-C"}
+CAUSES = {signal.SIGTERM: "SIGTERM", signal.SIGINT: "Ctrl-C"}
 
 
 class StopRequest:
@@ -26,7 +26,7 @@ class StopRequest:
 
     Attributes:
         variable: bool variable on the host's CPU.
-        cause: Which signal it was, for people.
+        cause: Which signal it was; SIGTERM where another worker received it.
     """
 
     def __init__(self, interrupts_loop: bool = True):
@@ -35,7 +35,7 @@ class StopRequest:
             self.variable = tf.Variable(False, trainable=False, name="stop_requested")
         self._received = threading.Event()
         self._interrupts = self._handled_interrupts = 0
-        self.cause = "SIGTERM"
+        self.cause = signal.SIGTERM
 
     @property
     def is_made(self) -> bool:
@@ -51,7 +51,7 @@ class StopRequest:
             self._thread = threading.Thread(target=self._watch, daemon=True)
             self._thread.start()
             self._old_pipe = signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
-            heeded = [number for number in _CAUSES if signal.getsignal(number) != signal.SIG_IGN]
+            heeded = [number for number in CAUSES if signal.getsignal(number) != signal.SIG_IGN]
             self._old_handlers = {number: signal.signal(number, self._handle) for number in heeded}
         return self
 
@@ -74,7 +74,7 @@ class StopRequest:
     def _watch(self):
         while received := os.read(self._read_end, 1):
             number = received[0]
-            if number not in _CAUSES:
+            if number not in CAUSES:
                 continue
             self._interrupts += number == signal.SIGINT
             if self._interrupts > 1 and number == signal.SIGINT and not _is_notebook():
@@ -82,7 +82,7 @@ class StopRequest:
                 os.write(2, b"\nstopped at once by Ctrl-C; repeat the command to go on from what is saved\n")
                 os._exit(128 + signal.SIGINT)
             if not self._received.is_set():
-                self.cause = _CAUSES[number]
+                self.cause = signal.Signals(number)
                 self._received.set()
             if self._interrupts == 1 and number == signal.SIGINT:
                 print("\nCtrl-C: stops after this step and saves; press it again to stop at once", flush=True)

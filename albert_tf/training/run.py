@@ -81,6 +81,7 @@ class TrainingRun:
 
     Attributes:
         is_chief: Whether this process is the one that writes, of several workers that train together.
+        stopped_by: The signal that stopped the last `train` before its end; None if it came to it.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class TrainingRun:
             trackers=trackers,
         )
         self._step = tf.Variable(0, dtype=tf.int64, trainable=False)
-        self._held_out = None
+        self.stopped_by = self._held_out = None
         self._untrained = []
 
     @property
@@ -181,7 +182,7 @@ class TrainingRun:
         self.log(describe_run(state, phases))
         result = train(state, phases, self.settings, checkpointer, self._evaluator, self._progress, check_owner, claim)
         self._step.assign(state.global_step)
-        self._held_out = result.held_out
+        self._held_out, self.stopped_by = result.held_out, result.stopped_by
         if result.is_finished:
             # The first worker decides: another may look at the folder before its last results are there.
             is_other = self._agreement.of_chief(int(self.is_chief and self._checkpoint_to_use() != checkpointer.latest))

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import math
 import os
+import signal
 
 import tensorflow as tf
 
@@ -16,7 +17,7 @@ from albert_tf.training.devices.workers import Agreement, has_several_workers, i
 from albert_tf.training.evaluation import Evaluator, measured, with_scores
 from albert_tf.training.held_out_history import HeldOutHistory
 from albert_tf.training.phase import Phase
-from albert_tf.training.preemption import StopRequest
+from albert_tf.training.preemption import CAUSES, StopRequest
 from albert_tf.training.progress import Progress, read_metrics
 from albert_tf.training.run_folder.checkpoints import Checkpointer
 from albert_tf.training.settings import RunSettings
@@ -33,10 +34,12 @@ class TrainResult:
         is_finished: Whether it reached its end, which may have been an early one; if not, it was asked to stop, and
             has saved.
         held_out: What the evaluation after the last step found, None if an earlier process made it, or nobody.
+        stopped_by: The signal that asked it to stop, None if it is finished.
     """
 
     is_finished: bool
     held_out: dict[str, float] | None = None
+    stopped_by: signal.Signals | None = None
 
 
 def train(
@@ -147,9 +150,10 @@ class _Loop:
             self._save()
         self._checkpointer.wait()
         self._progress.finish(step)
+        cause = self._stop_request.cause
         saved = f"saved at step {step:,}" if step else "there is nothing to save yet"
-        self._progress.log(f"stopped by {self._stop_request.cause}; {saved}; repeat the command to go on")
-        return TrainResult(False)
+        self._progress.log(f"stopped by {CAUSES[cause]}; {saved}; repeat the command to go on")
+        return TrainResult(False, stopped_by=cause)
 
     def _save(self):
         self._claim()

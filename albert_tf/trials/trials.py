@@ -37,7 +37,7 @@ class Trial:
 def run_trials(
     output_dir: str,
     search: Search,
-    run_once: collections.abc.Callable[[dict[str, typing.Any], str], Outcome | None],
+    run_once: collections.abc.Callable[[dict[str, typing.Any], str], Outcome],
     tell: collections.abc.Callable[[str], None] = print,
     is_chief: bool = True,
 ) -> None:
@@ -50,7 +50,7 @@ def run_trials(
         output_dir: The folder that theirs are made in, with trials.json, eval_results.json and trials.png.
         search: What to try.
         run_once: Given what a training changes and its folder, returns the metric that decides, the peak learning rate,
-            and the results by metric; None if it was stopped.
+            and the results by metric. What it raises ends the search, and the same call goes on.
         tell: Prints a line.
         is_chief: Whether this process writes; of several that train together all go through the same trials.
 
@@ -61,12 +61,12 @@ def run_trials(
     with hold(output_dir) if is_chief else contextlib.nullcontext():
         _claim(output_dir, search, is_chief)
         outcome = _run_all(output_dir, search.variants(), run_once, tell)
-        if outcome and is_chief:
+        if is_chief:
             _write(output_dir, search, *outcome, tell)
 
 
 def _run_all(output_dir, variants, run_once, tell):
-    """Returns the trials, the metric that decides and the settings that are left out; None if one was stopped."""
+    """Returns the trials, the metric that decides and the settings that are left out."""
     trials, left_out, metric = [], [], ""
     for number, variant in enumerate(variants, start=1):
         changed = _without_seed(variant)
@@ -75,7 +75,7 @@ def _run_all(output_dir, variants, run_once, tell):
         folder = os.path.join(output_dir, "_".join(map(_describe_change, variant.items())))
         tell(f"\ntrial {number} of {len(variants)}: {folder}")
         try:
-            outcome = run_once(variant, folder)
+            metric, learning_rate, results = run_once(variant, folder)
         except DivergedError as error:
             left_out.append(changed)
             if all(_without_seed(each) in left_out for each in variants):
@@ -83,9 +83,6 @@ def _run_all(output_dir, variants, run_once, tell):
             trials = [trial for trial in trials if trial.settings != changed]
             tell(f"warning: {_describe(changed)} is left out: {error}")
             continue
-        if outcome is None:
-            return None  # the same command goes on
-        metric, learning_rate, results = outcome
         trials.append(Trial(learning_rate, variant["random_seed"], folder, results, changed))
     return trials, metric, left_out
 

@@ -65,10 +65,12 @@ class AlbertTf:
         with make_strategy().scope():
             model = objective.make_model(dtype="mixed_bfloat16" if in_bfloat16 else "float32")
         run = TrainingRun(folder, objective, model, settings, setting.shards.tokenizer)
-        run.train(
+        is_finished = run.train(
             make_phase(objective, setting.shards, settings, evaluates=False),
             initialize=functools.partial(begin_with_counts, model, setting.shards) if self._follows_recipe else None,
         )
+        if not is_finished:
+            raise KeyboardInterrupt("interrupted before the last step")
         return run
 
     def masked_lm_loss(self):
@@ -88,5 +90,6 @@ class AlbertTf:
         with tempfile.TemporaryDirectory() as folder:
             run = TrainingRun(folder, setting.task, model, settings, setting.shards.tokenizer)
             token_dropout = default_token_dropout(setting.config, setting.task.may_hide_pieces)
-            runner.train(run, files[0], token_dropout=token_dropout)
+            if not runner.train(run, files[0], token_dropout=token_dropout):
+                raise KeyboardInterrupt("interrupted before the last step")
             return runner.evaluate(run, files[1])["accuracy"]

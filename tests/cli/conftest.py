@@ -295,7 +295,7 @@ def stop(make_process, without_autograph):
             process.send_signal(number)
             rest, _ = process.communicate(timeout=300)
         assert not converted, "a tf.function or tf.data converts code"
-        assert process.returncode == 0, "".join(printed) + rest
+        assert process.returncode == 128 + number, "".join(printed) + rest
         return "".join(printed) + rest
 
     return run

@@ -162,7 +162,7 @@ def test_stopped_run_goes_on_to_the_same_result(squad, tmp_path, monkeypatch):
     with monkeypatch.context() as stopping:
         stopping.setattr(runner, "_dev_dataset", stop_and_make)
         stopped = squad(**flag_values)
-    assert "stopped by SIGTERM; saved at step 2; " in stopped.output
+    assert stopped.code == 143 and "stopped by SIGTERM; saved at step 2; " in stopped.output
     assert not (tmp_path / "run" / "eval_results.json").exists()
     assert squad(**flag_values).code == 0
     assert_same_run(tmp_path / "run", tmp_path / "whole", 4)

@@ -1,5 +1,7 @@
 """A model of two variables, for tests of the loop: its steps are traced in no time."""
 
+import signal
+
 import numpy as np
 import tensorflow as tf
 from tiny_training import SCHEDULE, TinyRun
@@ -88,7 +90,7 @@ class StopAt:
 
     def __init__(self, global_step: tf.Variable, step: int):
         self._global_step, self._step = global_step, step
-        self.variable, self.cause = self, "SIGTERM"
+        self.variable, self.cause = self, signal.SIGTERM
 
     def __call__(self, interrupts_loop):
         """Takes the place of the constructor."""

@@ -111,9 +111,12 @@ def test_search_that_is_stopped_goes_on_with_the_same_values(tmp_path):
     def stopped(changes, folder):
         nonlocal count
         count += 1
-        return accuracy_of(changes, folder) if count < 3 else None
+        if count == 3:
+            raise KeyboardInterrupt
+        return accuracy_of(changes, folder)
 
-    run_trials(str(tmp_path / "stopped"), search, stopped)
+    with pytest.raises(KeyboardInterrupt):
+        run_trials(str(tmp_path / "stopped"), search, stopped)
     assert [path.name for path in (tmp_path / "stopped").iterdir()] == ["trials.json"]
     run_trials(str(tmp_path / "stopped"), search, accuracy_of)
     for name in ("trials.json", "eval_results.json"):
