@@ -3,8 +3,10 @@
 from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
+import contextlib
 import dataclasses
 import functools
+import typing
 
 import tensorflow as tf
 from absl import flags
@@ -21,14 +23,14 @@ from albert_tf.cli.trial_flags import define_trial_flags, run_as_asked
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.pretrained import CONFIG_FILE
-from albert_tf.objectives import OBJECTIVES
+from albert_tf.objectives import OBJECTIVES, Objective
 from albert_tf.pretraining.cooccurrence import begin_with_counts
 from albert_tf.pretraining.identity import data_settings, held_out_identity
 from albert_tf.pretraining.language_sampling import describe_mixture, language_mixture
 from albert_tf.pretraining.phases import make_held_out_dataset, make_phase, objective_of
-from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES, find_shards, find_tokenizer
+from albert_tf.pretraining_data.shards import ON_DAMAGED_SHARD_CHOICES, ShardSet, find_shards, find_tokenizer
 from albert_tf.pretraining_data.tfrecords import describe_damage, naming_damaged_shards
-from albert_tf.training import TrainingRun
+from albert_tf.training import Phase, RunSettings, TrainingRun
 from albert_tf.training.devices.batches import per_replica_batch_size
 from albert_tf.training.devices.workers import Agreement, is_chief
 from albert_tf.training.run_folder.guard import FOUND_AT, check_model
@@ -83,7 +85,10 @@ def define_flags():
     flags.DEFINE_bool("read_own_shards", False, "Each of several hosts reads its own shards, not all: for many hosts.")
     flags.DEFINE_integer("num_train_steps", 125000, "Number of training steps.", lower_bound=1)
     flags.DEFINE_integer("num_warmup_steps", 3125, "Number of steps in which the learning rate rises.", lower_bound=0)
-    flags.DEFINE_integer("max_eval_steps", None, "Maximum number of evaluation batches; by default all.", lower_bound=1)
+    with in_helpfull():
+        flags.DEFINE_integer(
+            "max_eval_steps", None, "Maximum number of evaluation batches; by default all.", lower_bound=1
+        )
     training_flags.define_training_flags(
         train_batch_size=4096,
         eval_batch_size=64,
@@ -187,9 +192,15 @@ def has_held_out_shards(given, shards):
     return False
 
 
-def check_batch_sizes(given, strategy, parts):
+def parts_of_batches(given):
+    """Returns how many parts a replica's batch is computed in, in each phase."""
+    first = given.gradient_accumulation_steps
+    return [first, given.phase2_gradient_accumulation_steps or first] if given.phase2_input_file else [first]
+
+
+def check_batch_sizes(given, strategy):
     """Checks that batches can be divided among the replicas, and into the parts of each phase."""
-    for count in parts if given.do_train else []:
+    for count in parts_of_batches(given) if given.do_train else []:
         per_replica_batch_size(strategy, given.train_batch_size, "train_batch_size", count)
     per_replica_batch_size(strategy, given.eval_batch_size, "eval_batch_size")
 
@@ -208,6 +219,15 @@ def run_once(given):
     models = {each for each in model_flags() if each in given.given}
     names = [name for name in (*settings_flags(), *MORE_SETTINGS, *objective_flags()) if name not in models]
     given, known_run = with_settings_of_run(given, "run_pretraining", names, [*PLACES, *LENGTHS])
+    config = find_config(given, known_run)
+    strategy = training_flags.strategy_from_flags(given)
+    check_batch_sizes(given, strategy)
+    with hold_together(given.output_dir, Agreement(strategy), is_chief(strategy)):
+        return run_in_folder(given, known_run, config, strategy)
+
+
+def find_config(given, known_run) -> AlbertConfig:
+    """Returns the hyper-parameters of the model that the settings ask for."""
     own_config_file = given.albert_config_file or (known_run and known_run.find(CONFIG_FILE))
     config_file = own_config_file or find_beside_checkpoint(given.init_checkpoint, CONFIG_FILE)
     config = None if config_file else find_student_config(given)
@@ -221,13 +241,7 @@ def run_once(given):
     begins_with_another = given.do_train and given.init_checkpoint and not own_config_file
     if begins_with_another and (tokenizer := find_tokenizer(given.input_file)):
         config = config_for_vocabulary(config, given.init_checkpoint, tokenizer)
-    strategy = training_flags.strategy_from_flags(given)
-    parts = [given.gradient_accumulation_steps]
-    if given.phase2_input_file:
-        parts.append(given.phase2_gradient_accumulation_steps or parts[0])
-    check_batch_sizes(given, strategy, parts)
-    with hold_together(given.output_dir, Agreement(strategy), is_chief(strategy)):
-        return run_in_folder(given, known_run, config, strategy, parts)
+    return config
 
 
 def _check_beginning(given):
@@ -246,8 +260,47 @@ def name_of_objective(given, known_run):
     return given.objective or (earlier if earlier in OBJECTIVES else None)
 
 
-def run_in_folder(given, known_run, config, strategy, parts):
-    """Does what the flags say, once nobody else writes to the folder."""
+class Setup(typing.NamedTuple):
+    """What the settings come to: everything but the folder.
+
+    Attributes:
+        given: The settings, with models of ours.
+        do_eval: Whether there is something to evaluate on, and it was asked for.
+        data: The shards of each phase.
+        end_steps: The step that each ends at.
+        mixtures: How often each language of each phase's data is drawn; None where there is one.
+        objectives: What is learnt in each phase.
+        models: As the last of these makes them.
+        settings: How to train.
+    """
+
+    given: typing.Any
+    do_eval: bool
+    data: list[ShardSet]
+    end_steps: list[int]
+    mixtures: list
+    objectives: list[Objective]
+    models: dict[str, tf.keras.Model]
+    settings: RunSettings
+
+    def make_phases(self) -> list[Phase]:
+        """Returns what to train on."""
+        parts = parts_of_batches(self.given)
+        each_phase = zip(self.objectives, self.data, self.end_steps, parts, self.mixtures)
+        return [
+            make_phase(objective, shards, self.settings, end, count, self.do_eval, self.given.read_own_shards, mixture)
+            for objective, shards, end, count, mixture in each_phase
+        ]
+
+    def naming_damaged_shards(self) -> contextlib.AbstractContextManager:
+        """Returns in what to read the shards, so that errors name the one that is damaged."""
+        return naming_damaged_shards(
+            [path for shards in self.data for path in [*shards.train_paths, *shards.held_out_paths]]
+        )
+
+
+def set_up(given, known_run, config, strategy) -> Setup:
+    """Finds the data, and makes the models that the settings ask for."""
     settings = training_flags.settings_from_flags(
         given.num_train_steps, "num_train_steps", evaluates_often=True, given=given
     )
@@ -273,15 +326,20 @@ def run_in_folder(given, known_run, config, strategy, parts):
     with strategy.scope():
         models = objective.make_models(**model_options)
     settings = dataclasses.replace(settings, evaluates_first=do_eval)
+    return Setup(given, do_eval, data, end_steps, mixtures, objectives, models, settings)
+
+
+def run_in_folder(given, known_run, config, strategy):
+    """Does what the settings say, once nobody else writes to the folder."""
+    setup = set_up(given, known_run, config, strategy)
+    given, do_eval, data, end_steps, mixtures, objectives, models, settings = setup
+    objective, last = objectives[-1], data[-1]
     trackers = training_flags.trackers_from_flags(given)
     training = TrainingRun(given.output_dir, objective, models, settings, last.tokenizer, trackers=trackers)
     held_out = held_out_identity(last, settings) if last.held_out_paths else None
-    with naming_damaged_shards([path for shards in data for path in [*shards.train_paths, *shards.held_out_paths]]):
+    with setup.naming_damaged_shards():
         if given.do_train:
-            phases = [
-                make_phase(each, shards, settings, end_step, count, do_eval, given.read_own_shards, mixture)
-                for each, shards, end_step, count, mixture in zip(objectives, data, end_steps, parts, mixtures)
-            ]
+            phases = setup.make_phases()
             for shards, mixture in zip(data, mixtures):
                 if mixture:
                     training.log(describe_mixture(shards, mixture))

@@ -1,0 +1,167 @@
+"""The command `plan_training.py`."""
+
+from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
+
+# isort: split
+import contextlib
+import dataclasses
+import json
+import sys
+import typing
+
+from absl import flags
+
+from albert_tf.cli import run_pretraining, training_flags
+from albert_tf.cli.flag_groups import in_helpfull
+from albert_tf.cli.flag_parsing import resolved_flags
+from albert_tf.cli.model_files import with_our_init_checkpoint
+from albert_tf.errors import InputError
+from albert_tf.progress_line import ProgressLine, format_seconds
+from albert_tf.tpu.chips import TPUS
+from albert_tf.training.devices.workers import has_several_workers
+from albert_tf.training.pace import measure_pace
+
+flags.disclaim_key_flags()
+
+# Of what a chip can do at most, as its maker publishes it, the share that estimates count on, as in the recipes.
+_SHARE_OF_PEAK = 0.4
+_T4_FLOPS = 8.1e12  # float32, for it has no bfloat16; nvidia.com/en-us/data-center/tesla-t4
+_TPUS = ("v5e-1", "v5e-8")
+# Of a step that takes less, no count of operations tells how long it takes: what is not a product decides.
+_LEAST_SECONDS = 0.02
+MEASURED, ESTIMATED = "measured", "estimated"
+
+
+def define_flags():
+    """Defines the flags of this command: all of run_pretraining.py, and its own."""
+    run_pretraining.define_flags()
+    flags.DEFINE_float("seconds", 60.0, "How long to measure, besides compiling.", 1.0)
+    with in_helpfull():
+        flags.DEFINE_bool("json", False, "Print JSON alone.")
+
+
+class Machine(typing.NamedTuple):
+    """How long it takes on a machine.
+
+    Attributes:
+        name: Of the machine.
+        basis: `MEASURED` or `ESTIMATED`.
+        hours: Of all steps; None where a step is too small to estimate.
+        hours_of_one_pass: Of as many as read all examples of the last phase once; None likewise, and where their number
+            is unknown.
+    """
+
+    name: str
+    basis: str
+    hours: float | None
+    hours_of_one_pass: float | None
+
+
+def estimates(phases_flops: list[float]) -> dict[str, list[float]]:
+    """Returns seconds of a step of each phase by machine, from the operations of a step."""
+    peaks = {"T4, in float32": _T4_FLOPS} | {name: TPUS[name].num_replicas * TPUS[name].peak_flops for name in _TPUS}
+    return {name: [flops / (_SHARE_OF_PEAK * peak) for flops in phases_flops] for name, peak in peaks.items()}
+
+
+def plan(phases, seconds_per_step: list[float], name: str, basis: str) -> Machine:
+    """Returns how long phases take, of which each has its own seconds for a step."""
+    if basis == ESTIMATED and min(seconds_per_step) < _LEAST_SECONDS:
+        return Machine(name, basis, None, None)
+    begins = [0, *(phase.end_step for phase in phases)]
+    total = sum((phase.end_step - begin) * each for phase, begin, each in zip(phases, begins, seconds_per_step))
+    last = phases[-1]
+    of_pass = last.num_examples / last.examples * seconds_per_step[-1] / 3600 if last.num_examples else None
+    return Machine(name, basis, total / 3600, of_pass)
+
+
+def format_table(machines: list[Machine], num_steps: int) -> str:
+    """Returns a table as lines of aligned columns."""
+    rows = [["", f"{num_steps:,} steps", "one pass over the data", ""]]
+    for machine in machines:
+        times = ("-" if hours is None else format_seconds(3600 * hours) for hours in machine[2:])
+        rows.append([machine.name, *times, machine.basis])
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return "\n".join(
+        f"{name:{widths[0]}}  {hours:>{widths[1]}}  {of_pass:>{widths[2]}}  {basis}".rstrip()
+        for name, hours, of_pass, basis in rows
+    )
+
+
+def main():
+    given = dataclasses.replace(resolved_flags(), output_dir=None, do_train=True, do_eval=False)
+    if given.trials or given.learning_rates or given.num_trials > 1:
+        raise InputError("plan_training.py plans one training; leave --trials, --learning_rates and --num_trials out")
+    # Of JSON alone nothing else is printed.
+    with contextlib.redirect_stdout(sys.stderr) if given.json else contextlib.nullcontext():
+        phases, flops, paces = measure(with_our_init_checkpoint(given))
+    machines = [plan(phases, [pace.seconds_per_step for pace in paces], "this machine", MEASURED)]
+    machines += [plan(phases, each, name, ESTIMATED) for name, each in estimates(flops).items()]
+    tell(given, phases, flops, paces, machines)
+
+
+def measure(given):
+    """Returns the phases of a training, and the operations and the pace of a step of each."""
+    config = run_pretraining.find_config(given, None)
+    strategy = training_flags.strategy_from_flags(given)
+    if has_several_workers(strategy):
+        raise InputError("plan_training.py measures on one host; start it on one alone")
+    run_pretraining.check_batch_sizes(given, strategy)
+    setup = run_pretraining.set_up(given, None, config, strategy)
+    phases, paces = setup.make_phases(), []
+    line = ProgressLine(sys.stderr)
+    flops = [each.flops(phase.batch_spec) for each, phase in zip(setup.objectives, phases)]
+    with setup.naming_damaged_shards():
+        for objective, phase in zip(setup.objectives, phases):
+            line.show("compiling the step")
+            seconds = given.seconds / len(phases)
+            pace = measure_pace(
+                strategy,
+                objective,
+                setup.models,
+                setup.settings,
+                phase,
+                seconds,
+                lambda steps, took, seconds=seconds: (
+                    line.is_due
+                    and line.show(f"{steps:,} steps in {took:.0f} of {seconds:.0f} s: {took / steps:.3g} s a step")
+                ),
+            )
+            line.finish()
+            paces.append(pace)
+    return phases, flops, paces
+
+
+def tell(given, phases, flops, paces, machines):
+    """Prints what was found."""
+    if given.json:
+        print(
+            json.dumps(
+                {
+                    "seconds_per_step": [pace.seconds_per_step for pace in paces],
+                    "measured_steps": [pace.num_steps for pace in paces],
+                    "flops_per_step": flops,
+                    "machines": [machine._asdict() for machine in machines],
+                }
+            )
+        )
+        return
+    for phase, operations, pace in zip(phases, flops, paces):
+        print(
+            f"{pace.seconds_per_step:.3g} s a step of {phase.examples:,} examples of {phase.sequence_length} pieces, "
+            f"by {pace.num_steps:,} steps; {operations / pace.seconds_per_step / 1e12:.3g} TFLOP/s"
+        )
+    print(f"\n{format_table(machines, phases[-1].end_step)}\n")
+    print(
+        f"estimated: the operations of a step at {_SHARE_OF_PEAK:.0%} of what the machine can do at most.\n"
+        "Evaluations and checkpoints come on top."
+    )
+    if any(machine.hours is None for machine in machines):
+        print(
+            f"-: a step would take less than {_LEAST_SECONDS:g} s there, which operations alone don't tell; a larger "
+            "--train_batch_size makes better use of the machine."
+        )
+
+
+def run():
+    """Runs the command."""
+    app.run(main, define_flags)

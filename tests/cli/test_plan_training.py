@@ -1,0 +1,81 @@
+"""plan_training.py: measures the training that the flags ask for, estimates other machines, and writes nothing."""
+
+import json
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.cli.plan_training import ESTIMATED, MEASURED, estimates, format_table, plan
+from albert_tf.training import Phase
+
+
+@pytest.fixture
+def plan_training(run_script, flag_values):
+    """Runs the script for the run of four steps; flags may be replaced or, with None, left out."""
+
+    def run(**changes):
+        given = {name: value for name, value in {**flag_values, "seconds": 1, **changes}.items() if value is not None}
+        return run_script("plan_training.py", **given)
+
+    return run
+
+
+def phase(end_step):
+    """Returns a phase without data."""
+    return Phase(end_step, {"example_weights": tf.TensorSpec([4])}, None)
+
+
+def test_training_of_the_flags_is_measured_and_nothing_is_written(plan_training, tmp_path, contents):
+    before = contents(tmp_path)
+    result = plan_training()
+    assert result.code == 0, result.errors
+    assert " s a step of 4 examples of 32 pieces, by " in result.output
+    names = [line.split("  ")[0] for line in result.output.splitlines() if line.endswith((MEASURED, ESTIMATED))]
+    assert names == ["this machine", "T4, in float32", "v5e-1", "v5e-8"]
+    assert "a step would take less than 0.02 s there" in result.output
+    assert contents(tmp_path) == before
+
+
+def test_json_has_the_same_in_full(plan_training):
+    result = plan_training(json=True)
+    found = json.loads(result.output)
+    here, *others = found["machines"]
+    assert here["basis"] == MEASURED and here["hours"] == pytest.approx(4 * found["seconds_per_step"][0] / 3600)
+    assert here["hours_of_one_pass"] > 0 and found["flops_per_step"][0] > 1e6 and found["measured_steps"][0] > 0
+    assert [machine["hours"] for machine in others] == [None] * 3, "steps of this size say nothing of other machines"
+
+
+def test_estimates_are_the_operations_at_two_fifths_of_the_peak():
+    # The operations of configs/recipes/base_v5e8.cfg, whose comment has the sum: 31 hours.
+    flops = 2.747e11 * 1024
+    seconds = estimates([flops])["v5e-8"]
+    assert seconds == [pytest.approx(flops / (0.4 * 8 * 197e12))]
+    assert plan([phase(250_000)], seconds, "v5e-8", ESTIMATED).hours == pytest.approx(31, abs=0.5)
+
+
+def test_each_phase_has_its_own_pace():
+    machine = plan([phase(90), phase(100)], [1.0, 5.0], "this machine", MEASURED)
+    assert machine.hours == pytest.approx((90 * 1.0 + 10 * 5.0) / 3600)
+    assert machine.hours_of_one_pass is None
+
+
+def test_table_has_times_people_read():
+    machines = [plan([phase(7200)], [0.5], "this machine", MEASURED), plan([phase(7200)], [0.001], "T4", ESTIMATED)]
+    assert format_table(machines, 7200).splitlines()[1:] == [
+        "this machine      1:00:00                       -  measured",
+        "T4                      -                       -  estimated",
+    ]
+
+
+def test_several_trainings_are_refused(plan_training, tmp_path, assert_refused):
+    message = assert_refused(lambda: plan_training(num_trials=3, do_train=True), tmp_path)
+    assert "plan_training.py plans one training" in message
+
+
+def test_damaged_shards_are_named(plan_training, shards, tmp_path):
+    damaged = tmp_path / "train.tfrecord"
+    damaged.write_bytes((shards / "train.tfrecord").read_bytes()[:-7])
+    for name in ("held_out.tfrecord", "manifest.json", "tokenizer.json", "vocab.txt"):
+        (tmp_path / name).write_bytes((shards / name).read_bytes())
+    result = plan_training(input_file=damaged, seconds=30)
+    assert result.code == 1 and str(damaged) in result.errors.splitlines()[-1]
