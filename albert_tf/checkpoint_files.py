@@ -16,6 +16,8 @@ from albert_tf.json_types import check_types
 CHECKPOINT_NAME = "model.ckpt"
 BEST_FILE = "best_checkpoint.json"
 TRIALS_FILE = "trials.json"
+SETTINGS_FILE = "run_settings.json"
+EVAL_RESULTS_FILE = "eval_results.json"
 MODEL_PREFIX = "model/"
 AVERAGES_PREFIX = "averages/"
 
@@ -225,6 +227,24 @@ def _as_tensor(value):
     if flags is not None and value.dtype == np.float32 and value.size and flags.c_contiguous and flags.writeable:
         return tf.experimental.dlpack.from_dlpack(value.__dlpack__())
     return tf.constant(value)
+
+
+def describe_unfinished(path: str) -> str | None:
+    """Returns in a sentence where a run stands that was stopped before its end, if a path names the folder of one.
+
+    A run that is evaluated has come to its end, which may be an early one, or somebody has looked at it.
+    """
+    settings = os.path.join(path, SETTINGS_FILE)
+    if not tf.io.gfile.exists(settings) or tf.io.gfile.exists(os.path.join(path, EVAL_RESULTS_FILE)):
+        return None
+    planned = check_types(read_json(settings, "the settings of the run"), {"num_train_steps": int | None}, settings)
+    steps = [int(checkpoint.rpartition("-")[2]) for checkpoint in find_checkpoints(path)]
+    if not steps or steps[-1] >= (planned.get("num_train_steps") or 0):
+        return None
+    return (
+        f"the training in {path} stands at step {steps[-1]:,} of {planned['num_train_steps']:,}; repeat its command to "
+        "go on with it"
+    )
 
 
 def named_newest(folder: str) -> str | None:

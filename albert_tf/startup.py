@@ -3,6 +3,7 @@
 Nothing here holds before it is imported; so what takes a while to import is imported where it is needed.
 """
 
+import collections.abc
 import contextlib
 import gc
 import os
@@ -86,6 +87,24 @@ def held_back_messages():
         finally:
             os.dup2(standard_error, 2)
             os.close(standard_error)
+
+
+def warn_in_one_line(shown: collections.abc.Callable[[str], str] = str) -> None:
+    """Lets warnings of this library be lines like "warning: ...", without the place in its code.
+
+    Args:
+        shown: Given a warning, returns it as people are to read it.
+    """
+    import warnings
+
+    package, usual = os.path.join(os.path.dirname(os.path.abspath(__file__)), ""), warnings.formatwarning
+
+    def format_warning(message, category, filename, lineno, line=None):
+        if os.path.abspath(filename).startswith(package):
+            return f"warning: {shown(str(message))}\n"
+        return usual(message, category, filename, lineno, line)
+
+    warnings.formatwarning = format_warning
 
 
 def end_in_one_line_if_interrupted() -> None:

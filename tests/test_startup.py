@@ -158,3 +158,16 @@ def test_interrupted_script_ends_in_one_line():
     )
     result = run_python(["-c", code])
     assert (result.returncode, result.stderr) == (130, "saved\n")
+
+
+def test_warnings_of_the_library_are_lines_and_others_say_where(tmp_path):
+    (tmp_path / "other.py").write_text("import warnings\nwarnings.warn('theirs')\n")
+    program = (
+        "from albert_tf import startup; from albert_tf.modeling import pretrained; import warnings\n"
+        "startup.warn_in_one_line(str.upper)\n"
+        "warnings.warn_explicit('ours', UserWarning, pretrained.__file__, 1)\n"
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import other\n"
+    )
+    result = run_python(["-c", program])
+    assert result.returncode == 0 and "\nwarning: OURS\n" in f"\n{result.stderr}"
+    assert f"{tmp_path}/other.py:2: UserWarning: theirs\n" in result.stderr

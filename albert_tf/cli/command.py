@@ -15,7 +15,7 @@ from albert_tf.errors import InputError
 from albert_tf.file_errors import describe_file_error, file_errors
 from albert_tf.files import gfile_for
 from albert_tf.folder_lock import hold
-from albert_tf.startup import end_in_one_line_if_interrupted
+from albert_tf.startup import end_in_one_line_if_interrupted, warn_in_one_line
 
 end_in_one_line_if_interrupted()
 
@@ -29,6 +29,7 @@ def run(main, define_flags, output_flag: str | None = None) -> None:
         output_flag: The flag of the folder that it writes, if any, which is held meanwhile.
     """
     flag_groups.define(define_flags)
+    warn_in_one_line(with_flags)
 
     def main_without_arguments(_):
         with _one_sentence():

@@ -1,5 +1,6 @@
 """The command `demo.py`."""
 
+from albert_tf.checkpoint_files import EVAL_RESULTS_FILE
 from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
@@ -22,7 +23,6 @@ from albert_tf.shipped_files import shipped_path
 from albert_tf.training.loss_plot import PLOT_FILE
 from albert_tf.training.progress import METRICS_FILE, format_seconds
 from albert_tf.training.run_folder.guard import SETTINGS_FILE
-from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 
 FLAGS = flags.FLAGS
 

@@ -6,6 +6,7 @@ import dataclasses
 
 import tensorflow as tf
 
+from albert_tf.checkpoint_files import EVAL_RESULTS_FILE
 from albert_tf.cli import app, training_flags
 from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.cli.model_files import (
@@ -42,7 +43,6 @@ from albert_tf.training.devices.workers import Agreement, is_chief
 from albert_tf.training.run_folder.guard import FOUND_AT, check_model
 from albert_tf.training.run_folder.held_folder import hold_together
 from albert_tf.training.run_folder.identity import absolute_path, checkpoint_identity
-from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 
 TRAIN, DEV, TEST = "train", "dev", "test"
 # What a run keeps of every command's settings, and what besides if there is a teacher.

@@ -11,7 +11,7 @@ from albert_tf.api import SHIPPED_MODEL
 from albert_tf.asked_texts import OPTIONS
 from albert_tf.errors import InputError
 from albert_tf.loaded_model import LoadedModel
-from albert_tf.startup import end_in_one_line_if_interrupted
+from albert_tf.startup import end_in_one_line_if_interrupted, warn_in_one_line
 
 MASK = "[MASK]"
 # As of `albert_tf.serving.mask_filling`, which needs TensorFlow.
@@ -70,6 +70,7 @@ def overview() -> str:
 def run() -> None:
     """Runs the command."""
     end_in_one_line_if_interrupted()
+    warn_in_one_line()
     stage = sys.argv[1].replace("_", "-").removesuffix(".py") if len(sys.argv) > 1 else None
     if stage in STAGES:
         sys.argv = [f"albert-tf {stage}", *sys.argv[2:]]

@@ -11,7 +11,7 @@ import typing
 import tensorflow as tf
 from absl import flags
 
-from albert_tf.checkpoint_files import find_beside_checkpoint
+from albert_tf.checkpoint_files import EVAL_RESULTS_FILE, find_beside_checkpoint
 from albert_tf.cli import training_flags
 from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.cli.flag_parsing import resolved_flags
@@ -37,7 +37,6 @@ from albert_tf.training.run_folder.guard import FOUND_AT, check_model
 from albert_tf.training.run_folder.held_folder import hold_together
 from albert_tf.training.run_folder.identity import absolute_path, checkpoint_identity
 from albert_tf.training.run_folder.other_vocabulary import config_for_vocabulary
-from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 
 flags.disclaim_key_flags()
 

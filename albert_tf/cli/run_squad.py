@@ -1,5 +1,6 @@
 """The command `run_squad.py`."""
 
+from albert_tf.checkpoint_files import EVAL_RESULTS_FILE
 from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
@@ -26,7 +27,7 @@ from albert_tf.finetuning.question_answering.squad import read_version
 from albert_tf.finetuning.question_answering.task import EVAL_SETTINGS_FILE
 from albert_tf.finetuning.question_answering.windows import WindowOptions
 from albert_tf.json_types import check_types
-from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, results_path
+from albert_tf.training.run_folder.results import results_path
 
 _HEADS = {"independent": QuestionAnswering, "conditional": ConditionalQuestionAnswering}
 

@@ -8,6 +8,7 @@ import typing
 
 import numpy as np
 
+from albert_tf.checkpoint_files import EVAL_RESULTS_FILE
 from albert_tf.finetuning.baselines import LinearScores
 from albert_tf.finetuning.batches import Augmentation, Examples
 from albert_tf.finetuning.dev_share import Share
@@ -20,7 +21,6 @@ from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.unknown_words import describe_unknown_words, holds_unknown
 from albert_tf.training import Phase, RunSettings, TrainingRun
 from albert_tf.training.run_folder.identity import file_identity, joint_identity
-from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import collections.abc
 import os
+import warnings
 
 import numpy as np
 import tensorflow as tf
@@ -11,6 +12,7 @@ from albert_tf.checkpoint_files import (
     MODEL_PREFIX,
     CheckpointReader,
     best_source,
+    describe_unfinished,
     find_beside_checkpoint,
     only_model,
     refuse_trials,
@@ -117,6 +119,8 @@ def read_untrained(checkpoint: str) -> set[str]:
 def find_checkpoint(path: str, source: str) -> str:
     """Returns the checkpoint that a path names: itself, or of a folder the best or newest; see `resolve_checkpoint`.
 
+    Warns where the folder's training was stopped before its end.
+
     Raises:
         InputError: There is none; the message begins with `source`.
     """
@@ -124,6 +128,8 @@ def find_checkpoint(path: str, source: str) -> str:
     if found is None:
         refuse_trials(path)
         raise InputError(f"{source}: no checkpoint at {path}")
+    if unfinished := describe_unfinished(path):
+        warnings.warn(unfinished, stacklevel=2)
     return found
 
 

@@ -6,7 +6,7 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import refuse_trials, resolve_checkpoint
+from albert_tf.checkpoint_files import EVAL_RESULTS_FILE, refuse_trials, resolve_checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.finetuning import TASKS, FinetuningTask
@@ -19,7 +19,7 @@ from albert_tf.objectives import OBJECTIVES, DataOptions, make_objective, usual_
 from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
 from albert_tf.training.run_folder.guard import SETTINGS_FILE, read_settings
-from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, read_results
+from albert_tf.training.run_folder.results import read_results
 
 _POOLER, _MASKED_LM_HEAD = "encoder/pooler/", "masked_lm_head/"
 

@@ -8,7 +8,7 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import find_best_checkpoint
+from albert_tf.checkpoint_files import EVAL_RESULTS_FILE, find_best_checkpoint
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.modeling.layers import named_variables
@@ -45,7 +45,7 @@ from albert_tf.training.run_folder.restoring import (
     load_init_checkpoint,
     require_best_checkpoint,
 )
-from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE, check_results_data, claim_results, results_path
+from albert_tf.training.run_folder.results import check_results_data, claim_results, results_path
 from albert_tf.training.run_folder.start_card import share_alike_warning
 from albert_tf.training.settings import RunSettings
 from albert_tf.training.stability import DivergedError

@@ -7,12 +7,11 @@ import os
 import statistics
 import typing
 
-from albert_tf.checkpoint_files import TRIALS_FILE
+from albert_tf.checkpoint_files import EVAL_RESULTS_FILE, TRIALS_FILE
 from albert_tf.errors import InputError
 from albert_tf.files import gfile_for, read_json, write_json
 from albert_tf.folder_lock import hold
 from albert_tf.json_types import check_types
-from albert_tf.training.run_folder.results import EVAL_RESULTS_FILE
 from albert_tf.training.stability import DivergedError
 from albert_tf.trials.plot import plot_trials
 from albert_tf.trials.search import Search, as_text

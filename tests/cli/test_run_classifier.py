@@ -351,3 +351,7 @@ def test_interrupt_stops_training_with_a_checkpoint(stop, classifier_flags, tmp_
     step = int(re.search(r"^stopped by Ctrl-C; saved at step ([\d,]+); ", printed, re.MULTILINE)[1].replace(",", ""))
     assert [path.stem for path in (tmp_path / "run").glob("*.index")] == [f"model.ckpt-{step}"]
     assert not {"eval_results.json", "predictions.tsv"} & {path.name for path in (tmp_path / "run").iterdir()}
+    with pytest.warns(
+        UserWarning, match=rf"the training in .*run stands at step {step:,} of 100,000; repeat its command"
+    ):
+        albert_tf.load(tmp_path / "run")

@@ -6,7 +6,7 @@ import typing
 
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import find_checkpoints, named_newest
+from albert_tf.checkpoint_files import SETTINGS_FILE, find_checkpoints, named_newest
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
@@ -15,8 +15,6 @@ from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.base import TOKENIZER_FILE
 from albert_tf.training.run_folder.identity import is_same_checkpoint
-
-SETTINGS_FILE = "run_settings.json"
 
 # Where the run found things; they may be found elsewhere later.
 FOUND_AT = "found_at"

@@ -11,10 +11,11 @@ import re
 
 import tensorflow as tf
 
+from albert_tf.checkpoint_files import EVAL_RESULTS_FILE
 from albert_tf.files import read_json, read_text, write_text
 from albert_tf.tokenization import KoreanWordPieceTokenizer, Tokenizer
 from albert_tf.training.run_folder.guard import CHECKPOINTS, FOUND_AT, read_settings
-from albert_tf.training.run_folder.results import DATA_FILE, EVAL_RESULTS_FILE
+from albert_tf.training.run_folder.results import DATA_FILE
 from albert_tf.training.run_folder.start_card import CARD_FILE, Facts, carried_facts
 
 # The task of a model as Hugging Face calls it, by a part of its class's name; of a task of a user's own it may be any.

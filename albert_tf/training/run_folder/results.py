@@ -9,7 +9,6 @@ from albert_tf.errors import InputError
 from albert_tf.files import read_json, write_json
 from albert_tf.json_types import check_types
 
-EVAL_RESULTS_FILE = "eval_results.json"
 DATA_FILE = "data_of_results.json"
 
 
