@@ -48,8 +48,9 @@ MAY_IMPORT = {
         "rows",
     },
     "tokenization": BASE | {"text_encoding", "progress_line"},
+    "mentions": {"errors", "files", "tokenization"},
     "pretraining_data": BASE
-    | {"startup", "folder_lock", "progress_line", "child_process", "corpus", "rows", "tokenization"},
+    | {"startup", "folder_lock", "progress_line", "child_process", "corpus", "rows", "tokenization", "mentions"},
     "compilation": set(),
     "modeling": BASE | {"checkpoint_files", "compilation"},  # knows nothing of text
     "generation": {"errors", "compilation", "tokenization", "modeling"},
