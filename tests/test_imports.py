@@ -33,6 +33,7 @@ MAY_IMPORT = {
     "corpus": BASE | {"text_encoding", "progress_line", "text_fields", "saved_datasets"},
     # None of these imports TensorFlow.
     "rows": {"errors", "text_encoding", "file_errors", "files", "text_fields", "corpus"},
+    "entity_vectors": {"errors", "files", "rows"},
     "exports": {"errors", "json_types"},
     "litert": {"errors", "text_encoding", "files", "asked_texts", "loaded_model", "text_windows", "exports"},
     "server": {"errors", "text_encoding", "exports"},
