@@ -49,6 +49,7 @@ MAY_IMPORT = {
         "rows",
     },
     "tokenization": BASE | {"text_encoding", "progress_line"},
+    "mentions": {"errors", "files", "tokenization"},
     "pretraining_data": BASE
     | {"startup", "folder_lock", "progress_line", "child_process", "corpus", "rows", "tokenization"},
     "compilation": set(),

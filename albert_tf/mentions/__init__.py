@@ -1,0 +1,1 @@
+"""Names of entities and where a text mentions them."""

@@ -1,0 +1,123 @@
+"""A list of names, as its file has them and as a tokenizer cuts them into pieces."""
+
+import collections.abc
+import dataclasses
+import hashlib
+import os
+import unicodedata
+
+from albert_tf.errors import InputError
+from albert_tf.files import read_text
+from albert_tf.tokenization import Tokenizer
+from albert_tf.tokenization.vocabulary import UNK
+
+# Longer than any name; what is longer is likely a file of running text.
+MAX_PIECES_OF_NAME = 32
+
+_REPEATED = "has the pieces of another name"
+
+
+@dataclasses.dataclass(frozen=True)
+class NameList:
+    """Names that a tokenizer's pieces can spell.
+
+    Attributes:
+        names: Each name in NFC; the number of a name is its place here, counted from 1.
+        identifiers: What the file says of each after a tab, such as a type or the name of an entity; "" for nothing.
+        pieces: The ids that each is cut into.
+        left_out: The names that no piece spells, or that others spell, and why.
+        sha256: Hash of names and identifiers in order, also of those that are left out.
+    """
+
+    names: tuple[str, ...]
+    identifiers: tuple[str, ...]
+    pieces: tuple[tuple[int, ...], ...]
+    left_out: dict[str, str]
+    sha256: str
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @classmethod
+    def from_rows(
+        cls, rows: collections.abc.Iterable[tuple[str, str]], tokenizer: Tokenizer, source: str = "the list of names"
+    ) -> "NameList":
+        """Encodes names.
+
+        Args:
+            rows: Names, each once, and what identifies each, or "".
+            tokenizer: What cuts texts into pieces; a piece must tell whether it begins a word.
+            source: Where the names come from; errors begin with it.
+
+        Raises:
+            InputError: There are no names, the tokenizer's pieces can spell none of them, or its pieces don't tell
+                where words begin.
+        """
+        if getattr(tokenizer, "wordpiece_scheme", None) == "end_of_word":
+            raise InputError(
+                f"{source}: names are found where words begin, which pieces of `wordpiece_scheme=end_of_word` don't "
+                "tell; make a vocabulary of `wordpiece_scheme=continuation`"
+            )
+        rows = [(unicodedata.normalize("NFC", name), identifier) for name, identifier in rows]
+        if not rows:
+            raise InputError(f"{source} holds no name; write one a line")
+        encoded = tokenizer.encode_ids([name for name, _ in rows]).to_list()
+        kept, left_out = {}, {}
+        for (name, identifier), pieces in zip(rows, map(tuple, encoded)):
+            reason = _why_left_out(pieces, tokenizer) or (_REPEATED if pieces in kept else "")
+            if reason:
+                left_out[name] = reason
+            else:
+                kept[pieces] = name, identifier
+        if not kept:
+            name, reason = next(iter(left_out.items()))
+            raise InputError(f"{source}: no name can be found by this vocabulary ({name} {reason}); give other names")
+        return cls(
+            names=tuple(name for name, _ in kept.values()),
+            identifiers=tuple(identifier for _, identifier in kept.values()),
+            pieces=tuple(kept),
+            left_out=left_out,
+            sha256=hashlib.sha256("".join("\t".join(row) + "\n" for row in rows).encode()).hexdigest(),
+        )
+
+    def tell_left_out(self) -> str:
+        """Returns how many names are left out and why, for people; "" if none is."""
+        reasons = collections.Counter(self.left_out.values())
+        examples = {reason: name for name, reason in reversed(self.left_out.items())}
+        return "; ".join(f"{count:,} {reason}, as {examples[reason]}" for reason, count in reasons.items())
+
+
+def read_names(path: str | os.PathLike, tokenizer: Tokenizer) -> NameList:
+    """Reads names from a UTF-8 file, one a line, maybe a tab and what identifies it; blank lines are left out.
+
+    Raises:
+        InputError: The file can't be read or holds no name, a line has no name or several tabs, a name stands there
+            twice, or as for `NameList.from_rows`.
+    """
+    rows, lines = [], {}
+    for number, line in enumerate(read_text(path, "the list of names").split("\n"), start=1):
+        if not line.strip():
+            continue
+        place = f"{os.fspath(path)}, line {number}"
+        name, *identifiers = (unicodedata.normalize("NFC", part).strip() for part in line.split("\t"))
+        if not name or len(identifiers) > 1:
+            raise InputError(f"{place}: it must be a name, or a name, a tab and what identifies it. Received: {line!r}")
+        if name in lines:
+            raise InputError(f"{place}: {name} stands on line {lines[name]} too; remove one")
+        lines[name] = number
+        rows.append((name, *(identifiers or [""])))
+    return NameList.from_rows(rows, tokenizer, os.fspath(path))
+
+
+def _why_left_out(pieces, tokenizer):
+    """Returns what is wrong with the pieces of a name, after "it"; "" for nothing."""
+    vocabulary = tokenizer.vocabulary
+    if not pieces:
+        return "has no piece"
+    if vocabulary.id_of(UNK) in pieces:
+        return "has a word that the vocabulary can't spell"
+    if any(vocabulary.is_reserved(vocabulary.pieces[piece]) for piece in pieces):
+        return "has a special token"
+    if not tokenizer.starts_word[pieces[0]]:
+        return "begins with a piece that begins no word"
+    return f"has more than {MAX_PIECES_OF_NAME} pieces" if len(pieces) > MAX_PIECES_OF_NAME else ""
