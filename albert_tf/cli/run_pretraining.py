@@ -22,7 +22,9 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.objectives import OBJECTIVES
+from albert_tf.objectives.entities import ENTITY_VECTORS
 from albert_tf.pretraining.cooccurrence import begin_with_counts
+from albert_tf.pretraining.entities import check_same_entities, find_entities
 from albert_tf.pretraining.identity import data_settings, held_out_identity
 from albert_tf.pretraining.language_sampling import describe_mixture, language_mixture
 from albert_tf.pretraining.phases import make_held_out_dataset, make_phase, objective_of
@@ -221,13 +223,30 @@ def run_once(given):
     begins_with_another = given.do_train and given.init_checkpoint and not own_config_file
     if begins_with_another and (tokenizer := find_tokenizer(given.input_file)):
         config = config_for_vocabulary(config, given.init_checkpoint, tokenizer)
+    if known_run and not given.entity_vectors:
+        folder = known_run.settings.get(FOUND_AT, {}).get(ENTITY_VECTORS)
+        given = dataclasses.replace(given, entity_vectors=folder or "")
+    entities = find_known_entities(given, known_run)
+    if entities:
+        config = entities.config_for(config)
     strategy = training_flags.strategy_from_flags(given)
     parts = [given.gradient_accumulation_steps]
     if given.phase2_input_file:
         parts.append(given.phase2_gradient_accumulation_steps or parts[0])
     check_batch_sizes(given, strategy, parts)
     with hold_together(given.output_dir, Agreement(strategy), is_chief(strategy)):
-        return run_in_folder(given, known_run, config, strategy, parts)
+        return run_in_folder(given, known_run, config, strategy, parts, entities)
+
+
+def find_known_entities(given, known_run):
+    """Returns the entities that --entity_vectors names, or the run; None for none."""
+    if not given.entity_vectors:
+        return None
+    entities = find_entities(given.entity_vectors, find_tokenizer(given.input_file))
+    if known_run is None and given.init_checkpoint:
+        check_same_entities(entities, given.entity_vectors, given.init_checkpoint)
+    print(entities.told, flush=True)
+    return entities
 
 
 def _check_beginning(given):
@@ -246,7 +265,7 @@ def name_of_objective(given, known_run):
     return given.objective or (earlier if earlier in OBJECTIVES else None)
 
 
-def run_in_folder(given, known_run, config, strategy, parts):
+def run_in_folder(given, known_run, config, strategy, parts, entities):
     """Does what the flags say, once nobody else writes to the folder."""
     settings = training_flags.settings_from_flags(
         given.num_train_steps, "num_train_steps", evaluates_often=True, given=given
@@ -267,7 +286,7 @@ def run_in_folder(given, known_run, config, strategy, parts):
     if model_flags(name):
         given = with_our_teacher(given)
     own = objective_settings(given, name)
-    objectives = [objective_of(config, shards, name, own) for shards in data]
+    objectives = [objective_of(config, shards, name, own, entities) for shards in data]
     objective = objectives[-1]
     tf.keras.utils.set_random_seed(given.random_seed)
     with strategy.scope():
@@ -338,6 +357,7 @@ def settings_of_command(given, objective, data, end_steps):
                 name: getattr(given, name) and [absolute_path(path) for path in getattr(given, name)] for name in PLACES
             },
             **{name: getattr(given, name) for name in LENGTHS},
+            **({ENTITY_VECTORS: absolute_path(given.entity_vectors)} if given.entity_vectors else {}),
         },
     }
 
