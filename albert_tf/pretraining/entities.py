@@ -3,12 +3,16 @@
 import numpy as np
 
 from albert_tf.checkpoint_files import MODEL_PREFIX, CheckpointReader
+from albert_tf.config import AlbertConfig
+from albert_tf.entity_vectors.folder import read_folder
 from albert_tf.entity_vectors.known_entities import KnownEntities, read_known_entities
 from albert_tf.errors import InputError
 from albert_tf.modeling.entity_fusion import constants
 from albert_tf.modeling.pretrained import find_checkpoint, read_config
 from albert_tf.objectives.entities import ENTITY_VECTORS
 from albert_tf.tokenization import Tokenizer
+
+_USUAL_COLLISIONS = 6
 
 
 def find_entities(folder: str, tokenizer: Tokenizer | None) -> KnownEntities:
@@ -27,6 +31,24 @@ def find_entities(folder: str, tokenizer: Tokenizer | None) -> KnownEntities:
             f"{source}: there is no tokenizer.json beside the shards, which tells how names are spelled; make them anew"
         )
     return read_known_entities(folder, tokenizer, source)
+
+
+def config_for_plan(config: AlbertConfig, folder: str) -> AlbertConfig:
+    """Returns the config of a model that is to know the entities of a folder, where there is no vocabulary yet.
+
+    Args:
+        config: Of the model without them.
+        folder: What `entity_vectors` names.
+    """
+    found = read_folder(folder, f"`{ENTITY_VECTORS}={folder}`")
+    return config.replace(
+        num_entities=len(found.entities),
+        entity_size=found.vectors.shape[1],
+        entity_layer=config.num_blocks // 2,
+        entity_name_edges=sum(map(len, found.entities)),  # no name has more pieces than characters
+        entity_name_collisions=_USUAL_COLLISIONS,
+        entity_name_length=max(map(len, found.entities)),
+    )
 
 
 def check_same_entities(known: KnownEntities, folder: str, init_checkpoint: str) -> None:

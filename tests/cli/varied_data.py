@@ -3,6 +3,7 @@
 import csv
 import json
 
+import numpy as np
 from tables import save_dataset
 
 from albert_tf.finetuning.datasets import DATASETS
@@ -123,6 +124,14 @@ def write_triples(path):
     triples = [(name, f"관계{number % 2}", names[number - 1]) for number, name in enumerate(names)]
     path.write_text("".join("\t".join(triple) + "\n" for triple in triples))
     return path
+
+
+def write_entity_vectors(folder):
+    """Writes vectors of entities whose names are words of the other texts, and returns the folder."""
+    folder.mkdir(parents=True)
+    (folder / "entities.txt").write_text("\n".join(WORDS) + "\n")
+    np.save(folder / "entity_vectors.npy", np.random.default_rng(0).normal(size=[len(WORDS), 4]).astype(np.float32))
+    return folder
 
 
 def write_entities(folder, form, parts=PARTS):
