@@ -31,10 +31,19 @@ _LATER_KEYS = (
     "language_model_head",
     "masked_lm_is_shifted",
     "num_languages",
+    "num_entities",
+    "entity_size",
+    "entity_layer",
+    "entity_name_edges",
+    "entity_name_collisions",
+    "entity_name_length",
 )
 
+# Keys that say something of entities.
+_OF_ENTITIES = [name for name in _LATER_KEYS if name.startswith("entity_")]
+
 # Whole numbers that may be 0.
-_MAY_BE_ZERO = ("type_vocab_size", "position_offset", "num_languages")
+_MAY_BE_ZERO = ("type_vocab_size", "position_offset", "num_languages", "num_entities", *_OF_ENTITIES)
 
 # Keys that the original's released JSON files carry and its code never uses (original modeling.py).
 UNUSED_ORIGINAL_KEYS = frozenset(
@@ -99,6 +108,14 @@ class AlbertConfig:
             2024), where the same head on the same state tells the next piece; otherwise the state of [MASK] does.
         num_languages: Rows of a table of languages, of which each piece has one added, as in XLM (Conneau and Lample
             2019); 0 for no table. Pieces of which nothing is said are of language 0, the first.
+        num_entities: How many entities the model has vectors of, which it adds where a text mentions them; 0 for none.
+            See `EntityFusion`.
+        entity_size: Numbers in such a vector.
+        entity_layer: How many applications of blocks come before that, fewer than there are.
+        entity_name_edges: Size of what finds their names: edges of a trie of pieces. `run_pretraining.py` sets this and
+            the next two from a folder of vectors and the vocabulary.
+        entity_name_collisions: Most of these edges that have one hash.
+        entity_name_length: Pieces of the longest name.
 
     Raises:
         InputError: A value is out of range or two values do not go together.
@@ -135,6 +152,12 @@ class AlbertConfig:
     language_model_head: str = "dense"
     masked_lm_is_shifted: bool = False
     num_languages: int = 0
+    num_entities: int = 0
+    entity_size: int = 0
+    entity_layer: int = 0
+    entity_name_edges: int = 0
+    entity_name_collisions: int = 0
+    entity_name_length: int = 0
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -189,6 +212,26 @@ class AlbertConfig:
                 "max_position_embeddings must be more than position_offset. Received: "
                 f"max_position_embeddings={self.max_position_embeddings}, position_offset={self.position_offset}"
             )
+        self._check_entities()
+
+    def _check_entities(self):
+        for name in _OF_ENTITIES:
+            value = getattr(self, name)
+            if bool(value) != bool(self.num_entities) and (value or name != "entity_layer"):
+                raise InputError(
+                    f"num_entities={self.num_entities} doesn't go with {name}={value}; set both or neither"
+                )
+        if self.num_entities and self.entity_layer >= self.num_blocks:
+            raise InputError(
+                f"entity_layer must be less than the number of blocks. Received: entity_layer={self.entity_layer}, and "
+                f"{self.num_blocks} blocks"
+            )
+        for name in ("is_causal", "masked_lm_is_shifted"):
+            if self.num_entities and getattr(self, name):
+                raise InputError(
+                    f"num_entities={self.num_entities} needs {name}=false: a name is found by all of its pieces, and "
+                    "so tells the first what comes next"
+                )
 
     @staticmethod
     def _check_type(name, value, expected):

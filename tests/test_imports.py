@@ -49,17 +49,19 @@ MAY_IMPORT = {
     },
     "tokenization": BASE | {"text_encoding", "progress_line"},
     "mentions": {"errors", "files", "tokenization"},
+    "entity_vectors": BASE | {"rows", "tokenization", "mentions"},
     "pretraining_data": BASE
     | {"startup", "folder_lock", "progress_line", "child_process", "corpus", "rows", "tokenization", "mentions"},
     "compilation": set(),
-    "modeling": BASE | {"checkpoint_files", "compilation"},  # knows nothing of text
+    "modeling": BASE | {"checkpoint_files", "compilation", "mentions"},  # knows nothing of text
     "generation": {"errors", "compilation", "tokenization", "modeling"},
     "optimization": {"errors", "config", "compilation"},
-    "objectives": {"errors", "config", "pretraining_data", "modeling"},
+    "objectives": {"errors", "config", "mentions", "entity_vectors", "pretraining_data", "modeling"},
     "training": BASE
     | {"folder_lock", "checkpoint_files", "progress_line", "tokenization", "modeling", "optimization", "objectives"},
     "trials": BASE | {"folder_lock", "checkpoint_files", "training"},
-    "pretraining": BASE | {"pretraining_data", "objectives", "training"},
+    "pretraining": BASE
+    | {"checkpoint_files", "tokenization", "entity_vectors", "pretraining_data", "modeling", "objectives", "training"},
     "finetuning": BASE
     | {
         "folder_lock",

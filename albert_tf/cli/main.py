@@ -22,6 +22,7 @@ STAGES = {
     "build-vocab": "makes a vocabulary of your text",
     "create-pretraining-data": "turns text into examples for pre-training",
     "plan-training": "tells how long a pre-training takes, by a minute of it",
+    "train-entity-vectors": "learns vectors of entities from what is known of them, for pre-training",
     "plan-tpu": "tells what a training takes on a TPU, and which batch fits, without one",
     "run-pretraining": "pre-trains a model on the examples",
     "run-classifier": "teaches a model your labels or numbers, of texts or pairs of texts",

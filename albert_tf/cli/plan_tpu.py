@@ -19,6 +19,7 @@ from albert_tf.modeling.kernels.flash_attention import ATTENTION_CHOICES
 from albert_tf.modeling.kernels.rematerialization import REMATERIALIZATION_CHOICES
 from albert_tf.objectives import usual_objective
 from albert_tf.optimization.optimizers import OPTIMIZERS
+from albert_tf.pretraining.entities import config_for_plan
 from albert_tf.progress_line import ProgressLine
 from albert_tf.tpu.chips import TPUS, find_tpu
 from albert_tf.tpu.planner import (
@@ -151,6 +152,8 @@ def main():
 def plan(given):
     """Prints what the settings ask for."""
     config = read_planned_config(given)
+    if given.entity_vectors and not config.num_entities:
+        config = config_for_plan(config, given.entity_vectors)
     config.check_max_seq_length(given.max_seq_length, "--max_seq_length")
     task = given.task or usual_objective(config)
     objective = planned_objective(task, config, given.max_predictions_per_seq, objective_settings(given, task))

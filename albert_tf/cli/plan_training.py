@@ -101,12 +101,13 @@ def main():
 
 def measure(given):
     """Returns the phases of a training, and the operations and the pace of a step of each."""
-    config = run_pretraining.find_config(given, None)
+    entities = run_pretraining.find_known_entities(given, None)
+    config = run_pretraining.find_config(given, None, entities)
     strategy = training_flags.strategy_from_flags(given)
     if has_several_workers(strategy):
         raise InputError("plan_training.py measures on one host; start it on one alone")
     run_pretraining.check_batch_sizes(given, strategy)
-    setup = run_pretraining.set_up(given, None, config, strategy)
+    setup = run_pretraining.set_up(given, None, config, strategy, entities)
     phases, paces = setup.make_phases(), []
     line = ProgressLine(sys.stderr)
     flops = [each.flops(phase.batch_spec) for each, phase in zip(setup.objectives, phases)]

@@ -24,7 +24,9 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.objectives import OBJECTIVES, Objective
+from albert_tf.objectives.entities import ENTITY_VECTORS
 from albert_tf.pretraining.cooccurrence import begin_with_counts
+from albert_tf.pretraining.entities import check_same_entities, find_entities
 from albert_tf.pretraining.identity import data_settings, held_out_identity
 from albert_tf.pretraining.language_sampling import describe_mixture, language_mixture
 from albert_tf.pretraining.phases import make_held_out_dataset, make_phase, objective_of
@@ -218,15 +220,19 @@ def run_once(given):
     models = {each for each in model_flags() if each in given.given}
     names = [name for name in (*settings_flags(), *MORE_SETTINGS, *objective_flags()) if name not in models]
     given, known_run = with_settings_of_run(given, "run_pretraining", names, [*PLACES, *LENGTHS])
-    config = find_config(given, known_run)
+    if known_run and not given.entity_vectors:
+        folder = known_run.settings.get(FOUND_AT, {}).get(ENTITY_VECTORS)
+        given = dataclasses.replace(given, entity_vectors=folder or "")
+    entities = find_known_entities(given, known_run)
+    config = find_config(given, known_run, entities)
     strategy = training_flags.strategy_from_flags(given)
     check_batch_sizes(given, strategy)
     with hold_together(given.output_dir, Agreement(strategy), is_chief(strategy)):
-        return run_in_folder(given, known_run, config, strategy)
+        return run_in_folder(given, known_run, config, strategy, entities)
 
 
-def find_config(given, known_run) -> AlbertConfig:
-    """Returns the hyper-parameters of the model that the settings ask for."""
+def find_config(given, known_run, entities) -> AlbertConfig:
+    """Returns the hyper-parameters of the model that the settings ask for, which is to know these entities, if any."""
     own_config_file = given.albert_config_file or (known_run and known_run.find(CONFIG_FILE))
     config_file = own_config_file or find_beside_checkpoint(given.init_checkpoint, CONFIG_FILE)
     config = None if config_file else find_student_config(given)
@@ -240,7 +246,18 @@ def find_config(given, known_run) -> AlbertConfig:
     begins_with_another = given.do_train and given.init_checkpoint and not own_config_file
     if begins_with_another and (tokenizer := find_tokenizer(given.input_file)):
         config = config_for_vocabulary(config, given.init_checkpoint, tokenizer)
-    return config
+    return entities.config_for(config) if entities else config
+
+
+def find_known_entities(given, known_run):
+    """Returns the entities that --entity_vectors names, or the run; None for none."""
+    if not given.entity_vectors:
+        return None
+    entities = find_entities(given.entity_vectors, find_tokenizer(given.input_file))
+    if known_run is None and given.init_checkpoint:
+        check_same_entities(entities, given.entity_vectors, given.init_checkpoint)
+    print(entities.told, flush=True)
+    return entities
 
 
 def _check_beginning(given):
@@ -298,7 +315,7 @@ class Setup(typing.NamedTuple):
         )
 
 
-def set_up(given, known_run, config, strategy) -> Setup:
+def set_up(given, known_run, config, strategy, entities) -> Setup:
     """Finds the data, and makes the models that the settings ask for."""
     settings = training_flags.settings_from_flags(
         given.num_train_steps, "num_train_steps", evaluates_often=True, given=given
@@ -319,7 +336,7 @@ def set_up(given, known_run, config, strategy) -> Setup:
     if model_flags(name):
         given = with_our_teacher(given)
     own = objective_settings(given, name)
-    objectives = [objective_of(config, shards, name, own) for shards in data]
+    objectives = [objective_of(config, shards, name, own, entities) for shards in data]
     objective = objectives[-1]
     tf.keras.utils.set_random_seed(given.random_seed)
     with strategy.scope():
@@ -328,9 +345,9 @@ def set_up(given, known_run, config, strategy) -> Setup:
     return Setup(given, do_eval, data, end_steps, mixtures, objectives, models, settings)
 
 
-def run_in_folder(given, known_run, config, strategy):
+def run_in_folder(given, known_run, config, strategy, entities):
     """Does what the settings say, once nobody else writes to the folder."""
-    setup = set_up(given, known_run, config, strategy)
+    setup = set_up(given, known_run, config, strategy, entities)
     given, do_eval, data, end_steps, mixtures, objectives, models, settings = setup
     objective, last = objectives[-1], data[-1]
     trackers = training_flags.trackers_from_flags(given)
@@ -394,6 +411,7 @@ def settings_of_command(given, objective, data, end_steps):
                 name: getattr(given, name) and [absolute_path(path) for path in getattr(given, name)] for name in PLACES
             },
             **{name: getattr(given, name) for name in LENGTHS},
+            **({ENTITY_VECTORS: absolute_path(given.entity_vectors)} if given.entity_vectors else {}),
         },
     }
 

@@ -53,6 +53,11 @@ def read(path: str, options: ReadOptions) -> PortableModel:
     checkpoint = find_checkpoint(path, "`input_path`")
     folder = checkpoint_folder(checkpoint)
     config = read_config(checkpoint, "`input_path`")
+    if config.num_entities:
+        raise InputError(
+            f"`input_path` adds something where a text mentions one of its entities (num_entities="
+            f"{config.num_entities}), as no model of another library does; convert a model without entities"
+        )
     variables = checkpoint_weights(CheckpointReader(checkpoint))
     names = [name.removeprefix(MODEL_PREFIX) for name in only_model(variables)]
     found = {name: variables[best_source(name, variables)] for name in names}

@@ -77,8 +77,13 @@ def _read_model(checkpoint, dtype):
         raise InputError(f"`init_checkpoint`: {checkpoint} holds no model, which means that albert_tf did not write it")
     values = reader.read(sources.values())
     with np.errstate(over="ignore"):
-        published = {name: values[source].astype(dtype) for name, source in sources.items()}
+        published = {name: _as_dtype(values[source], dtype) for name, source in sources.items()}
     for name, value in published.items():
         if not np.isfinite(value).all():
             raise InputError(f"`weights_dtype={dtype}`: {name} has values that are too large; use float32")
     return published
+
+
+def _as_dtype(values, dtype):
+    """Returns floats in another precision, and whole numbers, such as ids of names' pieces, as they are."""
+    return values.astype(dtype) if values.dtype.kind == "f" else values

@@ -7,6 +7,7 @@ from albert_tf.errors import InputError
 from albert_tf.modeling.attention import FeedForward, SelfAttention
 from albert_tf.modeling.base import AlbertModel
 from albert_tf.modeling.embeddings import AlbertEmbeddings
+from albert_tf.modeling.entity_fusion import EntityFusion
 from albert_tf.modeling.initializers import NeighborAttention
 from albert_tf.modeling.inputs import encoder_inputs
 from albert_tf.modeling.kernels.dropout import resolve_dropout_seed, split_dropout_seed
@@ -66,6 +67,7 @@ class AlbertEncoder(AlbertModel):
             for number in range(num_attention * inner)
         ]
         self.feed_forward_layers = [FeedForward(config, dtype=policy) for _ in range(num_feed_forward * inner)]
+        self.entity_fusion = EntityFusion(config, dtype=policy) if config.num_entities else None
         self.last_layer_norm = None
         if config.norm_position == "pre":
             self.last_layer_norm = LayerNorm(config.hidden_size, config.layer_norm_eps, dtype=policy)
@@ -90,8 +92,10 @@ class AlbertEncoder(AlbertModel):
                 Optional are `input_mask` int [B, S], 1 for keys that may be seen, or [B, S, S], a row for each query
                 (default all); `document_ids` int [B, S], where pieces see those of their own document alone (default
                 one document); `segment_ids` int [B, S] (default 0); `position_ids` int [B, S], less than
-                `max_position_embeddings` (default 0 to S - 1, or from `position_offset` on); and `language_ids` int
-                [B, S], less than `num_languages` (default 0). See `encoder_inputs` for other names.
+                `max_position_embeddings` (default 0 to S - 1, or from `position_offset` on); `language_ids` int [B, S],
+                less than `num_languages` (default 0); and `entity_ids` int [B, S], where a linker of your own has found
+                entities, by their numbers from 1 (default: where their names are found, 0 elsewhere). See
+                `encoder_inputs` for other names.
             training: Whether dropout is on.
             dropout_seed: int32 [2], the seed of every dropout of this call; drawn anew if None.
             output_positions: int [B, P], the positions that are read, the first of them 0; None for all. The last block
@@ -110,7 +114,8 @@ class AlbertEncoder(AlbertModel):
 
         Raises:
             InputError: The dictionary holds a name that no model knows, or lacks one; the sequence is longer than
-                the config's `longest_sequence`; `is_causal` is neither; or attention="flash" can't do what is asked.
+                the config's `longest_sequence`; `is_causal` is neither; attention="flash" can't do what is asked; or
+                entities are to be found where they can't.
         """
         inputs = encoder_inputs(inputs)
         max_seq_length = inputs["segment_ids"].shape[1]
@@ -140,7 +145,10 @@ class AlbertEncoder(AlbertModel):
         )
         blocks = [self._block(number, uses_flash, output_attentions) for number in range(num_blocks)]
         sees = attention_bias, inputs.get("document_ids"), self._is_causal(is_causal)
-        hidden_states, attentions = self._apply_blocks(blocks, hidden_states, sees, block_seeds, output_positions)
+        entity_ids = self._find_entities(inputs, is_causal)
+        hidden_states, attentions = self._apply_blocks(
+            blocks, hidden_states, sees, block_seeds, output_positions, entity_ids
+        )
 
         if self.last_layer_norm is not None:
             hidden_states[-1] = self.last_layer_norm(hidden_states[-1])
@@ -218,6 +226,7 @@ class AlbertEncoder(AlbertModel):
             *([] if mapping is None else [(mapping, self._symbol(None, self.config.embedding_size))]),
             *((layer, states, bias) for layer in self.attention_layers),
             *((layer, states) for layer in self.feed_forward_layers),
+            *([] if self.entity_fusion is None else [(self.entity_fusion, states, ids)]),
             *([] if self.last_layer_norm is None else [(self.last_layer_norm, states)]),
             *([] if self.pooler is None else [(self.pooler, self._symbol(self.config.hidden_size))]),
         ]
@@ -236,13 +245,29 @@ class AlbertEncoder(AlbertModel):
             )
         return is_causal[None] if is_causal.shape.rank == 0 else is_causal
 
+    def _find_entities(self, inputs, is_causal):
+        """Returns the numbers of entities, int [B, S]; None in a model without."""
+        given = inputs.get("entity_ids")
+        if self.entity_fusion is None:
+            if given is not None:
+                raise InputError("entity_ids are of no use to a model of num_entities=0; leave them out")
+            return None
+        if given is not None:
+            return given
+        if "input_ids" not in inputs or "document_ids" in inputs or is_causal not in (None, False):
+            raise InputError(
+                "a model of entities finds their names in input_ids of one document that may be seen as a whole; give "
+                "it entity_ids for inputs_embeds, for document_ids and where is_causal is set"
+            )
+        return self.entity_fusion.find(inputs["input_ids"])
+
     def _embed(self, *inputs, **options):
         """Returns what the first block reads, [B, S, H]; arguments as for `AlbertEmbeddings`."""
         embeddings = self.embeddings(*inputs, **options)
         mapping = self.embedding_hidden_mapping_in
         return embeddings if mapping is None else mapping(embeddings)
 
-    def _apply_blocks(self, blocks, hidden_states, sees, seeds, output_positions):
+    def _apply_blocks(self, blocks, hidden_states, sees, seeds, output_positions, entity_ids):
         """Applies one block after the other: a loop over shared weights would keep more and read more.
 
         Returns:
@@ -251,6 +276,8 @@ class AlbertEncoder(AlbertModel):
         hidden_states, attentions = [hidden_states], []
         weights = read_once([block.parts() for block in blocks], self.compute_dtype)
         for number, block in enumerate(blocks):
+            if entity_ids is not None and number == self.config.entity_layer:
+                hidden_states[-1] = self.entity_fusion(hidden_states[-1], entity_ids)
             is_last = number == len(blocks) - 1
             outputs, *probs = (rematerialize(block) if self._remat == "block" else block)(
                 hidden_states[-1],

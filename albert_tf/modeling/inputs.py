@@ -14,6 +14,7 @@ ENCODER_INPUTS = (
     "segment_ids",
     "position_ids",
     "language_ids",
+    "entity_ids",
 )
 
 # Hugging Face's names of the same.
@@ -45,8 +46,8 @@ def encoder_inputs(inputs: collections.abc.Mapping[str, tf.Tensor]) -> dict[str,
 
     Args:
         inputs: `input_ids` or `inputs_embeds`; optional are `input_mask` or `attention_mask`, `document_ids`,
-            `segment_ids` or `token_type_ids`, `position_ids`, and `language_ids` or `langs`. None counts as not given.
-            May also hold the labels and weights of training batches.
+            `segment_ids` or `token_type_ids`, `position_ids`, `language_ids` or `langs`, and `entity_ids`. None counts
+            as not given. May also hold the labels and weights of training batches.
 
     Returns:
         The values that are given, under the names in `ENCODER_INPUTS`; `input_mask` (1) and `segment_ids` (0) always.
@@ -79,7 +80,7 @@ def known_inputs(inputs: collections.abc.Mapping[str, tf.Tensor]) -> dict[str, t
         raise InputError(
             f"a model takes no {', '.join(map(str, unknown))}; the dictionary of inputs may hold input_ids or "
             "inputs_embeds, input_mask (or attention_mask), document_ids, segment_ids (or token_type_ids), "
-            f"position_ids, language_ids (or langs), and of a training batch {', '.join(_OTHER_NAMES)}"
+            f"position_ids, language_ids (or langs), entity_ids, and of a training batch {', '.join(_OTHER_NAMES)}"
         )
     found = {}
     for name, value in inputs.items():

@@ -51,6 +51,18 @@ class AlbertLayer(tf.keras.layers.Layer):
             initializer = tf.keras.initializers.TruncatedNormal(stddev=initializer)
         return self.add_weight(name=name, shape=shape, initializer=initializer, dtype="float32", **_NO_AUTOCAST)
 
+    def add_constant(self, name: str, shape: list[int], dtype: str = "float32"):
+        """Adds what is saved with the weights and never learnt; zeros until it is assigned.
+
+        Args:
+            name: Its name.
+            shape: Its shape.
+            dtype: Its dtype.
+        """
+        return self.add_weight(
+            name=name, shape=shape, initializer="zeros", dtype=dtype, trainable=False, **_NO_AUTOCAST
+        )
+
     @classmethod
     def from_config(cls, config):
         """Builds a layer from what `get_config` returned."""

@@ -21,6 +21,7 @@ from albert_tf.modeling.kernels.output_positions import (
     select_positions,
     with_first_position,
 )
+from albert_tf.modeling.layers import Linear
 from albert_tf.modeling.pretrained import read_num_labels
 from albert_tf.modeling.question_alignment import align_question, alignment_with_inputs, make_question_alignment
 
@@ -51,6 +52,9 @@ class AlbertForPreTraining(AlbertModel):
         self.masked_lm_head = MaskedLMHead(config, dtype=policy)
         # It reads the pooler.
         self.sentence_order_head = OutputHead(config, 2, 0.0, dtype=policy) if config.pooler else None
+        self.entity_head = None
+        if config.num_entities:  # its product with an entity's vector scores that
+            self.entity_head = Linear(config.hidden_size, config.entity_size, config.initializer_range, dtype=policy)
 
     def call(
         self,
@@ -100,6 +104,8 @@ class AlbertForPreTraining(AlbertModel):
         heads = [(self.masked_lm_head, states, embeddings, positions)]
         if self.sentence_order_head is not None:
             heads.append((self.sentence_order_head, self._symbol(self.config.hidden_size)))
+        if self.entity_head is not None:
+            heads.append((self.entity_head, states))
         return heads
 
 

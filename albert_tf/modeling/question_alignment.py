@@ -69,6 +69,8 @@ def align_question(inputs: dict, encoder: AlbertEncoder, alignment: QuestionAlig
     if alignment is None:
         return inputs
     found = encoder_inputs(inputs)
+    if encoder.entity_fusion is not None and "input_ids" in found:
+        found.setdefault("entity_ids", encoder.entity_fusion.find(found["input_ids"]))  # no longer to be found then
     words = encoder.embeddings.words(found.pop("input_ids", None), found.get("inputs_embeds"))
     return {**found, "inputs_embeds": alignment(words, found["input_mask"], found["segment_ids"])}
 

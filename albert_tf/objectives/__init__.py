@@ -5,6 +5,8 @@ from albert_tf.objectives.causal_lm import CausalLM
 from albert_tf.objectives.conditional_answer_span import ConditionalAnswerSpan
 from albert_tf.objectives.distillation.objective import SETTINGS as SETTINGS_OF_DISTILLATION
 from albert_tf.objectives.distillation.objective import Distillation
+from albert_tf.objectives.entities import SETTINGS as SETTINGS_OF_ENTITIES
+from albert_tf.objectives.entities import Entities
 from albert_tf.objectives.hybrid import SETTINGS as SETTINGS_OF_HYBRID
 from albert_tf.objectives.hybrid import Hybrid
 from albert_tf.objectives.masked_lm import MaskedLM
@@ -42,6 +44,7 @@ register(
     SETTINGS_OF_DISTILLATION,
 )
 register("hybrid", Hybrid, ["document_blocks"], SETTINGS_OF_HYBRID)
+register("entities", Entities, ["full_sentences", "document_sentences", "order", "next"], SETTINGS_OF_ENTITIES)
 register("translation", composed(TranslationLM), ["translation_pairs"])
 
 __all__ = [

@@ -17,13 +17,15 @@ def encoder_products(config: AlbertConfig, max_seq_length: int, positions_read: 
 
         S (E H + (L - 1) (4 H^2 + 2 H I + 2 S H) + 2 H^2) + R (2 H^2 + 2 H I + 2 S H)
 
-    because the last block computes only keys and values for all positions, and the rest for those that are read.
+    because the last block computes only keys and values for all positions, and the rest for those that are read. With
+    vectors of F numbers of entities, S (2 H + F) H are added.
     """
     hidden, blocks = config.hidden_size, config.num_hidden_layers * config.inner_group_num
     keys_and_values = 2 * hidden**2
     rest_of_a_position = 2 * hidden**2 + 2 * hidden * config.intermediate_size + 2 * max_seq_length * hidden
     mapping = 0 if config.embedding_size == hidden else config.embedding_size * hidden
-    every_position = mapping + (blocks - 1) * rest_of_a_position + blocks * keys_and_values
+    fusion = hidden * (2 * hidden + config.entity_size) if config.num_entities else 0
+    every_position = mapping + fusion + (blocks - 1) * rest_of_a_position + blocks * keys_and_values
     return max_seq_length * every_position + positions_read * rest_of_a_position
 
 

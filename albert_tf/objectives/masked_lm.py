@@ -59,3 +59,17 @@ class MaskedLM(PretrainingLoss):
         return tied_cross_entropy.uncounted_flops(rows, self.config.embedding_size, self.config.vocab_size)
 
     _names = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+
+
+def original_ids(features: dict[str, tf.Tensor]) -> tf.Tensor:
+    """Returns the ids of masked records as they stood before, int32 [B, S].
+
+    Args:
+        features: Of the records, with `masked_lm_positions`, `masked_lm_ids` and `masked_lm_weights`.
+    """
+    chosen = tf.where(features["masked_lm_weights"] > 0)
+    places = tf.stack([chosen[:, 0], tf.cast(tf.gather_nd(features["masked_lm_positions"], chosen), tf.int64)], axis=1)
+    originals = tf.gather_nd(features["masked_lm_ids"], chosen)
+    return tf.ensure_shape(
+        tf.tensor_scatter_nd_update(features["input_ids"], places, originals), features["input_ids"].shape
+    )

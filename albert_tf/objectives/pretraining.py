@@ -10,7 +10,7 @@ from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec
 from albert_tf.objectives.pretraining_loss import DataOptions, MakeObjective, PretrainingLoss, States
 
 # What a model has for pre-training, whether a loss reads it or not.
-_READ_BY_SOME = (POOLER, "sentence_order_head/")
+_READ_BY_SOME = (POOLER, "sentence_order_head/", "entity_head/")
 
 
 class Pretraining(Objective):

@@ -8,6 +8,7 @@ import typing
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.entity_vectors.known_entities import KnownEntities
 from albert_tf.modeling import AlbertForPreTraining
 from albert_tf.objectives.objective import Batch, BatchSpec, WeightedSum
 from albert_tf.pretraining_data.masking import Masking
@@ -25,6 +26,7 @@ class DataOptions:
         languages: Those of the data, in the order of their numbers; empty where the data don't say them, and None where
             there are no data, as for a plan.
         packing: How their examples are packed; `make_objective` fills it in.
+        entities: Those that the model is to know; None where there are none, or no data.
     """
 
     max_predictions_per_seq: int | None = None
@@ -32,6 +34,7 @@ class DataOptions:
     settings: collections.abc.Mapping[str, typing.Any] = dataclasses.field(default_factory=dict)
     languages: tuple[str, ...] | None = None
     packing: Packing | None = None
+    entities: KnownEntities | None = None
 
 
 class States(typing.NamedTuple):

@@ -66,6 +66,11 @@ class ReplacedTokens(Objective):
     def __init__(self, config: AlbertConfig, options: DataOptions):
         self.config = config
         refuse_languages(config, "electra")
+        if config.num_entities:
+            raise InputError(
+                f"electra doesn't tell its models of entities (num_entities={config.num_entities}); take "
+                "`objective=entities`"
+            )
         self._size, self._is_shared = options.settings["generator_size"], options.settings["share_generator"]
         if self._is_shared and self._size != SETTINGS[0].default:
             raise InputError(

@@ -7,6 +7,7 @@ import typing
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.entity_vectors.known_entities import KnownEntities
 from albert_tf.objectives import DataOptions, Objective, make_objective
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.pretraining_data.input_pipeline import eval_dataset, train_dataset
@@ -21,6 +22,7 @@ def objective_of(
     shards: ShardSet,
     name: str | None = None,
     settings: collections.abc.Mapping[str, typing.Any] = types.MappingProxyType({}),
+    entities: KnownEntities | None = None,
 ) -> Objective:
     """Returns what is to be learnt from the examples in shards: by its name, or else what the builder was told.
 
@@ -29,12 +31,17 @@ def objective_of(
         shards: The examples.
         name: Of the objective; None for what the builder was told.
         settings: Its own, by name; see `objectives.Setting`.
+        entities: Those that the model knows, if any.
 
     Raises:
         InputError: There is no such objective, or it doesn't take these examples or a setting.
     """
     options = DataOptions(
-        shards.train_options.max_predictions_per_seq, shards.masking, settings, all_languages(shards.sources)
+        shards.train_options.max_predictions_per_seq,
+        shards.masking,
+        settings,
+        all_languages(shards.sources),
+        entities=entities,
     )
     return make_objective(name or shards.objective, config, shards.packing, options)
 

@@ -89,7 +89,8 @@ def pack_weights(model: tf.keras.layers.Layer, weight_type: str) -> list[typing.
     """
     weights = []
     for name, variable in named_variables(model).items():
-        if weight_type != "float32" and variable.shape.rank == 2 and variable.shape.num_elements() >= _MIN_SIZE:
+        is_large = variable.shape.rank == 2 and variable.shape.num_elements() >= _MIN_SIZE
+        if weight_type != "float32" and is_large and variable.dtype.is_floating:
             packed = PackedWeight(name, variable.numpy(), weight_type)
             _replace(model, name.split("/"), packed)
             weights += [packed, *packed.stored]

@@ -81,8 +81,13 @@ def _save_model(folder, trained, weight_type):
 
 
 def _convert(folder, trained, weight_type, model_format):
+    is_litert, num_entities = model_format == "litert", trained.model.config.num_entities
+    if is_litert and num_entities:
+        raise InputError(
+            f"LiteRT lacks what finds the names of entities (num_entities={num_entities}); use `format=onnx` or "
+            "saved_model"
+        )
     function = trace_for_ids(trained)
-    is_litert = model_format == "litert"
     with open(os.path.join(folder, LITERT_FILE if is_litert else ONNX_FILE), "wb") as file:
         file.write(to_litert(function, weight_type) if is_litert else to_onnx(function))
     with contextlib.suppress(InputError):  # of a tokenizer that can't be expressed so there is none

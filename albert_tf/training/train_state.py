@@ -77,8 +77,14 @@ def learnt_variables(objective: Objective, models: dict[str, tf.keras.Model]) ->
     """Returns what an optimizer may train, by name; variables of further models have the model's name in front.
 
     A variable that several models share is one variable, and has its name in the first of them, the main one before all
-    others. Those of frozen models are not among them, unless another model learns them.
+    others. Those of frozen models are not among them, unless another model learns them; nor is what a model is told and
+    never learns, such as the names of entities.
     """
+    return {name: each for name, each in _own_variables(objective, models).items() if each.trainable}
+
+
+def _own_variables(objective, models):
+    """Returns the same with what is never learnt."""
     found, names = {}, sorted(set(models) - set(objective.frozen_models), key=lambda name: name != MAIN_MODEL)
     known = set()
     for model_name in names:
@@ -91,11 +97,11 @@ def learnt_variables(objective: Objective, models: dict[str, tf.keras.Model]) ->
 
 
 def saved_variables(objective: Objective, models: dict[str, tf.keras.Model]) -> dict[str, tf.Variable]:
-    """Returns the same by the names that they have in a checkpoint: the main model's begin with "model/"."""
+    """Returns what a checkpoint has of models, learnt or told, by name; the main model's begin with "model/"."""
     further = tuple(f"{name}/" for name in models if name != MAIN_MODEL)
     return {
         name if name.startswith(further) else f"{MAIN_MODEL}/{name}": variable
-        for name, variable in learnt_variables(objective, models).items()
+        for name, variable in _own_variables(objective, models).items()
     }
 
 

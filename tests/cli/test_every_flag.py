@@ -246,6 +246,7 @@ def pretraining(folder, models, shards, longer_shards):
     taught = {"teacher": distil["teacher"], "distillation": "logits", "relation_heads": 4, "teacher_layer": 0}
     taught["masked_lm_weight"] = 0.5
     held_out = {"held_out_file": shards / "held_out.tfrecord", "phase2_input_file": OUT}
+    entity_vectors = data.write_entity_vectors(folder / "entity_vectors")
     special = {
         **shared_cases(models),
         "do_train": [Case("do_train", False, {**models["pre-trained"], **EVALUATES}, is_alone=True)],
@@ -266,6 +267,9 @@ def pretraining(folder, models, shards, longer_shards):
         ],
         **{name: [Case(name, value, distil)] for name, value in taught.items()},
         "student_layers": [Case("student_layers", "0", {**distil, "init_checkpoint": OUT, "word_embeddings": OUT})],
+        "entity_vectors": [
+            Case("entity_vectors", entity_vectors, {"objective": "entities", "init_checkpoint": OUT}, is_alone=True)
+        ],
         "disentangled_embeddings": [Case("disentangled_embeddings", True, {"objective": "electra"})],
         "causal_share": [
             Case("causal_share", 0.25, {"objective": "hybrid"}, refused="--objective=hybrid takes examples that are")

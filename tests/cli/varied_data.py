@@ -3,6 +3,7 @@
 import csv
 import json
 
+import numpy as np
 from tables import save_dataset
 
 from albert_tf.finetuning.datasets import DATASETS
@@ -114,6 +115,22 @@ def write_race(folder):
                     "answers": ["B"],
                 }
                 (folder / part / level / f"{number}.txt").write_text(json.dumps({**article, "id": f"{number}"}))
+    return folder
+
+
+def write_triples(path):
+    """Writes what is known of some entities, whose names are words of the other texts, and returns the path."""
+    names = [word for word in WORDS if not word.startswith("온다")]
+    triples = [(name, f"관계{number % 2}", names[number - 1]) for number, name in enumerate(names)]
+    path.write_text("".join("\t".join(triple) + "\n" for triple in triples))
+    return path
+
+
+def write_entity_vectors(folder):
+    """Writes vectors of entities whose names are words of the other texts, and returns the folder."""
+    folder.mkdir(parents=True)
+    (folder / "entities.txt").write_text("\n".join(WORDS) + "\n")
+    np.save(folder / "entity_vectors.npy", np.random.default_rng(0).normal(size=[len(WORDS), 4]).astype(np.float32))
     return folder
 
 

@@ -53,6 +53,16 @@ SMALL = AlbertConfig(
 )
 
 
+KNOWS_ENTITIES = {
+    "num_entities": 5000,
+    "entity_size": 100,
+    "entity_layer": 1,
+    "entity_name_edges": 12000,
+    "entity_name_collisions": 5,
+    "entity_name_length": 8,
+}
+
+
 @functools.cache
 def compiled(
     config,
@@ -137,6 +147,7 @@ def test_muon_compiles_with_a_moment_less_and_fifteen_products_more_for_each_mat
 @pytest.mark.parametrize("name", sorted({*planned_names()} - {*EARLIER_NAMES, *TASKS, "distil"}))
 def test_every_objective_of_pre_training_compiles(name):
     config = SMALL.replace(num_hidden_layers=2, is_causal=name == "causal", masked_lm_is_shifted=name == "hybrid")
+    config = config.replace(**KNOWS_ENTITIES) if name == "entities" else config
     assert compiled(config, name, 8, 128).temporary_bytes > 0
 
 
@@ -152,6 +163,23 @@ def test_student_and_teacher_compile_and_count_right(kind, tmp_path):
     # Beside the student's weights and moments are the teacher's weights.
     alone = compiled(SMALL.replace(num_hidden_layers=2), "roberta", 8, 128, attention="plain")
     assert step.argument_bytes - alone.argument_bytes > 2 * 4 * 12 * SMALL.hidden_size**2
+
+
+def test_entities_compile_and_count_right():
+    config = SMALL.replace(num_hidden_layers=2, **KNOWS_ENTITIES)
+    step = compiled(config, "entities", 8, 128, attention="plain")
+    counted = counted_flops("entities", config)
+    assert counted <= step.flops < 1.1 * counted
+    # Vectors and names have no moments.
+    plain = compiled(SMALL.replace(num_hidden_layers=2), "roberta", 8, 128, attention="plain")
+    told = 4 * 5000 * 100
+    assert told < step.argument_bytes - plain.argument_bytes < 2.5 * told
+
+
+def test_names_are_found_on_a_tpu():
+    config = SMALL.replace(num_hidden_layers=2, **KNOWS_ENTITIES)
+    with_names, plain = (compiled(each, "tag", 8, 128, attention="plain") for each in (config, SMALL))
+    assert with_names.argument_bytes - plain.argument_bytes > 4 * (5000 * 100 + 3 * 12000)
 
 
 def test_disentangled_embeddings_take_another_table_and_its_moments():

@@ -13,7 +13,7 @@ from albert_tf.objectives.distillation.lesson import Lesson, Reading
 from albert_tf.objectives.distillation.logits import Logits
 from albert_tf.objectives.distillation.relations import Relations
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
-from albert_tf.objectives.masked_lm import MaskedLM
+from albert_tf.objectives.masked_lm import MaskedLM, original_ids
 from albert_tf.objectives.matching_halves import find_halves
 from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec
 from albert_tf.objectives.pretraining_loss import DataOptions, States
@@ -81,7 +81,7 @@ class Distillation(Objective):
                     f"`objective=distil` compares models whose pieces see both sides, and those of {whose} see what "
                     "comes before them alone (is_causal=true); take another model"
                 )
-            for name in ("masked_lm_is_shifted", "num_languages"):
+            for name in ("masked_lm_is_shifted", "num_languages", "num_entities"):
                 if getattr(each, name):
                     raise InputError(
                         f"`objective=distil` doesn't read models of {name}={getattr(each, name)}, as {whose} is; take "
@@ -120,7 +120,7 @@ class Distillation(Objective):
         if self._masked_lm is not None:
             features = {**features, **self._masked_lm.prepare(features, seed)}
         elif "masked_lm_positions" in features:
-            features = {**features, "input_ids": _original_ids(features)}
+            features = {**features, "input_ids": original_ids(features)}
         return {name: features[name] for name in self.batch_spec(features["input_ids"].shape[1])}
 
     def batch_spec(self, max_seq_length):
@@ -227,13 +227,3 @@ def _unreached(encoder):
     if feed_forward not in {each for _, each in before}:
         names.append(f"encoder/feed_forward_layers/{feed_forward}/")
     return names
-
-
-def _original_ids(features):
-    """Returns the ids of records that were masked when they were built, int32 [B, S], as they stood before."""
-    chosen = tf.where(features["masked_lm_weights"] > 0)
-    places = tf.stack([chosen[:, 0], tf.cast(tf.gather_nd(features["masked_lm_positions"], chosen), tf.int64)], axis=1)
-    originals = tf.gather_nd(features["masked_lm_ids"], chosen)
-    return tf.ensure_shape(
-        tf.tensor_scatter_nd_update(features["input_ids"], places, originals), features["input_ids"].shape
-    )

@@ -218,6 +218,8 @@ def _describe(name, then, now, folder):
     if name == "frozen_models" and then and now:
         changed = ", ".join(model for model in now if then.get(model) != now[model])
         return f"the content of {changed}, which it learns from, is not what it was; put it back, or {_ANOTHER}"
+    if name == "entities" and then and now:
+        return f"the entities that it knows are others by now; put the folder of `entity_vectors` back, or {_ANOTHER}"
     if name == "num_train_steps":
         return (
             f"its `num_train_steps` is {then}, and now {now}, but its learning rate was planned for the former; leave "

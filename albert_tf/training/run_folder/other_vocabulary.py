@@ -39,6 +39,11 @@ def config_for_vocabulary(config: AlbertConfig, init_checkpoint: str, tokenizer:
                 "put its tokenizer there"
             )
         return config
+    if config.num_entities:
+        raise InputError(
+            f"`init_checkpoint={init_checkpoint}` finds entities by the pieces of its own vocabulary (num_entities="
+            f"{config.num_entities}), which is not the one of {tokenizer.vocabulary.source}; make the data with its own"
+        )
     changes = {"vocab_size": len(tokenizer)}
     if config.position_offset and PAD in tokenizer.vocabulary:
         offset = tokenizer.vocabulary.id_of(PAD) + 1

@@ -1,0 +1,46 @@
+"""A model that is told of entities where a text mentions them (ERNIE; Zhang et al. 2019)."""
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.objectives.entity_prediction import EntityPrediction
+from albert_tf.objectives.masked_lm import MaskedLM
+from albert_tf.objectives.pretraining import Pretraining
+from albert_tf.objectives.pretraining_loss import DataOptions
+from albert_tf.objectives.registry import Setting
+
+ENTITY_VECTORS = "entity_vectors"
+SETTINGS = (Setting(ENTITY_VECTORS, "", "Folder of train_entity_vectors.py: entities that objective=entities tells."),)
+
+
+class Entities(Pretraining):
+    """The masked language model, and which entities are mentioned.
+
+    Args:
+        config: Hyper-parameters of the model.
+        options: Of the data, the entities among them. Without, there is a model, but nothing to train.
+
+    Raises:
+        InputError: The model knows no entities.
+    """
+
+    def __init__(self, config: AlbertConfig, options: DataOptions):
+        if not config.num_entities:
+            raise InputError(
+                "`objective=entities` tells models of entities, and this one knows none (num_entities=0); name a "
+                f"folder of train_entity_vectors.py by `{ENTITY_VECTORS}`"
+            )
+        super().__init__(config, [MaskedLM(config, options), EntityPrediction(config, options)])
+        self._known = options.entities
+        # No packing knows how often an entity can be guessed; the loss measures it itself.
+        self.blind_metric = None
+
+    def make_model(self, **options):
+        """Returns an `AlbertForPreTraining` that has been told of its entities; see `Objective`."""
+        model = super().make_model(**options)
+        if self._known is not None:
+            model.encoder.entity_fusion.assign(self._known.vectors, self._known.trie)
+        return model
+
+    def identity(self):
+        """Returns name and hash of the entities; see `Objective`."""
+        return {**super().identity(), **({"entities": self._known.sha256} if self._known else {})}

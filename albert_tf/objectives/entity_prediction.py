@@ -1,0 +1,122 @@
+"""Which entity a text mentions, among those of the batch (ERNIE; Zhang et al. 2019, section 3.4).
+
+Mentions are those of the text as it was before pieces were masked; what the encoder adds is what it finds afterwards,
+as it will when it is used. A mention that is visible shows its entity, so that little would be learnt: as in the
+paper, of 5% of what is found another entity is added, and of 15% none.
+"""
+
+import tensorflow as tf
+
+from albert_tf.mentions.trie import find_sequences
+from albert_tf.objectives.masked_lm import original_ids
+from albert_tf.objectives.pretraining_loss import PretrainingLoss
+
+_REPLACED, _HIDDEN = 0.05, 0.15
+# Of so many pieces at most one is a mention that is learnt: the first ones of an example.
+_PIECES_PER_MENTION = 8
+_NO_CANDIDATE = -1e9
+_FOLD = 43  # tells what is drawn here from what masks are drawn by
+
+
+class EntityPrediction(PretrainingLoss):
+    """The cross-entropy of mentioned entities, among the distinct ones of a replica's batch, or of a part of it."""
+
+    name = "entity"
+    further_metrics = ("entity_unseen_accuracy", "entity_blind_accuracy")
+    reads = ("entity_head/",)
+    reads_all_states = True
+    compares_examples = True
+
+    def prepare(self, features, seed):
+        """Finds mentions, and draws what the encoder is told of them; see `PretrainingLoss`."""
+        known = self.options.entities
+        mentioned, _ = find_sequences(known.trie, known.sizes, original_ids(features))
+        most = most_mentions(features["input_ids"].shape[1])
+        positions = tf.math.top_k(tf.cast(mentioned > 0, tf.int32), most).indices  # of equals the first
+        found, _ = find_sequences(known.trie, known.sizes, features["input_ids"])
+        seed = tf.random.experimental.stateless_fold_in(seed, _FOLD)
+        return {
+            "entity_ids": change_some(found, self.config.num_entities, seed),
+            "entity_positions": positions,
+            "entity_labels": tf.gather(mentioned, positions, batch_dims=1),
+        }
+
+    def batch_spec(self, max_seq_length):
+        """Returns what the encoder is told, and positions and entities of mentions; see `PretrainingLoss`."""
+        mentions = tf.TensorSpec([None, most_mentions(max_seq_length)], tf.int32)
+        told = tf.TensorSpec([None, max_seq_length], tf.int32)
+        return {"entity_ids": told, "entity_positions": mentions, "entity_labels": mentions}
+
+    def encoder_inputs(self, batch):
+        """Returns what the encoder is told; see `PretrainingLoss`."""
+        return {"entity_ids": batch["entity_ids"]}
+
+    def weight(self, batch):
+        """Returns the number of mentions; see `PretrainingLoss`."""
+        return tf.reduce_sum(tf.cast(batch["entity_labels"] > 0, tf.float32))
+
+    def compute(self, model, states, batch):
+        """Returns loss, accuracy, and of mentions whose entity the encoder wasn't told its own and a blind rule's."""
+        positions, labels = batch["entity_positions"], tf.reshape(batch["entity_labels"], [-1])
+        mentioned = tf.gather(states.sequence_output, positions, batch_dims=1)
+        queries = tf.cast(model.entity_head(mentioned), tf.float32)
+        queries = tf.reshape(queries, [-1, queries.shape[-1]])
+        losses, guesses, most_frequent = tell_entities(queries, model.encoder.entity_fusion.vectors(labels), labels)
+        told = tf.reshape(tf.gather(batch["entity_ids"], positions, batch_dims=1), [-1])
+        is_mention = tf.cast(labels > 0, tf.float32)
+        is_unseen = is_mention * tf.cast(told != labels, tf.float32)
+
+        def sums(values, weights):
+            return tf.reduce_sum(tf.cast(values, tf.float32) * weights), tf.reduce_sum(weights)
+
+        return (
+            sums(losses, is_mention),
+            sums(guesses == labels, is_mention),
+            sums(guesses == labels, is_unseen),
+            sums(most_frequent == labels, is_unseen),
+        )
+
+    def products(self, batch_spec):
+        """Returns M H E of the queries and M^2 B E of the scores, of B examples of M mentions; see the base class."""
+        batch_size, mentions = batch_spec["entity_labels"].shape
+        return mentions * self.config.entity_size * (self.config.hidden_size + mentions * batch_size)
+
+
+def most_mentions(max_seq_length: int) -> int:
+    """Returns how many mentions of an example are learnt at most."""
+    return max(1, max_seq_length // _PIECES_PER_MENTION)
+
+
+def change_some(entity_ids: tf.Tensor, num_entities: int, seed: tf.Tensor) -> tf.Tensor:
+    """Returns what the encoder is told: of 5% of the mentions an entity drawn from all, of 15% none.
+
+    Args:
+        entity_ids: int32 [B, S], 0 for none.
+        num_entities: How many there are.
+        seed: int64 [2].
+    """
+    fate_seed, entity_seed = tf.unstack(tf.random.split(seed, 2))
+    fates = tf.random.stateless_uniform(tf.shape(entity_ids), fate_seed)
+    others = tf.random.stateless_uniform(tf.shape(entity_ids), entity_seed, 1, num_entities + 1, tf.int32)
+    changed = tf.where(fates < _REPLACED, others, tf.where(fates < _REPLACED + _HIDDEN, 0, entity_ids))
+    return tf.ensure_shape(tf.where(entity_ids > 0, changed, 0), entity_ids.shape)
+
+
+def tell_entities(queries: tf.Tensor, vectors: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Returns the loss of each mention, the entity it is taken for, and the one that is mentioned most often.
+
+    A candidate that is mentioned n times counts for 1/n each time, so that the softmax is that of distinct entities
+    though shapes don't depend on how many these are.
+
+    Args:
+        queries: float32 [N, E], what is asked.
+        vectors: float32 [N, E], of the entity of each mention.
+        labels: int32 [N], the number of that entity, 0 for none: such a row is no candidate, and its loss is of no use.
+    """
+    is_candidate = labels > 0
+    counts = tf.reduce_sum(tf.cast((labels[:, None] == labels) & is_candidate, tf.float32), axis=1)
+    scores = tf.matmul(queries, vectors, transpose_b=True)
+    weighted = scores + tf.where(is_candidate, -tf.math.log(tf.maximum(counts, 1.0)), _NO_CANDIDATE)
+    losses = tf.reduce_logsumexp(weighted, axis=1) - tf.reduce_sum(queries * vectors, axis=1)
+    guesses = tf.gather(labels, tf.argmax(tf.where(is_candidate, scores, _NO_CANDIDATE), axis=1))
+    return losses, guesses, tf.gather(labels, tf.argmax(counts))

@@ -1,0 +1,78 @@
+"""The entities that a run's model knows: from a folder of vectors, and as a model has them that a run begins with."""
+
+import numpy as np
+
+from albert_tf.checkpoint_files import MODEL_PREFIX, CheckpointReader
+from albert_tf.config import AlbertConfig
+from albert_tf.entity_vectors.folder import read_folder
+from albert_tf.entity_vectors.known_entities import KnownEntities, read_known_entities
+from albert_tf.errors import InputError
+from albert_tf.modeling.entity_fusion import constants
+from albert_tf.modeling.pretrained import find_checkpoint, read_config
+from albert_tf.objectives.entities import ENTITY_VECTORS
+from albert_tf.tokenization import Tokenizer
+
+_USUAL_COLLISIONS = 6
+
+
+def find_entities(folder: str, tokenizer: Tokenizer | None) -> KnownEntities:
+    """Returns the entities of a folder.
+
+    Args:
+        folder: What `entity_vectors` names.
+        tokenizer: Of the data, None if it is not known.
+
+    Raises:
+        InputError: The folder can't be used, or there is no tokenizer.
+    """
+    source = f"`{ENTITY_VECTORS}={folder}`"
+    if tokenizer is None:
+        raise InputError(
+            f"{source}: there is no tokenizer.json beside the shards, which tells how names are spelled; make them anew"
+        )
+    return read_known_entities(folder, tokenizer, source)
+
+
+def config_for_plan(config: AlbertConfig, folder: str) -> AlbertConfig:
+    """Returns the config of a model that is to know the entities of a folder, where there is no vocabulary yet.
+
+    Args:
+        config: Of the model without them.
+        folder: What `entity_vectors` names.
+    """
+    found = read_folder(folder, f"`{ENTITY_VECTORS}={folder}`")
+    return config.replace(
+        num_entities=len(found.entities),
+        entity_size=found.vectors.shape[1],
+        entity_layer=config.num_blocks // 2,
+        entity_name_edges=sum(map(len, found.entities)),  # no name has more pieces than characters
+        entity_name_collisions=_USUAL_COLLISIONS,
+        entity_name_length=max(map(len, found.entities)),
+    )
+
+
+def check_same_entities(known: KnownEntities, folder: str, init_checkpoint: str) -> None:
+    """Checks that a model to begin with knows no entities, or these.
+
+    Args:
+        known: Those of the run.
+        folder: Where they come from; named in errors.
+        init_checkpoint: The model's folder or checkpoint.
+
+    Raises:
+        InputError: It knows others.
+    """
+    path = find_checkpoint(init_checkpoint, "`init_checkpoint`")
+    config = read_config(path, "`init_checkpoint`")
+    if not config.num_entities:
+        return
+    told = constants(known.vectors, known.trie)
+    expected = {f"{MODEL_PREFIX}encoder/entity_fusion/{name}": values for name, values in told.items()}
+    reader = CheckpointReader(path)
+    is_same = known.config_for(config) == config and expected.keys() <= reader.shapes.keys()
+    values = reader.read(expected) if is_same else {}
+    if not is_same or not all(np.array_equal(values[name], value) for name, value in expected.items()):
+        raise InputError(
+            f"`init_checkpoint={init_checkpoint}` knows other entities than `{ENTITY_VECTORS}={folder}`; name the "
+            "folder that it was trained with, or a model without entities"
+        )

@@ -1,0 +1,149 @@
+"""A model that is told of entities, from triples to a model that is fine-tuned, exported and asked."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from runs import assert_same_run, read_results, variables_in
+
+import albert_tf
+from albert_tf.entity_vectors.known_entities import read_known_entities
+from albert_tf.tokenization import load_tokenizer
+
+pytestmark = pytest.mark.slow
+
+LOSSES = {"masked_lm_loss", "entity_loss"}
+METRICS = {"masked_lm_accuracy", "entity_accuracy", "entity_unseen_accuracy", "entity_blind_accuracy"}
+WORDS = (
+    *("시간", "오전", "오후", "처음", "영화", "사진", "엄마", "점심", "아침", "나", "책", "집", "그", "이", "두", "한"),
+    *("가장", "하루", "여섯", "다음", "사람", "손님", "우리", "것", "곳", "때", "물", "길", "날", "말"),
+    "없는 이름 ☃",
+)
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory):
+    """A folder of entity vectors; the last name can't be spelled."""
+    folder = tmp_path_factory.mktemp("vectors")
+    (folder / "entities.txt").write_text("\n".join(WORDS) + "\n")
+    np.save(folder / "entity_vectors.npy", np.random.default_rng(0).normal(size=[len(WORDS), 4]))
+    return folder
+
+
+@pytest.fixture
+def with_entities(vectors):
+    """Flags of a run."""
+    return {"objective": "entities", "entity_vectors": vectors}
+
+
+@pytest.fixture(scope="module")
+def folder_of_run(tmp_path_factory):
+    """A folder for the run that the first test trains for all of them."""
+    return tmp_path_factory.mktemp("entities") / "run"
+
+
+@pytest.fixture
+def trained(pretrain, with_entities, folder_of_run):
+    """The folder of a run, evaluated; not to be changed."""
+    if not folder_of_run.exists():
+        result = pretrain(**with_entities, output_dir=folder_of_run)
+        assert (result.code, result.errors) == (0, "")
+        told = "30 entities of 31 have names that can be found; left out: 1 has a word that the vocabulary can't spell"
+        assert told in result.output
+    return folder_of_run
+
+
+def test_vectors_stay_as_they_are_and_fusion_is_learnt(trained, vectors):
+    assert read_results(trained).keys() == {"global_step", "loss", *LOSSES, *METRICS}
+    early, late = (variables_in(trained / f"model.ckpt-{step}") for step in (2, 4))
+    fusion = "model/encoder/entity_fusion/"
+    expected = np.load(vectors / "entity_vectors.npy")[: len(WORDS) - 1].astype(np.float32)
+    np.testing.assert_array_equal(late[f"{fusion}entity_embeddings"], expected)
+    assert not [name for name in late if "moments/" in name and ("entity_embeddings" in name or "/name_" in name)]
+    assert np.abs(late[f"{fusion}output_dense/kernel"]).max() > 0
+    assert (late[f"{fusion}output_dense/kernel"] != early[f"{fusion}output_dense/kernel"]).any()
+    assert (late["model/entity_head/kernel"] != early["model/entity_head/kernel"]).any()
+    config = json.loads((trained / "albert_config.json").read_text())
+    assert (config["num_entities"], config["entity_size"]) == (30, 4)
+    settings = json.loads((trained / "run_settings.json").read_text())
+    known = read_known_entities(vectors, load_tokenizer(str(trained)), "")
+    assert settings["entities"] == known.sha256 and settings["found_at"]["entity_vectors"] == str(vectors)
+
+
+def test_stopped_run_ends_with_the_same_bits_by_its_folder_alone(pretrain, trained, vectors, tmp_path):
+    run = shutil.copytree(trained, tmp_path / "run")
+    for path in [*run.glob("model.ckpt-4*"), *run.glob("best*")]:
+        path.unlink()
+    rows = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (run / "metrics.jsonl").write_text("".join(row for row in rows if json.loads(row)["step"] <= 2))
+    other = shutil.copytree(vectors, tmp_path / "other")
+    np.save(other / "entity_vectors.npy", 2 * np.load(vectors / "entity_vectors.npy"))
+    result = pretrain(input_file=None, albert_config_file=None, entity_vectors=other)
+    assert (
+        result.code == 1 and "the entities that it knows are others by now; put the folder of --entity" in result.errors
+    )
+    same = shutil.copytree(vectors, tmp_path / "same")  # the content counts, and not the place
+    result = pretrain(albert_config_file=None, entity_vectors=same)
+    assert result.code == 0 and f"\nrestored {run}/model.ckpt-2\n" in result.output, result.errors
+    assert_same_run(run, trained, 4)
+    result = pretrain(input_file=None, albert_config_file=None)
+    assert result.code == 0 and "already trained to step 4 of 4" in result.output, result.errors
+
+
+def test_another_run_goes_on_with_the_same_entities_alone(pretrain, trained, vectors, with_entities, tmp_path):
+    flags = {**with_entities, "albert_config_file": None, "init_checkpoint": trained, "do_eval": False}
+    result = pretrain(**flags)
+    assert (result.code, result.errors) == (0, "")
+    assert "not in it, and so random: none; in it, but not in this model: none" in result.output
+    other = shutil.copytree(vectors, tmp_path / "other")
+    np.save(other / "entity_vectors.npy", 2 * np.load(vectors / "entity_vectors.npy"))
+    result = pretrain(**{**flags, "entity_vectors": other, "output_dir": tmp_path / "run2"})
+    assert result.code == 1
+    assert f"--init_checkpoint={trained} knows other entities than --entity_vectors={other}" in result.errors
+
+
+def test_plain_model_learns_entities_from_where_it_stands(pretrain, checkpoint, with_entities):
+    result = pretrain(**with_entities, albert_config_file=None, init_checkpoint=checkpoint, num_train_steps=2)
+    assert (result.code, result.errors) == (0, "")
+    assert "not in it, and so random: encoder/entity_fusion, entity_head" in result.output
+
+
+def test_model_is_fine_tuned_published_and_exported(classify, run_script, trained, tmp_path):
+    result = classify(do_train=True, init_checkpoint=trained, output_dir=tmp_path / "classifier")
+    assert (result.code, result.errors) == (0, "")
+    texts = ["오늘 시장에 사람이 많다", "비가 온다"]
+    model = albert_tf.load(tmp_path / "classifier")
+    expected = [answer["probabilities"] for answer in model.predict(texts)]
+    result = run_script("export_model.py", model_dir=tmp_path / "classifier", output_dir=tmp_path / "export")
+    assert (result.code, result.errors) == (0, "")
+    exported = tf.saved_model.load(str(tmp_path / "export" / "1"))
+    found = exported.signatures["serving_default"](text=tf.constant(texts))["probabilities"]
+    np.testing.assert_allclose(found, [list(each.values()) for each in expected], atol=1e-6)
+    flags = {"model_dir": tmp_path / "classifier", "output_dir": tmp_path / "litert", "format": "litert"}
+    result = run_script("export_model.py", **flags)
+    assert result.code == 1 and "LiteRT lacks what finds the names of entities (num_entities=30)" in result.errors
+    result = run_script("publish_model.py", init_checkpoint=trained, output_dir=tmp_path / "published")
+    assert (result.code, result.errors) == (0, "")
+    published = variables_in(next((tmp_path / "published").glob("*.index")).with_suffix(""))
+    name = "model/encoder/entity_fusion/name_edges"
+    np.testing.assert_array_equal(published[name], variables_in(trained / "model.ckpt-4")[name])
+    assert len(albert_tf.load(tmp_path / "published").fill_mask(["오늘은 [MASK]"])[0][0]) == 5
+    for target in ("huggingface", "google", "keras_hub", "albert_tf"):
+        flags = {"from": "albert_tf", "to": target, "input_path": trained, "output_dir": tmp_path / target}
+        result = run_script("convert_checkpoint.py", **flags)
+        assert result.code == 1 and "as no model of another library does; convert a model without" in result.errors
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"entity_vectors": None}, "--objective=entities tells models of entities, and this one knows none"),
+        ({"objective": None}, "--entity_vectors means nothing for --objective=albert; leave it out"),
+        ({"entity_vectors": "nowhere"}, "can't read the names that --entity_vectors=nowhere has vectors of"),
+    ],
+)
+def test_what_can_not_be_learnt_is_one_sentence(pretrain, with_entities, assert_refused, tmp_path, changes, sentence):
+    message = assert_refused(lambda: pretrain(**{**with_entities, **changes}), tmp_path)
+    assert message.startswith(sentence)

@@ -1,0 +1,60 @@
+"""A folder of entity vectors: read as it was written, and refused where it can't be used."""
+
+import numpy as np
+import pytest
+
+from albert_tf.entity_vectors.folder import EntityVectors, read_folder, write_folder
+from albert_tf.errors import InputError
+
+VECTORS = np.arange(6, dtype=np.float32).reshape(3, 2)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_folder(
+        str(tmp_path), EntityVectors(["가", "나 다", "라"], VECTORS), ["은"], VECTORS[:1], {"method": "transe"}
+    )
+    return tmp_path
+
+
+def test_folder_is_read_as_it_was_written(folder):
+    found = read_folder(str(folder), "`entity_vectors`")
+    assert found.entities == ["가", "나 다", "라"]
+    np.testing.assert_array_equal(found.vectors, VECTORS)
+    np.testing.assert_array_equal(np.load(folder / "relation_vectors.npy"), VECTORS[:1])
+
+
+def test_vectors_of_another_precision_are_taken(folder):
+    np.save(folder / "entity_vectors.npy", VECTORS.astype(np.float64))
+    assert read_folder(str(folder), "").vectors.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "vectors, message",
+    [
+        (VECTORS[:2], "`entity_vectors`: there are 3 names in entities.txt and 2 vectors"),
+        (VECTORS[0], r"must hold a vector of floats for each entity. Received: float32 \[2\]"),
+        (VECTORS.astype(np.int32), r"must hold a vector of floats for each entity. Received: int32 \[3, 2\]"),
+        (VECTORS * np.nan, "entity_vectors.npy holds NaN or infinity"),
+        (np.array([None]), "entity_vectors.npy is no file of NumPy"),
+    ],
+)
+def test_vectors_that_cannot_be_used_are_refused(folder, vectors, message):
+    np.save(folder / "entity_vectors.npy", vectors, allow_pickle=True)
+    with pytest.raises(InputError, match=message):
+        read_folder(str(folder), "`entity_vectors`")
+
+
+def test_damaged_files_are_refused(folder):
+    (folder / "entity_vectors.npy").write_bytes(b"no vectors")
+    with pytest.raises(InputError, match=r"entity_vectors.npy is no file of NumPy"):
+        read_folder(str(folder), "`entity_vectors`")
+    (folder / "entity_vectors.npy").unlink()
+    with pytest.raises(InputError, match="can't read the entity vectors"):
+        read_folder(str(folder), "`entity_vectors`")
+
+
+def test_a_name_that_stands_twice_is_refused(folder):
+    (folder / "entities.txt").write_text("가\n나\n가\n")
+    with pytest.raises(InputError, match=r"`entity_vectors`: 가 stands in entities.txt twice"):
+        read_folder(str(folder), "`entity_vectors`")

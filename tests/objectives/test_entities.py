@@ -1,0 +1,174 @@
+"""Which entity is mentioned: against float64, and what is told of it when."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_config import tiny_config
+from tiny_entities import NUM_PIECES, tiny_entities, with_entities
+
+from albert_tf.errors import InputError
+from albert_tf.objectives import DataOptions, make_objective
+from albert_tf.objectives.entity_prediction import change_some, most_mentions, tell_entities
+from albert_tf.objectives.objective import with_batch_size
+from albert_tf.pretraining_data.masking import Masking, MaskingOptions, MaskingTokens
+
+PLAIN = tiny_config(NUM_PIECES, num_hidden_layers=2, initializer_range=0.3)
+CONFIG = with_entities(PLAIN)
+LABELS = np.array([3, 0, 1, 3, 2, 0, 1, 3], np.int32)
+LENGTH = 32
+
+
+def expected_losses(queries, table):
+    """Returns the cross-entropy of each mention among the distinct entities, one by one."""
+    distinct = sorted(set(LABELS) - {0})
+    losses = []
+    for query, label in zip(tf.unstack(queries), LABELS):
+        if label:
+            scores = tf.linalg.matvec(tf.gather(table, distinct), query)
+            losses.append(tf.reduce_logsumexp(scores) - scores[distinct.index(label)])
+    return tf.stack(losses)
+
+
+def test_loss_and_gradient_are_those_of_distinct_entities_in_float64():
+    generator = np.random.default_rng(0)
+    table, queries = tf.constant(generator.normal(size=[4, 5])), tf.Variable(generator.normal(size=[8, 5]))
+    with tf.GradientTape() as tape:
+        expected = expected_losses(queries, table)
+    expected_gradient = tape.gradient(expected, queries)
+    rounded = tf.Variable(tf.cast(queries, tf.float32))
+    with tf.GradientTape() as tape:
+        losses, guesses, most_frequent = tell_entities(rounded, tf.cast(tf.gather(table, LABELS), tf.float32), LABELS)
+        losses = tf.boolean_mask(losses, LABELS > 0)
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    np.testing.assert_allclose(tape.gradient(losses, rounded), expected_gradient, atol=1e-5)
+    scores = queries.numpy() @ table.numpy()[[1, 2, 3]].T
+    np.testing.assert_array_equal(guesses, 1 + scores.argmax(1))
+    assert int(most_frequent) == 3
+
+
+def make_features(seed=0, batch_size=16):
+    """Returns records, not masked yet, with many names."""
+    generator = np.random.default_rng(seed)
+    ids = generator.choice([10, 11, 12, 13, 14, 20, 40, 41], [batch_size, LENGTH])
+    ids[:, 0], ids[:, -1] = 2, 3
+    return {
+        "input_ids": tf.constant(ids, tf.int32),
+        "input_mask": tf.ones([batch_size, LENGTH], tf.int32),
+        "segment_ids": tf.zeros([batch_size, LENGTH], tf.int32),
+        "token_boundary": tf.constant(ids < 40, tf.int32),
+    }
+
+
+@pytest.fixture(scope="module")
+def objective():
+    tokens = MaskingTokens(
+        mask_id=4, unmaskable_ids=(0, 2, 3, 4), real_piece_ids=np.arange(5, NUM_PIECES, dtype=np.int32)
+    )
+    options = DataOptions(5, Masking(MaskingOptions(max_predictions_per_seq=5), tokens), entities=tiny_entities())
+    return make_objective("entities", CONFIG, options=options)
+
+
+def find(ids):
+    """Returns the numbers of entities by `EntityFusion`, int32 [B, S]."""
+    return known_model().encoder.entity_fusion.find(ids).numpy()
+
+
+def known_model():
+    return make_objective("entities", CONFIG, options=DataOptions(5, entities=tiny_entities())).make_model()
+
+
+def test_labels_are_of_the_text_and_what_is_told_of_what_is_read(objective):
+    features = make_features()
+    batch = objective.prepare(features, tf.constant([1, 2], tf.int64))
+    assert {name: (values.shape[1:], values.dtype) for name, values in batch.items()} == {
+        name: (spec.shape[1:], spec.dtype) for name, spec in objective.batch_spec(LENGTH).items()
+    }
+    mentioned, read = find(features["input_ids"]), find(batch["input_ids"])
+    assert (mentioned != read).any()
+    labels, positions = batch["entity_labels"].numpy(), batch["entity_positions"].numpy()
+    for row, of_text in enumerate(mentioned):
+        places = np.flatnonzero(of_text)[: most_mentions(LENGTH)]
+        np.testing.assert_array_equal(positions[row, : len(places)], places)
+        np.testing.assert_array_equal(labels[row], np.pad(of_text[places], [0, most_mentions(LENGTH) - len(places)]))
+    told = batch["entity_ids"].numpy()
+    assert not told[read == 0].any()
+    is_kept = told == read
+    assert 0.6 < is_kept[read > 0].mean() < 0.95
+    assert float(objective.loss_weights(batch)["entity_loss"]) == np.count_nonzero(labels)
+    again = objective.prepare(features, tf.constant([1, 2], tf.int64))
+    other = objective.prepare(features, tf.constant([1, 3], tf.int64))
+    np.testing.assert_array_equal(again["entity_ids"], told)
+    assert (other["entity_ids"].numpy() != told).any()
+
+
+def test_of_a_fifth_of_the_mentions_another_entity_or_none_is_told():
+    entities = tf.tile(tf.constant([[0, 7]]), [1000, 20])
+    told = change_some(entities, 50, tf.constant([3, 4], tf.int64)).numpy()
+    assert not told[:, ::2].any()
+    found = told[:, 1::2]
+    assert 0.135 < (found == 0).mean() < 0.165
+    others = found[(found != 0) & (found != 7)]
+    assert 0.04 < others.size / found.size < 0.06
+    counts = np.bincount(others, minlength=51)
+    assert counts[0] == counts[7] == 0 and np.delete(counts, [0, 7]).min() > 0 and counts.size == 51
+
+
+def test_losses_and_metrics_follow_from_the_states(objective):
+    batch = objective.prepare(make_features(), tf.constant([1, 2], tf.int64))
+    model = objective.make_model()
+    results = {
+        name: float(total) / float(weight)
+        for name, (total, weight) in objective.compute(batch, False, None, model=model).items()
+    }
+    assert results.keys() == {*objective.loss_coefficients, *objective.metric_names}
+    inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids", "entity_ids")}
+    states = model.encoder(inputs)["sequence_output"].numpy().astype(np.float64)
+    kernel, bias = (getattr(model.entity_head, name).numpy().astype(np.float64) for name in ("kernel", "bias"))
+    labels, positions = batch["entity_labels"].numpy(), batch["entity_positions"].numpy()
+    vectors, distinct = tiny_entities().vectors.astype(np.float64), sorted(set(labels.ravel()) - {0})
+    losses, right, is_unseen = [], [], []
+    for row, column in np.argwhere(labels):
+        scores = vectors[np.array(distinct) - 1] @ (states[row, positions[row, column]] @ kernel + bias)
+        losses.append(np.log(np.exp(scores).sum()) - scores[distinct.index(labels[row, column])])
+        right.append(distinct[scores.argmax()] == labels[row, column])
+        is_unseen.append(batch["entity_ids"].numpy()[row, positions[row, column]] != labels[row, column])
+    mentioned = labels[labels > 0]
+    assert results["entity_loss"] == pytest.approx(np.mean(losses), rel=1e-4)
+    assert results["entity_accuracy"] == pytest.approx(np.mean(right))
+    assert 0 < sum(is_unseen) < len(is_unseen)
+    assert results["entity_unseen_accuracy"] == pytest.approx(np.array(right)[is_unseen].mean())
+    is_most_frequent = mentioned == np.bincount(mentioned).argmax()
+    assert results["entity_blind_accuracy"] == pytest.approx(is_most_frequent[is_unseen].mean())
+
+
+def test_batch_without_any_mention_costs_nothing(objective):
+    features = make_features()
+    features["input_ids"] = tf.where(features["input_ids"] > 4, 20, features["input_ids"])
+    batch = objective.prepare(features, tf.constant([1, 2], tf.int64))
+    loss, weight = objective.compute(batch, False, None, model=objective.make_model())["entity_loss"]
+    assert float(loss) == float(weight) == 0 and not batch["entity_ids"].numpy().any()
+
+
+def test_entities_tell_runs_apart(objective):
+    assert objective.identity()["entities"] == "of four"
+    assert "entity_head/" not in objective.untouched(objective.make_model())
+    assert "entity_head/" in make_objective("roberta", CONFIG).untouched(None)
+
+
+def test_models_without_entities_and_objectives_without_their_use_are_refused():
+    with pytest.raises(InputError, match=r"`objective=entities` tells models of entities, and this one knows none"):
+        make_objective("entities", PLAIN)
+    with pytest.raises(InputError, match="electra doesn't tell its models of entities"):
+        make_objective("electra", CONFIG)
+
+
+def test_flops_are_counted_one_by_one(objective):
+    spec = with_batch_size(objective.batch_spec(LENGTH), 3)
+    plain = make_objective("roberta", PLAIN, options=DataOptions(5))
+    hidden, size, mentions = CONFIG.hidden_size, CONFIG.entity_size, most_mentions(LENGTH)
+    further = LENGTH * ((hidden + size) * hidden + hidden**2)  # the fusion, everywhere
+    further += mentions * hidden * size + 3 * mentions**2 * size
+    # All states are read, and of the plain model 1 + 5.
+    last_block = (LENGTH - 6) * (2 * hidden**2 + 2 * hidden * CONFIG.intermediate_size + 2 * LENGTH * hidden)
+    plain_spec = with_batch_size(plain.batch_spec(LENGTH), 3)
+    assert objective.flops(spec) == plain.flops(plain_spec) + 6 * 3 * (further + last_block)
