@@ -27,7 +27,15 @@ _GROUPS = {
 _TITLES = {name: title for title, names in _GROUPS.items() for name in names}
 
 # Of create_pretraining_data.py.
-_RARE = ("do_permutation", "favor_shorter_ngram", "pipeline_arguments", "random_next_sentence", "short_seq_prob")
+_RARE = (
+    "do_permutation",
+    "entity_file",
+    "entity_markup",
+    "favor_shorter_ngram",
+    "pipeline_arguments",
+    "random_next_sentence",
+    "short_seq_prob",
+)
 
 # Those of the command that runs, and which of them only --helpfull shows.
 _of_command: list[str] = []

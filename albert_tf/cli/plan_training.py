@@ -15,6 +15,7 @@ from albert_tf.cli import run_pretraining, training_flags
 from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.cli.model_files import with_our_init_checkpoint
+from albert_tf.cli.pretraining_setup import check_batch_sizes, find_config, find_known_entities, set_up
 from albert_tf.errors import InputError
 from albert_tf.progress_line import ProgressLine, format_seconds
 from albert_tf.tpu.chips import TPUS
@@ -101,13 +102,13 @@ def main():
 
 def measure(given):
     """Returns the phases of a training, and the operations and the pace of a step of each."""
-    entities = run_pretraining.find_known_entities(given, None)
-    config = run_pretraining.find_config(given, None, entities)
+    entities = find_known_entities(given, None)
+    config = find_config(given, None, entities)
     strategy = training_flags.strategy_from_flags(given)
     if has_several_workers(strategy):
         raise InputError("plan_training.py measures on one host; start it on one alone")
-    run_pretraining.check_batch_sizes(given, strategy)
-    setup = run_pretraining.set_up(given, None, config, strategy, entities)
+    check_batch_sizes(given, strategy)
+    setup = set_up(given, None, config, strategy, entities)
     phases, paces = setup.make_phases(), []
     line = ProgressLine(sys.stderr)
     flops = [each.flops(phase.batch_spec) for each, phase in zip(setup.objectives, phases)]

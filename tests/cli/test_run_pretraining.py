@@ -275,7 +275,7 @@ def test_help_explains_every_flag(run_script):
     explanations = dict(section.split(":", 1) for section in sections)
     assert {"input_file", "do_train", "learning_rate", "use_tpu", "keep_checkpoint_max"} <= explanations.keys()
     for name in registered_flags("run_pretraining"):
-        assert re.match(r"\s+(<.*>:\s+)?[A-Z]\w+", explanations[name]), name
+        assert re.match(r"\s+(<[^>]*>:\s+)?[A-Z]\w+", explanations[name]), name
 
 
 @pytest.mark.slow
