@@ -86,11 +86,12 @@ class ConditionalQuestionAnswering(QuestionTask, ConditionalAnswerSpan):
         """Returns what `ConditionalAnswerSpan` does, its losses mixed with the teacher's; see `Objective`."""
         if not training or self.soft_labels is None:
             return super().compute(batch, training, dropout_seed, model)
-        inputs = {**batch, "start_positions": batch[_TAUGHT_START]}
+        inputs = dict(batch)
+        taught, inputs["start_positions"] = inputs.pop(_TAUGHT_NULL), inputs.pop(_TAUGHT_START)
         logits = model(inputs, training=training, dropout_seed=dropout_seed)
         starts = batch["start_positions"]
         has_label, has_none = tf.cast(starts >= 0, tf.float32), tf.cast(tf.equal(starts, 0), tf.float32)
-        found, taught, weights = logits["null_logits"], batch[_TAUGHT_NULL], batch["example_weights"]
+        found, weights = logits["null_logits"], batch["example_weights"]
         losses = tf.nn.sigmoid_cross_entropy_with_logits(has_none, found)
         soft_losses = self.soft_labels.divergence_of_each(found[:, None], taught[:, None])
         losses = self.soft_labels.mix(losses, soft_losses, has_label)
