@@ -29,6 +29,7 @@ STAGES = {
     "run-ner": "teaches a model to find entities",
     "run-squad": "teaches a model to answer questions about a text",
     "run-race": "teaches a model to choose among answers",
+    "augment-texts": "writes texts again with other words, for a teacher to label",
     "predict": "lets a model answer every line of a file",
     "score-text": "tells how probable each line of a file is, or labels it without any training",
     "generate-text": "lets a causal model go on with texts, or with every line of a file",

@@ -1,6 +1,7 @@
 """Fine-tuning to choose the right one of several options (original run_race.py)."""
 
 import collections
+import dataclasses
 from types import MappingProxyType
 
 import numpy as np
@@ -9,6 +10,7 @@ import tensorflow as tf
 from albert_tf.asked_texts import OPTIONS
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.choice_files import LETTERS, Question, asked_questions, read_questions
+from albert_tf.finetuning.soft_labels import HAS_LABEL, TAUGHT, has_label, log_probabilities
 from albert_tf.finetuning.task import CUT, ERRORS_FILE, FinetuningTask
 from albert_tf.modeling import AlbertForMultipleChoice
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, classifier_products
@@ -62,10 +64,15 @@ class MultipleChoice(FinetuningTask):
         return AlbertForMultipleChoice(self.config, **options)
 
     def batch_spec(self, max_seq_length):
-        """Returns the encoder's inputs [None, choices, S] and `label_ids`; see `Objective`."""
+        """Returns the encoder's inputs [None, choices, S] `label_ids`, and what a teacher says; see `Objective`."""
         shape = [None, self._num_choices, max_seq_length]
+        taught = {
+            HAS_LABEL: tf.TensorSpec([None], tf.float32),
+            TAUGHT: tf.TensorSpec([None, self._num_choices], tf.float32),
+        }
         return {
             **{name: tf.TensorSpec(shape, spec.dtype) for name, spec in encoder_batch_spec(max_seq_length).items()},
+            **(taught if self.soft_labels else {}),
             "label_ids": tf.TensorSpec([None], tf.int32),
             "example_weights": tf.TensorSpec([None], tf.float32),
         }
@@ -75,7 +82,12 @@ class MultipleChoice(FinetuningTask):
 
     def compute(self, batch, training, dropout_seed, model):
         logits = model(batch, training=training, dropout_seed=dropout_seed)["logits"]
-        loss, accuracy = weighted_cross_entropy(logits, batch["label_ids"], batch["example_weights"])
+        weights = batch["example_weights"]
+        loss, accuracy = weighted_cross_entropy(logits, batch["label_ids"], weights * has_label(batch))
+        if training and self.soft_labels is not None:
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(batch["label_ids"], logits)
+            losses = self.soft_labels.mix(losses, self.soft_labels.divergence(logits, batch[TAUGHT]), has_label(batch))
+            loss = tf.reduce_sum(losses * weights), tf.reduce_sum(weights)
         return {"multiple_choice_loss": loss, "accuracy": accuracy}
 
     def flops(self, batch_spec):
@@ -86,6 +98,20 @@ class MultipleChoice(FinetuningTask):
     def read(self, path, needs_labels=True):
         """Returns the `Question`s of a file of JSON lines, or of a folder of RACE; see `FinetuningTask`."""
         return read_questions(path, self._levels, self._num_choices, needs_labels, self._on_bad_row)
+
+    def read_unlabelled(self, path):
+        """Returns the `Question`s of a file of JSON lines, or of a folder of RACE, without answers."""
+        levels = self._levels if tf.io.gfile.isdir(path) else ()
+        questions = read_questions(path, levels, self._num_choices, False, self._on_bad_row)
+        return [dataclasses.replace(question, answer=None) for question in questions]
+
+    def differs_from(self, other):
+        own, others = self._num_choices, other._num_choices
+        return None if own == others else f"chooses from {others} options, and here there are {own}"
+
+    def soft_features(self, examples, features, teacher):
+        """Returns the logarithms of the teacher's probabilities, float32 [N, choices]; see `FinetuningTask`."""
+        return {TAUGHT: log_probabilities(teacher.predict(examples), tuple(LETTERS[: self._num_choices]))}
 
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns int32 [N, choices, S] inputs and `label_ids` [N], 0 without answer; see `encode_questions`."""
@@ -119,24 +145,22 @@ class MultipleChoice(FinetuningTask):
         write_rows(path, lines)
 
     def score(self, examples, predictions):
-        """Returns the accuracy of each of RACE's levels; see `FinetuningTask`."""
-        scores = {}
+        """Returns the accuracy, and that of each of RACE's levels; see `FinetuningTask`."""
+        is_right = np.array(
+            [found["label"] == _letter(question.answer) for question, found in zip(examples, predictions)]
+        )
+        scores = {"accuracy": float(is_right.mean())}
         for level in self._levels:
-            are_right = [
-                prediction["label"] == _letter(question.answer)
-                for question, prediction in zip(examples, predictions)
-                if question.level == level
-            ]
-            if are_right:
-                scores[f"{level}_accuracy"] = sum(are_right) / len(are_right)
+            is_of_level = np.array([question.level == level for question in examples])
+            if is_of_level.any():
+                scores[f"{level}_accuracy"] = float(is_right[is_of_level].mean())
         return scores
 
     def blind_scores(self, examples):
         """Returns what the most frequent place of the answer scores; see `FinetuningTask`."""
         counts = collections.Counter(question.answer for question in examples)
         answer = min(counts, key=lambda each: (-counts[each], each))
-        scores = self.score(examples, [{"label": _letter(answer)}] * len(examples))
-        return f"always {_letter(answer)}", {"accuracy": counts[answer] / len(examples), **scores}
+        return f"always {_letter(answer)}", self.score(examples, [{"label": _letter(answer)}] * len(examples))
 
     def reports(self):
         return {ERRORS_FILE: write_errors}

@@ -35,7 +35,10 @@ class ConditionalAnswerSpan(AnswerSpan):
 
     def compute(self, batch, training, dropout_seed, model):
         """Returns the losses, and the accuracy of both positions and of whether there is an answer; see `Objective`."""
-        logits = model(batch, training=training, dropout_seed=dropout_seed)
+        return self.compute_answers(batch, model(batch, training=training, dropout_seed=dropout_seed))
+
+    def compute_answers(self, batch, logits):
+        """Returns the losses and accuracies from the model's logits; see `compute`."""
         results = self.compute_spans(batch, logits)
         weights, total = known_weights(batch), results["span_loss"][1]
         has_none = tf.cast(tf.equal(batch["start_positions"], 0), tf.float32)

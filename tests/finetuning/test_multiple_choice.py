@@ -302,8 +302,12 @@ def test_predictions_are_written_and_measured(tmp_path):
         "high2\thigh ?\tB\tB\t0.0000\t1.0000",
         "high3\thigh ?\t\tA\t0.7500\t0.2500",
     ]
-    assert RACE_TASK.score(questions[:3], predictions[:3]) == {"middle_accuracy": 0.5, "high_accuracy": 1.0}
-    assert RACE_TASK.score(questions[:2], predictions[:2]) == {"middle_accuracy": 0.5}
+    assert RACE_TASK.score(questions[:3], predictions[:3]) == {
+        "accuracy": pytest.approx(2 / 3),
+        "middle_accuracy": 0.5,
+        "high_accuracy": 1.0,
+    }
+    assert RACE_TASK.score(questions[:2], predictions[:2]) == {"accuracy": 0.5, "middle_accuracy": 0.5}
 
 
 def test_task_is_made_of_the_settings_of_its_run():

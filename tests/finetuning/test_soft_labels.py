@@ -9,7 +9,15 @@ import tensorflow as tf
 from tiny_config import tiny_config
 
 from albert_tf.errors import InputError
-from albert_tf.finetuning import Classification, Entities, MultiLabel, QuestionAnswering, Regression
+from albert_tf.finetuning import (
+    Classification,
+    ConditionalQuestionAnswering,
+    Entities,
+    MultiLabel,
+    MultipleChoice,
+    QuestionAnswering,
+    Regression,
+)
 from albert_tf.finetuning.datasets import DATASETS
 from albert_tf.finetuning.entities.alignment import IGNORED
 from albert_tf.finetuning.labelled_text import LabelledText
@@ -45,10 +53,13 @@ def mixed(losses, soft_losses, has_label):
     return np.where(has_label > 0, 0.75 * losses + 0.25 * soft_losses, soft_losses)
 
 
+def batch_of(features):
+    return {name: tf.constant(values) for name, values in {**features, "example_weights": WEIGHTS}.items()}
+
+
 def loss_of(task, features, **outputs):
     """Returns the loss that is trained with, its weight, and what an evaluation of the same batch computes."""
-    task.soft_labels = SOFT
-    batch = {name: tf.constant(values) for name, values in {**features, "example_weights": WEIGHTS}.items()}
+    task.soft_labels, batch = SOFT, batch_of(features)
     (name,) = task.loss_coefficients
     found, evaluated = (task.compute(batch, training, None, Fixed(**outputs)) for training in (True, False))
     np.testing.assert_allclose(found[name][1], task.loss_weights(batch)[name])
@@ -103,22 +114,64 @@ def test_tags_are_mixed_where_a_word_is_read():
     assert weight == 9 and loss == pytest.approx(expected.sum(), 1e-5)
 
 
-def test_spans_are_mixed_and_padding_is_no_answer():
+def test_choices_are_mixed():
+    labels = np.array([0, 0, 2, 1], np.int32)
+    logits, taught = DRAWS.normal(size=[2, 4, 3])
+    features = {"label_ids": labels, HAS_LABEL: HAS, TAUGHT: taught.astype(np.float32)}
+    loss, weight, evaluated = loss_of(MultipleChoice(CONFIG, 3), features, logits=logits)
+    losses = -log_softmax(logits)[np.arange(4), labels]
+    assert weight == 3 and loss == pytest.approx((mixed(losses, divergence(taught, logits), HAS) * WEIGHTS).sum(), 1e-5)
+    assert float(evaluated["accuracy"][1]) == 2
+
+
+def spans():
+    """Returns logits of both ends, a teacher's, and features of which the second row's answer nobody knows."""
     start, end, taught_start, taught_end = DRAWS.normal(size=[4, 4, 6])
-    places = {"start_positions": [1, -1, 2, 1], "end_positions": [2, -1, 2, 1]}  # -1: nobody knows
-    mask = (np.arange(6) < 4).astype(np.int32) * np.ones([4, 1], np.int32)
-    taught = {"teacher_start_logits": taught_start, "teacher_end_logits": taught_end}
     features = {
-        **{name: np.array(values, np.int32) for name, values in places.items()},
-        **{name: values.astype(np.float32) for name, values in taught.items()},
-        "input_mask": mask,
+        "start_positions": np.array([1, -1, 0, 1], np.int32),
+        "end_positions": np.array([2, -1, 0, 1], np.int32),
+        "teacher_start_logits": taught_start.astype(np.float32),
+        "teacher_end_logits": taught_end.astype(np.float32),
+        "input_mask": (np.arange(6) < 4).astype(np.int32) * np.ones([4, 1], np.int32),
     }
-    loss, weight, _ = loss_of(QuestionAnswering(CONFIG), features, start_logits=start, end_logits=end)
     expected = 0
     for found, known, name in ((start, taught_start, "start"), (end, taught_end, "end")):
-        losses = -log_softmax(found)[np.arange(4), np.maximum(places[f"{name}_positions"], 0)]
+        losses = -log_softmax(found)[np.arange(4), np.maximum(features[f"{name}_positions"], 0)]
         expected += 0.5 * mixed(losses, divergence(known[:, :4], found[:, :4]), HAS)
-    assert weight == 3 and loss == pytest.approx((expected * WEIGHTS).sum(), 1e-5)
+    return features, {"start_logits": start, "end_logits": end}, (expected * WEIGHTS).sum()
+
+
+@pytest.mark.parametrize("may_be_unanswerable", [False, True])
+def test_spans_are_mixed_and_padding_is_no_answer(may_be_unanswerable):
+    features, outputs, expected = spans()
+    task = QuestionAnswering(CONFIG, may_be_unanswerable=may_be_unanswerable)
+    loss, weight, _ = loss_of(task, features, **outputs)
+    assert weight == 3 and loss == pytest.approx(expected, 1e-5)
+
+
+def test_spans_given_their_beginning_are_mixed_and_whether_there_is_an_answer():
+    features, outputs, expected = spans()
+    found, taught = DRAWS.normal(size=[2, 4])
+    starts = np.array([1, 3, 0, 1], np.int32)
+    features |= {"teacher_null_logits": taught.astype(np.float32), "teacher_start_positions": starts}
+    task, seen = ConditionalQuestionAnswering(CONFIG, may_be_unanswerable=True), []
+    task.soft_labels = SOFT
+
+    def model(batch, **_):
+        seen.append(batch["start_positions"].numpy())
+        return {name: tf.constant(values, tf.float32) for name, values in {**outputs, "null_logits": found}.items()}
+
+    assert features.keys() | {"example_weights", "input_ids", "segment_ids"} == task.batch_spec(6).keys()
+    losses = task.compute(batch_of(features), True, None, model)
+    np.testing.assert_array_equal(seen, [starts])
+    assert float(losses["span_loss"][0]) == pytest.approx(expected, 1e-5)
+    has_none = features["start_positions"] == 0
+    hard = np.log1p(np.exp(np.where(has_none, -found, found)))
+    pairs = (np.stack([each, 0 * each], axis=-1) for each in (taught, found))
+    answerability = (mixed(hard, divergence(*pairs), HAS) * WEIGHTS).sum()
+    assert float(losses["answerability_loss"][0]) == pytest.approx(answerability, 1e-5)
+    assert {float(losses[name][1]) for name in task.loss_coefficients} == {3.0}
+    assert {float(weight) for weight in task.loss_weights(batch_of(features)).values()} == {3.0}
 
 
 def test_labels_are_mapped_by_name():

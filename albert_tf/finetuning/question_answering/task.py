@@ -1,4 +1,4 @@
-"""Fine-tuning to find the answer to a question in a text (original run_squad_v1.py)."""
+"""Fine-tuning to find the answer to a question in a text: what both heads share."""
 
 import abc
 import dataclasses
@@ -16,26 +16,19 @@ from albert_tf.finetuning.cut_texts import describe_cuts
 from albert_tf.finetuning.linear_models import LinearModel
 from albert_tf.finetuning.question_answering.linear_reader import MOST_CHARACTERS, answer
 from albert_tf.finetuning.question_answering.metrics import DEFAULT_METRICS, METRICS, best_threshold
-from albert_tf.finetuning.question_answering.spans import (
-    SpanOptions,
-    Spans,
-    best_candidates,
-    best_spans,
-    rows_of_questions,
-)
+from albert_tf.finetuning.question_answering.spans import SpanOptions, best_candidates, rows_of_questions
 from albert_tf.finetuning.question_answering.squad import Question, read_questions
 from albert_tf.finetuning.question_answering.windows import WindowOptions, encode_questions
 from albert_tf.finetuning.task import CUT, ERRORS_FILE, FinetuningTask
-from albert_tf.modeling.conditional_answers import IMPOSSIBLE
 from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE
-from albert_tf.objectives import AnswerSpan, ConditionalAnswerSpan
+from albert_tf.objectives.objective import Batch
 from albert_tf.rows.row_file import write_rows
 
 # By which rules the results beside it were computed, which are numbers alone.
 EVAL_SETTINGS_FILE = "eval_settings.json"
 
-# Of features: what a teacher says of the first and of the last piece.
-_TAUGHT = {"start": "teacher_start_logits", "end": "teacher_end_logits"}
+# Of features: what a teacher says of the first and of the last piece, float32 [N, S].
+TAUGHT = {"start": "teacher_start_logits", "end": "teacher_end_logits"}
 
 
 class QuestionTask(FinetuningTask):
@@ -91,6 +84,34 @@ class QuestionTask(FinetuningTask):
                 "`version_2_with_negative`, or leave them out"
             )
         return questions
+
+    def read_unlabelled(self, path):
+        questions = read_questions(path, False, self._on_bad_row)
+        return [dataclasses.replace(question, answers=(), is_impossible=False) for question in questions]
+
+    def differs_from(self, other):
+        if other.may_be_unanswerable != self.may_be_unanswerable:
+            knows = {True: "knows questions without answer", False: "knows no questions without answer"}
+            return f"{knows[other.may_be_unanswerable]}, and here it is otherwise (version_2_with_negative)"
+        return None
+
+    def taught_specs(self, max_seq_length: int | None) -> dict[str, tf.TensorSpec]:
+        """Returns the features of `TAUGHT`; none without a teacher."""
+        names = TAUGHT.values() if self.soft_labels else ()
+        return dict.fromkeys(names, tf.TensorSpec([None, max_seq_length], tf.float32))
+
+    def taught_span_loss(self, batch: Batch, logits: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Returns the sum over examples of the mean loss of both positions, mixed with that of a teacher's answers."""
+        has_label = tf.cast(batch["start_positions"] >= 0, tf.float32)
+        padding = (1.0 - tf.cast(batch["input_mask"], tf.float32)) * HIDDEN_SCORE
+        total = 0.0
+        for name, taught in TAUGHT.items():
+            found, positions = logits[f"{name}_logits"], tf.maximum(batch[f"{name}_positions"], 0)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(positions, found)
+            soft_losses = self.soft_labels.divergence(found, batch[taught], padding)
+            mixed = self.soft_labels.mix(losses, soft_losses, has_label)
+            total += 0.5 * tf.reduce_sum(mixed * batch["example_weights"])
+        return total
 
     def encode(self, examples, tokenizer, max_seq_length):
         """Returns the windows of `encode_questions`; see `FinetuningTask`."""
@@ -277,104 +298,6 @@ class QuestionTask(FinetuningTask):
             "max_query_length": self.window_options.max_query_length,
             "version_2_with_negative": self.may_be_unanswerable,
         }
-
-
-class QuestionAnswering(QuestionTask, AnswerSpan):
-    """The first and the last piece of the answer, each by itself; see `QuestionTask` and `AnswerSpan`.
-
-    No answer is the span from [CLS] to [CLS], and "null_odds" are its logits less those of the best span.
-    """
-
-    def batch_spec(self, max_seq_length):
-        """Returns those of `AnswerSpan`, and what a teacher says of each piece; see `Objective`."""
-        taught = tf.TensorSpec([None, max_seq_length], tf.float32)
-        return super().batch_spec(max_seq_length) | (
-            dict.fromkeys(_TAUGHT.values(), taught) if self.soft_labels else {}
-        )
-
-    def loss_weights(self, batch):
-        """Returns the number of examples, with a teacher also of those whose answer is unknown; see `Objective`."""
-        if self.soft_labels is None:
-            return super().loss_weights(batch)
-        return {"span_loss": tf.reduce_sum(batch["example_weights"])}
-
-    def compute(self, batch, training, dropout_seed, model):
-        """Returns what `AnswerSpan` does, its loss mixed with that of the teacher's answers; see `Objective`."""
-        logits = model(batch, training=training, dropout_seed=dropout_seed)
-        results = self.compute_spans(batch, logits)
-        if not training or self.soft_labels is None:
-            return results
-        weights, has_label = batch["example_weights"], tf.cast(batch["start_positions"] >= 0, tf.float32)
-        padding = (1.0 - tf.cast(batch["input_mask"], tf.float32)) * HIDDEN_SCORE
-        total = 0.0
-        for name, taught in _TAUGHT.items():
-            found, positions = logits[f"{name}_logits"], tf.maximum(batch[f"{name}_positions"], 0)
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(positions, found)
-            soft_losses = self.soft_labels.divergence(found, batch[taught], padding)
-            total += 0.5 * tf.reduce_sum(self.soft_labels.mix(losses, soft_losses, has_label) * weights)
-        return {**results, "span_loss": (total, tf.reduce_sum(weights))}
-
-    def read_unlabelled(self, path):
-        questions = read_questions(path, False, self._on_bad_row)
-        return [dataclasses.replace(question, answers=(), is_impossible=False) for question in questions]
-
-    def differs_from(self, other):
-        if other.may_be_unanswerable != self.may_be_unanswerable:
-            knows = {True: "knows questions without answer", False: "knows no questions without answer"}
-            return f"{knows[other.may_be_unanswerable]}, and here it is otherwise (version_2_with_negative)"
-        return None
-
-    def soft_features(self, examples, features, teacher):
-        """Returns the teacher's logits of the first and the last piece, float32 [N, S]; see `FinetuningTask`."""
-        logits = teacher.compute(teacher.task.outputs, features)
-        return {taught: logits[f"{name}_logits"] for name, taught in _TAUGHT.items()}
-
-    def outputs(self, batch, model):
-        """Returns `start_logits` and `end_logits` float32 [B, S]; see `FinetuningTask`."""
-        logits = model(batch, training=False)
-        return {name: logits[name] for name in ("start_logits", "end_logits")}
-
-    def _find_spans(self, features, outputs, row, is_allowed):
-        first = features["context_positions"][row]
-        text = slice(first, first + len(is_allowed))
-        start_logits, end_logits = outputs["start_logits"][row, text], outputs["end_logits"][row, text]
-        return best_spans(start_logits, end_logits, is_allowed, self.span_options.n_best_size)
-
-    def _null_scores(self, outputs):
-        return outputs["start_logits"][:, 0] + outputs["end_logits"][:, 0]
-
-    def null_odds(self, null_score, best_score):
-        return null_score - best_score
-
-
-class ConditionalQuestionAnswering(QuestionTask, ConditionalAnswerSpan):
-    """The last piece of the answer given the first, and whether there is one; see `ConditionalAnswerSpan`.
-
-    "null_odds" are the logit that there is no answer, of the window that is surest of one. (Original run_squad_v2.py.)
-    """
-
-    def outputs(self, batch, model):
-        """Returns what `AlbertForConditionalQuestionAnswering.search` finds; see `FinetuningTask`."""
-        options = self.span_options
-        return model.search(batch, options.start_n_top, options.end_n_top, options.max_answer_length)
-
-    def _find_spans(self, features, outputs, row, is_allowed):
-        first = features["context_positions"][row]
-        ends = outputs["end_positions"][row] - first
-        starts = np.broadcast_to(outputs["start_positions"][row][:, None] - first, ends.shape)
-        scores = outputs["start_log_probs"][row][:, None] + outputs["end_log_probs"][row]
-        # Where there are too few spans, and where outputs were filled up, are positions outside the text.
-        lengths = ends - starts
-        is_span = (starts >= 0) & (lengths >= 0) & (lengths < is_allowed.shape[1]) & (ends < len(is_allowed))
-        starts, lengths, scores = starts[is_span], lengths[is_span], scores[is_span]
-        is_span = is_allowed[starts, lengths] & (scores > IMPOSSIBLE / 2)
-        return Spans(starts[is_span], (starts + lengths)[is_span], scores[is_span])
-
-    def _null_scores(self, outputs):
-        return outputs["null_logits"]
-
-    def null_odds(self, null_score, best_score):
-        return null_score
 
 
 def _percent(values):

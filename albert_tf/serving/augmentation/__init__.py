@@ -1,0 +1,1 @@
+"""Copies of texts with other words in them, to learn from what a teacher says of them."""
