@@ -244,8 +244,9 @@ def test_padding_neither_teaches_nor_learns(write_teacher, kind):
         np.testing.assert_allclose(actual[name][0], expected[name][0], rtol=1e-6)
 
 
-def test_halves_are_read_apart(write_teacher):
-    objective = distil(CONFIG, write_teacher(CONFIG), "halves")
+@pytest.mark.parametrize("kind", ["relations", "layers"])
+def test_halves_are_read_apart(write_teacher, kind):
+    objective = distil(CONFIG, write_teacher(CONFIG), "halves", distillation=kind)
     models, batch = loaded(objective), batch_of()
     # The second half of the first row alone, as an example of its own.
     half = {name: values[:1, 6:] for name, values in batch.items() if not name.startswith("masked")}

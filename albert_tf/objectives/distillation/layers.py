@@ -27,7 +27,7 @@ class Layers(Lesson):
 
     coefficients = types.MappingProxyType({"attention_loss": 1.0, "hidden_state_loss": 1.0})
     masked_lm_coefficient = 0.0
-    aids = ("projection",)
+    auxiliary_models = ("projection",)
     reads_last_states = True
 
     def check(self, config, teacher, source):
@@ -40,7 +40,7 @@ class Layers(Lesson):
                 "`distillation=relations`"
             )
 
-    def make_aids(self, config, teacher, dtype):
+    def make_auxiliary_models(self, config, teacher, dtype):
         """Returns the "projection" to the teacher's width, if that is another; see `Lesson`."""
         if config.hidden_size == teacher.hidden_size:
             return {}

@@ -43,7 +43,7 @@ class Lesson(abc.ABC):
         coefficients: Of the losses, by name.
         masked_lm_coefficient: Of the masked language model that is learnt beside where nobody says another one.
         metric_names: Metrics besides.
-        aids: The names of what `make_aids` may return.
+        auxiliary_models: The names of what `make_auxiliary_models` may return.
         reads_last_states: Whether it compares what the last block computes, so that nothing of it may be left out.
         reads_guesses: Whether it compares what the masked language models guess.
     """
@@ -51,7 +51,7 @@ class Lesson(abc.ABC):
     coefficients: collections.abc.Mapping[str, float]
     masked_lm_coefficient: float
     metric_names: tuple[str, ...] = ()
-    aids: tuple[str, ...] = ()
+    auxiliary_models: tuple[str, ...] = ()
     reads_last_states: bool = False
     reads_guesses: bool = False
 
@@ -71,10 +71,10 @@ class Lesson(abc.ABC):
             InputError: They can't.
         """
 
-    def make_aids(
+    def make_auxiliary_models(
         self, config: AlbertConfig, teacher: AlbertConfig, dtype: typing.Any
     ) -> dict[str, tf.keras.layers.Layer]:
-        """Returns what is learnt beside the student and only to compare the two, by name.
+        """Returns what is learnt beside the student, and only to compare the two models, by name.
 
         Args:
             config: Of the student.
@@ -90,7 +90,7 @@ class Lesson(abc.ABC):
         teacher: Reading,
         bias: tf.Tensor,
         weights: tf.Tensor,
-        **aids: tf.keras.layers.Layer,
+        **auxiliary_models: tf.keras.layers.Layer,
     ) -> dict[str, WeightedSum]:
         """Returns losses and metrics, each as (sum, weight).
 
@@ -99,7 +99,7 @@ class Lesson(abc.ABC):
             teacher: What it learns from, of which nothing is differentiated.
             bias: float32 [B, 1, S] or [B, S, S], 0 where a position may see a key; see `kernels.visible_keys`.
             weights: float32 [B, S], 1 for pieces and 0 for padding; their sum is the weight of every loss.
-            **aids: Those of `make_aids`. Name them in the signature.
+            **auxiliary_models: Those of `make_auxiliary_models`. Name them in the signature.
         """
 
     @abc.abstractmethod

@@ -59,7 +59,7 @@ class Distillation(Objective):
         if name not in LESSONS:
             raise InputError(f"`distillation={name}` must be one of {', '.join(LESSONS)}")
         self._settings, self._lesson = dict(settings), LESSONS[name](settings)
-        self.aids = self._lesson.aids
+        self.auxiliary_models = self._lesson.auxiliary_models
         weight = settings["masked_lm_weight"]
         weight = self._lesson.masked_lm_coefficient if weight < 0 else weight
         self._masked_lm = MaskedLM(config, options) if weight else None
@@ -98,7 +98,7 @@ class Distillation(Objective):
         return AlbertForPreTraining(self.config, **options)
 
     def make_models(self, **options):
-        """Returns it, its "teacher", random until its weights are loaded, and the lesson's aids; see `Objective`."""
+        """Returns it, its "teacher", as random until its weights are loaded, and the lesson's own; see `Objective`."""
         if self.teacher_config is None:
             raise InputError(f"`objective=distil` needs a teacher; name the folder of a model by `{TEACHER}`")
         # Nothing is differentiated, and other sizes may suit other attention.
@@ -106,7 +106,7 @@ class Distillation(Objective):
         options_of_teacher = {**options, "remat": "none", "attention": attention}
         kind = AlbertForPreTraining if self._lesson.reads_guesses else AlbertEncoder
         models = {"model": self.make_model(**options), TEACHER: kind(self.teacher_config, **options_of_teacher)}
-        return models | self._lesson.make_aids(self.config, self.teacher_config, options.get("dtype"))
+        return models | self._lesson.make_auxiliary_models(self.config, self.teacher_config, options.get("dtype"))
 
     def sources(self):
         """Returns the teacher's folder; see `Objective`."""
@@ -139,7 +139,7 @@ class Distillation(Objective):
         masked = {self._masked_lm.loss_name: self._masked_lm.weight(batch)} if self._masked_lm else {}
         return masked | dict.fromkeys(self._lesson.coefficients, num_pieces)
 
-    def compute(self, batch, training, dropout_seed, model, teacher, **aids):
+    def compute(self, batch, training, dropout_seed, model, teacher, **auxiliary_models):
         """Returns the losses, and the metrics of both; see `Objective`."""
         positions = None
         if self._masked_lm is not None and not self._lesson.reads_last_states:
@@ -159,7 +159,7 @@ class Distillation(Objective):
             Reading(encoder, tf.nest.map_structure(tf.stop_gradient, taught), head),
             self._bias(batch),
             tf.cast(batch["input_mask"], tf.float32),
-            **aids,
+            **auxiliary_models,
         )
         if self._masked_lm is None:
             return results

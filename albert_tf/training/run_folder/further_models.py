@@ -110,7 +110,7 @@ def write_further_models(
     """
     written = []
     for name, model in models.items():
-        if name == MAIN_MODEL or name in (*objective.frozen_models, *objective.aids):
+        if name == MAIN_MODEL or name in (*objective.frozen_models, *objective.auxiliary_models):
             continue
         path = os.path.join(folder, name)
         tf.io.gfile.makedirs(path)
