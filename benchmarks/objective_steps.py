@@ -2,6 +2,8 @@
 
 python -m benchmarks.objective_steps
 python -m benchmarks.objective_steps --dtype=mixed_bfloat16 --objectives=albert,electra --max_seq_length=512
+python -m benchmarks.objective_steps --dtype=mixed_bfloat16 --objectives=relations,logits,layers,halves \
+    --packing=halves --masked_lm_prob=0.3 --albert_config_file=configs/albert_ko_half.json    (learning from --teacher)
 
 Random pieces without padding, masked as in pre-training, AdamW, and the loop that `run_pretraining.py` runs. Prints the
 processor time of a step (of all threads, the median of the rounds), the operations that the objective counts, and both
@@ -20,10 +22,12 @@ from absl import app, flags
 
 from albert_tf.config import AlbertConfig
 from albert_tf.objectives import DataOptions, make_objective
+from albert_tf.objectives.distillation.objective import LESSONS
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.optimization import LearningRateSchedule, make_optimizer
 from albert_tf.pretraining_data.masking import Masking, MaskingOptions
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
+from albert_tf.pretraining_data.packing import PACKINGS
 from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.train_state import TrainState, learnt_variables
 from albert_tf.training.train_step import make_train_function
@@ -31,7 +35,14 @@ from benchmarks.stage import ROOT
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_list("objectives", ["roberta", "electra"], "Names; the first is what the others are compared with.")
+flags.DEFINE_list(
+    "objectives",
+    ["roberta", "electra"],
+    "Names, also of ways to distil --teacher; the first is what the others are compared with.",
+)
+flags.DEFINE_string("teacher", os.path.join(ROOT, "models", "albert_ko_small"), "Folder of the model to distil.")
+flags.DEFINE_string("packing", None, "What all examples are packed as; by default each objective's own.")
+flags.DEFINE_float("masked_lm_prob", 0.15, "Share of the pieces that are masked.", 0.0, 1.0)
 flags.DEFINE_string("albert_config_file", os.path.join(ROOT, "configs", "electra_small.json"), "The model.")
 flags.DEFINE_enum("dtype", "float32", ["float32", "mixed_bfloat16"], "What products are computed in.")
 flags.DEFINE_integer("train_batch_size", 32, "Examples in a step.", 1)
@@ -53,9 +64,11 @@ def make_steps(name, config):
     """Returns a function that takes a number of steps, and the operations of one."""
     length = FLAGS.max_seq_length
     tokens = MaskingTokens(4, (2, 3), np.arange(5, config.vocab_size, dtype=np.int32))
-    predictions = int(np.ceil(0.15 * length))
-    options = DataOptions(predictions, Masking(MaskingOptions(predictions), tokens))
-    objective, strategy = make_objective(name, config, options=options), make_strategy()
+    predictions = int(np.ceil(FLAGS.masked_lm_prob * length))
+    masking = Masking(MaskingOptions(predictions, FLAGS.masked_lm_prob), tokens)
+    taught = {"teacher": FLAGS.teacher, "distillation": name} if name in LESSONS else {}
+    options, packing = DataOptions(predictions, masking, settings=taught), FLAGS.packing and PACKINGS[FLAGS.packing]
+    objective, strategy = make_objective("distil" if taught else name, config, packing, options), make_strategy()
     with strategy.scope():
         models = objective.make_models(dtype=FLAGS.dtype)
         variables = learnt_variables(objective, models)

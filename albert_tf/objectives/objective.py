@@ -33,6 +33,7 @@ class Objective(abc.ABC):
             is the sum above, else the highest.
         frozen_models: Those of `make_models` that are used but neither trained nor saved, such as a teacher. A run is
             resumed only as long as their content is the same.
+        auxiliary_models: Those that learn and are of use in training alone: checkpoints hold them, and that is all.
         vector_metrics: The lengths of those of `metric_names` that are no single numbers, such as scores counted in
             bins; see `metrics_of_vectors`.
         compares_examples: Whether an example's loss depends on the others of its batch, so that an evaluation is the
@@ -52,6 +53,7 @@ class Objective(abc.ABC):
     metric_names: tuple[str, ...] = ()
     selection_metric: str = "loss"
     frozen_models: tuple[str, ...] = ()
+    auxiliary_models: tuple[str, ...] = ()
     vector_metrics: collections.abc.Mapping[str, int] = types.MappingProxyType({})
     compares_examples: bool = False
     blind_metric: str | None = None

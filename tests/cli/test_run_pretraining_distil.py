@@ -90,6 +90,34 @@ def test_student_of_logits_fills_masks_and_is_fine_tuned(pretrain, classify, wit
     assert (result.code, result.errors) == (0, "")
 
 
+def test_projection_is_resumed_and_left_out_of_what_the_run_is_for(
+    pretrain, with_teacher, tiny_config, write_config, tmp_path
+):
+    config = write_config(tiny_config.replace(hidden_size=8))
+    flags = {**with_teacher, "albert_config_file": config, "distillation": "layers"}
+    whole, run = tmp_path / "whole", tmp_path / "run"
+    result = pretrain(**flags, output_dir=whole)
+    assert (result.code, result.errors) == (0, "")
+    assert read_results(whole).keys() == {"global_step", "loss", "attention_loss", "hidden_state_loss"}
+    assert "projection/kernel" in variables_in(whole / "model.ckpt-4")
+    assert not (whole / "projection").exists()
+    shutil.copytree(whole, run)
+    for path in [*run.glob("model.ckpt-4*"), *run.glob("best*")]:
+        path.unlink()
+    rows = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (run / "metrics.jsonl").write_text("".join(row for row in rows if json.loads(row)["step"] <= 2))
+    result = pretrain(**flags)
+    assert result.code == 0 and f"\nrestored {run}/model.ckpt-2\n" in result.output
+    assert_same_run(run, whole, 4)
+    assert albert_tf.load(run).encode(["오늘은"]).shape == (1, 8)
+    # Another run goes on with it; one that compares nothing leaves it.
+    begun = {"init_checkpoint": run, "output_dir": tmp_path / "begun", "num_train_steps": 1, "num_warmup_steps": 0}
+    assert "loaded 2 variables of the projection\n" in pretrain(**flags, **begun).output
+    begun["output_dir"] = tmp_path / "other"
+    result = pretrain(objective="albert", albert_config_file=config, **begun)
+    assert (result.code, result.errors) == (0, "") and "projection" not in result.output
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [

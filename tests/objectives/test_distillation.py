@@ -1,4 +1,4 @@
-"""A student learns from a frozen teacher: losses of MiniLMv2 and DistilBERT against float64, and what is refused."""
+"""A student learns from a frozen teacher: losses of MiniLMv2, DistilBERT and TinyBERT against float64, and refusals."""
 
 import json
 
@@ -20,6 +20,7 @@ VOCAB_SIZE, LENGTH, PREDICTIONS = 40, 12, 3
 CONFIG = tiny_config(VOCAB_SIZE, num_hidden_layers=2, hidden_dropout_prob=0.0)
 # Of another width, with other heads, deeper, and sharing nothing.
 OTHER = CONFIG.replace(hidden_size=24, num_attention_heads=3, num_hidden_layers=3, sharing="none", embedding_size=6)
+KINDS = "relations", "logits", "layers"
 
 
 def random_model(config, seed=1):
@@ -145,6 +146,53 @@ def test_default_number_of_relation_heads_divides_both_widths(write_teacher):
 
 
 @pytest.mark.keras_2
+def test_layers_are_those_of_tinybert(write_teacher):
+    # Two groups of two blocks teach two blocks, which are one: what counts is how often blocks are applied.
+    teacher = OTHER.replace(num_attention_heads=2, num_hidden_layers=2, inner_group_num=2)
+    objective = distil(CONFIG, write_teacher(teacher), distillation="layers")
+    models, batch = loaded(objective), batch_of()
+    projection = named_variables(models["projection"])
+    projection["bias"].assign(tf.linspace(-1.0, 1.0, 24))
+    with tf.GradientTape() as tape:
+        found = objective.compute(batch, training=True, dropout_seed=None, **models)
+        loss = tf.add_n([found[name][0] for name in objective.loss_coefficients])
+    gradients = tape.gradient(loss, projection)
+    mask = batch["input_mask"].numpy().astype(np.float64)
+    inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
+    encoders = models["model"].encoder, models["teacher"]
+    states = [encoder(inputs, output_hidden_states=True)["hidden_states"] for encoder in encoders]
+    scores = [
+        [
+            scores_of(*queries_keys_values(encoder, each[number], number)[:2], num_heads=2)
+            for number in range(len(each) - 1)
+        ]
+        for encoder, each in zip(encoders, states)
+    ]
+    states = [[values.numpy().astype(np.float64) for values in each] for each in states]
+    of_attention = of_states = 0.0
+    gradient = np.zeros([16, 24])
+    for example, length in enumerate((12, 9, 5)):
+        for own, other in ((0, 1), (1, 3)):
+            distances = (scores[0][own] - scores[1][other])[example, :, :length, :length] ** 2
+            of_attention += distances.mean(axis=(0, 2)).sum()
+        for own, other in ((0, 0), (1, 2), (2, 4)):
+            learnt, taught = states[0][own][example, :length], states[1][other][example, :length]
+            distances = learnt @ projection["kernel"].numpy() + projection["bias"].numpy() - taught
+            of_states += (distances**2).mean(axis=1).sum()
+            gradient += learnt.T @ distances * 2 / 24
+    np.testing.assert_allclose(found["attention_loss"][0], of_attention, rtol=1e-4)
+    np.testing.assert_allclose(found["hidden_state_loss"][0], of_states, rtol=1e-4)
+    np.testing.assert_allclose(gradients["kernel"], gradient, rtol=1e-3, atol=1e-3)
+    assert all(float(weight) == mask.sum() for _, weight in found.values())
+
+
+def scores_of(queries, keys, num_heads):
+    heads = (states.reshape(*states.shape[:2], num_heads, -1).transpose(0, 2, 1, 3) for states in (queries, keys))
+    query, key = heads
+    return query @ key.swapaxes(-1, -2) / np.sqrt(query.shape[-1])
+
+
+@pytest.mark.keras_2
 def test_logits_are_those_of_distilbert(write_teacher):
     narrow = CONFIG.replace(num_hidden_layers=3, embedding_size=6, sharing="none")
     objective = distil(CONFIG, write_teacher(narrow), distillation="logits")
@@ -170,7 +218,7 @@ def test_logits_are_those_of_distilbert(write_teacher):
     assert all(float(found[name][1]) == mask.sum() for name in ("logit_loss", "cosine_loss", "agreement"))
 
 
-@pytest.mark.parametrize("kind", ["relations", "logits"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_to_be_learnt_of_oneself(write_teacher, kind):
     # A teacher with dropout: in training mode it would differ from itself.
     folder = write_teacher(CONFIG.replace(hidden_dropout_prob=0.5, attention_probs_dropout_prob=0.5))
@@ -186,7 +234,7 @@ def test_nothing_is_to_be_learnt_of_oneself(write_teacher, kind):
         assert found["agreement"][0] == found["agreement"][1]
 
 
-@pytest.mark.parametrize("kind", ["relations", "logits"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_padding_neither_teaches_nor_learns(write_teacher, kind):
     objective = distil(CONFIG, write_teacher(CONFIG), distillation=kind)
     models, batch = loaded(objective), batch_of()
@@ -196,8 +244,9 @@ def test_padding_neither_teaches_nor_learns(write_teacher, kind):
         np.testing.assert_allclose(actual[name][0], expected[name][0], rtol=1e-6)
 
 
-def test_halves_are_read_apart(write_teacher):
-    objective = distil(CONFIG, write_teacher(CONFIG), "halves")
+@pytest.mark.parametrize("kind", ["relations", "layers"])
+def test_halves_are_read_apart(write_teacher, kind):
+    objective = distil(CONFIG, write_teacher(CONFIG), "halves", distillation=kind)
     models, batch = loaded(objective), batch_of()
     # The second half of the first row alone, as an example of its own.
     half = {name: values[:1, 6:] for name, values in batch.items() if not name.startswith("masked")}
@@ -239,7 +288,7 @@ def test_masked_pieces_may_be_learnt_beside_relations(write_teacher):
     assert "masked_lm_head/" not in both.untouched(models["model"])
 
 
-@pytest.mark.parametrize("kind", ["relations", "logits"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "changes", [{}, {"sharing": "none"}, {"sharing": "ffn"}, {"norm_position": "pre", "sharing": "attention"}]
 )
@@ -256,9 +305,9 @@ def test_what_no_gradient_reaches_is_named(write_teacher, kind, changes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["relations", "logits"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_few_examples_are_learnt_by_heart(write_teacher, kind):
-    teacher = CONFIG.replace(num_hidden_layers=3, num_attention_heads=4)
+    teacher = CONFIG.replace(num_hidden_layers=4)
     objective = distil(CONFIG.replace(num_hidden_groups=2), write_teacher(teacher), distillation=kind)
     tf.keras.utils.set_random_seed(3)
     models, batch = objective.make_models(), batch_of()
@@ -335,7 +384,7 @@ def test_what_the_teacher_lacks_is_told(write_teacher):
 @pytest.mark.parametrize(
     ("changes", "settings", "message"),
     [
-        ({}, {"distillation": "magic"}, "`distillation=magic` must be one of relations, logits"),
+        ({}, {"distillation": "magic"}, "`distillation=magic` must be one of relations, logits, layers"),
         ({}, {"relation_heads": 5}, "`relation_heads=5` must divide the width of the student, 16, and that of .* 24;"),
         ({}, {"relation_heads": -2}, "`relation_heads=-2` must divide"),
         ({}, {"teacher_layer": 3}, "`teacher_layer=3` must be one of the 3 layers of `teacher=.*`, 0 to 2, or -1"),
@@ -344,6 +393,16 @@ def test_what_the_teacher_lacks_is_told(write_teacher):
             {"hidden_size": 24, "num_attention_heads": 2, "vocab_size": 41},
             {"distillation": "logits"},
             "compares guesses one by one, and vocab_size is 41 in the student and 40 in `teacher=",
+        ),
+        (
+            {},
+            {"distillation": "layers"},
+            "compares heads one by one, and num_attention_heads is 2 in the student and 3",
+        ),
+        (
+            {"num_attention_heads": 3, "hidden_size": 12},
+            {"distillation": "layers"},
+            "needs a teacher whose number of layers is a multiple of the student's, which is 2, and `teacher=.*` has 3",
         ),
         ({}, {"student_layers": "0,3"}, "`student_layers` names layer 3, and the teacher has 3, from 0 to 2"),
         ({}, {"student_layers": "1"}, "names 1 layers of 1 blocks, and the student has 2 of 1; make them equal"),

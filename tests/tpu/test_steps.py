@@ -151,9 +151,9 @@ def test_every_objective_of_pre_training_compiles(name):
     assert compiled(config, name, 8, 128).temporary_bytes > 0
 
 
-@pytest.mark.parametrize("kind", ["relations", "logits"])
-def test_student_and_teacher_compile_and_count_right(kind, tmp_path):
-    teacher = SMALL.replace(num_hidden_layers=3, num_attention_heads=4, sharing="none")
+@pytest.mark.parametrize(("kind", "changes"), [("relations", {}), ("logits", {}), ("layers", {"hidden_size": 256})])
+def test_student_and_teacher_compile_and_count_right(kind, changes, tmp_path):
+    teacher = SMALL.replace(num_hidden_layers=4, sharing="none", **changes)
     (tmp_path / "albert_config.json").write_text(json.dumps(teacher.to_dict()))
     settings = {"teacher": str(tmp_path), "distillation": kind}
     objective = planned_objective("distil", SMALL.replace(num_hidden_layers=2), settings=settings)

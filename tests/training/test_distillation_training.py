@@ -12,11 +12,13 @@ from albert_tf.objectives import DataOptions, make_objective
 pytestmark = [pytest.mark.slow, pytest.mark.keras_2]
 
 
-@pytest.mark.parametrize("kind", ["relations", "logits"])
-def test_two_replicas_learn_as_one(kind, tmp_path):
+@pytest.mark.parametrize(("kind", "width"), [("relations", 16), ("logits", 16), ("layers", 8)])
+def test_two_replicas_learn_as_one(kind, width, tmp_path):
     (tmp_path / "albert_config.json").write_text(json.dumps(CONFIG.replace(num_hidden_layers=2).to_dict()))
     settings = {"teacher": str(tmp_path), "distillation": kind}
-    objective = make_objective("distil", CONFIG, options=DataOptions(PREDICTIONS, settings=settings))
+    objective = make_objective(
+        "distil", CONFIG.replace(hidden_size=width), options=DataOptions(PREDICTIONS, settings=settings)
+    )
     examples = {name: make_examples(24)[name] for name in objective.batch_spec(SEQUENCE_LENGTH)}
     for name in {"input_mask", "masked_lm_weights"} & examples.keys():
         examples[name][3::4] = 0  # as what fills a batch
@@ -28,7 +30,9 @@ def test_two_replicas_learn_as_one(kind, tmp_path):
         run.take_steps(examples, 8)
         for name, variable in teacher.items():
             np.testing.assert_array_equal(variable.numpy(), before[name])
-        assert not [name for name in run.state.named_variables() if "teacher" in name]
+        names = run.state.named_variables()
+        assert not [name for name in names if "teacher" in name]
+        assert ("projection/kernel" in names) == ("first_moments/projection/kernel" in names) == (kind == "layers")
         runs.append(run)
     assert_same_training(*runs)
     assert runs[0].averages.keys() >= objective.loss_coefficients.keys()

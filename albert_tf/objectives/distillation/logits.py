@@ -4,10 +4,9 @@ import types
 
 import tensorflow as tf
 
-from albert_tf.errors import InputError
 from albert_tf.modeling.kernels import tied_distillation
 from albert_tf.modeling.kernels.tied_distillation import Scorer
-from albert_tf.objectives.distillation.lesson import Lesson
+from albert_tf.objectives.distillation.lesson import Lesson, check_equal
 from albert_tf.objectives.flops import encoder_products
 
 _TEMPERATURE = 2.0
@@ -28,13 +27,7 @@ class Logits(Lesson):
 
     def check(self, config, teacher, source):
         """Checks that widths and vocabularies are equal; see `Lesson`."""
-        for name, what in (("hidden_size", "states"), ("vocab_size", "guesses")):
-            own, other = getattr(config, name), getattr(teacher, name)
-            if own != other:
-                raise InputError(
-                    f"`distillation=logits` compares {what} one by one, and {name} is {own} in the student and {other} "
-                    f"in {source}; make them equal, or take `distillation=relations`"
-                )
+        check_equal("logits", {"hidden_size": "states", "vocab_size": "guesses"}, config, teacher, source)
 
     def compute(self, student, teacher, bias, weights):
         """Returns divergence, cosine and agreement; see `Lesson`."""

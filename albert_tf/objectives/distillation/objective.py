@@ -9,6 +9,7 @@ from albert_tf.modeling.kernels.output_positions import with_first_position
 from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE, bias_of, visible_keys
 from albert_tf.modeling.pretrained import read_config
 from albert_tf.modeling.student import begin_with_layers, check_layers, parse_layers
+from albert_tf.objectives.distillation.layers import Layers
 from albert_tf.objectives.distillation.lesson import Lesson, Reading
 from albert_tf.objectives.distillation.logits import Logits
 from albert_tf.objectives.distillation.relations import Relations
@@ -19,7 +20,7 @@ from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec
 from albert_tf.objectives.pretraining_loss import DataOptions, States
 from albert_tf.objectives.registry import Setting
 
-LESSONS: dict[str, type[Lesson]] = {"relations": Relations, "logits": Logits}
+LESSONS: dict[str, type[Lesson]] = {"relations": Relations, "logits": Logits, "layers": Layers}
 TEACHER = "teacher"
 
 SETTINGS = (
@@ -58,6 +59,7 @@ class Distillation(Objective):
         if name not in LESSONS:
             raise InputError(f"`distillation={name}` must be one of {', '.join(LESSONS)}")
         self._settings, self._lesson = dict(settings), LESSONS[name](settings)
+        self.auxiliary_models = self._lesson.auxiliary_models
         weight = settings["masked_lm_weight"]
         weight = self._lesson.masked_lm_coefficient if weight < 0 else weight
         self._masked_lm = MaskedLM(config, options) if weight else None
@@ -96,14 +98,15 @@ class Distillation(Objective):
         return AlbertForPreTraining(self.config, **options)
 
     def make_models(self, **options):
-        """Returns it and its "teacher", which is as random until its weights are loaded; see `Objective`."""
+        """Returns it, its "teacher", as random until its weights are loaded, and the lesson's own; see `Objective`."""
         if self.teacher_config is None:
             raise InputError(f"`objective=distil` needs a teacher; name the folder of a model by `{TEACHER}`")
         # Nothing is differentiated, and other sizes may suit other attention.
         attention = "plain" if options.get("attention") == "plain" else "auto"
         options_of_teacher = {**options, "remat": "none", "attention": attention}
         kind = AlbertForPreTraining if self._lesson.reads_guesses else AlbertEncoder
-        return {"model": self.make_model(**options), TEACHER: kind(self.teacher_config, **options_of_teacher)}
+        models = {"model": self.make_model(**options), TEACHER: kind(self.teacher_config, **options_of_teacher)}
+        return models | self._lesson.make_auxiliary_models(self.config, self.teacher_config, options.get("dtype"))
 
     def sources(self):
         """Returns the teacher's folder; see `Objective`."""
@@ -136,7 +139,7 @@ class Distillation(Objective):
         masked = {self._masked_lm.loss_name: self._masked_lm.weight(batch)} if self._masked_lm else {}
         return masked | dict.fromkeys(self._lesson.coefficients, num_pieces)
 
-    def compute(self, batch, training, dropout_seed, model, teacher):
+    def compute(self, batch, training, dropout_seed, model, teacher, **auxiliary_models):
         """Returns the losses, and the metrics of both; see `Objective`."""
         positions = None
         if self._masked_lm is not None and not self._lesson.reads_last_states:
@@ -156,6 +159,7 @@ class Distillation(Objective):
             Reading(encoder, tf.nest.map_structure(tf.stop_gradient, taught), head),
             self._bias(batch),
             tf.cast(batch["input_mask"], tf.float32),
+            **auxiliary_models,
         )
         if self._masked_lm is None:
             return results
@@ -186,7 +190,10 @@ class Distillation(Objective):
 
     def untouched(self, model):
         """Returns what nothing here reads; see `Objective`."""
-        return _UNREAD if self.fills_masks else (*_UNREAD, "masked_lm_head/", *_unreached(model.encoder))
+        if self.fills_masks:
+            return _UNREAD
+        unreached = () if self._lesson.reads_last_states else _unreached(model.encoder)
+        return *_UNREAD, "masked_lm_head/", *unreached
 
     def flops(self, batch_spec):
         """Returns the operations of the student's step and of the teacher's forward pass; see `Objective`."""

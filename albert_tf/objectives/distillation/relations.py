@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.objectives.distillation.lesson import Lesson
+from albert_tf.objectives.distillation.lesson import Lesson, scores_of_heads
 from albert_tf.objectives.flops import encoder_products
 
 # Columns of the teacher in a relation head where nobody says how many heads there are: as in the paper, 48 of 768.
@@ -109,11 +109,7 @@ def _divergence(known, scores):
 
 def _scores(states, num_heads, bias):
     """Returns X X^T / sqrt(d) of each head, float32 [B, heads, S, S], and what hides keys added."""
-    batch_size, length = tf.unstack(tf.shape(states)[:2])
-    size = states.shape[-1] // num_heads
-    heads = tf.transpose(tf.reshape(states, [batch_size, length, num_heads, size]), [0, 2, 1, 3])
-    scores = tf.cast(tf.matmul(heads, heads, transpose_b=True), tf.float32)
-    return scores * size**-0.5 + bias[:, None]
+    return scores_of_heads(states, states, num_heads) + bias[:, None]
 
 
 def _layer(settings, teacher):

@@ -104,13 +104,13 @@ def write_further_models(
     Args:
         folder: Of the run.
         objective: What was learnt.
-        models: Its models.
+        models: Its models; those that only aid it are left out.
         tokenizer: Of the data, None if it is not known.
         step: How many steps they were trained.
     """
     written = []
     for name, model in models.items():
-        if name == MAIN_MODEL or name in objective.frozen_models:
+        if name == MAIN_MODEL or name in (*objective.frozen_models, *objective.auxiliary_models):
             continue
         path = os.path.join(folder, name)
         tf.io.gfile.makedirs(path)
