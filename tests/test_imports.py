@@ -51,7 +51,7 @@ MAY_IMPORT = {
     "mentions": {"errors", "files", "tokenization"},
     "entity_vectors": BASE | {"rows", "tokenization", "mentions"},
     "pretraining_data": BASE
-    | {"startup", "folder_lock", "progress_line", "child_process", "corpus", "rows", "tokenization"},
+    | {"startup", "folder_lock", "progress_line", "child_process", "corpus", "rows", "tokenization", "mentions"},
     "compilation": set(),
     "modeling": BASE | {"checkpoint_files", "compilation", "mentions"},  # knows nothing of text
     "generation": {"errors", "compilation", "tokenization", "modeling"},

@@ -16,10 +16,12 @@ from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.cli.tokenizer_flags import define_sentencepiece_flags, define_tokenizer_flags, load_any_tokenizer
 from albert_tf.corpus.sentence_splitting import SENTENCE_SPLITTERS
 from albert_tf.errors import InputError
+from albert_tf.mentions.names import read_names
 from albert_tf.objectives import DEFAULT_OBJECTIVE, OBJECTIVES, check_packing, default_objective
 from albert_tf.pretraining_data.build.beam_pipeline import run_on_beam
 from albert_tf.pretraining_data.build.builder import MASKING_CHOICES, build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
+from albert_tf.pretraining_data.build.entity_markup import check_marked_files
 from albert_tf.pretraining_data.build.manifest_writer import describe_finished
 from albert_tf.pretraining_data.build.source_files import SourceReader, find_sources, refuse_tables
 from albert_tf.pretraining_data.inspection.plots import plot_shard
@@ -77,6 +79,16 @@ def define_flags():
         "piece",
         ("piece", "span"),
         "What becomes [MASK] (80%), random or stays (10% each) together.",
+    )
+    flags.DEFINE_string(
+        "entity_file",
+        None,
+        "Names of entities, one a line: where a word begins with one, it is masked whole, and what follows by itself.",
+    )
+    flags.DEFINE_bool(
+        "entity_markup",
+        False,
+        "Mask whole what the text marks, as <이순신:PS>은; a sign that marks nothing is written \\< or \\>.",
     )
     flags.DEFINE_bool("do_permutation", False, "Shuffle further pieces, as many as are masked, and predict them too.")
     flags.DEFINE_integer("max_seq_length", 512, "Length of an example in pieces.", lower_bound=8)
@@ -166,6 +178,32 @@ def builder_options(given):
     )
 
 
+def with_entities(given, options, paths, tokenizer):
+    """Returns the options, with what masking is to take whole, and the names of --entity_file, None if not given."""
+    if not (given.entity_file or given.entity_markup):
+        return options, None
+    flag = "entity_markup" if given.entity_markup else "entity_file"
+    if given.entity_file and given.entity_markup:
+        raise InputError("--entity_file and --entity_markup both say what is masked whole; leave one out")
+    if not given.do_whole_word_mask:
+        raise InputError(f"--{flag} masks names whole, as words are; leave --do_whole_word_mask=false out")
+    packing = PACKINGS[options.packing]
+    if not packing.masks_pieces:
+        raise InputError(f"--{flag}: pieces of --sentence_pair={packing.name} are not masked; leave it out")
+    if given.entity_markup:
+        others = {"runner": given.runner, "sentence_splitter": given.sentence_splitter != "none"}
+        if wrong := [other for other, is_given in others.items() if is_given]:
+            raise InputError(f"--entity_markup is read of text of one sentence a line, here; leave --{wrong[0]} out")
+        if packing.takes_pairs:
+            raise InputError("--entity_markup is not read of tables of pairs; give names in --entity_file")
+        check_marked_files(paths)
+        return dataclasses.replace(options, entity_markup=True), None
+    names = read_names(given.entity_file, tokenizer)
+    left_out = names.tell_left_out()
+    print(f"{len(names):,} names of {given.entity_file}" + (f"; left out: {left_out}" if left_out else ""))
+    return dataclasses.replace(options, names_sha256=names.sha256, num_names=len(names)), names
+
+
 def output_paths(given, num_sources):
     """Returns the training shards, the held-out shards, and the other files that come with them."""
     for flag, paths in (("output_file", given.output_file), ("held_out_file", [given.held_out_file or ""])):
@@ -216,6 +254,7 @@ def create(given):
     options = dataclasses.replace(options, sources=sources)
     train_paths, held_out_paths, other_paths = output_paths(given, max(1, len(sources)))
     tokenizer = load_any_tokenizer(given.vocab_file, given.spm_model_file)
+    options, names = with_entities(given, options, reader.paths, tokenizer)
     arguments = reader, tokenizer, options, train_paths, held_out_paths
     is_unfinished = tf.io.gfile.exists(os.path.join(os.path.dirname(train_paths[0]), WORK_FOLDER))
     may_be_finished = given.resume and not is_unfinished
@@ -225,9 +264,11 @@ def create(given):
     if not (given.resume and is_unfinished):
         app.refuse_to_overwrite([*train_paths, *held_out_paths, *other_paths], given.overwrite)
     if given.runner:
-        manifest = run_on_beam(*arguments, given.runner, pipeline_arguments(given.pipeline_arguments), given.resume)
+        manifest = run_on_beam(
+            *arguments, given.runner, pipeline_arguments(given.pipeline_arguments), given.resume, names
+        )
     else:
-        manifest = build(*arguments, given.num_workers, given.resume)
+        manifest = build(*arguments, given.num_workers, given.resume, names=names)
     print(
         f"{manifest['documents']:,} documents, {manifest['sentences']:,} sentences, {manifest['tokens']:,} pieces; "
         f"unknown words {manifest['unknown_word_rate']:.2%}"
@@ -246,6 +287,8 @@ def create(given):
             f"{name}: {split['examples']:,} examples of {split['mean_tokens_per_example']} pieces on average, "
             f"{labels and labels + ', '}masking {split['masking']}"
         )
+        if options.marks_mentions:
+            print(f"{name}: {split['mentions']:,} mentions of entities, {split['share_in_mentions']:.1%} of the pieces")
     print(f"wrote {other_paths[0]}")
 
 

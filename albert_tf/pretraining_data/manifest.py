@@ -13,6 +13,7 @@ from albert_tf.json_types import check_types
 from albert_tf.pretraining_data.languages import LANGUAGES_FEATURE
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import DEFAULT_PACKING, Packing, find_packing, name_in_0_2
+from albert_tf.pretraining_data.records import MENTIONS_FEATURE
 
 MANIFEST_FILE = "manifest.json"
 # Beside the shards while they are being built; without a manifest there too, they are not complete.
@@ -33,6 +34,9 @@ _TYPES = {
         "sentence_pair": str,
         "objective": str | None,
         "sources": list[str],
+        "names_sha256": str,
+        "num_names": int,
+        "entity_markup": bool,
     },
     "features": dict[str, int | None],
     "splits": dict[str, dict],
@@ -45,6 +49,11 @@ _SPLIT_TYPES = {
     "sha256_per_shard": list[str],
     "tokens_per_source": dict[str, int],
 }
+
+# Options of a build that are not written where they say nothing.
+_WRITTEN_WHERE_SET = ("sources", "names_sha256", "num_names", "entity_markup")
+# Those by which masking takes mentions of entities whole.
+_OF_MENTIONS = ("names_sha256", "entity_markup")
 
 # Of a split, what decides which examples are read.
 _DECISIVE_OF_SPLIT = ("masking", "examples", "examples_per_shard", "bytes_per_shard", "sha256_per_shard")
@@ -76,6 +85,8 @@ def packing_of(manifest: dict, source: str) -> Packing:
     options = manifest.get("options", {})
     packing = find_packing(options.get("packing") or options.get("sentence_pair") or DEFAULT_PACKING, source)
     expected = features_of(packing, options.get("sources", ()))
+    if any(mention_options(manifest)):
+        expected[MENTIONS_FEATURE] = None
     declared = manifest.get("features", expected)
     if declared != expected:
         raise InputError(
@@ -86,8 +97,14 @@ def packing_of(manifest: dict, source: str) -> Packing:
 
 
 def features_of(packing: Packing, sources: collections.abc.Sequence[str]) -> dict[str, int | None]:
-    """Returns the features of records: those of their packing, and their languages where the sources of text tell."""
+    """Returns what training reads of records: those of the packing, and languages where they are told."""
     return {**packing.features, **({LANGUAGES_FEATURE: 2} if sources else {})}
+
+
+def mention_options(manifest: dict) -> tuple:
+    """Returns by what masking was told which mentions of entities to take whole; all of it false where by nothing."""
+    options = manifest.get("options", {})
+    return tuple(options.get(name) for name in _OF_MENTIONS)
 
 
 def masking_options(manifest: dict, source: str) -> MaskingOptions | None:
@@ -122,6 +139,11 @@ def manifest_identity(manifest: dict) -> str:
     return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
 
+def written_options(options: dict) -> dict:
+    """Returns the options of a build as the manifest holds them, without those of later versions that say nothing."""
+    return {name: value for name, value in options.items() if value or name not in _WRITTEN_WHERE_SET}
+
+
 def decisive_options(options: dict | None) -> dict | None:
     """Returns what decides of the options of a build which examples it makes, as version 0.2 wrote them.
 
@@ -129,9 +151,9 @@ def decisive_options(options: dict | None) -> dict | None:
     """
     if not options or "packing" not in options:
         return options
-    others = {name: value for name, value in options.items() if name not in ("packing", "objective", "sources")}
-    if options.get("sources"):
-        others["sources"] = list(options["sources"])
+    others = {name: value for name, value in written_options(options).items() if name not in ("packing", "objective")}
+    if "sources" in others:
+        others["sources"] = list(others["sources"])
     return {**others, "sentence_pair": name_in_0_2(options["packing"])}
 
 

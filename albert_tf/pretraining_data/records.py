@@ -20,6 +20,8 @@ MASKED_LM_FEATURES = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights
 LABEL_FEATURE = "next_sentence_labels"
 # How many characters of the text an example stands for.
 CHARACTERS_FEATURE = "num_characters"
+# 1 where a piece lies in a mention of an entity.
+MENTIONS_FEATURE = "in_mention"
 
 _FLOAT_LIST, _INT64_LIST = 2, 3  # fields of tf.train.Feature
 

@@ -33,6 +33,7 @@ class ShardBatch:
         is_chosen: bool [B, S], True where the model must predict the piece.
         word_starts: bool [B, S]; a special token, and what follows one, always starts a word.
         labels: int64 [B], `next_sentence_labels`.
+        in_mention: bool [B, S], True in mentions of entities that are masked whole; None where none are.
     """
 
     input_ids: np.ndarray
@@ -43,6 +44,7 @@ class ShardBatch:
     is_chosen: np.ndarray
     word_starts: np.ndarray
     labels: np.ndarray
+    in_mention: np.ndarray | None = None
 
 
 class ShardReader:
@@ -120,6 +122,7 @@ class ShardReader:
                 is_chosen=is_chosen,
                 word_starts=self._word_starts(features, original_ids, is_special),
                 labels=features[records.LABEL_FEATURE][:, 0],
+                in_mention=features[records.MENTIONS_FEATURE] == 1 if records.MENTIONS_FEATURE in features else None,
             )
 
     def _parsed(self):
@@ -183,7 +186,7 @@ def _spec_of(path, is_static):
     features = tf.train.Example.FromString(first).features.feature
     max_seq_length = len(features["input_ids"].int64_list.value)
     num_predictions = len(features["masked_lm_positions"].int64_list.value) if is_static else None
-    spec = records.feature_spec(max_seq_length, num_predictions)
+    spec = records.feature_spec(max_seq_length, num_predictions, {records.MENTIONS_FEATURE: None})
     # Older shards of the original lack token_boundary.
     return {name: feature for name, feature in spec.items() if name in features}
 

@@ -19,6 +19,7 @@ from albert_tf.pretraining_data.manifest import (
     is_of_first_version,
     listed_shards,
     masking_options,
+    mention_options,
     packing_of,
     read_manifest,
 )
@@ -142,6 +143,7 @@ def find_shards(
     _check_tokenizer_of(train_paths, tokenizer, f"{flag_prefix}input_file")
     if tokenizer is not None:
         _check_tokenizer_of(held_out_paths, tokenizer, f"{flag_prefix}held_out_file")
+    _check_mentions_of(held_out_paths, folder.manifest, f"{flag_prefix}held_out_file")
 
     reads_through = on_damaged_shard == "skip"
     tfrecords.refuse_damage(folder.find_damage(held_out_paths, reads_through))
@@ -304,6 +306,18 @@ def _check_tokenizer_of(paths, tokenizer, setting):
             raise InputError(
                 f"`{setting}`: the shards beside {path} were made with that tokenizer, which is not the one of the "
                 "first training shards; make all with the same, with it beside all"
+            )
+
+
+def _check_mentions_of(paths, manifest, setting):
+    """Checks that the shards of other folders, as far as these tell, are masked by the names of the training shards."""
+    for folder in dict.fromkeys(map(os.path.dirname, paths)):
+        path = os.path.join(folder, MANIFEST_FILE)
+        other = read_manifest(path)
+        if other and manifest and mention_options(other) != mention_options(manifest):
+            raise InputError(
+                f"`{setting}`: {path} says other names of entities that are masked whole than the manifest of the "
+                "training shards; make both with the same `entity_file`, or both without"
             )
 
 

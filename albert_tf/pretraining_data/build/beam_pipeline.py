@@ -24,6 +24,7 @@ from albert_tf.corpus.documents import read_documents
 from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError, with_extra
+from albert_tf.mentions.names import NameList
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker, count_chunk
 from albert_tf.pretraining_data.build.examples import COLUMN_DTYPES, Examples
 from albert_tf.pretraining_data.build.manifest_writer import check_counts
@@ -31,7 +32,7 @@ from albert_tf.pretraining_data.build.preparation import RESUME_GOES_ON, open_wo
 from albert_tf.pretraining_data.build.publishing import publish
 from albert_tf.pretraining_data.build.shard_writer import ShardWriter
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
-from albert_tf.tokenization import Tokenizer, load_tokenizer
+from albert_tf.tokenization import Tokenizer
 
 # Names for runners whose full name is long. What Beam itself calls DirectRunner would first download another, Prism.
 RUNNERS = {
@@ -51,6 +52,7 @@ def run_on_beam(
     runner: str,
     pipeline_arguments: list[str],
     resume: bool = False,
+    names: NameList | None = None,
 ) -> dict:
     """Builds the same shards as `builder.build`, and manifest.json and the tokenizer beside them.
 
@@ -64,6 +66,7 @@ def run_on_beam(
         pipeline_arguments: Beam's and the runner's own, such as "--dask_npartitions=8".
         resume: Go on with a build of the same input and options that was stopped. The corpus is read again if not all
             shards were finished; finished ones are kept.
+        names: As for `builder.build`.
 
     Returns:
         The manifest.
@@ -78,7 +81,7 @@ def run_on_beam(
     train_paths, held_out_paths = list(map(_absolute, train_paths)), list(map(_absolute, held_out_paths))
     options, shards = prepare(tokenizer, options, train_paths, held_out_paths)
     pipeline = _make_pipeline(runner, pipeline_arguments)
-    with open_work_folder(reader, tokenizer, options, shards, resume, engine="Beam") as work:
+    with open_work_folder(reader, tokenizer, options, shards, resume, "Beam", names) as work:
         counts = work.corpus_counts()
         if counts is None:
             num_shards = {split: len(paths) for split, paths in shards.items()}
@@ -127,7 +130,7 @@ class PipelineSteps:
         chunk_id, (documents, counts) = chunk
         if documents.texts:
             with self._leaving_errors(chunk_id[0]):
-                examples, example_counts = self._load(ExampleMaker).make(documents)
+                examples, example_counts = self._load(ExampleMaker.load).make(documents)
             counts = counts + example_counts
             for split, num_shards in self.num_shards.items():
                 for shard, columns in _by_shard(examples[split].sorted_by_key(), num_shards):
@@ -149,12 +152,12 @@ class PipelineSteps:
         parts = [Examples(*map(np.frombuffer, columns, COLUMN_DTYPES)) for _, columns in sorted(values)]
         path = self.work.shard_path(split, shard)
         attempt = f"{path}.{uuid.uuid4().hex}"
-        counts = self._load(ShardWriter).write(attempt, split, shard, [Examples.concatenate(parts)])
+        counts = self._load(ShardWriter.load).write(attempt, split, shard, [Examples.concatenate(parts)])
         tf.io.gfile.rename(attempt, path, overwrite=True)
         return counts
 
-    def _load(self, make):
-        return _load(make, self.work.path, self.tokenizer_identity, self.options)
+    def _load(self, load):
+        return _load(load, self.work.path, self.tokenizer_identity, self.options)
 
     @contextlib.contextmanager
     def _leaving_errors(self, file_index):
@@ -167,9 +170,9 @@ class PipelineSteps:
 
 
 @functools.lru_cache(maxsize=2)
-def _load(make, folder, tokenizer_identity, options):  # the identity, because a later build may use the same folder
-    """Returns `make(tokenizer, options)`, once per process: engines split work into many small parts."""
-    return make(load_tokenizer(folder), options)
+def _load(load, folder, tokenizer_identity, options):  # the identity, because a later build may use the same folder
+    """Returns `load(folder, options)`, once per process: engines split work into many small parts."""
+    return load(folder, options)
 
 
 def _by_shard(examples, num_shards):

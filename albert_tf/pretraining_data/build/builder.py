@@ -20,6 +20,7 @@ from albert_tf.corpus.documents import read_documents
 from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.reader import CorpusReader, describe_reading
 from albert_tf.errors import InputError
+from albert_tf.mentions.names import NameList
 from albert_tf.pretraining_data.build import spill
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker, count_chunk
 from albert_tf.pretraining_data.build.examples import Examples
@@ -30,7 +31,7 @@ from albert_tf.pretraining_data.build.shard_writer import ShardWriter
 from albert_tf.pretraining_data.build.work_folder import chunk_run
 from albert_tf.pretraining_data.build.workers import WorkerPool
 from albert_tf.progress_line import ProgressLine
-from albert_tf.tokenization import Tokenizer, load_tokenizer
+from albert_tf.tokenization import Tokenizer
 
 MASKING_CHOICES = ("dynamic", "static")
 
@@ -52,6 +53,7 @@ def build(
     num_workers: int = 1,
     resume: bool = False,
     progress: ProgressLine | None = None,
+    names: NameList | None = None,
 ) -> dict:
     """Builds all shards, and manifest.json and the tokenizer beside them.
 
@@ -66,6 +68,7 @@ def build(
         num_workers: Number of processes that make examples and shards.
         resume: Go on with a build of the same input and options that was killed.
         progress: Where to report progress.
+        names: Those whose hash the options hold.
 
     Returns:
         The manifest.
@@ -79,7 +82,7 @@ def build(
     options, shards = prepare(tokenizer, options, train_paths, held_out_paths)
     progress = progress or ProgressLine()
     try:
-        with open_work_folder(reader, tokenizer, options, shards, resume) as work:
+        with open_work_folder(reader, tokenizer, options, shards, resume, names=names) as work:
             num_shards = {split: len(paths) for split, paths in shards.items()}
             with WorkerPool(num_workers, _Worker, work, options, num_shards) as pool:
                 counts = _make_examples(reader, options, work, pool, progress)
@@ -207,15 +210,14 @@ class _Worker:
     def __init__(self, work, options, num_shards):
         self._work, self._options = work, options
         self._num_buckets = {split: spill.num_buckets(number) for split, number in num_shards.items()}
-        self._tokenizer = load_tokenizer(work.path)
 
     @functools.cached_property
     def _example_maker(self):
-        return ExampleMaker(self._tokenizer, self._options)
+        return ExampleMaker.load(self._work.path, self._options)
 
     @functools.cached_property
     def _shard_writer(self):
-        return ShardWriter(self._tokenizer, self._options)
+        return ShardWriter.load(self._work.path, self._options)
 
     def make_examples(self, documents, file_start):
         """Leaves the spill files of a chunk and returns what was counted."""

@@ -10,13 +10,16 @@ import numpy as np
 from albert_tf.corpus.documents import Documents, digest_fraction
 from albert_tf.corpus.reader import Chunk
 from albert_tf.corpus.sentence_splitting import make_sentence_splitter
+from albert_tf.mentions.names import NameList
+from albert_tf.pretraining_data.build.entity_markup import take_marks_out
 from albert_tf.pretraining_data.build.examples import Examples
+from albert_tf.pretraining_data.build.mentions import MentionMarks, load_names, marks_of_spans
 from albert_tf.pretraining_data.languages import languages_of
 from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS, TRAIN
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import DEFAULT_PACKING, Text, find_packing
 from albert_tf.pretraining_data.records import CHARACTERS_FEATURE
-from albert_tf.tokenization import Tokenizer
+from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.vocabulary import CLS, SEP, UNK
 
 _SENTENCES_PER_BATCH = 8192
@@ -38,6 +41,9 @@ class BuilderOptions:
         short_seq_prob: Share of examples with a random shorter length.
         sources: The languages that are read, each once: names, or for tables of pairs two of them, joined by +; empty
             where nothing says what language a text is in.
+        names_sha256: Hash of the names that masking takes whole; see `NameList`. Empty for none.
+        num_names: How many of them the vocabulary can spell.
+        entity_markup: Whether mentions that masking takes whole are marked in the text; see `entity_markup`.
         held_out_fraction: Share of documents kept out of training; their examples are always static, and made once.
         random_seed: Seed of every draw.
     """
@@ -52,8 +58,16 @@ class BuilderOptions:
     dupe_factor: int = 1
     short_seq_prob: float = 0.1
     sources: tuple[str, ...] = ()
+    names_sha256: str = ""
+    num_names: int = 0
+    entity_markup: bool = False
     held_out_fraction: float = 0.05
     random_seed: int = 12345
+
+    @property
+    def marks_mentions(self) -> bool:
+        """Whether records tell where pieces lie in mentions of entities."""
+        return self.entity_markup or bool(self.names_sha256)
 
 
 def count_chunk(chunk: Chunk, counts: collections.Counter) -> None:
@@ -68,13 +82,21 @@ class ExampleMaker:
     Args:
         tokenizer: Tokenizer whose vocabulary holds every special token.
         options: How to make them.
+        names: Those whose hash the options hold.
     """
 
-    def __init__(self, tokenizer: Tokenizer, options: BuilderOptions):
+    def __init__(self, tokenizer: Tokenizer, options: BuilderOptions, names: NameList | None = None):
         self._tokenizer, self._options = tokenizer, options
+        self._mention_marks = names and MentionMarks(names, tokenizer)
         self._split_sentences = make_sentence_splitter(options.sentence_splitter)
         self._packing = find_packing(options.packing, "packing")
         self._unknown_id, *self._special_ids = map(tokenizer.vocabulary.id_of, (UNK, CLS, SEP))
+
+    @classmethod
+    def load(cls, folder: str, options: BuilderOptions) -> "ExampleMaker":
+        """Returns one with the tokenizer and the names, if there are any, of a build's work folder."""
+        tokenizer = load_tokenizer(folder)
+        return cls(tokenizer, options, load_names(folder, tokenizer))
 
     def make(self, documents: Documents) -> tuple[dict[str, Examples], collections.Counter]:
         """Returns the examples of each split, and what was counted."""
@@ -83,7 +105,15 @@ class ExampleMaker:
         packing = self._packing if is_of_pairs else self._packing.of_one_language()
         sentences = documents.texts if is_of_pairs else list(map(self._split_sentences, documents.texts))
         texts = [sentence for document in sentences for sentence in document]
+        spans = []
+        if self._options.entity_markup:
+            texts, spans = map(list, zip(*map(take_marks_out, texts))) if texts else ([], [])
         ids, word_starts, borders = self._encode(texts)
+        mentions = None
+        if self._options.entity_markup:
+            mentions = marks_of_spans(texts, spans, borders, self._tokenizer)
+        elif self._mention_marks:
+            mentions = self._mention_marks.mark(ids, borders)
         num_characters = None
         if CHARACTERS_FEATURE in packing.features:
             num_characters = _characters_of_pieces(texts, borders)
@@ -112,7 +142,7 @@ class ExampleMaker:
             counts[f"{split}_documents"] += int(is_here.sum()) - int(documents.continues and is_here[0])
             here = np.flatnonzero(is_here & (num_sentences > 0))
             chosen = [borders[documents_end[i] : documents_end[i + 1] + 1] for i in here]
-            text = Text(chosen, ids, word_starts, num_characters)
+            text = Text(chosen, ids, word_starts, num_characters, mentions)
             examples[split] = self._cut(packing, split, documents, text, inside, counts)
         return examples, counts
 
@@ -173,7 +203,14 @@ class ExampleMaker:
                 keys = _keys_of_source(keys, number, len(options.sources))
             parts.append(
                 Examples.from_segments(
-                    segments[:, :4], segments[:, 4], keys, text.ids, text.word_starts, text.num_characters, number
+                    segments[:, :4],
+                    segments[:, 4],
+                    keys,
+                    text.ids,
+                    text.word_starts,
+                    text.num_characters,
+                    number,
+                    text.mentions,
                 )
             )
             is_used = _is_in(segments[:, 0:4:2].ravel(), segments[:, 1:4:2].ravel(), len(text.ids))

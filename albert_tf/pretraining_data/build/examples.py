@@ -4,12 +4,13 @@ import dataclasses
 
 import numpy as np
 
-from albert_tf.pretraining_data.packing.packing import ranges
+from albert_tf.pretraining_data.packing.packing import BEGINS_MENTION, IN_MENTION, ranges
+from albert_tf.pretraining_data.records import MENTIONS_FEATURE
 
 # Of the columns of `Examples`, in their order.
 COLUMN_DTYPES = (np.uint64, np.int32, np.int32, np.int8, np.int32, np.int16, np.uint32)
 
-_WORD_START = np.uint32(1 << 31)
+_WORD_START, _IN_MENTION = np.uint32(1 << 31), np.uint32(1 << 30)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Examples:
         num_characters: int32 [N], characters of the text that they stand for; 0 where the packing doesn't declare it.
         sources: int16 [N], which of the sources of text they are of; see `BuilderOptions.sources`.
         pieces: uint32 [P], ids of one example after the other, first and second segment; the highest bit is set where a
-            word starts.
+            word starts, or another unit of masking, and the next one where a piece lies in a mention of an entity.
     """
 
     keys: np.ndarray
@@ -46,7 +47,7 @@ class Examples:
     @property
     def ids(self) -> np.ndarray:
         """int32 [P], the ids alone."""
-        return (self.pieces & ~_WORD_START).astype(np.int32)
+        return (self.pieces & ~(_WORD_START | _IN_MENTION)).astype(np.int32)
 
     @classmethod
     def concatenate(cls, parts: list["Examples"]) -> "Examples":
@@ -65,6 +66,7 @@ class Examples:
         word_starts: np.ndarray,
         num_characters: np.ndarray | None = None,
         source: int = 0,
+        mentions: np.ndarray | None = None,
     ) -> "Examples":
         """Collects the pieces of examples.
 
@@ -76,10 +78,15 @@ class Examples:
             word_starts: bool, where its words start.
             num_characters: int32, how many characters each piece stands for, or None.
             source: Which source of text all are of.
+            mentions: int8, what each piece is to mentions of entities, as `Text` has it, or None.
         """
         begins, ends = segments[:, 0::2].ravel(), segments[:, 1::2].ravel()
         lengths = ends - begins
+        if mentions is not None:
+            word_starts = np.where(mentions > 0, mentions != IN_MENTION, word_starts)
         marked = ids.astype(np.uint32) | np.where(word_starts, _WORD_START, np.uint32(0))
+        if mentions is not None:
+            marked |= np.where(np.isin(mentions, (BEGINS_MENTION, IN_MENTION)), _IN_MENTION, np.uint32(0))
         pieces = marked[ranges(begins, lengths)]
         # What is left of a word that lost its front counts as a word, and never joins what precedes the segment.
         pieces[(np.cumsum(lengths) - lengths)[lengths > 0]] |= _WORD_START
@@ -121,6 +128,7 @@ class Examples:
         sep_id: int,
         segments_alternate: bool = False,
         adds_separators: bool = True,
+        tells_mentions: bool = False,
     ) -> dict[str, np.ndarray]:
         """Adds special tokens and pads.
 
@@ -131,9 +139,11 @@ class Examples:
             sep_id: Id of [SEP].
             segments_alternate: As `Packing` has it.
             adds_separators: As `Packing` has it; without, there is no second segment.
+            tells_mentions: Whether to tell where pieces lie in mentions of entities.
 
         Returns:
-            int32 [N, max_seq_length] `input_ids`, `input_mask`, `segment_ids` and `token_boundary`.
+            int32 [N, max_seq_length] `input_ids`, `input_mask`, `segment_ids` and `token_boundary`, and with
+            `tells_mentions` `MENTIONS_FEATURE`, 1 where a piece lies in one.
         """
         rows, lengths = np.arange(len(self)), self.lengths
         first_ends = 1 + self.first_lengths.astype(np.int64)  # where the first [SEP] stands
@@ -158,9 +168,14 @@ class Examples:
         if segments_alternate:
             is_separator = input_ids == sep_id
             is_second = (np.cumsum(is_separator, axis=1) - is_separator) % 2 == 1
-        return {
+        features = {
             "input_ids": input_ids,
             "input_mask": input_mask.astype(np.int32),
             "segment_ids": (input_mask & is_second).astype(np.int32),
             "token_boundary": token_boundary,
         }
+        if tells_mentions:
+            in_mention = np.zeros_like(input_ids)
+            in_mention.ravel()[places] = (self.pieces & _IN_MENTION) > 0
+            features[MENTIONS_FEATURE] = in_mention
+        return features

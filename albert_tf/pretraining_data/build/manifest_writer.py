@@ -22,8 +22,10 @@ from albert_tf.pretraining_data.manifest import (
     features_of,
     is_of_first_version,
     read_manifest,
+    written_options,
 )
 from albert_tf.pretraining_data.packing import find_packing
+from albert_tf.pretraining_data.records import MENTIONS_FEATURE
 from albert_tf.tokenization import Tokenizer
 
 _INPUT_DIGESTS, _INPUT_SOURCES = "sha256_per_input_file", "source_per_input_file"
@@ -71,10 +73,11 @@ def make_manifest(
         "vocab_size": len(tokenizer.vocabulary),
         "max_seq_length": options.max_seq_length,
         "max_predictions_per_seq": options.masking_options.max_predictions_per_seq,
-        "options": {
-            name: value for name, value in dataclasses.asdict(options).items() if name != "sources" or options.sources
+        "options": written_options(dataclasses.asdict(options)),
+        "features": {
+            **features_of(packing, options.sources),
+            **({MENTIONS_FEATURE: None} if options.marks_mentions else {}),
         },
-        "features": features_of(packing, options.sources),
         "input_files": [os.path.basename(path) for path in reader.paths],
         **_sources_of(reader, options),
         "text_field": reader.text_field,
@@ -190,6 +193,12 @@ def _describe_split(split, paths, options, counts, shard_counts):
     description |= packing.describe(totals)
     if is_static:
         description["share_masked"] = round(total("masked_tokens") / total("tokens"), 4)
+    if options.marks_mentions:
+        description["mentions"] = total("mentions")
+        description["share_in_mentions"] = round(total("mention_tokens") / total("tokens"), 4)
+    if options.marks_mentions and is_static:
+        share = total("masked_mention_tokens") / total("masked_tokens")
+        description["share_of_masked_in_mentions"] = round(share, 4)
     if "piece_counts" in shard_counts[0]:
         piece_counts = np.sum([shard["piece_counts"] for shard in shard_counts], axis=0)
         shares = piece_counts[piece_counts > 0] / piece_counts.sum()

@@ -12,7 +12,9 @@ from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError, first_line
 from albert_tf.folder_lock import hold
+from albert_tf.mentions.names import NameList
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
+from albert_tf.pretraining_data.build.mentions import save_names
 from albert_tf.pretraining_data.build.publishing import find_old_shards
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
 from albert_tf.pretraining_data.manifest import HELD_OUT, TRAIN
@@ -53,6 +55,7 @@ def open_work_folder(
     shards: dict[str, list[str]],
     resume: bool,
     engine: str | None = None,
+    names: NameList | None = None,
 ) -> collections.abc.Iterator[WorkFolder]:
     """Opens the work folder of a build, with the tokenizer in it; errors of the build say how to go on.
 
@@ -63,6 +66,7 @@ def open_work_folder(
         shards: The paths of each split, all in one folder.
         resume: Go on with a build that is there.
         engine: What runs the build, if not the local builder: neither can go on with the other's files.
+        names: Those whose hash the options hold.
 
     Raises:
         BadCorpusError: The corpus can't be used; the work folder is removed.
@@ -77,6 +81,7 @@ def open_work_folder(
             if engine is None or work.corpus_counts() is not None:  # else workers read all of it once more, and compare
                 work.check_inputs(reader.paths)
             tokenizer.save(work.path)
+            save_names(names, work.path)
             try:
                 yield work
             except BadCorpusError:

@@ -15,7 +15,7 @@ from albert_tf.pretraining_data.manifest import HELD_OUT, SPLITS
 from albert_tf.pretraining_data.masking import mask_batch
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
 from albert_tf.pretraining_data.packing import find_packing
-from albert_tf.tokenization import Tokenizer
+from albert_tf.tokenization import Tokenizer, load_tokenizer
 from albert_tf.tokenization.vocabulary import CLS, PAD, SEP
 
 _EXAMPLES_PER_BATCH = 1024
@@ -28,6 +28,11 @@ class ShardWriter:
         tokenizer: Tokenizer whose vocabulary holds every special token.
         options: How to make examples.
     """
+
+    @classmethod
+    def load(cls, folder: str, options: BuilderOptions) -> "ShardWriter":
+        """Returns one with the tokenizer of a build's work folder."""
+        return cls(load_tokenizer(folder), options)
 
     def __init__(self, tokenizer: Tokenizer, options: BuilderOptions):
         self._options, self._packing = options, find_packing(options.packing, "packing")
@@ -69,6 +74,7 @@ class ShardWriter:
                     *self._special_ids,
                     self._packing.segments_alternate,
                     self._packing.adds_separators,
+                    self._options.marks_mentions,
                 )
                 of_packing = {records.LABEL_FEATURE: examples.labels, **self._packing.further_features(features)}
                 if records.CHARACTERS_FEATURE in self._packing.features:
@@ -77,6 +83,11 @@ class ShardWriter:
                     of_packing[LANGUAGES_FEATURE] = self._languages[examples.sources, examples.labels]
                 counts.update({"examples": len(examples), **self._packing.count({**features, **of_packing})})
                 counts["tokens"] += int(features["input_mask"].sum())
+                in_mention = features.pop(records.MENTIONS_FEATURE, None)
+                if in_mention is not None:
+                    of_packing[records.MENTIONS_FEATURE] = in_mention
+                    counts["mentions"] += int((in_mention * features["token_boundary"]).sum())
+                    counts["mention_tokens"] += int(in_mention.sum())
                 counts["full_examples"] += int(features["input_mask"][:, -1].sum())
                 if counts_pieces:
                     piece_counts += np.bincount(examples.ids, minlength=self._vocab_size)
@@ -87,6 +98,10 @@ class ShardWriter:
                     features = self._mask(features, batch_seed.generate_state(2).astype(np.int64))
                     features = {name: values.numpy() for name, values in features.items()}
                     counts["masked_tokens"] += int(features["masked_lm_weights"].sum())
+                    if in_mention is not None:
+                        rows = np.arange(len(in_mention))[:, None]
+                        masked = in_mention[rows, features["masked_lm_positions"]] * features["masked_lm_weights"]
+                        counts["masked_mention_tokens"] += int(masked.sum())
                 for record in records.serialize({**features, **of_packing}):
                     writer.write(record)
         # TensorFlow's writer can't tell them.

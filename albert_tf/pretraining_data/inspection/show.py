@@ -172,6 +172,9 @@ def _statistics_lines(shard, statistics, paint):
     uses = statistics.piece_uses
     frequent = (f"{shard.name_of(i)} {uses_of / uses.total():.1%}" for i, uses_of in uses.most_common(_MOST_FREQUENT))
     yield _fact("most frequent", "  ".join(frequent))
+    if statistics.num_mentions is not None:
+        share = statistics.num_in_mentions / statistics.num_pieces
+        yield _fact("mentions", f"{statistics.num_mentions:,}, {share:.2%} of the pieces")
     if shard.is_masked:
         yield from _mask_lines(statistics)
 
@@ -183,6 +186,8 @@ def _mask_lines(statistics):
     yield _fact("to predict", f"{rate:.2%} of the pieces" + (f", expected {expected:.2%}" if expected else ""))
     if not statistics.num_chosen:
         return
+    if statistics.num_mentions is not None:
+        yield _fact("", f"of them {statistics.num_chosen_in_mentions / statistics.num_chosen:.2%} lie in mentions")
     fates = np.array([statistics.num_masked, statistics.num_replaced, statistics.num_kept]) / statistics.num_chosen
     yield _fact("", "of them {:.2%} became [MASK], {:.2%} another piece, {:.2%} stayed".format(*fates))
 

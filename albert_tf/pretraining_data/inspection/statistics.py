@@ -25,6 +25,9 @@ class ShardStatistics:
         num_kept: Chosen pieces that stayed, or were replaced by themselves.
         piece_uses: Original piece id to its occurrences, [CLS] and [SEP] left out.
         unit: "word" or "piece": what n-grams are made of.
+        num_mentions: Mentions of entities that are masked whole; None where none are.
+        num_in_mentions: Pieces in them.
+        num_chosen_in_mentions: Chosen pieces in them.
         runs: int64 [S + 1], the number of runs of neighbouring chosen units by length.
         expected_runs: float64 [S + 1], the share of runs of each length that theory expects; None if it is unknown how
             the shard is masked.
@@ -40,6 +43,8 @@ class ShardStatistics:
         self.examples = np.zeros([size, size], np.int64)
         self.label_ones = self.num_masked = self.num_replaced = self.num_kept = 0
         self.piece_uses = collections.Counter()
+        self.num_mentions = None
+        self.num_in_mentions = self.num_chosen_in_mentions = 0
         masks_words = self._options is None or self._options.do_whole_word_mask
         self.unit = "word" if masks_words and shard.knows_words else "piece"
         self.runs = np.zeros(size, np.int64)
@@ -62,6 +67,10 @@ class ShardStatistics:
         self.num_replaced += len(seen) - num_masked - num_kept
         ids, counts = np.unique(batch.original_ids[batch.is_used & ~batch.is_special], return_counts=True)
         self.piece_uses.update(dict(zip(ids.tolist(), counts.tolist())))
+        if batch.in_mention is not None:
+            self.num_mentions = (self.num_mentions or 0) + int((batch.in_mention & batch.word_starts).sum())
+            self.num_in_mentions += int(batch.in_mention.sum())
+            self.num_chosen_in_mentions += int((batch.in_mention & batch.is_chosen).sum())
 
     @property
     def num_examples(self) -> int:

@@ -14,11 +14,18 @@ class FullSentences(Packing):
 
     def arrange(self, text, cls_id, sep_id, max_num_pieces, generator):
         """Returns all documents as one, a [SEP] after each of them; see `Packing`."""
-        joined_borders, joined_ids, joined_starts = [np.zeros(1, np.int64)], [], []
+        joined_borders, joined_ids, joined_starts, mentions = [np.zeros(1, np.int64)], [], [], []
         for borders in text.documents:
             shifted = joined_borders[-1][-1] + borders[1:] - borders[0]
             shifted[-1] += 1
             joined_borders.append(shifted)
-            joined_ids += [text.ids[borders[0] : borders[-1]], [sep_id]]
-            joined_starts += [text.word_starts[borders[0] : borders[-1]], [True]]
-        return Text([np.concatenate(joined_borders)], np.concatenate(joined_ids), np.concatenate(joined_starts))
+            here = slice(borders[0], borders[-1])
+            joined_ids += [text.ids[here], [sep_id]]
+            joined_starts += [text.word_starts[here], [True]]
+            mentions += [text.mentions_at(here), np.zeros(1, np.int8)]
+        return Text(
+            [np.concatenate(joined_borders)],
+            np.concatenate(joined_ids),
+            np.concatenate(joined_starts),
+            mentions=np.concatenate(mentions),
+        )

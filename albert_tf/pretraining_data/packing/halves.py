@@ -53,6 +53,7 @@ class Halves(Packing):
             [np.append(0, sentence_ends + _NUM_SEPARATORS * np.arange(1, 1 + len(begins)))],
             np.insert(text.ids[places], separators, sep_id),
             np.insert(starts, separators, True),
+            mentions=np.insert(text.mentions_at(places), separators, 0),
         )
 
     def count(self, features):

@@ -8,6 +8,9 @@ import typing
 
 import numpy as np
 
+# What a piece is to the mentions of entities. The last is of what follows a mention, such as a josa in the same word.
+BEGINS_MENTION, IN_MENTION, AFTER_MENTION = 1, 2, 3
+
 
 class Text(typing.NamedTuple):
     """What examples are cut from.
@@ -19,12 +22,19 @@ class Text(typing.NamedTuple):
         word_starts: bool, where its words start.
         num_characters: int32, how many characters of the text as given each piece stands for; None where the packing
             doesn't declare that.
+        mentions: int8, what each piece is to the mentions of entities: 0 for nothing, else one of `BEGINS_MENTION`,
+            `IN_MENTION` and `AFTER_MENTION`; None where no mentions are looked for.
     """
 
     documents: list[np.ndarray]
     ids: np.ndarray
     word_starts: np.ndarray
     num_characters: np.ndarray | None = None
+    mentions: np.ndarray | None = None
+
+    def mentions_at(self, places: np.ndarray | slice) -> np.ndarray:
+        """Returns `mentions` of some pieces, 0 where none are looked for."""
+        return np.zeros_like(self.ids[places], np.int8) if self.mentions is None else self.mentions[places]
 
 
 class Segments(typing.NamedTuple):

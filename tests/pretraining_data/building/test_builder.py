@@ -130,8 +130,10 @@ def test_manifest_agrees_with_corpus_and_shards(build_shards, random_documents, 
     assert manifest["tokenizer"]["identity"] == tiny_tokenizer.identity
     assert (manifest["max_seq_length"], manifest["max_predictions_per_seq"]) == (32, 5)
     expected_options = BuilderOptions(32, MaskingOptions(5), dupe_factor=2, held_out_fraction=0.3)
-    # Of text whose language nobody told, nothing is said of it.
-    assert {**manifest["options"], "sources": ()} == dataclasses.asdict(expected_options)
+    # Of text whose language nobody told, nothing is said of it, nor of names of which there are none.
+    unsaid = {"sources": (), "names_sha256": "", "num_names": 0, "entity_markup": False}
+    assert {**manifest["options"], **unsaid} == dataclasses.asdict(expected_options)
+    assert not unsaid.keys() & manifest["options"].keys()
     assert "sources" not in manifest["options"] and "source_per_input_file" not in manifest
 
     splits = manifest["splits"]

@@ -1,0 +1,94 @@
+"""Marks where the text of a corpus mentions entities, so that masking takes each mention as one unit.
+
+A unit ends where a mention does, also within a word: of 이순신은, with the name 이순신, the josa is one by itself.
+"""
+
+import os
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.files import write_text
+from albert_tf.mentions.finder import MentionFinder
+from albert_tf.mentions.names import NameList, read_names
+from albert_tf.pretraining_data.packing.packing import AFTER_MENTION, BEGINS_MENTION, IN_MENTION, ranges
+from albert_tf.tokenization import Tokenizer
+from albert_tf.tokenization.vocabulary import SEP
+
+_NAMES_FILE = "names.txt"
+
+
+def save_names(names: NameList | None, folder: str) -> None:
+    """Writes names, if there are any, to the work folder of a build, where its workers find them."""
+    if names is not None:
+        write_text(os.path.join(folder, _NAMES_FILE), "".join(f"{name}\n" for name in names.names))
+
+
+def load_names(folder: str, tokenizer: Tokenizer) -> NameList | None:
+    """Returns what `save_names` wrote."""
+    path = os.path.join(folder, _NAMES_FILE)
+    return read_names(path, tokenizer) if tf.io.gfile.exists(path) else None
+
+
+class MentionMarks:
+    """Marks mentions of names.
+
+    Args:
+        names: The names.
+        tokenizer: What cut them into pieces.
+    """
+
+    def __init__(self, names: NameList, tokenizer: Tokenizer):
+        self._finder = MentionFinder.of(names, tokenizer)
+        self._between = tokenizer.vocabulary.id_of(SEP)
+
+    def mark(self, ids: np.ndarray, borders: np.ndarray) -> np.ndarray:
+        """Returns the marks of pieces; see `Text`.
+
+        Args:
+            ids: int32 [P], the pieces of all sentences, one after the other.
+            borders: int64 [sentences + 1], where sentences begin, and the end.
+        """
+        # As one row, in which no name goes on across what stands between sentences.
+        places = np.arange(len(ids)) + np.repeat(np.arange(len(borders) - 1), np.diff(borders))
+        row = np.full(len(ids) + len(borders), self._between, np.int32)
+        row[places] = ids
+        _, lengths = self._finder.find(tf.constant(row[None]))
+        lengths = lengths.numpy()[0, places]
+        begins = np.flatnonzero(lengths)
+        return marks_of(begins, begins + lengths[begins], len(ids))
+
+
+def marks_of_spans(
+    texts: list[str], spans: list[list[tuple[int, int]]], borders: np.ndarray, tokenizer: Tokenizer
+) -> np.ndarray:
+    """Returns the marks of pieces that lie in spans of characters, at least in part; see `Text`.
+
+    Args:
+        texts: The sentences.
+        spans: Of each sentence, where mentions begin and end, from left to right.
+        borders: int64 [sentences + 1], where the pieces of sentences begin, and the end.
+        tokenizer: What cut the sentences into pieces.
+    """
+    marked = [number for number, of_text in enumerate(spans) if of_text]
+    begins, ends = [], []
+    if marked:
+        _, *offsets = tokenizer.encode_with_offsets(tf.constant([texts[number] for number in marked]))
+        for number, piece_begins, piece_ends in zip(marked, *map(tf.RaggedTensor.to_list, offsets)):
+            end = 0
+            for span_begin, span_end in spans[number]:
+                begin = max(end, int(np.searchsorted(piece_ends, span_begin, "right")))
+                end = max(begin, int(np.searchsorted(piece_begins, span_end)))
+                if begin < end:
+                    begins.append(borders[number] + begin)
+                    ends.append(borders[number] + end)
+    return marks_of(np.array(begins, np.int64), np.array(ends, np.int64), int(borders[-1]))
+
+
+def marks_of(begins: np.ndarray, ends: np.ndarray, num_pieces: int) -> np.ndarray:
+    """Returns the marks of pieces, int8 [num_pieces], of mentions that begin and end there; see `Text`."""
+    marks = np.zeros(num_pieces + 1, np.int8)
+    marks[ends] = AFTER_MENTION
+    marks[ranges(begins, ends - begins)] = IN_MENTION
+    marks[begins] = BEGINS_MENTION
+    return marks[:-1]

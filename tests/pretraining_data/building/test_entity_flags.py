@@ -1,0 +1,106 @@
+"""create_pretraining_data.py --entity_file and --entity_markup: what they make, and what they are refused with."""
+
+import json
+
+import pytest
+
+from albert_tf.pretraining_data.build.shard_writer import ShardWriter
+
+
+@pytest.fixture
+def workspace(tmp_path, tiny_tokenizer, write_corpus, random_documents):
+    """A folder with corpus.txt, vocab/vocab.txt and names.txt."""
+    tiny_tokenizer.save(tmp_path / "vocab")
+    write_corpus(tmp_path / "corpus.txt", random_documents(40))
+    (tmp_path / "names.txt").write_text("가나\n뷁\n다\tLC\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def create(run_script, workspace):
+    """Runs the script on the workspace's corpus, into the folder data."""
+
+    def run(**flag_values):
+        defaults = {
+            "input_file": workspace / "corpus.txt",
+            "vocab_file": workspace / "vocab" / "vocab.txt",
+            "output_file": workspace / "data" / "train.tfrecord",
+            "max_seq_length": 32,
+            "held_out_fraction": 0.3,
+        }
+        return run_script("create_pretraining_data.py", **(defaults | flag_values))
+
+    return run
+
+
+@pytest.fixture
+def read_manifest(workspace):
+    return lambda: json.loads((workspace / "data" / "manifest.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.slow
+def test_names_are_counted_and_written_down(create, read_manifest, workspace):
+    result = create(entity_file=workspace / "names.txt")
+    assert result.code == 0, result.errors
+    assert f"2 names of {workspace}/names.txt; left out: 1 has a word that the vocabulary can't spell" in result.output
+    options, splits = read_manifest()["options"], read_manifest()["splits"]
+    assert options["num_names"] == 2 and len(options["names_sha256"]) == 64
+    assert f"train: {splits['train']['mentions']:,} mentions of entities" in result.output
+    assert "entity_markup" not in options
+
+
+@pytest.mark.slow
+def test_marked_text_gives_the_ids_of_the_same_text_without_marks(create, read_manifest, workspace, read_records):
+    text = (workspace / "corpus.txt").read_text(encoding="utf-8")
+    marked = text.replace("가", "<가:PS>")
+    (workspace / "marked.txt").write_text(marked, encoding="utf-8")
+    common = {"held_out_fraction": 0.0, "objective": "roberta"}
+    assert create(**common).code == 0
+    plain = read_records([str(workspace / "data" / "train.tfrecord")])
+    assert create(input_file=workspace / "marked.txt", entity_markup=True, overwrite=True, **common).code == 0
+    both = read_records([str(workspace / "data" / "train.tfrecord")])
+    assert [row.features["input_ids"].tolist() for row in plain] == [row.features["input_ids"].tolist() for row in both]
+    assert read_manifest()["splits"]["train"]["mentions"] > 10
+    assert read_manifest()["options"]["entity_markup"] is True
+
+
+@pytest.mark.slow
+def test_build_is_resumed_with_the_same_names_alone(create, workspace, monkeypatch, contents_of):
+    assert create(entity_file=workspace / "names.txt").code == 0
+    expected = contents_of(workspace / "data")
+    with monkeypatch.context() as patch:
+        patch.setattr(ShardWriter, "write", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            create(entity_file=workspace / "names.txt", overwrite=True)
+    (workspace / "others.txt").write_text("가나\n", encoding="utf-8")
+    result = create(entity_file=workspace / "others.txt", overwrite=True, resume=True)
+    assert "holds an unfinished build with another names_sha256" in result.errors
+    assert create(entity_file=workspace / "names.txt", overwrite=True, resume=True).code == 0
+    assert contents_of(workspace / "data") == expected
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"entity_file": "names.txt", "entity_markup": True}, "leave one out"),
+        ({"entity_file": "names.txt", "do_whole_word_mask": False}, "leave --do_whole_word_mask=false out"),
+        (
+            {"entity_file": "names.txt", "objective": "causal"},
+            "pieces of --sentence_pair=document_blocks are not masked",
+        ),
+        ({"entity_file": "nowhere.txt"}, "nowhere.txt"),
+        ({"entity_file": "empty.txt"}, "empty.txt holds no name"),
+        ({"entity_markup": True, "runner": "DirectRunner"}, "leave --runner out"),
+        ({"entity_markup": True, "sentence_splitter": "rule"}, "leave --sentence_splitter out"),
+        ({"entity_markup": True, "input_file": "bad.txt"}, "bad.txt, line 2: '<나 다' is no mark"),
+    ],
+)
+def test_what_can_not_be_is_refused(create, workspace, contents_of, flags, message):
+    (workspace / "empty.txt").write_text("\n", encoding="utf-8")
+    (workspace / "bad.txt").write_text("가나 다\n<나 다\n", encoding="utf-8")
+    flags = {name: workspace / value if str(value).endswith(".txt") else value for name, value in flags.items()}
+    before = contents_of(workspace)
+    result = create(**flags)
+    assert result.code != 0 and result.errors.startswith("error: ") and result.errors.count("\n") == 1
+    assert message in result.errors
+    assert contents_of(workspace) == before

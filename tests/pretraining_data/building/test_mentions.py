@@ -1,0 +1,213 @@
+"""Mentions of entities become units of masking, by a list of names or by marks in the text."""
+
+import dataclasses
+import hashlib
+import itertools
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.corpus.documents import Documents
+from albert_tf.corpus.errors import BadCorpusError
+from albert_tf.corpus.reader import CorpusReader
+from albert_tf.errors import InputError
+from albert_tf.mentions.names import NameList
+from albert_tf.pretraining_data.build.beam_pipeline import run_on_beam
+from albert_tf.pretraining_data.build.builder import build, shard_paths
+from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker
+from albert_tf.pretraining_data.build.entity_markup import check_marked_files, take_marks_out
+from albert_tf.pretraining_data.inspection.show import inspect_shard
+from albert_tf.pretraining_data.manifest import manifest_identity
+from albert_tf.pretraining_data.masking import MaskingOptions, mask_batch
+from albert_tf.pretraining_data.masking_tokens import MaskingTokens
+from albert_tf.pretraining_data.packing import PACKINGS
+
+# Of one word and of several, and one that another begins with.
+NAMES = ("가나", "가나 다", "라", "마바사")
+OPTIONS = BuilderOptions(32, MaskingOptions(5), packing="document_sentences", short_seq_prob=0.0, held_out_fraction=0.0)
+
+
+@pytest.fixture(scope="module")
+def names(tiny_tokenizer):
+    return NameList.from_rows([(name, "") for name in NAMES], tiny_tokenizer)
+
+
+def with_names(options, names):
+    return dataclasses.replace(options, names_sha256=names.sha256, num_names=len(names))
+
+
+@pytest.fixture
+def units_of(tiny_tokenizer, names):
+    """Makes examples of one document; returns each as its units, a mention in square brackets."""
+
+    def units(sentences, **options):
+        options = dataclasses.replace(OPTIONS, **options)
+        of_list = None if options.entity_markup else names
+        if of_list:
+            options = with_names(options, of_list)
+        digest = [hashlib.sha256("\n".join(sentences).encode()).digest()]
+        examples, _ = ExampleMaker(tiny_tokenizer, options, of_list).make(
+            Documents((0, 0), [sentences], digest, digest)
+        )
+        ids = tiny_tokenizer.vocabulary.id_of("[PAD]"), *map(tiny_tokenizer.vocabulary.id_of, ("[CLS]", "[SEP]"))
+        features = examples["train"].padded(options.max_seq_length, *ids, tells_mentions=True)
+        return [list(_units(tiny_tokenizer, *row)) for row in zip(*(features[name] for name in _READ))]
+
+    return units
+
+
+_READ = ("input_ids", "input_mask", "token_boundary", "in_mention")
+
+
+def _units(tokenizer, ids, mask, boundary, in_mention):
+    pieces = tokenizer.convert_ids_to_tokens(ids)
+    for unit in np.split(np.arange(mask.sum()), np.flatnonzero(boundary[: mask.sum()]))[1:]:
+        text = " ".join(pieces[place] for place in unit).replace(" ##", "")
+        assert len(set(in_mention[unit])) == 1
+        yield f"[{text}]" if in_mention[unit[0]] else text
+
+
+def test_mention_is_a_unit_and_josa_another(units_of):
+    [units] = units_of(["가나하 가나 다라 하가나 나다 라라"])
+    assert units[1:-1] == ["[가나]", "##하", "[가나 다]", "##라", "하가나", "나다", "[라]", "##라"]
+
+
+def test_no_mention_goes_on_in_the_next_sentence(units_of):
+    [units] = units_of(["하 가나", "다 하"])
+    assert units[1:-1] == ["하", "[가나]", "다", "하"]
+
+
+@pytest.mark.parametrize("packing", sorted(name for name, packing in PACKINGS.items() if packing.masks_pieces))
+def test_every_packing_that_masks_keeps_the_units(units_of, packing):
+    if PACKINGS[packing].takes_pairs:
+        packing = PACKINGS[packing].of_one_language().name
+    rows = units_of(["하하 가나하 하하", "하하 하하 마바사하"] * 4, packing=packing)
+    units = [unit for row in rows for unit in row]
+    assert {"[가나]", "[마바사]"} & set(units)
+    assert not {"가나하", "마바사하"} & set(units)
+
+
+def test_marks_in_the_text_say_what_a_mention_is(units_of):
+    [units] = units_of([r"하<가나:PS>하 <다 라:LC> 가나 \<하\>", "<하:OG>하하<다:LC><라:LC>"], entity_markup=True)
+    signed = ["[UNK]", "하", "[UNK]"]
+    assert units[1:-1] == ["하", "[##가나]", "##하", "[다 라]", "가나", *signed, "[하]", "##하하", "[##다]", "[##라]"]
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "spans"),
+    [
+        ("가 <나 다:PS>는", "가 나 다는", [(2, 5)]),
+        ("<스타: 워즈:AFW>", "스타: 워즈", [(0, 6)]),
+        (r"a \< b \> c \n", r"a < b > c \n", []),
+        ("", "", []),
+    ],
+)
+def test_marks_are_taken_out(line, text, spans):
+    assert take_marks_out(line) == (text, spans)
+
+
+@pytest.mark.parametrize("line", ["a < b", "<가>", "<:PS>", "< :PS>", "<가:>", "<가:PS", "가>", "<<가:PS>:LC>"])
+def test_what_is_no_mark_is_refused_with_file_and_line(tmp_path, line):
+    path = tmp_path / "marked.txt"
+    path.write_text(f"<가:PS>\n\n{line}\n", encoding="utf-8")
+    with pytest.raises(BadCorpusError, match=r"marked\.txt, line 3: .* is no mark; a mention is written <name:TYPE>"):
+        check_marked_files([str(path)])
+
+
+def test_marks_are_read_of_text_alone(tmp_path):
+    with pytest.raises(InputError, match="is none"):
+        check_marked_files([str(tmp_path / "corpus.jsonl")])
+
+
+@pytest.fixture(scope="module")
+def build_in(tiny_tokenizer, random_documents, write_corpus, tmp_path_factory):
+    """Builds shards of random documents, with names or without."""
+    folder = tmp_path_factory.mktemp("mentions")
+    mentions = itertools.cycle(["가나하", "다 가나 다 하", "마바사", ""])
+    documents = [[f"{text} {next(mentions)}" for text in document] for document in random_documents(60)]
+    path = write_corpus(folder / "corpus.txt", documents)
+
+    def build_shards(name, names=None, runner=None, **options):
+        options = BuilderOptions(**{"max_seq_length": 32, "masking_options": MaskingOptions(5), **options})
+        if names:
+            options = with_names(options, names)
+        data = folder / name
+        paths = shard_paths(str(data / "train.tfrecord"), 2), [str(data / "held_out.tfrecord")]
+        common = CorpusReader([path]), tiny_tokenizer, options, *paths
+        if runner:
+            return data, run_on_beam(*common, runner, [], names=names)
+        return data, build(*common, names=names)
+
+    return build_shards
+
+
+@pytest.mark.slow
+def test_beam_knows_the_names(build_in, names, contents_of):
+    pytest.importorskip("apache_beam", reason="needs Apache Beam: pip install -r requirements-beam.txt")
+    local, _ = build_in("local", names)
+    beam, _ = build_in("beam", names, "DirectRunner")
+    assert contents_of(local) == contents_of(beam)
+
+
+@pytest.fixture(scope="module")
+def both(build_in, names):
+    """Masked shards of the same documents with names and without: folder and manifest of each."""
+    return [build_in(name, given, masking="static") for name, given in (("names", names), ("words", None))]
+
+
+def test_masked_share_is_that_of_words(both):
+    shares = [manifest["splits"]["train"]["share_masked"] for _, manifest in both]
+    assert shares[0] == pytest.approx(shares[1], abs=0.001)
+
+
+def test_manifest_says_names_and_mentions(both, names):
+    (_, manifest), (_, plain) = both
+    assert manifest["options"]["names_sha256"] == names.sha256
+    assert manifest["options"]["num_names"] == len(names) == 4
+    assert manifest["features"]["in_mention"] is None and "in_mention" in manifest["features"]
+    train = manifest["splits"]["train"]
+    assert train["mentions"] > 100
+    assert train["share_of_masked_in_mentions"] == pytest.approx(train["share_in_mentions"], rel=0.15)
+    new = {"names_sha256", "num_names", "entity_markup"}
+    assert not new & plain["options"].keys() and "mentions" not in plain["splits"]["train"]
+    assert plain["features"] == {}
+    assert manifest_identity(manifest) != manifest_identity(plain)
+
+
+def test_inspection_counts_mentions(both):
+    lines = []
+    folder, manifest = both[0]
+    inspect_shard(str(folder / "held_out.tfrecord"), 1, False, lines.append)
+    held_out = manifest["splits"]["held_out"]
+    assert f"  mentions        {held_out['mentions']:,}, {held_out['share_in_mentions']:.2%}"[:-2] in "\n".join(lines)
+    assert f"of them {held_out['share_of_masked_in_mentions']:.2%}"[:-2] in "\n".join(lines)
+
+
+def test_masks_of_training_take_mentions_whole(build_in, names, tiny_tokenizer, find):
+    folder, _ = build_in("dynamic", names)
+    shards = find(str(folder / "train*"))
+    records = list(tf.data.TFRecordDataset(shards.train_paths))
+    read = ("input_ids", "input_mask", "segment_ids", "token_boundary", "in_mention")
+    spec = {name: tf.io.FixedLenFeature([32], tf.int64) for name in read}
+    features = {name: tf.cast(values, tf.int32) for name, values in tf.io.parse_example(records, spec).items()}
+    options = dataclasses.replace(shards.masking.options, ngram=1)
+    masked = mask_batch(
+        features, options, MaskingTokens.from_vocabulary(tiny_tokenizer.vocabulary), tf.constant([1, 2])
+    )
+    is_chosen = np.zeros(features["input_ids"].shape, bool)
+    rows, places = np.nonzero(masked["masked_lm_weights"])
+    is_chosen[rows, masked["masked_lm_positions"].numpy()[rows, places]] = True
+    units = np.cumsum(features["token_boundary"]) * (features["in_mention"].numpy().ravel() == 1)
+    chosen_of = [is_chosen.ravel()[units == unit] for unit in np.unique(units)[1:]]
+    assert sum(chosen.all() for chosen in chosen_of if len(chosen) > 1) > 10
+    assert all(chosen.all() or not chosen.any() for chosen in chosen_of)
+
+
+def test_held_out_shards_of_other_names_are_refused(both, find, tmp_path):
+    folders = [shutil.copytree(folder, tmp_path / folder.name) for folder, _ in both]
+    find(str(folders[0] / "train*"), str(folders[0] / "held_out.tfrecord"))
+    for one, other in (folders, folders[::-1]):
+        with pytest.raises(InputError, match="says other names of entities"):
+            find(str(one / "train*"), str(other / "held_out.tfrecord"))
