@@ -1,5 +1,7 @@
 """Which entity is mentioned: against float64, and what is told of it when."""
 
+import json
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -10,7 +12,10 @@ from albert_tf.errors import InputError
 from albert_tf.objectives import DataOptions, make_objective
 from albert_tf.objectives.entity_prediction import change_some, most_mentions, tell_entities
 from albert_tf.objectives.objective import with_batch_size
+from albert_tf.pretraining.entities import config_for_plan
 from albert_tf.pretraining_data.masking import Masking, MaskingOptions, MaskingTokens
+from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.training.run_folder.other_vocabulary import config_for_vocabulary
 
 PLAIN = tiny_config(NUM_PIECES, num_hidden_layers=2, initializer_range=0.3)
 CONFIG = with_entities(PLAIN)
@@ -160,6 +165,28 @@ def test_models_without_entities_and_objectives_without_their_use_are_refused():
         make_objective("entities", PLAIN)
     with pytest.raises(InputError, match="electra doesn't tell its models of entities"):
         make_objective("electra", CONFIG)
+
+
+def test_distillation_and_another_vocabulary_are_refused(tmp_path, sample_tokenizer):
+    (tmp_path / "albert_config.json").write_text(json.dumps(CONFIG.to_dict()))
+    for student, teacher in ((PLAIN, tmp_path), (CONFIG, tmp_path)):
+        options = DataOptions(5, settings={"teacher": str(teacher)})
+        with pytest.raises(InputError, match="`objective=distil` doesn't read models of num_entities=4"):
+            make_objective("distil", student, options=options)
+    pieces = [piece for piece in sample_tokenizer.vocabulary.pieces if piece != "가"]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    KoreanWordPieceTokenizer.from_vocab_file(str(tmp_path / "vocab.txt")).save(tmp_path)
+    with pytest.raises(InputError, match="finds entities by the pieces of its own vocabulary"):
+        config_for_vocabulary(CONFIG, str(tmp_path), sample_tokenizer)
+
+
+def test_plans_know_how_large_a_folder_is(tmp_path):
+    (tmp_path / "entities.txt").write_text("가\n나 다\n")
+    np.save(tmp_path / "entity_vectors.npy", np.zeros([2, 3]))
+    config = config_for_plan(PLAIN, str(tmp_path))
+    assert (config.num_entities, config.entity_size, config.entity_layer) == (2, 3, 1)
+    assert (config.entity_name_edges, config.entity_name_length) == (4, 3)
+    make_objective("entities", config).make_model()
 
 
 def test_flops_are_counted_one_by_one(objective):
