@@ -23,7 +23,7 @@ def cut(lengths_of_documents, word_starts=None, seed=0, longest=LONGEST):
     documents = [borders[begin : end + 1] for begin, end in itertools.pairwise(ends)]
     ids = np.arange(100, 100 + borders[-1], dtype=np.int32)
     starts = np.ones(len(ids), bool) if word_starts is None else np.resize(np.array(word_starts), len(ids))
-    [sentences], pieces, starts, _ = Halves().arrange(
+    [sentences], pieces, starts, *_ = Halves().arrange(
         Text(documents, ids, starts), CLS, SEP, longest, random.Random(seed)
     )
     halves = [list(half) for half in np.split(pieces, np.flatnonzero(pieces == SEP) + 1)[:-1]]
@@ -82,7 +82,7 @@ def test_segments_alternate_and_there_is_room_for_as_many_as_fit(max_seq_length)
     size = SHORTEST_CUT_SENTENCE * room
     documents = [np.arange(0, size + 1, SHORTEST_CUT_SENTENCE)]
     ids, starts = np.arange(100, 100 + size, dtype=np.int32), np.ones(size, bool)
-    [borders], pieces, starts, _ = Halves().arrange(
+    [borders], pieces, starts, *_ = Halves().arrange(
         Text(documents, ids, starts), CLS, SEP, max_seq_length - 2, random.Random(0)
     )
     segments = np.array([[0, borders[-1] - 1, borders[-1] - 1, borders[-1] - 1]])
