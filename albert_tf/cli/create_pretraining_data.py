@@ -11,17 +11,16 @@ import tensorflow as tf
 from absl import flags
 
 from albert_tf.cli.corpus_flags import corpus_reader, define_corpus_flags
+from albert_tf.cli.entity_flags import define_entity_flags, with_entities
 from albert_tf.cli.flag_parsing import resolved_flags
 from albert_tf.cli.original_flags import define_original_flags
 from albert_tf.cli.tokenizer_flags import define_sentencepiece_flags, define_tokenizer_flags, load_any_tokenizer
 from albert_tf.corpus.sentence_splitting import SENTENCE_SPLITTERS
 from albert_tf.errors import InputError
-from albert_tf.mentions.names import read_names
 from albert_tf.objectives import DEFAULT_OBJECTIVE, OBJECTIVES, check_packing, default_objective
 from albert_tf.pretraining_data.build.beam_pipeline import run_on_beam
 from albert_tf.pretraining_data.build.builder import MASKING_CHOICES, build, shard_paths
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
-from albert_tf.pretraining_data.build.entity_markup import check_marked_files
 from albert_tf.pretraining_data.build.manifest_writer import describe_finished
 from albert_tf.pretraining_data.build.source_files import SourceReader, find_sources, refuse_tables
 from albert_tf.pretraining_data.inspection.plots import plot_shard
@@ -80,16 +79,7 @@ def define_flags():
         ("piece", "span"),
         "What becomes [MASK] (80%), random or stays (10% each) together.",
     )
-    flags.DEFINE_string(
-        "entity_file",
-        None,
-        "Names of entities, one a line: where a word begins with one, it is masked whole, and what follows by itself.",
-    )
-    flags.DEFINE_bool(
-        "entity_markup",
-        False,
-        "Mask whole what the text marks, as <이순신:PS>은; a sign that marks nothing is written \\< or \\>.",
-    )
+    define_entity_flags()
     flags.DEFINE_bool("do_permutation", False, "Shuffle further pieces, as many as are masked, and predict them too.")
     flags.DEFINE_integer("max_seq_length", 512, "Length of an example in pieces.", lower_bound=8)
     flags.DEFINE_integer(
@@ -176,32 +166,6 @@ def builder_options(given):
         held_out_fraction=given.held_out_fraction,
         random_seed=given.random_seed,
     )
-
-
-def with_entities(given, options, paths, tokenizer):
-    """Returns the options, with what masking is to take whole, and the names of --entity_file, None if not given."""
-    if not (given.entity_file or given.entity_markup):
-        return options, None
-    flag = "entity_markup" if given.entity_markup else "entity_file"
-    if given.entity_file and given.entity_markup:
-        raise InputError("--entity_file and --entity_markup both say what is masked whole; leave one out")
-    if not given.do_whole_word_mask:
-        raise InputError(f"--{flag} masks names whole, as words are; leave --do_whole_word_mask=false out")
-    packing = PACKINGS[options.packing]
-    if not packing.masks_pieces:
-        raise InputError(f"--{flag}: pieces of --sentence_pair={packing.name} are not masked; leave it out")
-    if given.entity_markup:
-        others = {"runner": given.runner, "sentence_splitter": given.sentence_splitter != "none"}
-        if wrong := [other for other, is_given in others.items() if is_given]:
-            raise InputError(f"--entity_markup is read of text of one sentence a line, here; leave --{wrong[0]} out")
-        if packing.takes_pairs:
-            raise InputError("--entity_markup is not read of tables of pairs; give names in --entity_file")
-        check_marked_files(paths)
-        return dataclasses.replace(options, entity_markup=True), None
-    names = read_names(given.entity_file, tokenizer)
-    left_out = names.tell_left_out()
-    print(f"{len(names):,} names of {given.entity_file}" + (f"; left out: {left_out}" if left_out else ""))
-    return dataclasses.replace(options, names_sha256=names.sha256, num_names=len(names)), names
 
 
 def output_paths(given, num_sources):

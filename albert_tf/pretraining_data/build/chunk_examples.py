@@ -105,11 +105,11 @@ class ExampleMaker:
         packing = self._packing if is_of_pairs else self._packing.of_one_language()
         sentences = documents.texts if is_of_pairs else list(map(self._split_sentences, documents.texts))
         texts = [sentence for document in sentences for sentence in document]
-        spans = []
+        mentions, spans = None, []
         if self._options.entity_markup:
-            texts, spans = map(list, zip(*map(take_marks_out, texts))) if texts else ([], [])
+            marked = list(map(take_marks_out, texts))
+            texts, spans = [each.text for each in marked], [each.spans for each in marked]
         ids, word_starts, borders = self._encode(texts)
-        mentions = None
         if self._options.entity_markup:
             mentions = marks_of_spans(texts, spans, borders, self._tokenizer)
         elif self._mention_marks:
@@ -201,18 +201,7 @@ class ExampleMaker:
             keys = np.random.PCG64(seed).random_raw(len(segments))
             if split == TRAIN:
                 keys = _keys_of_source(keys, number, len(options.sources))
-            parts.append(
-                Examples.from_segments(
-                    segments[:, :4],
-                    segments[:, 4],
-                    keys,
-                    text.ids,
-                    text.word_starts,
-                    text.num_characters,
-                    number,
-                    text.mentions,
-                )
-            )
+            parts.append(Examples.from_segments(segments[:, :4], segments[:, 4], keys, *text[1:], source=number))
             is_used = _is_in(segments[:, 0:4:2].ravel(), segments[:, 1:4:2].ravel(), len(text.ids))
             counts[f"{split}_tokens"] += num_tokens
             if source:

@@ -65,8 +65,8 @@ class Examples:
         ids: np.ndarray,
         word_starts: np.ndarray,
         num_characters: np.ndarray | None = None,
-        source: int = 0,
         mentions: np.ndarray | None = None,
+        source: int = 0,
     ) -> "Examples":
         """Collects the pieces of examples.
 
@@ -77,16 +77,16 @@ class Examples:
             ids: int32, ids of a whole text.
             word_starts: bool, where its words start.
             num_characters: int32, how many characters each piece stands for, or None.
-            source: Which source of text all are of.
             mentions: int8, what each piece is to mentions of entities, as `Text` has it, or None.
+            source: Which source of text all are of.
         """
         begins, ends = segments[:, 0::2].ravel(), segments[:, 1::2].ravel()
         lengths = ends - begins
+        marked = ids.astype(np.uint32)
         if mentions is not None:
             word_starts = np.where(mentions > 0, mentions != IN_MENTION, word_starts)
-        marked = ids.astype(np.uint32) | np.where(word_starts, _WORD_START, np.uint32(0))
-        if mentions is not None:
             marked |= np.where(np.isin(mentions, (BEGINS_MENTION, IN_MENTION)), _IN_MENTION, np.uint32(0))
+        marked |= np.where(word_starts, _WORD_START, np.uint32(0))
         pieces = marked[ranges(begins, lengths)]
         # What is left of a word that lost its front counts as a word, and never joins what precedes the segment.
         pieces[(np.cumsum(lengths) - lengths)[lengths > 0]] |= _WORD_START

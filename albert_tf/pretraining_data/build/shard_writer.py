@@ -29,11 +29,6 @@ class ShardWriter:
         options: How to make examples.
     """
 
-    @classmethod
-    def load(cls, folder: str, options: BuilderOptions) -> "ShardWriter":
-        """Returns one with the tokenizer of a build's work folder."""
-        return cls(load_tokenizer(folder), options)
-
     def __init__(self, tokenizer: Tokenizer, options: BuilderOptions):
         self._options, self._packing = options, find_packing(options.packing, "packing")
         self._special_ids = [tokenizer.vocabulary.id_of(token) for token in (PAD, CLS, SEP)]
@@ -46,6 +41,11 @@ class ShardWriter:
             input_signature=[dict.fromkeys(records.SEQUENCE_FEATURES, sequence), tf.TensorSpec([2], tf.int64)],
             autograph=False,
         )
+
+    @classmethod
+    def load(cls, folder: str, options: BuilderOptions) -> "ShardWriter":
+        """Returns one with the tokenizer of a build's work folder."""
+        return cls(load_tokenizer(folder), options)
 
     def write(self, path: str, split: str, shard: int, parts: collections.abc.Iterable[Examples]) -> dict:
         """Writes a shard under a temporary name, then renames it.
