@@ -23,6 +23,7 @@ def augment(run_script, checkpoint, tmp_path):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["nsmc", "klue_nli", "cola"])
 def test_copies_of_a_task_are_read_as_its_texts_without_labels(augment, tmp_path, name):
     files = DATASETS[name]
@@ -42,6 +43,7 @@ def test_copies_of_a_task_are_read_as_its_texts_without_labels(augment, tmp_path
     assert header == list(files.text_columns) or files.columns
 
 
+@pytest.mark.slow
 def test_same_flags_give_the_same_bytes_and_nothing_is_replaced_unasked(augment, tmp_path, assert_refused):
     (tmp_path / "in.txt").write_text("오늘은 비가 온다\n\n내일은 눈이 온다고 하니 친구와 집에서 밥을 먹자\n")
     output, flags = tmp_path / "out.tsv", {"input_file": tmp_path / "in.txt"}

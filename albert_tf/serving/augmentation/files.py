@@ -1,4 +1,4 @@
-"""Files of texts, and the table of their copies that --unlabelled_file of a command that fine-tunes reads."""
+"""Files of texts, and tables of their copies, which run_classifier.py --unlabelled_file reads."""
 
 import collections.abc
 import dataclasses
