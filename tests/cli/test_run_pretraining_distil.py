@@ -115,7 +115,7 @@ def test_projection_is_resumed_and_left_out_of_what_the_run_is_for(
     assert "loaded 2 variables of the projection\n" in pretrain(**flags, **begun).output
     begun["output_dir"] = tmp_path / "other"
     result = pretrain(objective="albert", albert_config_file=config, **begun)
-    assert (result.code, result.errors) == (0, "") and "projection" not in result.output
+    assert (result.code, result.errors) == (0, "") and "the projection" not in result.output
 
 
 @pytest.mark.parametrize(
