@@ -1,6 +1,5 @@
 """create_pretraining_data.py turns a corpus into shards that can be found again; a mistake costs one sentence."""
 
-import json
 import pathlib
 import unicodedata
 
@@ -11,37 +10,6 @@ from albert_tf.config import AlbertConfig
 from albert_tf.pretraining_data.shards import find_shards
 from albert_tf.tokenization import KoreanWordPieceTokenizer
 from albert_tf.tokenization.vocabulary import Vocabulary
-
-
-@pytest.fixture
-def workspace(tmp_path, tiny_tokenizer, write_corpus, random_documents):
-    """A folder with corpus.txt and vocab/vocab.txt."""
-    tiny_tokenizer.save(tmp_path / "vocab")
-    write_corpus(tmp_path / "corpus.txt", random_documents(40))
-    return tmp_path
-
-
-@pytest.fixture
-def create(run_script, workspace):
-    """Runs the script on the workspace's corpus, into the folder data; flags may be replaced or added."""
-
-    def run(**flag_values):
-        defaults = {
-            "input_file": workspace / "corpus.txt",
-            "vocab_file": workspace / "vocab" / "vocab.txt",
-            "output_file": workspace / "data" / "train.tfrecord",
-            "max_seq_length": 32,
-            "held_out_fraction": 0.3,
-        }
-        return run_script("create_pretraining_data.py", **(defaults | flag_values))
-
-    return run
-
-
-@pytest.fixture
-def read_manifest(workspace):
-    """Reads the manifest that the script wrote."""
-    return lambda: json.loads((workspace / "data" / "manifest.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture

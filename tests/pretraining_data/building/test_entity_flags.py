@@ -1,41 +1,15 @@
 """create_pretraining_data.py --entity_file and --entity_markup: what they make, and what they are refused with."""
 
-import json
-
 import pytest
 
 from albert_tf.pretraining_data.build.shard_writer import ShardWriter
 
 
 @pytest.fixture
-def workspace(tmp_path, tiny_tokenizer, write_corpus, random_documents):
+def workspace(workspace):
     """A folder with corpus.txt, vocab/vocab.txt and names.txt."""
-    tiny_tokenizer.save(tmp_path / "vocab")
-    write_corpus(tmp_path / "corpus.txt", random_documents(40))
-    (tmp_path / "names.txt").write_text("가나\n뷁\n다\tLC\n", encoding="utf-8")
-    return tmp_path
-
-
-@pytest.fixture
-def create(run_script, workspace):
-    """Runs the script on the workspace's corpus, into the folder data."""
-
-    def run(**flag_values):
-        defaults = {
-            "input_file": workspace / "corpus.txt",
-            "vocab_file": workspace / "vocab" / "vocab.txt",
-            "output_file": workspace / "data" / "train.tfrecord",
-            "max_seq_length": 32,
-            "held_out_fraction": 0.3,
-        }
-        return run_script("create_pretraining_data.py", **(defaults | flag_values))
-
-    return run
-
-
-@pytest.fixture
-def read_manifest(workspace):
-    return lambda: json.loads((workspace / "data" / "manifest.json").read_text(encoding="utf-8"))
+    (workspace / "names.txt").write_text("가나\n뷁\n다\tLC\n", encoding="utf-8")
+    return workspace
 
 
 @pytest.mark.slow
