@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import json
 import sys
+import tempfile
 import typing
 
 from absl import flags
@@ -89,12 +90,14 @@ def format_table(machines: list[Machine], num_steps: int) -> str:
 
 
 def main():
-    given = dataclasses.replace(resolved_flags(), output_dir=None, do_train=True, do_eval=False)
+    given = dataclasses.replace(resolved_flags(), do_train=True, do_eval=False)
     if given.trials or given.learning_rates or given.num_trials > 1:
         raise InputError("plan_training.py plans one training; leave --trials, --learning_rates and --num_trials out")
-    # Of JSON alone nothing else is printed.
-    with contextlib.redirect_stdout(sys.stderr) if given.json else contextlib.nullcontext():
-        phases, flops, paces = measure(with_our_init_checkpoint(given))
+    with tempfile.TemporaryDirectory(prefix="albert_tf_") as folder, contextlib.ExitStack() as stack:
+        if given.json:  # and nothing else is printed
+            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        # Models of other libraries are converted into the folder.
+        phases, flops, paces = measure(with_our_init_checkpoint(dataclasses.replace(given, output_dir=folder)))
     machines = [plan(phases, [pace.seconds_per_step for pace in paces], "this machine", MEASURED)]
     machines += [plan(phases, each, name, ESTIMATED) for name, each in estimates(flops).items()]
     tell(given, phases, flops, paces, machines)

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.cli.plan_training import ESTIMATED, MEASURED, estimates, format_table, plan
+from albert_tf.interchange.conversion import convert_checkpoint
 from albert_tf.training import Phase
 
 
@@ -79,3 +80,11 @@ def test_damaged_shards_are_named(plan_training, shards, tmp_path):
         (tmp_path / name).write_bytes((shards / name).read_bytes())
     result = plan_training(input_file=damaged, seconds=30)
     assert result.code == 1 and str(damaged) in result.errors.splitlines()[-1]
+
+
+def test_models_of_other_libraries_are_read_as_a_training_reads_them(plan_training, pretrained, tmp_path, contents):
+    convert_checkpoint("albert_tf", "huggingface", str(pretrained), str(tmp_path / "theirs"))
+    before = contents(tmp_path)
+    result = plan_training(init_checkpoint=tmp_path / "theirs", albert_config_file=None)
+    assert result.code == 0, result.errors
+    assert contents(tmp_path) == before
