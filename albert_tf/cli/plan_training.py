@@ -31,6 +31,9 @@ _T4_FLOPS = 8.1e12  # float32, for it has no bfloat16; nvidia.com/en-us/data-cen
 _TPUS = ("v5e-1", "v5e-8")
 # Of a step that takes less, no count of operations tells how long it takes: what is not a product decides.
 _LEAST_SECONDS = 0.02
+# Nor on a TPU if layers are narrower: its memory is too slow for them. Of a step of ELECTRA-small, whose width is 256,
+# the compiler says that a v5e takes 45 ms to move its bytes, and that its operations at this share of the peak take 15.
+_LEAST_WIDTH = 512
 MEASURED, ESTIMATED = "measured", "estimated"
 
 
@@ -48,7 +51,7 @@ class Machine(typing.NamedTuple):
     Attributes:
         name: Of the machine.
         basis: `MEASURED` or `ESTIMATED`.
-        hours: Of all steps; None where a step is too small to estimate.
+        hours: Of all steps; None where operations don't tell it.
         hours_of_one_pass: Of as many as read all examples of the last phase once; None likewise, and where their number
             is unknown.
     """
@@ -59,15 +62,20 @@ class Machine(typing.NamedTuple):
     hours_of_one_pass: float | None
 
 
-def estimates(phases_flops: list[float]) -> dict[str, list[float]]:
-    """Returns seconds of a step of each phase by machine, from the operations of a step."""
+def estimates(phases_flops: list[float], hidden_size: int) -> dict[str, list[float] | None]:
+    """Returns seconds of a step of each phase by machine, from its operations; None where these don't tell them."""
     peaks = {"T4, in float32": _T4_FLOPS} | {name: TPUS[name].num_replicas * TPUS[name].peak_flops for name in _TPUS}
-    return {name: [flops / (_SHARE_OF_PEAK * peak) for flops in phases_flops] for name, peak in peaks.items()}
+    found = {name: [flops / (_SHARE_OF_PEAK * peak) for flops in phases_flops] for name, peak in peaks.items()}
+    is_narrow = hidden_size < _LEAST_WIDTH
+    return {
+        name: None if min(seconds) < _LEAST_SECONDS or (is_narrow and name in _TPUS) else seconds
+        for name, seconds in found.items()
+    }
 
 
-def plan(phases, seconds_per_step: list[float], name: str, basis: str) -> Machine:
-    """Returns how long phases take, of which each has its own seconds for a step."""
-    if basis == ESTIMATED and min(seconds_per_step) < _LEAST_SECONDS:
+def plan(phases, seconds_per_step: list[float] | None, name: str, basis: str) -> Machine:
+    """Returns how long phases take, of which each has its own seconds for a step, None if they are not known."""
+    if seconds_per_step is None:
         return Machine(name, basis, None, None)
     begins = [0, *(phase.end_step for phase in phases)]
     total = sum((phase.end_step - begin) * each for phase, begin, each in zip(phases, begins, seconds_per_step))
@@ -96,15 +104,15 @@ def main():
     with tempfile.TemporaryDirectory(prefix="albert_tf_") as folder, contextlib.ExitStack() as stack:
         if given.json:  # and nothing else is printed
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
-        # Models of other libraries are converted into the folder.
-        phases, flops, paces = measure(with_our_init_checkpoint(dataclasses.replace(given, output_dir=folder)))
+        given = dataclasses.replace(given, output_dir=folder)  # into which models of other libraries are converted
+        phases, flops, paces, hidden_size = measure(with_our_init_checkpoint(given))
     machines = [plan(phases, [pace.seconds_per_step for pace in paces], "this machine", MEASURED)]
-    machines += [plan(phases, each, name, ESTIMATED) for name, each in estimates(flops).items()]
+    machines += [plan(phases, each, name, ESTIMATED) for name, each in estimates(flops, hidden_size).items()]
     tell(given, phases, flops, paces, machines)
 
 
 def measure(given):
-    """Returns the phases of a training, and the operations and the pace of a step of each."""
+    """Returns the phases of a training, the operations and the pace of a step of each, and the width of the model."""
     entities = find_known_entities(given, None)
     config = find_config(given, None, entities)
     strategy = training_flags.strategy_from_flags(given)
@@ -133,7 +141,7 @@ def measure(given):
             )
             line.finish()
             paces.append(pace)
-    return phases, flops, paces
+    return phases, flops, paces, config.hidden_size
 
 
 def tell(given, phases, flops, paces, machines):
@@ -162,8 +170,8 @@ def tell(given, phases, flops, paces, machines):
     )
     if any(machine.hours is None for machine in machines):
         print(
-            f"-: a step would take less than {_LEAST_SECONDS:g} s there, which operations alone don't tell; a larger "
-            "--train_batch_size makes better use of the machine."
+            f"-: what operations alone don't tell: less than {_LEAST_SECONDS:g} s a step or, on a TPU, layers narrower "
+            f"than {_LEAST_WIDTH},\nwhere memory decides; plan_tpu.py asks the TPU's compiler."
         )
 
 
