@@ -6,6 +6,7 @@ compiles. Needs the extra `tpu-compile`.
 
 import dataclasses
 import importlib.metadata
+import json
 import os
 import re
 import time
@@ -81,7 +82,16 @@ def lower(function, arguments: list[tf.Tensor]) -> str:
     if dynamic:
         raise UnsupportedOperationError(f"XLA can't compile the step: a shape depends on values ({dynamic[0]})")
     # The TPU compiler does not know this way of saying "the same value".
-    return re.sub(r"mhlo\.copy (%[\w#.]+) :", r"stablehlo.optimization_barrier \1 :", program)
+    program = re.sub(r"mhlo\.copy (%[\w#.]+) :", r"stablehlo.optimization_barrier \1 :", program)
+    return re.sub(r'dense<"0x([0-9A-Fa-f]+)"> : tensor<([0-9x]+)xi1>', _spell_booleans, program)
+
+
+def _spell_booleans(found):
+    """Returns a long constant of booleans with each of them spelled: the two libraries pack bits in other ways."""
+    digits, shape = found.groups()
+    sizes = [int(size) for size in shape.split("x")]
+    bits = np.unpackbits(np.frombuffer(bytes.fromhex(digits), np.uint8), bitorder="little")[: np.prod(sizes)]
+    return f"dense<{json.dumps(bits.astype(bool).reshape(sizes).tolist())}> : tensor<{shape}xi1>"
 
 
 def compile_program(program: str, topology: str, num_replicas: int = 1) -> CompiledStep:

@@ -144,6 +144,18 @@ def test_muon_compiles_with_a_moment_less_and_fifteen_products_more_for_each_mat
     assert muon.flops - adam.flops == pytest.approx(5 * 2 * products, rel=0.05)
 
 
+def test_long_constants_of_booleans_are_spelled():
+    """As in hybrid's step on more than 100 examples; the compiler's library reads packed bits in another way."""
+
+    def first_of_16(values):
+        return tf.where((tf.range(256) % 16 < 1)[:, None], values, 0.0)
+
+    program = lower(first_of_16, [tf.zeros([256, 8])])
+    rows = [number % 16 < 1 for number in range(256)]
+    assert any(json.dumps(shaped) in program for shaped in (rows, [[row] for row in rows]))
+    assert compile_program(program, "v5e:2x2").argument_bytes > 0
+
+
 @pytest.mark.parametrize("name", sorted({*planned_names()} - {*EARLIER_NAMES, *TASKS, "distil"}))
 def test_every_objective_of_pre_training_compiles(name):
     config = SMALL.replace(num_hidden_layers=2, is_causal=name == "causal", masked_lm_is_shifted=name == "hybrid")
