@@ -9,6 +9,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+COMMANDS = sorted(path.stem for path in ROOT.glob("*.py") if path.stem != "setup")
 
 
 @pytest.fixture
@@ -35,6 +36,13 @@ def test_missing_tensorflow_costs_one_sentence(run_with):
     assert result.returncode == 1 and result.stdout == ""
     assert result.stderr.startswith(f"error: {sys.executable} has no TensorFlow; use the environment that has it")
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_lets_the_quiet_start_import_tensorflow(command):
+    """Whatever imports it before does so with its messages, slowly, and ends in a traceback where it is not there."""
+    result = run_python(["-c", f"import sys; sys.modules['tensorflow'] = None; import albert_tf.cli.{command}"])
+    assert "Traceback" not in result.stderr and result.stderr.count("\n") <= 1, result.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """The command `demo.py`."""
 
-from albert_tf.checkpoint_files import EVAL_RESULTS_FILE
 from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
@@ -15,6 +14,7 @@ import time
 import numpy as np
 from absl import flags
 
+from albert_tf.checkpoint_files import EVAL_RESULTS_FILE
 from albert_tf.corpus.reader import find_corpus_files
 from albert_tf.errors import InputError
 from albert_tf.files import read_json, remove, write_json

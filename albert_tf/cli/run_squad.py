@@ -1,6 +1,5 @@
 """The command `run_squad.py`."""
 
-from albert_tf.checkpoint_files import EVAL_RESULTS_FILE
 from albert_tf.cli import app  # first: it keeps TensorFlow quiet at its start
 
 # isort: split
@@ -10,6 +9,7 @@ import os
 import tensorflow as tf
 from absl import flags
 
+from albert_tf.checkpoint_files import EVAL_RESULTS_FILE
 from albert_tf.cli.finetuning_command import DEV, TRAIN, FinetuningCommand
 from albert_tf.cli.finetuning_flags import define_finetuning_flags
 from albert_tf.cli.flag_groups import in_helpfull
