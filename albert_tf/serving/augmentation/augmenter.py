@@ -6,8 +6,8 @@ are mostly several pieces, a stem and what is said with it, and there is no such
 
 - All pieces of a word, one after the other: pieces are guessed that belong to no word ("유승들의", "그외내용엔").
 - Any piece by itself: endings no longer fit what they stand at ("어쩔수라는건", "실컷울때").
-- The first piece of a word with the rest of it in sight: the stem changes, and josa and endings stay ("아직까지도 귀를
-  울리는, 마음을 울리는 먹먹함" to "음악도 귀를 울리는, 가슴 울리는 쓸쓸함"). That is what this does.
+- The first piece of a word with the rest of it in sight: the stem changes, and josa and endings mostly stay ("주말에
+  가족과 함께 보기 좋은 영화였어요" to "주말에 아들과 함께 보기에 좋은 영화였어요"). That is what this does.
 
 Of several words in a text each is guessed with those before it in place already, else they don't go together. And
 candidates are drawn as often as they are probable, where TinyBERT draws each of the best ones equally often: of a small
