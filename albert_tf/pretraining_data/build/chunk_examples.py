@@ -117,15 +117,14 @@ class ExampleMaker:
         num_characters = None
         if CHARACTERS_FEATURE in packing.features:
             num_characters = _characters_of_pieces(texts, borders)
+        text = Text([], ids, word_starts, num_characters, mentions)
         # A sentence may hold nothing but characters that normalisation removes.
         is_kept = np.append(True, np.diff(borders) > 0)
         documents_end = np.cumsum(is_kept)[np.cumsum([0, *map(len, sentences)])] - 1
         borders = borders[is_kept]
         inside = frozenset()
         if not is_of_pairs:
-            borders, documents_end, inside = self._cut_long_sentences(
-                packing, borders, documents_end, word_starts, counts
-            )
+            borders, documents_end, inside = self._cut_long_sentences(packing, borders, documents_end, text, counts)
 
         num_sentences = np.diff(documents_end)
         counts["documents"] += len(sentences) - documents.continues
@@ -142,8 +141,8 @@ class ExampleMaker:
             counts[f"{split}_documents"] += int(is_here.sum()) - int(documents.continues and is_here[0])
             here = np.flatnonzero(is_here & (num_sentences > 0))
             chosen = [borders[documents_end[i] : documents_end[i + 1] + 1] for i in here]
-            text = Text(chosen, ids, word_starts, num_characters, mentions)
-            examples[split] = self._cut(packing, split, documents, text, inside, counts)
+            of_split = text._replace(documents=chosen)
+            examples[split] = self._cut(packing, split, documents, of_split, inside, counts)
         return examples, counts
 
     def _encode(self, texts):
@@ -156,21 +155,20 @@ class ExampleMaker:
             borders.append(borders[-1][-1] + encoded.row_splits.numpy()[1:])
         return np.concatenate(ids), np.concatenate(word_starts), np.concatenate(borders)
 
-    def _cut_long_sentences(self, packing, borders, documents_end, word_starts, counts):
+    def _cut_long_sentences(self, packing, borders, documents_end, text, counts):
         """Adds borders to sentences that fit in no example, between words.
 
         Returns all borders, where documents end among them, and the set of those that were added.
         """
         longest = packing.max_num_pieces(self._options.max_seq_length) - packing.separators_of_sentence
         size, side = packing.part_of_long_sentence(longest)
-        added = []
+        places_to_cut, added = text.places_to_cut(), []
         for sentence in np.flatnonzero(np.diff(borders) > longest):
             begin, end = borders[sentence], borders[sentence + 1]
             counts["split_sentences"] += 1
-            word_borders = np.append(begin + np.flatnonzero(word_starts[begin:end]), end)
+            choices = [np.append(begin + np.flatnonzero(places[begin:end]), end) for places in places_to_cut]
             while end - begin > longest:
-                border = word_borders[np.searchsorted(word_borders, begin + size, side) - (side == "right")]
-                begin = border if begin < border <= begin + longest else begin + size
+                begin = _next_border(choices, begin, size, side, longest)
                 added.append(begin)
         if not added:
             return borders, documents_end, frozenset()
@@ -209,6 +207,26 @@ class ExampleMaker:
             num_used = int((is_used & ~np.isin(text.ids, self._special_ids)).sum())
             counts[f"{split}_unused_tokens"] += num_tokens - num_used
         return Examples.concatenate(parts)
+
+
+def _next_border(choices, begin, size, side, longest):
+    """Returns where to cut a long sentence that is left from `begin` on: inside of a word where none begins in reach.
+
+    Args:
+        choices: int64, where it may be cut, and its end, the best places first; see `Text.places_to_cut`.
+        begin: Where it begins.
+        size: Pieces of a part, as `Packing.part_of_long_sentence` says.
+        side: As it says.
+        longest: Most pieces of a part.
+    """
+    tries = [(places, size, side) for places in choices]
+    if len(choices) > 1:  # rather a smaller part than a mention in two
+        tries.insert(1, (choices[0], longest, "right"))
+    for places, size_here, side_here in tries:
+        border = places[np.searchsorted(places, begin + size_here, side_here) - (side_here == "right")]
+        if begin < border <= begin + longest:
+            return border
+    return begin + size
 
 
 def _keys_of_source(keys, number, num_sources):

@@ -84,8 +84,11 @@ class Examples:
         lengths = ends - begins
         marked = ids.astype(np.uint32)
         if mentions is not None:
-            word_starts = np.where(mentions > 0, mentions != IN_MENTION, word_starts)
-            marked |= np.where(np.isin(mentions, (BEGINS_MENTION, IN_MENTION)), _IN_MENTION, np.uint32(0))
+            in_mention = np.isin(mentions, (BEGINS_MENTION, IN_MENTION))
+            # What is left of a mention that the packing has cut is a unit, too.
+            goes_on = (mentions == IN_MENTION) & np.append(False, in_mention[:-1])
+            word_starts = np.where(mentions > 0, ~goes_on, word_starts)
+            marked |= np.where(in_mention, _IN_MENTION, np.uint32(0))
         marked |= np.where(word_starts, _WORD_START, np.uint32(0))
         pieces = marked[ranges(begins, lengths)]
         # What is left of a word that lost its front counts as a word, and never joins what precedes the segment.

@@ -35,6 +35,8 @@ class Halves(Packing):
     def arrange(self, text, cls_id, sep_id, max_num_pieces, generator):
         """Cuts every sentence of at least `SHORTEST_CUT_SENTENCE` pieces where a word begins, at a random one.
 
+        A word inside of a mention is taken only where no other begins far enough from both ends of the sentence.
+
         A shorter sentence stays in front of the next one of its document that is long enough, and goes into its first
         half; it is left out where there is none, or no room.
 
@@ -42,7 +44,7 @@ class Halves(Packing):
             All documents as one, with a [SEP] after each half; see `Packing`.
         """
         begins, last_begins, ends = _join_short_sentences(text.documents, max_num_pieces - _NUM_SEPARATORS)
-        cuts = _draw_cuts(last_begins, ends, text.word_starts, generator)
+        cuts = _draw_cuts(last_begins, ends, text.places_to_cut(), generator)
         lengths = ends - begins
         places = ranges(begins, lengths)
         sentence_ends = np.cumsum(lengths)
@@ -83,15 +85,17 @@ def _join_short_sentences(documents, max_num_pieces):
     return np.concatenate(begins), np.concatenate(last_begins), np.concatenate(ends)
 
 
-def _draw_cuts(begins, ends, word_starts, generator):
-    """Draws where the second halves begin: with a word, or inside one where none begins far enough from both ends."""
+def _draw_cuts(begins, ends, places_to_cut, generator):
+    """Draws where the second halves begin: at one of the best places that are far enough from both ends, or anywhere.
+
+    `places_to_cut` is as `Text` has it.
+    """
     draws = np.array([generator.random() for _ in range(len(begins))])
-    words = np.flatnonzero(word_starts)
     earliest, latest = begins + _SHORTEST_HALF, ends - _SHORTEST_HALF
-    first = np.searchsorted(words, earliest)
-    num_words = np.searchsorted(words, latest, "right") - first
-    inside = earliest + (draws * (latest - earliest + 1)).astype(np.int64)
-    if not len(words):
-        return inside
-    chosen = np.minimum(first + (draws * num_words).astype(np.int64), len(words) - 1)
-    return np.where(num_words > 0, words[chosen], inside)
+    cuts = earliest + (draws * (latest - earliest + 1)).astype(np.int64)
+    for places in map(np.flatnonzero, reversed(places_to_cut)):
+        first = np.searchsorted(places, earliest)
+        num_places = np.searchsorted(places, latest, "right") - first
+        is_any = num_places > 0
+        cuts[is_any] = places[(first + (draws * num_places).astype(np.int64))[is_any]]
+    return cuts

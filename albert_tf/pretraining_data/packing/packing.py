@@ -36,6 +36,15 @@ class Text(typing.NamedTuple):
         """Returns `mentions` of some pieces, 0 where none are looked for."""
         return np.zeros_like(self.ids[places], np.int8) if self.mentions is None else self.mentions[places]
 
+    def places_to_cut(self) -> list[np.ndarray]:
+        """Returns where it may be cut in two, the best places first: bool for each piece, whether it may begin a part.
+
+        That is where words start; if mentions are looked for, rather where one starts that is not inside of a mention.
+        """
+        if self.mentions is None:
+            return [self.word_starts]
+        return [self.word_starts & (self.mentions != IN_MENTION), self.word_starts]
+
 
 class Segments(typing.NamedTuple):
     """One example: pieces first_begin up to first_end, then second_begin up to second_end, in the order of the model.
