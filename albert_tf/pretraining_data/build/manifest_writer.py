@@ -196,7 +196,7 @@ def _describe_split(split, paths, options, counts, shard_counts):
     if options.marks_mentions:
         description["mentions"] = total("mentions")
         description["share_in_mentions"] = round(total("mention_tokens") / total("tokens"), 4)
-    if options.marks_mentions and is_static:
+    if options.marks_mentions and is_static and total("masked_tokens"):
         share = total("masked_mention_tokens") / total("masked_tokens")
         description["share_of_masked_in_mentions"] = round(share, 4)
     if "piece_counts" in shard_counts[0]:

@@ -13,6 +13,8 @@ from albert_tf.corpus.reader import CorpusReader
 from albert_tf.mentions.names import NameList
 from albert_tf.pretraining_data.build.builder import build
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker
+from albert_tf.pretraining_data.inspection.plots import plot_shard
+from albert_tf.pretraining_data.inspection.show import inspect_shard
 from albert_tf.pretraining_data.inspection.statistics import ShardStatistics
 from albert_tf.pretraining_data.masking import MaskingOptions
 from albert_tf.pretraining_data.packing import PACKINGS
@@ -109,3 +111,16 @@ def test_manifest_counts_mentions_as_inspection_does(tmp_path, write_corpus, tin
     statistics = ShardStatistics(ShardReader(shard))
     assert train["mentions"] == statistics.num_mentions > 0
     assert train["share_in_mentions"] == round(statistics.num_in_mentions / statistics.num_pieces, 4)
+
+
+def test_mentions_too_long_to_be_masked_have_no_share_of_what_is_masked(tmp_path, write_corpus, tiny_tokenizer):
+    path = write_corpus(tmp_path / "corpus.txt", [[f"<{NAME}:PS>"]] * 20)
+    options = dataclasses.replace(OPTIONS, packing="document_sentences", masking="static")
+    shard = str(tmp_path / "data" / "train.tfrecord")
+    train = build(CorpusReader([path]), tiny_tokenizer, options, [shard], [])["splits"]["train"]
+    assert train["share_masked"] == 0.0 and train["mentions"] == 20
+    assert "share_of_masked_in_mentions" not in train
+    lines = []
+    inspect_shard(shard, 1, False, lines.append)
+    assert "0.00% of the pieces" in "\n".join(lines)
+    plot_shard(shard, str(tmp_path / "shard.png"))
