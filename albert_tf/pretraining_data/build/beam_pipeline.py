@@ -79,7 +79,7 @@ def run_on_beam(
     # Workers may run in another folder.
     reader = dataclasses.replace(reader, paths=list(map(_absolute, reader.paths)))
     train_paths, held_out_paths = list(map(_absolute, train_paths)), list(map(_absolute, held_out_paths))
-    options, shards = prepare(tokenizer, options, train_paths, held_out_paths)
+    options, shards = prepare(tokenizer, options, train_paths, held_out_paths, names)
     pipeline = _make_pipeline(runner, pipeline_arguments)
     with open_work_folder(reader, tokenizer, options, shards, resume, "Beam", names) as work:
         counts = work.corpus_counts()

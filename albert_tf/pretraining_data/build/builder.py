@@ -79,7 +79,7 @@ def build(
             build is in the way.
         KeyboardInterrupt: It was interrupted; says that `resume` goes on.
     """
-    options, shards = prepare(tokenizer, options, train_paths, held_out_paths)
+    options, shards = prepare(tokenizer, options, train_paths, held_out_paths, names)
     progress = progress or ProgressLine()
     try:
         with open_work_folder(reader, tokenizer, options, shards, resume, names=names) as work:

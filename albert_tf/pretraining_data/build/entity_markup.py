@@ -34,13 +34,13 @@ def take_marks_out(line: str) -> MarkedText:
     """Returns a line without the marks, and where they stood.
 
     Raises:
-        ValueError: It holds a sign of less or greater that is no part of a mark; says which.
+        BadCorpusError: It holds a sign of less or greater that is no part of a mark; says which.
     """
     parts, spans, end, length = [], [], 0, 0
     for found in _SIGN.finditer(line):
         sign, name, _ = found.groups()
         if sign is None and (name is None or not name.strip()):
-            raise ValueError(f"{line[found.start() : found.start() + 20]!r} is no mark; {_HOW}")
+            raise BadCorpusError(f"{line[found.start() : found.start() + 20]!r} is no mark; {_HOW}")
         before, kept = line[end : found.start()], sign or name
         length += len(before)
         if name is not None:
@@ -69,5 +69,5 @@ def check_marked_files(paths: list[str]) -> None:
                 )
             try:
                 take_marks_out(text)
-            except ValueError as error:
+            except BadCorpusError as error:
                 raise BadCorpusError(f"{path}, line {line.number}: {error}") from error

@@ -19,6 +19,7 @@ from albert_tf.pretraining_data.build.publishing import find_old_shards
 from albert_tf.pretraining_data.build.work_folder import WorkFolder
 from albert_tf.pretraining_data.manifest import HELD_OUT, TRAIN
 from albert_tf.pretraining_data.masking_tokens import MaskingTokens
+from albert_tf.pretraining_data.packing import find_packing
 from albert_tf.tokenization import Tokenizer
 
 RESUME_GOES_ON = "once that is mended, `resume` goes on"
@@ -27,7 +28,11 @@ _INTERRUPTED = "interrupted; the same command with `resume` goes on"
 
 
 def prepare(
-    tokenizer: Tokenizer, options: BuilderOptions, train_paths: list[str], held_out_paths: list[str]
+    tokenizer: Tokenizer,
+    options: BuilderOptions,
+    train_paths: list[str],
+    held_out_paths: list[str],
+    names: NameList | None = None,
 ) -> tuple[BuilderOptions, dict[str, list[str]]]:
     """Checks, before any work, what can be checked, and returns the options and the paths of each split's shards.
 
@@ -36,11 +41,14 @@ def prepare(
         options: How to make examples; returned without held-out documents if there are no shards for them.
         train_paths: Shards for training.
         held_out_paths: Shards for evaluation, maybe none.
+        names: Those whose hash the options hold.
 
     Raises:
-        InputError: A special token is missing, or the manifest of an earlier build can't be read.
+        InputError: A special token is missing, the options contradict the names or one another, or the manifest of an
+            earlier build can't be read.
     """
     MaskingTokens.from_vocabulary(tokenizer.vocabulary)
+    _check_mentions(options, names)
     find_old_shards(os.path.dirname(train_paths[0]))
     if not held_out_paths:
         return dataclasses.replace(options, held_out_fraction=0.0), {TRAIN: train_paths}
@@ -93,6 +101,23 @@ def open_work_folder(
         raise InputError(f"{error}; go on with `resume` and fewer `num_workers`") from error
     except (OSError, tf.errors.OpError) as error:
         raise InputError(f"can't write {folder}: {first_line(error)}; {RESUME_GOES_ON}") from error
+
+
+def _check_mentions(options, names):
+    """Checks that mentions of entities can be masked whole, by what the options say."""
+    if (options.names_sha256, options.num_names) != ((names.sha256, len(names)) if names else ("", 0)):
+        raise InputError(
+            "`names_sha256` and `num_names` are of other names than those that are given as `names`; take all three "
+            "from one list"
+        )
+    if not options.marks_mentions:
+        return
+    if names and options.entity_markup:
+        raise InputError("`names` and `entity_markup` both say what is masked whole; leave one out")
+    if not options.masking_options.do_whole_word_mask:
+        raise InputError("names are masked whole, as words are; leave `do_whole_word_mask=false` out")
+    if not find_packing(options.packing, "packing").masks_pieces:
+        raise InputError(f"pieces of `packing={options.packing}` are not masked, and so no names; leave these out")
 
 
 def _make_plan(reader, tokenizer, options, shards):

@@ -116,6 +116,11 @@ def test_what_is_no_mark_is_refused_with_file_and_line(tmp_path, line):
         check_marked_files([str(path)])
 
 
+def test_what_is_no_mark_is_refused_in_a_build_too(build_in):
+    with pytest.raises(BadCorpusError, match=r"'<가 나' is no mark"):
+        build_in("bad", documents=[["<가:PS> 나", "<가 나"]], entity_markup=True)
+
+
 def test_marks_are_read_of_text_alone(tmp_path):
     with pytest.raises(InputError, match="is none"):
         check_marked_files([str(tmp_path / "corpus.jsonl")])
@@ -127,13 +132,14 @@ def build_in(tiny_tokenizer, random_documents, write_corpus, tmp_path_factory):
     folder = tmp_path_factory.mktemp("mentions")
     mentions = itertools.cycle(["가나하", "다 가나 다 하", "마바사", ""])
     documents = [[f"{text} {next(mentions)}" for text in document] for document in random_documents(60)]
-    path = write_corpus(folder / "corpus.txt", documents)
 
-    def build_shards(name, names=None, runner=None, **options):
-        options = BuilderOptions(**{"max_seq_length": 32, "masking_options": MaskingOptions(5), **options})
+    def build_shards(name, names=None, runner=None, documents=documents, **options):
+        options = {"max_seq_length": 32, "masking_options": MaskingOptions(5), **options}
         if names:
-            options = with_names(options, names)
+            options = {"names_sha256": names.sha256, "num_names": len(names), **options}
+        options = BuilderOptions(**options)
         data = folder / name
+        path = write_corpus(folder / "corpus.txt", documents)
         paths = shard_paths(str(data / "train.tfrecord"), 2), [str(data / "held_out.tfrecord")]
         common = CorpusReader([path]), tiny_tokenizer, options, *paths
         if runner:
@@ -141,6 +147,28 @@ def build_in(tiny_tokenizer, random_documents, write_corpus, tmp_path_factory):
         return data, build(*common, names=names)
 
     return build_shards
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "message"),
+    [
+        (False, {"names_sha256": "0" * 64}, "other names than those that are given"),
+        (True, {"names_sha256": "0" * 64, "num_names": 4}, "other names than those that are given"),
+        (True, {"names_sha256": "", "num_names": 0}, "other names than those that are given"),
+        (True, {"num_names": 3}, "other names than those that are given"),
+        (True, {"entity_markup": True}, "leave one out"),
+        (True, {"packing": "document_blocks"}, "`packing=document_blocks` are not masked"),
+        (True, {"masking_options": MaskingOptions(5, do_whole_word_mask=False)}, "do_whole_word_mask"),
+        (False, {"entity_markup": True, "packing": "document_blocks"}, "`packing=document_blocks` are not masked"),
+    ],
+)
+@pytest.mark.parametrize("runner", [None, "DirectRunner"])
+def test_options_and_names_that_contradict_each_other_are_refused(build_in, names, given, options, message, runner):
+    if given:
+        options = {"names_sha256": names.sha256, "num_names": len(names), **options}
+    with pytest.raises(InputError, match=message) as refusal:
+        build_in("refused", names if given else None, runner, **options)
+    assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.slow
