@@ -5,7 +5,7 @@ python -m benchmarks.mentions --klue_file=klue-ner-v1.1_dev.tsv --vocab_file=mod
 The names are the persons, places and organisations that a file of KLUE-NER marks; the text is its sentences. Of the
 marked mentions that begin a word, prints the share that is found as exactly that name: of all, of those with nothing
 behind them, and of those with a josa or another word behind them without a space. And how much of what is found is
-marked as exactly that.
+marked as exactly that. Sentences that `create_pretraining_data.py --entity_markup` refuses are left out and counted.
 """
 
 import collections
@@ -19,8 +19,10 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
+from albert_tf.corpus.errors import BadCorpusError
 from albert_tf.mentions.finder import MentionFinder
 from albert_tf.mentions.names import NameList
+from albert_tf.pretraining_data.build.entity_markup import take_marks_out
 from albert_tf.tokenization import load_tokenizer
 
 FLAGS = flags.FLAGS
@@ -29,22 +31,20 @@ flags.DEFINE_string("klue_file", None, "A file of KLUE-NER, which has each sente
 flags.DEFINE_string("vocab_file", None, "The vocabulary; a tokenizer.json beside it says how to use it.", required=True)
 
 _SENTENCE = re.compile(r"## klue-ner\S*\t(.*)")
-_MARK = re.compile(r"<([^<>]*):(PS|LC|OG|DT|TI|QT)>")
 _NAMED = ("PS", "LC", "OG")
 _AT_ONCE = 256
 
 
 def read_sentences(path):
-    """Yields each sentence without marks, and the places of its names as (begin, end)."""
+    """Yields each sentence without marks, and the places of its names as (begin, end); None for one that is refused."""
     with open(path, encoding="utf-8") as file:
-        for marked in filter(None, map(_SENTENCE.match, file)):
-            text, spans, end = "", set(), 0
-            for found in _MARK.finditer(marked[1]):
-                text += marked[1][end : found.start()]
-                if found[2] in _NAMED:
-                    spans.add((len(text), len(text) + len(found[1])))
-                text, end = text + found[1], found.end()
-            yield text + marked[1][end:], spans
+        for found in filter(None, map(_SENTENCE.match, file)):
+            try:
+                text, spans, types = take_marks_out(found[1])
+            except BadCorpusError:
+                yield None
+            else:
+                yield text, {span for span, kind in zip(spans, types) if kind in _NAMED}
 
 
 def find_mentions(texts, tokenizer, finder):
@@ -60,7 +60,9 @@ def find_mentions(texts, tokenizer, finder):
 def main(_):
     """Prints the shares."""
     tokenizer = load_tokenizer(os.path.dirname(FLAGS.vocab_file))
-    sentences = list(read_sentences(FLAGS.klue_file))
+    read = list(read_sentences(FLAGS.klue_file))
+    sentences = list(filter(None, read))
+    print(f"{len(sentences):,} sentences; left out: {len(read) - len(sentences)} with signs that are no marks")
     forms = dict.fromkeys(text[begin:end] for text, spans in sentences for begin, end in sorted(spans))
     names = NameList.from_rows([(form, "") for form in forms], tokenizer)
     print(f"{len(names):,} names; left out: {names.tell_left_out() or 'none'}")

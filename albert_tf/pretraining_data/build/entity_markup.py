@@ -24,10 +24,12 @@ class MarkedText(typing.NamedTuple):
     Attributes:
         text: What is left.
         spans: Where mentions begin and end in it, in characters, from left to right.
+        types: What kind of entity each is said to be.
     """
 
     text: str
     spans: list[tuple[int, int]]
+    types: list[str]
 
 
 def take_marks_out(line: str) -> MarkedText:
@@ -36,19 +38,20 @@ def take_marks_out(line: str) -> MarkedText:
     Raises:
         BadCorpusError: It holds a sign of less or greater that is no part of a mark; says which.
     """
-    parts, spans, end, length = [], [], 0, 0
+    parts, spans, types, end, length = [], [], [], 0, 0
     for found in _SIGN.finditer(line):
-        sign, name, _ = found.groups()
+        sign, name, kind = found.groups()
         if sign is None and (name is None or not name.strip()):
             raise BadCorpusError(f"{line[found.start() : found.start() + 20]!r} is no mark; {_HOW}")
         before, kept = line[end : found.start()], sign or name
         length += len(before)
         if name is not None:
             spans.append((length, length + len(name)))
+            types.append(kind)
         parts += [before, kept]
         length += len(kept)
         end = found.end()
-    return MarkedText("".join([*parts, line[end:]]), spans)
+    return MarkedText("".join([*parts, line[end:]]), spans, types)
 
 
 def check_marked_files(paths: list[str]) -> None:

@@ -96,16 +96,16 @@ def test_marks_in_the_text_say_what_a_mention_is(units_of):
 
 
 @pytest.mark.parametrize(
-    ("line", "text", "spans"),
+    ("line", "text", "spans", "types"),
     [
-        ("가 <나 다:PS>는", "가 나 다는", [(2, 5)]),
-        ("<스타: 워즈:AFW>", "스타: 워즈", [(0, 6)]),
-        (r"a \< b \> c \n", r"a < b > c \n", []),
-        ("", "", []),
+        ("가 <나 다:PS>는 <라:LC>", "가 나 다는 라", [(2, 5), (7, 8)], ["PS", "LC"]),
+        ("<스타: 워즈:AFW>", "스타: 워즈", [(0, 6)], ["AFW"]),
+        (r"a \< b \> c \n", r"a < b > c \n", [], []),
+        ("", "", [], []),
     ],
 )
-def test_marks_are_taken_out(line, text, spans):
-    assert take_marks_out(line) == (text, spans)
+def test_marks_are_taken_out(line, text, spans, types):
+    assert take_marks_out(line) == (text, spans, types)
 
 
 @pytest.mark.parametrize("line", ["a < b", "<가>", "<:PS>", "< :PS>", "<가:>", "<가:PS", "가>", "<<가:PS>:LC>"])
