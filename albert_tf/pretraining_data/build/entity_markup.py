@@ -1,7 +1,7 @@
 """Mentions that are marked in the text itself: <이순신:PS>은, as the sentences of KLUE-NER have them.
 
-A sign of less or greater that marks nothing has a backslash before it, so that no such sign of ordinary text is ever
-taken for a mark, or the other way round.
+A sign of less or greater that marks nothing has a backslash before it, and a type is in capital letters, so that
+ordinary text, such as the title <킹덤:아신전>, is never taken for a mark, or the other way round.
 """
 
 import re
@@ -13,9 +13,9 @@ from albert_tf.corpus.long_lines import MAX_CHARACTERS_PER_LINE
 from albert_tf.errors import InputError
 from albert_tf.rows.lines import read_lines
 
-_SIGN = re.compile(r"\\([<>])|<([^<>\\]+):(\w+)>|[<>]")
+_SIGN = re.compile(r"\\([<>])|<([^<>\\]+):([A-Z][A-Z0-9_-]*)>|[<>]")
 
-_HOW = "a mention is written <name:TYPE>, and a sign that marks none \\< or \\>"
+_HOW = "a mention is written <name:TYPE>, the type in capital letters, and a sign that marks none \\< or \\>"
 
 
 class MarkedText(typing.NamedTuple):

@@ -108,7 +108,22 @@ def test_marks_are_taken_out(line, text, spans, types):
     assert take_marks_out(line) == (text, spans, types)
 
 
-@pytest.mark.parametrize("line", ["a < b", "<가>", "<:PS>", "< :PS>", "<가:>", "<가:PS", "가>", "<<가:PS>:LC>"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a < b",
+        "<가>",
+        "<:PS>",
+        "< :PS>",
+        "<가:>",
+        "<가:PS",
+        "가>",
+        "<<가:PS>:LC>",
+        "<킹덤:아신전>",
+        "<오후 3:30>",
+        "<a:b>",
+    ],
+)
 def test_what_is_no_mark_is_refused_with_file_and_line(tmp_path, line):
     path = tmp_path / "marked.txt"
     path.write_text(f"<가:PS>\n\n{line}\n", encoding="utf-8")
