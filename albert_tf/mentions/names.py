@@ -16,6 +16,8 @@ MAX_PIECES_OF_NAME = 32
 
 _REPEATED = "has the pieces of another name"
 
+_LONGEST_SHOWN = 60
+
 
 @dataclasses.dataclass(frozen=True)
 class NameList:
@@ -64,14 +66,16 @@ class NameList:
         encoded = tokenizer.encode_ids([name for name, _ in rows]).to_list()
         kept, left_out = {}, {}
         for (name, identifier), pieces in zip(rows, map(tuple, encoded)):
-            reason = _why_left_out(pieces, tokenizer) or (_REPEATED if pieces in kept else "")
+            reason = _why_left_out(name, pieces, tokenizer) or (_REPEATED if pieces in kept else "")
             if reason:
                 left_out[name] = reason
             else:
                 kept[pieces] = name, identifier
         if not kept:
             name, reason = next(iter(left_out.items()))
-            raise InputError(f"{source}: no name can be found by this vocabulary ({name} {reason}); give other names")
+            raise InputError(
+                f"{source}: no name can be found by this vocabulary ({_shown(name)} {reason}); give other names"
+            )
         return cls(
             names=tuple(name for name, _ in kept.values()),
             identifiers=tuple(identifier for _, identifier in kept.values()),
@@ -84,7 +88,7 @@ class NameList:
         """Returns how many names are left out and why, for people; "" if none is."""
         reasons = collections.Counter(self.left_out.values())
         examples = {reason: name for name, reason in reversed(self.left_out.items())}
-        return "; ".join(f"{count:,} {reason}, as {examples[reason]}" for reason, count in reasons.items())
+        return "; ".join(f"{count:,} {reason}, as {_shown(examples[reason])}" for reason, count in reasons.items())
 
 
 def read_names(path: str | os.PathLike, tokenizer: Tokenizer) -> NameList:
@@ -100,8 +104,10 @@ def read_names(path: str | os.PathLike, tokenizer: Tokenizer) -> NameList:
             continue
         place = f"{os.fspath(path)}, line {number}"
         name, *identifiers = (unicodedata.normalize("NFC", part).strip() for part in line.split("\t"))
-        if not name or len(identifiers) > 1:
-            raise InputError(f"{place}: it must be a name, or a name, a tab and what identifies it. Received: {line!r}")
+        if not _is_one_line(name) or len(identifiers) > 1:
+            raise InputError(
+                f"{place}: it must be a name, or a name, a tab and what identifies it. Received: {_shown(repr(line))}"
+            )
         if name in lines:
             raise InputError(f"{place}: {name} stands on line {lines[name]} too; remove one")
         lines[name] = number
@@ -109,11 +115,13 @@ def read_names(path: str | os.PathLike, tokenizer: Tokenizer) -> NameList:
     return NameList.from_rows(rows, tokenizer, os.fspath(path))
 
 
-def _why_left_out(pieces, tokenizer):
-    """Returns what is wrong with the pieces of a name, after "it"; "" for nothing."""
+def _why_left_out(name, pieces, tokenizer):
+    """Returns what is wrong with a name or its pieces, after "it"; "" for nothing."""
     vocabulary = tokenizer.vocabulary
     if not pieces:
         return "has no piece"
+    if "\t" in name or not _is_one_line(name):
+        return "has a tab or the end of a line"
     if vocabulary.id_of(UNK) in pieces:
         return "has a word that the vocabulary can't spell"
     if any(vocabulary.is_reserved(vocabulary.pieces[piece]) for piece in pieces):
@@ -121,3 +129,12 @@ def _why_left_out(pieces, tokenizer):
     if not tokenizer.starts_word[pieces[0]]:
         return "begins with a piece that begins no word"
     return f"has more than {MAX_PIECES_OF_NAME} pieces" if len(pieces) > MAX_PIECES_OF_NAME else ""
+
+
+def _is_one_line(name):
+    return len(name.splitlines()) == 1  # which also knows the line ends of other systems
+
+
+def _shown(text):
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."

@@ -35,14 +35,14 @@ def test_names_and_what_identifies_them_are_read(tokenizer, tmp_path):
 
 
 def test_names_that_no_piece_spells_are_left_out_and_counted(tokenizer, tmp_path):
-    too_long = "서울 " * (MAX_PIECES_OF_NAME + 1)
+    too_long = "서울 " * 1000
     names = read_names(written(tmp_path, f"김유신\nLG\nlg\n강감찬\n서울\n\u200b\n[MASK]\n{too_long}"), tokenizer)
     assert names.names == ("LG", "서울")
     assert names.tell_left_out().split("; ") == [
         "3 has a word that the vocabulary can't spell, as 김유신",
         "1 has the pieces of another name, as lg",
         "1 has no piece, as \u200b",
-        f"1 has more than {MAX_PIECES_OF_NAME} pieces, as {too_long.strip()}",
+        f"1 has more than {MAX_PIECES_OF_NAME} pieces, as {too_long[:60]}...",
     ]
 
 
@@ -54,6 +54,13 @@ def test_hash_tells_lists_apart(tokenizer):
     assert len(hashes) == 4
 
 
+def test_name_of_several_lines_is_left_out(tokenizer):
+    # A build writes names into a file, one a line, for its workers.
+    names = NameList.from_rows([("서울", ""), ("대학\n이순신", ""), ("이순신\t대학", "")], tokenizer)
+    assert names.names == ("서울",)
+    assert names.tell_left_out() == "2 has a tab or the end of a line, as 대학 이순신"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -62,6 +69,10 @@ def test_hash_tells_lists_apart(tokenizer):
         ("서울\n이순신\n\n서울\tLC\n", "names.txt, line 4: 서울 stands on line 1 too; remove one"),
         ("서울\n\tLC\n", "names.txt, line 2: it must be a name"),
         ("서울\tLC\tCity\n", "names.txt, line 1: it must be a name"),
+        ("서울\n이순신\r서울", "names.txt, line 2: it must be a name, .* Received: '이순신\\\\r서울'$"),
+        ("서울\x0b이순신", "names.txt, line 1: it must be a name"),
+        ("서울 " * 1000, f"names.txt: no name can be .*[(]{'서울 ' * 20}\\.\\.\\. has more than"),
+        ("서울\t\t" * 1000, r"names.txt, line 1: it must be a name, .{,160}\.\.\.$"),
         ("김유신\n강감찬\n", "names.txt: no name can be found by this vocabulary"),
     ],
 )
