@@ -148,7 +148,7 @@ def build_in(tiny_tokenizer, random_documents, write_corpus, tmp_path_factory):
     mentions = itertools.cycle(["가나하", "다 가나 다 하", "마바사", ""])
     documents = [[f"{text} {next(mentions)}" for text in document] for document in random_documents(60)]
 
-    def build_shards(name, names=None, runner=None, documents=documents, **options):
+    def build_shards(name, names=None, runner=None, documents=documents, num_workers=1, **options):
         options = {"max_seq_length": 32, "masking_options": MaskingOptions(5), **options}
         if names:
             options = {"names_sha256": names.sha256, "num_names": len(names), **options}
@@ -159,7 +159,7 @@ def build_in(tiny_tokenizer, random_documents, write_corpus, tmp_path_factory):
         common = CorpusReader([path]), tiny_tokenizer, options, *paths
         if runner:
             return data, run_on_beam(*common, runner, [], names=names)
-        return data, build(*common, names=names)
+        return data, build(*common, num_workers, names=names)
 
     return build_shards
 
@@ -186,10 +186,21 @@ def test_options_and_names_that_contradict_each_other_are_refused(build_in, name
     assert "\n" not in str(refusal.value)
 
 
+@pytest.fixture(scope="module")
+def local(build_in, names):
+    """The folder of shards that one process has made."""
+    return build_in("local", names)[0]
+
+
 @pytest.mark.slow
-def test_beam_knows_the_names(build_in, names, contents_of):
+def test_workers_know_the_names(build_in, names, local, contents_of):
+    workers, _ = build_in("workers", names, num_workers=2)
+    assert contents_of(local) == contents_of(workers)
+
+
+@pytest.mark.slow
+def test_beam_knows_the_names(build_in, names, local, contents_of):
     pytest.importorskip("apache_beam", reason="needs Apache Beam: pip install -r requirements-beam.txt")
-    local, _ = build_in("local", names)
     beam, _ = build_in("beam", names, "DirectRunner")
     assert contents_of(local) == contents_of(beam)
 
@@ -230,9 +241,8 @@ def test_inspection_counts_mentions(both):
     assert f"of them {held_out['share_of_masked_in_mentions']:.2%}"[:-2] in "\n".join(lines)
 
 
-def test_masks_of_training_take_mentions_whole(build_in, names, tiny_tokenizer, find):
-    folder, _ = build_in("dynamic", names)
-    shards = find(str(folder / "train*"))
+def test_masks_of_training_take_mentions_whole(local, tiny_tokenizer, find):
+    shards = find(str(local / "train*"))
     records = list(tf.data.TFRecordDataset(shards.train_paths))
     read = ("input_ids", "input_mask", "segment_ids", "token_boundary", "in_mention")
     spec = {name: tf.io.FixedLenFeature([32], tf.int64) for name in read}
