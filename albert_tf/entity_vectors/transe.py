@@ -11,6 +11,7 @@ import typing
 import numpy as np
 
 from albert_tf.errors import InputError
+from albert_tf.setting_checks import check_number, check_whole
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,9 +40,13 @@ class TransESettings:
     random_seed: int = 12345
 
     def __post_init__(self):
+        for name in ("entity_size", "distance_norm", "train_batch_size", "num_train_epochs"):
+            check_whole(name, getattr(self, name), 1)
+        check_whole("random_seed", self.random_seed, 0)
+        if self.distance_norm not in (1, 2):
+            raise InputError(f"`distance_norm` must be 1 or 2. Received: {self.distance_norm}")
         for name in ("margin", "learning_rate"):
-            if not getattr(self, name) > 0.0:
-                raise InputError(f"`{name}={getattr(self, name)}` must be greater than 0")
+            check_number(name, getattr(self, name), "greater than 0", lambda value: value > 0)
 
 
 class Update(typing.NamedTuple):

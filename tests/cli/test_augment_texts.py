@@ -59,6 +59,20 @@ def test_same_flags_give_the_same_bytes_and_nothing_is_replaced_unasked(augment,
     assert augment(**flags, overwrite=True, random_seed=1).code == 0 and output.read_bytes() != before
 
 
+@pytest.mark.slow
+def test_lines_of_any_characters_become_a_table_that_is_read(augment, tmp_path):
+    lines = ['오늘은\t비가 "온다', "내일은\r눈이 온다\t", "", " \t ", "친구와\u2028집에서\x85밥을", "'먹자\r"]
+    (tmp_path / "in.txt").write_bytes("\n".join(["첫 줄은 비가 온다", *lines]).encode())
+    result = augment(input_file=tmp_path / "in.txt", num_copies=20)
+    assert (result.code, result.errors) == (0, "")
+    assert "in.txt: 5 lines of text\n" in result.output
+    unlabelled = dataclasses.replace(DATASETS["tsv"], label_column="")
+    copies = [each.text for each in read_examples(str(tmp_path / "out.tsv"), unlabelled, False)]
+    assert not any(mark in copy for copy in copies for mark in "\t\r")
+    for marks in (' "', "\u2028", "\x85", "'"):
+        assert any(marks in copy for copy in copies), marks
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -69,7 +83,7 @@ def test_same_flags_give_the_same_bytes_and_nothing_is_replaced_unasked(augment,
             "--output_file=out.jsonl: a tab-separated table is written; call it something.tsv",
         ),
         ({"num_copies": 0}, "--num_copies must be a whole number from 1 on. Received: 0"),
-        ({"replaced_share": 1.5}, "--replaced_share must be more than 0 and at most 1. Received: 1.5"),
+        ({"replaced_share": 1.5}, "--replaced_share must be a number greater than 0 and at most 1. Received: 1.5"),
         ({"input_file": "{folder}/empty.txt"}, "{folder}/empty.txt has no line of text that can be used"),
         (
             {"input_file": "{folder}/empty.txt", "task_name": "nsmc"},

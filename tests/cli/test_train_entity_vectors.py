@@ -51,7 +51,7 @@ def test_all_triples_may_be_learnt(run_script, triples_file, tmp_path):
     [
         ({"input_file": None}, "--input_file is missing"),
         ({"output_dir": "taken"}, "holds something already; choose another folder"),
-        ({"margin": -1}, "--margin=-1.0 must be greater than 0"),
+        ({"margin": -1}, "--margin must be a number greater than 0. Received: -1.0"),
         ({"distance_norm": 3}, "distance_norm"),
         ({"content": "a b c\n"}, "triples.tsv, line 1: a triple is a head, a relation and a tail"),
     ],

@@ -74,7 +74,13 @@ def test_same_settings_give_the_same_bytes_and_another_seed_others():
     np.testing.assert_allclose(np.linalg.norm(first[0], axis=1), 1, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["margin", "learning_rate"])
-def test_settings_out_of_range_are_refused(name):
-    with pytest.raises(InputError, match=f"`{name}=0.0` must be greater than 0"):
-        TransESettings(**{name: 0.0})
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(name, value) for name in ("margin", "learning_rate") for value in (0.0, float("nan"), float("inf"), "1")]
+    + [(name, value) for name in ("entity_size", "train_batch_size", "num_train_epochs") for value in (0, 8.0, True)]
+    + [("random_seed", value) for value in (-1, 0.5)]
+    + [("distance_norm", value) for value in (0, 3, 2.0)],
+)
+def test_settings_out_of_range_are_refused(name, value):
+    with pytest.raises(InputError, match=f"`{name}` must be .* Received: {value!r}"):
+        TransESettings(**{name: value})

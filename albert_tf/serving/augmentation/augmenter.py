@@ -24,10 +24,10 @@ import tensorflow as tf
 
 from albert_tf.asked_texts import read_strings
 from albert_tf.errors import InputError
-from albert_tf.generation.options import check_whole
 from albert_tf.serving.augmentation.replacements import Replacements
 from albert_tf.serving.pretrained_model import PretrainedModel
 from albert_tf.serving.scoring.likelihood import batch_lengths
+from albert_tf.setting_checks import check_number, check_whole
 from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization.vocabulary import CLS, SEP
 
@@ -60,8 +60,9 @@ class AugmentationOptions:
         check_whole("num_copies", self.num_copies, 1)
         check_whole("num_candidates", self.num_candidates, 1)
         check_whole("random_seed", self.random_seed, 0)
-        if not 0 < self.replaced_share <= 1:
-            raise InputError(f"`replaced_share` must be more than 0 and at most 1. Received: {self.replaced_share!r}")
+        check_number(
+            "replaced_share", self.replaced_share, "greater than 0 and at most 1", lambda value: 0 < value <= 1
+        )
 
 
 _DEFAULTS = AugmentationOptions()

@@ -36,7 +36,7 @@ def read_rows(path: str, files: DataFiles, names_columns: bool) -> list[Texts]:
             return _read_lines(path, files)
     without_labels = dataclasses.replace(files, label_column="")
     examples = read_examples(path, without_labels, needs_label=False)
-    return [tuple(text.translate(_SPACES) for text in example.columns.values()) for example in examples]
+    return [tuple(map(_fit_for_table, example.columns.values())) for example in examples]
 
 
 def distinct_copies(
@@ -101,12 +101,16 @@ def _read_lines(path, files):
         if row.error:
             bad_rows.refuse(row.error)
         elif row.values.strip():
-            rows.append((row.values,))
+            rows.append((_fit_for_table(row.values),))
     bad_rows.warn()
     if not rows:
         raise InputError(f"{path} has no line of text that can be used")
     print(f"{path}: {counted(len(rows), 'line')} of text\n  the first: {shorten(rows[0][0])}", flush=True)
     return rows
+
+
+def _fit_for_table(text):
+    return text.translate(_SPACES)
 
 
 def _line(values):
