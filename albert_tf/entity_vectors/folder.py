@@ -5,6 +5,7 @@ import dataclasses
 import io
 import os
 import typing
+import unicodedata
 
 import numpy as np
 
@@ -55,7 +56,7 @@ def write_folder(
 
 
 def read_folder(folder: str, source: str) -> EntityVectors:
-    """Reads the names and vectors of a folder; those of any program that wrote `entities.txt` and `entity_vectors.npy`.
+    """Reads a folder of any program that writes `entities.txt` and `entity_vectors.npy`; names are returned in NFC.
 
     Args:
         folder: The folder.
@@ -65,7 +66,7 @@ def read_folder(folder: str, source: str) -> EntityVectors:
         InputError: They can't be read, don't go together, or are no numbers.
     """
     names = read_text(os.path.join(folder, ENTITIES_FILE), f"the names that {source} has vectors of,").split("\n")
-    entities = [name.strip() for name in names if name.strip()]
+    entities = [unicodedata.normalize("NFC", name).strip() for name in names if name.strip()]
     path = os.path.join(folder, VECTORS_FILE)
     content = read_bytes(path, "the entity vectors")
     try:
@@ -84,6 +85,8 @@ def read_folder(folder: str, source: str) -> EntityVectors:
     if len(set(entities)) < len(entities):
         twice = collections.Counter(entities).most_common(1)[0][0]
         raise InputError(f"{source}: {twice} stands in {ENTITIES_FILE} twice; remove one, and its vector")
+    with np.errstate(over="ignore"):  # which is refused
+        vectors = vectors.astype(np.float32)
     if not np.isfinite(vectors).all():
-        raise InputError(f"{path} holds NaN or infinity; make the vectors anew")
-    return EntityVectors(entities, vectors.astype(np.float32))
+        raise InputError(f"{path} holds NaN, infinity, or a number too large for float32; make the vectors anew")
+    return EntityVectors(entities, vectors)
