@@ -10,11 +10,12 @@ import unicodedata
 import numpy as np
 
 from albert_tf.errors import InputError
-from albert_tf.files import read_bytes, read_text, write_bytes, write_json, write_text
+from albert_tf.files import names_in, read_bytes, read_text, write_bytes, write_json, write_text
 
 ENTITIES_FILE, VECTORS_FILE = "entities.txt", "entity_vectors.npy"
 _RELATIONS_FILE, _RELATION_VECTORS_FILE = "relations.txt", "relation_vectors.npy"
 SETTINGS_FILE = "entity_vectors.json"
+UNFINISHED_FILE = "unfinished_vectors.npz"  # until all others are there
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,8 +64,10 @@ def read_folder(folder: str, source: str) -> EntityVectors:
         source: What names it; errors begin with it.
 
     Raises:
-        InputError: They can't be read, don't go together, or are no numbers.
+        InputError: They can't be read, aren't all there yet, don't go together, or are no numbers.
     """
+    if UNFINISHED_FILE in names_in(folder):
+        raise InputError(f"{source} is not done; repeat the command that began it, which goes on")
     names = read_text(os.path.join(folder, ENTITIES_FILE), f"the names that {source} has vectors of,").split("\n")
     entities = [unicodedata.normalize("NFC", name).strip() for name in names if name.strip()]
     path = os.path.join(folder, VECTORS_FILE)

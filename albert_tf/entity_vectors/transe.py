@@ -49,6 +49,22 @@ class TransESettings:
             check_number(name, getattr(self, name), "greater than 0", lambda value: value > 0)
 
 
+class Learnt(typing.NamedTuple):
+    """What is learnt after some epochs, and all that the rest follows from.
+
+    Attributes:
+        num_epochs: How many.
+        entities: float32 [entities, size], each of length 1.
+        relations: float32 [relations, size].
+        generator: The state of what draws, JSON values by name.
+    """
+
+    num_epochs: int
+    entities: np.ndarray
+    relations: np.ndarray
+    generator: dict[str, typing.Any]
+
+
 class Update(typing.NamedTuple):
     """What a batch says of some rows of a table.
 
@@ -117,6 +133,8 @@ def train(
     num_relations: int,
     settings: TransESettings,
     tell: collections.abc.Callable[[int, int, float], None] = lambda *_: None,
+    begun: Learnt | None = None,
+    keep: collections.abc.Callable[[Learnt], None] = lambda _: None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Learns vectors.
 
@@ -127,16 +145,19 @@ def train(
         settings: How to learn.
         tell: Called after each batch with the epoch, from 0, the number of its triples that are done, and the mean loss
             of these.
+        begun: What to go on with, of the same arguments; the result is the same to the bit. None for the beginning.
+        keep: Called after each epoch but the last; the tables that it is given change afterwards.
 
     Returns:
         float32 [entities, size], each of length 1, and float32 [relations, size].
     """
-    generator, size = np.random.default_rng([settings.random_seed, 1]), settings.entity_size
-    bound = 6 / size**0.5
-    relations = _normalized(generator.uniform(-bound, bound, [num_relations, size]).astype(np.float32))
-    entities = _normalized(generator.uniform(-bound, bound, [num_entities, size]).astype(np.float32))
+    generator = np.random.default_rng([settings.random_seed, 1])
+    if begun is None:
+        begun = _begin(num_entities, num_relations, settings.entity_size, generator)
+    entities, relations = begun.entities.copy(), begun.relations.copy()
+    generator.bit_generator.state = begun.generator
     rate = np.float32(settings.learning_rate)
-    for epoch in range(settings.num_train_epochs):
+    for epoch in range(begun.num_epochs, settings.num_train_epochs):
         order, total = generator.permutation(len(ids)), 0.0
         for begin in range(0, len(ids), settings.train_batch_size):
             batch = ids[order[begin : begin + settings.train_batch_size]]
@@ -148,7 +169,17 @@ def train(
             entities[rows] = _normalized(entities[rows] - rate * of_entities.gradients)
             total += loss
             tell(epoch, begin + len(batch), total / (begin + len(batch)))
+        if epoch + 1 < settings.num_train_epochs:
+            keep(Learnt(epoch + 1, entities, relations, generator.bit_generator.state))
     return entities, relations
+
+
+def _begin(num_entities, num_relations, size, generator):
+    """Draws what is to be learnt from."""
+    bound = 6 / size**0.5
+    relations = _normalized(generator.uniform(-bound, bound, [num_relations, size]).astype(np.float32))
+    entities = _normalized(generator.uniform(-bound, bound, [num_entities, size]).astype(np.float32))
+    return Learnt(0, entities, relations, generator.bit_generator.state)
 
 
 def _joined(rows, gradients):

@@ -1,5 +1,6 @@
 """Vectors of entities: the loss and its gradients, what is drawn, and that the same comes out each time."""
 
+import copy
 import dataclasses
 
 import numpy as np
@@ -71,6 +72,13 @@ def test_same_settings_give_the_same_bytes_and_another_seed_others():
     other = train(ids, 20, 3, dataclasses.replace(settings, random_seed=1))
     assert not np.array_equal(first[0], other[0])
     assert first[0].dtype == first[1].dtype == np.float32
+    kept = []
+    train(ids, 20, 3, settings, keep=lambda learnt: kept.append(copy.deepcopy(learnt)))
+    assert [learnt.num_epochs for learnt in kept] == [1, 2]
+    for learnt in kept:
+        assert [each.tobytes() for each in train(ids, 20, 3, settings, begun=learnt)] == [
+            each.tobytes() for each in first
+        ]
     np.testing.assert_allclose(np.linalg.norm(first[0], axis=1), 1, rtol=1e-5)
 
 
