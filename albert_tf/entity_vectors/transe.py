@@ -150,6 +150,9 @@ def train(
 
     Returns:
         float32 [entities, size], each of length 1, and float32 [relations, size].
+
+    Raises:
+        InputError: The vectors have grown beyond what float32 can hold.
     """
     generator = np.random.default_rng([settings.random_seed, 1])
     if begun is None:
@@ -162,16 +165,25 @@ def train(
         for begin in range(0, len(ids), settings.train_batch_size):
             batch = ids[order[begin : begin + settings.train_batch_size]]
             corrupted = corrupt(batch, num_entities, generator)
-            loss, of_entities, of_relations = loss_and_updates(entities, relations, batch, corrupted, settings)
-            relations[of_relations.rows] -= rate * of_relations.gradients
-            # All entities are normalised before each batch; those that it doesn't change stay so.
-            rows = of_entities.rows
-            entities[rows] = _normalized(entities[rows] - rate * of_entities.gradients)
+            with np.errstate(over="ignore", invalid="ignore"):  # which the loss tells
+                loss, of_entities, of_relations = loss_and_updates(entities, relations, batch, corrupted, settings)
+                relations[of_relations.rows] -= rate * of_relations.gradients
+                # All entities are normalised before each batch; those that it doesn't change stay so.
+                rows = of_entities.rows
+                entities[rows] = _normalized(entities[rows] - rate * of_entities.gradients)
             total += loss
+            _check_finite(loss, entities[rows], relations[of_relations.rows], epoch=epoch)
             tell(epoch, begin + len(batch), total / (begin + len(batch)))
         if epoch + 1 < settings.num_train_epochs:
             keep(Learnt(epoch + 1, entities, relations, generator.bit_generator.state))
     return entities, relations
+
+
+def _check_finite(*values, epoch):
+    if not all(np.isfinite(each).all() for each in values):
+        raise InputError(
+            f"the vectors have diverged in epoch {epoch + 1}: they hold NaN or infinity; lower `learning_rate`"
+        )
 
 
 def _begin(num_entities, num_relations, size, generator):

@@ -96,6 +96,10 @@ def test_stopped_training_goes_on_by_the_same_command_alone(run_script, triples_
         ({"output_dir": "taken"}, "holds something already; choose another folder"),
         ({"margin": -1}, "--margin must be a number greater than 0. Received: -1.0"),
         ({"distance_norm": 3}, "distance_norm"),
+        (
+            {"learning_rate": 1e38},
+            "the vectors have diverged in epoch 1: they hold NaN or infinity; lower --learning_r",
+        ),
         ({"content": "a b c\n"}, "triples.tsv, line 1: a triple is a head, a relation and a tail"),
     ],
 )
