@@ -117,6 +117,13 @@ def test_plain_model_learns_entities_from_where_it_stands(pretrain, checkpoint, 
     assert f"not in it, and so random: {learnt}; in it, but not in this model: none" in result.output
 
 
+def test_config_of_entities_alone_tells_a_model_nothing(pretrain, checkpoint, trained, assert_refused, tmp_path):
+    flags = {"albert_config_file": trained / "albert_config.json", "output_dir": tmp_path / "run2"}
+    for start in (None, checkpoint):
+        message = assert_refused(lambda start=start: pretrain(**flags, init_checkpoint=start), tmp_path)
+        assert message.startswith("the model is to know entities (num_entities=30), and nothing says which; begin with")
+
+
 def test_model_is_fine_tuned_published_and_exported(classify, run_script, pretrain, trained, with_entities, tmp_path):
     result = classify(do_train=True, init_checkpoint=trained, output_dir=tmp_path / "classifier")
     assert (result.code, result.errors) == (0, "")

@@ -117,6 +117,17 @@ def describe_alignment(
     return f"initial checkpoint: its masked-LM head has learnt to read {then}, and learns now to read {now}"
 
 
+def check_is_told(model: tf.keras.Model) -> None:
+    """Raises InputError if a config says that a model knows entities, and nothing has told it which."""
+    fusion = getattr(getattr(model, "encoder", None), "entity_fusion", None)
+    if fusion is not None and not fusion.knows_names:
+        raise InputError(
+            f"the model is to know entities (num_entities={model.config.num_entities}), and nothing says which; begin "
+            "with one that knows them by `init_checkpoint`, or take num_entities, and what begins with entity_, out of "
+            "`albert_config_file`"
+        )
+
+
 def check_tokenizer(tokenizer: Tokenizer | None, checkpoint: str | None) -> None:
     """Checks that a tokenizer is the one that a checkpoint was trained with, as far as both are known."""
     path = find_beside_checkpoint(checkpoint, TOKENIZER_FILE)
