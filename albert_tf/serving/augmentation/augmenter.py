@@ -106,7 +106,7 @@ class Augmenter:
         if "fill_mask" not in model.abilities:
             raise InputError(f"{model.cannot('fill_mask')}; name a model that fills in masks, for that replaces words")
         if not isinstance(model, PretrainedModel):
-            raise InputError(f"{model!r} is an export; name the folder that it was exported from, which replaces words")
+            raise InputError("an export replaces no words; name the folder that it was exported from")
         self._tokenizer, self._options = model.tokenizer, options
         vocabulary = self._tokenizer.vocabulary
         self._cls, self._sep = vocabulary.id_of(CLS), vocabulary.id_of(SEP)
