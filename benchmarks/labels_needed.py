@@ -23,6 +23,7 @@ from absl import app, flags
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from albert_tf.cli.command import exit_stopped
 from albert_tf.config import AlbertConfig
 from albert_tf.files import read_json, write_json
 from albert_tf.finetuning import Classification, runner
@@ -102,7 +103,7 @@ class Contestants:
             run = TrainingRun(temporary, task, model, settings, tokenizer)
             token_dropout = default_token_dropout(config, task.may_hide_pieces)
             if not runner.train(run, train_file, token_dropout=token_dropout):
-                raise KeyboardInterrupt("interrupted; the same command goes on")
+                exit_stopped(run.stopped_by)  # the same command goes on
             return runner.evaluate(run, dev_file)["accuracy"]
 
 

@@ -21,6 +21,7 @@ MAY_IMPORT = {
     "whole_folders": {"errors", "file_errors", "files", "folder_lock"},
     "config": {"errors", "files"},
     "checkpoint_files": {"errors", "files", "json_types"},
+    "setting_checks": {"errors"},
     "progress_line": set(),
     "shipped_files": {"errors"},
     "plot_labels": set(),
@@ -49,21 +50,31 @@ MAY_IMPORT = {
     },
     "tokenization": BASE | {"text_encoding", "progress_line"},
     "mentions": {"errors", "files", "tokenization"},
-    "entity_vectors": BASE | {"rows", "tokenization", "mentions"},
+    "entity_vectors": BASE | {"setting_checks", "rows", "tokenization", "mentions"},
     "pretraining_data": BASE
     | {"startup", "folder_lock", "progress_line", "child_process", "corpus", "rows", "tokenization", "mentions"},
     "compilation": set(),
     "modeling": BASE | {"checkpoint_files", "compilation", "mentions"},  # knows nothing of text
-    "generation": {"errors", "compilation", "tokenization", "modeling"},
+    "generation": {"errors", "setting_checks", "compilation", "tokenization", "modeling"},
     "optimization": {"errors", "config", "compilation"},
-    "objectives": {"errors", "config", "mentions", "entity_vectors", "pretraining_data", "modeling"},
+    "objectives": {"errors", "config", "setting_checks", "mentions", "entity_vectors", "pretraining_data", "modeling"},
     "training": BASE
     | {"folder_lock", "checkpoint_files", "progress_line", "tokenization", "modeling", "optimization", "objectives"},
     "trials": BASE | {"folder_lock", "checkpoint_files", "training"},
     "pretraining": BASE
-    | {"checkpoint_files", "tokenization", "entity_vectors", "pretraining_data", "modeling", "objectives", "training"},
+    | {
+        "checkpoint_files",
+        "tokenization",
+        "mentions",
+        "entity_vectors",
+        "pretraining_data",
+        "modeling",
+        "objectives",
+        "training",
+    },
     "finetuning": BASE
     | {
+        "setting_checks",
         "folder_lock",
         "checkpoint_files",
         "text_encoding",
@@ -84,6 +95,7 @@ MAY_IMPORT = {
     "serving": BASE
     | {
         "startup",
+        "setting_checks",
         "text_encoding",
         "folder_lock",
         "whole_folders",

@@ -18,6 +18,7 @@ from albert_tf.interchange.foreign_folder import CONVERTED_FOLDER, format_of, ke
 from albert_tf.interchange.huggingface_config import is_published, read_published_config
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.modeling.student import parse_layers, student_config
+from albert_tf.objectives.refusals import refuse_entities
 from albert_tf.tokenization import SentencePieceTokenizer, Tokenizer
 from albert_tf.tokenization.loading import kind_of_tokenizer
 from albert_tf.tokenization.sentencepiece.tokenizer import MODEL_FILE
@@ -76,11 +77,13 @@ def find_student_config(settings) -> AlbertConfig | None:
     """Returns the config that follows from --teacher and --student_layers; None where one is not given.
 
     Raises:
-        InputError: There is no such teacher or layer.
+        InputError: There is no such teacher or layer, or the teacher knows entities.
     """
     if not settings.teacher or not settings.student_layers:
         return None
-    return student_config(read_config_of(settings.teacher, "teacher"), parse_layers(settings.student_layers))
+    teacher = read_config_of(settings.teacher, "teacher")
+    refuse_entities(teacher, "distil", f"`teacher={settings.teacher}`")
+    return student_config(teacher, parse_layers(settings.student_layers))
 
 
 def read_planned_config(settings) -> AlbertConfig:

@@ -101,7 +101,13 @@ def find_config(given, known_run, entities) -> AlbertConfig:
     own_config_file = given.albert_config_file or (known_run and known_run.find(CONFIG_FILE))
     config_file = own_config_file or find_beside_checkpoint(given.init_checkpoint, CONFIG_FILE)
     config = None if config_file else find_student_config(given)
-    require(input_file=given.input_file, albert_config_file=config or config_file)
+    require(input_file=given.input_file)
+    if given.init_checkpoint and not (config or config_file):
+        raise InputError(
+            f"--init_checkpoint={given.init_checkpoint}: there is no {CONFIG_FILE}; name the folder of a model, or its "
+            "config by --albert_config_file"
+        )
+    require(albert_config_file=config or config_file)
     _check_beginning(given)
     if given.phase2_input_file and "held_out_file" in given.given and "input_file" not in given.given:
         raise InputError(

@@ -12,9 +12,11 @@ from albert_tf.entity_vectors.folder import EntityVectors, write_folder
 from albert_tf.entity_vectors.ranking import by_chance, by_frequency, by_vectors, rank
 from albert_tf.entity_vectors.transe import TransESettings, train
 from albert_tf.entity_vectors.triples import read_triples, split
+from albert_tf.entity_vectors.unfinished import UnfinishedTraining
 from albert_tf.files import sha256_of
+from albert_tf.folder_lock import hold
 from albert_tf.progress_line import ProgressLine, format_seconds
-from albert_tf.whole_folders import new_folder
+from albert_tf.whole_folders import files_together
 
 flags.disclaim_key_flags()
 
@@ -41,13 +43,24 @@ def define_flags():
         "held_out_fraction", 0.05, "Share of triples that are not learnt, but asked for in the end; 0: none.", 0.0, 0.5
     )
     flags.DEFINE_integer("random_seed", TransESettings.random_seed, "Seed of every random draw.", 0)
+    flags.DEFINE_integer(
+        "save_epochs", 5, "Epochs between two times that what is learnt is kept, for the same command to go on with.", 1
+    )
 
 
 def main():
     given = resolved_flags()
     command.require(input_file=given.input_file, output_dir=given.output_dir)
     settings = TransESettings(**{name: getattr(given, name) for name in _SETTINGS})
-    with new_folder(given.output_dir) as folder:
+    with hold(given.output_dir):
+        identity = {
+            "method": "transe",
+            **dataclasses.asdict(settings),
+            "held_out_fraction": given.held_out_fraction,
+            "triples_sha256": sha256_of(given.input_file),
+        }
+        unfinished = UnfinishedTraining(given.output_dir, identity)
+        begun = unfinished.take_up()
         triples = read_triples(given.input_file)
         learnt, held_out = split(triples.ids, given.held_out_fraction, given.random_seed)
         sizes = {
@@ -57,34 +70,37 @@ def main():
             "num_held_out": len(held_out),
         }
         print(_describe(sizes, triples.num_repeated))
+        if begun:
+            print(f"goes on after {begun.num_epochs:,} epochs", flush=True)
         entities, relations = train(
-            learnt, len(triples.entities), len(triples.relations), settings, _Progress(len(learnt), settings).tell
+            learnt,
+            len(triples.entities),
+            len(triples.relations),
+            settings,
+            _Progress(len(learnt), settings, begun.num_epochs if begun else 0).tell,
+            begun,
+            lambda so_far: so_far.num_epochs % given.save_epochs or unfinished.keep(so_far),
         )
         scores = _scores(triples.ids, learnt, held_out, entities, relations, settings.distance_norm)
-        told = {
-            "method": "transe",
-            **dataclasses.asdict(settings),
-            "held_out_fraction": given.held_out_fraction,
-            "triples_sha256": sha256_of(given.input_file),
-            **sizes,
-            **scores,
-        }
-        write_folder(folder, EntityVectors(triples.entities, entities), triples.relations, relations, told)
+        with files_together(given.output_dir) as folder:
+            found = EntityVectors(triples.entities, entities)
+            write_folder(folder, found, triples.relations, relations, {**identity, **sizes, **scores})
+        unfinished.remove()
     print(f"wrote vectors of {len(entities):,} entities to {given.output_dir}: {json.dumps(scores)}")
 
 
 class _Progress:
     """Tells how far the training is, and how long it will still take."""
 
-    def __init__(self, num_triples, settings):
-        self._num_triples, self._epochs = num_triples, settings.num_train_epochs
+    def __init__(self, num_triples, settings, num_done):
+        self._num_triples, self._epochs, self._num_done = num_triples, settings.num_train_epochs, num_done
         self._line, self._begun = ProgressLine(), time.monotonic()
 
     def tell(self, epoch, done, loss):
         """Shows a line if one is due; see `transe.train`."""
         all_done, total = epoch * self._num_triples + done, self._epochs * self._num_triples
         if all_done == total or self._line.is_due:
-            rate = all_done / max(time.monotonic() - self._begun, 1e-9)
+            rate = (all_done - self._num_done * self._num_triples) / max(time.monotonic() - self._begun, 1e-9)
             left = format_seconds((total - all_done) / rate)
             self._line.show(
                 f"epoch {epoch + 1:,} of {self._epochs:,}: loss {loss:.4f}, {rate:,.0f} triples/s, {left} left"

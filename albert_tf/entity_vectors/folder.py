@@ -5,15 +5,17 @@ import dataclasses
 import io
 import os
 import typing
+import unicodedata
 
 import numpy as np
 
 from albert_tf.errors import InputError
-from albert_tf.files import read_bytes, read_text, write_bytes, write_json, write_text
+from albert_tf.files import names_in, read_bytes, read_text, write_bytes, write_json, write_text
 
 ENTITIES_FILE, VECTORS_FILE = "entities.txt", "entity_vectors.npy"
 _RELATIONS_FILE, _RELATION_VECTORS_FILE = "relations.txt", "relation_vectors.npy"
 SETTINGS_FILE = "entity_vectors.json"
+UNFINISHED_FILE = "unfinished_vectors.npz"  # until all others are there
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,17 +57,19 @@ def write_folder(
 
 
 def read_folder(folder: str, source: str) -> EntityVectors:
-    """Reads the names and vectors of a folder; those of any program that wrote `entities.txt` and `entity_vectors.npy`.
+    """Reads a folder of any program that writes `entities.txt` and `entity_vectors.npy`; names are returned in NFC.
 
     Args:
         folder: The folder.
         source: What names it; errors begin with it.
 
     Raises:
-        InputError: They can't be read, don't go together, or are no numbers.
+        InputError: They can't be read, aren't all there yet, don't go together, or are no numbers.
     """
+    if UNFINISHED_FILE in names_in(folder):
+        raise InputError(f"{source} is not done; repeat the command that began it, which goes on")
     names = read_text(os.path.join(folder, ENTITIES_FILE), f"the names that {source} has vectors of,").split("\n")
-    entities = [name.strip() for name in names if name.strip()]
+    entities = [unicodedata.normalize("NFC", name).strip() for name in names if name.strip()]
     path = os.path.join(folder, VECTORS_FILE)
     content = read_bytes(path, "the entity vectors")
     try:
@@ -84,6 +88,8 @@ def read_folder(folder: str, source: str) -> EntityVectors:
     if len(set(entities)) < len(entities):
         twice = collections.Counter(entities).most_common(1)[0][0]
         raise InputError(f"{source}: {twice} stands in {ENTITIES_FILE} twice; remove one, and its vector")
+    with np.errstate(over="ignore"):  # which is refused
+        vectors = vectors.astype(np.float32)
     if not np.isfinite(vectors).all():
-        raise InputError(f"{path} holds NaN or infinity; make the vectors anew")
-    return EntityVectors(entities, vectors.astype(np.float32))
+        raise InputError(f"{path} holds NaN, infinity, or a number too large for float32; make the vectors anew")
+    return EntityVectors(entities, vectors)

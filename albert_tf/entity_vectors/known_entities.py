@@ -39,14 +39,29 @@ class KnownEntities(typing.NamedTuple):
         Raises:
             InputError: The model can't.
         """
-        return config.replace(
-            num_entities=len(self.names),
-            entity_size=self.vectors.shape[1],
-            entity_layer=config.entity_layer if config.num_entities else config.num_blocks // 2,
-            entity_name_edges=self.sizes.num_edges,
-            entity_name_collisions=self.sizes.most_of_hash,
-            entity_name_length=self.sizes.max_length,
-        )
+        return config_with_entities(config, self.vectors.shape, self.sizes)
+
+
+def config_with_entities(config: AlbertConfig, shape: tuple[int, int], sizes: TrieSizes) -> AlbertConfig:
+    """Returns the config of a model that knows entities, in the middle of its blocks if it knew none before.
+
+    Args:
+        config: Of the model.
+        shape: Of their vectors.
+        sizes: Of the trie of their names.
+
+    Raises:
+        InputError: The model can't.
+    """
+    num_entities, entity_size = shape
+    return config.replace(
+        num_entities=num_entities,
+        entity_size=entity_size,
+        entity_layer=config.entity_layer if config.num_entities else config.num_blocks // 2,
+        entity_name_edges=sizes.num_edges,
+        entity_name_collisions=sizes.most_of_hash,
+        entity_name_length=sizes.max_length,
+    )
 
 
 def read_known_entities(folder: str | os.PathLike, tokenizer: Tokenizer, source: str) -> KnownEntities:

@@ -11,6 +11,7 @@ import typing
 import numpy as np
 
 from albert_tf.errors import InputError
+from albert_tf.setting_checks import check_number, check_whole
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,9 +40,29 @@ class TransESettings:
     random_seed: int = 12345
 
     def __post_init__(self):
+        for name in ("entity_size", "distance_norm", "train_batch_size", "num_train_epochs"):
+            check_whole(name, getattr(self, name), 1)
+        check_whole("random_seed", self.random_seed, 0)
+        if self.distance_norm not in (1, 2):
+            raise InputError(f"`distance_norm` must be 1 or 2. Received: {self.distance_norm}")
         for name in ("margin", "learning_rate"):
-            if not getattr(self, name) > 0.0:
-                raise InputError(f"`{name}={getattr(self, name)}` must be greater than 0")
+            check_number(name, getattr(self, name), "greater than 0", lambda value: value > 0)
+
+
+class Learnt(typing.NamedTuple):
+    """What is learnt after some epochs, and all that the rest follows from.
+
+    Attributes:
+        num_epochs: How many.
+        entities: float32 [entities, size], each of length 1.
+        relations: float32 [relations, size].
+        generator: The state of what draws, JSON values by name.
+    """
+
+    num_epochs: int
+    entities: np.ndarray
+    relations: np.ndarray
+    generator: dict[str, typing.Any]
 
 
 class Update(typing.NamedTuple):
@@ -112,6 +133,8 @@ def train(
     num_relations: int,
     settings: TransESettings,
     tell: collections.abc.Callable[[int, int, float], None] = lambda *_: None,
+    begun: Learnt | None = None,
+    keep: collections.abc.Callable[[Learnt], None] = lambda _: None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Learns vectors.
 
@@ -122,28 +145,53 @@ def train(
         settings: How to learn.
         tell: Called after each batch with the epoch, from 0, the number of its triples that are done, and the mean loss
             of these.
+        begun: What to go on with, of the same arguments; the result is the same to the bit. None for the beginning.
+        keep: Called after each epoch but the last; the tables that it is given change afterwards.
 
     Returns:
         float32 [entities, size], each of length 1, and float32 [relations, size].
+
+    Raises:
+        InputError: The vectors have grown beyond what float32 can hold.
     """
-    generator, size = np.random.default_rng([settings.random_seed, 1]), settings.entity_size
-    bound = 6 / size**0.5
-    relations = _normalized(generator.uniform(-bound, bound, [num_relations, size]).astype(np.float32))
-    entities = _normalized(generator.uniform(-bound, bound, [num_entities, size]).astype(np.float32))
+    generator = np.random.default_rng([settings.random_seed, 1])
+    if begun is None:
+        begun = _begin(num_entities, num_relations, settings.entity_size, generator)
+    entities, relations = begun.entities.copy(), begun.relations.copy()
+    generator.bit_generator.state = begun.generator
     rate = np.float32(settings.learning_rate)
-    for epoch in range(settings.num_train_epochs):
+    for epoch in range(begun.num_epochs, settings.num_train_epochs):
         order, total = generator.permutation(len(ids)), 0.0
         for begin in range(0, len(ids), settings.train_batch_size):
             batch = ids[order[begin : begin + settings.train_batch_size]]
             corrupted = corrupt(batch, num_entities, generator)
-            loss, of_entities, of_relations = loss_and_updates(entities, relations, batch, corrupted, settings)
-            relations[of_relations.rows] -= rate * of_relations.gradients
-            # All entities are normalised before each batch; those that it doesn't change stay so.
-            rows = of_entities.rows
-            entities[rows] = _normalized(entities[rows] - rate * of_entities.gradients)
+            with np.errstate(over="ignore", invalid="ignore"):  # which the loss tells
+                loss, of_entities, of_relations = loss_and_updates(entities, relations, batch, corrupted, settings)
+                relations[of_relations.rows] -= rate * of_relations.gradients
+                # All entities are normalised before each batch; those that it doesn't change stay so.
+                rows = of_entities.rows
+                entities[rows] = _normalized(entities[rows] - rate * of_entities.gradients)
             total += loss
+            _check_finite(loss, entities[rows], relations[of_relations.rows], epoch=epoch)
             tell(epoch, begin + len(batch), total / (begin + len(batch)))
+        if epoch + 1 < settings.num_train_epochs:
+            keep(Learnt(epoch + 1, entities, relations, generator.bit_generator.state))
     return entities, relations
+
+
+def _check_finite(*values, epoch):
+    if not all(np.isfinite(each).all() for each in values):
+        raise InputError(
+            f"the vectors have diverged in epoch {epoch + 1}: they hold NaN or infinity; lower `learning_rate`"
+        )
+
+
+def _begin(num_entities, num_relations, size, generator):
+    """Draws what is to be learnt from."""
+    bound = 6 / size**0.5
+    relations = _normalized(generator.uniform(-bound, bound, [num_relations, size]).astype(np.float32))
+    entities = _normalized(generator.uniform(-bound, bound, [num_entities, size]).astype(np.float32))
+    return Learnt(0, entities, relations, generator.bit_generator.state)
 
 
 def _joined(rows, gradients):

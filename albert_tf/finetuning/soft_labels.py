@@ -9,8 +9,8 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.errors import InputError
 from albert_tf.objectives.objective import Batch
+from albert_tf.setting_checks import check_number
 
 # Of features: the teacher's logits of each row, and whether the row has a label of its own, float32 [N].
 TAUGHT, HAS_LABEL = "teacher_logits", "has_label"
@@ -34,10 +34,8 @@ class SoftLabels:
     temperature: float = 2.0
 
     def __post_init__(self):
-        if not 0 <= self.weight <= 1:
-            raise InputError(f"`teacher_weight` must be between 0 and 1. Received: {self.weight:g}")
-        if not self.temperature > 0:
-            raise InputError(f"`teacher_temperature` must be more than 0. Received: {self.temperature:g}")
+        check_number("teacher_weight", self.weight, "from 0 to 1", lambda value: 0 <= value <= 1)
+        check_number("teacher_temperature", self.temperature, "greater than 0", lambda value: value > 0)
 
     def mix(self, losses: tf.Tensor, soft_losses: tf.Tensor, has_label: tf.Tensor) -> tf.Tensor:
         """Returns the loss of each example from that of its label, if it has one (1, else 0), and the teacher's."""

@@ -1,10 +1,8 @@
 """How pieces are chosen, and how many."""
 
 import dataclasses
-import math
-import numbers
 
-from albert_tf.errors import InputError
+from albert_tf.setting_checks import check_number, check_whole
 
 # Below this nothing but the most probable piece has a probability that float32 can hold.
 _LOWEST_TEMPERATURE = 1e-6
@@ -43,24 +41,12 @@ class GenerationOptions:
         check_whole("seed", self.seed, 0)
         if self.top_k is not None:
             check_whole("top_k", self.top_k, 1)
-        _check_number("temperature", self.temperature, "from 0 on", lambda value: value >= 0)
-        _check_number("repetition_penalty", self.repetition_penalty, "from 1 on", lambda value: value >= 1)
+        check_number("temperature", self.temperature, "from 0 on", lambda value: value >= 0)
+        check_number("repetition_penalty", self.repetition_penalty, "from 1 on", lambda value: value >= 1)
         if self.top_p is not None:
-            _check_number("top_p", self.top_p, "greater than 0 and at most 1", lambda value: 0 < value <= 1)
+            check_number("top_p", self.top_p, "greater than 0 and at most 1", lambda value: 0 < value <= 1)
 
     @property
     def is_greedy(self) -> bool:
         """Whether the most probable piece is taken, and none drawn."""
         return self.top_k == 1 or self.temperature < _LOWEST_TEMPERATURE
-
-
-def check_whole(name: str, value: int, least: int) -> None:
-    """Raises InputError if a setting is no whole number of at least so much."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
-        raise InputError(f"`{name}` must be a whole number from {least} on. Received: {value!r}")
-
-
-def _check_number(name, value, allowed, is_allowed):
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or not is_allowed(value):
-        raise InputError(f"`{name}` must be a number {allowed}. Received: {value!r}")

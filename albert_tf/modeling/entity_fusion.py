@@ -59,6 +59,11 @@ class EntityFusion(AlbertLayer):
         for name, values in constants(vectors, trie).items():
             getattr(self, name).assign(values)
 
+    @property
+    def knows_names(self) -> bool:
+        """Whether it has been told any."""
+        return bool(tf.reduce_any(tf.convert_to_tensor(self.name_starts_word) > 0))
+
     def find(self, input_ids):
         """Returns the number of the entity, from 1, that is mentioned from a piece on, int32 [B, S], else 0.
 

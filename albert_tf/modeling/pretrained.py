@@ -1,7 +1,6 @@
 """Starting from weights that were trained before."""
 
 import collections.abc
-import os
 import warnings
 
 import numpy as np
@@ -12,6 +11,7 @@ from albert_tf.checkpoint_files import (
     MODEL_PREFIX,
     CheckpointReader,
     best_source,
+    checkpoint_folder,
     describe_unfinished,
     find_beside_checkpoint,
     only_model,
@@ -134,14 +134,14 @@ def find_checkpoint(path: str, source: str) -> str:
 
 
 def read_config(path: str, source: str) -> AlbertConfig:
-    """Returns the config in the folder of a checkpoint.
+    """Returns the config in the folder of a checkpoint, which may be given in its place.
 
     Raises:
         InputError: There is none, which the message says beginning with `source`, or it is wrong.
     """
     file = find_beside_checkpoint(path, CONFIG_FILE)
     if file is None:
-        folder = os.path.dirname(path)
+        folder = checkpoint_folder(path)
         raise InputError(f"{source}: no {CONFIG_FILE} in {folder}; put the one there that the checkpoint was made with")
     return AlbertConfig.from_json_file(file)
 

@@ -7,6 +7,7 @@ import tensorflow as tf
 from albert_tf.errors import InputError
 from albert_tf.modeling.kernels import tied_cross_entropy
 from albert_tf.objectives.pretraining_loss import PretrainingLoss
+from albert_tf.objectives.refusals import refuse_entities
 from albert_tf.pretraining_data.records import CHARACTERS_FEATURE
 
 
@@ -18,7 +19,7 @@ class CausalLM(PretrainingLoss):
     that they stand for; so models of different vocabularies can be compared.
 
     Raises:
-        InputError: In the config a piece sees those that it is to predict.
+        InputError: In the config a piece sees those that it is to predict, or there are entities.
     """
 
     name = "causal_lm"
@@ -28,6 +29,7 @@ class CausalLM(PretrainingLoss):
 
     def __init__(self, config, options):
         super().__init__(config, options)
+        refuse_entities(config, "causal")
         if not config.is_causal:
             raise InputError(
                 "causal_lm predicts each piece from those before it, and in this model pieces see what comes after "

@@ -17,17 +17,19 @@ class Entities(Pretraining):
 
     Args:
         config: Hyper-parameters of the model.
-        options: Of the data, the entities among them. Without, there is a model, but nothing to train.
+        options: Of the data, the entities among them. Without data there is a model, but nothing to train.
 
     Raises:
-        InputError: The model knows no entities.
+        InputError: The model knows no entities, or there are data and it is not said which ones it knows.
     """
 
     def __init__(self, config: AlbertConfig, options: DataOptions):
-        if not config.num_entities:
+        has_data = options.languages is not None
+        if not config.num_entities or (has_data and options.entities is None):
+            known = "was trained with" if config.num_entities else "is to know"
             raise InputError(
-                "`objective=entities` tells models of entities, and this one knows none (num_entities=0); name a "
-                f"folder of train_entity_vectors.py by `{ENTITY_VECTORS}`"
+                f"`objective=entities` needs the entities that the model {known}; name their folder, which "
+                f"train_entity_vectors.py wrote, by `{ENTITY_VECTORS}`"
             )
         super().__init__(config, [MaskedLM(config, options), EntityPrediction(config, options)])
         self._known = options.entities

@@ -15,11 +15,11 @@ from albert_tf.errors import InputError
 from albert_tf.modeling.kernels.output_positions import with_first_position
 from albert_tf.objectives.causal_lm import CausalLM
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
-from albert_tf.objectives.languages import refuse_languages
 from albert_tf.objectives.masked_lm import MaskedLM
 from albert_tf.objectives.objective import with_batch_size
 from albert_tf.objectives.pretraining import Pretraining
 from albert_tf.objectives.pretraining_loss import DataOptions, States
+from albert_tf.objectives.refusals import refuse_entities, refuse_languages
 from albert_tf.objectives.registry import Setting
 
 _LONGEST_PERIOD = 100  # of rows after which causal and masked ones come in the same order again
@@ -36,14 +36,15 @@ class Hybrid(Pretraining):
         options: Of the data, and the values of `SETTINGS`.
 
     Raises:
-        InputError: The model reads masked pieces off their own states, is causal or has embeddings of languages, or the
-            share is none.
+        InputError: The model reads masked pieces off their own states, is causal, has embeddings of languages or knows
+            entities, or the share is none.
     """
 
     # Which pieces are masked depends on an example's place in the batch, also held out.
     compares_examples = True
 
     def __init__(self, config: AlbertConfig, options: DataOptions):
+        refuse_entities(config, "hybrid")
         if not config.masked_lm_is_shifted:
             raise InputError(
                 "hybrid learns each masked piece from the state before it, and this model reads another one "
@@ -163,7 +164,7 @@ class Hybrid(Pretraining):
 
 
 def _as_fraction(share):
-    fraction = fractions.Fraction(share).limit_denominator(_LONGEST_PERIOD)
+    fraction = fractions.Fraction(share).limit_denominator(_LONGEST_PERIOD) if 0 < share < 1 else 0  # of NaN, too
     if not 0 < fraction < 1 or abs(fraction - share) > _ROUNDING:
         raise InputError(
             "`causal_share` must be more than 0 and less than 1, and a fraction of at most "

@@ -27,12 +27,3 @@ def check_languages(config: AlbertConfig, languages: tuple[str, ...]) -> None:
             f"the model has embeddings of {config.num_languages} languages (num_languages), and the data {told}; name "
             "as many with create_pretraining_data.py --languages, or change `albert_config_file`"
         )
-
-
-def refuse_languages(config: AlbertConfig, objective: str) -> None:
-    """Raises InputError if a model has language embeddings that an objective leaves out."""
-    if config.num_languages:
-        raise InputError(
-            f"{objective} doesn't tell its models what language a text is in (num_languages={config.num_languages}); "
-            "set num_languages to 0 in `albert_config_file`, or take `objective=roberta`"
-        )

@@ -13,6 +13,7 @@ import tensorflow as tf
 from albert_tf.objectives.losses import weighted_cross_entropy
 from albert_tf.objectives.objective import Batch
 from albert_tf.objectives.pretraining_loss import PretrainingLoss
+from albert_tf.objectives.refusals import refuse_entities
 from albert_tf.pretraining_data.packing.halves import max_cut_sentences
 
 # Cosines are divided by it. A learnt one came to 0.07 to 0.09 with bags of pieces.
@@ -25,11 +26,18 @@ class MatchingHalves(PretrainingLoss):
 
     Each half is a text of its own: it sees itself alone, its positions count from 0, and all segments are 0, as in the
     single texts that the model will read.
+
+    Raises:
+        InputError: The model knows entities, which are found in examples of one text.
     """
 
     name = "halves"
     reads_all_states = True
     compares_examples = True
+
+    def __init__(self, config, options):
+        super().__init__(config, options)
+        refuse_entities(config, "halves")
 
     def prepare(self, features, seed):
         """Returns nothing: segments tell the halves; see `PretrainingLoss`."""

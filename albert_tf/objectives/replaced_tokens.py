@@ -21,10 +21,10 @@ from albert_tf.modeling.kernels.output_positions import with_first_position
 from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.replaced_tokens import generator_config
 from albert_tf.objectives.flops import TRAINING_FLOPS_PER_PRODUCT, encoder_products
-from albert_tf.objectives.languages import refuse_languages
 from albert_tf.objectives.masked_lm import MaskedLM
 from albert_tf.objectives.objective import Objective, encoder_batch_spec
 from albert_tf.objectives.pretraining_loss import DataOptions, States
+from albert_tf.objectives.refusals import refuse_entities, refuse_languages
 from albert_tf.objectives.registry import Setting
 
 _COEFFICIENT = 50.0
@@ -50,7 +50,7 @@ class ReplacedTokens(Objective):
         options: Of the data, and the values of `SETTINGS`.
 
     Raises:
-        InputError: The generator can't have that size, or the model has embeddings of languages.
+        InputError: The generator can't have that size, or the model has embeddings of languages, or knows entities.
     """
 
     loss_coefficients: typing.ClassVar = {"masked_lm_loss": 1.0, "replaced_token_loss": _COEFFICIENT}
@@ -66,11 +66,7 @@ class ReplacedTokens(Objective):
     def __init__(self, config: AlbertConfig, options: DataOptions):
         self.config = config
         refuse_languages(config, "electra")
-        if config.num_entities:
-            raise InputError(
-                f"electra doesn't tell its models of entities (num_entities={config.num_entities}); take "
-                "`objective=entities`"
-            )
+        refuse_entities(config, "electra")
         self._size, self._is_shared = options.settings["generator_size"], options.settings["share_generator"]
         if self._is_shared and self._size != SETTINGS[0].default:
             raise InputError(

@@ -5,8 +5,10 @@ import numpy as np
 from albert_tf.checkpoint_files import MODEL_PREFIX, CheckpointReader
 from albert_tf.config import AlbertConfig
 from albert_tf.entity_vectors.folder import read_folder
-from albert_tf.entity_vectors.known_entities import KnownEntities, read_known_entities
+from albert_tf.entity_vectors.known_entities import KnownEntities, config_with_entities, read_known_entities
 from albert_tf.errors import InputError
+from albert_tf.mentions.names import MAX_PIECES_OF_NAME
+from albert_tf.mentions.trie import TrieSizes
 from albert_tf.modeling.entity_fusion import constants
 from albert_tf.modeling.pretrained import find_checkpoint, read_config
 from albert_tf.objectives.entities import ENTITY_VECTORS
@@ -41,14 +43,10 @@ def config_for_plan(config: AlbertConfig, folder: str) -> AlbertConfig:
         folder: What `entity_vectors` names.
     """
     found = read_folder(folder, f"`{ENTITY_VECTORS}={folder}`")
-    return config.replace(
-        num_entities=len(found.entities),
-        entity_size=found.vectors.shape[1],
-        entity_layer=config.num_blocks // 2,
-        entity_name_edges=sum(map(len, found.entities)),  # no name has more pieces than characters
-        entity_name_collisions=_USUAL_COLLISIONS,
-        entity_name_length=max(map(len, found.entities)),
-    )
+    # A piece is a character at least, but for the space that SentencePiece sees before each name.
+    lengths = [min(1 + len(name), MAX_PIECES_OF_NAME) for name in found.entities]
+    sizes = TrieSizes(config.vocab_size, sum(lengths), _USUAL_COLLISIONS, max(lengths))
+    return config_with_entities(config, found.vectors.shape, sizes)
 
 
 def check_same_entities(known: KnownEntities, folder: str, init_checkpoint: str) -> None:
@@ -71,8 +69,14 @@ def check_same_entities(known: KnownEntities, folder: str, init_checkpoint: str)
     reader = CheckpointReader(path)
     is_same = known.config_for(config) == config and expected.keys() <= reader.shapes.keys()
     values = reader.read(expected) if is_same else {}
-    if not is_same or not all(np.array_equal(values[name], value) for name, value in expected.items()):
+    if not is_same or not all(_is_stored_as(values[name], value) for name, value in expected.items()):
         raise InputError(
             f"`init_checkpoint={init_checkpoint}` knows other entities than `{ENTITY_VECTORS}={folder}`; name the "
             "folder that it was trained with, or a model without entities"
         )
+
+
+def _is_stored_as(stored, values):
+    """Whether a checkpoint's array is this one; floats may have been published in half precision."""
+    is_float = values.dtype.kind == "f"
+    return np.array_equal(stored, values) or (is_float and np.array_equal(stored, values.astype(np.float16)))

@@ -8,7 +8,7 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoint_files import EVAL_RESULTS_FILE, find_best_checkpoint
+from albert_tf.checkpoint_files import EVAL_RESULTS_FILE
 from albert_tf.errors import InputError
 from albert_tf.files import write_json
 from albert_tf.modeling.layers import named_variables
@@ -23,11 +23,7 @@ from albert_tf.training.phase import Phase
 from albert_tf.training.progress import Progress
 from albert_tf.training.run_folder.checkpoints import Checkpointer
 from albert_tf.training.run_folder.frozen_models import load_frozen_models
-from albert_tf.training.run_folder.further_models import (
-    further_variables,
-    load_further_models,
-    write_further_models,
-)
+from albert_tf.training.run_folder.further_models import write_further_models
 from albert_tf.training.run_folder.guard import (
     check_model,
     check_output_dir,
@@ -38,28 +34,16 @@ from albert_tf.training.run_folder.guard import (
 from albert_tf.training.run_folder.held_folder import check_same_step, hold_folder
 from albert_tf.training.run_folder.identity import checkpoint_identity
 from albert_tf.training.run_folder.model_card import write_model_card
-from albert_tf.training.run_folder.other_vocabulary import OtherVocabulary
-from albert_tf.training.run_folder.restoring import (
-    check_tokenizer,
-    describe_alignment,
-    load_init_checkpoint,
-    require_best_checkpoint,
-)
+from albert_tf.training.run_folder.restoring import check_tokenizer
 from albert_tf.training.run_folder.results import check_results_data, claim_results, results_path
 from albert_tf.training.run_folder.start_card import share_alike_warning
+from albert_tf.training.run_weights import RunWeights
 from albert_tf.training.settings import RunSettings
 from albert_tf.training.stability import DivergedError
 from albert_tf.training.summary import describe_run
 from albert_tf.training.trackers import Tracker
 from albert_tf.training.train_loop import train
-from albert_tf.training.train_state import (
-    MAIN_MODEL,
-    TrainState,
-    begin_as_followers,
-    frozen_identities,
-    learnt_variables,
-    saved_variables,
-)
+from albert_tf.training.train_state import MAIN_MODEL, TrainState, frozen_identities, learnt_variables
 
 
 class TrainingRun:
@@ -97,10 +81,9 @@ class TrainingRun:
         self.output_dir, self.objective, self.settings = os.fspath(output_dir), objective, settings
         self.tokenizer = tokenizer
         self._models = model if isinstance(model, dict) else {MAIN_MODEL: model}
-        self._variables = named_variables(self._models[MAIN_MODEL])
         load_frozen_models(objective, self._models, tokenizer)
         self._frozen = frozen_identities(objective, self._models)
-        self._strategy = strategy_of(self._variables)
+        self._strategy = strategy_of(named_variables(self._models[MAIN_MODEL]))
         self._agreement, self.is_chief = Agreement(self._strategy), is_chief(self._strategy)
         self._evaluator = Evaluator(self._strategy, objective, self._models, settings.max_eval_steps)
         peak = settings.peak_tflops and settings.peak_tflops * 1e12 * self._strategy.num_replicas_in_sync
@@ -112,14 +95,15 @@ class TrainingRun:
             on_metrics=on_metrics,
             trackers=trackers,
         )
-        self._step = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self._weights = RunWeights(
+            self.output_dir, objective, self._models, settings, tokenizer, self.is_chief, self.log
+        )
         self.stopped_by = self._held_out = None
-        self._untrained = []
 
     @property
     def step(self) -> int:
         """How many steps the weights have been trained for."""
-        return int(self._step.numpy())
+        return int(self._weights.step.numpy())
 
     @property
     def has_fixed_shapes(self) -> bool:
@@ -173,7 +157,7 @@ class TrainingRun:
             self.output_dir, state.named_variables(), self.settings.keep_checkpoint_max, self.is_chief
         )
         checkpointer.remove_leftovers()
-        self._agreement.run(lambda: self._begin(checkpointer, state, initialize))
+        self._agreement.run(lambda: self._weights.begin(checkpointer, state, initialize))
         check_same_step(self.output_dir, self._agreement, int(state.global_step.numpy()))
         # Until it has saved something, a run that fails leaves its folder to the corrected command.
         claim = functools.cache(lambda: self._claim(settings, results_data))
@@ -181,11 +165,13 @@ class TrainingRun:
             self._agreement.run(claim)
         self.log(describe_run(state, phases))
         result = train(state, phases, self.settings, checkpointer, self._evaluator, self._progress, check_owner, claim)
-        self._step.assign(state.global_step)
+        self._weights.step.assign(state.global_step)
         self._held_out, self.stopped_by = result.held_out, result.stopped_by
         if result.is_finished:
             # The first worker decides: another may look at the folder before its last results are there.
-            is_other = self._agreement.of_chief(int(self.is_chief and self._checkpoint_to_use() != checkpointer.latest))
+            is_other = self._agreement.of_chief(
+                int(self.is_chief and self._weights.checkpoint_to_use() != checkpointer.latest)
+            )
             if is_other or self.settings.ema_decay:
                 # What is evaluated and used from now on is not what was trained last.
                 self._restore_together()
@@ -203,39 +189,14 @@ class TrainingRun:
             "use_bfloat16": self._models[MAIN_MODEL].compute_dtype == "bfloat16",
         }
 
-    def _begin(self, checkpointer, state, initialize):
-        init_checkpoint, vocabulary = self.settings.init_checkpoint, None
-        if init_checkpoint and self.objective.carries_vocabulary and not checkpointer.latest:
-            vocabulary = OtherVocabulary.of_checkpoint(init_checkpoint, self.tokenizer, self.objective.config)
-        if vocabulary is None:
-            check_tokenizer(self.tokenizer, checkpointer.latest or init_checkpoint)
-        restored = checkpointer.restore_latest()
-        if restored:
-            self.log(f"restored {restored}")
-            return
-        untouched = self.objective.untouched(self._models[MAIN_MODEL])
-        at_random = list(self._variables)
-        if self.settings.init_checkpoint:
-            at_random = self._load_init_checkpoint(untouched=untouched, vocabulary=vocabulary)
-        else:
-            self.log("training from random weights")
-            if initialize is not None:
-                self.log(initialize())
-            elif (begun := self.objective.begin(self._models[MAIN_MODEL])) is not None:
-                line, at_random = begun
-                self.log(line)
-            begin_as_followers(self.objective, self._models)
-        self._untrained = [name for name in at_random if name.startswith(untouched)]
-        state.optimizer.start_averages()
-
     def _claim(self, settings, results_data):
         if self.is_chief:
             claim_output_dir(
                 self.output_dir, settings, self.objective.config, self.tokenizer, self.objective.former_name
             )
             claim_results(self.output_dir, results_data)
-            if self._untrained:
-                write_json(os.path.join(self.output_dir, UNTRAINED_FILE), {UNTRAINED: self._untrained})
+            if self._weights.untrained:
+                write_json(os.path.join(self.output_dir, UNTRAINED_FILE), {UNTRAINED: self._weights.untrained})
 
     def restore(self) -> None:
         """Restores the checkpoint that `eval_checkpoint` names, or else loads `init_checkpoint`, to use the model.
@@ -250,7 +211,7 @@ class TrainingRun:
             if self._frozen and "frozen_models" in settings:
                 then, now = ({"frozen_models": models} for models in (settings["frozen_models"], self._frozen))
                 check_same_settings(self.output_dir, then, now)
-        check_tokenizer(self.tokenizer, self._checkpointer().latest or self.settings.init_checkpoint)
+        check_tokenizer(self.tokenizer, self._weights.newest_checkpoint() or self.settings.init_checkpoint)
         self._restore_together()
 
     def evaluate(
@@ -341,9 +302,7 @@ class TrainingRun:
     def write_further_models(self) -> None:
         """Writes what was learnt beside the model, such as ELECTRA's generator, into folders of its own."""
         if self.is_chief:
-            folders = write_further_models(
-                self.output_dir, self.objective, self._models, self.tokenizer, int(self._step.numpy())
-            )
+            folders = write_further_models(self.output_dir, self.objective, self._models, self.tokenizer, self.step)
             for folder in folders:
                 self.log(f"wrote the {os.path.basename(folder)} to {folder}")
 
@@ -351,10 +310,6 @@ class TrainingRun:
         """Prints something, in one of several processes."""
         if self.is_chief:
             print(text, flush=True)
-
-    def _checkpointer(self):
-        state = {**saved_variables(self.objective, self._models), "global_step": self._step}
-        return Checkpointer(self.output_dir, state, is_chief=self.is_chief)
 
     def _check_phases(self, phases):
         """Checks that the phases are those of the settings, and that batches can be divided among the replicas."""
@@ -381,48 +336,5 @@ class TrainingRun:
 
     def _restore_together(self):
         self._agreement.run(lambda: None)  # until the first worker has written what the others are to find
-        self._agreement.run(self._restore_or_load)
+        self._agreement.run(self._weights.restore)
         check_same_step(self.output_dir, self._agreement, self.step)
-
-    def _restore_or_load(self):
-        restored = self._restore_chosen()
-        if restored:
-            self.log(f"restored {restored}")
-        elif self.settings.init_checkpoint:
-            self._load_init_checkpoint(needs_all=True)
-        else:
-            raise InputError(f"`output_dir={self.output_dir}` holds no checkpoint, and there is no `init_checkpoint`")
-
-    def _restore_chosen(self):
-        """Restores the checkpoint that `eval_checkpoint` names; returns its path, None if there is none."""
-        path = self._checkpoint_to_use()
-        if path is None or path == self._checkpointer().latest:
-            return self._checkpointer().restore_latest()
-        if not tf.io.gfile.exists(f"{path}.index"):
-            raise InputError(f"`eval_checkpoint`: no checkpoint at {path}")
-        self._checkpointer().restore(path)
-        return path
-
-    def _checkpoint_to_use(self):
-        """Returns the path of what is evaluated and used in the end, None if there is no checkpoint yet."""
-        chosen = self.settings.eval_checkpoint
-        if chosen == "best":
-            return require_best_checkpoint(self.output_dir)
-        if chosen is None:
-            chosen = find_best_checkpoint(self.output_dir) or "latest"
-        return self._checkpointer().latest if chosen == "latest" else chosen
-
-    def _load_init_checkpoint(self, needs_all=False, untouched=(), vocabulary=None):
-        """Loads it, tells what there is of it, and returns the names of variables that it lacks."""
-        start, folder = self.settings.init_checkpoint, self.output_dir if needs_all else None
-        line, missing = load_init_checkpoint(start, self._variables, folder, untouched, vocabulary)
-        self.log(line)
-        alignment = describe_alignment(start, self._models[MAIN_MODEL], missing, folder)
-        if alignment:
-            self.log(alignment)
-        further = further_variables(self.objective, self._models)
-        if further:
-            begin_as_followers(self.objective, self._models)
-            followed = set(self.objective.followers(self._models).values())
-            self.log(load_further_models(start, further, followed, vocabulary, folder))
-        return missing

@@ -8,6 +8,7 @@ import tempfile
 
 import tensorflow as tf
 
+from albert_tf.cli.command import exit_stopped
 from albert_tf.finetuning import runner
 from albert_tf.finetuning.datasets import DATASETS, find_files
 from albert_tf.finetuning.defaults import default_token_dropout
@@ -70,7 +71,7 @@ class AlbertTf:
             initialize=functools.partial(begin_with_counts, model, setting.shards) if self._follows_recipe else None,
         )
         if not is_finished:
-            raise KeyboardInterrupt("interrupted before the last step")
+            exit_stopped(run.stopped_by)
         return run
 
     def masked_lm_loss(self):
@@ -91,5 +92,5 @@ class AlbertTf:
             run = TrainingRun(folder, setting.task, model, settings, setting.shards.tokenizer)
             token_dropout = default_token_dropout(setting.config, setting.task.may_hide_pieces)
             if not runner.train(run, files[0], token_dropout=token_dropout):
-                raise KeyboardInterrupt("interrupted before the last step")
+                exit_stopped(run.stopped_by)
             return runner.evaluate(run, files[1])["accuracy"]

@@ -1,6 +1,7 @@
 """augment_texts.py: a file in, a table out that is read as texts without labels, and mistakes in what is asked."""
 
 import dataclasses
+import unicodedata
 
 import pytest
 import varied_data as data
@@ -59,6 +60,27 @@ def test_same_flags_give_the_same_bytes_and_nothing_is_replaced_unasked(augment,
     assert augment(**flags, overwrite=True, random_seed=1).code == 0 and output.read_bytes() != before
 
 
+@pytest.mark.slow
+def test_lines_of_any_characters_become_a_table_that_is_read(augment, tmp_path):
+    lines = ['오늘은\t비가 "온다', "내일은\r눈이 온다\t", "", " \t ", "친구와\u2028집에서\x85밥을", "'먹자\r"]
+    (tmp_path / "in.txt").write_bytes("\n".join(["첫 줄은 비가 온다", *lines]).encode())
+    result = augment(input_file=tmp_path / "in.txt", num_copies=20)
+    assert (result.code, result.errors) == (0, "")
+    assert "in.txt: 5 lines of text\n" in result.output
+    unlabelled = dataclasses.replace(DATASETS["tsv"], label_column="")
+    copies = [each.text for each in read_examples(str(tmp_path / "out.tsv"), unlabelled, False)]
+    assert not any(mark in copy for copy in copies for mark in "\t\r")
+    for marks in (' "', "\u2028", "\x85", "'"):
+        assert any(marks in copy for copy in copies), marks
+    # In jamo, as macOS writes them, they are the same texts.
+    (tmp_path / "jamo.txt").write_bytes(
+        unicodedata.normalize("NFD", (tmp_path / "in.txt").read_bytes().decode()).encode()
+    )
+    result = augment(input_file=tmp_path / "jamo.txt", num_copies=20, output_file=tmp_path / "jamo.tsv")
+    assert (result.code, result.errors) == (0, "")
+    assert (tmp_path / "jamo.tsv").read_bytes() == (tmp_path / "out.tsv").read_bytes()
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -69,7 +91,7 @@ def test_same_flags_give_the_same_bytes_and_nothing_is_replaced_unasked(augment,
             "--output_file=out.jsonl: a tab-separated table is written; call it something.tsv",
         ),
         ({"num_copies": 0}, "--num_copies must be a whole number from 1 on. Received: 0"),
-        ({"replaced_share": 1.5}, "--replaced_share must be more than 0 and at most 1. Received: 1.5"),
+        ({"replaced_share": 1.5}, "--replaced_share must be a number greater than 0 and at most 1. Received: 1.5"),
         ({"input_file": "{folder}/empty.txt"}, "{folder}/empty.txt has no line of text that can be used"),
         (
             {"input_file": "{folder}/empty.txt", "task_name": "nsmc"},
@@ -78,6 +100,10 @@ def test_same_flags_give_the_same_bytes_and_nothing_is_replaced_unasked(augment,
         (
             {"input_file": "{folder}/two.tsv"},
             "{folder}/two.tsv, line 1: no column named document; the header has a, b; ",
+        ),
+        (
+            {"input_file": "{folder}/tabs.txt"},
+            "{folder}/tabs.txt, line 1: no column named document; the header has 비가,",
         ),
         ({"text_column": "text"}, "{folder}/in.txt, line 1: no column named text; the header has 12.; "),
         ({}, "no copy differs from its text: the texts have no words that could be replaced"),
@@ -88,6 +114,7 @@ def test_mistake_costs_one_sentence(augment, tmp_path, assert_refused, changes, 
     (tmp_path / "empty.txt").write_text("")
     (tmp_path / "two.tsv").write_text("a\tb\n1\t2\n")
     (tmp_path / "in.txt").write_text("12.\n3\n")
+    (tmp_path / "tabs.txt").write_text("비가\t온다\n눈이 온다\n")
     changes = {name: value and str(value).format(folder=tmp_path) for name, value in changes.items()}
     flags = {"input_file": tmp_path / "in.txt", **changes}
     assert message.format(folder=tmp_path) in assert_refused(lambda: augment(**flags), tmp_path)

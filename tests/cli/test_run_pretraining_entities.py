@@ -102,15 +102,29 @@ def test_another_run_goes_on_with_the_same_entities_alone(pretrain, trained, vec
     result = pretrain(**{**flags, "entity_vectors": other, "output_dir": tmp_path / "run2"})
     assert result.code == 1
     assert f"--init_checkpoint={trained} knows other entities than --entity_vectors={other}" in result.errors
+    result = pretrain(**{**flags, "entity_vectors": None, "output_dir": tmp_path / "run3"})
+    assert (result.code, result.errors) == (
+        1,
+        "error: --objective=entities needs the entities that the model was trained with; name their folder, which "
+        "train_entity_vectors.py wrote, by --entity_vectors\n",
+    )
 
 
 def test_plain_model_learns_entities_from_where_it_stands(pretrain, checkpoint, with_entities):
     result = pretrain(**with_entities, albert_config_file=None, init_checkpoint=checkpoint, num_train_steps=2)
     assert (result.code, result.errors) == (0, "")
-    assert "not in it, and so random: encoder/entity_fusion, entity_head" in result.output
+    learnt = "encoder/entity_fusion/transform, encoder/entity_fusion/output_dense, entity_head"
+    assert f"not in it, and so random: {learnt}; in it, but not in this model: none" in result.output
 
 
-def test_model_is_fine_tuned_published_and_exported(classify, run_script, trained, tmp_path):
+def test_config_of_entities_alone_tells_a_model_nothing(pretrain, checkpoint, trained, assert_refused, tmp_path):
+    flags = {"albert_config_file": trained / "albert_config.json", "output_dir": tmp_path / "run2"}
+    for start in (None, checkpoint):
+        message = assert_refused(lambda start=start: pretrain(**flags, init_checkpoint=start), tmp_path)
+        assert message.startswith("the model is to know entities (num_entities=30), and nothing says which; begin with")
+
+
+def test_model_is_fine_tuned_published_and_exported(classify, run_script, pretrain, trained, with_entities, tmp_path):
     result = classify(do_train=True, init_checkpoint=trained, output_dir=tmp_path / "classifier")
     assert (result.code, result.errors) == (0, "")
     texts = ["오늘 시장에 사람이 많다", "비가 온다"]
@@ -130,6 +144,11 @@ def test_model_is_fine_tuned_published_and_exported(classify, run_script, traine
     name = "model/encoder/entity_fusion/name_edges"
     np.testing.assert_array_equal(published[name], variables_in(trained / "model.ckpt-4")[name])
     assert len(albert_tf.load(tmp_path / "published").fill_mask(["오늘은 [MASK]"])[0][0]) == 5
+    # Its vectors are rounded to half precision, and so are those of whatever begins with it.
+    flags = {**with_entities, "albert_config_file": None, "num_train_steps": 2, "do_eval": False}
+    for start, run in (("published", "again"), ("again", "once more")):
+        result = pretrain(**flags, init_checkpoint=tmp_path / start, output_dir=tmp_path / run)
+        assert (result.code, result.errors) == (0, "")
     for target in ("huggingface", "google", "keras_hub", "albert_tf"):
         flags = {"from": "albert_tf", "to": target, "input_path": trained, "output_dir": tmp_path / target}
         result = run_script("convert_checkpoint.py", **flags)
@@ -139,7 +158,7 @@ def test_model_is_fine_tuned_published_and_exported(classify, run_script, traine
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"entity_vectors": None}, "--objective=entities tells models of entities, and this one knows none"),
+        ({"entity_vectors": None}, "--objective=entities needs the entities that the model is to know; name"),
         ({"objective": None}, "--entity_vectors means nothing for --objective=albert; leave it out"),
         ({"entity_vectors": "nowhere"}, "can't read the names that --entity_vectors=nowhere has vectors of"),
     ],

@@ -5,6 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from albert_tf.entity_vectors.folder import read_folder
+from albert_tf.errors import InputError
+
 PEOPLE, CITIES, COUNTRIES = 300, 30, 6
 
 
@@ -46,13 +49,57 @@ def test_all_triples_may_be_learnt(run_script, triples_file, tmp_path):
     assert told["num_triples"] == 930 and "hits_at_10" not in told
 
 
+class Stop(Exception):
+    """What a test ends a training with."""
+
+
+def test_stopped_training_goes_on_by_the_same_command_alone(run_script, triples_file, tmp_path, monkeypatch):
+    folder, whole = tmp_path / "out", tmp_path / "whole"
+    flags = {"input_file": triples_file, "entity_size": 8, "num_train_epochs": 9, "save_epochs": 2}
+    assert run_script("train_entity_vectors.py", **flags, output_dir=whole).code == 0
+
+    def stop_in_epoch(number):
+        def tell(progress, epoch, done, loss):
+            if epoch == number:
+                raise Stop
+
+        monkeypatch.setattr("albert_tf.cli.train_entity_vectors._Progress.tell", tell)
+
+    for epoch, kept in ((1, []), (3, ["unfinished_vectors.npz"]), (6, ["unfinished_vectors.npz"])):
+        stop_in_epoch(epoch)
+        with pytest.raises(Stop):
+            run_script("train_entity_vectors.py", **flags, output_dir=folder)
+        assert ([path.name for path in folder.iterdir()] if folder.exists() else []) == kept
+    other = run_script("train_entity_vectors.py", **{**flags, "margin": 2}, output_dir=folder)
+    told = f"--output_dir={folder} holds a training that is not done, in which margin is 1.0, and now 2.0; repeat the"
+    assert other.code == 1 and told in other.errors
+    with pytest.raises(InputError, match="vectors is not done; repeat the command that began it, which goes on"):
+        read_folder(str(folder), "vectors")
+    before = (folder / "unfinished_vectors.npz").read_bytes()
+    (folder / "unfinished_vectors.npz").write_bytes(before[:200])
+    damaged = run_script("train_entity_vectors.py", **flags, output_dir=folder)
+    assert damaged.code == 1 and "unfinished_vectors.npz can't be gone on with; delete it, and" in damaged.errors
+    (folder / "unfinished_vectors.npz").write_bytes(before)
+    monkeypatch.undo()
+    result = run_script("train_entity_vectors.py", **flags, output_dir=folder)
+    assert (result.code, result.errors) == (0, "")
+    assert "\ngoes on after 6 epochs\n" in result.output
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        path.name: path.read_bytes() for path in whole.iterdir()
+    }
+
+
 @pytest.mark.parametrize(
     "changes, message",
     [
         ({"input_file": None}, "--input_file is missing"),
         ({"output_dir": "taken"}, "holds something already; choose another folder"),
-        ({"margin": -1}, "--margin=-1.0 must be greater than 0"),
+        ({"margin": -1}, "--margin must be a number greater than 0. Received: -1.0"),
         ({"distance_norm": 3}, "distance_norm"),
+        (
+            {"learning_rate": 1e38},
+            "the vectors have diverged in epoch 1: they hold NaN or infinity; lower --learning_r",
+        ),
         ({"content": "a b c\n"}, "triples.tsv, line 1: a triple is a head, a relation and a tail"),
     ],
 )

@@ -143,7 +143,7 @@ def make_cases(inputs: Inputs, run: collections.abc.Callable[[Case, pathlib.Path
         Case(
             "entity vectors",
             "train_entity_vectors.py",
-            {"input_file": data.write_triples(folder / "triples.tsv"), "num_train_epochs": 1},
+            {"input_file": data.write_triples(folder / "triples.tsv"), "num_train_epochs": 3, "save_epochs": 1},
         ),
         Case("plot", "create_pretraining_data.py", {"inspect": inputs.shards / "train.tfrecord"}, "plot", "plot.png"),
         Case(

@@ -35,7 +35,8 @@ def test_vectors_of_another_precision_are_taken(folder):
         (VECTORS[:2], "`entity_vectors`: there are 3 names in entities.txt and 2 vectors"),
         (VECTORS[0], r"must hold a vector of floats for each entity. Received: float32 \[2\]"),
         (VECTORS.astype(np.int32), r"must hold a vector of floats for each entity. Received: int32 \[3, 2\]"),
-        (VECTORS * np.nan, "entity_vectors.npy holds NaN or infinity"),
+        (VECTORS * np.nan, "entity_vectors.npy holds NaN, infinity, or a number too large for float32"),
+        (VECTORS.astype(np.float64) * 1e300, "entity_vectors.npy holds NaN, infinity, or a number too large for fl"),
         (np.array([None]), "entity_vectors.npy is no file of NumPy"),
     ],
 )
@@ -55,6 +56,7 @@ def test_damaged_files_are_refused(folder):
 
 
 def test_a_name_that_stands_twice_is_refused(folder):
-    (folder / "entities.txt").write_text("가\n나\n가\n")
-    with pytest.raises(InputError, match=r"`entity_vectors`: 가 stands in entities.txt twice"):
-        read_folder(str(folder), "`entity_vectors`")
+    for twice in ("가", "\u1100\u1161"):  # as macOS writes it, in jamo
+        (folder / "entities.txt").write_text(f"가\n나\n{twice}\n")
+        with pytest.raises(InputError, match=r"`entity_vectors`: 가 stands in entities.txt twice"):
+            read_folder(str(folder), "`entity_vectors`")

@@ -1,5 +1,6 @@
 """Vectors of entities: the loss and its gradients, what is drawn, and that the same comes out each time."""
 
+import copy
 import dataclasses
 
 import numpy as np
@@ -71,10 +72,23 @@ def test_same_settings_give_the_same_bytes_and_another_seed_others():
     other = train(ids, 20, 3, dataclasses.replace(settings, random_seed=1))
     assert not np.array_equal(first[0], other[0])
     assert first[0].dtype == first[1].dtype == np.float32
+    kept = []
+    train(ids, 20, 3, settings, keep=lambda learnt: kept.append(copy.deepcopy(learnt)))
+    assert [learnt.num_epochs for learnt in kept] == [1, 2]
+    for learnt in kept:
+        assert [each.tobytes() for each in train(ids, 20, 3, settings, begun=learnt)] == [
+            each.tobytes() for each in first
+        ]
     np.testing.assert_allclose(np.linalg.norm(first[0], axis=1), 1, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["margin", "learning_rate"])
-def test_settings_out_of_range_are_refused(name):
-    with pytest.raises(InputError, match=f"`{name}=0.0` must be greater than 0"):
-        TransESettings(**{name: 0.0})
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(name, value) for name in ("margin", "learning_rate") for value in (0.0, float("nan"), float("inf"), "1")]
+    + [(name, value) for name in ("entity_size", "train_batch_size", "num_train_epochs") for value in (0, 8.0, True)]
+    + [("random_seed", value) for value in (-1, 0.5)]
+    + [("distance_norm", value) for value in (0, 3, 2.0)],
+)
+def test_settings_out_of_range_are_refused(name, value):
+    with pytest.raises(InputError, match=f"`{name}` must be .* Received: {value!r}"):
+        TransESettings(**{name: value})

@@ -188,7 +188,12 @@ def test_labels_are_mapped_by_name():
         assert difference == f"has the labels {', '.join(other)}, and here they are bad, good"
 
 
-@pytest.mark.parametrize(("values", "named"), [((1.5, 1.0), "teacher_weight"), ((0.5, 0.0), "teacher_temperature")])
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [((1.5, 1.0), "teacher_weight"), ((0.5, 0.0), "teacher_temperature")]
+    + [((bad, 1.0), "teacher_weight") for bad in (float("nan"), "0.5", True)]
+    + [((0.5, bad), "teacher_temperature") for bad in (float("inf"), float("nan"), None)],
+)
 def test_values_that_can_not_be_are_refused(values, named):
     with pytest.raises(InputError, match=f"`{named}` must be"):
         SoftLabels(*values)

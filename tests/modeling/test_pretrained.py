@@ -18,6 +18,7 @@ from albert_tf.modeling import (
     AlbertForTokenClassification,
 )
 from albert_tf.modeling.layers import named_variables
+from albert_tf.modeling.pretrained import read_config
 
 
 def write_run(folder, model, step=5, averages=None):
@@ -112,6 +113,9 @@ def test_what_is_wrong_is_said_in_a_sentence(pretrained, tiny_config, tmp_path):
     with pytest.raises(InputError) as error:
         AlbertEncoder.from_pretrained(folder)
     assert_one_sentence(error, f"no albert_config.json in {folder}; ")
+    with pytest.raises(InputError) as error:
+        read_config(str(folder), "`teacher`")
+    assert_one_sentence(error, f"`teacher`: no albert_config.json in {folder}; ")
     write_checkpoint(str(tmp_path / "foreign"), {"weights": tf.Variable(1.0)})
     with pytest.raises(InputError) as error:
         AlbertEncoder.from_pretrained(tmp_path / "foreign", config=tiny_config)

@@ -8,6 +8,7 @@ import tensorflow as tf
 from tiny_config import tiny_config
 from tiny_entities import NUM_PIECES, tiny_entities, with_entities
 
+from albert_tf.entity_vectors.known_entities import read_known_entities
 from albert_tf.errors import InputError
 from albert_tf.objectives import DataOptions, make_objective
 from albert_tf.objectives.entity_prediction import change_some, most_mentions, tell_entities
@@ -15,6 +16,7 @@ from albert_tf.objectives.objective import with_batch_size
 from albert_tf.pretraining.entities import config_for_plan
 from albert_tf.pretraining_data.masking import Masking, MaskingOptions, MaskingTokens
 from albert_tf.tokenization import KoreanWordPieceTokenizer
+from albert_tf.tpu.steps import planned_names, planned_objective, zeros
 from albert_tf.training.run_folder.other_vocabulary import config_for_vocabulary
 
 PLAIN = tiny_config(NUM_PIECES, num_hidden_layers=2, initializer_range=0.3)
@@ -160,18 +162,30 @@ def test_entities_tell_runs_apart(objective):
     assert "entity_head/" in make_objective("roberta", CONFIG).untouched(None)
 
 
-def test_models_without_entities_and_objectives_without_their_use_are_refused():
-    with pytest.raises(InputError, match=r"`objective=entities` tells models of entities, and this one knows none"):
+def test_entities_are_named_wherever_there_is_something_to_train():
+    with pytest.raises(InputError, match="`objective=entities` needs the entities that the model is to know; name"):
         make_objective("entities", PLAIN)
-    with pytest.raises(InputError, match="electra doesn't tell its models of entities"):
-        make_objective("electra", CONFIG)
+    with pytest.raises(InputError, match="`objective=entities` needs the entities that the model was trained with"):
+        make_objective("entities", CONFIG, options=DataOptions(5, languages=()))
 
 
-def test_distillation_and_another_vocabulary_are_refused(tmp_path, sample_tokenizer):
+@pytest.mark.parametrize("name", planned_names())
+def test_model_of_entities_learns_anything_else_or_is_refused_at_once(name):
+    if name in ("causal", "distil", "electra", "halves", "hybrid"):
+        with pytest.raises(InputError, match=f"`objective={name}` doesn't find the entities that th.* knows"):
+            planned_objective(name, CONFIG)
+        return
+    objective = planned_objective(name, CONFIG)
+    batch = zeros(with_batch_size(objective.batch_spec(LENGTH), 2))
+    computed = objective.compute(batch, training=False, dropout_seed=None, **objective.make_models())
+    assert computed.keys() >= objective.loss_coefficients.keys()
+
+
+def test_teacher_of_entities_and_another_vocabulary_are_refused(tmp_path, sample_tokenizer):
     (tmp_path / "albert_config.json").write_text(json.dumps(CONFIG.to_dict()))
     for student, teacher in ((PLAIN, tmp_path), (CONFIG, tmp_path)):
         options = DataOptions(5, settings={"teacher": str(teacher)})
-        with pytest.raises(InputError, match="`objective=distil` doesn't read models of num_entities=4"):
+        with pytest.raises(InputError, match=r"`objective=distil` doesn't find the entities that .* knows"):
             make_objective("distil", student, options=options)
     pieces = [piece for piece in sample_tokenizer.vocabulary.pieces if piece != "가"]
     (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
@@ -180,13 +194,18 @@ def test_distillation_and_another_vocabulary_are_refused(tmp_path, sample_tokeni
         config_for_vocabulary(CONFIG, str(tmp_path), sample_tokenizer)
 
 
-def test_plans_know_how_large_a_folder_is(tmp_path):
-    (tmp_path / "entities.txt").write_text("가\n나 다\n")
-    np.save(tmp_path / "entity_vectors.npy", np.zeros([2, 3]))
-    config = config_for_plan(PLAIN, str(tmp_path))
-    assert (config.num_entities, config.entity_size, config.entity_layer) == (2, 3, 1)
-    assert (config.entity_name_edges, config.entity_name_length) == (4, 3)
-    make_objective("entities", config).make_model()
+def test_plans_know_how_large_a_folder_is_at_most(tmp_path, english_tokenizer):
+    names = ["the", "the sun", "t" * 40, "t" * 60]  # the last two have too many pieces
+    (tmp_path / "entities.txt").write_text("".join(f"{name}\n" for name in names))
+    np.save(tmp_path / "entity_vectors.npy", np.zeros([4, 3]))
+    planned = config_for_plan(PLAIN, str(tmp_path))
+    assert (planned.num_entities, planned.entity_size, planned.entity_layer) == (4, 3, 1)
+    assert (planned.entity_name_edges, planned.entity_name_length) == (4 + 8 + 32 + 32, 32)
+    make_objective("entities", planned).make_model()
+    assert config_for_plan(with_entities(PLAIN, entity_layer=0), str(tmp_path)).entity_layer == 0
+    # No vocabulary needs more room, not even one that sees a space before a name.
+    found = read_known_entities(tmp_path, english_tokenizer, "").sizes
+    assert 0 < found.num_edges <= planned.entity_name_edges and found.max_length <= planned.entity_name_length
 
 
 def test_flops_are_counted_one_by_one(objective):

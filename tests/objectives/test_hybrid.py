@@ -1,5 +1,7 @@
 """Masked and causal rows of one batch: against each document alone, and against two models of transformers."""
 
+import math
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -207,7 +209,7 @@ def test_share_is_exact_and_evenly_spread(share, period, num_causal):
     assert objective.flops(spec) > 0
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0, -0.25, 0.003])
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.25, 0.003, 0.999, math.nan, math.inf])
 def test_share_that_is_none_is_refused(share):
     with pytest.raises(InputError, match=f"`causal_share` must be more than 0 and less than 1.*Received: {share:g}$"):
         make_hybrid(causal_share=share)

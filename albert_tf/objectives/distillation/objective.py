@@ -18,7 +18,9 @@ from albert_tf.objectives.masked_lm import MaskedLM, original_ids
 from albert_tf.objectives.matching_halves import find_halves
 from albert_tf.objectives.objective import POOLER, Objective, encoder_batch_spec
 from albert_tf.objectives.pretraining_loss import DataOptions, States
+from albert_tf.objectives.refusals import refuse_entities
 from albert_tf.objectives.registry import Setting
+from albert_tf.setting_checks import check_number
 
 LESSONS: dict[str, type[Lesson]] = {"relations": Relations, "logits": Logits, "layers": Layers}
 TEACHER = "teacher"
@@ -61,6 +63,7 @@ class Distillation(Objective):
         self._settings, self._lesson = dict(settings), LESSONS[name](settings)
         self.auxiliary_models = self._lesson.auxiliary_models
         weight = settings["masked_lm_weight"]
+        check_number("masked_lm_weight", weight, "from 0 on, or -1", lambda value: value >= 0 or value == -1)
         weight = self._lesson.masked_lm_coefficient if weight < 0 else weight
         self._masked_lm = MaskedLM(config, options) if weight else None
         masked_lm = {self._masked_lm.loss_name: weight} if weight else {}
@@ -72,26 +75,12 @@ class Distillation(Objective):
         self.teacher_folder = settings[TEACHER]
         self._source = f"`{TEACHER}={self.teacher_folder}`"
         self.teacher_config = _read_teacher(self.teacher_folder, self._source) if self.teacher_folder else None
+        _check_model(config, "the student")
         if self.teacher_config is not None:
-            self._check()
-
-    def _check(self):
-        source = self._source
-        for whose, each in (("the student", self.config), (source, self.teacher_config)):
-            if each.is_causal:
-                raise InputError(
-                    f"`objective=distil` compares models whose pieces see both sides, and those of {whose} see what "
-                    "comes before them alone (is_causal=true); take another model"
-                )
-            for name in ("masked_lm_is_shifted", "num_languages", "num_entities"):
-                if getattr(each, name):
-                    raise InputError(
-                        f"`objective=distil` doesn't read models of {name}={getattr(each, name)}, as {whose} is; take "
-                        "another model"
-                    )
-        if self._layers:
-            check_layers(self.config, self.teacher_config, self._layers)
-        self._lesson.check(self.config, self.teacher_config, source)
+            _check_model(self.teacher_config, self._source)
+            if self._layers:
+                check_layers(config, self.teacher_config, self._layers)
+            self._lesson.check(config, self.teacher_config, self._source)
 
     def make_model(self, **options):
         """Returns an `AlbertForPreTraining`; see `Objective`."""
@@ -219,6 +208,21 @@ def _read_teacher(folder, source):
     if not any(tf.io.gfile.exists(f"{folder}{ending}") for ending in ("", ".index")):
         raise InputError(f"{source}: there is no such folder or checkpoint; name the folder of a model")
     return read_config(folder, source).replace(pooler=False)
+
+
+def _check_model(config, whose):
+    """Checks that a model, called `whose` in errors, reads what is compared."""
+    refuse_entities(config, "distil", whose)
+    if config.is_causal:
+        raise InputError(
+            f"`objective=distil` compares models whose pieces see both sides, and those of {whose} see what comes "
+            "before them alone (is_causal=true); take another model"
+        )
+    for name in ("masked_lm_is_shifted", "num_languages"):
+        if value := getattr(config, name):
+            raise InputError(
+                f"`objective=distil` doesn't read models of {name}={value}, as {whose} is; take another model"
+            )
 
 
 def _unreached(encoder):

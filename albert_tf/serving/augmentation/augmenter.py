@@ -24,10 +24,10 @@ import tensorflow as tf
 
 from albert_tf.asked_texts import read_strings
 from albert_tf.errors import InputError
-from albert_tf.generation.options import check_whole
 from albert_tf.serving.augmentation.replacements import Replacements
 from albert_tf.serving.pretrained_model import PretrainedModel
 from albert_tf.serving.scoring.likelihood import batch_lengths
+from albert_tf.setting_checks import check_number, check_whole
 from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization.vocabulary import CLS, SEP
 
@@ -60,8 +60,9 @@ class AugmentationOptions:
         check_whole("num_copies", self.num_copies, 1)
         check_whole("num_candidates", self.num_candidates, 1)
         check_whole("random_seed", self.random_seed, 0)
-        if not 0 < self.replaced_share <= 1:
-            raise InputError(f"`replaced_share` must be more than 0 and at most 1. Received: {self.replaced_share!r}")
+        check_number(
+            "replaced_share", self.replaced_share, "greater than 0 and at most 1", lambda value: 0 < value <= 1
+        )
 
 
 _DEFAULTS = AugmentationOptions()
@@ -105,7 +106,7 @@ class Augmenter:
         if "fill_mask" not in model.abilities:
             raise InputError(f"{model.cannot('fill_mask')}; name a model that fills in masks, for that replaces words")
         if not isinstance(model, PretrainedModel):
-            raise InputError(f"{model!r} is an export; name the folder that it was exported from, which replaces words")
+            raise InputError("an export replaces no words; name the folder that it was exported from")
         self._tokenizer, self._options = model.tokenizer, options
         vocabulary = self._tokenizer.vocabulary
         self._cls, self._sep = vocabulary.id_of(CLS), vocabulary.id_of(SEP)

@@ -3,6 +3,7 @@
 import collections.abc
 import dataclasses
 import typing
+import unicodedata
 
 from albert_tf.errors import InputError
 from albert_tf.finetuning.datasets import DataFiles
@@ -32,11 +33,16 @@ def read_rows(path: str, files: DataFiles, names_columns: bool) -> list[Texts]:
     if not names_columns and not path.lower().removesuffix(".gz").endswith((*COLUMN_ENDINGS, *JSON_ENDINGS)):
         first = next(iter(RowFile(path, is_text=True)), None)
         columns = first.values.split("\t") if first and not first.error else []
-        if files.text_column not in columns and len(columns) < 2:
+        if files.text_column not in columns:
+            if len(columns) > 1:
+                raise InputError(
+                    f"{path}, line 1: no column named {files.text_column}; the header has {', '.join(columns)}; name "
+                    "yours by `text_column`, or, of lines of text, take the tabs out of the first"
+                )
             return _read_lines(path, files)
     without_labels = dataclasses.replace(files, label_column="")
     examples = read_examples(path, without_labels, needs_label=False)
-    return [tuple(text.translate(_SPACES) for text in example.columns.values()) for example in examples]
+    return [tuple(map(_fit_for_table, example.columns.values())) for example in examples]
 
 
 def distinct_copies(
@@ -101,12 +107,17 @@ def _read_lines(path, files):
         if row.error:
             bad_rows.refuse(row.error)
         elif row.values.strip():
-            rows.append((row.values,))
+            rows.append((_fit_for_table(row.values),))
     bad_rows.warn()
     if not rows:
         raise InputError(f"{path} has no line of text that can be used")
     print(f"{path}: {counted(len(rows), 'line')} of text\n  the first: {shorten(rows[0][0])}", flush=True)
     return rows
+
+
+def _fit_for_table(text):
+    """Returns a text in NFC, as its copies are then too, whichever pieces are replaced."""
+    return unicodedata.normalize("NFC", text).translate(_SPACES)
 
 
 def _line(values):

@@ -54,6 +54,9 @@ def load_init_checkpoint(
             f"`output_dir={complete_for}` holds no run, and `init_checkpoint={init_checkpoint}` lacks {missing[0]}, "
             "which can't be used untrained; check `output_dir`, or pass `do_train`"
         )
+    # What a model is told and never learns has its values from elsewhere.
+    has_values = [*loaded, *(name for name in missing if not variables[name].trainable)]
+    missing = [name for name in missing if variables[name].trainable]
     left_out = [name for name in missing if name in unused]
     parts = {
         "not in it, and so random": [name for name in missing if name not in left_out],
@@ -65,14 +68,14 @@ def load_init_checkpoint(
     untrained = [name for name in left_out if not name.startswith((HEAD, *untouched))]
     if untrained:
         parts["in it, but never trained, and so random anew"] = untrained
-    told = "; ".join(f"{what}: {', '.join(_shortest(names, loaded)) or 'none'}" for what, names in parts.items())
+    told = "; ".join(f"{what}: {', '.join(_shortest(names, has_values)) or 'none'}" for what, names in parts.items())
     told += f"; {vocabulary.describe()}" if vocabulary else ""
     return f"initial checkpoint: loaded {len(loaded)} variables; {told}", missing
 
 
-def _shortest(names, loaded):
-    """Returns the names, each cut to the first part under which nothing was loaded: "head", "encoder/pooler"."""
-    known = {name[:end] for name in loaded for end, character in enumerate(name) if character == "/"}
+def _shortest(names, others):
+    """Returns the names, each cut to the first part under which there are no others: "head", "encoder/pooler"."""
+    known = {name[:end] for name in others for end, character in enumerate(name) if character == "/"}
 
     def cut(name):
         parts = name.split("/")
@@ -112,6 +115,17 @@ def describe_alignment(
             "`do_train`"
         )
     return f"initial checkpoint: its masked-LM head has learnt to read {then}, and learns now to read {now}"
+
+
+def check_is_told(model: tf.keras.Model) -> None:
+    """Raises InputError if a config says that a model knows entities, and nothing has told it which."""
+    fusion = getattr(getattr(model, "encoder", None), "entity_fusion", None)
+    if fusion is not None and not fusion.knows_names:
+        raise InputError(
+            f"the model is to know entities (num_entities={model.config.num_entities}), and nothing says which; begin "
+            "with one that knows them by `init_checkpoint`, or take num_entities, and what begins with entity_, out of "
+            "`albert_config_file`"
+        )
 
 
 def check_tokenizer(tokenizer: Tokenizer | None, checkpoint: str | None) -> None:

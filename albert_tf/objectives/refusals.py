@@ -1,0 +1,28 @@
+"""What an objective can't read: models that need to be told more of a text than it says."""
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+
+
+def refuse_languages(config: AlbertConfig, objective: str) -> None:
+    """Raises InputError if a model has language embeddings that an objective leaves out."""
+    if config.num_languages:
+        raise InputError(
+            f"{objective} doesn't tell its models what language a text is in (num_languages={config.num_languages}); "
+            "set num_languages to 0 in `albert_config_file`, or take `objective=roberta`"
+        )
+
+
+def refuse_entities(config: AlbertConfig, objective: str, whose: str = "this model") -> None:
+    """Raises InputError if a model knows entities, whose names can't be found in what an objective reads.
+
+    Args:
+        config: Of the model.
+        objective: Its name.
+        whose: What errors call the model.
+    """
+    if config.num_entities:
+        raise InputError(
+            f"`objective={objective}` doesn't find the entities that {whose} knows (num_entities="
+            f"{config.num_entities}); take a model without, or `objective=entities`"
+        )
