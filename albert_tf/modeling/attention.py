@@ -5,7 +5,7 @@ LayerNorm comes last (post-LN), or with `norm_position` "pre" first (pre-LN), an
 
 import tensorflow as tf
 
-from albert_tf.compilation.target import is_compiled_for_tpu
+from albert_tf.compilation.target import is_compiled_whole
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.initializers import NeighborAttention, residual_range
 from albert_tf.modeling.kernels.attention import attend
@@ -150,7 +150,7 @@ class SelfAttention(AlbertLayer):
     def _projections(self, uses_flash):
         if uses_flash:
             return self._flash_projections
-        is_separate = self._is_used_once and not is_compiled_for_tpu()
+        is_separate = self._is_used_once and not is_compiled_whole()
         return self._separate_projections if is_separate else self._plain_projections
 
     def get_config(self):
@@ -180,7 +180,7 @@ class FeedForward(AlbertLayer):
 
     def call(self, hidden_states, dropout_seed=None):
         """Transforms each position: [B, S, H] to `compute_dtype` [B, S, H]; `dropout_seed` int32 [2] or None."""
-        if is_compiled_for_tpu():
+        if is_compiled_whole():
             return self._transform(hidden_states, dropout_seed)
         # As rows, between whose products and activation nothing stands: where nothing is to be differentiated,
         # TensorFlow's runtime passes product, bias and GELU to oneDNN as one operation.
