@@ -73,11 +73,23 @@ def strategy_from_flags(given) -> tf.distribute.Strategy:
 
 
 def model_options(
-    strategy: tf.distribute.Strategy, config: AlbertConfig, shapes: list[tuple[int, int]], given
+    strategy: tf.distribute.Strategy,
+    config: AlbertConfig,
+    shapes: list[tuple[int, int]],
+    given,
+    **more,
 ) -> dict[str, str]:
-    """Returns the options of a model that the flags ask for; prints what `choose_attention` chose for the shapes."""
+    """Returns the options of a model that the flags ask for; prints what `choose_attention` chose.
+
+    Args:
+        strategy: As for `choose_attention`.
+        config: As for `choose_attention`.
+        shapes: As for `choose_attention`.
+        given: The settings.
+        **more: For `choose_attention`: `lengths` and `has_documents`.
+    """
     dtype = "mixed_bfloat16" if given.use_bfloat16 else "float32"
-    attention, line = choose_attention(strategy, given.attention, config, dtype, shapes)
+    attention, line = choose_attention(strategy, given.attention, config, dtype, shapes, **more)
     if line:
         print(line, flush=True)
     return {"remat": given.remat, "attention": attention, "dtype": dtype}

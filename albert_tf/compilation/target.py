@@ -8,7 +8,7 @@ def is_compiled_whole() -> bool:
 
     For a TPU it always does; on one GPU or CPU where `training.devices.whole_step` runs it.
     """
-    return is_compiled_for_tpu() or _strategy_says("compiles_whole_steps")
+    return is_compiled_for_tpu() or (tf.inside_function() and _strategy_says("compiles_whole_steps"))
 
 
 def is_compiled_for_tpu() -> bool:
@@ -39,7 +39,7 @@ def runs_pallas_kernels() -> bool:
 
 def runs_cudnn_attention() -> bool:
     """Returns whether it is a program for a GPU that has cuDNN's fused attention: from Ampere on."""
-    return _strategy_says("runs_cudnn_attention")
+    return tf.inside_function() and _strategy_says("runs_cudnn_attention")
 
 
 def _strategy_says(name):

@@ -152,4 +152,5 @@ def strategy_of(variables: dict[str, tf.Variable]) -> tf.distribute.Strategy:
     variable = next(iter(variables.values()))
     if isinstance(variable, tf.distribute.DistributedValues):
         return variable.distribute_strategy
-    return tf.distribute.OneDeviceStrategy(variable.device)
+    # What TensorFlow keeps there is how a strategy of one device, whose variables are ordinary ones, is found again.
+    return getattr(variable, "_distribute_strategy", None) or tf.distribute.OneDeviceStrategy(variable.device)
