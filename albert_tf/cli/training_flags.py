@@ -91,7 +91,7 @@ def model_options(
     dtype = "mixed_bfloat16" if given.use_bfloat16 else "float32"
     attention, line = choose_attention(strategy, given.attention, config, dtype, shapes, **more)
     if line:
-        print(line, flush=True)
+        print(with_flags(line), flush=True)
     return {"remat": given.remat, "attention": attention, "dtype": dtype}
 
 
