@@ -1,13 +1,15 @@
-"""Times our step on a GPU, through JAX, against Hugging Face on PyTorch. It has run on a CPU, and not yet on a GPU.
+"""Times our step on a GPU, through JAX, against Hugging Face on PyTorch, and checks cuDNN's attention in it.
 
 On a machine with TensorFlow:
-python -m benchmarks.gpu_step --write_step=step.mlir --max_seq_length=512 --train_batch_size=32
+python -m benchmarks.gpu_step --write_step=step --max_seq_length=512 --train_batch_size=32
 On the machine with the GPU, which needs jax with CUDA, torch and transformers, and this repository, but no TensorFlow:
-python -m benchmarks.gpu_step --read_step=step.mlir --max_seq_length=512 --train_batch_size=32
+python -m benchmarks.gpu_step --read_step=step --max_seq_length=512 --train_batch_size=32
 
-The first command writes the training step, optimizer included, as StableHLO text; the second runs it on made-up weights
-and a made-up batch, in turns with `AlbertForPreTraining` of Hugging Face (scaled dot product attention, torch.compile,
-bfloat16 autocast), and prints the medians and their ratio.
+The first command writes three programs as StableHLO text into a folder: the training step, optimizer included, with
+plain attention and with cuDNN's, and one that computes attention and its gradients both ways. The second runs them on
+made-up values. It says how much the two ways of attention differ, and whether cuDNN's gives the same bits each time,
+and takes steps in turns with `AlbertForPreTraining` of Hugging Face (scaled dot product attention, torch.compile,
+bfloat16 autocast); then come medians and their ratios.
 """
 
 import json
@@ -24,8 +26,8 @@ FLAGS = flags.FLAGS
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-flags.DEFINE_string("write_step", None, "Where to write the step as StableHLO text.")
-flags.DEFINE_string("read_step", None, "What --write_step wrote, to time it.")
+flags.DEFINE_string("write_step", None, "The folder to write the programs to.")
+flags.DEFINE_string("read_step", None, "What --write_step wrote, to run it.")
 flags.DEFINE_string("albert_config_file", os.path.join(ROOT, "configs", "albert_base_v2.json"), "The model.")
 flags.DEFINE_integer("train_batch_size", 32, "Examples in a step.", 1)
 flags.DEFINE_integer("max_seq_length", 512, "Pieces of an example.", 8)
@@ -34,31 +36,83 @@ flags.DEFINE_integer("rounds", 20, "How often both are run, in turns.", 1)
 flags.DEFINE_bool("torch_compile", True, "Compile Hugging Face's model with torch.compile.")
 
 _INTEGERS = {"i32": np.int32, "i64": np.int64}
+_HEAD_SIZE = 64
+_STEPS = {"albert_tf": "cudnn", "albert_tf, plain attention": "plain"}
 
 
-def write_step() -> None:
-    """Writes our step, with plain attention, which XLA for GPU knows how to fuse."""
+def write_programs() -> None:
+    """Writes our step, for a GPU that has cuDNN's attention, and what checks that attention."""
     from albert_tf.config import AlbertConfig
     from albert_tf.files import write_text
     from albert_tf.objectives import DataOptions, make_objective
     from albert_tf.tpu.steps import lower_step
+    from albert_tf.training.devices.whole_step import WholeStepStrategy
 
     config = AlbertConfig.from_json_file(FLAGS.albert_config_file)
     config = config.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     objective = make_objective("albert", config, options=DataOptions(FLAGS.max_predictions_per_seq))
     shape = FLAGS.train_batch_size, FLAGS.max_seq_length
-    write_text(FLAGS.write_step, lower_step(objective, *shape, "adamw", attention="plain"))
+    strategy = WholeStepStrategy("/cpu:0")
+    strategy.runs_cudnn_attention = True  # what the program is for, not what this machine has
+    for name, attention in (("cudnn", "flash"), ("plain", "plain")):
+        write_text(_program(name), lower_step(objective, *shape, "adamw", attention=attention, strategy=strategy))
+    write_text(_program("attention"), _lower_attention())
 
 
-def our_step():
-    """Returns a function that runs the step that was written, and waits for its end."""
+def _program(name):
+    return os.path.join(FLAGS.write_step or FLAGS.read_step, f"{name}.mlir")
+
+
+def _lower_attention():
+    """Returns a program of attention, by plain operations and cuDNN's, of two examples, one of which is padded.
+
+    Given queries, keys and values and the gradient of the context, it returns the context and the gradient of the
+    former, plain ones and cuDNN's.
+    """
+    import tensorflow as tf
+
+    from albert_tf.modeling.kernels.attention_check import cudnn_functions
+    from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE, VisibleKeys
+    from albert_tf.tpu.compile_step import lower
+
+    length = FLAGS.max_seq_length
+
+    def attend_both_ways(projections, upstream):
+        projections, upstream = (tf.cast(values, tf.bfloat16) for values in (projections, upstream))
+        bias = tf.where(tf.sequence_mask([length, length // 2], length), 0.0, HIDDEN_SCORE)[:, None]
+        found = []
+        for attend in cudnn_functions(_HEAD_SIZE):
+            with tf.GradientTape() as tape:
+                tape.watch(projections)
+                context = attend([projections], VisibleKeys(bias), None)
+            found += [context, tape.gradient(context, projections, upstream)]
+        return [tf.cast(values, tf.float32) for values in found]
+
+    columns = 4 * _HEAD_SIZE
+    return lower(attend_both_ways, [tf.zeros([2, length, 3 * columns]), tf.zeros([2, length, columns])])
+
+
+def check_attention() -> None:
+    """Prints how much cuDNN's attention differs from plain operations, and whether it repeats itself."""
+    run = load_program("attention", -1.0, 1.0)
+    plain, plain_gradient, context, gradient = run()
+    for name, expected, found in (("context", plain, context), ("gradient", plain_gradient, gradient)):
+        share = np.abs(found - expected).max() / np.abs(expected).max()
+        print(f"cuDNN's attention, {name}: differs by {share:.4f} of the largest value (bfloat16 has 0.0039)")
+    repeats = [run()[2:] for _ in range(10)]
+    is_same = all(np.array_equal(context, one) and np.array_equal(gradient, other) for one, other in repeats)
+    print(f"the same bits in ten more runs: {'yes' if is_same else 'no'}")
+
+
+def load_program(name: str, low: float = 0.0, high: float = 0.02):
+    """Returns a function that runs a program that was written, on numbers in a range, and returns its results."""
     import jax
     from jax._src.interpreters import mlir
     from jax._src.lib.mlir import ir
     from jaxlib import xla_client
 
     jax.config.update("jax_enable_x64", True)  # the counters of the step
-    with open(FLAGS.read_step, encoding="utf-8") as file:
+    with open(_program(name), encoding="utf-8") as file:
         program = file.read()
     device = jax.local_devices()[0]
     options = xla_client.CompileOptions()
@@ -68,27 +122,26 @@ def our_step():
         module = ir.Module.parse(program)
         # No argument is given away, so that every turn can start from the same ones.
         del module.operation.attributes["mhlo.input_output_alias"]
-        arguments = [jax.device_put(values, device) for values in _made_up_arguments(module)]
+        arguments = [jax.device_put(values, device) for values in _made_up_arguments(module, low, high)]
         executable = device.client.compile_and_load(module, xla_client.DeviceList((device,)), options)
 
-    def step():
+    def run():
         # The same arguments each time: what a step costs does not depend on them.
-        outputs = executable.execute_sharded(arguments)
-        for (output,) in outputs.disassemble_into_single_device_arrays():
-            output.block_until_ready()
+        outputs = executable.execute_sharded(arguments).disassemble_into_single_device_arrays()
+        return [output.block_until_ready() for (output,) in outputs]
 
-    return step
+    return run
 
 
-def _made_up_arguments(module):
-    """Yields an array for each argument of a program: small positive numbers, or zeros for integers."""
+def _made_up_arguments(module, low, high):
+    """Yields an array for each argument of a program: numbers in a range, or ones for integers."""
     (main_function,) = (operation for operation in module.body.operations if operation.name.value == "main")
     draws = np.random.default_rng(0)
     for argument in main_function.type.inputs:
         if str(argument.element_type) == "f32":
-            yield draws.uniform(0.0, 0.02, argument.shape).astype(np.float32)
+            yield draws.uniform(low, high, argument.shape).astype(np.float32)
         else:
-            yield np.zeros(argument.shape, _INTEGERS[str(argument.element_type)])
+            yield np.ones(argument.shape, _INTEGERS[str(argument.element_type)])  # masks of ones, among others
 
 
 def hugging_face_step():
@@ -138,9 +191,11 @@ def main(_):
     if bool(FLAGS.write_step) == bool(FLAGS.read_step):
         raise app.UsageError("give --write_step or --read_step")
     if FLAGS.write_step:
-        write_step()
+        write_programs()
         return
-    steps = {"albert_tf": our_step(), "hugging_face": hugging_face_step()}
+    check_attention()
+    steps = {name: load_program(program) for name, program in _STEPS.items()}
+    steps["hugging_face"] = hugging_face_step()
     seconds = {name: [] for name in steps}
     for turn in range(3 + FLAGS.rounds):
         for name, step in steps.items():
@@ -150,8 +205,7 @@ def main(_):
                 seconds[name].append(time.perf_counter() - started_at)
     medians = {name: statistics.median(values) for name, values in seconds.items()}
     for name, median in medians.items():
-        print(f"{name:14} {1000 * median:8.1f} ms")
-    print(f"albert_tf takes {medians['albert_tf'] / medians['hugging_face']:.2f} of Hugging Face's time")
+        print(f"{name:27} {1000 * median:8.1f} ms, {median / medians['hugging_face']:.2f} of Hugging Face's")
 
 
 if __name__ == "__main__":

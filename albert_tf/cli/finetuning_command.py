@@ -38,7 +38,7 @@ from albert_tf.finetuning.teacher import Teacher, taught
 from albert_tf.modeling.pretrained import CONFIG_FILE
 from albert_tf.serving.loading import load_finetuned
 from albert_tf.training import TrainingRun
-from albert_tf.training.devices.batches import per_replica_batch_size
+from albert_tf.training.devices.batches import per_replica_batch_size, suitable_lengths
 from albert_tf.training.devices.workers import Agreement, is_chief
 from albert_tf.training.run_folder.guard import FOUND_AT, check_model
 from albert_tf.training.run_folder.held_folder import hold_together
@@ -113,7 +113,9 @@ class FinetuningCommand:
             task.restore(known_run.folder)
         settings = self._with_lengths(settings, task, tokenizer, known_run)
         config.check_max_seq_length(settings.max_seq_length, "--max_seq_length")
-        model_options = training_flags.model_options(strategy, config, [(settings.max_seq_length, 1)], settings)
+        model_options = training_flags.model_options(
+            strategy, config, [(settings.max_seq_length, 1)], settings, lengths=suitable_lengths(strategy)
+        )
 
         def load(part, needs_labels=True):
             paths, share = self.find(settings, part)

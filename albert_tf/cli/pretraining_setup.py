@@ -74,9 +74,6 @@ def set_up(given, known_run, config, strategy, entities) -> Setup:
     data, end_steps = find_data(given, config)
     mixtures = find_mixtures(given, data)
     options = [shards.train_options for shards in data]
-    model_options = training_flags.model_options(
-        strategy, config, [(each.max_seq_length, each.max_predictions_per_seq + 1) for each in options], given
-    )
     last = data[-1]  # what evaluation is on in the end
     do_eval = has_held_out_shards(given, last)
     for shards in data:
@@ -89,6 +86,15 @@ def set_up(given, known_run, config, strategy, entities) -> Setup:
     own = objective_settings(given, name)
     objectives = [objective_of(config, shards, name, own, entities) for shards in data]
     objective = objectives[-1]
+    model_options = training_flags.model_options(
+        strategy,
+        config,
+        [(each.max_seq_length, each.max_predictions_per_seq + 1) for each in options],
+        given,
+        has_documents=any(
+            "document_ids" in objective.batch_spec(each.max_seq_length) for objective, each in zip(objectives, options)
+        ),
+    )
     tf.keras.utils.set_random_seed(given.random_seed)
     with strategy.scope():
         models = objective.make_models(**model_options)

@@ -18,6 +18,7 @@ from albert_tf.training import RunSettings
 from albert_tf.training.devices.attention_choice import choose_attention
 from albert_tf.training.devices.description import describe_device, unused_device_warnings
 from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.devices.whole_step import JIT_COMPILE_CHOICES
 from albert_tf.training.devices.workers import is_chief
 from albert_tf.training.settings import LARGEST_SEED
 from albert_tf.training.trackers import Tracker, load_tracker
@@ -37,6 +38,13 @@ def define_distribution_flags() -> None:
     flags.DEFINE_integer("num_cpu_replicas", 1, "Number of CPU replicas, where there is no TPU or GPU.", lower_bound=1)
     flags.DEFINE_bool("use_bfloat16", False, "Compute matrix products in bfloat16; variables stay float32.")
     flags.DEFINE_enum(
+        "jit_compile",
+        "auto",
+        JIT_COMPILE_CHOICES,
+        "Whether XLA compiles whole steps, or TensorFlow runs one operation after the other; auto compiles them on one "
+        "GPU, and always on a TPU.",
+    )
+    flags.DEFINE_enum(
         "attention",
         "auto",
         ATTENTION_CHOICES,
@@ -50,7 +58,13 @@ def define_distribution_flags() -> None:
 def strategy_from_flags(given) -> tf.distribute.Strategy:
     """Returns the strategy that the distribution flags ask for, and prints what it computes on."""
     strategy = make_strategy(
-        given.use_tpu, given.tpu_name, given.tpu_zone, given.gcp_project, given.num_cpu_replicas, given.tpu_timeout
+        given.use_tpu,
+        given.tpu_name,
+        given.tpu_zone,
+        given.gcp_project,
+        given.num_cpu_replicas,
+        given.tpu_timeout,
+        given.jit_compile,
     )
     if is_chief(strategy):
         lines = [describe_device(strategy), *map(with_flags, unused_device_warnings(strategy))]
@@ -59,13 +73,25 @@ def strategy_from_flags(given) -> tf.distribute.Strategy:
 
 
 def model_options(
-    strategy: tf.distribute.Strategy, config: AlbertConfig, shapes: list[tuple[int, int]], given
+    strategy: tf.distribute.Strategy,
+    config: AlbertConfig,
+    shapes: list[tuple[int, int]],
+    given,
+    **more,
 ) -> dict[str, str]:
-    """Returns the options of a model that the flags ask for; prints what `choose_attention` chose for the shapes."""
+    """Returns the options of a model that the flags ask for; prints what `choose_attention` chose.
+
+    Args:
+        strategy: As for `choose_attention`.
+        config: As for `choose_attention`.
+        shapes: As for `choose_attention`.
+        given: The settings.
+        **more: For `choose_attention`: `lengths` and `has_documents`.
+    """
     dtype = "mixed_bfloat16" if given.use_bfloat16 else "float32"
-    attention, line = choose_attention(strategy, given.attention, config, dtype, shapes)
+    attention, line = choose_attention(strategy, given.attention, config, dtype, shapes, **more)
     if line:
-        print(line, flush=True)
+        print(with_flags(line), flush=True)
     return {"remat": given.remat, "attention": attention, "dtype": dtype}
 
 

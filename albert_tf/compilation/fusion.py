@@ -12,7 +12,7 @@ import functools
 
 import tensorflow as tf
 
-from albert_tf.compilation.target import is_compiled_for_tpu
+from albert_tf.compilation.target import is_compiled_whole
 
 
 def fused(function: collections.abc.Callable) -> collections.abc.Callable:
@@ -24,7 +24,7 @@ def fused(function: collections.abc.Callable) -> collections.abc.Callable:
 
     @functools.wraps(function)
     def call(*arguments):
-        fuses = is_fused(*arguments) and not is_compiled_for_tpu()
+        fuses = is_fused(*arguments) and not is_compiled_whole()
         return compiled(*arguments) if fuses else function(*arguments)
 
     return call
@@ -40,7 +40,7 @@ def compiled_whole(function: collections.abc.Callable) -> collections.abc.Callab
 
 def is_fused(*arguments) -> bool:
     """Returns whether what `fused` returns runs as one loop, given these arguments; a TPU's compiler fuses anyway."""
-    return is_compiled_for_tpu() or (_have_known_shapes(arguments) and _xla_compiles_here())
+    return is_compiled_whole() or (_have_known_shapes(arguments) and _xla_compiles_here())
 
 
 def _have_known_shapes(arguments):
@@ -62,7 +62,7 @@ def _xla_compiles_here():
 
 def sum_rows(values: tf.Tensor) -> tf.Tensor:
     """Returns the sum over all axes but the last."""
-    if is_compiled_for_tpu():
+    if is_compiled_whole():
         return tf.reduce_sum(values, axis=list(range(values.shape.rank - 1)))
     # TensorFlow's own sum over leading axes takes several times as long on a CPU.
     rows = tf.reshape(values, [-1, values.shape[-1]])

@@ -1,8 +1,9 @@
 """Encoded examples as batches, of texts of about one length each.
 
 A text of 20 pieces costs as much as one of 128 where it is padded to as many. So batches are of examples of about one
-length, and where shapes may change, on CPU and GPU, a batch is cut to its longest example. A TPU compiles the step for
-one shape: there batches are of the same examples, padded to the full length, which weighs nothing.
+length, and where shapes may change, a batch is cut to its longest example, or to the next power of two where each shape
+is compiled. A TPU compiles the step for one shape: there batches are of the same examples, padded to the full length,
+which weighs nothing.
 """
 
 import collections.abc
@@ -18,6 +19,7 @@ from albert_tf.pretraining_data.input_pipeline import pad_batch
 Augmentation = collections.abc.Callable[[Batch, tf.Tensor], Batch]
 
 _LENGTH_STEP = 8
+_SHORTEST_OF_FEW = 32
 # So many batches' examples are sorted by length and then dealt out. More of them pad less, but leave less to chance.
 _BATCHES_SORTED_TOGETHER = 16
 
@@ -29,12 +31,17 @@ class Examples:
         features: By name, [N, ...]; `input_mask` [N, ..., S] tells how long an example is.
         batch_spec: Shape and dtype of those features that go into a batch. An axis of unknown size, but for the first,
             is that of the pieces, to be cut to the longest example of a batch.
+        has_few_lengths: Whether to cut to powers of two alone.
     """
 
-    def __init__(self, features: Features, batch_spec: BatchSpec):
+    def __init__(self, features: Features, batch_spec: BatchSpec, has_few_lengths: bool = False):
         self._features = {name: features[name] for name in batch_spec if name in features}
         self._lengths = _lengths(features["input_mask"])
         self._count = len(self._lengths)
+        # By the length of a batch's longest example, the length of the batch.
+        longest = features["input_mask"].shape[-1]
+        rounded = (_powers_of_two if has_few_lengths else _round_up)(np.arange(1 + longest))
+        self._cut_lengths = np.minimum(rounded, longest)
         self._axes = {name: axis for name in self._features for axis in _unknown_axes(batch_spec[name])}
 
     @property
@@ -97,14 +104,15 @@ class Examples:
     def mean_length(self, global_batch_size: int) -> int:
         """Returns how long batches are on average, for what is told of the speed."""
         longest = np.sort(self._lengths)[global_batch_size - 1 :: global_batch_size]
-        return int(_round_up(longest).mean()) if len(longest) else int(_round_up(self._lengths.max()))
+        longest = longest if len(longest) else self._lengths.max(keepdims=True)
+        return int(self._cut_lengths[longest].mean())
 
     def _make_gather(self):
         tensors = {name: tf.constant(values) for name, values in self._features.items()}
-        lengths = tf.constant(self._lengths)
+        cut_lengths = tf.constant(self._cut_lengths[self._lengths])
 
         def gather(rows):
-            length = _round_up(tf.reduce_max(tf.gather(lengths, rows)))
+            length = tf.reduce_max(tf.gather(cut_lengths, rows))
             batch = {name: self._cut(name, tf.gather(values, rows), length) for name, values in tensors.items()}
             return {**batch, "example_weights": tf.ones(tf.shape(rows)[:1])}
 
@@ -126,5 +134,9 @@ def _unknown_axes(spec):
     return [axis for axis, size in enumerate(spec.shape) if axis and size is None]
 
 
-def _round_up(length):
-    return -(-length // _LENGTH_STEP) * _LENGTH_STEP
+def _round_up(lengths):
+    return -(-lengths // _LENGTH_STEP) * _LENGTH_STEP
+
+
+def _powers_of_two(lengths):
+    return 2 ** np.ceil(np.log2(np.maximum(lengths, _SHORTEST_OF_FEW))).astype(lengths.dtype)

@@ -20,6 +20,7 @@ from albert_tf.rows.bad_rows import tell_once
 from albert_tf.tokenization import Tokenizer
 from albert_tf.tokenization.unknown_words import describe_unknown_words, holds_unknown
 from albert_tf.training import Phase, RunSettings, TrainingRun
+from albert_tf.training.devices.batches import BatchLengths
 from albert_tf.training.run_folder.identity import file_identity, joint_identity
 
 
@@ -62,14 +63,18 @@ class EncodedFile:
     def _rows(self):
         return self.features if self.trained_on is None else self.trained_on
 
-    def batched(self, task: FinetuningTask, is_fixed: bool) -> Examples:
+    def batched(self, task: FinetuningTask, lengths: BatchLengths) -> Examples:
         """Returns what makes batches of it.
 
         Args:
             task: What it was encoded for.
-            is_fixed: Whether all batches must be of one shape, as a TPU needs.
+            lengths: How many lengths the batches may have.
         """
-        return Examples(self._rows, task.batch_spec(self.max_seq_length if is_fixed else None))
+        return Examples(
+            self._rows,
+            task.batch_spec(self.max_seq_length if lengths is BatchLengths.ONE else None),
+            has_few_lengths=lengths is BatchLengths.FEW,
+        )
 
 
 def load_file(
@@ -132,7 +137,7 @@ def make_phase(
     settings: RunSettings,
     train_file: EncodedFile,
     dev_file: EncodedFile | None = None,
-    is_fixed: bool = False,
+    lengths: BatchLengths = BatchLengths.ANY,
     augment: Augmentation | None = None,
 ) -> Phase:
     """Returns the training on a file, with evaluation on another.
@@ -142,19 +147,19 @@ def make_phase(
         settings: How.
         train_file: What to train on.
         dev_file: What to evaluate on; None for nothing.
-        is_fixed: Whether all batches must be of one shape, as a TPU needs.
+        lengths: How many lengths the batches may have.
         augment: Changes each training batch; see `Examples.train_dataset`.
     """
-    examples, batch_size = train_file.batched(task, is_fixed), settings.train_batch_size
-    length = train_file.max_seq_length if is_fixed else examples.mean_length(batch_size)
+    examples, batch_size = train_file.batched(task, lengths), settings.train_batch_size
+    length = train_file.max_seq_length if lengths is BatchLengths.ONE else examples.mean_length(batch_size)
     score_held_out = None
     if dev_file and task.scores_predictions:
-        score_held_out = functools.partial(_scores, task, dev_file, settings, is_fixed)
+        score_held_out = functools.partial(_scores, task, dev_file, settings, lengths)
     return Phase(
         settings.num_train_steps,
         with_batch_size(task.batch_spec(length), batch_size),
         lambda start_step, *_: examples.train_dataset(batch_size, settings.random_seed, start_step, augment),
-        functools.partial(_dev_dataset, task, dev_file, settings, is_fixed) if dev_file else None,
+        functools.partial(_dev_dataset, task, dev_file, settings, lengths) if dev_file else None,
         settings.gradient_accumulation_steps,
         num_examples=train_file.num_rows,
         score_held_out=score_held_out,
@@ -195,7 +200,7 @@ def train(
     if dev_file is not None:
         results_data.setdefault(EVAL_RESULTS_FILE, dev_file.identity)
     augment = TokenDropout(token_dropout, run.tokenizer.vocabulary) if token_dropout else None
-    phase = make_phase(task, run.settings, train_file, dev_file, run.has_fixed_shapes, augment)
+    phase = make_phase(task, run.settings, train_file, dev_file, run.batch_lengths, augment)
     return run.train(phase, data_settings, results_data)
 
 
@@ -218,11 +223,11 @@ def evaluate(
         of_teacher: What the teacher scores on this file, by measure; None where there is none.
     """
     task = run.objective
-    dataset = _dev_dataset(task, dev_file, run.settings, run.has_fixed_shapes)
+    dataset = _dev_dataset(task, dev_file, run.settings, run.batch_lengths)
     scores, reports, predictions = {}, task.reports(), None
     if task.scores_predictions or reports:
         predictions = compute_predictions(
-            task, dev_file, run.settings.eval_batch_size, run.compute_outputs, run.has_fixed_shapes
+            task, dev_file, run.settings.eval_batch_size, run.compute_outputs, run.batch_lengths
         )
         if run.owns_results_of(dev_file.identity):
             predictions = task.decide_on_held_out(dev_file.examples, predictions)
@@ -269,7 +274,7 @@ def evaluate(
 def predict(run: TrainingRun, test_file: EncodedFile, batch_size: int) -> list[typing.Any]:
     """Predicts with the model that was trained or restored last, writes it down, and returns it."""
     task = run.objective
-    predictions = compute_predictions(task, test_file, batch_size, run.compute_outputs, run.has_fixed_shapes)
+    predictions = compute_predictions(task, test_file, batch_size, run.compute_outputs, run.batch_lengths)
     what = " and ".join(os.path.basename(path.rstrip("/")) for path in _paths(test_file.path))
     what = f"what is put aside of {what}" if test_file.share and test_file.share.is_dev else what
     run.write_results(
@@ -286,7 +291,7 @@ def compute_predictions(
     file: EncodedFile,
     batch_size: int,
     compute_outputs: collections.abc.Callable,
-    is_fixed: bool = False,
+    lengths: BatchLengths = BatchLengths.ANY,
 ) -> list[typing.Any]:
     """Returns a prediction for each example of a file.
 
@@ -295,9 +300,9 @@ def compute_predictions(
         file: What to predict.
         batch_size: Over all replicas.
         compute_outputs: Given `task.outputs` and batches, returns what `Evaluator.compute_outputs` does.
-        is_fixed: Whether all batches must be of one shape, as a TPU needs.
+        lengths: How many lengths the batches may have.
     """
-    batched = file.batched(task, is_fixed)
+    batched = file.batched(task, lengths)
     outputs = compute_outputs(task.outputs, batched.eval_dataset(batch_size))
     rows = np.argsort(batched.order_of_evaluation)
     return task.predict(file.examples, file.features, {name: values[rows] for name, values in outputs.items()})
@@ -312,10 +317,10 @@ def _paths(path):
     return (path,) if isinstance(path, str) else tuple(path)
 
 
-def _dev_dataset(task, dev_file, settings, is_fixed):
-    return dev_file.batched(task, is_fixed).eval_dataset(settings.eval_batch_size)
+def _dev_dataset(task, dev_file, settings, lengths):
+    return dev_file.batched(task, lengths).eval_dataset(settings.eval_batch_size)
 
 
-def _scores(task, dev_file, settings, is_fixed, compute_outputs):
-    predictions = compute_predictions(task, dev_file, settings.eval_batch_size, compute_outputs, is_fixed)
+def _scores(task, dev_file, settings, lengths, compute_outputs):
+    predictions = compute_predictions(task, dev_file, settings.eval_batch_size, compute_outputs, lengths)
     return task.score(dev_file.examples, task.decide_on_held_out(dev_file.examples, predictions))

@@ -12,6 +12,7 @@ from albert_tf.finetuning.soft_labels import HAS_LABEL
 from albert_tf.finetuning.task import Features, FinetuningTask
 from albert_tf.rows.bad_rows import tell_once
 from albert_tf.tokenization import Tokenizer
+from albert_tf.training.devices.batches import suitable_lengths
 from albert_tf.training.evaluation import Evaluator
 
 
@@ -41,7 +42,7 @@ class Teacher:
         self.task, self.tokenizer, self.max_seq_length, self._source = task, tokenizer, max_seq_length, source
         self._evaluator = Evaluator(strategy, task, {"model": model})
         self._batch_size = batch_size
-        self._is_fixed = isinstance(strategy, tf.distribute.TPUStrategy)
+        self._lengths = suitable_lengths(strategy)
 
     def check(self, task: FinetuningTask, tokenizer: Tokenizer, max_seq_length: int) -> None:
         """Checks that it can teach a task.
@@ -76,7 +77,7 @@ class Teacher:
         features = self.task.encode(examples, self.tokenizer, self.max_seq_length)
         file = runner.EncodedFile("", examples, features, self.max_seq_length)
         return runner.compute_predictions(
-            self.task, file, self._batch_size, self._evaluator.compute_outputs, self._is_fixed
+            self.task, file, self._batch_size, self._evaluator.compute_outputs, self._lengths
         )
 
     def compute(self, function: collections.abc.Callable, features: Features) -> Features:
@@ -86,7 +87,7 @@ class Teacher:
         """
         length = features["input_ids"].shape[-1]
         file = runner.EncodedFile("", [], features, length)
-        batched = file.batched(self.task, self._is_fixed)
+        batched = file.batched(self.task, self._lengths)
         outputs = self._evaluator.compute_outputs(function, batched.eval_dataset(self._batch_size))
         rows = np.argsort(batched.order_of_evaluation)
         return {name: _padded(values[rows], length) for name, values in outputs.items()}

@@ -5,10 +5,10 @@ LayerNorm comes last (post-LN), or with `norm_position` "pre" first (pre-LN), an
 
 import tensorflow as tf
 
-from albert_tf.compilation.target import is_compiled_for_tpu
+from albert_tf.compilation.target import is_compiled_whole
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.initializers import NeighborAttention, residual_range
-from albert_tf.modeling.kernels.attention import attend
+from albert_tf.modeling.kernels.attention import CUDNN, PALLAS, PLAIN, attend
 from albert_tf.modeling.kernels.dropout import dropout, split_dropout_seed
 from albert_tf.modeling.kernels.flash_attention import COLUMNS_TOGETHER
 from albert_tf.modeling.kernels.key_value_cache import KeyValueCache
@@ -67,7 +67,7 @@ class SelfAttention(AlbertLayer):
         output_positions=None,
         document_ids=None,
         is_causal=None,
-        uses_flash=False,
+        kernel=PLAIN,
         output_attentions=False,
     ):
         """Attends.
@@ -80,7 +80,7 @@ class SelfAttention(AlbertLayer):
             output_positions: int [B, P], which positions to compute; None for all.
             document_ids: int32 [B, S]: a position sees those of its own document alone; None for all.
             is_causal: bool [B] or [1]: whether a position sees none that is later; None for no.
-            uses_flash: Whether kernels compute it; see `uses_flash_attention`.
+            kernel: What computes it; see `choose_kernel`.
             output_attentions: Whether to return the probabilities, too.
 
         Returns:
@@ -94,14 +94,16 @@ class SelfAttention(AlbertLayer):
             queries = select_positions(hidden_states, output_positions)
         else:
             queries = residual
-        query_key_value = self._projections(uses_flash)(queries, hidden_states)
+        query_key_value = self._projections(kernel)(queries, hidden_states)
+        if kernel == CUDNN and is_causal is not None and output_positions is not None:
+            kernel = PLAIN  # cuDNN's knows causal masks for all positions alone
         context, *probs = attend(
             query_key_value,
             visible_keys(attention_bias, document_ids, is_causal, output_positions),
             probs_seed,
             self._config.hidden_size // self._config.num_attention_heads,
             self._config.attention_probs_dropout_prob,
-            uses_flash,
+            kernel,
             self._rematerializes,
             output_attentions,
         )
@@ -143,14 +145,14 @@ class SelfAttention(AlbertLayer):
         output = dropout(self.output_dense(context), self._config.hidden_dropout_prob, dropout_seed)
         return residual + output if self._norm_is_first else self.layer_norm(residual + output)
 
-    def parts(self, uses_flash: bool) -> list[Part]:
+    def parts(self, kernel: str) -> list[Part]:
         """Returns what holds the weights that `call` uses, for `shared_weights.read_once`."""
-        return [*self._projections(uses_flash).parts(), self.output_dense, self.layer_norm]
+        return [*self._projections(kernel).parts(), self.output_dense, self.layer_norm]
 
-    def _projections(self, uses_flash):
-        if uses_flash:
+    def _projections(self, kernel):
+        if kernel == PALLAS:
             return self._flash_projections
-        is_separate = self._is_used_once and not is_compiled_for_tpu()
+        is_separate = self._is_used_once and not is_compiled_whole()
         return self._separate_projections if is_separate else self._plain_projections
 
     def get_config(self):
@@ -180,7 +182,7 @@ class FeedForward(AlbertLayer):
 
     def call(self, hidden_states, dropout_seed=None):
         """Transforms each position: [B, S, H] to `compute_dtype` [B, S, H]; `dropout_seed` int32 [2] or None."""
-        if is_compiled_for_tpu():
+        if is_compiled_whole():
             return self._transform(hidden_states, dropout_seed)
         # As rows, between whose products and activation nothing stands: where nothing is to be differentiated,
         # TensorFlow's runtime passes product, bias and GELU to oneDNN as one operation.

@@ -10,8 +10,9 @@ from albert_tf.modeling.embeddings import AlbertEmbeddings
 from albert_tf.modeling.entity_fusion import EntityFusion
 from albert_tf.modeling.initializers import NeighborAttention
 from albert_tf.modeling.inputs import encoder_inputs
+from albert_tf.modeling.kernels.attention import choose_kernel
+from albert_tf.modeling.kernels.cudnn_attention import AttentionCase
 from albert_tf.modeling.kernels.dropout import resolve_dropout_seed, split_dropout_seed
-from albert_tf.modeling.kernels.flash_attention import uses_flash_attention
 from albert_tf.modeling.kernels.key_value_cache import KeyValueCache
 from albert_tf.modeling.kernels.rematerialization import rematerialize
 from albert_tf.modeling.kernels.shared_weights import Part, read_once, using
@@ -27,7 +28,7 @@ class AlbertEncoder(AlbertModel):
         config: Hyper-parameters.
         remat: What the backward pass computes again rather than keep: "none", the "attention" probabilities, or every
             "block". Results are the same.
-        attention: "plain" operations, "flash" kernels (see `flash_attention`), or "auto": the kernels on a TPU.
+        attention: "plain" operations, "flash" kernels (see `choose_kernel`), or "auto": the kernels where they are.
         embeddings: Those of another model, to share them; None for new ones.
         **kwargs: Of `tf.keras.Model`; `dtype="mixed_bfloat16"` computes in bfloat16 with float32 variables.
 
@@ -122,14 +123,19 @@ class AlbertEncoder(AlbertModel):
         if max_seq_length is not None:
             self.config.check_max_seq_length(max_seq_length)
         attention_bias = _attention_bias(inputs["input_mask"])
-        uses_flash = uses_flash_attention(
-            self._attention,
-            self.config.hidden_size,
-            self.config.hidden_size // self.config.num_attention_heads,
+        causal_examples = self._is_causal(is_causal)
+        case = AttentionCase(
+            inputs["segment_ids"].shape[0],
             max_seq_length,
+            self.config.hidden_size // self.config.num_attention_heads,
+            self.compute_dtype,
+            self.config.attention_probs_dropout_prob if training else 0.0,
+            has_documents="document_ids" in inputs,
             masks_rows=attention_bias.shape[1] != 1,
+            may_differ_by_example=causal_examples is not None and not self._is_causal_for_all(is_causal),
             output_attentions=output_attentions,
         )
+        kernel = choose_kernel(self._attention, self.config.hidden_size, case)
         num_blocks = self.config.num_blocks
         embedding_seed, *block_seeds = split_dropout_seed(
             resolve_dropout_seed(training, dropout_seed), 1 + 2 * num_blocks
@@ -143,8 +149,8 @@ class AlbertEncoder(AlbertModel):
             embedding_seed,
             inputs.get("language_ids"),
         )
-        blocks = [self._block(number, uses_flash, output_attentions) for number in range(num_blocks)]
-        sees = attention_bias, inputs.get("document_ids"), self._is_causal(is_causal)
+        blocks = [self._block(number, kernel, output_attentions) for number in range(num_blocks)]
+        sees = attention_bias, inputs.get("document_ids"), causal_examples
         entity_ids = self._find_entities(inputs, is_causal)
         hidden_states, attentions = self._apply_blocks(
             blocks, hidden_states, sees, block_seeds, output_positions, entity_ids
@@ -245,6 +251,10 @@ class AlbertEncoder(AlbertModel):
             )
         return is_causal[None] if is_causal.shape.rank == 0 else is_causal
 
+    def _is_causal_for_all(self, is_causal):
+        """Returns whether it is known before the program runs that no position sees a later one."""
+        return (self.config.is_causal if is_causal is None else is_causal) is True
+
     def _find_entities(self, inputs, is_causal):
         """Returns the numbers of entities, int [B, S]; None in a model without."""
         given = inputs.get("entity_ids")
@@ -290,9 +300,9 @@ class AlbertEncoder(AlbertModel):
             attentions.extend(probs)
         return hidden_states, attentions
 
-    def _block(self, number, uses_flash, output_attentions):
+    def _block(self, number, kernel, output_attentions):
         """Returns a block by its number."""
-        return Block(*self._sub_layers(number), uses_flash, output_attentions)
+        return Block(*self._sub_layers(number), kernel, output_attentions)
 
     def _sub_layers(self, number):
         """Returns the sub-layers of a block by its number: its own, or its group's (original modeling.py)."""
@@ -306,21 +316,21 @@ class Block:
     Args:
         attention: The first sub-layer.
         feed_forward: The second one.
-        uses_flash: As for `SelfAttention`.
+        kernel: As for `SelfAttention`.
         output_attentions: As for `SelfAttention`.
     """
 
     def __init__(
-        self, attention: SelfAttention, feed_forward: FeedForward, uses_flash: bool, output_attentions: bool = False
+        self, attention: SelfAttention, feed_forward: FeedForward, kernel: str, output_attentions: bool = False
     ):
         self._attention = attention
         self._feed_forward = feed_forward
-        self._uses_flash = uses_flash
+        self._kernel = kernel
         self._output_attentions = output_attentions
 
     def parts(self) -> list[Part]:
         """Returns what holds the weights, for `shared_weights.read_once`."""
-        return [*self._attention.parts(self._uses_flash), *self._feed_forward.parts()]
+        return [*self._attention.parts(self._kernel), *self._feed_forward.parts()]
 
     def __call__(self, hidden_states, sees, seeds, weights, output_positions=None) -> list[tf.Tensor]:
         """Returns hidden states and, if asked for, attention probabilities; a function of its arguments alone.
@@ -342,7 +352,7 @@ class Block:
                 output_positions,
                 document_ids,
                 is_causal,
-                uses_flash=self._uses_flash,
+                kernel=self._kernel,
                 output_attentions=self._output_attentions,
             )
             hidden_states, *probs = attended if self._output_attentions else [attended]

@@ -4,8 +4,6 @@ import collections.abc
 import os
 import typing
 
-import tensorflow as tf
-
 from albert_tf.asked_texts import list_inputs
 from albert_tf.finetuning import runner
 from albert_tf.finetuning.cut_texts import count_cut
@@ -14,6 +12,7 @@ from albert_tf.modeling.layers import named_variables
 from albert_tf.serving.encoder_model import EncoderModel
 from albert_tf.serving.loading import load_finetuned
 from albert_tf.tokenization.unknown_words import find_unknown_words, holds_unknown
+from albert_tf.training.devices.batches import suitable_lengths
 from albert_tf.training.devices.strategy import strategy_of
 from albert_tf.training.outputs import make_output_function
 from albert_tf.training.run_folder.identity import checkpoint_identity
@@ -43,7 +42,7 @@ class Predictor(EncoderModel):
         super().__init__(loaded, place or os.fspath(folder))
         self.task, self.identity = loaded.task, checkpoint_identity(loaded.checkpoint)["index_sha256"]
         strategy = strategy_of(named_variables(self.model))
-        self._is_fixed = isinstance(strategy, tf.distribute.TPUStrategy)
+        self._lengths = suitable_lengths(strategy)
         self._compute = make_output_function(strategy, lambda batch: self.task.outputs(batch, self.model))
 
     def predict(self, inputs: collections.abc.Sequence[typing.Any], batch_size: int = 64) -> list[typing.Any]:
@@ -65,7 +64,7 @@ class Predictor(EncoderModel):
         self.add_unknown(*find_unknown_words(self.tokenizer, list(map(self.task.texts_of, examples)), candidates))
         encoded = runner.EncodedFile("", examples, features, self.max_seq_length)
         return runner.compute_predictions(
-            self.task, encoded, batch_size, lambda _, dataset: self._compute(dataset), self._is_fixed
+            self.task, encoded, batch_size, lambda _, dataset: self._compute(dataset), self._lengths
         )
 
     def _described(self):

@@ -55,9 +55,13 @@ def lower_step(
     gradient_accumulation_steps: int = 1,
     num_replicas: int = 1,
     runs_pallas_kernels: bool = True,
+    strategy: tf.distribute.Strategy | None = None,
 ) -> str:
-    """Returns one training step of one replica, with optimizer and gradient all-reduce, as StableHLO text."""
-    strategy = ReplicaStrategy(num_replicas, runs_pallas_kernels)
+    """Returns one training step of one replica, with optimizer and gradient all-reduce, as StableHLO text.
+
+    It is lowered for a TPU, or for what a strategy stands for.
+    """
+    strategy = strategy or ReplicaStrategy(num_replicas, runs_pallas_kernels)
     with strategy.scope():
         models = objective.make_models(remat=remat, attention=attention, dtype=dtype)
         variables = learnt_variables(objective, models)

@@ -15,7 +15,7 @@ from albert_tf.modeling.layers import named_variables
 from albert_tf.modeling.pretrained import UNTRAINED, UNTRAINED_FILE
 from albert_tf.objectives import Objective
 from albert_tf.tokenization import Tokenizer
-from albert_tf.training.devices.batches import per_replica_batch_size
+from albert_tf.training.devices.batches import BatchLengths, per_replica_batch_size, suitable_lengths
 from albert_tf.training.devices.strategy import strategy_of
 from albert_tf.training.devices.workers import Agreement, is_chief
 from albert_tf.training.evaluation import Evaluator, with_scores
@@ -106,9 +106,9 @@ class TrainingRun:
         return int(self._weights.step.numpy())
 
     @property
-    def has_fixed_shapes(self) -> bool:
-        """Whether every batch must have the shape of the first: a TPU compiles the step for it."""
-        return isinstance(self._strategy, tf.distribute.TPUStrategy)
+    def batch_lengths(self) -> BatchLengths:
+        """How many lengths the sequences of batches may have."""
+        return suitable_lengths(self._strategy)
 
     def train(
         self,

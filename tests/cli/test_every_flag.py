@@ -71,6 +71,8 @@ def shared_cases(models):
         # Everything takes twice as long to trace for two replicas.
         "num_cpu_replicas": [Case("num_cpu_replicas", 2, dict.fromkeys(PREDICTS, OUT))],
         "save_checkpoints_steps": [Case("save_checkpoints_steps", 1)],
+        # Compiling a step takes longer than all else that such a test does.
+        "jit_compile": [Case("jit_compile", "true", dict.fromkeys(PREDICTS, OUT)), Case("jit_compile", "false")],
         "attention": [
             Case("attention", "plain"),
             Case("attention", "flash", refused="--attention=flash needs hidden_size=16 to be a multiple of 128"),

@@ -130,3 +130,15 @@ def test_mean_length_is_what_batches_hold():
     examples = examples_of(make_features(640))
     found = [batch["input_ids"].shape[1] for batch in examples.eval_dataset(4)]
     assert abs(examples.mean_length(4) - np.mean(found)) <= 1
+
+
+def test_few_lengths_are_powers_of_two_that_cut_nothing_off():
+    lengths = np.arange(1, 101)
+    mask = np.arange(100) < lengths[:, None]
+    features = {"input_ids": mask * lengths[:, None], "input_mask": mask.astype(np.int32)}
+    spec = {name: tf.TensorSpec([None, None], tf.int32) for name in features}
+    examples = Examples(features, spec, has_few_lengths=True)
+    batches = list(examples.eval_dataset(5))
+    assert {batch["input_ids"].shape[1] for batch in batches} == {32, 64, 100}
+    assert sum(batch["input_mask"].numpy().sum() for batch in batches) == mask.sum()
+    assert examples.mean_length(5) == int(np.mean([32] * 6 + [64] * 6 + [100] * 8))

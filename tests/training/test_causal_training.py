@@ -2,7 +2,15 @@
 
 import numpy as np
 import pytest
-from tiny_training import CONFIG, PREDICTIONS, SEQUENCE_LENGTH, TinyRun, assert_same_training
+from tiny_training import (
+    CONFIG,
+    PREDICTIONS,
+    SEQUENCE_LENGTH,
+    TinyRun,
+    assert_all_learn_alike,
+    assert_same_training,
+    ways_to_run,
+)
 
 from albert_tf.objectives import DataOptions, make_objective
 
@@ -59,13 +67,13 @@ HYBRID = make_objective("hybrid", SHIFTED, options=DataOptions(PREDICTIONS, sett
     ],
     ids=["causal", "hybrid"],
 )
-def test_two_replicas_learn_as_one(objective, make_examples, measured):
+def test_replicas_and_compiled_steps_learn_alike(objective, make_examples, measured):
     runs = []
-    for num_replicas in (1, 2):
-        run = TinyRun.start(num_replicas, optimizer="adamw", config=objective.config, objective=objective)
+    for strategy in ways_to_run():
+        run = TinyRun.start(strategy=strategy, optimizer="adamw", config=objective.config, objective=objective)
         run.take_steps(make_examples(24), 8)
         runs.append(run)
-    assert_same_training(*runs)
+    assert_all_learn_alike(runs)
     assert measured <= runs[0].averages.keys()
 
 

@@ -7,7 +7,11 @@ import pytest
 import tensorflow as tf
 from tpu import NUM_CORES, make_tpu_strategy
 
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.training.devices import attention_choice
 from albert_tf.training.devices import description as devices
+from albert_tf.training.devices.batches import BatchLengths
 from albert_tf.training.devices.description import describe_device, unused_device_warnings
 from albert_tf.training.devices.strategy import make_strategy
 
@@ -42,7 +46,8 @@ def gpus(monkeypatch):
         found = {"GPU": list(names), "CPU": ["cpu"]}
         monkeypatch.setattr("tensorflow.config.list_physical_devices", found.__getitem__)
         monkeypatch.setattr(
-            "tensorflow.config.experimental.get_device_details", lambda gpu: {"device_name": gpu} if gpu else {}
+            "tensorflow.config.experimental.get_device_details",
+            lambda gpu: {"device_name": gpu, "compute_capability": (7, 5) if "T4" in gpu else (9, 0)} if gpu else {},
         )
 
     return install
@@ -67,15 +72,15 @@ def test_cpu_is_told_with_cores_and_memory(replicas, suffix):
 
 def test_gpus_of_one_kind_are_counted(gpus):
     gpus(*[H100] * 4)
-    assert describe_device(gpu_strategy(4)) == f"device: 4 x {H100}"
-    assert describe_device(gpu_strategy(1)) == f"device: 1 x {H100}"
-    assert describe_device(gpu_strategy(4, machines=3)) == f"device: 4 x {H100} on each of 3 machines"
+    assert describe_device(gpu_strategy(4)) == f"device: 4 x {H100}, one operation after the other"
+    several = describe_device(gpu_strategy(4, machines=3))
+    assert several == f"device: 4 x {H100} on each of 3 machines, one operation after the other"
     assert unused_device_warnings(gpu_strategy(4)) == []
 
 
 def test_gpus_of_several_kinds_are_told_apart(gpus):
     gpus("Tesla T4", "NVIDIA A10", "Tesla T4")
-    assert describe_device(gpu_strategy(3)) == "device: 2 x Tesla T4, 1 x NVIDIA A10"
+    assert describe_device(gpu_strategy(3)) == "device: 2 x Tesla T4, 1 x NVIDIA A10, one operation after the other"
 
 
 def test_tpu_of_this_machine_is_told_with_its_kind(machine):
@@ -133,3 +138,86 @@ def test_tpu_that_nobody_asked_for_is_warned_of(machine, monkeypatch, show_tpu):
 def test_other_device_of_the_tpus_maker_is_none(machine):
     plug_in(machine, "0x1ae0", "0x0042")
     assert unused_device_warnings(make_strategy()) == []
+
+
+@pytest.mark.parametrize(("name", "has_kernel"), [(H100, True), ("Tesla T4", False)])
+def test_steps_on_one_gpu_are_compiled_whole(gpus, name, has_kernel):
+    gpus(name)
+    strategy = make_strategy()
+    assert describe_device(strategy) == f"device: 1 x {name}, whole steps compiled by XLA"
+    assert strategy.runs_cudnn_attention == has_kernel
+
+
+def test_several_gpus_cannot_be_compiled_whole(gpus):
+    gpus(H100, H100)
+    with pytest.raises(InputError, match="`jit_compile=true` is for one GPU or one CPU, and here are 2 GPUs"):
+        make_strategy(jit_compile="true")
+
+
+CONFIG = AlbertConfig(vocab_size=9, hidden_size=128, num_attention_heads=2)
+
+
+def choose(attention="auto", config=CONFIG, dtype="mixed_bfloat16", lengths=BatchLengths.ONE, **options):
+    shapes = [(128, 21), (512, 78)]
+    return attention_choice.choose_attention(make_strategy(), attention, config, dtype, shapes, lengths, **options)
+
+
+@pytest.fixture
+def trial(monkeypatch):
+    """Replaces what would have to run on a GPU by this result; returns a list of what was tried."""
+    tried = []
+
+    def give(fault):
+        def find(strategy, expected, found, *arguments, **options):
+            tried.append((*arguments, options))
+            return fault
+
+        monkeypatch.setattr(attention_choice, "find_fault", find)
+        return tried
+
+    return give
+
+
+def test_the_kernel_is_tried_on_a_gpu_that_has_it(gpus, trial):
+    gpus(H100)
+    tried = trial(None)
+    assert choose() == ("auto", "attention: cuDNN's kernels, tried on this GPU")
+    more = "bfloat16", (False,), {"knows_documents": False}
+    assert tried == [(128, 128, 21, *more), (128, 512, 78, *more)]
+
+
+def test_a_kernel_that_fails_is_passed_over_or_refused(gpus, trial):
+    gpus(H100)
+    trial("fail with InternalError: no cuDNN")
+    sentence = "on this GPU the kernels of cuDNN fail with InternalError: no cuDNN"
+    assert choose() == ("plain", f"attention: plain operations, for {sentence}")
+    with pytest.raises(InputError, match=f"`attention=flash`: {sentence}; use `attention=plain`"):
+        choose("flash")
+
+
+@pytest.mark.parametrize(
+    ("options", "obstacle"),
+    [
+        ({"dtype": "float32"}, "products in float32"),
+        ({"config": CONFIG.replace(attention_probs_dropout_prob=0.1)}, "dropout of attention probabilities"),
+        ({"lengths": BatchLengths.FEW}, "batches of several lengths"),
+        ({"has_documents": True}, "several documents in a sequence"),
+    ],
+)
+def test_what_the_kernel_cannot_do_is_told_before_training(gpus, trial, options, obstacle):
+    gpus(H100)
+    tried = trial(None)
+    attention, line = choose(**options)
+    assert attention == "plain"
+    assert line.startswith(f"attention: plain operations, for cuDNN's kernels can't be had with {obstacle}")
+    with pytest.raises(InputError, match=f"`attention=flash` can't be had on a GPU with {obstacle}"):
+        choose("flash", **options)
+    assert not tried
+
+
+def test_other_gpus_have_no_kernel(gpus):
+    gpus("Tesla T4")
+    assert choose() == (
+        "plain",
+        "attention: plain operations, for cuDNN's kernels can't be had with a GPU before Ampere",
+    )

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tiny_training import CONFIG, PREDICTIONS, TinyRun, assert_same_training, make_examples
+from tiny_training import CONFIG, PREDICTIONS, TinyRun, assert_all_learn_alike, make_examples, ways_to_run
 
 from albert_tf.objectives import DataOptions, make_objective
 
@@ -25,13 +25,13 @@ def make_masked(count):
     return {name: examples[name] for name in OBJECTIVE.batch_spec(12)}
 
 
-def test_two_replicas_learn_as_one():
+def test_replicas_and_compiled_steps_learn_alike():
     runs = []
-    for num_replicas in (1, 2):
-        run = TinyRun.start(num_replicas, optimizer="adamw", config=ELECTRA, objective=OBJECTIVE)
+    for strategy in ways_to_run():
+        run = TinyRun.start(strategy=strategy, optimizer="adamw", config=ELECTRA, objective=OBJECTIVE)
         run.take_steps(make_masked(24), 8)
         runs.append(run)
-    assert_same_training(*runs)
+    assert_all_learn_alike(runs)
     expected = {"masked_lm_loss", "replaced_token_loss", "replaced_token_share", "replaced_token_auc"}
     assert expected <= runs[0].averages.keys()
     assert any(name.startswith("generator/") for name in runs[0].weights())

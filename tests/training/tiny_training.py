@@ -85,6 +85,18 @@ def assert_same_training(actual: "TinyRun", expected: "TinyRun"):
     assert actual.averages == pytest.approx(expected.averages, rel=1e-5)
 
 
+def ways_to_run() -> list[tf.distribute.Strategy]:
+    """Returns one replica, two, and one whose steps are compiled as one program; all of them learn alike."""
+    return [make_strategy(), make_strategy(num_cpu_replicas=2), make_strategy(jit_compile="true")]
+
+
+def assert_all_learn_alike(runs: list["TinyRun"]):
+    """Checks that runs ended alike; see `assert_same_training`."""
+    first, *others = runs
+    for other in others:
+        assert_same_training(first, other)
+
+
 @dataclasses.dataclass
 class TinyRun:
     """Everything that a training run needs, in the scope of one strategy.

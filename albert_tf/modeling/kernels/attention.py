@@ -1,14 +1,42 @@
-"""What the heads of self-attention see: by plain operations, kept or computed again, or by flash kernels.
+"""What the heads of self-attention see: by plain operations, kept or computed again, or by a kernel.
 
 python -m benchmarks.tpu_step        (bytes, memory and operations of each)
 """
 
 import tensorflow as tf
 
-from albert_tf.modeling.kernels.flash_attention import flash_attention
+from albert_tf.compilation.target import runs_cudnn_attention
+from albert_tf.errors import InputError
+from albert_tf.modeling.kernels.cudnn_attention import AttentionCase, cudnn_attention, find_obstacle
+from albert_tf.modeling.kernels.flash_attention import flash_attention, uses_flash_attention
 from albert_tf.modeling.kernels.plain_attention import context_and_probabilities, plain_attention
 from albert_tf.modeling.kernels.rematerialization import rematerialize
 from albert_tf.modeling.kernels.visible_keys import VisibleKeys
+
+# Those of `flash_attention`, on a TPU; and that of `cudnn_attention`, on a GPU.
+PLAIN, PALLAS, CUDNN = "plain", "pallas", "cudnn"
+
+
+def choose_kernel(attention: str, hidden_size: int, case: AttentionCase) -> str:
+    """Returns which of `PLAIN`, `PALLAS` and `CUDNN` computes attention in the program that is being traced.
+
+    Args:
+        attention: One of `ATTENTION_CHOICES`; "flash" is the kernels of the device, and "auto" these where they can.
+        hidden_size: Of the model.
+        case: What is to be computed.
+
+    Raises:
+        InputError: "flash" was asked for and the device has no kernels, or they can't do it.
+    """
+    if attention == "plain":
+        return PLAIN
+    if runs_cudnn_attention():
+        obstacle = find_obstacle(case)
+        if obstacle and attention == "flash":
+            raise InputError(f"`attention=flash` on a GPU can't be had with {obstacle}; use `attention=auto`")
+        return PLAIN if obstacle else CUDNN
+    shape = hidden_size, case.head_size, case.max_seq_length
+    return PALLAS if uses_flash_attention(attention, *shape, case.masks_rows, case.output_attentions) else PLAIN
 
 
 def attend(
@@ -17,7 +45,7 @@ def attend(
     seed: tf.Tensor | None,
     head_size: int,
     dropout_rate: float,
-    uses_flash: bool = False,
+    kernel: str = PLAIN,
     rematerializes: bool = False,
     output_attentions: bool = False,
 ) -> list[tf.Tensor]:
@@ -29,7 +57,7 @@ def attend(
         seed: int32 [2] of the dropout; None for no dropout.
         head_size: Columns of a head.
         dropout_rate: Share of the probabilities that are dropped.
-        uses_flash: Whether the kernels of `flash_attention` compute it.
+        kernel: What `choose_kernel` chose.
         rematerializes: Whether plain operations compute the probabilities again in the backward pass.
         output_attentions: Whether to return the probabilities, too; not with the kernels.
 
@@ -37,8 +65,10 @@ def attend(
         A list of the context [B, R, H] and, if asked for, the probabilities [B, N, R, S].
     """
     options = {"head_size": head_size, "dropout_rate": dropout_rate}
-    if uses_flash:
+    if kernel == PALLAS:
         return [flash_attention(projections, visible, seed, **options)]
+    if kernel == CUDNN:
+        return [cudnn_attention(projections, visible, head_size)]
 
     def plain(*arguments):
         return (

@@ -1,7 +1,7 @@
-"""Whether the kernels of `flash_attention` compute, on the very device that is to train, what plain operations do.
+"""Whether kernels of attention compute, on the very device that is to train, what plain operations do.
 
-Kernels are compiled by the TPU's own compiler, which differs by kind and version of TPU, so they are tried before a run
-relies on them.
+Those of `flash_attention` are compiled by the TPU's own compiler, which differs by kind and version of TPU, and that of
+`cudnn_attention` comes with the GPU's cuDNN; so they are tried before a run relies on them.
 """
 
 import collections.abc
@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import first_line
+from albert_tf.modeling.kernels.cudnn_attention import cudnn_attention
 from albert_tf.modeling.kernels.flash_attention import COLUMNS_TOGETHER, flash_attention
 from albert_tf.modeling.kernels.plain_attention import plain_attention
 from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE, VisibleKeys, visible_keys
@@ -42,6 +43,15 @@ def attention_functions(head_size: int, dropout_rate: float) -> tuple[Attention,
     return functools.partial(plain_attention, **options), flash
 
 
+def cudnn_functions(head_size: int) -> tuple[Attention, Attention]:
+    """Returns plain attention and cuDNN's kernel, as functions of the same arguments."""
+
+    def cudnn(projections, visible, seed):
+        return cudnn_attention(projections, visible, head_size)
+
+    return functools.partial(plain_attention, head_size=head_size, dropout_rate=0.0), cudnn
+
+
 def _in_turn(projection, hidden_size):
     """Reorders whole queries, keys and values side by side to `COLUMNS_TOGETHER` columns of each in turn."""
     batch_size, length, columns = projection.shape
@@ -58,6 +68,7 @@ def find_fault(
     num_positions: int,
     dtype: str,
     is_causal: tuple[bool, ...] = (False,),
+    knows_documents: bool = True,
 ) -> str | None:
     """Computes small attentions both ways on every replica, forward and backward.
 
@@ -70,12 +81,14 @@ def find_fault(
         num_positions: Number of queries where only some positions are read.
         dtype: Of the projections.
         is_causal: Whether no position sees a later one, of both examples that are drawn or of each.
+        knows_documents: Whether `found` knows documents, and causality where only some positions are read.
 
     Returns:
         What is wrong with `found`, as the end of a sentence, or None if it is right within `TOLERANCE`.
     """
     compare = make_comparison(strategy, expected, found, dtype)
-    for num_rows, has_documents in itertools.product((None, num_positions), (False, True)):
+    counts = (None,) if any(is_causal) and not knows_documents else (None, num_positions)
+    for num_rows, has_documents in itertools.product(counts, (False, True) if knows_documents else (False,)):
         try:
             differences = compare(
                 *_draw(min(hidden_size, _MOST_COLUMNS), max_seq_length, num_rows, has_documents, is_causal)

@@ -10,7 +10,7 @@ python -m benchmarks.train_step --only=albert_tf,products    (the step against i
 import tensorflow as tf
 
 from albert_tf.compilation.fusion import sum_rows
-from albert_tf.compilation.target import is_compiled_for_tpu
+from albert_tf.compilation.target import is_compiled_whole
 
 
 def linear(inputs: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor, dtype: str) -> tf.Tensor:
@@ -24,7 +24,7 @@ def linear(inputs: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor, dtype: str) ->
     """
     kernel = tf.cast(kernel, dtype)
     inputs = tf.cast(inputs, dtype)
-    if is_compiled_for_tpu():
+    if is_compiled_whole():
         return _add_bias(tf.tensordot(inputs, kernel, 1), bias)
     if inputs.shape.rank == 2:
         return _add_bias(tf.matmul(inputs, kernel), bias)

@@ -11,7 +11,7 @@ import collections.abc
 
 import tensorflow as tf
 
-from albert_tf.compilation.target import is_compiled_for_tpu, optimization_barrier
+from albert_tf.compilation.target import is_compiled_whole, optimization_barrier
 
 REMATERIALIZATION_CHOICES = ("none", "attention", "block")
 
@@ -56,7 +56,7 @@ def rematerialize(function: collections.abc.Callable) -> collections.abc.Callabl
 
 def _barrier(tensors, upstream):
     """Returns the same tensors, which the compiler takes for new ones that exist only once `upstream` does."""
-    if is_compiled_for_tpu():
+    if is_compiled_whole():
         passed = optimization_barrier([*tensors, *upstream])
         return passed[: len(tensors)], passed[len(tensors) :]
     with tf.control_dependencies(upstream):

@@ -14,7 +14,7 @@ python -m benchmarks.train_step --only=albert_tf,products     (time on a CPU)
 import tensorflow as tf
 
 from albert_tf.compilation.fusion import fused
-from albert_tf.compilation.target import is_compiled_for_tpu
+from albert_tf.compilation.target import is_compiled_whole
 
 # How many predictions' logits are held at once.
 _ROWS_IN_A_CHUNK = 4096
@@ -75,7 +75,7 @@ def _softmax_sums(logits, bias):
 
 def _logits_of(labels, logits, bias):
     """Returns the logit of each row's label [N]."""
-    if is_compiled_for_tpu():
+    if is_compiled_whole():
         # A third sum in the same pass over the logits, where a gather would be a pass of its own.
         return tf.reduce_sum(tf.where(_is_label(labels, logits), tf.cast(logits, tf.float32) + bias, 0.0), axis=-1)
     return tf.cast(tf.gather(logits, labels, batch_dims=1), tf.float32) + tf.gather(bias, labels)

@@ -4,8 +4,11 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.modeling.kernels.attention_check import attention_functions, find_fault
+from albert_tf.modeling.kernels.attention_check import attention_functions, cudnn_functions, find_fault
+from albert_tf.modeling.kernels.cudnn_attention import AttentionCase, find_obstacle
 from albert_tf.modeling.kernels.flash_attention import uses_flash_attention
+from albert_tf.training.devices.batches import BatchLengths
+from albert_tf.training.devices.whole_step import WholeStepStrategy
 
 
 def check_attention(
@@ -24,10 +27,12 @@ def choose_attention(
     config: AlbertConfig,
     dtype: str,
     shapes: list[tuple[int, int]],
+    lengths: BatchLengths = BatchLengths.ONE,
+    has_documents: bool = False,
 ) -> tuple[str, str | None]:
-    """Returns how to compute attention: as asked, but plainly where the kernels don't work on this TPU.
+    """Returns how to compute attention: as asked, but plainly where the kernels don't work on this TPU or GPU.
 
-    On a TPU it tries the kernels; see `find_fault`.
+    On a TPU or GPU that has kernels it tries them; see `find_fault`.
 
     Args:
         strategy: Where to run.
@@ -35,19 +40,24 @@ def choose_attention(
         config: The model's.
         dtype: Keras dtype policy of the model.
         shapes: For each kind of batch the length of its sequences, and how many positions of them are read.
+        lengths: How many lengths batches may have.
+        has_documents: Whether pieces see those of their own document alone.
 
     Returns:
-        "auto", "plain" or "flash", and a line that says what was chosen; None off a TPU.
+        "auto", "plain" or "flash", and a line that says what was chosen; None where there are no kernels.
 
     Raises:
         InputError: What is asked for does not suit the device, the model or the sequences, or the kernels that are
             asked for don't work.
     """
+    if attention != "plain" and _is_of_gpus(strategy):
+        obstacle = _find_obstacle_on_gpu(strategy, config, dtype, shapes, lengths, has_documents)
+        return _choose_on_gpu(strategy, attention, config, dtype, shapes, obstacle)
     check_attention(strategy, attention, config, [max_seq_length for max_seq_length, _ in shapes])
     if not isinstance(strategy, tf.distribute.TPUStrategy) or attention == "plain":
         return attention, None
     hidden_size, head_size = config.hidden_size, config.hidden_size // config.num_attention_heads
-    compute_dtype = tf.keras.mixed_precision.Policy(dtype).compute_dtype
+    compute_dtype = _compute_dtype(dtype)
     # A batch of GPT-BERT's has rows of both kinds.
     is_causal = (True, False) if config.masked_lm_is_shifted else (config.is_causal,)
     functions = attention_functions(head_size, config.attention_probs_dropout_prob)
@@ -60,3 +70,57 @@ def choose_attention(
     if fault:
         return "plain", f"attention: plain operations, for on this TPU the flash kernels {fault}"
     return attention, f"attention: {'flash kernels, tried on this TPU' if tried else 'plain operations'}"
+
+
+def _is_of_gpus(strategy):
+    if not isinstance(strategy, (WholeStepStrategy, tf.distribute.MirroredStrategy)):
+        return False
+    return tf.DeviceSpec.from_string(strategy.extended.worker_devices[0]).device_type == "GPU"
+
+
+def _compute_dtype(dtype):
+    return tf.keras.mixed_precision.Policy(dtype).compute_dtype
+
+
+def _find_obstacle_on_gpu(strategy, config, dtype, shapes, lengths, has_documents):
+    """Returns why cuDNN's kernels can't be had, as the end of "with ..."; None if it can be tried."""
+    if not isinstance(strategy, WholeStepStrategy):
+        return "steps that run operation by operation"
+    if not strategy.runs_cudnn_attention:
+        return "a GPU before Ampere"
+    case = AttentionCase(
+        batch_size=1,
+        max_seq_length=shapes[0][0] if lengths is BatchLengths.ONE else None,
+        head_size=config.hidden_size // config.num_attention_heads,
+        dtype=_compute_dtype(dtype),
+        dropout_rate=config.attention_probs_dropout_prob,
+        has_documents=has_documents,
+    )
+    return find_obstacle(case)
+
+
+def _choose_on_gpu(strategy, attention, config, dtype, shapes, obstacle):
+    head_size = config.hidden_size // config.num_attention_heads
+    if obstacle:
+        if attention == "flash":
+            raise InputError(f"`attention=flash` can't be had on a GPU with {obstacle}; use `attention=auto`")
+        # Nor where a model is evaluated, though it has no dropout there: what was not tried is not used.
+        return "plain", f"attention: plain operations, for cuDNN's kernels can't be had with {obstacle}"
+    faults = [
+        find_fault(
+            strategy,
+            *cudnn_functions(head_size),
+            config.hidden_size,
+            *shape,
+            _compute_dtype(dtype),
+            (config.is_causal,),
+            knows_documents=False,
+        )
+        for shape in shapes
+    ]
+    fault = next(filter(None, faults), None)
+    if fault and attention == "flash":
+        raise InputError(f"`attention=flash`: on this GPU the kernels of cuDNN {fault}; use `attention=plain`")
+    if fault:
+        return "plain", f"attention: plain operations, for on this GPU the kernels of cuDNN {fault}"
+    return attention, "attention: cuDNN's kernels, tried on this GPU"

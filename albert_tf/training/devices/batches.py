@@ -1,14 +1,37 @@
 """Global batches, split over replicas and hosts."""
 
 import collections.abc
+import enum
 import threading
 import typing
 
 import tensorflow as tf
 
 from albert_tf.errors import InputError
+from albert_tf.training.devices.whole_step import WholeStepStrategy
 
 _Result = typing.TypeVar("_Result")
+
+
+class BatchLengths(enum.Enum):
+    """How many lengths batches may have.
+
+    Attributes:
+        ANY: Each may be as short as its longest example.
+        FEW: Each length is compiled once, so they should be few: powers of two.
+        ONE: All batches must have the shape of the first.
+    """
+
+    ANY = enum.auto()
+    FEW = enum.auto()
+    ONE = enum.auto()
+
+
+def suitable_lengths(strategy: tf.distribute.Strategy) -> BatchLengths:
+    """Returns how many lengths suit a strategy: a TPU compiles a step for one."""
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        return BatchLengths.ONE
+    return BatchLengths.FEW if isinstance(strategy, WholeStepStrategy) else BatchLengths.ANY
 
 
 def per_replica_batch_size(

@@ -6,6 +6,8 @@ import os
 
 import tensorflow as tf
 
+from albert_tf.training.devices.whole_step import WholeStepStrategy
+
 _PCI_DEVICES = "/sys/bus/pci/devices"
 _GOOGLE = "0x1ae0"
 # Chips by their PCI number, as JAX knows them.
@@ -28,8 +30,15 @@ def describe_device(strategy: tf.distribute.Strategy) -> str:
     if devices[0].device_type == "TPU":
         return f"device: {_describe_tpu(devices)}"
     machines = strategy.num_replicas_in_sync // len(devices)
-    description = _describe_gpus(len(devices)) if devices[0].device_type == "GPU" else _describe_cpu(len(devices))
-    return f"device: {description}" + (f" on each of {machines} machines" if machines > 1 else "")
+    is_gpu = devices[0].device_type == "GPU"
+    description = _describe_gpus(len(devices)) if is_gpu else _describe_cpu(len(devices))
+    if machines > 1:
+        description += f" on each of {machines} machines"
+    if isinstance(strategy, WholeStepStrategy):
+        description += ", whole steps compiled by XLA"
+    elif is_gpu:
+        description += ", one operation after the other"
+    return f"device: {description}"
 
 
 def has_tpu() -> bool:

@@ -8,6 +8,7 @@ import threading
 import tensorflow as tf
 
 from albert_tf.errors import InputError, first_line
+from albert_tf.training.devices.whole_step import WholeStepStrategy
 
 
 def make_strategy(
@@ -17,6 +18,7 @@ def make_strategy(
     gcp_project: str | None = None,
     num_cpu_replicas: int = 1,
     tpu_timeout: float = 300.0,
+    jit_compile: str = "auto",
 ) -> tf.distribute.Strategy:
     """Returns the strategy to train with.
 
@@ -30,11 +32,16 @@ def make_strategy(
         gcp_project: Project of a named Cloud TPU.
         num_cpu_replicas: Number of CPU replicas; more than one is for testing what several cores do.
         tpu_timeout: Seconds after which a TPU that doesn't answer is given up.
+        jit_compile: Whether XLA compiles whole steps, "true" or "false"; "auto" for where there is one GPU. A TPU's
+            always are, those of several GPUs, CPU replicas or machines never.
 
     Raises:
-        InputError: The TPU can't be reached, one is named without `use_tpu`, or TF_CONFIG can't be used.
+        InputError: The TPU can't be reached, one is named without `use_tpu`, TF_CONFIG can't be used, or
+            `jit_compile` can't be had.
     """
     if use_tpu:
+        if jit_compile == "false":
+            raise InputError("`jit_compile=false`: what runs on a TPU is always compiled; leave it out")
         return _make_tpu_strategy(tpu_name, tpu_zone, gcp_project, tpu_timeout)
     for name, value in {"tpu_name": tpu_name, "tpu_zone": tpu_zone, "gcp_project": gcp_project}.items():
         if value:
@@ -48,16 +55,33 @@ def make_strategy(
                 f"`num_cpu_replicas={num_cpu_replicas}`: where TF_CONFIG names several machines, each is one replica; "
                 "leave it out"
             )
+        _check_one_replica(jit_compile, "several machines")
         return tf.distribute.MultiWorkerMirroredStrategy()
     gpus = tf.config.list_physical_devices("GPU")
+    if len(gpus) == 1 and jit_compile != "false":
+        return WholeStepStrategy("/gpu:0")
     if gpus:
+        if len(gpus) > 1:
+            _check_one_replica(jit_compile, f"{len(gpus)} GPUs")
         return tf.distribute.MirroredStrategy([f"/gpu:{index}" for index in range(len(gpus))])
+    if num_cpu_replicas > 1:
+        _check_one_replica(jit_compile, f"{num_cpu_replicas} CPU replicas")
+    elif jit_compile == "true":
+        return WholeStepStrategy("/cpu:0")
     cpu = tf.config.list_physical_devices("CPU")[0]
     if num_cpu_replicas > len(tf.config.get_logical_device_configuration(cpu) or [cpu]):
         tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * num_cpu_replicas)
     devices = [f"/cpu:{index}" for index in range(num_cpu_replicas)]
     # TensorFlow's collectives, the default, allow only one number of CPU replicas in the life of a process.
     return tf.distribute.MirroredStrategy(devices, cross_device_ops=tf.distribute.ReductionToOneDevice())
+
+
+def _check_one_replica(jit_compile, found):
+    if jit_compile == "true":
+        raise InputError(
+            f"`jit_compile=true` is for one GPU or one CPU, and here are {found}; leave it out, or let TensorFlow see "
+            "one GPU alone (CUDA_VISIBLE_DEVICES=0)"
+        )
 
 
 def names_several_machines():
@@ -128,4 +152,5 @@ def strategy_of(variables: dict[str, tf.Variable]) -> tf.distribute.Strategy:
     variable = next(iter(variables.values()))
     if isinstance(variable, tf.distribute.DistributedValues):
         return variable.distribute_strategy
-    return tf.distribute.OneDeviceStrategy(variable.device)
+    # What TensorFlow keeps there is how a strategy of one device, whose variables are ordinary ones, is found again.
+    return getattr(variable, "_distribute_strategy", None) or tf.distribute.OneDeviceStrategy(variable.device)

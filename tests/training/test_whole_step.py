@@ -1,0 +1,105 @@
+"""Steps that XLA compiles as one program, on a CPU: they compute what TensorFlow's own runtime does."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_training import (
+    CONFIG,
+    SEQUENCE_LENGTH,
+    TinyRun,
+    assert_same_training,
+    loop_settings,
+    make_examples,
+    unevenly_weighted_examples,
+)
+
+from albert_tf.errors import InputError
+from albert_tf.training.devices.strategy import make_strategy
+from albert_tf.training.devices.whole_step import WholeStepStrategy
+from albert_tf.training.evaluation import Evaluator
+from albert_tf.training.outputs import make_output_function
+
+# What is dropped follows from the seed alone, however it is computed.
+DROPOUT = CONFIG.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+
+
+def whole() -> WholeStepStrategy:
+    return make_strategy(jit_compile="true")
+
+
+@pytest.mark.parametrize("optimizer", ["lamb", pytest.param("muon", marks=pytest.mark.slow)])
+def test_training_equals_that_of_operations_one_by_one(optimizer):
+    runs = []
+    for strategy in (None, whole()):
+        run = TinyRun.start(strategy=strategy, optimizer=optimizer, config=DROPOUT)
+        run.take_steps(unevenly_weighted_examples(6), 6)
+        runs.append(run)
+    assert_same_training(*runs)
+
+
+@pytest.mark.slow
+def test_accumulated_gradients_are_the_same():
+    runs = []
+    for strategy in (None, whole()):
+        run = TinyRun.start(strategy=strategy, config=DROPOUT)
+        run.take_steps(make_examples(8), 4, gradient_accumulation_steps=2)
+        runs.append(run)
+    assert_same_training(*runs)
+
+
+@pytest.mark.slow
+def test_a_stopped_run_goes_on_bit_for_bit(tmp_path):
+    examples = make_examples(20)
+    straight = TinyRun.start(strategy=whole(), config=DROPOUT)
+    straight.train(tmp_path / "straight", examples, 4, 12, loop_settings())
+    settings = loop_settings(iterations_per_loop=1, save_checkpoints_steps=4)
+    with pytest.raises(KeyboardInterrupt):
+        TinyRun.start(strategy=whole(), config=DROPOUT).train(
+            tmp_path / "cut", examples, 4, 12, settings, stop_at_step=7
+        )
+    resumed = TinyRun.start(strategy=whole(), config=DROPOUT, seed=5)
+    resumed.train(tmp_path / "cut", examples, 4, 12, settings)
+    for name, weights in straight.weights().items():
+        np.testing.assert_array_equal(resumed.weights()[name], weights, err_msg=name)
+
+
+def of_length(length):
+    """Returns a batch whose sequences are cut."""
+    return {
+        name: values[:, :length] if values.shape[1:] == (SEQUENCE_LENGTH,) else values
+        for name, values in make_examples(4).items()
+    }
+
+
+def test_evaluation_and_outputs_take_batches_of_several_lengths():
+    found = []
+    for strategy in (None, whole()):
+        run = TinyRun.start(strategy=strategy)
+        evaluator = Evaluator(run.strategy, run.state.objective, run.state.models)
+        outputs = make_output_function(run.strategy, lambda batch, encoder=run.model.encoder: encoder(batch))
+        datasets = [tf.data.Dataset.from_tensors(of_length(length)) for length in (12, 8)]
+        found.append([(evaluator.evaluate(dataset), outputs(dataset)) for dataset in datasets])
+    for (losses, states), (compiled_losses, compiled_states) in zip(*found):
+        assert compiled_losses == pytest.approx(losses, rel=1e-5)
+        for name, values in states.items():
+            np.testing.assert_allclose(compiled_states[name], values, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"num_cpu_replicas": 2, "jit_compile": "true"},
+            "`jit_compile=true` is for one GPU or one CPU, and here are 2",
+        ),
+        ({"use_tpu": True, "jit_compile": "false"}, "what runs on a TPU is always compiled"),
+    ],
+)
+def test_what_cannot_be_had_is_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        make_strategy(**options)
+
+
+def test_a_cpu_runs_operation_by_operation_unless_told():
+    assert not isinstance(make_strategy(), WholeStepStrategy)
+    assert not isinstance(make_strategy(jit_compile="false"), WholeStepStrategy)
