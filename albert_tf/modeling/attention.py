@@ -94,7 +94,8 @@ class SelfAttention(AlbertLayer):
             queries = select_positions(hidden_states, output_positions)
         else:
             queries = residual
-        query_key_value = self._projections(uses_flash)(queries, hidden_states)
+        projections = self._projections(uses_flash)
+        query_key_value = (projections.products_and_biases if uses_flash else projections)(queries, hidden_states)
         context, *probs = attend(
             query_key_value,
             visible_keys(attention_bias, document_ids, is_causal, output_positions),
