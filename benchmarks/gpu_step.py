@@ -75,7 +75,7 @@ def _lower_attention():
     from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE, VisibleKeys
     from albert_tf.tpu.compile_step import lower
 
-    length = FLAGS.max_seq_length
+    length, columns = FLAGS.max_seq_length, 4 * _HEAD_SIZE
 
     def attend_both_ways(projections, upstream):
         projections, upstream = (tf.cast(values, tf.bfloat16) for values in (projections, upstream))
@@ -84,11 +84,10 @@ def _lower_attention():
         for attend in cudnn_functions(_HEAD_SIZE):
             with tf.GradientTape() as tape:
                 tape.watch(projections)
-                context = attend([projections], VisibleKeys(bias), None)
+                context = attend([projections], [tf.zeros([3 * columns])], VisibleKeys(bias), None)
             found += [context, tape.gradient(context, projections, upstream)]
         return [tf.cast(values, tf.float32) for values in found]
 
-    columns = 4 * _HEAD_SIZE
     return lower(attend_both_ways, [tf.zeros([2, length, 3 * columns]), tf.zeros([2, length, columns])])
 
 

@@ -2,11 +2,14 @@
 
 python -m benchmarks.tpu_step
 python -m benchmarks.tpu_step --without=shared_weights,query_key_value,output_positions
+python -m benchmarks.tpu_step --by_tensor
 
 Base, AdamW, bfloat16, no dropout except where stated, for one v5e chip. All figures except the seconds are exact for a
 version of libtpu. `--without` compares our step with itself, each time without one of `albert_tf/modeling/kernels`.
+`--by_tensor` says which tensors our step moves, and where they lie.
 """
 
+import collections
 import collections.abc
 import contextlib
 import os
@@ -29,6 +32,7 @@ from albert_tf.objectives.objective import with_batch_size
 from albert_tf.tpu.chips import find_tpu
 from albert_tf.tpu.compile_step import CompiledStep, compile_program, lower
 from albert_tf.tpu.steps import lower_step, zeros
+from albert_tf.tpu.traffic import COPIED, IN_FAST_MEMORY, IN_MEMORY, traffic
 from benchmarks import peers
 from benchmarks.stage import ROOT
 
@@ -42,6 +46,7 @@ flags.DEFINE_integer("max_predictions_per_seq", 76, "Masked pieces of an example
 flags.DEFINE_list(
     "without", [], "Kernels to leave out, one at a time: shared_weights, query_key_value, output_positions."
 )
+flags.DEFINE_bool("by_tensor", False, "Print what our step moves, by tensor, in place of the comparison.")
 
 
 def read_in_every_block(blocks, dtype):
@@ -49,20 +54,22 @@ def read_in_every_block(blocks, dtype):
     return [[part.read_weights() for part in parts] for parts in blocks]
 
 
-def three_products(self, queried, hidden_states):
-    """Replaces `QueryKeyValue.__call__`: one product each for queries, keys and values."""
-    weights, dtype = weights_of(self), self._layers[0].compute_dtype
-    inputs = (queried, hidden_states, hidden_states)
-    columns = {
-        name: [tf.reshape(group, [*value.shape[:-1], -1]) for group in tf.split(self._in_groups(value, 3), 3, axis=-2)]
-        for name, value in weights.items()
-    }
-    parts = [
-        self._in_groups(linear(each, columns["kernel"][part], columns["bias"][part], dtype), 1)
-        for part, each in enumerate(inputs)
-    ]
-    joined = [parts] if queried is hidden_states else [parts[:1], parts[1:]]
-    return [tf.reshape(tf.concat(each, axis=-2), [*each[0].shape[:2], -1]) for each in joined]
+def three_products():
+    """Returns a replacement for `QueryKeyValue.products_and_biases`: a product each for queries, keys and values."""
+    original = QueryKeyValue.products_and_biases
+
+    def products_and_biases(self, queried, hidden_states):
+        kernel, dtype = weights_of(self)["kernel"], self._layers[0].compute_dtype
+        columns = tf.split(self._in_groups(kernel, 3), 3, axis=-2)
+        parts = [
+            self._in_groups(linear(each, tf.reshape(group, [kernel.shape[0], -1]), None, dtype), 1)
+            for each, group in zip((queried, hidden_states, hidden_states), columns)
+        ]
+        joined = [parts] if queried is hidden_states else [parts[:1], parts[1:]]
+        products = [tf.reshape(tf.concat(each, axis=-2), [*each[0].shape[:2], -1]) for each in joined]
+        return products, original(self, queried, hidden_states)[1]
+
+    return products_and_biases
 
 
 def every_position():
@@ -80,7 +87,7 @@ def leave_out(kernel: str) -> contextlib.AbstractContextManager:
     """Replaces a kernel with what would stand there without it."""
     return {
         "shared_weights": lambda: mock.patch.object(encoder, "read_once", read_in_every_block),
-        "query_key_value": lambda: mock.patch.object(QueryKeyValue, "__call__", three_products),
+        "query_key_value": lambda: mock.patch.object(QueryKeyValue, "products_and_biases", three_products()),
         "output_positions": lambda: mock.patch.object(encoder.AlbertEncoder, "_apply_blocks", every_position()),
     }[kernel]()
 
@@ -114,6 +121,9 @@ def compile_ours(config: AlbertConfig, **options) -> CompiledStep:
 def main(_):
     config = AlbertConfig.from_json_file(FLAGS.albert_config_file)
     config = config.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    if FLAGS.by_tensor:
+        print_traffic(compile_ours(config), config)
+        return
     dropping = config.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
     if FLAGS.without:
         peer = compile_ours(config)
@@ -148,6 +158,26 @@ def print_steps(peer: CompiledStep, steps: dict[str, collections.abc.Callable[[]
             (f"{step.compile_seconds:.0f}", step.compile_seconds / peer.compile_seconds),
         ]
         print(f"{name:26}" + "".join(f" {value:>8} {ratio:5.2f}" for value, ratio in cells), flush=True)
+
+
+def print_traffic(step: CompiledStep, config: AlbertConfig) -> None:
+    """Prints the gigabytes that a step moves, by what the tensors are, which their shapes tell."""
+    rows = f"bf16[{FLAGS.train_batch_size},{FLAGS.max_seq_length},"
+    logits = f"bf16[{FLAGS.train_batch_size * FLAGS.max_predictions_per_seq},{config.vocab_size}]"
+    names = {
+        f"{rows}{config.hidden_size}]": "hidden states, contexts",
+        f"{rows}{3 * config.hidden_size}]": "queries, keys, values",
+        f"{rows}{config.intermediate_size}]": "inputs of GELU",
+        logits: "logits",
+    }
+    parts = collections.defaultdict(collections.Counter)
+    for array, moved in traffic(step.text).items():
+        parts[names.get(array, "weights, moments, last block")].update(moved)
+        parts["together"].update(moved)
+    columns = (IN_MEMORY, COPIED, IN_FAST_MEMORY)
+    print(f"{step.bytes_accessed / 1e9:.1f} GB accessed\n{'':30}" + "".join(f"{column:>16}" for column in columns))
+    for name, moved in sorted(parts.items(), key=lambda part: part[1].total()):
+        print(f"{name:30}" + "".join(f"{moved[column] / 1e9:16.2f}" for column in columns))
 
 
 if __name__ == "__main__":

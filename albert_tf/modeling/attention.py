@@ -94,7 +94,9 @@ class SelfAttention(AlbertLayer):
             queries = select_positions(hidden_states, output_positions)
         else:
             queries = residual
-        query_key_value = self._projections(kernel)(queries, hidden_states)
+        projections = self._projections(kernel)
+        project = projections.products_and_biases if kernel == PALLAS else projections
+        query_key_value = project(queries, hidden_states)
         if kernel == CUDNN and is_causal is not None and output_positions is not None:
             kernel = PLAIN  # cuDNN's knows causal masks for all positions alone
         context, *probs = attend(

@@ -31,41 +31,43 @@ def test_kernels_are_right(dtype, dropout_rate, hidden_size, is_causal):
 
 
 def without_bias(plain, _):
-    return lambda projections, visible, seed: plain(projections, visible._replace(bias=0.0 * visible.bias), seed)
+    return lambda products, biases, visible, seed: plain(
+        products, biases, visible._replace(bias=0.0 * visible.bias), seed
+    )
 
 
 def with_other_dropout(plain, _):
-    return lambda projections, visible, seed: plain(projections, visible, seed + 1)
+    return lambda products, biases, visible, seed: plain(products, biases, visible, seed + 1)
 
 
 def without_documents(plain, _):
-    return lambda projections, visible, seed: plain(
-        projections, visible._replace(query_documents=None, key_documents=None), seed
+    return lambda products, biases, visible, seed: plain(
+        products, biases, visible._replace(query_documents=None, key_documents=None), seed
     )
 
 
 def without_order(plain, _):
-    return lambda projections, visible, seed: plain(projections, visible._replace(last_keys=None), seed)
+    return lambda products, biases, visible, seed: plain(products, biases, visible._replace(last_keys=None), seed)
 
 
 def with_one_position_wrong(plain, _):
-    def attend(projections, visible, seed):
-        context = plain(projections, visible, seed)
+    def attend(products, biases, visible, seed):
+        context = plain(products, biases, visible, seed)
         return tf.concat([context[:, :-1], context[:, :1]], axis=1)
 
     return attend
 
 
 def with_wrong_gradient(plain, _):
-    def attend(projections, visible, seed):
-        first, *rest = projections
-        return plain([1.5 * first - tf.stop_gradient(0.5 * first), *rest], visible, seed)
+    def attend(products, biases, visible, seed):
+        first, *rest = products
+        return plain([1.5 * first - tf.stop_gradient(0.5 * first), *rest], biases, visible, seed)
 
     return attend
 
 
 def with_not_a_number(plain, _):
-    return lambda projections, visible, seed: plain(projections, visible, seed) * np.nan
+    return lambda products, biases, visible, seed: plain(products, biases, visible, seed) * np.nan
 
 
 @pytest.mark.slow
@@ -88,8 +90,8 @@ def test_kernels_that_do_not_know_documents_or_order_are_found():
 
 def test_kernels_that_are_wrong_where_some_positions_are_read_are_found():
     def found(plain, _):
-        def attend(projections, visible, seed):
-            return plain(projections, visible._replace(bias=visible.bias * (len(projections) == 1)), seed)
+        def attend(products, biases, visible, seed):
+            return plain(products, biases, visible._replace(bias=visible.bias * (len(products) == 1)), seed)
 
         return attend
 
@@ -110,9 +112,9 @@ def test_kernels_that_raise_are_found(error, fault):
 
 def test_kernels_that_fail_when_they_run_are_found():
     def found(plain, _):
-        def attend(projections, visible, seed):
+        def attend(products, biases, visible, seed):
             with tf.control_dependencies([tf.debugging.assert_equal(seed, 0, "bad program")]):
-                return plain(projections, visible, seed)
+                return plain(products, biases, visible, seed)
 
         return attend
 
@@ -126,9 +128,9 @@ def test_one_wrong_replica_is_enough():
     )
 
     def found(plain, _):
-        def attend(projections, visible, seed):
+        def attend(products, biases, visible, seed):
             replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-            return plain(projections, visible, seed) * (1.0 + tf.cast(replica, tf.float32))
+            return plain(products, biases, visible, seed) * (1.0 + tf.cast(replica, tf.float32))
 
         return attend
 

@@ -47,11 +47,13 @@ def test_context_and_gradients_are_those_of_the_formula(head_size, num_rows):
         return np.stack([a.reshape(*a.shape[:2], -1, 128) for a in arrays], 3).reshape(*arrays[0].shape[:2], -1)
 
     arrays = [together(query, key, value)] if num_rows is None else [query, together(key, value)]
-    projections = [tf.constant(array, tf.float32) for array in arrays]
+    biases = [draws.normal(size=array.shape[-1]) for array in arrays]
+    products = [tf.constant(array - added, tf.float32) for array, added in zip(arrays, biases)]
+    biases = [tf.constant(added, tf.float32) for added in biases]
     with tf.GradientTape() as tape:
-        tape.watch(projections)
-        context = flash_attention(projections, VisibleKeys(tf.constant(bias, tf.float32)), None, head_size, 0.0)
-    gradients = tape.gradient(context, projections, tf.constant(upstream, tf.float32))
+        tape.watch([products, biases])
+        context = flash_attention(products, biases, VisibleKeys(tf.constant(bias, tf.float32)), None, head_size, 0.0)
+    gradients, sums = tape.gradient(context, [products, biases], tf.constant(upstream, tf.float32))
 
     def heads(states):
         return states.reshape(*states.shape[:2], -1, head_size).swapaxes(1, 2)
@@ -71,8 +73,9 @@ def test_context_and_gradients_are_those_of_the_formula(head_size, num_rows):
     ]
     np.testing.assert_allclose(context, whole(probs @ heads(value)), rtol=1e-4, atol=1e-5)
     arrays = [together(*expected)] if num_rows is None else [expected[0], together(*expected[1:])]
-    for gradient, array in zip(gradients, arrays):
+    for gradient, of_bias, array in zip(gradients, sums, arrays):
         np.testing.assert_allclose(gradient, array, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(of_bias, array.sum((0, 1)), rtol=1e-4, atol=1e-3)
 
 
 # Of the largest element of a gradient, on whose way some 80 values are rounded forth and back in either computation:
@@ -182,7 +185,7 @@ for told in (None, "cpu"):
     seen = []
     with tf.GradientTape() as tape:
         tape.watch(projections)
-        context = flash_attention([projections], VisibleKeys(tf.zeros([1, 1, 8])), None, 64, 0.0)
+        context = flash_attention([projections], [tf.zeros(384)], VisibleKeys(tf.zeros([1, 1, 8])), None, 64, 0.0)
     tape.gradient(context, projections)
     assert set(seen) == {told or "cpu"}, seen
     assert jax.config.values == before, "settings of the program that uses the model"

@@ -9,6 +9,7 @@ from rounding import UNIT_ROUNDOFF, assert_within
 
 from albert_tf.modeling.kernels.gelu import gelu, gelu_erf
 from albert_tf.modeling.layers import LayerNorm, named_variables
+from albert_tf.tpu.replica_strategy import ReplicaStrategy
 
 
 def value_and_gradients(function, inputs, upstream, variables=()):
@@ -56,6 +57,21 @@ def test_exact_gelu_is_the_normal_distribution(dtype):
     assert_within(gradient, expected, share * (np.abs(expected) + 1) + 4 * cdf_error + density_error)
 
 
+def run_for_tpu(function):
+    """Returns what the program that is traced for a TPU computes."""
+    strategy = ReplicaStrategy(1)
+    with strategy.scope():
+        return tf.function(function, jit_compile=True, autograph=False)()
+
+
+def test_layer_norm_of_equal_values_is_its_shift_on_a_tpu():
+    # The difference of two sums that are the same but for rounding, which may be below 0.
+    layer = LayerNorm(768, 1e-6)
+    layer.beta.assign(tf.fill([768], 5.0))
+    inputs = tf.tile(tf.linspace(-100.0, 100.0, 64)[:, None], [1, 768])
+    np.testing.assert_allclose(run_for_tpu(lambda: layer(inputs)), np.full(inputs.shape, 5.0), atol=0.1)
+
+
 # How often a term is rounded at most: in two means over 16 values, which are float32, or in a sum of 6 rows and before.
 @pytest.mark.parametrize(
     ("dtype", "tolerance"),
@@ -63,7 +79,8 @@ def test_exact_gelu_is_the_normal_distribution(dtype):
     ids=["float32", "bfloat16"],
 )
 @pytest.mark.parametrize("shape", [[5, 16], [2, 3, 16]])
-def test_layer_norm_is_the_formula(dtype, tolerance, shape):
+@pytest.mark.parametrize("run", [lambda function: function(), run_for_tpu], ids=["here", "for_tpu"])
+def test_layer_norm_is_the_formula(dtype, tolerance, shape, run):
     draws = np.random.default_rng(0)
     layer = LayerNorm(16, 1e-3, dtype=dtype)
     gamma, beta = draws.normal(size=(2, 16))
@@ -72,7 +89,8 @@ def test_layer_norm_is_the_formula(dtype, tolerance, shape):
     compute_dtype = tf.as_dtype(layer.compute_dtype)
     inputs, upstream = (tf.cast(draws.normal(1.0, 2.0, shape), compute_dtype) for _ in range(2))
     variables = named_variables(layer)
-    results = value_and_gradients(layer, inputs, upstream, [variables["gamma"], variables["beta"]])
+    weights = [variables["gamma"], variables["beta"]]
+    results = run(lambda: value_and_gradients(layer, inputs, upstream, weights))
 
     x, g = inputs.numpy().astype(np.float64), upstream.numpy().astype(np.float64)
     deviation = np.sqrt(x.var(-1, keepdims=True) + 1e-3)

@@ -92,7 +92,7 @@ def test_step_stays_as_small_as_it_is():
     # Every block is the same; the last one, which computes what is read alone, and one before it stand for all.
     step = compiled(SMALL.replace(num_hidden_layers=2), "albert", 8, 128)
     # Versions of the compiler differ a little.
-    assert step.bytes_accessed < 118e6
+    assert step.bytes_accessed < 114e6
     assert step.temporary_bytes < 3.9e6
     assert step.flops < 2.13e9
 
@@ -101,8 +101,8 @@ def test_base_step_stays_as_small_as_it_is():
     # The figures of all twelve blocks, in docs/performance.md, come from benchmarks.tpu_step.
     config = AlbertConfig.from_json_file(CONFIGS / "albert_base_v2.json").replace(num_hidden_layers=2)
     step = compiled(config, "pretrain", 32, 512, 76)
-    assert step.bytes_accessed < 9.4e9
-    assert step.temporary_bytes < 580 * 2**20
+    assert step.bytes_accessed < 8.5e9
+    assert step.temporary_bytes < 570 * 2**20
     assert step.flops < 1.1e12
 
 

@@ -40,7 +40,7 @@ def choose_kernel(attention: str, hidden_size: int, case: AttentionCase) -> str:
 
 
 def attend(
-    projections: list[tf.Tensor],
+    projections: list[tf.Tensor] | tuple[list[tf.Tensor], list[tf.Tensor]],
     visible: VisibleKeys,
     seed: tf.Tensor | None,
     head_size: int,
@@ -52,7 +52,8 @@ def attend(
     """Returns softmax(query key^T / sqrt(head_size) + bias) value of every head, and the probabilities if asked for.
 
     Args:
-        projections: What `QueryKeyValue` or `SeparateProjections` returns.
+        projections: What `QueryKeyValue` or `SeparateProjections` returns; for `PALLAS`, what
+            `QueryKeyValue.products_and_biases` does.
         visible: Which keys are seen, with the kernels by a bias of [B, 1, S]; nothing is differentiated through it.
         seed: int32 [2] of the dropout; None for no dropout.
         head_size: Columns of a head.
@@ -66,7 +67,7 @@ def attend(
     """
     options = {"head_size": head_size, "dropout_rate": dropout_rate}
     if kernel == PALLAS:
-        return [flash_attention(projections, visible, seed, **options)]
+        return [flash_attention(*projections, visible, seed, **options)]
     if kernel == CUDNN:
         return [cudnn_attention(projections, visible, head_size)]
 

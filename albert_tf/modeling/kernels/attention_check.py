@@ -14,11 +14,13 @@ import tensorflow as tf
 from albert_tf.errors import first_line
 from albert_tf.modeling.kernels.cudnn_attention import cudnn_attention
 from albert_tf.modeling.kernels.flash_attention import COLUMNS_TOGETHER, flash_attention
+from albert_tf.modeling.kernels.linear import add_bias
 from albert_tf.modeling.kernels.plain_attention import plain_attention
 from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE, VisibleKeys, visible_keys
 
-# Given projections as `plain_attention` takes them, what is seen and a seed, returns the context.
-Attention = collections.abc.Callable[[list[tf.Tensor], VisibleKeys, tf.Tensor | None], tf.Tensor]
+# Given products (whole queries, keys and values side by side), their biases, what is seen and a seed, returns the
+# context.
+Attention = collections.abc.Callable[[list[tf.Tensor], list[tf.Tensor], VisibleKeys, tf.Tensor | None], tf.Tensor]
 
 # A TPU rounds the factors of every product to bfloat16, an error of up to 2^-8, whatever the dtype. From projections
 # to gradients, each of the two computations rounds at most eight times in a row: queries, keys, scores, probabilities,
@@ -35,28 +37,36 @@ def attention_functions(head_size: int, dropout_rate: float) -> tuple[Attention,
     """Returns plain attention and the kernels, as functions of the same arguments."""
     options = {"head_size": head_size, "dropout_rate": dropout_rate}
 
-    def flash(projections, visible, seed):
-        hidden_size = sum(projection.shape[-1] for projection in projections) // 3
-        in_turn = [_in_turn(projection, hidden_size) for projection in projections]
-        return flash_attention(in_turn, visible, seed, **options)
+    def plain(products, biases, visible, seed):
+        return plain_attention(_with_biases(products, biases), visible, seed, **options)
 
-    return functools.partial(plain_attention, **options), flash
+    def flash(products, biases, visible, seed):
+        hidden_size = sum(product.shape[-1] for product in products) // 3
+        in_turn = [[_in_turn(array, hidden_size) for array in arrays] for arrays in (products, biases)]
+        return flash_attention(*in_turn, visible, seed, **options)
+
+    return plain, flash
 
 
 def cudnn_functions(head_size: int) -> tuple[Attention, Attention]:
     """Returns plain attention and cuDNN's kernel, as functions of the same arguments."""
+    plain, _ = attention_functions(head_size, dropout_rate=0.0)
 
-    def cudnn(projections, visible, seed):
-        return cudnn_attention(projections, visible, head_size)
+    def cudnn(products, biases, visible, seed):
+        return cudnn_attention(_with_biases(products, biases), visible, head_size)
 
-    return functools.partial(plain_attention, head_size=head_size, dropout_rate=0.0), cudnn
+    return plain, cudnn
 
 
-def _in_turn(projection, hidden_size):
+def _with_biases(products, biases):
+    return [add_bias(product, bias) for product, bias in zip(products, biases)]
+
+
+def _in_turn(array, hidden_size):
     """Reorders whole queries, keys and values side by side to `COLUMNS_TOGETHER` columns of each in turn."""
-    batch_size, length, columns = projection.shape
-    whole = tf.reshape(projection, [batch_size, length, columns // hidden_size, -1, COLUMNS_TOGETHER])
-    return tf.reshape(tf.transpose(whole, [0, 1, 3, 2, 4]), [batch_size, length, columns])
+    *sizes, columns = array.shape
+    whole = tf.reshape(array, [*sizes, columns // hidden_size, -1, COLUMNS_TOGETHER])
+    return tf.reshape(tf.experimental.numpy.swapaxes(whole, -3, -2), [*sizes, columns])
 
 
 def find_fault(
@@ -112,18 +122,20 @@ def make_comparison(
 ) -> collections.abc.Callable:
     """Returns a tf.function of what `_draw` returns, whose result is each replica's largest difference, a scalar.
 
-    It compares the context and the gradients of queries, keys and values, each relative to its largest absolute value.
-    NaN counts as an infinite difference.
+    It compares the context, the gradients of queries, keys and values, and those of the biases, each relative to its
+    largest absolute value. NaN counts as an infinite difference.
     """
 
-    def compute(attend, projections, visible, seed, upstream):
+    def compute(attend, products, visible, seed, upstream):
+        biases = [tf.zeros(product.shape[-1:]) for product in products]
         with tf.GradientTape() as tape:
-            tape.watch(projections)
-            context = attend(projections, visible, seed)
-        gradients = tape.gradient(context, projections, tf.cast(upstream, context.dtype))
+            tape.watch([products, biases])
+            context = attend(products, biases, visible, seed)
+        gradients, sums = tape.gradient(context, [products, biases], tf.cast(upstream, context.dtype))
         hidden_size = upstream.shape[-1]
         parts = [part for array in gradients for part in tf.split(array, array.shape[-1] // hidden_size, axis=-1)]
-        return [tf.cast(values, tf.float32) for values in (context, *parts)]
+        # All in one, because that of the keys is 0 but for rounding: a softmax doesn't see what is added to all scores.
+        return [tf.cast(values, tf.float32) for values in (context, *parts, tf.concat(sums, axis=0))]
 
     def replica_compare(projections, given, seed, upstream):
         visible = VisibleKeys(**given)

@@ -6,7 +6,7 @@ no mask has to be kept for the backward pass, the same elements are dropped on e
 nothing is fused, because lengths differ from batch to batch, is a mask kept: each of those operations is a pass over
 memory there.
 
-python -m benchmarks.tpu_step        (a dropout of 0.1 adds 2% of the bytes)
+python -m benchmarks.tpu_step        (a dropout of 0.1 adds 5% of the bytes)
 python -m benchmarks.other_encoders  (time on a CPU, with lengths that differ)
 """
 

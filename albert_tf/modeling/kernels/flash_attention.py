@@ -1,6 +1,6 @@
 """The kernels of `flash_attention_kernel` as a TensorFlow operation. JAX is imported when they are first used.
 
-python -m benchmarks.tpu_step        (0.41 of the bytes that plain operations move at length 512)
+python -m benchmarks.tpu_step        (0.38 of the bytes that plain operations move at length 512)
 """
 
 import contextlib
@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from albert_tf.compilation.target import is_compiled_for_tpu, runs_pallas_kernels
 from albert_tf.errors import InputError, with_extra
+from albert_tf.modeling.kernels.linear import add_bias
 from albert_tf.modeling.kernels.visible_keys import VisibleKeys
 
 ATTENTION_CHOICES = ("auto", "plain", "flash")
@@ -72,15 +73,22 @@ def uses_flash_attention(
 
 
 def flash_attention(
-    projections: list[tf.Tensor], visible: VisibleKeys, seed: tf.Tensor | None, head_size: int, dropout_rate: float
+    products: list[tf.Tensor],
+    biases: list[tf.Tensor],
+    visible: VisibleKeys,
+    seed: tf.Tensor | None,
+    head_size: int,
+    dropout_rate: float,
 ) -> tf.Tensor:
     """Returns what the heads of `SelfAttention` see, [B, R, H], without ever holding scores in memory.
 
-    Off a TPU the kernels are interpreted, which is slow and meant for tests.
+    Off a TPU the kernels are interpreted, which is slow and meant for tests. The bias belongs here because its gradient
+    is the sum over all rows of what the backward kernel writes, which has them at hand.
 
     Args:
-        projections: Queries, keys and values [B, S, 3 H], or queries [B, R, H] and the other two [B, S, 2 H]; of each,
-            `COLUMNS_TOGETHER` columns in turn.
+        products: Queries, keys and values [B, S, 3 H], or queries [B, R, H] and the other two [B, S, 2 H], before their
+            bias is added; of each, `COLUMNS_TOGETHER` columns in turn.
+        biases: float32, one for each array of `products`, of its last dimension.
         visible: Which keys are seen, with a bias [B, 1, S] for all queries alike; nothing is differentiated through it.
         seed: int32 [2] of the dropout; None for no dropout.
         head_size: Columns of a head.
@@ -91,10 +99,16 @@ def flash_attention(
     forward, backward = _kernels(head_size, rate, is_compiled_for_tpu())
 
     @tf.custom_gradient
-    def attend(*projections):
-        return forward(projections, visible, seed), lambda upstream: backward(projections, visible, seed, upstream)
+    def attend(products, biases):
+        projections = [add_bias(product, bias) for product, bias in zip(products, biases)]
 
-    return attend(*projections)
+        def gradient(upstream):
+            gradients, sums = backward(projections, visible, seed, upstream)
+            return [*gradients, *(tf.reduce_sum(each, axis=[0, 1]) for each in sums)]
+
+        return forward(projections, visible, seed), gradient
+
+    return attend(products, biases)
 
 
 @functools.cache

@@ -40,9 +40,22 @@ def forward(projections, visible, seed, *, head_size, dropout_rate, interpret=Fa
 
 
 def backward(projections, visible, seed, upstream, *, head_size, dropout_rate, interpret=False):
-    """Returns the gradients of the projections; `upstream` [B, R, H] is that of what `forward` returned."""
+    """Returns the gradients of the projections, and their sums over the rows of each example, float32 [B, 1, ...].
+
+    Args:
+        projections: As for `forward`.
+        visible: As for `forward`.
+        seed: As for `forward`.
+        upstream: [B, R, H], the gradient of what `forward` returned.
+        head_size: As for `forward`.
+        dropout_rate: As for `forward`.
+        interpret: As for `forward`.
+    """
     kernel = functools.partial(_backward_kernel, head_size=head_size, dropout_rate=dropout_rate)
-    return _call(kernel, seed, visible, [*projections, upstream], projections, upstream.shape, 5, head_size, interpret)
+    sums = [jax.ShapeDtypeStruct((array.shape[0], 1, array.shape[2]), jnp.float32) for array in projections]
+    inputs, outputs = [*projections, upstream], [*projections, *sums]
+    gradients = _call(kernel, seed, visible, inputs, outputs, upstream.shape, 5, head_size, interpret)
+    return gradients[: len(sums)], gradients[len(sums) :]
 
 
 def _call(kernel, seed, visible, inputs, outputs, context_shape, num_products, head_size, interpret):
@@ -102,8 +115,8 @@ def _forward_kernel(seed, visible, *arrays, head_size, dropout_rate):
 
 
 def _backward_kernel(seed, visible, *arrays, head_size, dropout_rate):
-    middle = len(arrays) // 2
-    projections, upstream, gradients = arrays[:middle], arrays[middle], arrays[middle + 1 :]
+    count = len(arrays) // 3
+    projections, upstream, gradients, sums = arrays[:count], arrays[count], arrays[count + 1 : -count], arrays[-count:]
     bias = _bias(visible)
     for head in range(LANES // head_size):
         query, key, value = _read_head(projections, head, head_size)
@@ -116,7 +129,9 @@ def _backward_kernel(seed, visible, *arrays, head_size, dropout_rate):
         scores_gradient = (probs * (probs_gradient - mean) * head_size**-0.5).astype(query.dtype)
         query_gradient = _product(scores_gradient, key, 1, 0)
         key_gradient = _product(scores_gradient, query, 0, 0)
-        _write_head(gradients, head, head_size, (query_gradient, key_gradient, value_gradient))
+        head_gradients = query_gradient, key_gradient, value_gradient
+        _write_head(gradients, head, head_size, head_gradients)
+        _write_head(sums, head, head_size, [jnp.sum(each, axis=0, keepdims=True) for each in head_gradients])
 
 
 def _columns(head, head_size, part=0):

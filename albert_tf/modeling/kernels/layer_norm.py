@@ -1,7 +1,9 @@
 """Layer normalisation with a gradient written by hand.
 
-It keeps one tensor in `dtype` and one number a row for the backward pass, where automatic differentiation keeps several
-float32 tensors, and runs as one loop forward and one backward.
+It keeps one tensor in `dtype` and one or two numbers a row for the backward pass, where automatic differentiation keeps
+several float32 tensors. On a CPU it runs as one loop forward and one backward. On a TPU it needs no pass over memory of
+its own going forward: the product before it gives the sums of each row, and every product that reads the result
+normalises what it reads.
 
 python -m benchmarks.tpu_step                                (bytes and memory on a TPU)
 python -m benchmarks.train_step --only=albert_tf,products    (time on a CPU)
@@ -10,7 +12,7 @@ python -m benchmarks.train_step --only=albert_tf,products    (time on a CPU)
 import tensorflow as tf
 
 from albert_tf.compilation.fusion import fused, sum_rows
-from albert_tf.compilation.target import optimization_barrier
+from albert_tf.compilation.target import is_compiled_for_tpu, optimization_barrier
 
 
 def layer_norm(inputs: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float, dtype: str) -> tf.Tensor:
@@ -26,7 +28,8 @@ def layer_norm(inputs: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: fl
 
     @tf.custom_gradient
     def apply(inputs, gamma, beta):
-        outputs, normalized, inverse_deviation = _forward(inputs, gamma, beta, epsilon, dtype)
+        forward = _forward_between_products if is_compiled_for_tpu() else _forward
+        outputs, normalized, inverse_deviation = forward(inputs, gamma, beta, epsilon, dtype)
 
         def gradient(upstream):
             inputs_gradient, product = _backward(normalized, inverse_deviation, gamma, upstream, inputs.dtype)
@@ -43,10 +46,20 @@ def _forward(inputs, gamma, beta, epsilon, dtype):
     mean = tf.reduce_mean(values, axis=-1, keepdims=True)
     variance = tf.reduce_mean(tf.math.squared_difference(values, mean), axis=-1, keepdims=True)
     inverse_deviation = tf.math.rsqrt(variance + epsilon)
-    # Several products read the result. Without the barrier a TPU's compiler normalises again in each of them, and takes
-    # longer to compile as well.
-    (normalized,) = optimization_barrier([tf.cast((values - mean) * inverse_deviation, dtype)])
+    normalized = tf.cast((values - mean) * inverse_deviation, dtype)
     return tf.cast(tf.cast(normalized, tf.float32) * gamma + beta, dtype), normalized, inverse_deviation
+
+
+def _forward_between_products(inputs, gamma, beta, epsilon, dtype):
+    values = tf.cast(inputs, tf.float32)
+    mean = tf.reduce_mean(values, axis=-1, keepdims=True)
+    # Squared differences from the mean would be a second pass over the row.
+    variance = tf.reduce_mean(tf.square(values), axis=-1, keepdims=True) - tf.square(mean)
+    inverse_deviation = tf.math.rsqrt(tf.maximum(variance, 0.0) + epsilon)
+    # Without the barrier the compiler computes the sums again for each product.
+    inputs, mean, inverse_deviation = optimization_barrier([inputs, mean, inverse_deviation])
+    normalized = (tf.cast(inputs, tf.float32) - mean) * inverse_deviation
+    return tf.cast(normalized * gamma + beta, dtype), normalized, inverse_deviation
 
 
 @fused

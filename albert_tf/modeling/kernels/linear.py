@@ -13,27 +13,34 @@ from albert_tf.compilation.fusion import sum_rows
 from albert_tf.compilation.target import is_compiled_whole
 
 
-def linear(inputs: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor, dtype: str) -> tf.Tensor:
+def linear(inputs: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor | None, dtype: str) -> tf.Tensor:
     """Returns inputs kernel + bias in `dtype`, [..., output_size].
 
     Args:
         inputs: [..., input_size].
         kernel: [input_size, output_size].
-        bias: [output_size].
+        bias: [output_size]; None for the product alone.
         dtype: What the product is computed in.
     """
     kernel = tf.cast(kernel, dtype)
     inputs = tf.cast(inputs, dtype)
     if is_compiled_whole():
-        return _add_bias(tf.tensordot(inputs, kernel, 1), bias)
+        return _with_bias(tf.tensordot(inputs, kernel, 1), bias)
     if inputs.shape.rank == 2:
-        return _add_bias(tf.matmul(inputs, kernel), bias)
+        return _with_bias(tf.matmul(inputs, kernel), bias)
     rows = tf.reshape(inputs, [-1, inputs.shape[-1]])
-    outputs = _add_bias(tf.matmul(rows, kernel), bias)
+    outputs = _with_bias(tf.matmul(rows, kernel), bias)
     return tf.reshape(outputs, tf.concat([tf.shape(inputs)[:-1], [kernel.shape[-1]]], axis=0))
 
 
-@tf.custom_gradient
-def _add_bias(inputs, bias):
-    outputs = tf.nn.bias_add(inputs, tf.cast(bias, inputs.dtype))
-    return outputs, lambda upstream: (upstream, tf.cast(sum_rows(upstream), bias.dtype))
+def add_bias(product: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """Returns [..., output_size] in the dtype of `product`."""
+    return tf.nn.bias_add(product, tf.cast(bias, product.dtype))
+
+
+def _with_bias(product, bias):
+    @tf.custom_gradient
+    def apply(product, bias):
+        return add_bias(product, bias), lambda upstream: (upstream, tf.cast(sum_rows(upstream), bias.dtype))
+
+    return product if bias is None else apply(product, bias)

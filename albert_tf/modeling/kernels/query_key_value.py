@@ -52,14 +52,25 @@ class QueryKeyValue:
         Returns:
             Queries, keys and values in one array [B, S, 3 H]; or queries [B, R, H], and keys and values [B, S, 2 H].
         """
-        weights, dtype = weights_of(self), self._layers[0].compute_dtype
+        dtype = self._layers[0].compute_dtype
+        return [linear(inputs, **weights, dtype=dtype) for inputs, weights in self._operands(queried, hidden_states)]
+
+    def products_and_biases(self, queried: tf.Tensor, hidden_states: tf.Tensor) -> tuple[list, list]:
+        """Returns two lists as long as that of `__call__`: what it returns before the bias is added, and the biases."""
+        dtype, operands = self._layers[0].compute_dtype, self._operands(queried, hidden_states)
+        products = [linear(inputs, weights["kernel"], None, dtype) for inputs, weights in operands]
+        return products, [weights["bias"] for _, weights in operands]
+
+    def _operands(self, queried, hidden_states):
+        """Returns pairs of what is multiplied, and the weights of its product."""
+        weights = weights_of(self)
         if queried is hidden_states:
-            return [linear(hidden_states, **weights, dtype=dtype)]
+            return [(hidden_states, weights)]
         query, key_value = {}, {}
         for part, value in weights.items():
             groups = tf.split(self._in_groups(value, 3), [1, 2], axis=-2)
             query[part], key_value[part] = (_join_groups(group) for group in groups)
-        return [linear(queried, **query, dtype=dtype), linear(hidden_states, **key_value, dtype=dtype)]
+        return [(queried, query), (hidden_states, key_value)]
 
     def _in_groups(self, columns, count):
         """Returns [..., count H] as [..., groups, count, columns together]."""
