@@ -10,6 +10,12 @@ plain attention and with cuDNN's, and one that computes attention and its gradie
 made-up values. It says how much the two ways of attention differ, and whether cuDNN's gives the same bits each time,
 and takes steps in turns with `AlbertForPreTraining` of Hugging Face (scaled dot product attention, torch.compile,
 bfloat16 autocast); then come medians and their ratios.
+
+python -m benchmarks.gpu_step --read_step=step --compile_for=h100_sxm.txtpb
+
+only compiles the programs, by XLA for a GPU that the machine doesn't have, and prints the memory that they need. It
+takes jax with CUDA, JAX_SKIP_CUDA_CONSTRAINTS_CHECK=1 and XLA_FLAGS=--xla_gpu_autotune_level=0 in the environment, and
+a description of the GPU, of which XLA's sources have one each for many (xla/backends/gpu/target_config/specs).
 """
 
 import json
@@ -28,6 +34,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 flags.DEFINE_string("write_step", None, "The folder to write the programs to.")
 flags.DEFINE_string("read_step", None, "What --write_step wrote, to run it.")
+flags.DEFINE_string("compile_for", None, "The description of a GPU, to compile the programs for and no more.")
 flags.DEFINE_string("albert_config_file", os.path.join(ROOT, "configs", "albert_base_v2.json"), "The model.")
 flags.DEFINE_integer("train_batch_size", 32, "Examples in a step.", 1)
 flags.DEFINE_integer("max_seq_length", 512, "Pieces of an example.", 8)
@@ -107,22 +114,15 @@ def load_program(name: str, low: float = 0.0, high: float = 0.02):
     """Returns a function that runs a program that was written, on numbers in a range, and returns its results."""
     import jax
     from jax._src.interpreters import mlir
-    from jax._src.lib.mlir import ir
-    from jaxlib import xla_client
 
     jax.config.update("jax_enable_x64", True)  # the counters of the step
-    with open(_program(name), encoding="utf-8") as file:
-        program = file.read()
     device = jax.local_devices()[0]
-    options = xla_client.CompileOptions()
-    options.num_replicas = options.num_partitions = 1
-    options.device_assignment = xla_client.DeviceAssignment.create(np.array([[device.id]]))
     with mlir.make_ir_context():
-        module = ir.Module.parse(program)
+        module, *options = _module_and_options(name, device)
         # No argument is given away, so that every turn can start from the same ones.
         del module.operation.attributes["mhlo.input_output_alias"]
         arguments = [jax.device_put(values, device) for values in _made_up_arguments(module, low, high)]
-        executable = device.client.compile_and_load(module, xla_client.DeviceList((device,)), options)
+        executable = device.client.compile_and_load(module, *options)
 
     def run():
         # The same arguments each time: what a step costs does not depend on them.
@@ -130,6 +130,33 @@ def load_program(name: str, low: float = 0.0, high: float = 0.02):
         return [output.block_until_ready() for (output,) in outputs]
 
     return run
+
+
+def _module_and_options(name, device):
+    """Returns a program that was written, and what else compiling it for a device takes."""
+    from jax._src.lib.mlir import ir
+    from jaxlib import xla_client
+
+    with open(_program(name), encoding="utf-8") as file:
+        module = ir.Module.parse(file.read())
+    options = xla_client.CompileOptions()
+    options.num_replicas = options.num_partitions = 1
+    options.device_assignment = xla_client.DeviceAssignment.create(np.array([[device.id]]))
+    return module, xla_client.DeviceList((device,)), options
+
+
+def compile_without_gpu() -> None:
+    """Compiles each program for a GPU that is described, and prints the memory that it takes."""
+    from jax._src.interpreters import mlir
+    from jax.experimental import topologies
+
+    with open(FLAGS.compile_for, encoding="utf-8") as file:
+        description = file.read()
+    (device,) = topologies.get_topology_desc("", "cuda", topology="1x1x1", target_config=description).devices
+    for name in ("attention", *_STEPS.values()):
+        with mlir.make_ir_context():
+            memory = device.client.compile(*_module_and_options(name, device)).get_compiled_memory_stats()
+        print(f"{name:9} temporary memory {memory.temp_size_in_bytes / 2**20:8,.0f} MiB")
 
 
 def _made_up_arguments(module, low, high):
@@ -191,6 +218,9 @@ def main(_):
         raise app.UsageError("give --write_step or --read_step")
     if FLAGS.write_step:
         write_programs()
+        return
+    if FLAGS.compile_for:
+        compile_without_gpu()
         return
     check_attention()
     steps = {name: load_program(program) for name, program in _STEPS.items()}
