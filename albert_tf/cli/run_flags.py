@@ -21,7 +21,7 @@ from albert_tf.training.settings import result_settings
 FLAGS = flags.FLAGS
 
 # How to compute and to judge, not what: a run that was trained in bfloat16 may be evaluated in float32.
-_FREE_WITHOUT_TRAINING = ("use_bfloat16", "metrics")
+_FREE_WITHOUT_TRAINING = ("use_bfloat16", "use_float16", "metrics")
 
 _TEXT = flags.ArgumentParser()
 
@@ -84,7 +84,7 @@ def with_settings_of_run(settings, command: str, names: collections.abc.Iterable
 
 def settings_flags() -> list[str]:
     """Returns the flags of the settings that all training shares and that change what it computes."""
-    return [name for name in (*result_settings(), "use_bfloat16") if name in FLAGS]
+    return [name for name in (*result_settings(), "use_bfloat16", "use_float16") if name in FLAGS]
 
 
 def _parse(value, name, folder):

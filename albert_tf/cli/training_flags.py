@@ -18,7 +18,7 @@ from albert_tf.training import RunSettings
 from albert_tf.training.devices.attention_choice import choose_attention
 from albert_tf.training.devices.description import describe_device, unused_device_warnings
 from albert_tf.training.devices.strategy import make_strategy
-from albert_tf.training.devices.whole_step import JIT_COMPILE_CHOICES
+from albert_tf.training.devices.whole_step import JIT_COMPILE_CHOICES, has_ampere, is_of_gpus
 from albert_tf.training.devices.workers import is_chief
 from albert_tf.training.settings import LARGEST_SEED
 from albert_tf.training.trackers import Tracker, load_tracker
@@ -37,6 +37,9 @@ def define_distribution_flags() -> None:
     define_original_flags("master", "num_tpu_cores")
     flags.DEFINE_integer("num_cpu_replicas", 1, "Number of CPU replicas, where there is no TPU or GPU.", lower_bound=1)
     flags.DEFINE_bool("use_bfloat16", False, "Compute matrix products in bfloat16; variables stay float32.")
+    flags.DEFINE_bool(
+        "use_float16", False, "The same in float16, with a scaled loss: for GPUs before Ampere, such as a T4."
+    )
     flags.DEFINE_enum(
         "jit_compile",
         "auto",
@@ -88,11 +91,24 @@ def model_options(
         given: The settings.
         **more: For `choose_attention`: `lengths` and `has_documents`.
     """
-    dtype = "mixed_bfloat16" if given.use_bfloat16 else "float32"
+    dtype = _dtype(strategy, given)
     attention, line = choose_attention(strategy, given.attention, config, dtype, shapes, **more)
     if line:
         print(with_flags(line), flush=True)
     return {"remat": given.remat, "attention": attention, "dtype": dtype}
+
+
+def _dtype(strategy, given):
+    """Returns the Keras dtype policy that the flags ask for; warns where the device has no such products."""
+    if not given.use_float16:
+        if given.use_bfloat16 and is_of_gpus(strategy) and not has_ampere(strategy.extended.worker_devices[0]):
+            print("warning: this GPU has no products in bfloat16; --use_float16 would be faster", flush=True)
+        return "mixed_bfloat16" if given.use_bfloat16 else "float32"
+    if given.use_bfloat16:
+        raise InputError("--use_bfloat16 and --use_float16 exclude one another; leave one out")
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        raise InputError("--use_float16: a TPU computes in bfloat16; pass --use_bfloat16 instead")
+    return "mixed_float16"
 
 
 @in_helpfull()

@@ -28,6 +28,7 @@ _SEARCHED = (
     "token_dropout",
     "early_stopping",
     "use_bfloat16",
+    "use_float16",
     "pooling",
     "question_alignment",
     "character_ngrams",

@@ -24,6 +24,7 @@ from albert_tf.optimization.adam_update import (
     updated_average,
     updated_state,
 )
+from albert_tf.optimization.loss_scale import LossScale
 from albert_tf.optimization.muon_update import accumulated, muon_direction
 from albert_tf.optimization.schedule import LearningRateSchedule
 
@@ -61,7 +62,7 @@ class AdamW(tf.Module):
         bias_correction: Divide the moments by 1 - beta^t.
         ema_decay: Keep an exponential moving average of the weights with this decay, see `averaged_weights`; 0 for
             none.
-        compute_dtype: Of products of matrices, which `Muon` alone has.
+        compute_dtype: Of products of matrices: those of the model, and those of `Muon`, though never in float16.
         rate_factors: What the learning rate is multiplied by for some variables, by name; for the others it is 1.
         followers: Variables that are moved by the updates of another one as well, by name, and the names of these.
 
@@ -72,6 +73,7 @@ class AdamW(tf.Module):
         averages: Variables of the averaged weights, by name; empty without `ema_decay`.
         skipped_steps: int64 variable, how many steps were skipped because loss or gradient was not finite.
         last_skipped_step: int64 variable, the last of them; -1 for none.
+        loss_scale: Of products in float16, what the loss is multiplied by, a `LossScale`; None for others.
 
     Raises:
         InputError: A setting is out of range.
@@ -105,7 +107,9 @@ class AdamW(tf.Module):
         self.schedule = schedule
         self.trained_variables = dict(variables)
         self._settings = Settings(weight_decay, beta_1, beta_2, epsilon, bias_correction)
-        self._clip_norm, self._ema_decay, self._compute_dtype = clip_norm, ema_decay, compute_dtype
+        self._clip_norm, self._ema_decay = clip_norm, ema_decay
+        self.loss_scale = LossScale() if compute_dtype == "float16" else None
+        self._compute_dtype = "float32" if self.loss_scale else compute_dtype
         self._rate_factors = dict(rate_factors or {})
         trained = self.trained_variables.keys()
         followers = followers or {}
@@ -140,26 +144,43 @@ class AdamW(tf.Module):
         """Updates the variables; call it inside a replica.
 
         Args:
-            gradients: By name of variable, added up over all replicas already; other variables stay as they are.
+            gradients: By name of variable, of what `scaled` returns, added up over all replicas already; other
+                variables stay as they are.
             step: Scalar int, 0 for the first.
             loss: Scalar float32, the same on all replicas.
 
         Returns:
             What the step did, the same on all replicas.
         """
+        if self.loss_scale:
+            gradients = self.loss_scale.unscaled(gradients)
         norm = tf.linalg.global_norm(list(gradients.values()))
         is_finite = tf.math.is_finite(norm) & tf.math.is_finite(loss)
+        # A step that is left out because of the scale is none that went wrong: the next ones have a smaller scale.
+        is_overflow, next_scale = tf.constant(False), ()
+        if self.loss_scale:
+            is_overflow = self.loss_scale.is_overflow(loss, norm)
+            next_scale = self.loss_scale.next_values(is_finite, is_overflow)
         scalars = StepScalars(
             is_finite=is_finite,
             clip_factor=self._clip_norm / tf.maximum(norm, self._clip_norm) if self._clip_norm else tf.ones([]),
             learning_rate=self.schedule(step),
-            updates_done=tf.cast(step, tf.float32) + 1.0 - tf.cast(self.skipped_steps.read_value(), tf.float32),
+            updates_done=tf.cast(step, tf.float32) + 1.0 - tf.cast(self._left_out(), tf.float32),
         )
         context = tf.distribute.get_replica_context()
-        arguments = (gradients, tf.cast(step, tf.int64), scalars)
+        arguments = (gradients, tf.cast(step, tf.int64), scalars, ~(is_finite | is_overflow), next_scale)
         return Applied(is_finite, norm, context.merge_call(self._update_all, args=arguments))
 
-    def _update_all(self, strategy, gradients, step, scalars):
+    def scaled(self, loss: tf.Tensor) -> tf.Tensor:
+        """Returns what to differentiate, inside a tape, in place of the loss."""
+        return self.loss_scale.scaled(loss) if self.loss_scale else loss
+
+    def _left_out(self):
+        """Returns how many steps updated nothing."""
+        skipped = self.skipped_steps.read_value()
+        return skipped + self.loss_scale.overflows.read_value() if self.loss_scale else skipped
+
+    def _update_all(self, strategy, gradients, step, scalars, is_skipped, next_scale):
         trust_ratios = {}
         following = self._follower_of.values()
         # What follows comes last: its average is one of where it stands after both updates.
@@ -175,12 +196,13 @@ class AdamW(tf.Module):
             )
             if self._adapts(name):
                 trust_ratios[name] = trust_ratio
-        is_finite = scalars.is_finite
-        skipped = (self.skipped_steps, lambda count, ok: count.assign_add(tf.cast(~ok, tf.int64)), (is_finite,))
+        if self.loss_scale:
+            self.loss_scale.assign(strategy, next_scale)
+        skipped = (self.skipped_steps, lambda count, more: count.assign_add(tf.cast(more, tf.int64)), (is_skipped,))
         last = (
             self.last_skipped_step,
-            lambda last, ok, now: last.assign(tf.where(ok, last.read_value(), now)),
-            (is_finite, step),
+            lambda last, more, now: last.assign(tf.where(more, now, last.read_value())),
+            (is_skipped, step),
         )
         for counter, update, arguments in (skipped, last):
             strategy.extended.update(counter, update, args=arguments)

@@ -187,6 +187,7 @@ class TrainingRun:
             **self.objective.identity(),
             **({"frozen_models": self._frozen} if self._frozen else {}),
             "use_bfloat16": self._models[MAIN_MODEL].compute_dtype == "bfloat16",
+            **({"use_float16": True} if self._models[MAIN_MODEL].compute_dtype == "float16" else {}),
         }
 
     def _claim(self, settings, results_data):

@@ -69,6 +69,7 @@ class TrainState:
             "global_step": self.global_step,
             "skipped_steps": optimizer.skipped_steps,
             "last_skipped_step": optimizer.last_skipped_step,
+            **(optimizer.loss_scale.named_variables() if optimizer.loss_scale else {}),
             "metric_sums": self.metric_sums.variable,
         }
 

@@ -47,7 +47,8 @@ def make_replica_step(
                     for name, weight in zip(coefficients, weights)
                 }
                 loss = total_loss(averages, coefficients)
-            gradients = tape.gradient(loss, variables)
+                scaled = optimizer.scaled(loss)
+            gradients = tape.gradient(scaled, variables)
             # What the loss doesn't depend on, such as the pooler of a question answering model, is left as it is.
             found = {name: tf.convert_to_tensor(values) for name, values in gradients.items() if values is not None}
             return found, loss, computed

@@ -71,6 +71,10 @@ def shared_cases(models):
         # Everything takes twice as long to trace for two replicas.
         "num_cpu_replicas": [Case("num_cpu_replicas", 2, dict.fromkeys(PREDICTS, OUT))],
         "save_checkpoints_steps": [Case("save_checkpoints_steps", 1)],
+        "use_float16": [
+            Case("use_float16", True),
+            Case("use_float16", True, {"use_bfloat16": True}, refused="--use_bfloat16 and --use_float16 exclude one"),
+        ],
         # Compiling a step takes longer than all else that such a test does.
         "jit_compile": [Case("jit_compile", "true", dict.fromkeys(PREDICTS, OUT)), Case("jit_compile", "false")],
         "attention": [

@@ -8,7 +8,7 @@ from albert_tf.modeling.kernels.attention_check import attention_functions, cudn
 from albert_tf.modeling.kernels.cudnn_attention import AttentionCase, find_obstacle
 from albert_tf.modeling.kernels.flash_attention import uses_flash_attention
 from albert_tf.training.devices.batches import BatchLengths
-from albert_tf.training.devices.whole_step import WholeStepStrategy
+from albert_tf.training.devices.whole_step import WholeStepStrategy, is_of_gpus
 
 
 def check_attention(
@@ -50,7 +50,7 @@ def choose_attention(
         InputError: What is asked for does not suit the device, the model or the sequences, or the kernels that are
             asked for don't work.
     """
-    if attention != "plain" and _is_of_gpus(strategy):
+    if attention != "plain" and is_of_gpus(strategy):
         obstacle = _find_obstacle_on_gpu(strategy, config, dtype, shapes, lengths, has_documents)
         return _choose_on_gpu(strategy, attention, config, dtype, shapes, obstacle)
     check_attention(strategy, attention, config, [max_seq_length for max_seq_length, _ in shapes])
@@ -70,12 +70,6 @@ def choose_attention(
     if fault:
         return "plain", f"attention: plain operations, for on this TPU the flash kernels {fault}"
     return attention, f"attention: {'flash kernels, tried on this TPU' if tried else 'plain operations'}"
-
-
-def _is_of_gpus(strategy):
-    if not isinstance(strategy, (WholeStepStrategy, tf.distribute.MirroredStrategy)):
-        return False
-    return tf.DeviceSpec.from_string(strategy.extended.worker_devices[0]).device_type == "GPU"
 
 
 def _compute_dtype(dtype):

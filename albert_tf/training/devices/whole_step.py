@@ -43,6 +43,13 @@ class _WholeStepExtended(OneDeviceExtended):
         return compiled(args, kwargs)
 
 
+def is_of_gpus(strategy: tf.distribute.Strategy) -> bool:
+    """Returns whether a strategy runs on GPUs."""
+    if not isinstance(strategy, (WholeStepStrategy, tf.distribute.MirroredStrategy)):
+        return False
+    return tf.DeviceSpec.from_string(strategy.extended.worker_devices[0]).device_type == "GPU"
+
+
 def has_ampere(device: str) -> bool:
     """Returns whether a device is an NVIDIA GPU of the generation of Ampere (compute capability 8.0) or later."""
     spec = tf.DeviceSpec.from_string(device)
