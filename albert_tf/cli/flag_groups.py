@@ -22,7 +22,7 @@ _GROUPS = {
         "random_seed",
     ),
     "Several trainings, compared": ("num_trials", "trials"),
-    "Device": ("use_tpu", "use_bfloat16", "use_float16"),
+    "Device": ("use_tpu", "use_bfloat16"),
 }
 _TITLES = {name: title for title, names in _GROUPS.items() for name in names}
 

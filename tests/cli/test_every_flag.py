@@ -72,11 +72,14 @@ def shared_cases(models):
         "num_cpu_replicas": [Case("num_cpu_replicas", 2, dict.fromkeys(PREDICTS, OUT))],
         "save_checkpoints_steps": [Case("save_checkpoints_steps", 1)],
         "use_float16": [
-            Case("use_float16", True),
+            Case("use_float16", True, {"use_bfloat16": OUT}),
             Case("use_float16", True, {"use_bfloat16": True}, refused="--use_bfloat16 and --use_float16 exclude one"),
         ],
-        # Compiling a step takes longer than all else that such a test does.
-        "jit_compile": [Case("jit_compile", "true", dict.fromkeys(PREDICTS, OUT)), Case("jit_compile", "false")],
+        # Training is tried elsewhere: compiling a step takes longer than all else here.
+        "jit_compile": [
+            Case("jit_compile", "true", {"num_cpu_replicas": OUT}, is_alone=True),
+            Case("jit_compile", "false"),
+        ],
         "attention": [
             Case("attention", "plain"),
             Case("attention", "flash", refused="--attention=flash needs hidden_size=16 to be a multiple of 128"),
@@ -348,7 +351,11 @@ def augmentation(folder, checkpoint):
         "num_copies": [Case("num_copies", 3), Case("num_copies", 0, refused="--num_copies must be a whole number")],
         "replaced_share": [
             Case("replaced_share", 0.75),
-            Case("replaced_share", 0.0, refused="--replaced_share must be more than 0 and at most 1. Received: 0"),
+            Case(
+                "replaced_share",
+                0.0,
+                refused="--replaced_share must be a number greater than 0 and at most 1. Received: 0",
+            ),
         ],
     }
     return base, special
