@@ -22,7 +22,8 @@ def ask_saved_model(folder, imported):
         imported: Called when all is imported.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")  # of so small a model several wait for each other
+    for threads in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
+        os.environ.setdefault(threads, "1")  # of so small a model several wait for each other
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  (the graph has its operations)
 
