@@ -9,7 +9,7 @@ processes of its own, one after the other. Needs what requirements-references.tx
 "Process to first answer" is the median of 5 processes, after one that is not counted: from before a process is started
 until it has the first answer, its files in the page cache. TensorFlow and transformers import much of what else an
 environment holds, so --pythons names others that hold less, such as --pythons=saved_model=/venv/bin/python. That of
-litert needs neither TensorFlow nor albert_tf.
+litert needs neither TensorFlow nor albert_tf. On a machine that is busy with something else, CPU time is what to read.
 """
 
 import gzip
@@ -40,9 +40,10 @@ TITLES = {
     "saved_model": "albert_tf, SavedModel",
     "litert": "albert_tf, LiteRT",
     "hugging_face": "Hugging Face pipeline, torch",
+    "hugging_face_model": "Hugging Face tokenizer and model, torch",
     "keras_hub": "KerasHub `predict`",
 }
-FORMATS = {"hugging_face": "huggingface", "keras_hub": "keras_hub"}
+FORMATS = {"hugging_face": "huggingface", "hugging_face_model": "huggingface", "keras_hub": "keras_hub"}
 MOMENTS = {
     "imported": "process to all imported",
     "loaded": "process to model loaded",
@@ -84,7 +85,8 @@ def run(way, folder, **work):
         text=True,
     )
     results = json.loads(done.stdout.splitlines()[-1])
-    return {**results, "moments": {name: moment - started_at for name, moment in results["moments"].items()}}
+    results["moments"] = {name: moment - started_at for name, moment in results["moments"].items()}
+    return results
 
 
 def convert(folder):
@@ -143,8 +145,7 @@ def main(_):
             check_same(first, results[first]["answers"], way, results[way]["answers"])
         # One after the other, so that a busy moment is every way's.
         rounds = [
-            {way: run(way, places[way], texts=sample[:1])["moments"] for way in FLAGS.only}
-            for _ in range(1 + FLAGS.num_starts)
+            {way: run(way, places[way], texts=sample[:1]) for way in FLAGS.only} for _ in range(1 + FLAGS.num_starts)
         ]
     print(f"| what | {' | '.join(TITLES[way] for way in FLAGS.only)} |\n|---|{'---|' * len(FLAGS.only)}")
     for name in singles:
@@ -152,12 +153,18 @@ def main(_):
             found = [results[way]["seconds"].get(name) for way in FLAGS.only]
             cells = [f"{1e3 * percentile(seconds, share):.1f} ms" if seconds else "" for seconds in found]
             print(f"| {name}, {title} | {' | '.join(cells)} |")
+        found = [results[way]["cpu_seconds"].get(name) for way in FLAGS.only]
+        cells = [f"{1e3 * percentile(seconds, 0.5):.2f} ms" if seconds else "" for seconds in found]
+        print(f"| {name}, CPU time, median | {' | '.join(cells)} |")
     for name, requests in many.items():
         rates = [sum(map(len, requests)) / sum(results[way]["seconds"][name]) for way in FLAGS.only]
         print(f"| texts a second, {name} | {' | '.join(f'{rate:.0f}' for rate in rates)} |")
     for name in ("imported", "loaded", "answered"):
-        medians = [percentile([each[way][name] for each in rounds[1:]], 0.5) for way in FLAGS.only]
+        medians = [percentile([each[way]["moments"][name] for each in rounds[1:]], 0.5) for way in FLAGS.only]
         print(f"| {MOMENTS[name]} | {' | '.join(f'{seconds:.2f} s' for seconds in medians)} |")
+    cpu = [[each[way]["cpu_moments"] for each in rounds[1:]] for way in FLAGS.only]
+    medians = [percentile([each["answered"] - each["imported"] for each in of_way], 0.5) for of_way in cpu]
+    print(f"| all imported to first answer, CPU time | {' | '.join(f'{seconds:.2f} s' for seconds in medians)} |")
 
 
 if __name__ == "__main__":

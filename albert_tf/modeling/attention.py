@@ -28,6 +28,10 @@ class SelfAttention(AlbertLayer):
         config: Hyper-parameters.
         rematerializes: Whether the backward pass computes the attention probabilities again rather than keep them.
         neighbors: What query and key begin as; random numbers if None.
+
+    Attributes:
+        is_one_product: Whether queries, keys and values are one product on a CPU or GPU, which pays where their kernels
+            are put together less often than they are used.
     """
 
     def __init__(
@@ -57,7 +61,7 @@ class SelfAttention(AlbertLayer):
         self._flash_projections = QueryKeyValue(query_key_value, COLUMNS_TOGETHER)
         self._separate_projections = SeparateProjections(query_key_value)
         shares_attention = config.sharing in ("all", "attention")
-        self._is_used_once = not shares_attention or config.num_hidden_groups == config.num_hidden_layers
+        self.is_one_product = shares_attention and config.num_hidden_groups < config.num_hidden_layers
 
     def call(
         self,
@@ -154,7 +158,7 @@ class SelfAttention(AlbertLayer):
     def _projections(self, kernel):
         if kernel == PALLAS:
             return self._flash_projections
-        is_separate = self._is_used_once and not is_compiled_whole()
+        is_separate = not (self.is_one_product or is_compiled_whole())
         return self._separate_projections if is_separate else self._plain_projections
 
     def get_config(self):

@@ -76,7 +76,8 @@ def _save_model(folder, trained, weight_type):
     saved.weights = pack_weights(trained.model, weight_type)
     saved.resources = trained.tokenizer.resources
     functions = make_signatures(trained).trace()
-    tf.saved_model.save(saved, folder, functions)
+    # Nothing is differentiated through an export, and gradients would be functions that each start reads.
+    tf.saved_model.save(saved, folder, functions, tf.saved_model.SaveOptions(experimental_custom_gradients=False))
     return functions
 
 

@@ -3,7 +3,6 @@
 import os
 
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from albert_tf.errors import InputError
 from albert_tf.tokenization.base import Tokenizer
@@ -82,24 +81,44 @@ def pack_segments(
         InputError: A special token is missing, or S has no room for them.
     """
     check_packing(vocabulary, max_seq_length)
-    cls, sep, pad = (vocabulary.id_of(token) for token in (CLS, SEP, PAD))
     room = max_seq_length - vocabulary.num_special(len(segments))
-    lengths = _kept_lengths([segment.row_lengths() for segment in segments], room)
-    segments = [
-        tf.RaggedTensor.from_tensor(segment[:, :max_seq_length].to_tensor(), length)
-        for segment, length in zip(segments, lengths)
-    ]
-    if len(segments) > 1 and vocabulary.num_separators > 1:  # one is added to each segment
-        more = tf.fill([segments[0].nrows(), vocabulary.num_separators - 1], tf.cast(sep, segments[0].dtype))
-        segments[0] = tf.concat([segments[0], more], axis=1)
-    ids, segment_ids = tf_text.combine_segments(segments, cls, sep)
+    lengths = _kept_lengths([tf.cast(segment.row_lengths(), tf.int64) for segment in segments], room)
+    begin = tf.ones_like(lengths[0])  # behind [CLS]
+    begins, ends = [], []
+    for length, num_separators in zip(lengths, [vocabulary.num_separators] * (len(segments) - 1) + [1]):
+        begins.append(begin)
+        begin += length + num_separators
+        ends.append(begin)
     padded_length = max_seq_length
     if pads_to_longest:  # where there is no text, one piece: no model reads none
-        padded_length = tf.maximum(1, tf.cast(ids.bounding_shape(axis=1), tf.int32))
-    input_ids, input_mask = tf_text.pad_model_inputs(ids, padded_length, pad)
-    segment_ids, _ = tf_text.pad_model_inputs(segment_ids, padded_length)
-    features = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
+        padded_length = tf.maximum(tf.constant(1, tf.int64), tf.reduce_max(ends[-1]))
+    columns = tf.range(padded_length, dtype=tf.int64)[None]
+    is_there = columns < ends[-1][:, None]
+    features = {
+        "input_ids": _ids_of_rows(segments, begins, lengths, columns, is_there, vocabulary),
+        "input_mask": is_there,
+        "segment_ids": is_there & (columns >= ends[0][:, None]),
+    }
     return {name: tf.cast(values, tf.int32) for name, values in features.items()}
+
+
+def _ids_of_rows(segments, begins, lengths, columns, is_there, vocabulary):
+    """Returns ids [N, S]: pieces of each segment from `begins` on, as many as `lengths` says, special tokens elsewhere.
+
+    All in one gather, and few operations: of a single text each takes longer than what it computes.
+    """
+    # All pieces, one segment behind the other, and behind them the special tokens.
+    specials = tf.constant([vocabulary.id_of(token) for token in (CLS, SEP, PAD)], segments[0].dtype)
+    table = tf.concat([*(segment.flat_values for segment in segments), specials], axis=0)
+    cls, sep, pad = (tf.size(table, tf.int64) - place for place in (3, 2, 1))
+    places = tf.where(columns == 0, cls, tf.where(is_there, sep, pad))
+    first = tf.constant(0, tf.int64)
+    for segment, begin, length in zip(segments, begins, lengths):
+        is_piece = (columns >= begin[:, None]) & (columns < (begin + length)[:, None])
+        starts = first + tf.cast(segment.row_starts(), tf.int64) - begin
+        places = tf.where(is_piece, starts[:, None] + columns, places)
+        first += tf.size(segment.flat_values, tf.int64)
+    return tf.gather(table, places)
 
 
 def check_packing(vocabulary: Vocabulary, max_seq_length: int) -> None:

@@ -356,6 +356,10 @@ def augmentation(folder, checkpoint):
                 0.0,
                 refused="--replaced_share must be a number greater than 0 and at most 1. Received: 0",
             ),
+                "replaced_share",
+                0.0,
+                refused="--replaced_share must be a number greater than 0 and at most 1. Received: 0",
+            ),
         ],
     }
     return base, special

@@ -11,7 +11,8 @@ from tiny_config import tiny_config
 from albert_tf.errors import InputError
 from albert_tf.finetuning import Classification, Entities, MultipleChoice, QuestionAnswering
 from albert_tf.modeling import AlbertForPreTraining
-from albert_tf.serving import exporting
+from albert_tf.modeling.layers import named_variables
+from albert_tf.serving import compression, exporting
 from albert_tf.serving.compression import PackedWeight
 from albert_tf.serving.exported import ExportedModel, read_card
 from albert_tf.serving.loading import TrainedModel
@@ -65,6 +66,22 @@ def test_what_float16_can_not_hold_is_its_largest_number():
 
 
 @pytest.mark.slow
+def test_few_weights_are_constants_and_many_are_variables(export, config, monkeypatch):
+    def exported():
+        """Returns how many variables of weights an export has, and what it answers."""
+        folder = export(Classification(config, ("나쁨", "좋음")))
+        names = [name for name, _ in tf.train.list_variables(os.path.join(folder, "variables", "variables"))]
+        answers = ExportedModel(folder).answer("serving_default", {"text": TEXTS})
+        return sum("weights/" in name for name in names), answers["probabilities"]
+
+    num_tables, found = exported()
+    monkeypatch.setattr(compression, "_MAX_CONSTANT_BYTES", 0)
+    num_variables, expected = exported()
+    assert 0 < num_tables < num_variables
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.slow
 def test_smaller_export_answers_as_its_rounded_weights_do(export, config):
     def exported(weight_type):
         """Returns the size of an export's variables, and what it answers."""
@@ -73,7 +90,9 @@ def test_smaller_export_answers_as_its_rounded_weights_do(export, config):
         answers = ExportedModel(folder).answer("serving_default", {"text": TEXTS})
         return bytes_of(os.path.join(folder, "variables")), answers["probabilities"]
 
-    full_size, expected = exported("float32")
+    _, expected = exported("float32")
+    variables = named_variables(Classification(config, ("나쁨", "좋음")).make_model()).values()
+    full_size = 4 * sum(variable.shape.num_elements() for variable in variables)
     for weight_type, share, tolerance in (("float16", 0.65, 5e-3), ("int8", 0.5, 0.2)):
         size, found = exported(weight_type)
         assert size < share * full_size

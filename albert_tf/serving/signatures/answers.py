@@ -121,7 +121,8 @@ class AnswerSignatures(Signatures):
         between = [sep] * vocabulary.num_separators
         inputs = tf.concat([cls, queries, *between, slices(ids, rows, begins, ends), sep], axis=1)
         lengths = tf.cast(inputs.row_lengths(), tf.int32)
-        input_ids = inputs.to_tensor(vocabulary.id_of(PAD))
+        length = tf.reduce_max(tf.concat([lengths, [1]], axis=0))  # where there is no text, one piece
+        input_ids = inputs.to_tensor(vocabulary.id_of(PAD), shape=tf.stack([-1, length]))
         input_mask = tf.sequence_mask(lengths, tf.shape(input_ids)[1], tf.int32)
         segment_ids = input_mask - tf.sequence_mask(windows.positions, tf.shape(input_ids)[1], tf.int32)
         return {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}, windows

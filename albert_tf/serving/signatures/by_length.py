@@ -31,7 +31,7 @@ def compute_by_length(function: collections.abc.Callable[[Tensors], Tensors], ba
 
     def compute_group(number, arrays):
         rows = order[number * _GROUP_SIZE : (number + 1) * _GROUP_SIZE]
-        longest = tf.reduce_max(tf.concat([tf.gather(lengths, rows), [1]], axis=0))
+        longest = tf.where(count > 0, tf.reduce_max(tf.gather(lengths, rows)), length)
         outputs = traced(**{name: tf.gather(values, rows)[:, :longest] for name, values in batch.items()})
         padded = {
             name: _pad_pieces(values, length - longest) if _is_of_pieces(specs[name]) else values
@@ -39,15 +39,11 @@ def compute_by_length(function: collections.abc.Callable[[Tensors], Tensors], ba
         }
         return number + 1, {name: array.write(number, padded[name]) for name, array in arrays.items()}
 
-    def compute_groups():
-        arrays = {name: tf.TensorArray(spec.dtype, num_groups, infer_shape=False) for name, spec in specs.items()}
-        _, arrays = tf.while_loop(
-            lambda number, _: number < num_groups, compute_group, (0, arrays), parallel_iterations=1
-        )
-        places = tf.argsort(order)
-        return {name: tf.gather(array.concat(), places) for name, array in arrays.items()}
-
-    found = tf.cond(num_groups > 1, compute_groups, lambda: traced(**batch))
+    # A single group goes through the loop, too: a graph with the model in it twice takes twice as long to load.
+    arrays = {name: tf.TensorArray(spec.dtype, num_groups, infer_shape=False) for name, spec in specs.items()}
+    _, arrays = tf.while_loop(lambda number, _: number < num_groups, compute_group, (0, arrays), parallel_iterations=1)
+    places = tf.argsort(order)
+    found = {name: tf.gather(array.concat(), places) for name, array in arrays.items()}
     return {name: tf.ensure_shape(values, specs[name].shape) for name, values in found.items()}
 
 
