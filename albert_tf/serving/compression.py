@@ -7,7 +7,7 @@ to it among 255 that are evenly spaced. Biases and LayerNorms stay as they are.
 In float32, the kernels and vectors of a small model as constants of its graphs: of a single text, reading variables
 takes a tenth of the time, and TensorFlow puts kernels of constants together when it prepares a graph.
 
-python -m benchmarks.serving --model_dir=run/nsmc --text_file=nsmc_reviews.txt.gz
+python -m benchmarks.serving
 """
 
 import collections.abc
