@@ -179,7 +179,7 @@ with clock("1 질문 학습 · training on questions"):
 # %%
 def answers_to(file):
     """Returns the predictions for all questions of a file."""
-    return runner.compute_predictions(question_task, file, 64, run.compute_outputs, run.has_fixed_shapes)
+    return runner.compute_predictions(question_task, file, 64, run.compute_outputs, run.batch_lengths)
 
 
 def scores_of(file, predictions):

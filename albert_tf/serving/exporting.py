@@ -76,8 +76,7 @@ def _save_model(folder, trained, weight_type):
     saved.weights = pack_weights(trained.model, weight_type)
     saved.resources = trained.tokenizer.resources
     functions = make_signatures(trained).trace()
-    # Nothing is differentiated through an export, and gradients would be functions that each start reads.
-    tf.saved_model.save(saved, folder, functions, tf.saved_model.SaveOptions(experimental_custom_gradients=False))
+    tf.saved_model.save(saved, folder, functions)
     return functions
 
 
