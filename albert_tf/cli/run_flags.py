@@ -23,6 +23,8 @@ FLAGS = flags.FLAGS
 # How to compute and to judge, not what: a run that was trained in bfloat16 may be evaluated in float32.
 _FREE_WITHOUT_TRAINING = ("use_bfloat16", "use_float16", "metrics")
 
+_HALF_PRECISION = ("use_bfloat16", "use_float16")
+
 _TEXT = flags.ArgumentParser()
 
 # What a flag is given so that the run's value holds, or else a default that follows from the data.
@@ -64,6 +66,7 @@ def with_settings_of_run(settings, command: str, names: collections.abc.Iterable
     if run is None:
         return settings, None
     is_other = run.flag != "output_dir"
+    names = [name for name in names if not _is_replaced(name, settings)]
     changes = {}
     for name in names:
         if name not in run.settings or (is_other and name == "init_checkpoint"):
@@ -80,6 +83,12 @@ def with_settings_of_run(settings, command: str, names: collections.abc.Iterable
         left_out = [name for name in places if name not in settings.given and name in found_at]
         changes |= {name: _parse(found_at[name], name, run.folder) for name in left_out}
     return dataclasses.replace(settings, **changes, given=settings.given - changes.keys()), run
+
+
+def _is_replaced(name, settings):
+    """Returns whether a setting of the run is one of two that exclude each other, and the other is given."""
+    others = set(_HALF_PRECISION) - {name}
+    return not settings.do_train and name in _HALF_PRECISION and not others.isdisjoint(settings.given)
 
 
 def settings_flags() -> list[str]:

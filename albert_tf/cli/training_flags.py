@@ -101,7 +101,8 @@ def model_options(
 def _dtype(strategy, given):
     """Returns the Keras dtype policy that the flags ask for; warns where the device has no such products."""
     if not given.use_float16:
-        if given.use_bfloat16 and is_of_gpus(strategy) and not has_ampere(strategy.extended.worker_devices[0]):
+        is_slow = is_of_gpus(strategy) and not has_ampere(strategy.extended.worker_devices[0])
+        if given.use_bfloat16 and is_slow and is_chief(strategy):
             print("warning: this GPU has no products in bfloat16; --use_float16 would be faster", flush=True)
         return "mixed_bfloat16" if given.use_bfloat16 else "float32"
     if given.use_bfloat16:

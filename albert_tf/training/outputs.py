@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.objectives.objective import Batch
-from albert_tf.training.devices.batches import distribute_batches, read_batches
+from albert_tf.training.devices.batches import distribute_batches, has_any_length, read_batches
 
 
 def make_output_function(
@@ -49,7 +49,7 @@ def make_output_step(
     def replica_step(batch):
         return function(batch), batch["example_weights"]
 
-    @tf.function(autograph=False, reduce_retracing=True)  # batches may be of several lengths
+    @tf.function(autograph=False, reduce_retracing=has_any_length(strategy))
     def step(batch):
         return strategy.run(replica_step, args=(batch,))
 

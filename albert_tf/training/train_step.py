@@ -12,6 +12,7 @@ import tensorflow as tf
 from albert_tf.modeling.kernels.dropout import fold_in
 from albert_tf.objectives import Objective
 from albert_tf.objectives.objective import Batch
+from albert_tf.training.devices.batches import has_any_length
 from albert_tf.training.metrics import MetricSums
 from albert_tf.training.train_state import TrainState
 
@@ -146,7 +147,7 @@ def make_eval_function(
     def replica_step(batch):
         sums.update(objective.compute(batch, training=False, dropout_seed=None, **models))
 
-    @tf.function(autograph=False, reduce_retracing=True)  # batches may be of several lengths
+    @tf.function(autograph=False, reduce_retracing=has_any_length(strategy))
     def eval_step(batch):
         strategy.run(replica_step, args=(batch,))
 

@@ -14,6 +14,8 @@ from tiny_training import (
 )
 
 from albert_tf.errors import InputError
+from albert_tf.modeling.kernels import attention
+from albert_tf.modeling.kernels.plain_attention import plain_attention
 from albert_tf.training.devices.strategy import make_strategy
 from albert_tf.training.devices.whole_step import WholeStepStrategy
 from albert_tf.training.evaluation import Evaluator
@@ -83,6 +85,24 @@ def test_evaluation_and_outputs_take_batches_of_several_lengths():
         assert compiled_losses == pytest.approx(losses, rel=1e-5)
         for name, values in states.items():
             np.testing.assert_allclose(compiled_states[name], values, atol=1e-5)
+
+
+def test_kernels_are_kept_where_phases_have_several_lengths(monkeypatch):
+    called_with = []
+
+    def attend(projections, visible, head_size):
+        called_with.append(projections[-1].shape[1])
+        return plain_attention(projections, visible, None, head_size, 0.0)
+
+    monkeypatch.setattr(attention, "cudnn_attention", attend)
+    strategy = whole()
+    strategy.runs_cudnn_attention = True
+    run = TinyRun.start(strategy=strategy, dtype="mixed_bfloat16")
+    run.model.encoder._attention = "flash"
+    evaluator = Evaluator(run.strategy, run.state.objective, run.state.models)
+    for length in (12, 8, 12):
+        evaluator.evaluate(tf.data.Dataset.from_tensors(of_length(length)))
+    assert called_with == [12, 8], "each length is traced once, and known"
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ class AttentionCase(typing.NamedTuple):
 def find_obstacle(case: AttentionCase) -> str | None:
     """Returns why the kernel can't compute an attention, as the end of "not with ...", or None if it can."""
     obstacles = {
-        f"products in {case.dtype} (without `use_bfloat16`)": case.dtype not in ("bfloat16", "float16"),
+        f"products in {case.dtype} (see `use_bfloat16`, `use_float16`)": case.dtype not in ("bfloat16", "float16"),
         f"heads of {case.head_size} columns": case.head_size % 8 or case.head_size > _LARGEST_HEAD,
         # The kernel draws what to drop by a seed that is a constant of the program: every step would drop the same.
         f"dropout of attention probabilities ({case.dropout_rate:g})": case.dropout_rate > 0.0,

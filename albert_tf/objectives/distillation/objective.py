@@ -90,8 +90,9 @@ class Distillation(Objective):
         """Returns it, its "teacher", as random until its weights are loaded, and the lesson's own; see `Objective`."""
         if self.teacher_config is None:
             raise InputError(f"`objective=distil` needs a teacher; name the folder of a model by `{TEACHER}`")
-        # Nothing is differentiated, and other sizes may suit other attention.
-        attention = "plain" if options.get("attention") == "plain" else "auto"
+        # Kernels are tried with the heads of the student before a run; what was not tried is not used.
+        has_same_heads = _head_size(self.teacher_config) == _head_size(self.config)
+        attention = "auto" if has_same_heads and options.get("attention") != "plain" else "plain"
         options_of_teacher = {**options, "remat": "none", "attention": attention}
         kind = AlbertForPreTraining if self._lesson.reads_guesses else AlbertEncoder
         models = {"model": self.make_model(**options), TEACHER: kind(self.teacher_config, **options_of_teacher)}
@@ -238,3 +239,7 @@ def _unreached(encoder):
     if feed_forward not in {each for _, each in before}:
         names.append(f"encoder/feed_forward_layers/{feed_forward}/")
     return names
+
+
+def _head_size(config):
+    return config.hidden_size // config.num_attention_heads

@@ -19,7 +19,7 @@ class BatchLengths(enum.Enum):
     Attributes:
         ANY: Each may be as short as its longest example.
         FEW: Each length is compiled once, so they should be few: powers of two.
-        ONE: All batches must have the shape of the first.
+        ONE: All batches of a phase have one shape.
     """
 
     ANY = enum.auto()
@@ -32,6 +32,11 @@ def suitable_lengths(strategy: tf.distribute.Strategy) -> BatchLengths:
     if isinstance(strategy, tf.distribute.TPUStrategy):
         return BatchLengths.ONE
     return BatchLengths.FEW if isinstance(strategy, WholeStepStrategy) else BatchLengths.ANY
+
+
+def has_any_length(strategy: tf.distribute.Strategy) -> bool:
+    """Returns whether a function of batches should be traced for any length: few lengths are compiled one by one."""
+    return suitable_lengths(strategy) is BatchLengths.ANY
 
 
 def per_replica_batch_size(

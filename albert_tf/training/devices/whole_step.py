@@ -45,7 +45,8 @@ class _WholeStepExtended(OneDeviceExtended):
 
 def is_of_gpus(strategy: tf.distribute.Strategy) -> bool:
     """Returns whether a strategy runs on GPUs."""
-    if not isinstance(strategy, (WholeStepStrategy, tf.distribute.MirroredStrategy)):
+    mirrored = tf.distribute.MirroredStrategy, tf.distribute.MultiWorkerMirroredStrategy
+    if not isinstance(strategy, (WholeStepStrategy, *mirrored)):
         return False
     return tf.DeviceSpec.from_string(strategy.extended.worker_devices[0]).device_type == "GPU"
 
