@@ -90,7 +90,9 @@ class ConstantWeight:
 
     def read(self) -> tf.Tensor:
         """Returns the values, the same constant wherever a graph reads them."""
-        # The graph keeps them, so that they go with it.
+        if not tf.inside_function():
+            return tf.constant(self._values)
+        # The function's graph keeps them, so that they go with it.
         constants = vars(tf.compat.v1.get_default_graph()).setdefault("_constant_weights", {})
         if self not in constants:
             constants[self] = tf.constant(self._values)
