@@ -13,6 +13,7 @@ python -m benchmarks.serving
 import collections.abc
 import hashlib
 import typing
+import weakref
 
 import numpy as np
 import tensorflow as tf
@@ -86,17 +87,14 @@ class ConstantWeight:
     """
 
     def __init__(self, values: np.ndarray):
-        self._values = values
+        self._values, self._constants = values, weakref.WeakKeyDictionary()
 
     def read(self) -> tf.Tensor:
         """Returns the values, the same constant wherever a graph reads them."""
-        if not tf.inside_function():
-            return tf.constant(self._values)
-        # The function's graph keeps them, so that they go with it.
-        constants = vars(tf.compat.v1.get_default_graph()).setdefault("_constant_weights", {})
-        if self not in constants:
-            constants[self] = tf.constant(self._values)
-        return constants[self]
+        graph = tf.compat.v1.get_default_graph()
+        if graph not in self._constants:
+            self._constants[graph] = tf.constant(self._values)
+        return self._constants[graph]
 
 
 def _read(weight, dtype=None, name=None, as_ref=False):
