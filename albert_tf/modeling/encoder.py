@@ -6,6 +6,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling.attention import FeedForward, SelfAttention
 from albert_tf.modeling.base import AlbertModel
+from albert_tf.modeling.block import Block
 from albert_tf.modeling.embeddings import AlbertEmbeddings
 from albert_tf.modeling.entity_fusion import EntityFusion
 from albert_tf.modeling.initializers import NeighborAttention
@@ -15,7 +16,7 @@ from albert_tf.modeling.kernels.cudnn_attention import AttentionCase
 from albert_tf.modeling.kernels.dropout import resolve_dropout_seed, split_dropout_seed
 from albert_tf.modeling.kernels.key_value_cache import KeyValueCache
 from albert_tf.modeling.kernels.rematerialization import rematerialize
-from albert_tf.modeling.kernels.shared_weights import Part, read_once, using
+from albert_tf.modeling.kernels.shared_weights import read_once
 from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE
 from albert_tf.modeling.layers import LayerNorm, Linear
 
@@ -308,55 +309,6 @@ class AlbertEncoder(AlbertModel):
         """Returns the sub-layers of a block by its number: its own, or its group's (original modeling.py)."""
         attention, feed_forward = self.sub_layers_of(number)
         return self.attention_layers[attention], self.feed_forward_layers[feed_forward]
-
-
-class Block:
-    """One application of a Transformer block: attention, then the feed-forward network, which other blocks may share.
-
-    Args:
-        attention: The first sub-layer.
-        feed_forward: The second one.
-        kernel: As for `SelfAttention`.
-        output_attentions: As for `SelfAttention`.
-    """
-
-    def __init__(
-        self, attention: SelfAttention, feed_forward: FeedForward, kernel: str, output_attentions: bool = False
-    ):
-        self._attention = attention
-        self._feed_forward = feed_forward
-        self._kernel = kernel
-        self._output_attentions = output_attentions
-
-    def parts(self) -> list[Part]:
-        """Returns what holds the weights, for `shared_weights.read_once`."""
-        return [*self._attention.parts(self._kernel), *self._feed_forward.parts()]
-
-    def __call__(self, hidden_states, sees, seeds, weights, output_positions=None) -> list[tf.Tensor]:
-        """Returns hidden states and, if asked for, attention probabilities; a function of its arguments alone.
-
-        Args:
-            hidden_states: [B, S, H].
-            sees: What positions see: `attention_bias`, `document_ids` and `is_causal`, as for `SelfAttention`.
-            seeds: int32 [2] or None for each sub-layer.
-            weights: Those of `parts`.
-            output_positions: As for `SelfAttention`.
-        """
-        attention_seed, feed_forward_seed = seeds
-        attention_bias, document_ids, is_causal = sees
-        with using(self.parts(), weights):
-            attended = self._attention(
-                hidden_states,
-                attention_bias,
-                attention_seed,
-                output_positions,
-                document_ids,
-                is_causal,
-                kernel=self._kernel,
-                output_attentions=self._output_attentions,
-            )
-            hidden_states, *probs = attended if self._output_attentions else [attended]
-            return [self._feed_forward(hidden_states, feed_forward_seed), *probs]
 
 
 def _attention_bias(input_mask):

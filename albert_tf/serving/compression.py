@@ -13,7 +13,6 @@ python -m benchmarks.serving
 import collections.abc
 import hashlib
 import typing
-import weakref
 
 import numpy as np
 import tensorflow as tf
@@ -87,7 +86,8 @@ class ConstantWeight:
     """
 
     def __init__(self, values: np.ndarray):
-        self._values, self._constants = values, weakref.WeakKeyDictionary()
+        # By graph; they are kept as long as the model is.
+        self._values, self._constants = values, {}
 
     def read(self) -> tf.Tensor:
         """Returns the values, the same constant wherever a graph reads them."""

@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiny_config import tiny_config
 
-from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.modeling import AlbertEncoder
 from albert_tf.modeling.kernels import cudnn_attention as module
@@ -18,15 +18,7 @@ from albert_tf.modeling.kernels.visible_keys import HIDDEN_SCORE, VisibleKeys, v
 from albert_tf.tpu.compile_step import lower
 from albert_tf.training.devices.whole_step import WholeStepStrategy
 
-CONFIG = AlbertConfig(
-    vocab_size=30,
-    embedding_size=8,
-    hidden_size=256,
-    num_hidden_layers=2,
-    num_attention_heads=4,
-    intermediate_size=32,
-    max_position_embeddings=32,
-)
+CONFIG = tiny_config(hidden_size=256, num_hidden_layers=2, num_attention_heads=4)
 SIZE, LENGTH, HEADS, HEAD_SIZE = 2, 16, 4, 64
 
 

@@ -51,7 +51,7 @@ class AttentionCase(typing.NamedTuple):
 
 
 def find_obstacle(case: AttentionCase) -> str | None:
-    """Returns why the kernel can't compute an attention, as the end of "not with ...", or None if it can."""
+    """Returns why the kernel can't compute an attention, as the end of "can't be had with ...", or None if it can."""
     obstacles = {
         f"products in {case.dtype} (see `use_bfloat16`, `use_float16`)": case.dtype not in ("bfloat16", "float16"),
         f"heads of {case.head_size} columns": case.head_size % 8 or case.head_size > _LARGEST_HEAD,
