@@ -7,6 +7,7 @@ import os
 import tempfile
 
 from albert_tf.shipped_files import find_or_shipped
+from albert_tf.startup import import_tensorflow, use_onednn
 
 SHIPPED_MODEL = "models/albert_ko_small"
 
@@ -33,7 +34,8 @@ def load(folder=SHIPPED_MODEL):
     exported = find_litert(folder)
     if exported is not None:
         return LiteRTPredictor(exported)
-    _import_tensorflow()
+    use_onednn()
+    import_tensorflow()
     from albert_tf.interchange.foreign_folder import as_ours, format_of
     from albert_tf.serving import ExportedPredictor, Predictor, PretrainedModel, find_export, holds_finetuned
 
@@ -95,7 +97,8 @@ def fit(
     Raises:
         InputError: An example can't be used, which the message names by its number; or a setting is wrong.
     """
-    _import_tensorflow()
+    use_onednn()
+    import_tensorflow()
     from albert_tf.finetuning.from_python.examples import read_dev, read_given
     from albert_tf.finetuning.from_python.fit import fit_folder, split_settings
     from albert_tf.interchange.foreign_folder import format_of, kept_as_ours
@@ -115,12 +118,3 @@ def fit(
     model = model if source is None else kept_as_ours(model, source, output_dir)
     fit_folder(data, dev_data, model, output_dir, options, settings, strategy, trackers)
     return load(output_dir)
-
-
-def _import_tensorflow():
-    """Imports TensorFlow as the commands do: without its messages, and so that it keeps memory."""
-    from albert_tf.startup import keep_memory, without_messages_of_libraries
-
-    keep_memory()
-    with without_messages_of_libraries():
-        import tensorflow  # noqa: F401

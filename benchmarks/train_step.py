@@ -7,6 +7,8 @@ Same shapes, weights of the same size, masked positions, AdamW, and no dropout. 
 and compiled by XLA (which is what its `fit` chooses); the faster one counts. Prints the median of each and its ratio to
 ours; and the time of the step's matrix products alone, each at its own shape, which is a bound for any library on
 TensorFlow. "albert_tf XLA" is our step compiled as a whole, which no command does on a CPU: see docs/performance.md.
+Where the machine has other work, `--clock=processor` counts the seconds that this process computes, in all its threads;
+begin the command with `taskset -c 0` then, because threads that wait for each other count as well.
 """
 
 import collections
@@ -16,6 +18,7 @@ import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 import numpy as np
 import tensorflow as tf
@@ -39,6 +42,7 @@ flags.DEFINE_enum("dtype", "float32", ["float32", "mixed_bfloat16"], "What produ
 flags.DEFINE_integer("train_batch_size", 8, "Examples in a step.", 1)
 flags.DEFINE_integer("max_seq_length", 128, "Pieces of an example.", 8)
 flags.DEFINE_integer("max_predictions_per_seq", 20, "Masked pieces of an example.", 1)
+flags.DEFINE_enum("clock", "wall", ["wall", "processor"], "Whose time counts.")
 flags.DEFINE_integer("rounds", 15, "How often everything is run, in turns.", 1)
 flags.DEFINE_list("only", ["albert_tf", "albert_tf_xla", "products", "keras_hub", "hugging_face"], "What to time.")
 
@@ -181,14 +185,16 @@ def main(_):
     for step in functions.values():
         step()
         step()
+    clock = time.process_time if FLAGS.clock == "processor" else time.perf_counter
     seconds = collections.defaultdict(list)
     for _ in range(FLAGS.rounds):
         for name, step in functions.items():
-            started_at = time.perf_counter()
+            started_at = clock()
             step()
-            seconds[name].append(time.perf_counter() - started_at)
+            seconds[name].append(clock() - started_at)
     medians = {name: statistics.median(values) for name, values in seconds.items()}
-    print(f"{FLAGS.dtype}, {os.cpu_count()} cores, batch {FLAGS.train_batch_size} of {FLAGS.max_seq_length}")
+    size = f"batch {FLAGS.train_batch_size} of {FLAGS.max_seq_length}"
+    print(f"{FLAGS.dtype}, {len(os.sched_getaffinity(0))} cores, {FLAGS.clock} time, {size}")
     for name, median in medians.items():
         reference = "albert_tf forward" if "forward" in name else "albert_tf"
         ours = medians.get(reference)

@@ -51,11 +51,12 @@ def install():
     if "COLAB_RELEASE_TAG" in os.environ and shutil.which("apt-get"):  # without it plots have no Hangul
         subprocess.run(["apt-get", "install", "-y", "-qq", "fonts-nanum"], capture_output=True, check=False)
 
-    from albert_tf.startup import keep_memory, without_messages_of_libraries
+    from albert_tf.startup import import_tensorflow, use_onednn
 
-    keep_memory()
-    with without_messages_of_libraries():
-        import tensorflow as tf
+    use_onednn()
+    import_tensorflow()
+    import tensorflow as tf
+
     tf.get_logger().setLevel("ERROR")
     importlib.import_module("absl.logging").set_verbosity("error")
 

@@ -14,6 +14,8 @@ import threading
 import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# As the commands do on every processor: what they compute is compared with what tests compute, bit for bit.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 # Where several tests run at once, the threads of scikit-learn and PyTorch would mostly wait for one another, and spin.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Compiling takes most of the time of what XLA runs here: LLVM optimizes little of it, XLA itself all.

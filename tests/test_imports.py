@@ -11,8 +11,8 @@ LIBRARY = ROOT / "albert_tf"
 BASE = {"errors", "files", "json_types", "config"}
 # Each part of the library, from the bottom up, and the parts that it may use.
 MAY_IMPORT = {
-    "startup": set(),  # imported before everything else
     "errors": set(),
+    "startup": {"errors"},  # imported before TensorFlow and all that needs it
     "text_encoding": {"errors"},
     "file_errors": {"errors"},
     "files": {"errors", "file_errors", "text_encoding"},

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import platform
 import signal
 import subprocess
 import sys
@@ -16,16 +17,17 @@ COMMANDS = sorted(path.stem for path in ROOT.glob("*.py") if path.stem != "setup
 def run_with(tmp_path):
     """Runs a script with a package `tensorflow` that does nothing but this."""
 
-    def run(code, **environment):
+    def run(code, command=("build_vocab.py",), **environment):
         (tmp_path / "tensorflow").mkdir(exist_ok=True)
         (tmp_path / "tensorflow" / "__init__.py").write_text(f"import os, signal, sys\n{code}\n")
-        return run_python([str(ROOT / "build_vocab.py")], PYTHONPATH=str(tmp_path), **environment)
+        return run_python([str(ROOT / command[0]), *command[1:]], PYTHONPATH=str(tmp_path), **environment)
 
     return run
 
 
 def run_python(arguments, **changes):
-    kept = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    not_kept = "TF_CPP_MIN_LOG_LEVEL", "TF_ENABLE_ONEDNN_OPTS"
+    kept = {name: value for name, value in os.environ.items() if name not in not_kept}
     return subprocess.run(
         [sys.executable, *arguments], env={**kept, **changes}, cwd=ROOT, capture_output=True, text=True, timeout=60
     )
@@ -36,6 +38,17 @@ def test_missing_tensorflow_costs_one_sentence(run_with):
     assert result.returncode == 1 and result.stdout == ""
     assert result.stderr.startswith(f"error: {sys.executable} has no TensorFlow; use the environment that has it")
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="oneDNN is chosen for x86-64")
+def test_onednn_computes_the_products_of_commands_on_every_processor(run_with, tmp_path):
+    def products_of(*command, **environment):
+        shown = "print(os.environ.get('TF_ENABLE_ONEDNN_OPTS'), flush=True); os._exit(0)"
+        return run_with(shown, command, **environment).stdout.strip()
+
+    assert products_of("run_pretraining.py") == "1"
+    assert products_of("run_pretraining.py", TF_ENABLE_ONEDNN_OPTS="0") == "0"
+    assert products_of("serve.py", f"--model_dir={tmp_path}") == "None"  # its texts come one by one
 
 
 @pytest.mark.parametrize("command", COMMANDS)

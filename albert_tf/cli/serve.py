@@ -10,6 +10,7 @@ from albert_tf.cli import command
 from albert_tf.errors import InputError, with_extra
 from albert_tf.litert import LiteRTExport, find_litert
 from albert_tf.server.options import ServerOptions
+from albert_tf.startup import fast_import, import_tensorflow
 
 FLAGS = flags.FLAGS
 
@@ -74,7 +75,9 @@ def _import_export():
     folder = find_litert(FLAGS.model_dir)
     if folder is not None:
         return lambda: LiteRTExport(folder)
-    from albert_tf.cli import app  # noqa: F401  (first: it keeps TensorFlow quiet at its start)
+    # Not by `app`, whose products are the faster ones for batches, and not for single texts.
+    with fast_import():
+        import_tensorflow()
     from albert_tf.serving.exported import load_alone
 
     return lambda: load_alone(FLAGS.model_dir)

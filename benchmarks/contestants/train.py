@@ -7,6 +7,7 @@ import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")  # for KerasHub as well
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 from albert_tf.files import write_json
 from benchmarks.contestants.albert_tf_library import AlbertTf
