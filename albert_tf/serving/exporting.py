@@ -38,7 +38,8 @@ def export_model(
     Args:
         model_dir: What a command that trains has written, or a published model.
         output_dir: The folder of all versions: 1, 2 and so on.
-        weight_type: How the large weights are stored: "float32", "float16" or "int8".
+        weight_type: How the large weights are stored: "float32", "float16", "int8" or "bfloat16", in which products
+            are then computed, too.
         model_format: "saved_model", which takes strings; or "litert" or "onnx", whose graphs take ids (see
             `other_runtimes`).
         tokenizer: For a model without one; None for the folder's.
@@ -48,11 +49,14 @@ def export_model(
     """
     if model_format == "onnx" and weight_type != "float32":
         raise InputError(f"`format=onnx` goes with `weights=float32` alone, not {weight_type}")
+    if model_format == "litert" and weight_type == "bfloat16":
+        raise InputError("`format=litert` has no `weights=bfloat16`; take float16, or int8, in which it also computes")
+    dtype = "mixed_bfloat16" if weight_type == "bfloat16" else "float32"
     output_dir = os.fspath(output_dir)
     with hold(output_dir):
         target = os.path.join(output_dir, str(_next_version(output_dir)))
         with new_folder(target) as folder:
-            trained = load_trained(model_dir, "`model_dir`", tokenizer)
+            trained = load_trained(model_dir, "`model_dir`", tokenizer, dtype=dtype)
             if model_format == "saved_model":
                 functions = _save_model(folder, trained, weight_type)
                 beside = os.path.join(folder, EXTRA_FOLDER)

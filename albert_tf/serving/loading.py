@@ -86,13 +86,16 @@ def holds_finetuned(folder: str | os.PathLike) -> bool:
     return resolve_checkpoint(os.fspath(folder)) is None
 
 
-def load_finetuned(folder: str | os.PathLike, source: str, tokenizer: Tokenizer | None = None) -> TrainedModel:
+def load_finetuned(
+    folder: str | os.PathLike, source: str, tokenizer: Tokenizer | None = None, dtype: str = "float32"
+) -> TrainedModel:
     """Loads what a command that fine-tunes has written.
 
     Args:
         folder: Its `output_dir`; of its checkpoints the best is taken.
         source: What asks for it; errors begin with it.
         tokenizer: For a folder that holds none; None for the folder's.
+        dtype: What it computes products in: a Keras policy, such as "mixed_bfloat16".
 
     Raises:
         InputError: The folder holds no fine-tuned model, or another tokenizer than is given.
@@ -116,18 +119,21 @@ def load_finetuned(folder: str | os.PathLike, source: str, tokenizer: Tokenizer 
     task = kind.from_settings(config, settings)
     task.restore(folder)
     checkpoint = find_checkpoint(folder, source)
-    model = _with_weights(task.make_models()["model"], checkpoint, source)
+    model = _with_weights(task.make_models(dtype=dtype)["model"], checkpoint, source)
     tokenizer = _tokenizer_of(folder, tokenizer, config)
     return TrainedModel(model, tokenizer, settings["max_seq_length"], task, checkpoint, _results(folder))
 
 
-def load_trained(folder: str | os.PathLike, source: str, tokenizer: Tokenizer | None = None) -> TrainedModel:
+def load_trained(
+    folder: str | os.PathLike, source: str, tokenizer: Tokenizer | None = None, dtype: str = "float32"
+) -> TrainedModel:
     """Loads what any command that trains has written, or a published model.
 
     Args:
         folder: As for `load_finetuned`, or the folder of a pre-trained model.
         source: What asks for it; errors begin with it.
         tokenizer: For a folder that holds none; None for the folder's.
+        dtype: As for `load_finetuned`.
 
     Raises:
         InputError: The folder holds no model, or another tokenizer than is given.
@@ -135,11 +141,11 @@ def load_trained(folder: str | os.PathLike, source: str, tokenizer: Tokenizer | 
     folder = os.fspath(folder)
     settings = read_settings(folder) or {}
     if _objective_of(settings, folder) in _KINDS:
-        return load_finetuned(folder, source, tokenizer)
+        return load_finetuned(folder, source, tokenizer, dtype)
     checkpoint = find_checkpoint(folder, source)
     config = read_config(checkpoint, source)
     objective = _pretrained_objective(settings, config)
-    model = objective.make_model()
+    model = objective.make_model(dtype=dtype)
     _, missing, _ = load_weights(checkpoint, named_variables(model), source)
     _check_encoder(model, missing, checkpoint, source)
     tokenizer, results = _tokenizer_of(folder, tokenizer, config), _results(folder)

@@ -1,5 +1,6 @@
 """Exports with fewer bytes, and for other runtimes: smaller, and nearly or exactly the same numbers."""
 
+import collections
 import dataclasses
 import os
 
@@ -31,15 +32,32 @@ def export(tmp_path, monkeypatch, sample_tokenizer):
     """Exports a task, or a pre-trained model, and returns the folder."""
 
     def export_as(task_or_model, seed=1, **options):
-        tf.keras.utils.set_random_seed(seed)
         is_model = isinstance(task_or_model, tf.keras.Model)
         task = None if is_model else task_or_model
-        model = task_or_model if is_model else task.make_model()
-        trained = TrainedModel(model, sample_tokenizer, 64, task, "model.ckpt-1", {})
-        monkeypatch.setattr(exporting, "load_trained", lambda *_: trained)
+
+        def load(*_, dtype="float32"):
+            tf.keras.utils.set_random_seed(seed)
+            model = task_or_model if is_model else task.make_model(dtype=dtype)
+            return TrainedModel(model, sample_tokenizer, 64, task, "model.ckpt-1", {})
+
+        monkeypatch.setattr(exporting, "load_trained", load)
         return exporting.export_model("", str(tmp_path / "export"), **options)
 
     return export_as
+
+
+def _output_dtypes(model):
+    return {
+        (name, output): dtype
+        for name, signature in model.signatures.items()
+        for output, (dtype, _) in signature["outputs"].items()
+    }
+
+
+def _product_dtypes(model):
+    graph = model._loaded.signatures["serving_default"].graph.as_graph_def()
+    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+    return collections.Counter(tf.dtypes.as_dtype(node.attr["T"].type) for node in nodes if node.op == "MatMul")
 
 
 def bytes_of(folder):
@@ -93,10 +111,35 @@ def test_smaller_export_answers_as_its_rounded_weights_do(export, config):
     _, expected = exported("float32")
     variables = named_variables(Classification(config, ("나쁨", "좋음")).make_model()).values()
     full_size = 4 * sum(variable.shape.num_elements() for variable in variables)
-    for weight_type, share, tolerance in (("float16", 0.65, 5e-3), ("int8", 0.5, 0.2)):
+    for weight_type, share, tolerance in (("float16", 0.65, 5e-3), ("int8", 0.5, 0.2), ("bfloat16", 0.65, 0.1)):
         size, found = exported(weight_type)
         assert size < share * full_size
+        assert found.dtype == np.float32
         assert 0 < np.abs(found - expected).max() < tolerance
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("most_constant_bytes", [0, 2**20])
+def test_bfloat16_is_computed_in_and_not_seen_from_outside(export, config, monkeypatch, most_constant_bytes):
+    monkeypatch.setattr(compression, "_MAX_CONSTANT_BYTES", most_constant_bytes)
+    tasks = Classification(config, ("나쁨", "좋음")), Entities(config, ("B-PS", "I-PS", "O")), QuestionAnswering(config)
+    for task, inputs in zip(tasks, ([TEXTS], [TEXTS], [TEXTS, TEXTS[::-1]])):
+        small = ExportedModel(export(task, weight_type="bfloat16"))
+        assert _output_dtypes(small) == _output_dtypes(ExportedModel(export(task)))
+        assert _product_dtypes(small)[tf.bfloat16] >= 4  # heads stay in float32
+        small.answer("serving_default", dict(zip(small.signatures["serving_default"]["inputs"], inputs)))
+
+
+@pytest.mark.slow
+def test_vectors_of_a_model_that_computes_in_bfloat16_are_float32(export, config):
+    folders = []
+    for weight_type, dtype in (("float32", "float32"), ("bfloat16", "mixed_bfloat16")):
+        tf.keras.utils.set_random_seed(1)
+        folders.append(export(AlbertForPreTraining(config, dtype=dtype), weight_type=weight_type))
+    full, small = map(ExportedModel, folders)
+    assert _output_dtypes(small) == _output_dtypes(full)
+    expected, found = (model.answer("serving_default", {"text": TEXTS})["mean"] for model in (full, small))
+    np.testing.assert_allclose(found, expected, atol=0.1)
 
 
 @pytest.mark.slow
@@ -201,3 +244,5 @@ def test_what_can_not_be_converted_is_said(export, config):
         export(MultipleChoice(config, 3), model_format="litert")
     with pytest.raises(InputError, match="`format=onnx` goes with `weights=float32` alone, not int8"):
         export(Classification(config, ("a", "b")), model_format="onnx", weight_type="int8")
+    with pytest.raises(InputError, match="`format=litert` has no `weights=bfloat16`; take float16"):
+        export(Classification(config, ("a", "b")), model_format="litert", weight_type="bfloat16")

@@ -35,9 +35,13 @@ class PretrainedSignatures(Signatures):
         return compute_by_length(self._embed_group, self._inputs.encode(text))
 
     def _embed_group(self, batch):
-        outputs = self._model.encoder(batch)
+        outputs = self._encode(batch)
         mean = mean_state(outputs["sequence_output"], batch["input_mask"])
         return {"mean": mean, **({"pooled": outputs["pooled_output"]} if "pooled_output" in outputs else {})}
+
+    def _encode(self, batch):
+        """Returns what the encoder does, in float32 whatever it computes in."""
+        return {name: tf.cast(values, tf.float32) for name, values in self._model.encoder(batch).items()}
 
     def _embed_pieces(self, text):
         ids, *offsets = self._tokenizer.encode_with_offsets(text)
@@ -53,7 +57,7 @@ class PretrainedSignatures(Signatures):
         }
 
     def _states_of_group(self, batch):
-        return {"states": self._model.encoder(batch)["sequence_output"]}
+        return {"states": self._encode(batch)["sequence_output"]}
 
     def _fill_mask(self, text):
         batch, positions = self._inputs.encode_masked(text)
