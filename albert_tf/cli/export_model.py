@@ -28,7 +28,9 @@ def define_flags():
         FORMATS,
         "saved_model takes strings, for TensorFlow and TensorFlow Serving; litert and onnx take ids.",
     )
-    flags.DEFINE_enum("weights", "float32", WEIGHT_TYPES, "How large weights are stored, to make the export smaller.")
+    flags.DEFINE_enum(
+        "weights", "float32", WEIGHT_TYPES, "Type in which large weights are stored, to make the export smaller."
+    )
     flags.DEFINE_string("spm_model_file", None, "SentencePiece model, where --model_dir has no tokenizer.")
     flags.DEFINE_bool("do_lower_case", True, "With --spm_model_file: lower-case letters.")
 
