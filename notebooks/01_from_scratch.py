@@ -14,7 +14,8 @@
 # %% [markdown]
 # # 한국어 ALBERT를 처음부터 · A Korean ALBERT from scratch
 #
-# 텍스트만 있으면 됩니다. 어휘 사전과 학습 데이터를 만들고 작은 ALBERT를 사전 학습합니다. 학습이 진행되면서 `[MASK]` 예측이 어떻게 달라지는지 지켜봅니다. CPU만 있어도 됩니다.
+# 텍스트만 있으면 됩니다. 어휘 사전과 학습 데이터를 만들고 작은 ALBERT를 사전 학습합니다. 학습이 진행되면서 `[MASK]`
+# 예측이 어떻게 달라지는지 지켜봅니다. CPU만 있어도 됩니다.
 #
 # All you need is text. We build a vocabulary and training data, pre-train a small ALBERT, and watch how its guesses
 # for `[MASK]` change from before the first step until after the last. A CPU is enough.
@@ -47,9 +48,10 @@ install()
 # %% [markdown]
 # ## 데이터와 크기 · Data and sizes
 #
-# `DATA`: `"samples"`는 이 프로젝트를 위해 쓴 글 0.8 MB, `"upload"`는 내 파일 업로드(Colab), 그 밖에는 파일이나 폴더 이름입니다. 드라이브라면
-# `/content/drive/MyDrive/...`. 한 줄에 한 문장, 문서 사이에 빈 줄을 둔 `.txt`나 `.jsonl`, `.parquet`이면 되고 `.gz`도 됩니다. 다른 데이터로 다시 할 때는
-# 결과 폴더인 `WORK`도 바꾸세요. 글이 많으면 `vocab_size`(8,000 이상)와 `num_train_steps`를 늘리세요.
+# `DATA`: `"samples"`는 이 프로젝트를 위해 쓴 글 0.8 MB, `"upload"`는 내 파일 업로드(Colab), 그 밖에는 파일이나 폴더
+# 이름입니다. 드라이브라면 `/content/drive/MyDrive/...`. 한 줄에 한 문장, 문서 사이에 빈 줄을 둔 `.txt`나 `.jsonl`,
+# `.parquet`이면 되고 `.gz`도 됩니다. 다른 데이터로 다시 할 때는 결과 폴더인 `WORK`도 바꾸세요. 글이 많으면
+# `vocab_size`(8,000 이상)와 `num_train_steps`를 늘리세요.
 #
 # `"samples"`: 0.8 MB of text written for this project; `"upload"`: choose files of your own (Colab); otherwise a file
 # or folder, in Google Drive `/content/drive/MyDrive/...`. Files are `.txt` with one sentence a line and a blank line
@@ -116,8 +118,8 @@ display(table(("문서의 첫 두 문장 · the first two sentences of a documen
 #
 # 텍스트에 자주 나오는 글자열이 **토큰(piece)** 이 됩니다. 한글은 자모로 분해하지 않고, ㅋㅋ와 ㅠㅠ도 그대로 둡니다.
 #
-# Character sequences that occur often in the text become pieces. Hangul is never decomposed into jamo, and ㅋㅋ and ㅠㅠ
-# survive.
+# Character sequences that occur often in the text become pieces. Hangul is never decomposed into jamo, and ㅋㅋ and
+# ㅠㅠ survive.
 
 # %%
 from albert_tf.tokenization.building.report import format_table, measure
@@ -138,8 +140,8 @@ with clock("2 어휘 사전 · vocabulary"):
     tokenizer.save(os.path.join(WORK, "vocabulary"))
 
 # %% [markdown]
-# **어휘 사전 보고서.** 리뷰 58 MB로 만든 `models/albert_ko_small`의 어휘 사전과 비교합니다. 미등록 단어가 적고, 단어당 토큰이 적고, 명사와 조사 사이가 토큰의 경계와 잘
-# 맞을수록 좋습니다.
+# **어휘 사전 보고서.** 리뷰 58 MB로 만든 `models/albert_ko_small`의 어휘 사전과 비교합니다. 미등록 단어가 적고,
+# 단어당 토큰이 적고, 명사와 조사 사이가 토큰의 경계와 잘 맞을수록 좋습니다.
 #
 # **A report on the vocabulary**, compared with that of `models/albert_ko_small`, which was made from 58 MB of
 # reviews. A good vocabulary has few unknown words, few pieces a word, and piece borders between nouns and their
@@ -179,8 +181,8 @@ rows = [(name, f"{split['examples']:,}", f"{split['mean_tokens_per_example']:.1f
 display(table(("", "예제 examples", "토큰 수 pieces on average"), rows))
 
 # %% [markdown]
-# 모델이 읽는 예제입니다. **노랑**은 `[MASK]`로 가린 토큰, **빨강**은 다른 토큰으로 바꾼 것, **초록**은 그대로 두었지만 예측해야 하는 토큰입니다. 가리는 위치는 예제를 읽을 때마다 새로
-# 뽑습니다.
+# 모델이 읽는 예제입니다. **노랑**은 `[MASK]`로 가린 토큰, **빨강**은 다른 토큰으로 바꾼 것, **초록**은 그대로
+# 두었지만 예측해야 하는 토큰입니다. 가리는 위치는 예제를 읽을 때마다 새로 뽑습니다.
 #
 # What the model reads. Yellow pieces became `[MASK]`, red ones became another piece, green ones stayed; the model
 # must guess all of these. They are drawn again each time an example is read.
@@ -262,8 +264,8 @@ display(table(("", "무작위 가중치의 예측 · guesses of random weights")
 # %% [markdown]
 # ## 5. 사전 학습 · Pre-training
 #
-# 3개 층이 가중치를 공유하는 작은 ALBERT입니다(`configs/albert_demo.json`). 단어 임베딩은 한 문장에 함께 나오는 토큰의 빈도로 초기화합니다. 점선은 검증 데이터의 값입니다. 도중에
-# 중단해도(■) 저장되고, 다시 실행하면 이어서 학습합니다.
+# 3개 층이 가중치를 공유하는 작은 ALBERT입니다(`configs/albert_demo.json`). 단어 임베딩은 한 문장에 함께 나오는 토큰의
+# 빈도로 초기화합니다. 점선은 검증 데이터의 값입니다. 도중에 중단해도(■) 저장되고, 다시 실행하면 이어서 학습합니다.
 #
 # A small ALBERT whose three layers share one set of weights (`configs/albert_demo.json`). Its word embeddings are
 # initialised from counts of pieces that occur in the same sentence. Dashed lines are measured on held-out text. A run
@@ -319,7 +321,8 @@ display(table(("검증 데이터 · held-out text", ""), rows))
 # %% [markdown]
 # ## 6. 학습 후 · After training
 #
-# 첫 번째 표는 학습하는 동안 확률이 가장 높았던 토큰, 두 번째 표는 학습을 마친 모델의 예측과 리뷰 58 MB로 학습한 `models/albert_ko_small`의 예측입니다.
+# 첫 번째 표는 학습하는 동안 확률이 가장 높았던 토큰, 두 번째 표는 학습을 마친 모델의 예측과 리뷰 58 MB로 학습한
+# `models/albert_ko_small`의 예측입니다.
 #
 # The first table shows the best guess during training; the second the final guesses and those of
 # `models/albert_ko_small`, which has read 58 MB of reviews. 0.8 MB of text teach only a little: frequent endings, and
@@ -340,8 +343,9 @@ titles = ("", "여기서 학습한 모델 · this model", "models/albert_ko_smal
 display(table(titles, zip(QUESTIONS, guesses[run.step], of_shipped)))
 
 # %% [markdown]
-# 다음 단계: `WORK` 아래의 `run` 폴더가 모델입니다. `02_fine_tuning`의 `MODEL`에 이 폴더를 적으면 분류기를 학습할 수 있습니다. 텍스트가 많을수록, 오래 학습할수록 좋아집니다.
-# 더 큰 모델은 `docs/pretraining.md`와 `configs/recipes/`에 있습니다.
+# 다음 단계: `WORK` 아래의 `run` 폴더가 모델입니다. `02_fine_tuning`의 `MODEL`에 이 폴더를 적으면 분류기를 학습할 수
+# 있습니다. 텍스트가 많을수록, 오래 학습할수록 좋아집니다. 더 큰 모델은 `docs/pretraining.md`와 `configs/recipes/`에
+# 있습니다.
 #
 # Next: the folder `run` in `WORK` is the model; use it as `MODEL` in `02_fine_tuning`. More text and more steps help;
 # `docs/pretraining.md` and `configs/recipes/` have larger models.

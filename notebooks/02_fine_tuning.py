@@ -16,8 +16,8 @@
 # %% [markdown]
 # # 리뷰 분류기 만들기 · Fine-tuning on labelled reviews
 #
-# 포함된 작은 모델 `models/albert_ko_small`을 라벨이 있는 리뷰로 미세 조정하고, 무엇을 틀리는지 분석한 다음, 내보내서(export) 문장을 예측해 봅니다. 데이터는 NSMC와 같은
-# 형식(`id`, `document`, `label`)이면 됩니다.
+# 포함된 작은 모델 `models/albert_ko_small`을 라벨이 있는 리뷰로 미세 조정하고, 무엇을 틀리는지 분석한 다음,
+# 내보내서(export) 문장을 예측해 봅니다. 데이터는 NSMC와 같은 형식(`id`, `document`, `label`)이면 됩니다.
 #
 # The included small model is fine-tuned on labelled reviews; then we look at its mistakes, export it, and let it
 # predict. Any data in NSMC's format will do: tab-separated, with the columns `document` and `label`.
@@ -50,9 +50,9 @@ install()
 # %% [markdown]
 # ## 데이터와 크기 · Data and sizes
 #
-# `DATA`: `"samples"`는 이 프로젝트를 위해 쓴 리뷰 1,400건, `"upload"`는 내 파일 업로드(Colab), 그 밖에는 폴더 이름입니다. 드라이브라면
-# `/content/drive/MyDrive/...`. 폴더에는 `ratings_train.txt`와 `ratings_test.txt`(NSMC), 또는 `train.tsv`와 `dev.tsv`가 있어야
-# 합니다. 다른 데이터로 다시 할 때는 결과 폴더인 `WORK`도 바꾸세요.
+# `DATA`: `"samples"`는 이 프로젝트를 위해 쓴 리뷰 1,400건, `"upload"`는 내 파일 업로드(Colab), 그 밖에는 폴더
+# 이름입니다. 드라이브라면 `/content/drive/MyDrive/...`. 폴더에는 `ratings_train.txt`와 `ratings_test.txt`(NSMC), 또는
+# `train.tsv`와 `dev.tsv`가 있어야 합니다. 다른 데이터로 다시 할 때는 결과 폴더인 `WORK`도 바꾸세요.
 #
 # `"samples"`: 1,400 reviews written for this project; `"upload"`: choose files of your own (Colab); otherwise a
 # folder, in Google Drive `/content/drive/MyDrive/...`, with `ratings_train.txt` and `ratings_test.txt` (NSMC) or
@@ -126,8 +126,9 @@ display(table(("라벨 label", "리뷰 review", "토큰 pieces"), rows))
 # %% [markdown]
 # ## 2. 학습 · Training
 #
-# 같은 모델을 두 번 학습합니다. 한 번은 리뷰 658,000건으로 사전 학습한 가중치에서, 한 번은 무작위 초기화에서 시작합니다. 둘의 차이가 **사전 학습의 효과**입니다. 학습률, 에폭 수, 드롭아웃은
-# `run_classifier.py`의 기본값과 같습니다. 검증용 리뷰는 마지막에 한 번만 평가합니다.
+# 같은 모델을 두 번 학습합니다. 한 번은 리뷰 658,000건으로 사전 학습한 가중치에서, 한 번은 무작위 초기화에서
+# 시작합니다. 둘의 차이가 **사전 학습의 효과**입니다. 학습률, 에폭 수, 드롭아웃은 `run_classifier.py`의 기본값과
+# 같습니다. 검증용 리뷰는 마지막에 한 번만 평가합니다.
 #
 # The same model is trained twice: from the included weights, which have seen 658,000 film reviews without labels, and
 # from random weights. The difference is what pre-training is worth. Learning rate, epochs and dropout are the
@@ -198,7 +199,8 @@ display(
 #
 # ## 3. 오류 분석 · Its mistakes
 #
-# 왼쪽은 라벨(행)마다 무엇으로 예측했는지 보여 줍니다. 오른쪽은 확률이 높은 예측일수록 실제로 더 잘 맞는지 보여 줍니다. 점이 대각선 위에 있으면 확률을 그대로 믿어도 됩니다.
+# 왼쪽은 라벨(행)마다 무엇으로 예측했는지 보여 줍니다. 오른쪽은 확률이 높은 예측일수록 실제로 더 잘 맞는지 보여
+# 줍니다. 점이 대각선 위에 있으면 확률을 그대로 믿어도 됩니다.
 #
 # Left: the predictions for the reviews of each label (row). Right: whether more confident predictions are right more
 # often. If the points lie on the diagonal, the probabilities can be trusted.
@@ -244,8 +246,9 @@ display(table(("라벨 label", "답 answer", "확률 probability", "리뷰 revie
 # %% [markdown]
 # ## 4. 예측을 결정한 단어 · Which words decide
 #
-# 단어를 하나씩 빼고 다시 예측합니다. 빼면 확률이 내려가는 단어(파랑)는 그 예측을 뒷받침한 단어이고, 올라가는 단어(빨강)는 그 반대입니다. 진할수록 로그 오즈가 크게 달라집니다. 앞의 넷은 가장 자신 있게
-# 맞힌 리뷰, 뒤의 넷은 가장 자신 있게 틀린 리뷰입니다.
+# 단어를 하나씩 빼고 다시 예측합니다. 빼면 확률이 내려가는 단어(파랑)는 그 예측을 뒷받침한 단어이고, 올라가는
+# 단어(빨강)는 그 반대입니다. 진할수록 로그 오즈가 크게 달라집니다. 앞의 넷은 가장 자신 있게 맞힌 리뷰, 뒤의 넷은 가장
+# 자신 있게 틀린 리뷰입니다.
 #
 # Each word is left out in turn. If the probability of the predicted label falls (blue), the word supported it; if it
 # rises (red), the word spoke against it. The darker the colour, the larger the change in log odds. First come the
@@ -288,7 +291,8 @@ display(table(("라벨 label", "리뷰 review", "답 answer", "확률 probabilit
 # %% [markdown]
 # ## 5. 내보내기와 예측 · Export and predict
 #
-# 내보낸 모델은 **문자열을 그대로** 받습니다. 토크나이저가 들어 있으므로 `tensorflow`와 `tensorflow-text`만 있으면 어디서나 실행됩니다. 가중치를 8비트로 줄인 모델과도 비교합니다.
+# 내보낸 모델은 **문자열을 그대로** 받습니다. 토크나이저가 들어 있으므로 `tensorflow`와 `tensorflow-text`만 있으면
+# 어디서나 실행됩니다. 가중치를 8비트로 줄인 모델과도 비교합니다.
 #
 # The export takes raw strings: it contains the tokenizer, and needs only tensorflow and tensorflow-text. A second
 # export stores the weights in 8 bits.
@@ -326,7 +330,8 @@ rows = [
 display(table(("문장 sentence", *exports), rows))
 
 # %% [markdown]
-# 다음 단계: `predict.py`(파일 전체 예측), `serve.py`(HTTP 서버), `playground.py`(웹 페이지)는 `docs/serving.md`에 있습니다.
+# 다음 단계: `predict.py`(파일 전체 예측), `serve.py`(HTTP 서버), `playground.py`(웹 페이지)는 `docs/serving.md`에
+# 있습니다.
 #
 # Next: `docs/serving.md` shows how to predict whole files, run an HTTP server, and try the model on a web page.
 

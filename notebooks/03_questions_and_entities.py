@@ -16,8 +16,9 @@
 # %% [markdown]
 # # 질의응답과 개체명 인식 · Questions and entities
 #
-# 텍스트에서 **답의 위치**(질의응답)와 **사람·장소·기관·날짜의 위치**(개체명)를 찾습니다. 이 프로젝트를 위해 쓴 질문 96개와 문장 209개로 포함된 작은 모델을 학습하고 평가합니다. 이만큼의
-# 데이터로 무엇을 배우고 무엇을 배우지 못하는지 그대로 보여 줍니다.
+# 텍스트에서 **답의 위치**(질의응답)와 **사람·장소·기관·날짜의 위치**(개체명)를 찾습니다. 이 프로젝트를 위해 쓴 질문
+# 96개와 문장 209개로 포함된 작은 모델을 학습하고 평가합니다. 이만큼의 데이터로 무엇을 배우고 무엇을 배우지 못하는지
+# 그대로 보여 줍니다.
 #
 # The included small model learns to find the answer to a question in a text, and people, places, organisations and
 # dates, from 96 questions and 209 sentences that were written for this project. The notebook shows honestly what so
@@ -51,9 +52,10 @@ install()
 # %% [markdown]
 # ## 데이터와 크기 · Data and sizes
 #
-# 내 데이터를 쓰려면 `"upload"`(Colab)나 폴더 이름을 적으세요. 드라이브라면 `/content/drive/MyDrive/...`. 질문은 SQuAD나 KorQuAD 1.0 형식의
-# `train.json`과 `dev.json`(또는 `KorQuAD_v1.0_*.json`), 개체명은 네이버 형식(`naver_ner`)이나 KLUE 형식(`klue_ner`)의
-# 파일입니다(`docs/question_answering.md`, `docs/entities.md`). 다른 데이터로 다시 할 때는 `WORK`도 바꾸세요.
+# 내 데이터를 쓰려면 `"upload"`(Colab)나 폴더 이름을 적으세요. 드라이브라면 `/content/drive/MyDrive/...`. 질문은
+# SQuAD나 KorQuAD 1.0 형식의 `train.json`과 `dev.json`(또는 `KorQuAD_v1.0_*.json`), 개체명은 네이버
+# 형식(`naver_ner`)이나 KLUE 형식(`klue_ner`)의 파일입니다(`docs/question_answering.md`, `docs/entities.md`). 다른
+# 데이터로 다시 할 때는 `WORK`도 바꾸세요.
 #
 # For your own data, write `"upload"` (Colab) or the name of a folder, in Google Drive `/content/drive/MyDrive/...`.
 # It should contain, for questions, `train.json` and `dev.json` in the format of SQuAD or KorQuAD 1.0 (or
@@ -146,7 +148,8 @@ rows = [(question.question, with_right_answer(question)) for question in train_q
 display(table(("질문 question", "글 text"), rows))
 
 # %% [markdown]
-# 질문이 적으므로 외울 때까지 학습합니다. 학습률은 5e-4이고 드롭아웃은 쓰지 않습니다(`docs/question_answering.md`의 실험과 같습니다).
+# 질문이 적으므로 외울 때까지 학습합니다. 학습률은 5e-4이고 드롭아웃은 쓰지 않습니다(`docs/question_answering.md`의
+# 실험과 같습니다).
 #
 # With so few questions, the model is trained until it has memorised them: a rate of 5e-4 and no dropout, as in the
 # experiment of `docs/question_answering.md`.
@@ -167,8 +170,8 @@ with clock("1 질문 학습 · training on questions"):
     runner.evaluate(run, dev_questions)
 
 # %% [markdown]
-# **학습한 질문과 처음 보는 질문.** `exact_match`는 답과 정확히 일치한 비율, `f1`은 겹치는 글자로 계산한 값입니다(KorQuAD의 기준). '무작위 단어'는 글에서 단어 하나를 무작위로
-# 고른 베이스라인입니다.
+# **학습한 질문과 처음 보는 질문.** `exact_match`는 답과 정확히 일치한 비율, `f1`은 겹치는 글자로 계산한
+# 값입니다(KorQuAD의 기준). '무작위 단어'는 글에서 단어 하나를 무작위로 고른 베이스라인입니다.
 #
 # **Questions from training, and new ones**: `exact_match` is the share of answers that match exactly, `f1` is
 # computed from shared characters (KorQuAD's rules). A random word is the baseline.
@@ -203,8 +206,9 @@ rows = [
 display(table(("", "질문 questions", "exact match", "F1"), rows))
 
 # %% [markdown]
-# 외운 질문에는 잘 답하고, 처음 보는 질문은 몇 개를 맞히거나 답 근처를 고릅니다. 답이 질문의 단어와 비슷한 단어 옆에 있다는 것은 이만큼의 예제로도 조금 배우지만, 질문을 이해하는 법은 배우지 못합니다.
-# KorQuAD의 질문 4,000개로 학습하면 F1이 약 44가 됩니다(`docs/question_answering.md`). 학습한 질문의 점수도 100이 아닌 이유는 답이 토큰 중간에서 끝나기
+# 외운 질문에는 잘 답하고, 처음 보는 질문은 몇 개를 맞히거나 답 근처를 고릅니다. 답이 질문의 단어와 비슷한 단어 옆에
+# 있다는 것은 이만큼의 예제로도 조금 배우지만, 질문을 이해하는 법은 배우지 못합니다. KorQuAD의 질문 4,000개로 학습하면
+# F1이 약 44가 됩니다(`docs/question_answering.md`). 학습한 질문의 점수도 100이 아닌 이유는 답이 토큰 중간에서 끝나기
 # 때문입니다(예: `서울에서`가 한 토큰이면 `서울`만 고를 수 없습니다).
 #
 # The model answers what it has memorised; for new questions it finds a few answers, or places near them. So few
@@ -351,8 +355,8 @@ rows = [[with_entities(text, each["entities"])] for text, each in zip(SENTENCES,
 display(table(("문장 sentence",), rows))
 
 # %% [markdown]
-# 형태(`-시`, `-은행`, `씨` 앞)가 뚜렷한 개체명은 꽤 찾습니다. 문장 159개로 학습했으므로 신문 기사에서는 성능이 훨씬 낮습니다. 네이버 데이터 6,500문장으로 학습한 결과는
-# `docs/entities.md`에 있습니다.
+# 형태(`-시`, `-은행`, `씨` 앞)가 뚜렷한 개체명은 꽤 찾습니다. 문장 159개로 학습했으므로 신문 기사에서는 성능이 훨씬
+# 낮습니다. 네이버 데이터 6,500문장으로 학습한 결과는 `docs/entities.md`에 있습니다.
 #
 # The model finds names by their form and their neighbours. Trained on 159 sentences of one kind, it does much worse
 # on newspapers; `docs/entities.md` has the results of the same model with 6,500 sentences of Naver NER.

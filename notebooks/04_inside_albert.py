@@ -16,8 +16,8 @@
 # %% [markdown]
 # # ALBERT의 층이 공유하는 것 · What ALBERT shares
 #
-# ALBERT의 모든 층은 가중치를 공유합니다. 그래서 파라미터가 얼마나 줄고, 층마다 하는 일이 어떻게 달라지는지 살펴봅니다. 부분별 파라미터 수, 층마다 입력을 얼마나 바꾸는지(논문의 그림 1), 층별
-# 예측, 어텐션 맵을 봅니다.
+# ALBERT의 모든 층은 가중치를 공유합니다. 그래서 파라미터가 얼마나 줄고, 층마다 하는 일이 어떻게 달라지는지
+# 살펴봅니다. 부분별 파라미터 수, 층마다 입력을 얼마나 바꾸는지(논문의 그림 1), 층별 예측, 어텐션 맵을 봅니다.
 #
 # All layers of ALBERT share one set of weights. This notebook shows how many parameters that saves, and what it means
 # for the layers: parameters by part, how much each layer changes its input (figure 1 of [the
@@ -132,8 +132,9 @@ axes.legend(fontsize="small", loc="upper right")
 display(Image(png_of(figure)))
 
 # %% [markdown]
-# 파라미터를 두 가지 방법으로 줄입니다. 층이 가중치를 공유하고(`all`), 임베딩을 작게 만들어 은닉 크기로 투영합니다(`E = H`와 그 윗줄의 차이). 다만 **파라미터가 적다고 계산이나 메모리가 줄지는
-# 않습니다.** 블록은 여전히 층의 수만큼 계산합니다(`docs/tpu.md`).
+# 파라미터를 두 가지 방법으로 줄입니다. 층이 가중치를 공유하고(`all`), 임베딩을 작게 만들어 은닉 크기로 투영합니다(`E
+# = H`와 그 윗줄의 차이). 다만 **파라미터가 적다고 계산이나 메모리가 줄지는 않습니다.** 블록은 여전히 층의 수만큼
+# 계산합니다(`docs/tpu.md`).
 #
 # Two things save parameters: layers share weights (`all`), and narrow embeddings are projected to the hidden size
 # (the difference between `E = H` and the row above it). But fewer parameters do not mean less computation or less
@@ -141,8 +142,9 @@ display(Image(png_of(figure)))
 #
 # ## 2. 그림 1 · Figure 1
 #
-# 논문은 층에 들어가는 벡터와 나오는 벡터의 거리(L2)와 각도를 층마다 측정했습니다. 논문의 모델은 24층의 BERT-large와 ALBERT-large이고, **여기서는 8층에 너비 128인 작은 모델 두
-# 개**를 포함된 텍스트 0.8 MB로 몇백 스텝만 학습합니다. 하나는 가중치를 공유하고, 하나는 공유하지 않습니다. 여기에 포함된 모델(4층, 공유하지 않음)을 더합니다.
+# 논문은 층에 들어가는 벡터와 나오는 벡터의 거리(L2)와 각도를 층마다 측정했습니다. 논문의 모델은 24층의 BERT-large와
+# ALBERT-large이고, **여기서는 8층에 너비 128인 작은 모델 두 개**를 포함된 텍스트 0.8 MB로 몇백 스텝만 학습합니다.
+# 하나는 가중치를 공유하고, 하나는 공유하지 않습니다. 여기에 포함된 모델(4층, 공유하지 않음)을 더합니다.
 #
 # The paper measured how far (L2) and by what angle each layer moves its input, in BERT-large and ALBERT-large of 24
 # layers. Here two small models of 8 layers, 128 wide, are trained for a few hundred steps on the samples, one whose
@@ -252,8 +254,10 @@ titles = ("둘째 층부터 · from the second layer on", "L2", "층 사이의 �
 display(table(titles, spread))
 
 # %% [markdown]
-# 논문의 관찰은 두 가지입니다. 가중치를 공유하면 층마다 변화가 **고르고**, 그래도 거리가 0으로 수렴하지는 **않습니다**(같은 블록을 반복해도 고정점에 도달하지 않습니다). 위의 표에서 '층 사이의
-# 변화'가 작을수록 고르고, 마지막 층의 거리가 0보다 크면 수렴하지 않은 것입니다. 작고 조금만 학습한 모델이므로 논문의 결과를 확인하거나 반박하는 것으로 보지는 마세요.
+# 논문의 관찰은 두 가지입니다. 가중치를 공유하면 층마다 변화가 **고르고**, 그래도 거리가 0으로 수렴하지는
+# **않습니다**(같은 블록을 반복해도 고정점에 도달하지 않습니다). 위의 표에서 '층 사이의 변화'가 작을수록 고르고,
+# 마지막 층의 거리가 0보다 크면 수렴하지 않은 것입니다. 작고 조금만 학습한 모델이므로 논문의 결과를 확인하거나
+# 반박하는 것으로 보지는 마세요.
 #
 # The paper observed two things: with shared weights the layers change their input more evenly, and yet the distance
 # doesn't converge to 0, so repeating the same block does not reach a fixed point. In the table, a smaller change
@@ -262,7 +266,8 @@ display(table(titles, spread))
 #
 # ## 3. 층별 예측 · Guesses after each layer
 #
-# 마지막 층의 벡터를 읽도록 학습된 헤드로 앞 층의 벡터를 읽어 봅니다. 앞 층의 예측은 거칠지만, 층을 지나면서 문맥이 반영되는 것을 볼 수 있습니다.
+# 마지막 층의 벡터를 읽도록 학습된 헤드로 앞 층의 벡터를 읽어 봅니다. 앞 층의 예측은 거칠지만, 층을 지나면서 문맥이
+# 반영되는 것을 볼 수 있습니다.
 #
 # The head has learnt to read the last layer; here it reads the earlier ones too. Their guesses are rough, but you can
 # see how context is added layer by layer.
@@ -289,8 +294,8 @@ display(table(("", "임베딩 embeddings", *columns), [(text, *guesses_after_eac
 # %% [markdown]
 # ## 4. 어텐션 맵 · Attention maps
 #
-# 포함된 모델의 층(행)과 헤드(열)마다, 각 토큰(세로)이 어느 토큰(가로)을 보는지 나타냅니다. 진할수록 많이 봅니다. `neighbors`로 초기화한
-# 모델이므로(`docs/korean_small_model.md`) 바로 옆을 보는 헤드가 남아 있습니다.
+# 포함된 모델의 층(행)과 헤드(열)마다, 각 토큰(세로)이 어느 토큰(가로)을 보는지 나타냅니다. 진할수록 많이 봅니다.
+# `neighbors`로 초기화한 모델이므로(`docs/korean_small_model.md`) 바로 옆을 보는 헤드가 남아 있습니다.
 #
 # For each layer (row) and head (column) of the included model: which pieces (across) each piece (down) looks at;
 # darker means more. Its attention was initialised to look at neighbours (`docs/korean_small_model.md`), and some

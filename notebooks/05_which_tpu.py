@@ -16,8 +16,9 @@
 # %% [markdown]
 # # 어느 모델에 어느 TPU · Which TPU for which model
 #
-# TPU를 빌리기 전에, 모델의 한 스텝이 메모리를 얼마나 쓰는지, 배치가 얼마까지 들어가는지, 며칠이 걸리는지를 TPU 컴파일러로 계산합니다. **TPU는 필요 없습니다.** 여기 있는 값은 모두
-# `plan_tpu.py`가 컴파일러(libtpu)에서 얻은 것이며, 실제 TPU에서 측정한 값은 없습니다(`docs/tpu.md`).
+# TPU를 빌리기 전에, 모델의 한 스텝이 메모리를 얼마나 쓰는지, 배치가 얼마까지 들어가는지, 며칠이 걸리는지를 TPU
+# 컴파일러로 계산합니다. **TPU는 필요 없습니다.** 여기 있는 값은 모두 `plan_tpu.py`가 컴파일러(libtpu)에서 얻은
+# 것이며, 실제 TPU에서 측정한 값은 없습니다(`docs/tpu.md`).
 #
 # Before you rent a TPU, its compiler can tell how much memory a step of a model takes, how large a batch can be, and
 # how many days training would take. No TPU is needed. All figures here come from the compiler (libtpu), by
@@ -136,8 +137,9 @@ left.legend(fontsize="small")
 display(Image(png_of(figure)))
 
 # %% [markdown]
-# 오른쪽 그래프가 거의 평평합니다. **메모리를 정하는 것은 토큰의 수**이고 예제의 길이가 아닙니다. 파라미터를 공유해도 메모리는 거의 줄지 않습니다. 역전파를 위해 층마다의 결과를 저장하기 때문입니다.
-# `--remat=block`은 저장하지 않고 다시 계산합니다.
+# 오른쪽 그래프가 거의 평평합니다. **메모리를 정하는 것은 토큰의 수**이고 예제의 길이가 아닙니다. 파라미터를 공유해도
+# 메모리는 거의 줄지 않습니다. 역전파를 위해 층마다의 결과를 저장하기 때문입니다. `--remat=block`은 저장하지 않고 다시
+# 계산합니다.
 #
 # On the right, the lines are nearly flat: what counts is the number of pieces, not the length of the examples.
 # Sharing weights saves almost no memory here, because a step stores what every layer computed; `--remat=block`
@@ -145,8 +147,9 @@ display(Image(png_of(figure)))
 #
 # ## 3. 한 스텝의 비용 · What a step costs
 #
-# ALBERT-base, 길이 512인 예제 32개, v5e 칩 하나입니다. `python -m benchmarks.tpu_step`으로 얻은 `docs/performance.md`의 표에
-# **한계(roofline)** 를 더합니다. 한계는 그 스텝의 연산과 메모리 접근이 공개된 최고 성능에서 걸리는 시간 가운데 긴 쪽이며, 실제로는 이보다 느립니다.
+# ALBERT-base, 길이 512인 예제 32개, v5e 칩 하나입니다. `python -m benchmarks.tpu_step`으로 얻은
+# `docs/performance.md`의 표에 **한계(roofline)** 를 더합니다. 한계는 그 스텝의 연산과 메모리 접근이 공개된 최고
+# 성능에서 걸리는 시간 가운데 긴 쪽이며, 실제로는 이보다 느립니다.
 #
 # ALBERT-base, 32 examples of 512 pieces, on one v5e chip: the table of `docs/performance.md`, made by `python -m
 # benchmarks.tpu_step`, with the roofline added: the time that the operations or the memory traffic would take at the
@@ -190,11 +193,12 @@ display(Image(png_of(figure)))
 #
 # ## 4. 어느 모델에 어느 TPU · Which TPU for which model
 #
-# 한국어 모델 세 개를 여러 TPU용으로 컴파일한 값입니다. 복제본마다의 배치와 길이는 표에 있습니다. 값과 명령은 `notebooks/plans.json`에 있으며, 다른 TPU나 다른 모델의 결과를 그
-# 파일에 추가하면 여기에 함께 나옵니다.
+# 한국어 모델 세 개를 여러 TPU용으로 컴파일한 값입니다. 복제본마다의 배치와 길이는 표에 있습니다. 값과 명령은
+# `notebooks/plans.json`에 있으며, 다른 TPU나 다른 모델의 결과를 그 파일에 추가하면 여기에 함께 나옵니다.
 #
-# - **들어갈 배치**는 추정값이며, 남는 메모리를 예제 하나의 메모리로 나눈 것입니다. 2절의 표와 비교하면 base, 길이 512, v5e에서 추정값이 조금 작습니다. 정확한 값은
-#   `--train_batch_size` 없이 `plan_tpu.py`로 찾습니다. 컴파일한 배치와 차이가 클수록 추정값을 믿기 어렵습니다.
+# - **들어갈 배치**는 추정값이며, 남는 메모리를 예제 하나의 메모리로 나눈 것입니다. 2절의 표와 비교하면 base, 길이
+#   512, v5e에서 추정값이 조금 작습니다. 정확한 값은 `--train_batch_size` 없이 `plan_tpu.py`로 찾습니다. 컴파일한
+#   배치와 차이가 클수록 추정값을 믿기 어렵습니다.
 # - **연산기 사용률**은 한계(3절)에 도달했을 때의 값, 즉 가능한 최댓값입니다. 100%보다 작으면 메모리를 기다립니다.
 #
 # Three Korean models, compiled for several TPUs; the table has the batch and length on each replica. The figures are
@@ -271,8 +275,9 @@ for axes, (name, model) in zip(np.atleast_1d(figure.subplots(1, len(plans))), pl
 display(Image(png_of(figure)))
 
 # %% [markdown]
-# 이유는 다음 그래프에 있습니다. 가로축은 한 스텝이 메모리에서 읽고 쓰는 1바이트당 연산 수이고, 세로축은 복제본 하나가 낼 수 있는 속도입니다. 기울어진 부분에 있는 모델은 메모리를 기다리고, 평평한 부분에
-# 있는 모델은 연산기를 모두 씁니다. 꺾이는 곳이 오른쪽에 있는 TPU일수록 큰 모델이어야 성능을 다 쓸 수 있습니다.
+# 이유는 다음 그래프에 있습니다. 가로축은 한 스텝이 메모리에서 읽고 쓰는 1바이트당 연산 수이고, 세로축은 복제본 하나가
+# 낼 수 있는 속도입니다. 기울어진 부분에 있는 모델은 메모리를 기다리고, 평평한 부분에 있는 모델은 연산기를 모두
+# 씁니다. 꺾이는 곳이 오른쪽에 있는 TPU일수록 큰 모델이어야 성능을 다 쓸 수 있습니다.
 #
 # The next plot shows why: the horizontal axis is the number of operations in a step for each byte it reads or writes,
 # the vertical axis the speed that one replica can reach. A model on the slope waits for memory, one on the plateau
@@ -306,9 +311,10 @@ display(Image(png_of(figure)))
 # %% [markdown]
 # ## 5. 내 텍스트라면 며칠 · How long for your text
 #
-# `MEGABYTES`는 텍스트의 크기(UTF-8), `PASSES`는 에폭 수입니다. 1 MB가 몇 토큰인지는 포함된 모델의 어휘 사전(8,000토큰)으로 이 저장소의 샘플에서 측정합니다. 어휘 사전이 더
-# 크면 토큰 수는 줄어듭니다. 한계 속도로 계산한 **가장 짧은** 시간입니다. `SHARE`는 실제로 한계의 얼마에 도달하는지입니다. 실행해 보기 전에는 알 수 없으며, `--peak_tflops`를 주고
-# 실행하면 출력됩니다.
+# `MEGABYTES`는 텍스트의 크기(UTF-8), `PASSES`는 에폭 수입니다. 1 MB가 몇 토큰인지는 포함된 모델의 어휘
+# 사전(8,000토큰)으로 이 저장소의 샘플에서 측정합니다. 어휘 사전이 더 크면 토큰 수는 줄어듭니다. 한계 속도로 계산한
+# **가장 짧은** 시간입니다. `SHARE`는 실제로 한계의 얼마에 도달하는지입니다. 실행해 보기 전에는 알 수 없으며,
+# `--peak_tflops`를 주고 실행하면 출력됩니다.
 #
 # `MEGABYTES` is the size of the text, `PASSES` the number of epochs. The number of pieces in a megabyte is measured
 # on the samples with the 8,000 pieces of the included model; a larger vocabulary needs fewer. These are the
@@ -348,8 +354,9 @@ display(table(("", *compiled_for), rows))
 # %% [markdown]
 # ## 6. 직접 컴파일하기 · Run the compiler yourself
 #
-# `jax`와 `libtpu`가 있으면(`pip install 'albert_tf[tpu-compile]'`, TPU가 없는 컴퓨터에서) 작은 모델 하나를 지금 컴파일합니다. 약 1분이 걸립니다. 컴파일한
-# 결과는 `notebook_output/`에 남습니다. 더 큰 모델에는 `plan_tpu.py`를 쓰세요.
+# `jax`와 `libtpu`가 있으면(`pip install 'albert_tf[tpu-compile]'`, TPU가 없는 컴퓨터에서) 작은 모델 하나를 지금
+# 컴파일합니다. 약 1분이 걸립니다. 컴파일한 결과는 `notebook_output/`에 남습니다. 더 큰 모델에는 `plan_tpu.py`를
+# 쓰세요.
 #
 # With `jax` and `libtpu` (`pip install 'albert_tf[tpu-compile]'`, on a machine without TPU) a small model is compiled
 # now, in a minute or so; the result is kept in `notebook_output/`. For larger models use `plan_tpu.py`.
@@ -388,9 +395,11 @@ else:
     display(table((f"configs/albert_demo.json, {batch_size} x {length}, {tpu.name}", ""), rows))
 
 # %% [markdown]
-# 고르는 방법: 모델이 들어가는 TPU(2절, 4절) 가운데 가격 대비 초당 예제 수(4절)가 가장 큰 것이 유리합니다. 가격은 지역과 시기에 따라 다르므로 Google의 가격표를 확인하세요. 작은 모델은 어느
-# TPU에서나 메모리를 기다리므로, 최고 성능이 높은 TPU라고 해서 그만큼 빨라지지 않습니다. albert_small은 v5p의 칩 네 개에서 v6e의 칩 여덟 개만큼 빠르고, 그보다 작은 모델은 칩
-# 하나(v5e-1)로 충분합니다. base는 v5e와 v5p에서 연산기를 거의 다 쓰고, v6e에서는 절반도 쓰지 못하지만 그래도 가장 빠릅니다. v2에는 base의 작은 배치만 들어가고, 가장 느립니다.
+# 고르는 방법: 모델이 들어가는 TPU(2절, 4절) 가운데 가격 대비 초당 예제 수(4절)가 가장 큰 것이 유리합니다. 가격은
+# 지역과 시기에 따라 다르므로 Google의 가격표를 확인하세요. 작은 모델은 어느 TPU에서나 메모리를 기다리므로, 최고
+# 성능이 높은 TPU라고 해서 그만큼 빨라지지 않습니다. albert_small은 v5p의 칩 네 개에서 v6e의 칩 여덟 개만큼 빠르고,
+# 그보다 작은 모델은 칩 하나(v5e-1)로 충분합니다. base는 v5e와 v5p에서 연산기를 거의 다 쓰고, v6e에서는 절반도 쓰지
+# 못하지만 그래도 가장 빠릅니다. v2에는 base의 작은 배치만 들어가고, 가장 느립니다.
 #
 # What to choose: among the TPUs that the model fits (parts 2 and 4), the one with the most examples a second (part 4)
 # for its price, which you find in Google's price list. Small models wait for memory on every TPU, so a higher peak

@@ -110,7 +110,8 @@ def _parser():
         "--order",
         choices=ORDERS,
         default=ORDERS[0],
-        help=f"guess each {MASK} by itself, or fill them in one after another: from left to right, or the most confident first",
+        help=f"guess each {MASK} by itself, or fill them in one after another: from left to right, "
+        "or the most confident first",
     )
     parser.add_argument("--version", action="version", version=f"albert_tf {albert_tf.__version__}")
     parser.add_argument("--json", action="store_true", help="print one line of JSON for each answer")
