@@ -17,7 +17,7 @@ def define_entity_flags() -> None:
     flags.DEFINE_string(
         "entity_file",
         None,
-        "File with names of entities, one a line: a name at the beginning of a word is masked as a whole, "
+        "File with names of entities, one per line: a name at the beginning of a word is masked as a whole, "
         "and the rest of the word separately.",
     )
     flags.DEFINE_bool(
