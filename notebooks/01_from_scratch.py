@@ -14,16 +14,16 @@
 # %% [markdown]
 # # 한국어 ALBERT를 처음부터 · A Korean ALBERT from scratch
 #
-# 글만 있으면 됩니다. 어휘를 만들고, 학습 자료를 만들고, 작은 ALBERT를 사전 학습시킵니다. 아무것도 모르던 모델이
-# `[MASK]`에 무엇을 넣는지, 배우는 동안 어떻게 달라지는지 지켜봅니다. CPU만 있어도 됩니다.
+# 텍스트만 있으면 됩니다. 어휘 사전과 학습 데이터를 만들고 작은 ALBERT를 사전 학습합니다. 학습이 진행되면서 `[MASK]`
+# 예측이 어떻게 달라지는지 지켜봅니다. CPU만 있어도 됩니다.
 #
-# All that is needed is text. We build a vocabulary, make training data, and pre-train a small ALBERT; and watch what
-# it puts in the place of `[MASK]`, from before the first step until after the last. A CPU is enough.
+# All you need is text. We build a vocabulary and training data, pre-train a small ALBERT, and watch how its guesses
+# for `[MASK]` change from before the first step until after the last. A CPU is enough.
 #
-# 마지막 칸에 부분마다 걸린 시간이 나옵니다. The last cell says how long each part took.
+# 마지막 셀에 부분별로 걸린 시간이 나옵니다. The last cell says how long each part took.
 
 # %%
-# 준비: 이 칸을 먼저 실행하세요. Set-up: run this cell first.
+# 준비: 이 셀을 먼저 실행하세요. Set-up: run this cell first.
 REPOSITORY = ""  # @param {type:"string"}
 # ↑ albert_tf를 받아 올 git 주소 (Colab에서만). Where to clone albert_tf from; only Colab needs it.
 
@@ -46,24 +46,24 @@ from notebooks.helpers import install, is_test
 install()
 
 # %% [markdown]
-# ## 무엇으로, 얼마나 · What to read, and how much
+# ## 데이터와 크기 · Data and sizes
 #
-# `DATA`: `"samples"`는 이 프로젝트를 위해 쓴 글 0.8 MB, `"upload"`는 내 파일 고르기(Colab), 그 밖에는 파일이나 폴더
+# `DATA`: `"samples"`는 이 프로젝트를 위해 쓴 글 0.8 MB, `"upload"`는 내 파일 업로드(Colab), 그 밖에는 파일이나 폴더
 # 이름입니다. 드라이브라면 `/content/drive/MyDrive/...`. 한 줄에 한 문장, 문서 사이에 빈 줄을 둔 `.txt`나 `.jsonl`,
-# `.parquet`이면 되고 `.gz`도 됩니다. 다른 자료로 다시 할 때는 `WORK`도 바꾸세요. 글이 많으면 `vocab_size`(8,000
-# 이상)와 `num_train_steps`를 늘리세요.
+# `.parquet`이면 되고 `.gz`도 됩니다. 다른 데이터로 다시 할 때는 결과 폴더인 `WORK`도 바꾸세요. 글이 많으면
+# `vocab_size`(8,000 이상)와 `num_train_steps`를 늘리세요.
 #
-# `"samples"`: 0.8 MB of text written for this project; `"upload"`: choose files of your own (Colab); else a file or
-# folder, in Google Drive `/content/drive/MyDrive/...`: `.txt` with a sentence a line and a blank line between
-# documents, `.jsonl` or `.parquet`, `.gz` too. For other data choose another `WORK`, the folder of results; with much
-# text raise `vocab_size` (8,000 and more) and `num_train_steps`.
+# `"samples"`: 0.8 MB of text written for this project; `"upload"`: choose files of your own (Colab); otherwise a file
+# or folder, in Google Drive `/content/drive/MyDrive/...`. Files are `.txt` with one sentence a line and a blank line
+# between documents, `.jsonl` or `.parquet`, `.gz` too. For other data choose another `WORK`, the folder of results;
+# if you have much text, raise `vocab_size` (8,000 and more) and `num_train_steps`.
 #
 # `OBJECTIVE`: `"halves"`는 반으로 자른 문장의 짝을 찾는 과제로, 리뷰처럼 짧은 글에 맞습니다. `"albert"`는 논문의
 # ALBERT 그대로 두 세그먼트의 순서를 맞히는 과제로, 기사나 백과사전처럼 긴 글에 맞습니다.
 #
-# `"halves"`: beside guessing masks, the model finds the other half of a sentence cut in two, which suits short texts
-# such as reviews. `"albert"`: it tells whether two segments were swapped, as ALBERT does in the paper; for longer
-# texts.
+# `"halves"`: besides guessing masks, the model finds the other half of a sentence that was cut in two; this suits
+# short texts such as reviews. `"albert"`: it predicts whether two segments were swapped, as in ALBERT's paper; this
+# suits longer texts.
 
 # %%
 DATA = "samples"  # @param ["samples", "upload"] {allow-input: true}
@@ -71,7 +71,7 @@ WORK = "notebook_output/from_scratch"  # @param {type:"string"}
 OBJECTIVE = "halves"  # @param ["halves", "albert"]
 
 SIZES = {"vocab_size": 4000, "num_train_steps": 1000, "files": None}
-if is_test():  # 검사용으로 작게 · small, for continuous integration
+if is_test():  # 테스트용으로 작게 · small, for continuous integration
     SIZES = {"vocab_size": 3000, "num_train_steps": 6, "files": 2}
 
 # %%
@@ -89,16 +89,16 @@ from notebooks.helpers import Clock, TrainingWatch, find_data, find_strategy, ma
 clock, strategy = Clock(), find_strategy()
 
 # %% [markdown]
-# ## 1. 글 · The text
+# ## 1. 텍스트 · The text
 
 # %%
-with clock("1 글 · text"):
+with clock("1 텍스트 · text"):
     sample = ["samples/corpus", "samples/unlabelled_reviews"]
     chosen = sample if DATA == "samples" else [find_data(DATA, "samples/corpus")]
     paths = find_corpus_files(chosen, "DATA")[: SIZES["files"]]
     reader = CorpusReader(paths)
     num_documents = num_sentences = 0
-    examples, draw = [], random.Random(0)  # 문서 다섯을 고르게 뽑음 · five documents, any as likely as another
+    examples, draw = [], random.Random(0)  # 문서 다섯 개를 무작위로 뽑음 · five documents, drawn uniformly
     for document in with_progress("read", reader.documents(), lambda: reader.share_read):
         place = draw.randrange(num_documents + 1)
         if len(examples) < 5:
@@ -114,11 +114,12 @@ rows = [["\n".join(document[:2])] for document in examples]
 display(table(("문서의 첫 두 문장 · the first two sentences of a document",), rows))
 
 # %% [markdown]
-# ## 2. 어휘 · The vocabulary
+# ## 2. 어휘 사전 · The vocabulary
 #
-# 글에 자주 나오는 글자 뭉치가 **토큰(piece)** 이 됩니다. 한글은 자모로 쪼개지 않고, ㅋㅋ와 ㅠㅠ도 그대로 둡니다.
+# 텍스트에 자주 나오는 글자열이 **토큰(piece)** 이 됩니다. 한글은 자모로 분해하지 않고, ㅋㅋ와 ㅠㅠ도 그대로 둡니다.
 #
-# What occurs often in the text becomes a piece. Hangul is never decomposed into jamo, and ㅋㅋ and ㅠㅠ survive.
+# Character sequences that occur often in the text become pieces. Hangul is never decomposed into jamo, and ㅋㅋ and
+# ㅠㅠ survive.
 
 # %%
 from albert_tf.tokenization.building.report import format_table, measure
@@ -132,22 +133,23 @@ def sentences_of(title):
     return with_progress(title, reader.sentences(), lambda: reader.share_read)
 
 
-with clock("2 어휘 · vocabulary"):
+with clock("2 어휘 사전 · vocabulary"):
     words = count_words(sentences_of("words counted"))
     vocabulary = train_vocabulary(words, SIZES["vocab_size"], limit_alphabet=2000)
     tokenizer = KoreanWordPieceTokenizer(vocabulary)
     tokenizer.save(os.path.join(WORK, "vocabulary"))
 
 # %% [markdown]
-# **어휘 보고서.** 리뷰 58 MB로 만든 `models/albert_ko_small`의 어휘와 비교합니다. 모르는 단어가 적고, 단어당
-# 토큰이 적고, 명사와 조사 사이가 토큰의 경계와 잘 맞을수록 좋습니다.
+# **어휘 사전 보고서.** 리뷰 58 MB로 만든 `models/albert_ko_small`의 어휘 사전과 비교합니다. 미등록 단어가 적고,
+# 단어당 토큰이 적고, 명사와 조사 사이가 토큰의 경계와 잘 맞을수록 좋습니다.
 #
-# **Its report**, beside the vocabulary of `models/albert_ko_small`, which was made from 58 MB of reviews. Good are
-# few unknown words, few pieces a word, and borders of pieces between nouns and their particles (josa).
+# **A report on the vocabulary**, compared with that of `models/albert_ko_small`, which was made from 58 MB of
+# reviews. A good vocabulary has few unknown words, few pieces a word, and piece borders between nouns and their
+# particles (josa).
 
 # %%
 tokenizers = {"this one": tokenizer, "albert_ko_small": load_tokenizer("models/albert_ko_small")}
-with clock("2 어휘 보고서 · report on the vocabulary"):
+with clock("2 어휘 사전 보고서 · report on the vocabulary"):
     reports = {name: measure(each, sentences_of(name)) for name, each in tokenizers.items()}
 display(Markdown(format_table(reports)))
 
@@ -157,7 +159,7 @@ rows = [[pieces(line, each.encode(line).offsets) for each in tokenizers.values()
 display(table(list(tokenizers), rows))
 
 # %% [markdown]
-# ## 3. 학습 자료 · Training data
+# ## 3. 학습 데이터 · Training data
 
 # %%
 from albert_tf.objectives import OBJECTIVES
@@ -168,7 +170,7 @@ from albert_tf.pretraining_data.masking import MaskingOptions, default_max_predi
 LENGTH = 64  # 토큰 수 · pieces of an example
 train_path, held_out_path = (os.path.join(WORK, "data", f"{name}.tfrecord") for name in ("train", "held_out"))
 
-with clock("3 학습 자료 · training data"):
+with clock("3 학습 데이터 · training data"):
     masking = MaskingOptions(default_max_predictions(LENGTH, 0.15, False), ngram=1)
     packing = OBJECTIVES[OBJECTIVE].packings[0]
     options = BuilderOptions(LENGTH, masking, packing=packing, objective=OBJECTIVE, held_out_fraction=0.05)
@@ -176,14 +178,14 @@ with clock("3 학습 자료 · training data"):
 
 splits = manifest["splits"].items()
 rows = [(name, f"{split['examples']:,}", f"{split['mean_tokens_per_example']:.1f}") for name, split in splits]
-display(table(("", "예 examples", "토큰 수 pieces on average"), rows))
+display(table(("", "예제 examples", "토큰 수 pieces on average"), rows))
 
 # %% [markdown]
-# 모델이 보는 예입니다. **노랑**은 `[MASK]`로 가린 토큰, **빨강**은 다른 토큰으로 바꾼 것, **초록**은 그대로 두었지만
-# 맞혀야 하는 토큰입니다. 가리는 자리는 볼 때마다 다시 뽑습니다.
+# 모델이 읽는 예제입니다. **노랑**은 `[MASK]`로 가린 토큰, **빨강**은 다른 토큰으로 바꾼 것, **초록**은 그대로
+# 두었지만 예측해야 하는 토큰입니다. 가리는 위치는 예제를 읽을 때마다 새로 뽑습니다.
 #
-# What the model reads. Yellow pieces became `[MASK]`, red ones another piece, green ones stayed; all of these it must
-# guess. They are drawn anew each time an example is read.
+# What the model reads. Yellow pieces became `[MASK]`, red ones became another piece, green ones stayed; the model
+# must guess all of these. They are drawn again each time an example is read.
 
 # %%
 from albert_tf.pretraining_data.shard_reader import ShardReader
@@ -206,14 +208,14 @@ def shown_example(shard, batch, row):
 
 shard = ShardReader(train_path)
 batch = next(shard.read())
-display(table(("예 example",), [[shown_example(shard, batch, row)] for row in range(5)]))
+display(table(("예제 example",), [[shown_example(shard, batch, row)] for row in range(5)]))
 
 # %% [markdown]
-# ## 4. 배우기 전 · Before it has learnt
+# ## 4. 학습 전 · Before training
 #
-# 가중치가 아직 무작위라서 `[MASK]`에 아무 토큰이나 넣습니다. 아래 문장은 바꿔도 됩니다.
+# 가중치가 아직 무작위이므로 `[MASK]`의 예측도 무작위입니다. 아래 문장은 바꿔도 됩니다.
 #
-# Its weights are random, and so are its guesses. Put sentences of your own here.
+# The weights are random, and so are the guesses. You can put your own sentences here.
 
 # %%
 from albert_tf.pretraining.phases import make_phase, objective_of
@@ -254,21 +256,20 @@ def make_guesser(model, tokenizer):
     return guess
 
 
-with clock("4 배우기 전 · before it has learnt"):
+with clock("4 학습 전 · before training"):
     guess = make_guesser(model, tokenizer)
     guesses = {0: guess()}
-display(table(("", "무작위 가중치의 답 · guesses of random weights"), zip(QUESTIONS, guesses[0])))
+display(table(("", "무작위 가중치의 예측 · guesses of random weights"), zip(QUESTIONS, guesses[0])))
 
 # %% [markdown]
 # ## 5. 사전 학습 · Pre-training
 #
-# 층 셋이 가중치 한 벌을 나눠 쓰는 작은 ALBERT입니다(`configs/albert_demo.json`). 단어 임베딩은 "어떤 토큰들이 한
-# 문장에 나오는가"를 세어서 시작합니다. 점선은 검증 데이터의 값입니다. 도중에 멈추어도(■) 저장되고, 다시
-# 실행하면 이어서 합니다.
+# 3개 층이 가중치를 공유하는 작은 ALBERT입니다(`configs/albert_demo.json`). 단어 임베딩은 한 문장에 함께 나오는 토큰의
+# 빈도로 초기화합니다. 점선은 검증 데이터의 값입니다. 도중에 중단해도(■) 저장되고, 다시 실행하면 이어서 학습합니다.
 #
-# A small ALBERT whose three layers share one set of weights (`configs/albert_demo.json`). Its word embeddings begin
-# with counts of which pieces share a sentence. Dashed lines are measured on text held out. A run that is stopped has
-# saved; run the cell again and it goes on.
+# A small ALBERT whose three layers share one set of weights (`configs/albert_demo.json`). Its word embeddings are
+# initialised from counts of pieces that occur in the same sentence. Dashed lines are measured on held-out text. A run
+# that is stopped saves first; run the cell again to resume it.
 
 # %%
 import functools
@@ -307,25 +308,25 @@ with clock("5 사전 학습 · pre-training"):
     results = run.evaluate(phase.make_eval_dataset())
 
 # %% [markdown]
-# `masked_lm_loss`가 **문맥 없이** 토큰의 빈도만 알 때의 손실보다 낮아야 문맥을 읽은 것입니다.
+# `masked_lm_loss`가 **문맥 없이** 토큰의 빈도만 알 때의 손실보다 낮으면 모델이 문맥을 활용한다는 뜻입니다.
 #
-# The model reads context if its `masked_lm_loss` is below what the frequencies of pieces explain without any.
+# A `masked_lm_loss` below the loss of guessing by frequency alone means that the model uses context.
 
 # %%
 entropy = manifest["splits"]["held_out"]["unigram_entropy"]
 rows = [(name, f"{value:.4g}") for name, value in results.items()]
-rows.append(("빈도만 알 때의 masked_lm_loss · of frequencies alone", f"{entropy:.4g}"))
-display(table(("학습에 쓰지 않은 글 · held-out text", ""), rows))
+rows.append(("빈도만 알 때의 masked_lm_loss · by frequency alone", f"{entropy:.4g}"))
+display(table(("검증 데이터 · held-out text", ""), rows))
 
 # %% [markdown]
-# ## 6. 배운 뒤 · After it has learnt
+# ## 6. 학습 후 · After training
 #
-# 첫 번째 표는 배우는 동안 가장 먼저 떠올린 토큰, 두 번째 표는 마지막 답과 리뷰 58 MB를 읽은
-# `models/albert_ko_small`의 답입니다.
+# 첫 번째 표는 학습하는 동안 확률이 가장 높았던 토큰, 두 번째 표는 학습을 마친 모델의 예측과 리뷰 58 MB로 학습한
+# `models/albert_ko_small`의 예측입니다.
 #
-# The first table has the best guess along the way; the second the last guesses, and those of
-# `models/albert_ko_small`, which has read 58 MB of reviews. What 0.8 MB of text teach is little: frequent endings,
-# and what a sentence is about.
+# The first table shows the best guess during training; the second the final guesses and those of
+# `models/albert_ko_small`, which has read 58 MB of reviews. 0.8 MB of text teach only a little: frequent endings, and
+# what a sentence is about.
 
 # %%
 guesses[run.step] = guess()
@@ -335,18 +336,19 @@ display(table(("", *(f"{step:,}" for step in on_the_way)), zip(QUESTIONS, *on_th
 # %%
 from albert_tf.serving.loading import load_trained
 
-with clock("6 배운 뒤 · after it has learnt"):
+with clock("6 학습 후 · after training"):
     shipped = load_trained("models/albert_ko_small", "this notebook")
     of_shipped = make_guesser(shipped.model, shipped.tokenizer)()
-titles = ("", "여기서 배운 모델 · this model", "models/albert_ko_small")
+titles = ("", "여기서 학습한 모델 · this model", "models/albert_ko_small")
 display(table(titles, zip(QUESTIONS, guesses[run.step], of_shipped)))
 
 # %% [markdown]
-# 이어서 할 일: `WORK` 밑의 `run` 폴더가 모델입니다. `02_fine_tuning`의 `MODEL`에 그 이름을 쓰면 분류기가 됩니다. 글이
-# 많을수록, 오래 배울수록 낫습니다. `docs/pretraining.md`와 `configs/recipes/`에 더 큰 모델이 있습니다.
+# 다음 단계: `WORK` 아래의 `run` 폴더가 모델입니다. `02_fine_tuning`의 `MODEL`에 이 폴더를 적으면 분류기를 학습할 수
+# 있습니다. 텍스트가 많을수록, 오래 학습할수록 좋아집니다. 더 큰 모델은 `docs/pretraining.md`와 `configs/recipes/`에
+# 있습니다.
 #
-# What comes next: the folder `run` below `WORK` is the model; name it as `MODEL` in `02_fine_tuning`. More text and
-# more steps help; `docs/pretraining.md` and `configs/recipes/` have larger models.
+# Next: the folder `run` in `WORK` is the model; use it as `MODEL` in `02_fine_tuning`. More text and more steps help;
+# `docs/pretraining.md` and `configs/recipes/` have larger models.
 
 # %%
 display(clock.table())

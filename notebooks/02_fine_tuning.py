@@ -16,16 +16,16 @@
 # %% [markdown]
 # # 리뷰 분류기 만들기 · Fine-tuning on labelled reviews
 #
-# 포함된 작은 모델 `models/albert_ko_small`에 라벨 달린 리뷰를 보여 주고, 무엇을 틀리는지 들여다본 다음,
-# 밖으로 내보내서(export) 문장을 예측해 봅니다. 자료는 NSMC와 같은 꼴(`id`, `document`, `label`)이면 됩니다.
+# 포함된 작은 모델 `models/albert_ko_small`을 라벨이 있는 리뷰로 미세 조정하고, 무엇을 틀리는지 분석한 다음,
+# 내보내서(export) 문장을 예측해 봅니다. 데이터는 NSMC와 같은 형식(`id`, `document`, `label`)이면 됩니다.
 #
-# The included small model is fine-tuned on labelled reviews; then we look at its mistakes, export it, and ask
-# it. Any data in the form of NSMC will do: tab-separated, with the columns `document` and `label`.
+# The included small model is fine-tuned on labelled reviews; then we look at its mistakes, export it, and let it
+# predict. Any data in NSMC's format will do: tab-separated, with the columns `document` and `label`.
 #
-# 마지막 칸에 부분마다 걸린 시간이 나옵니다. The last cell says how long each part took.
+# 마지막 셀에 부분별로 걸린 시간이 나옵니다. The last cell says how long each part took.
 
 # %%
-# 준비: 이 칸을 먼저 실행하세요. Set-up: run this cell first.
+# 준비: 이 셀을 먼저 실행하세요. Set-up: run this cell first.
 REPOSITORY = ""  # @param {type:"string"}
 # ↑ albert_tf를 받아 올 git 주소 (Colab에서만). Where to clone albert_tf from; only Colab needs it.
 
@@ -48,22 +48,22 @@ from notebooks.helpers import install, is_test
 install()
 
 # %% [markdown]
-# ## 무엇으로, 얼마나 · What to read, and how much
+# ## 데이터와 크기 · Data and sizes
 #
-# `DATA`: `"samples"`는 이 프로젝트를 위해 쓴 리뷰 1,400건, `"upload"`는 내 파일 고르기(Colab), 그 밖에는 폴더
+# `DATA`: `"samples"`는 이 프로젝트를 위해 쓴 리뷰 1,400건, `"upload"`는 내 파일 업로드(Colab), 그 밖에는 폴더
 # 이름입니다. 드라이브라면 `/content/drive/MyDrive/...`. 폴더에는 `ratings_train.txt`와 `ratings_test.txt`(NSMC), 또는
-# `train.tsv`와 `dev.tsv`가 있어야 합니다. 다른 자료로 다시 할 때는 `WORK`도 바꾸세요.
+# `train.tsv`와 `dev.tsv`가 있어야 합니다. 다른 데이터로 다시 할 때는 결과 폴더인 `WORK`도 바꾸세요.
 #
-# `"samples"`: 1,400 reviews written for this project; `"upload"`: choose files of your own (Colab); else a folder, in
-# Google Drive `/content/drive/MyDrive/...`, with `ratings_train.txt` and `ratings_test.txt` (NSMC) or `train.tsv` and
-# `dev.tsv`. For other data choose another `WORK` too, the folder of results.
+# `"samples"`: 1,400 reviews written for this project; `"upload"`: choose files of your own (Colab); otherwise a
+# folder, in Google Drive `/content/drive/MyDrive/...`, with `ratings_train.txt` and `ratings_test.txt` (NSMC) or
+# `train.tsv` and `dev.tsv`. For other data also choose another `WORK`, the folder of results.
 
 # %%
 DATA = "samples"  # @param ["samples", "upload"] {allow-input: true}
 WORK = "notebook_output/fine_tuning"  # @param {type:"string"}
 
 SIZES = {"num_train_steps": None, "explained": 4}  # None: 라벨 수에 맞춰 고름 · chosen by the number of labels
-if is_test():  # 검사용으로 작게 · small, for continuous integration
+if is_test():  # 테스트용으로 작게 · small, for continuous integration
     SIZES = {"num_train_steps": 6, "explained": 1}
 
 # %%
@@ -96,10 +96,10 @@ MODEL = "models/albert_ko_small"
 clock, strategy = Clock(), find_strategy()
 
 # %% [markdown]
-# ## 1. 자료 · The data
+# ## 1. 데이터 · The data
 
 # %%
-with clock("1 자료 · data"):
+with clock("1 데이터 · data"):
     folder = find_data(DATA, "samples/reviews")
     is_nsmc = os.path.exists(os.path.join(folder, "ratings_train.txt"))
     files = DATASETS["nsmc" if is_nsmc else "tsv"]
@@ -108,12 +108,12 @@ with clock("1 자료 · data"):
     labels = files.labels or labels_of(train)
 
 counts = [[label, *(sum(each.label == label for each in part) for part in (train, dev))] for label in labels]
-display(table(("라벨 label", "학습 train", "확인 dev"), counts))
+display(table(("라벨 label", "학습 train", "검증 dev"), counts))
 
 # %% [markdown]
 # 모델은 글자가 아니라 **토큰(piece)** 을 읽습니다. 색이 바뀌는 곳이 토큰의 경계입니다.
 #
-# The model reads pieces. A new colour begins a new piece.
+# The model reads pieces. Each change of colour is the border of a piece.
 
 # %%
 tokenizer = load_tokenizer(MODEL)
@@ -126,14 +126,14 @@ display(table(("라벨 label", "리뷰 review", "토큰 pieces"), rows))
 # %% [markdown]
 # ## 2. 학습 · Training
 #
-# 같은 모델을 두 번 가르칩니다. 한 번은 리뷰 65만 건을 미리 읽은 가중치에서, 한 번은 무작위 가중치에서. 둘의 차이가
-# **사전 학습의 값어치**입니다. 학습률, 반복 횟수, 드롭아웃은 `run_classifier.py`가 고르는 것과 같습니다. 확인용
-# 리뷰는 마지막에 한 번만 봅니다.
+# 같은 모델을 두 번 학습합니다. 한 번은 리뷰 658,000건으로 사전 학습한 가중치에서, 한 번은 무작위 초기화에서
+# 시작합니다. 둘의 차이가 **사전 학습의 효과**입니다. 학습률, 에폭 수, 드롭아웃은 `run_classifier.py`의 기본값과
+# 같습니다. 검증용 리뷰는 마지막에 한 번만 평가합니다.
 #
-# The same model is trained twice: from the included weights, which have seen 658,000 film reviews without
-# labels, and from random weights. The difference is what pre-training is worth. Learning rate, passes and dropout are
-# what `run_classifier.py` chooses where no flag says otherwise. The dev file is looked at only after the last step,
-# so that nothing is chosen by the texts that it is judged by.
+# The same model is trained twice: from the included weights, which have seen 658,000 film reviews without labels, and
+# from random weights. The difference is what pre-training is worth. Learning rate, epochs and dropout are the
+# defaults of `run_classifier.py`. The dev file is used only after the last step, so nothing is chosen on the texts
+# that are used for evaluation.
 
 # %%
 config = AlbertConfig.from_json_file(f"{MODEL}/albert_config.json")
@@ -163,7 +163,7 @@ def train_classifier(name, init_checkpoint):
 
 
 # %%
-with clock("2 학습, 미리 읽은 모델 · training from the shipped model"):
+with clock("2 학습, 사전 학습한 모델 · training from the shipped model"):
     run, predictions = train_classifier("pretrained", MODEL)
 
 # %%
@@ -183,27 +183,27 @@ def accuracy(found):
 most_frequent = max(labels, key=lambda label: sum(example.label == label for example in train))
 display(
     table(
-        ("확인용 리뷰를 맞힌 비율 · dev reviews labelled rightly", ""),
+        ("검증용 리뷰의 정확도 · accuracy on the dev reviews", ""),
         [
-            ("늘 가장 흔한 라벨 · always the most frequent label", accuracy([most_frequent] * len(truth))),
-            ("무작위 가중치에서 · from random weights", accuracy([each["label"] for each in predictions_from_random])),
-            ("미리 읽은 모델에서 · from the shipped model", accuracy([each["label"] for each in predictions])),
+            ("항상 최빈 라벨 · always the most frequent label", accuracy([most_frequent] * len(truth))),
+            ("무작위 초기화에서 · from random weights", accuracy([each["label"] for each in predictions_from_random])),
+            ("사전 학습한 모델에서 · from the shipped model", accuracy([each["label"] for each in predictions])),
         ],
     )
 )
 
 # %% [markdown]
-# `±`는 표준 오차입니다. 리뷰 800건으로는 한두 점 차이를 가릴 수 없습니다.
+# `±`는 표준 오차입니다. 리뷰 800건으로는 1~2포인트의 차이가 우연인지 구별할 수 없습니다.
 #
-# `±` is a standard error: 800 reviews can't tell a difference of a point or two from chance.
+# `±` is the standard error: with 800 reviews, a difference of a point or two may be chance.
 #
-# ## 3. 무엇을 틀리나 · Its mistakes
+# ## 3. 오류 분석 · Its mistakes
 #
-# 왼쪽: 라벨(줄)마다 무엇이라고 답했는지. 오른쪽: 자신 있게 답한 것일수록 정말 더 잘 맞히는지. 점이 대각선 위에 있으면
-# 확률을 그대로 믿어도 됩니다.
+# 왼쪽은 라벨(행)마다 무엇으로 예측했는지 보여 줍니다. 오른쪽은 확률이 높은 예측일수록 실제로 더 잘 맞는지 보여
+# 줍니다. 점이 대각선 위에 있으면 확률을 그대로 믿어도 됩니다.
 #
-# Left: what the reviews of each label (row) were taken for. Right: whether surer answers are right more often. Where
-# points lie on the diagonal, the probabilities can be taken at their word.
+# Left: the predictions for the reviews of each label (row). Right: whether more confident predictions are right more
+# often. If the points lie on the diagonal, the probabilities can be trusted.
 
 # %%
 found = [each["label"] for each in predictions]
@@ -234,9 +234,9 @@ right.grid(alpha=0.3)
 display(Image(png_of(figure)))
 
 # %% [markdown]
-# 가장 자신 있게 틀린 것부터. 여기서 비꼬는 말, 빠진 맥락, 그리고 잘못 단 라벨을 찾을 수 있습니다.
+# 가장 자신 있게 틀린 것부터 보여 줍니다. 반어적인 표현, 빠진 맥락, 잘못 붙은 라벨을 찾을 수 있습니다.
 #
-# The surest mistakes come first. Irony, missing context and wrong labels are found here.
+# The most confident mistakes come first. Look for irony, missing context and wrong labels.
 
 # %%
 wrong = sorted(np.flatnonzero(~is_right), key=lambda number: -sureness[number])
@@ -244,15 +244,15 @@ rows = [(truth[number], found[number], f"{sureness[number]:.0%}", dev[number].te
 display(table(("라벨 label", "답 answer", "확률 probability", "리뷰 review"), rows))
 
 # %% [markdown]
-# ## 4. 어느 단어 때문에 · Which words decide
+# ## 4. 예측을 결정한 단어 · Which words decide
 #
-# 단어를 하나씩 빼고 다시 묻습니다. 빼면 확률이 내려가는 단어(파랑)는 그 답의 편이었고, 올라가는 단어(빨강)는
-# 반대편이었습니다. 진할수록 크게 달라집니다(로그 오즈). 앞의 넷은 가장 자신 있게 맞힌 것, 뒤의 넷은 가장 자신 있게
-# 틀린 것입니다.
+# 단어를 하나씩 빼고 다시 예측합니다. 빼면 확률이 내려가는 단어(파랑)는 그 예측을 뒷받침한 단어이고, 올라가는
+# 단어(빨강)는 그 반대입니다. 진할수록 로그 오즈가 크게 달라집니다. 앞의 넷은 가장 자신 있게 맞힌 리뷰, 뒤의 넷은 가장
+# 자신 있게 틀린 리뷰입니다.
 #
-# Each word is left out in turn. Where the probability of the answer falls (blue), the word spoke for it; where it
-# rises (red), against it; the darker, the more (in log odds). First come the surest right answers, then the surest
-# wrong ones.
+# Each word is left out in turn. If the probability of the predicted label falls (blue), the word supported it; if it
+# rises (red), the word spoke against it. The darker the colour, the larger the change in log odds. First come the
+# most confident right predictions, then the most confident wrong ones.
 
 # %%
 import albert_tf
@@ -282,20 +282,20 @@ def explained(text):
     return marked(parts), label, f"{answer['probabilities'][label]:.0%}"
 
 
-with clock("4 어느 단어 때문에 · which words decide"):
+with clock("4 예측을 결정한 단어 · which words decide"):
     surest = sorted(np.flatnonzero(is_right), key=lambda number: -sureness[number])
     chosen = [*surest[: SIZES["explained"]], *wrong[: SIZES["explained"]]]
     rows = [(truth[number], *explained(dev[number].text)) for number in chosen if len(dev[number].text.split()) > 1]
 display(table(("라벨 label", "리뷰 review", "답 answer", "확률 probability"), rows))
 
 # %% [markdown]
-# ## 5. 내보내고 물어보기 · Export it and ask
+# ## 5. 내보내기와 예측 · Export and predict
 #
-# 내보낸 폴더는 **문자열을 그대로** 받습니다. 토크나이저까지 들어 있어서 `tensorflow`와 `tensorflow-text`만 있으면
-# 어디서나 돌아갑니다. 가중치를 8비트로 줄인 것과도 비교합니다.
+# 내보낸 모델은 **문자열을 그대로** 받습니다. 토크나이저가 들어 있으므로 `tensorflow`와 `tensorflow-text`만 있으면
+# 어디서나 실행됩니다. 가중치를 8비트로 줄인 모델과도 비교합니다.
 #
-# What is exported takes raw strings: the tokenizer is in it, and tensorflow and tensorflow-text are all it needs. A
-# second export stores the weights in 8 bits.
+# The export takes raw strings: it contains the tokenizer, and needs only tensorflow and tensorflow-text. A second
+# export stores the weights in 8 bits.
 
 # %%
 from albert_tf.exports import rows_of
@@ -319,7 +319,7 @@ QUESTIONS = [
     "시간이 아깝다. 환불하고 싶다",
     "기대 안 했는데 의외로 괜찮았어요 ㅎㅎ",
     "재미없다는 말은 못 하겠네요",
-]  # 여기에 내 문장을 · your own sentences here
+]  # 여기에 내 문장을 넣으세요 · your own sentences here
 answers = {
     weights: rows_of(export.answer("serving_default", {"text": QUESTIONS})) for weights, export in exports.items()
 }
@@ -330,10 +330,10 @@ rows = [
 display(table(("문장 sentence", *exports), rows))
 
 # %% [markdown]
-# 이어서 할 일: `predict.py`(파일 통째로), `serve.py`(HTTP 서버), `playground.py`(웹 페이지)는 `docs/serving.md`에
+# 다음 단계: `predict.py`(파일 전체 예측), `serve.py`(HTTP 서버), `playground.py`(웹 페이지)는 `docs/serving.md`에
 # 있습니다.
 #
-# What comes next: whole files, an HTTP server and a page to try it are in `docs/serving.md`.
+# Next: `docs/serving.md` shows how to predict whole files, run an HTTP server, and try the model on a web page.
 
 # %%
 display(clock.table())

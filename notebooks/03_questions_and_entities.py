@@ -14,20 +14,20 @@
 # ---
 
 # %% [markdown]
-# # 질문에 답하기, 이름 찾기 · Questions and entities
+# # 질의응답과 개체명 인식 · Questions and entities
 #
-# 글에서 **답이 어디에 있는지**(질의응답), **사람·곳·기관·날짜 이름이 어디에 있는지**(개체명)를 찾게 합니다. 포함된
-# 작은 모델에 이 프로젝트를 위해 쓴 질문 96개와 문장 209개를 가르칩니다. 이만큼으로 무엇을 배우고 무엇을 못 배우는지를
+# 텍스트에서 **답의 위치**(질의응답)와 **사람·장소·기관·날짜의 위치**(개체명)를 찾습니다. 이 프로젝트를 위해 쓴 질문
+# 96개와 문장 209개로 포함된 작은 모델을 학습하고 평가합니다. 이만큼의 데이터로 무엇을 배우고 무엇을 배우지 못하는지
 # 그대로 보여 줍니다.
 #
-# The included small model learns to find where in a text an answer stands, and where the names of people,
-# places, organisations and dates are; from 96 questions and 209 sentences that were written for this project. What so
-# few can teach, and what they can't, is shown as it is.
+# The included small model learns to find the answer to a question in a text, and people, places, organisations and
+# dates, from 96 questions and 209 sentences that were written for this project. The notebook shows honestly what so
+# few examples can and can't teach.
 #
-# 마지막 칸에 부분마다 걸린 시간이 나옵니다. The last cell says how long each part took.
+# 마지막 셀에 부분별로 걸린 시간이 나옵니다. The last cell says how long each part took.
 
 # %%
-# 준비: 이 칸을 먼저 실행하세요. Set-up: run this cell first.
+# 준비: 이 셀을 먼저 실행하세요. Set-up: run this cell first.
 REPOSITORY = ""  # @param {type:"string"}
 # ↑ albert_tf를 받아 올 git 주소 (Colab에서만). Where to clone albert_tf from; only Colab needs it.
 
@@ -50,17 +50,17 @@ from notebooks.helpers import install, is_test
 install()
 
 # %% [markdown]
-# ## 무엇으로, 얼마나 · What to read, and how much
+# ## 데이터와 크기 · Data and sizes
 #
-# 내 자료를 쓰려면 `"upload"`(Colab)나 폴더 이름을 적으세요. 드라이브라면 `/content/drive/MyDrive/...`. 질문은 SQuAD나
-# KorQuAD 1.0 꼴의 `train.json`과 `dev.json`(또는 `KorQuAD_v1.0_*.json`), 이름은 네이버 꼴(`naver_ner`)이나 KLUE
-# 꼴(`klue_ner`)의 파일입니다(`docs/question_answering.md`, `docs/entities.md`). 다른 자료로 다시 할 때는 `WORK`도
-# 바꾸세요.
+# 내 데이터를 쓰려면 `"upload"`(Colab)나 폴더 이름을 적으세요. 드라이브라면 `/content/drive/MyDrive/...`. 질문은
+# SQuAD나 KorQuAD 1.0 형식의 `train.json`과 `dev.json`(또는 `KorQuAD_v1.0_*.json`), 개체명은 네이버
+# 형식(`naver_ner`)이나 KLUE 형식(`klue_ner`)의 파일입니다(`docs/question_answering.md`, `docs/entities.md`). 다른
+# 데이터로 다시 할 때는 `WORK`도 바꾸세요.
 #
-# For data of your own write `"upload"` (Colab) or the name of a folder, in Google Drive `/content/drive/MyDrive/...`:
-# for questions with `train.json` and `dev.json` in the form of SQuAD or KorQuAD 1.0 (or `KorQuAD_v1.0_*.json`), for
-# entities with the files of Naver's (`naver_ner`) or KLUE's form (`klue_ner`). For other data choose another `WORK`,
-# too.
+# For your own data, write `"upload"` (Colab) or the name of a folder, in Google Drive `/content/drive/MyDrive/...`.
+# It should contain, for questions, `train.json` and `dev.json` in the format of SQuAD or KorQuAD 1.0 (or
+# `KorQuAD_v1.0_*.json`), and for entities, files in Naver's format (`naver_ner`) or KLUE's (`klue_ner`). For other
+# data choose another `WORK`, too.
 
 # %%
 QUESTIONS_DATA = "samples"  # @param ["samples", "upload"] {allow-input: true}
@@ -70,7 +70,7 @@ WORK = "notebook_output/questions_and_entities"  # @param {type:"string"}
 
 # None: 문장 수에 맞춰 고름 · None: chosen by the number of sentences
 SIZES = {"question_steps": 300, "entity_steps": None, "shown": 8}
-if is_test():  # 검사용으로 작게 · small, for continuous integration
+if is_test():  # 테스트용으로 작게 · small, for continuous integration
     SIZES = {"question_steps": 3, "entity_steps": 3, "shown": 2}
 
 # %%
@@ -114,9 +114,9 @@ def make_run(name, task, settings, panels):
 
 
 # %% [markdown]
-# # 1부. 질문 · Part 1. Questions
+# # 1부. 질의응답 · Part 1. Questions
 #
-# 질문마다 답은 **글 속의 한 구간(span)**입니다. 칠한 곳이 답입니다.
+# 질문마다 답은 **글 속의 한 구간(span)**입니다. 색칠한 곳이 답입니다.
 #
 # The answer to each question is a span of its text, which is coloured here.
 
@@ -125,7 +125,7 @@ with clock("1 질문 읽기 · reading questions"):
     folder = find_data(QUESTIONS_DATA, "samples/questions", os.path.join(WORK, "uploaded_questions"))
     train_path = find_files(folder, ("train.json", "KorQuAD_v1.0_train.json"))
     dev_path = find_files(folder, ("dev.json", "KorQuAD_v1.0_dev.json"))
-    # 작은 모델에게는 글의 토큰마다 질문의 어느 단어와 닮았는지 알려 줍니다. Each piece is told which words it is like.
+    # 작은 모델은 글의 토큰마다 질문의 비슷한 단어도 읽습니다. Each piece comes with similar words.
     aligned = config.replace(question_alignment=default_question_alignment(config))
     question_task = QuestionAnswering(aligned, metrics="korquad")
     length = config.max_position_embeddings
@@ -148,10 +148,11 @@ rows = [(question.question, with_right_answer(question)) for question in train_q
 display(table(("질문 question", "글 text"), rows))
 
 # %% [markdown]
-# 질문이 몇 개뿐이라 외울 때까지 가르칩니다: 학습률 5e-4, 드롭아웃 없음(`docs/question_answering.md`의 실험과 같음).
+# 질문이 적으므로 외울 때까지 학습합니다. 학습률은 5e-4이고 드롭아웃은 쓰지 않습니다(`docs/question_answering.md`의
+# 실험과 같습니다).
 #
-# So few questions are trained until they are memorised: a rate of 5e-4 and no dropout, as in the experiment of
-# `docs/question_answering.md`.
+# With so few questions, the model is trained until it has memorised them: a rate of 5e-4 and no dropout, as in the
+# experiment of `docs/question_answering.md`.
 
 # %%
 with clock("1 질문 학습 · training on questions"):
@@ -169,11 +170,11 @@ with clock("1 질문 학습 · training on questions"):
     runner.evaluate(run, dev_questions)
 
 # %% [markdown]
-# **배운 질문과 처음 보는 질문.** `exact_match`는 답과 똑같은 비율, `f1`은 겹치는 글자의 비율입니다(KorQuAD의 기준).
-# '아무 단어'는 글에서 단어 하나를 아무렇게나 고른 것입니다.
+# **학습한 질문과 처음 보는 질문.** `exact_match`는 답과 정확히 일치한 비율, `f1`은 겹치는 글자로 계산한
+# 값입니다(KorQuAD의 기준). '무작위 단어'는 글에서 단어 하나를 무작위로 고른 베이스라인입니다.
 #
-# **Questions it has learnt, and new ones**: `exact_match` is the share of answers that are the same to the character,
-# `f1` goes by the characters that they share (KorQuAD's rules). A word at random is what has to be beaten.
+# **Questions from training, and new ones**: `exact_match` is the share of answers that match exactly, `f1` is
+# computed from shared characters (KorQuAD's rules). A random word is the baseline.
 
 
 # %%
@@ -198,22 +199,22 @@ with clock("1 답 · answers"):
     answers = {"train": answers_to(train_questions), "dev": answers_to(dev_questions)}
     at_random = random_words(dev_questions)
 rows = [
-    ("배운 질문 · learnt", *scores_of(train_questions, answers["train"])),
+    ("학습한 질문 · learnt", *scores_of(train_questions, answers["train"])),
     ("처음 보는 질문 · new", *scores_of(dev_questions, answers["dev"])),
-    ("처음 보는 질문, 아무 단어 · new, a word at random", *scores_of(dev_questions, at_random)),
+    ("처음 보는 질문, 무작위 단어 · new, a word at random", *scores_of(dev_questions, at_random)),
 ]
 display(table(("", "질문 questions", "exact match", "F1"), rows))
 
 # %% [markdown]
-# 외운 것은 잘 답하고, 처음 보는 것은 몇 개를 맞히거나 그 곁을 짚습니다. 질문의 단어와 닮은 곳 옆에 답이 있다는 것은
-# 이만큼의 예로도 조금 배우지만, 질문을 읽는 법은 그렇지 않습니다. KorQuAD의 질문 4,000개를 배우면 F1이 44쯤 됩니다
-# (`docs/question_answering.md`). 배운 질문도 100이 아닌 이유는 답이 토큰 안에서 끝나기 때문입니다(예: `서울에서`가
-# 한 토큰이면 `서울`만 떼어 낼 수 없음).
+# 외운 질문에는 잘 답하고, 처음 보는 질문은 몇 개를 맞히거나 답 근처를 고릅니다. 답이 질문의 단어와 비슷한 단어 옆에
+# 있다는 것은 이만큼의 예제로도 조금 배우지만, 질문을 이해하는 법은 배우지 못합니다. KorQuAD의 질문 4,000개로 학습하면
+# F1이 약 44가 됩니다(`docs/question_answering.md`). 학습한 질문의 점수도 100이 아닌 이유는 답이 토큰 중간에서 끝나기
+# 때문입니다(예: `서울에서`가 한 토큰이면 `서울`만 고를 수 없습니다).
 #
-# It answers what it has memorised; of what is new it finds a few, or the place near them. That answers stand near
-# words that are like the question's can be learnt a little from so few, how to read a question can't: 4,000 questions
-# of KorQuAD bring this model to an F1 of about 44. And where an answer ends inside a piece, as 서울 in 서울에서, even
-# what was learnt can't be cut out to the character.
+# The model answers what it has memorised; for new questions it finds a few answers, or places near them. So few
+# examples can teach a little that answers are near words that are similar to the question's, but not how to read a
+# question: with 4,000 questions of KorQuAD this model reaches an F1 of about 44. If an answer ends inside a piece,
+# such as 서울 in 서울에서, even a memorised answer can't be found exactly.
 
 # %%
 rows = []
@@ -235,16 +236,16 @@ for question in ("국물은 무엇이 되나?", "메주는 얼마 동안 말리�
     display(table(("", ""), rows))
 
 # %% [markdown]
-# # 2부. 이름 · Part 2. Entities
+# # 2부. 개체명 · Part 2. Entities
 #
-# 색은 이름의 종류입니다. 학습 파일의 태그는 단어(어절)에 붙어서, 조사까지 칠해집니다.
+# 색은 개체명의 종류입니다. 학습 파일의 태그는 단어(어절)마다 붙어 있으므로 조사까지 색칠됩니다.
 #
-# Colours are types of names. The files tag words, so that particles are coloured too.
+# Colours are types of entities. The files tag whole words, so particles are coloured too.
 
 # %%
 COLORS = ("#cfe8ff", "#ffe3b8", "#d7f2cf", "#f3d1ee", "#ffd2cc", "#e0dcf7", "#f7f0b5")
 
-with clock("2 이름 읽기 · reading entities"):
+with clock("2 개체명 읽기 · reading entities"):
     files = DATASETS[ENTITIES_FORM]
     folder = find_data(ENTITIES_DATA, "samples/entities", os.path.join(WORK, "uploaded_entities"))
     train_path, dev_path = find_files(folder, files.train), find_files(folder, files.dev)
@@ -278,9 +279,9 @@ rows = [[with_entities(each.text, true_entities(each))] for each in train_senten
 display(table(("문장 sentence",), rows))
 
 # %% [markdown]
-# 미리 읽은 모델과 무작위 가중치에서 한 번씩 가르칩니다. 학습률 등은 `run_ner.py`가 고르는 것과 같습니다.
+# 사전 학습한 모델과 무작위 초기화에서 한 번씩 학습합니다. 학습률 등은 `run_ner.py`의 기본값과 같습니다.
 #
-# Trained once from the included model and once from random weights, with what `run_ner.py` chooses.
+# The model is trained once from the included model and once from random weights, with the defaults of `run_ner.py`.
 
 
 # %%
@@ -304,18 +305,18 @@ def train_entities(name, init_checkpoint):
 
 
 # %%
-with clock("2 이름 학습, 미리 읽은 모델 · training on entities, shipped model"):
+with clock("2 개체명 학습, 사전 학습한 모델 · training on entities, shipped model"):
     found, results = train_entities("entities", MODEL)
 
 # %%
-with clock("2 이름 학습, 무작위 가중치 · training on entities, random weights"):
+with clock("2 개체명 학습, 무작위 가중치 · training on entities, random weights"):
     _, results_from_random = train_entities("entities_from_random_weights", None)
 
 # %%
 rows = [
     (title, *(f"{each[f'entity_{name}']:.1%}" for name in ("f1", "precision", "recall")))
     for title, each in (
-        ("미리 읽은 모델 · shipped model", results),
+        ("사전 학습한 모델 · shipped model", results),
         ("무작위 가중치 · random weights", results_from_random),
     )
 ]
@@ -336,7 +337,7 @@ display(table(("", "개수 number", "F1", "precision", "recall"), rows))
 # %% [markdown]
 # 틀린 문장들입니다. 위가 정답, 아래가 모델이 찾은 것입니다.
 #
-# Sentences with mistakes: above the truth, below what was found.
+# Sentences with mistakes: the upper row is the truth, the lower row what the model found.
 
 # %%
 rows = []
@@ -354,11 +355,11 @@ rows = [[with_entities(text, each["entities"])] for text, each in zip(SENTENCES,
 display(table(("문장 sentence",), rows))
 
 # %% [markdown]
-# 이름은 생김새(`-시`, `-은행`, `씨` 앞)로 꽤 찾습니다. 문장 159개로 배운 것이니 신문 기사에서는 훨씬 못합니다.
-# `docs/entities.md`에 네이버 자료 6,500문장으로 배운 결과가 있습니다.
+# 형태(`-시`, `-은행`, `씨` 앞)가 뚜렷한 개체명은 꽤 찾습니다. 문장 159개로 학습했으므로 신문 기사에서는 성능이 훨씬
+# 낮습니다. 네이버 데이터 6,500문장으로 학습한 결과는 `docs/entities.md`에 있습니다.
 #
-# Names are found by how they look and what stands beside them. After 159 sentences of one kind newspapers are much
-# harder: `docs/entities.md` tells what 6,500 sentences of Naver's teach the same model.
+# The model finds names by their form and their neighbours. Trained on 159 sentences of one kind, it does much worse
+# on newspapers; `docs/entities.md` has the results of the same model with 6,500 sentences of Naver NER.
 
 # %%
 display(clock.table())

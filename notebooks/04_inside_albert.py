@@ -14,17 +14,17 @@
 # ---
 
 # %% [markdown]
-# # ALBERT가 나눠 쓰는 것 · What ALBERT shares
+# # ALBERT의 층이 공유하는 것 · What ALBERT shares
 #
-# ALBERT는 모든 층이 가중치 한 벌을 나눠 씁니다. 그래서 파라미터가 얼마나 줄고, 층마다 하는 일이 어떻게 달라지는지
-# 봅니다: 부분마다의 파라미터 수, 층을 지날 때마다 달라지는 정도(논문의 그림 1), 층마다의 추측, 어텐션 지도.
+# ALBERT의 모든 층은 가중치를 공유합니다. 그래서 파라미터가 얼마나 줄고, 층마다 하는 일이 어떻게 달라지는지
+# 살펴봅니다. 부분별 파라미터 수, 층마다 입력을 얼마나 바꾸는지(논문의 그림 1), 층별 예측, 어텐션 맵을 봅니다.
 #
-# All layers of ALBERT share one set of weights. How many parameters that saves, and what becomes of the layers:
-# parameters by part, how much each layer changes its input (figure 1 of [the
+# All layers of ALBERT share one set of weights. This notebook shows how many parameters that saves, and what it means
+# for the layers: parameters by part, how much each layer changes its input (figure 1 of [the
 # paper](https://arxiv.org/abs/1909.11942)), guesses after each layer, and attention maps.
 
 # %%
-# 준비: 이 칸을 먼저 실행하세요. Set-up: run this cell first.
+# 준비: 이 셀을 먼저 실행하세요. Set-up: run this cell first.
 REPOSITORY = ""  # @param {type:"string"}
 # ↑ albert_tf를 받아 올 git 주소 (Colab에서만). Where to clone albert_tf from; only Colab needs it.
 
@@ -47,16 +47,16 @@ from notebooks.helpers import install, is_test
 install()
 
 # %% [markdown]
-# `SIZES`: 그림 1을 위해 작은 모델 둘을 몇 분 동안 가르칩니다. 다른 크기로 다시 할 때는 `WORK`도 바꾸세요.
+# `SIZES`: 그림 1을 위해 작은 모델 두 개를 몇 분 동안 학습합니다. 다른 크기로 다시 할 때는 `WORK`도 바꾸세요.
 #
-# For figure 1 two small models are trained for a few minutes. For other sizes choose another `WORK`, too.
+# `SIZES`: for figure 1, two small models are trained for a few minutes. For other sizes also choose another `WORK`.
 
 # %%
 WORK = "notebook_output/inside_albert"  # @param {type:"string"}
 CONFIG = "configs/albert_base_v2.json"  # 파라미터를 셀 모델 · whose parameters are counted
 
 SIZES = {"config": CONFIG, "num_layers": 8, "num_train_steps": 300, "texts": 200}
-if is_test():  # 검사용으로 작게 · small, for continuous integration
+if is_test():  # 테스트용으로 작게 · small, for continuous integration
     SIZES = {"config": "configs/albert_demo.json", "num_layers": 2, "num_train_steps": 4, "texts": 8}
 
 # %%
@@ -81,9 +81,9 @@ MODEL = "models/albert_ko_small"
 clock, strategy = Clock(), find_strategy()
 
 # %% [markdown]
-# ## 1. 파라미터는 어디에 있나 · Where the parameters are
+# ## 1. 파라미터의 분포 · Where the parameters are
 #
-# `sharing`은 층끼리 무엇을 나눠 쓰는지입니다. `all`이 ALBERT, `none`이 BERT에 해당합니다.
+# `sharing`은 층끼리 공유하는 것입니다. `all`이 ALBERT, `none`이 BERT에 해당합니다.
 #
 # `sharing` says what layers share: `all` is ALBERT, `none` is what BERT does.
 
@@ -132,23 +132,24 @@ axes.legend(fontsize="small", loc="upper right")
 display(Image(png_of(figure)))
 
 # %% [markdown]
-# 두 가지로 줄입니다. 층을 나눠 쓰고(`all`), 임베딩을 좁게 만들어 넓힙니다(`E = H`와 그 윗줄의 차이). 다만
-# **파라미터가 적다고 계산이나 메모리가 적은 것은 아닙니다.** 층 계산은 그대로 층의 수만큼 합니다(`docs/tpu.md`).
+# 파라미터를 두 가지 방법으로 줄입니다. 층이 가중치를 공유하고(`all`), 임베딩을 작게 만들어 은닉 크기로 투영합니다(`E
+# = H`와 그 윗줄의 차이). 다만 **파라미터가 적다고 계산이나 메모리가 줄지는 않습니다.** 블록은 여전히 층의 수만큼
+# 계산합니다(`docs/tpu.md`).
 #
-# Two things save: layers share (`all`), and embeddings are narrow and then widened (the difference between `E = H`
-# and the row above it). But few parameters are not little computation, nor little memory: the block is applied as
-# many times as before (`docs/tpu.md`).
+# Two things save parameters: layers share weights (`all`), and narrow embeddings are projected to the hidden size
+# (the difference between `E = H` and the row above it). But fewer parameters do not mean less computation or less
+# memory: the block is still applied as many times (`docs/tpu.md`).
 #
 # ## 2. 그림 1 · Figure 1
 #
-# 논문은 층에 들어가는 벡터와 나오는 벡터의 거리(L2)와 각도를 층마다 재었습니다. 논문의 모델은 24층의 BERT-large와
-# ALBERT-large이고, **여기서는 8층에 너비 128인 작은 모델 둘**을 포함된 글 0.8 MB로 몇백 스텝만 학습합니다. 하나는
-# 가중치를 나눠 쓰고, 하나는 나눠 쓰지 않습니다. 여기에 포함된 모델(4층, 나눠 쓰지 않음)을 더합니다.
+# 논문은 층에 들어가는 벡터와 나오는 벡터의 거리(L2)와 각도를 층마다 측정했습니다. 논문의 모델은 24층의 BERT-large와
+# ALBERT-large이고, **여기서는 8층에 너비 128인 작은 모델 두 개**를 포함된 텍스트 0.8 MB로 몇백 스텝만 학습합니다.
+# 하나는 가중치를 공유하고, 하나는 공유하지 않습니다. 여기에 포함된 모델(4층, 공유하지 않음)을 더합니다.
 #
 # The paper measured how far (L2) and by what angle each layer moves its input, in BERT-large and ALBERT-large of 24
 # layers. Here two small models of 8 layers, 128 wide, are trained for a few hundred steps on the samples, one whose
-# layers share their weights and one whose layers don't; with them the included model, whose 4 layers share
-# nothing. So the question is the paper's, and the models are not.
+# layers share their weights and one whose layers don't; the included model, whose 4 layers share nothing, is added.
+# So we ask the paper's question of different models.
 
 # %%
 from albert_tf.corpus.reader import CorpusReader, find_corpus_files
@@ -165,7 +166,7 @@ small = AlbertConfig.from_json_file("configs/albert_demo.json").replace(
     vocab_size=len(tokenizer), num_hidden_layers=SIZES["num_layers"]
 )
 
-with clock("2 학습 자료 · training data"):
+with clock("2 학습 데이터 · training data"):
     paths = find_corpus_files(["samples/corpus", "samples/unlabelled_reviews"], "DATA")
     train_path, held_out_path = (os.path.join(WORK, "data", f"{name}.tfrecord") for name in ("train", "held_out"))
     masking = MaskingOptions(default_max_predictions(64, 0.15, False), ngram=1)
@@ -200,11 +201,11 @@ def pretrain(name, config):
 
 
 # %%
-with clock("2 학습, 나눠 쓰는 모델 · training, shared layers"):
+with clock("2 학습, 가중치를 공유하는 모델 · training, shared layers"):
     random_shared, shared = pretrain("shared", small)
 
 # %%
-with clock("2 학습, 나눠 쓰지 않는 모델 · training, layers of their own"):
+with clock("2 학습, 공유하지 않는 모델 · training, layers of their own"):
     random_unshared, unshared = pretrain("unshared", small.replace(sharing="none"))
 
 # %%
@@ -253,22 +254,23 @@ titles = ("둘째 층부터 · from the second layer on", "L2", "층 사이의 �
 display(table(titles, spread))
 
 # %% [markdown]
-# 논문이 본 것은 두 가지입니다. 나눠 쓰면 층에서 층으로 **고르게** 넘어가고, 그래도 거리가 0으로 가라앉지 **않는다**는
-# 것(같은 층을 되풀이해도 고정점에 이르지 않음). 위의 표에서 '층 사이의 변화'가 작을수록 고르고, 마지막 층의 거리가
-# 0보다 크면 가라앉지 않은 것입니다. 작고 덜 배운 모델이니 논문의 결과를 뒷받침하거나 뒤집는 것으로 읽지는 마세요.
+# 논문의 관찰은 두 가지입니다. 가중치를 공유하면 층마다 변화가 **고르고**, 그래도 거리가 0으로 수렴하지는
+# **않습니다**(같은 블록을 반복해도 고정점에 도달하지 않습니다). 위의 표에서 '층 사이의 변화'가 작을수록 고르고,
+# 마지막 층의 거리가 0보다 크면 수렴하지 않은 것입니다. 작고 조금만 학습한 모델이므로 논문의 결과를 확인하거나
+# 반박하는 것으로 보지는 마세요.
 #
-# The paper saw two things: with shared weights layers pass on more evenly, and yet the distance doesn't sink to 0, so
-# that the same block again and again reaches no fixed point. In the table the smaller the change between layers, the
-# more even; and a distance above 0 in the last layer is one that hasn't sunk. Models so small that have learnt so
-# little neither confirm nor refute the paper.
+# The paper observed two things: with shared weights the layers change their input more evenly, and yet the distance
+# doesn't converge to 0, so repeating the same block does not reach a fixed point. In the table, a smaller change
+# between layers means more even, and a distance above 0 in the last layer means no convergence. Models this small,
+# trained this little, neither confirm nor refute the paper.
 #
-# ## 3. 층마다의 추측 · Guesses after each layer
+# ## 3. 층별 예측 · Guesses after each layer
 #
-# 마지막 층의 벡터를 읽도록 배운 머리(head)로 앞 층의 벡터를 읽어 봅니다. 그래서 앞 층의 답은 거칠지만, 문맥이 층을
-# 지나며 들어오는 것이 보입니다.
+# 마지막 층의 벡터를 읽도록 학습된 헤드로 앞 층의 벡터를 읽어 봅니다. 앞 층의 예측은 거칠지만, 층을 지나면서 문맥이
+# 반영되는 것을 볼 수 있습니다.
 #
-# The head has learnt to read the last layer; here it reads the earlier ones too. Their answers are rough, but one
-# sees the context come in.
+# The head has learnt to read the last layer; here it reads the earlier ones too. Their guesses are rough, but you can
+# see how context is added layer by layer.
 
 # %%
 QUESTIONS = ["배우들 연기가 정말 [MASK]", "이 [MASK] 보고 울었어요 ㅠㅠ", "국물이 [MASK] 면발이 좋아요", "돈이 [MASK]"]
@@ -290,14 +292,14 @@ columns = [f"{number}층 layer {number}" for number in range(1, shipped.config.n
 display(table(("", "임베딩 embeddings", *columns), [(text, *guesses_after_each_layer(text)) for text in QUESTIONS]))
 
 # %% [markdown]
-# ## 4. 어텐션 지도 · Attention maps
+# ## 4. 어텐션 맵 · Attention maps
 #
-# 포함된 모델의 층(행)과 헤드(열)마다, 각 토큰(세로)이 어느 토큰(가로)을 보는지입니다. 진할수록 많이 봅니다.
-# `neighbors`로 시작한 모델이라(`docs/korean_small_model.md`) 바로 옆을 보는 헤드가 남아 있습니다.
+# 포함된 모델의 층(행)과 헤드(열)마다, 각 토큰(세로)이 어느 토큰(가로)을 보는지 나타냅니다. 진할수록 많이 봅니다.
+# `neighbors`로 초기화한 모델이므로(`docs/korean_small_model.md`) 바로 옆을 보는 헤드가 남아 있습니다.
 #
-# For each layer (row) and head (column) of the included model: which pieces (across) each piece (down) looks
-# at, the darker the more. Its attention began with neighbours (`docs/korean_small_model.md`), and some heads still
-# look there.
+# For each layer (row) and head (column) of the included model: which pieces (across) each piece (down) looks at;
+# darker means more. Its attention was initialised to look at neighbours (`docs/korean_small_model.md`), and some
+# heads still do.
 
 # %%
 import albert_tf
@@ -319,10 +321,10 @@ if names is not attention.pieces:  # 한글 글꼴이 없을 때 · where no fon
     display(table(("", "piece"), zip(names, attention.pieces)))
 
 # %% [markdown]
-# 리뷰 여럿에서 평균하면 헤드마다의 패턴이 보입니다. 몇 토큰 앞(-)이나 뒤(+)를 얼마나 보는가:
+# 여러 리뷰에서 평균하면 헤드마다의 패턴이 보입니다. 다음은 몇 토큰 앞(-)이나 뒤(+)를 얼마나 보는지 나타냅니다.
 #
-# Averaged over reviews, heads show their habits: how much they look at the piece so many places before (-) or behind
-# (+).
+# Averaged over reviews, each head shows a pattern: how much it looks at the piece this many positions before (-) or
+# after (+).
 
 # %%
 with clock("4 어텐션 · attention"):

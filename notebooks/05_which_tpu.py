@@ -16,16 +16,16 @@
 # %% [markdown]
 # # 어느 모델에 어느 TPU · Which TPU for which model
 #
-# TPU를 빌리기 전에, TPU의 컴파일러에게 물어봅니다: 이 모델의 한 단계는 메모리를 얼마나 쓰고, 배치는 얼마까지
-# 들어가고, 며칠이 걸리는가. **TPU는 필요 없습니다.** 여기 있는 수는 모두 `plan_tpu.py`가 컴파일러(libtpu)에서 얻은
-# 것이고, 실제 TPU에서 잰 것은 하나도 없습니다(`docs/tpu.md`).
+# TPU를 빌리기 전에, 모델의 한 스텝이 메모리를 얼마나 쓰는지, 배치가 얼마까지 들어가는지, 며칠이 걸리는지를 TPU
+# 컴파일러로 계산합니다. **TPU는 필요 없습니다.** 여기 있는 값은 모두 `plan_tpu.py`가 컴파일러(libtpu)에서 얻은
+# 것이며, 실제 TPU에서 측정한 값은 없습니다(`docs/tpu.md`).
 #
-# Before a TPU is rented, its compiler is asked: how much memory does a step of this model take, how large may a batch
-# be, how many days would it be? No TPU is needed. All figures here are the compiler's (libtpu), by `plan_tpu.py`;
-# none was measured on a TPU (`docs/tpu.md`).
+# Before you rent a TPU, its compiler can tell how much memory a step of a model takes, how large a batch can be, and
+# how many days training would take. No TPU is needed. All figures here come from the compiler (libtpu), by
+# `plan_tpu.py`; none was measured on a TPU (`docs/tpu.md`).
 
 # %%
-# 준비: 이 칸을 먼저 실행하세요. Set-up: run this cell first.
+# 준비: 이 셀을 먼저 실행하세요. Set-up: run this cell first.
 REPOSITORY = ""  # @param {type:"string"}
 # ↑ albert_tf를 받아 올 git 주소 (Colab에서만). Where to clone albert_tf from; only Colab needs it.
 
@@ -62,17 +62,17 @@ from albert_tf.training.devices.description import has_tpu
 from notebooks.helpers import Clock, png_of, table
 
 SIZES = {"live_layers": None}  # None: 설정 그대로 · as the config says
-if is_test():  # 검사용으로 작게 · small, for continuous integration
+if is_test():  # 테스트용으로 작게 · small, for continuous integration
     SIZES = {"live_layers": 1}
 
 clock = Clock()
 
 # %% [markdown]
-# ## 1. 빌릴 수 있는 것 · What can be rented
+# ## 1. 빌릴 수 있는 TPU · What can be rented
 #
-# 복제본(replica)마다의 메모리, 최고 속도(bfloat16), 메모리 속도입니다(Google이 공개한 값).
+# 복제본(replica)마다의 메모리, 최고 성능(bfloat16), 메모리 대역폭입니다(Google이 공개한 값).
 #
-# Of each replica: memory, peak in bfloat16, and the speed of its memory, as Google publishes them.
+# For each replica: memory, peak in bfloat16, and memory bandwidth, as Google publishes them.
 
 # %%
 rows = [
@@ -90,7 +90,7 @@ titles = ("TPU", "복제본 replicas", "메모리 memory", "TFLOPS", "메모리 
 display(table(titles, rows))
 
 # %% [markdown]
-# ## 2. 배치는 얼마까지 · The largest batch
+# ## 2. 가장 큰 배치 · The largest batch
 #
 # v5e 한 개(16 GB)에 들어가는 가장 큰 배치입니다. LAMB, bfloat16, 토큰의 15%를 가림. `python -m
 # benchmarks.largest_batches`가 찾은 `docs/tpu.md`의 표를 그대로 읽습니다.
@@ -137,22 +137,23 @@ left.legend(fontsize="small")
 display(Image(png_of(figure)))
 
 # %% [markdown]
-# 오른쪽이 거의 평평합니다: **메모리를 정하는 것은 토큰의 수**이고, 예의 길이가 아닙니다. 파라미터를 나눠 써도
-# 메모리는 적어지지 않습니다. 역전파를 위해 층마다의 결과를 간직하기 때문입니다. `--remat=block`은 그것을 다시
+# 오른쪽 그래프가 거의 평평합니다. **메모리를 정하는 것은 토큰의 수**이고 예제의 길이가 아닙니다. 파라미터를 공유해도
+# 메모리는 거의 줄지 않습니다. 역전파를 위해 층마다의 결과를 저장하기 때문입니다. `--remat=block`은 저장하지 않고 다시
 # 계산합니다.
 #
-# Right, lines are nearly flat: what counts is the number of pieces, not their length. Sharing weights saves next to
-# no memory here, for a step keeps what every layer computed; `--remat=block` computes that again.
+# On the right, the lines are nearly flat: what counts is the number of pieces, not the length of the examples.
+# Sharing weights saves almost no memory here, because a step stores what every layer computed; `--remat=block`
+# recomputes it instead.
 #
-# ## 3. 한 단계의 값 · What a step costs
+# ## 3. 한 스텝의 비용 · What a step costs
 #
-# ALBERT-base, 길이 512인 예 32개, v5e 한 개. `python -m benchmarks.tpu_step`이 컴파일러에게서 얻은
-# `docs/performance.md`의 표에 **한계(roofline)** 를 더합니다: 그 단계의 연산과 메모리 왕복 가운데 더 오래 걸리는 쪽을
-# 공개된 최고 속도로 나눈 것이라, 실제로는 이보다 느립니다.
+# ALBERT-base, 길이 512인 예제 32개, v5e 칩 하나입니다. `python -m benchmarks.tpu_step`으로 얻은
+# `docs/performance.md`의 표에 **한계(roofline)** 를 더합니다. 한계는 그 스텝의 연산과 메모리 접근이 공개된 최고
+# 성능에서 걸리는 시간 가운데 긴 쪽이며, 실제로는 이보다 느립니다.
 #
-# ALBERT-base, 32 examples of 512 pieces, on one v5e chip: the table of `docs/performance.md`, which `python -m
-# benchmarks.tpu_step` asked of the compiler, and with it the roofline: the time that the operations or the memory
-# traffic would take at the published limits, whichever is longer. No real run is so fast.
+# ALBERT-base, 32 examples of 512 pieces, on one v5e chip: the table of `docs/performance.md`, made by `python -m
+# benchmarks.tpu_step`, with the roofline added: the time that the operations or the memory traffic would take at the
+# published limits, whichever is longer. No real run is that fast.
 
 
 # %%
@@ -169,7 +170,7 @@ for name, operations, traffic, memory, _ in steps:
     costs[name.replace("`", "")] = by_operations, by_traffic
     slower = max(by_operations, by_traffic)
     rows.append((name.replace("`", ""), operations, traffic, memory, f"{slower * 1e3:.0f} ms", f"{32 / slower:,.0f}"))
-titles = ("", "연산 operations", "메모리 왕복 bytes accessed", "메모리 memory", "한계 roofline", "예/초 examples/s")
+titles = ("", "연산 operations", "메모리 접근 bytes accessed", "메모리 memory", "한계 roofline", "예제/초 examples/s")
 display(table(titles, rows))
 
 # %%
@@ -185,30 +186,30 @@ axes.legend(fontsize="small")
 display(Image(png_of(figure)))
 
 # %% [markdown]
-# 두 막대 가운데 긴 쪽이 한계입니다. 어텐션 커널이 없으면(`plain`) 메모리 왕복이, 있으면 연산이 한계가 됩니다.
+# 두 막대 가운데 긴 쪽이 한계입니다. 어텐션 커널이 없으면(`plain`) 메모리 접근이, 있으면 연산이 한계가 됩니다.
 #
-# The longer of two bars is the limit: memory traffic without the attention kernels (`plain`), operations with them.
+# The longer of the two bars is the limit: memory traffic without the attention kernels (`plain`), operations with
+# them.
 #
 # ## 4. 어느 모델에 어느 TPU · Which TPU for which model
 #
-# 한국어 모델 셋을 여러 TPU에 맞추어 컴파일한 값입니다. 복제본마다의 배치와 길이는 표에 있습니다.
-# `notebooks/plans.json`에 있고, 만든 명령도 거기 적혀 있습니다. 다른 TPU나 다른 모델의 설정으로 만들어 그 파일에
-# 더하면 여기에 함께 나옵니다.
+# 한국어 모델 세 개를 여러 TPU용으로 컴파일한 값입니다. 복제본마다의 배치와 길이는 표에 있습니다. 값과 명령은
+# `notebooks/plans.json`에 있으며, 다른 TPU나 다른 모델의 결과를 그 파일에 추가하면 여기에 함께 나옵니다.
 #
-# - **들어갈 배치**는 어림입니다: 남는 메모리를 예 하나의 메모리로 나눈 것입니다. 2의 표와 비교하면 base, 길이 512,
-#   v5e에서 어림이 조금 적습니다. 정확한 수는 `--train_batch_size` 없이 `plan_tpu.py`가 찾습니다.
-#   적어 둔 배치보다 훨씬 큰 수는 그만큼 덜 믿을 만합니다.
-# - **연산기를 쓰는 몫**은 한계(3)에 닿았을 때의 것, 곧 바랄 수 있는 최댓값입니다. 100%보다 적으면 메모리를 기다립니다.
+# - **들어갈 배치**는 추정값이며, 남는 메모리를 예제 하나의 메모리로 나눈 것입니다. 2절의 표와 비교하면 base, 길이
+#   512, v5e에서 추정값이 조금 작습니다. 정확한 값은 `--train_batch_size` 없이 `plan_tpu.py`로 찾습니다. 컴파일한
+#   배치와 차이가 클수록 추정값을 믿기 어렵습니다.
+# - **연산기 사용률**은 한계(3절)에 도달했을 때의 값, 즉 가능한 최댓값입니다. 100%보다 작으면 메모리를 기다립니다.
 #
-# Korean models, compiled for several TPUs; batch and length on each replica stand in the table. From
-# `notebooks/plans.json`, which also has the commands that made it. What is added to that file, other TPUs or the
-# configurations of other models, is shown here too.
+# Three Korean models, compiled for several TPUs; the table has the batch and length on each replica. The figures are
+# in `notebooks/plans.json`, with the commands that made them. Other TPUs or models that you add to that file are
+# shown here too.
 #
-# - **The batch that fits** is an estimate: the memory that weights leave, over that of one example. For base at 512 on
-#   v5e it is a little lower than what part 2 found. `plan_tpu.py` without `--train_batch_size` finds the number itself;
-#   the further an estimate is from the batch that was compiled, the less it is worth.
-# - **The use of the peak** is that at the limit (3), so the most that can be hoped for. Below 100% the chip waits for
-#   its memory.
+# - **The batch that fits** is an estimate: the memory left by the weights, divided by that of one example. For base
+#   at length 512 on v5e it is a little lower than the value in part 2. `plan_tpu.py` without `--train_batch_size`
+#   finds the exact number; the further an estimate is from the compiled batch, the less reliable it is.
+# - **The use of the peak** is the value at the limit (part 3), so the best possible one. Below 100% the chip waits
+#   for its memory.
 
 # %%
 plans = json.loads(pathlib.Path("notebooks/plans.json").read_text(encoding="utf-8"))
@@ -245,7 +246,7 @@ for name, model in plans.items():
                 f"{each['largest_batch']:,}",
                 f"{each['examples_per_second']:,.0f}",
                 f"{each['use']:.0%}",
-                "메모리 왕복 memory traffic" if each["use"] < 0.995 else "연산 operations",
+                "메모리 접근 memory traffic" if each["use"] < 0.995 else "연산 operations",
             )
         )
 titles = (
@@ -253,10 +254,10 @@ titles = (
     "TPU",
     "배치 batch",
     "메모리 memory",
-    "가운데 share of it",
+    "메모리 비율 share of it",
     "들어갈 배치 batch that fits",
-    "예/초 examples/s, roofline",
-    "연산기 몫 use of the peak",
+    "예제/초 examples/s, roofline",
+    "연산기 사용률 use of the peak",
     "한계 limited by",
 )
 display(table(titles, rows))
@@ -274,13 +275,13 @@ for axes, (name, model) in zip(np.atleast_1d(figure.subplots(1, len(plans))), pl
 display(Image(png_of(figure)))
 
 # %% [markdown]
-# 왜 그런지는 다음 그림에 있습니다. 모델의 한 단계가 메모리에서 읽고 쓰는 1바이트마다 하는 연산이 가로축이고, 그때
-# 복제본 하나가 낼 수 있는 속도가 세로축입니다. 비탈에 있는 모델은 메모리를 기다리고, 평평한 데 있는 모델은 연산기를
-# 다 씁니다. 꺾이는 곳이 오른쪽에 있는 TPU일수록 큰 모델이라야 제값을 합니다.
+# 이유는 다음 그래프에 있습니다. 가로축은 한 스텝이 메모리에서 읽고 쓰는 1바이트당 연산 수이고, 세로축은 복제본 하나가
+# 낼 수 있는 속도입니다. 기울어진 부분에 있는 모델은 메모리를 기다리고, 평평한 부분에 있는 모델은 연산기를 모두
+# 씁니다. 꺾이는 곳이 오른쪽에 있는 TPU일수록 큰 모델이어야 성능을 다 쓸 수 있습니다.
 #
-# Why, is in the next plot: across, the operations that a step does for each byte it reads or writes; up, the speed that
-# one replica can have then. A model on the slope waits for memory, one on the plateau uses all of the chip. The further
-# to the right a TPU bends, the larger a model has to be to be worth it.
+# The next plot shows why: the horizontal axis is the number of operations in a step for each byte it reads or writes,
+# the vertical axis the speed that one replica can reach. A model on the slope waits for memory, one on the plateau
+# uses all of the chip. The further to the right a TPU bends, the larger a model has to be to be worth it.
 
 # %%
 figure = Figure(figsize=(7.5, 3.6), layout="constrained")
@@ -308,17 +309,17 @@ axes.legend(fontsize="small", ncols=2)
 display(Image(png_of(figure)))
 
 # %% [markdown]
-# ## 5. 내 글이라면 며칠 · How long for your text
+# ## 5. 내 텍스트라면 며칠 · How long for your text
 #
-# `MEGABYTES`: 글의 크기(UTF-8). `PASSES`: 몇 번 읽을지. 한글 1 MB가 몇 토큰인지는 포함된 모델의 어휘(8,000토큰)로 이
-# 저장소의 글에서 측정합니다. 어휘가 더 크면 토큰은 더 적습니다. 한계 속도로 계산한 **가장 짧은** 시간입니다.
-# `SHARE`에 실제로 그 가운데 얼마가 나오는지 적으면 나눠 줍니다. 재어 보기 전에는 모르고, 돌려 보면 `--peak_tflops`를
-# 준 명령이 알려 줍니다.
+# `MEGABYTES`는 텍스트의 크기(UTF-8), `PASSES`는 에폭 수입니다. 1 MB가 몇 토큰인지는 포함된 모델의 어휘
+# 사전(8,000토큰)으로 이 저장소의 샘플에서 측정합니다. 어휘 사전이 더 크면 토큰 수는 줄어듭니다. 한계 속도로 계산한
+# **가장 짧은** 시간입니다. `SHARE`는 실제로 한계의 얼마에 도달하는지입니다. 실행해 보기 전에는 알 수 없으며,
+# `--peak_tflops`를 주고 실행하면 출력됩니다.
 #
-# How many megabytes of text, and how often they are read; how many pieces a megabyte has is measured on the samples,
-# with the 8,000 pieces of the shipped model: a larger vocabulary needs fewer. These are the **shortest** times that
-# there can be. `SHARE` is how much of the limit a run really reaches, if you know it: nobody does before running, and
-# a command with `--peak_tflops` tells.
+# `MEGABYTES` is the size of the text, `PASSES` the number of epochs. The number of pieces in a megabyte is measured
+# on the samples with the 8,000 pieces of the included model; a larger vocabulary needs fewer. These are the
+# **shortest** possible times. `SHARE` is the share of the limit that a run really reaches: you can't know it before
+# running, and a command with `--peak_tflops` prints it.
 
 # %%
 MEGABYTES = 1000  # @param {type:"number"}
@@ -328,7 +329,7 @@ SHARE = 1.0  # @param {type:"number"}
 from albert_tf.corpus.reader import CorpusReader, find_corpus_files
 from albert_tf.tokenization import load_tokenizer
 
-with clock("5 글의 토큰 수 · pieces in the text"):
+with clock("5 텍스트의 토큰 수 · pieces in the text"):
     reader = CorpusReader(find_corpus_files(["samples/corpus"], "DATA"))
     sentences = list(reader.sentences())
     num_pieces = load_tokenizer("models/albert_ko_small").encode_ids(sentences).flat_values.shape[0]
@@ -351,13 +352,14 @@ for name, model in plans.items():
 display(table(("", *compiled_for), rows))
 
 # %% [markdown]
-# ## 6. 직접 물어보기 · Ask the compiler yourself
+# ## 6. 직접 컴파일하기 · Run the compiler yourself
 #
 # `jax`와 `libtpu`가 있으면(`pip install 'albert_tf[tpu-compile]'`, TPU가 없는 컴퓨터에서) 작은 모델 하나를 지금
-# 컴파일합니다. 일 분쯤 걸립니다. 한 번 컴파일한 것은 `notebook_output/`에 남습니다. 큰 모델은 `plan_tpu.py`로 하세요.
+# 컴파일합니다. 약 1분이 걸립니다. 컴파일한 결과는 `notebook_output/`에 남습니다. 더 큰 모델에는 `plan_tpu.py`를
+# 쓰세요.
 #
 # With `jax` and `libtpu` (`pip install 'albert_tf[tpu-compile]'`, on a machine without TPU) a small model is compiled
-# now, in a minute or so; what came out is kept in `notebook_output/`. For larger ones take `plan_tpu.py`.
+# now, in a minute or so; the result is kept in `notebook_output/`. For larger models use `plan_tpu.py`.
 
 # %%
 can_compile = all(importlib.util.find_spec(name) for name in ("jax", "libtpu")) and not has_tpu()
@@ -386,24 +388,24 @@ else:
     rows = [
         ("메모리 memory", f"{(figures.temporary_bytes + figures.argument_bytes) / 2**20:,.1f} MiB"),
         ("연산 operations", f"{figures.flops / 1e9:,.2f} G"),
-        ("메모리 왕복 bytes accessed", f"{figures.bytes_accessed / 1e6:,.1f} MB"),
+        ("메모리 접근 bytes accessed", f"{figures.bytes_accessed / 1e6:,.1f} MB"),
         ("한계 roofline", f"{figures.roofline_seconds(tpu) * 1e3:.3f} ms"),
-        ("예/초 한계 examples/s, roofline", f"{batch_size / figures.roofline_seconds(tpu):,.0f}"),
+        ("예제/초 한계 examples/s, roofline", f"{batch_size / figures.roofline_seconds(tpu):,.0f}"),
     ]
     display(table((f"configs/albert_demo.json, {batch_size} x {length}, {tpu.name}", ""), rows))
 
 # %% [markdown]
-# 무엇을 고를까: 들어가기만 하면(2, 4), 예/초(4)를 값으로 나눈 것이 큰 TPU가 이득입니다. 값은 지역과 때에 따라 다르니
-# Google의 가격표에서 보세요. 작은 모델은 어느 TPU에서나 메모리를 기다리므로, 최고 속도가 높은 TPU라고 그만큼 빨라지지
-# 않습니다. albert_small은 v5p의 칩 네 개에서 v6e의 칩 여덟 개만큼 빠르고, 그보다 작은 모델은 칩 하나(v5e-1)면 됩니다.
-# base는 v5e와 v5p에서 연산기를 거의 다 쓰고, v6e에서는 절반도 쓰지 못하지만 그래도 가장 빠릅니다. v2에는 base의 작은
-# 배치만 들어가고, 가장 느립니다.
+# 고르는 방법: 모델이 들어가는 TPU(2절, 4절) 가운데 가격 대비 초당 예제 수(4절)가 가장 큰 것이 유리합니다. 가격은
+# 지역과 시기에 따라 다르므로 Google의 가격표를 확인하세요. 작은 모델은 어느 TPU에서나 메모리를 기다리므로, 최고
+# 성능이 높은 TPU라고 해서 그만큼 빨라지지 않습니다. albert_small은 v5p의 칩 네 개에서 v6e의 칩 여덟 개만큼 빠르고,
+# 그보다 작은 모델은 칩 하나(v5e-1)로 충분합니다. base는 v5e와 v5p에서 연산기를 거의 다 쓰고, v6e에서는 절반도 쓰지
+# 못하지만 그래도 가장 빠릅니다. v2에는 base의 작은 배치만 들어가고, 가장 느립니다.
 #
-# What to choose: of the TPUs that it fits (2, 4), the one with most examples a second (4) for its price, which Google
-# tells. Small models wait for memory on every TPU, so that a higher peak helps them little: albert_small is as fast on
-# four chips of v5p as on eight of v6e, and for what is smaller still one chip (v5e-1) will do. base uses nearly all of
-# v5e and v5p; of v6e it uses less than half, and is fastest there all the same. v2 takes small batches of base alone,
-# and is the slowest.
+# What to choose: among the TPUs that the model fits (parts 2 and 4), the one with the most examples a second (part 4)
+# for its price, which you find in Google's price list. Small models wait for memory on every TPU, so a higher peak
+# helps them little: albert_small is as fast on four chips of v5p as on eight of v6e, and for smaller models a single
+# chip (v5e-1) is enough. base uses nearly all of v5e and v5p; it uses less than half of v6e, and is still fastest
+# there. Only small batches of base fit a v2, which is the slowest.
 
 # %%
 display(clock.table())

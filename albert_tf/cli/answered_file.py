@@ -27,10 +27,15 @@ def define_flags(
     flags.DEFINE_string("output_file", None, output_file)
     flags.DEFINE_list("input_fields", None, input_fields)
     flags.DEFINE_integer("predict_batch_size", default_batch_size, batch_size, lower_bound=1)
-    flags.DEFINE_enum("on_bad_row", "fail", ON_BAD_ROW, "Lines that can't be read: stop, or write why and continue.")
+    flags.DEFINE_enum(
+        "on_bad_row",
+        "fail",
+        ON_BAD_ROW,
+        "What to do with a line that can't be read: stop, or write the reason and continue.",
+    )
     if not answers_hold_inputs:
         flags.DEFINE_bool("with_inputs", False, "Write the input next to each answer.")
-    flags.DEFINE_bool("overwrite", False, "Replace the --output_file, and what other predictions have left behind.")
+    flags.DEFINE_bool("overwrite", False, "Replace the --output_file, and unfinished predictions of other runs.")
 
 
 def find_input(given: typing.Any, writes_tables: bool = False) -> str:

@@ -29,7 +29,7 @@ _OF_COLUMNS = ("task_name", "text_column", "text_pair_column")
 def define_flags():
     """Defines the flags of this command."""
     flags.DEFINE_string(
-        "model_dir", SHIPPED_MODEL, "Folder of a model that fills in masks; by default the included small one."
+        "model_dir", SHIPPED_MODEL, "Folder of a model that can fill masks; by default the included small one."
     )
     flags.DEFINE_string(
         "input_file",
@@ -44,11 +44,11 @@ def define_flags():
     flags.DEFINE_string("text_pair_column", None, "Column of a second text; both of a pair are changed.")
     options = AugmentationOptions()
     flags.DEFINE_integer("num_copies", options.num_copies, "Copies of each text.")
-    flags.DEFINE_float("replaced_share", options.replaced_share, "How probably each word is replaced.")
+    flags.DEFINE_float("replaced_share", options.replaced_share, "Probability that a word is replaced.")
     flags.DEFINE_integer(
-        "num_candidates", options.num_candidates, "Of how many of the most probable pieces a replacement is drawn."
+        "num_candidates", options.num_candidates, "Number of most probable pieces from which a replacement is drawn."
     )
-    flags.DEFINE_integer("random_seed", options.random_seed, "Of what is drawn; another seed gives other copies.")
+    flags.DEFINE_integer("random_seed", options.random_seed, "Random seed; a different seed gives different copies.")
     flags.DEFINE_enum("on_bad_row", None, ON_BAD_ROW, "Rows that can't be read: stop, or leave them out.")
     flags.DEFINE_bool("overwrite", False, "Replace the --output_file.")
 

@@ -36,13 +36,13 @@ def define_flags():
     flags.DEFINE_list(
         "languages",
         None,
-        "The language of each path or glob of --input_file, as in ko,en; by default all are one.",
+        "The language of each path or glob of --input_file, as in ko,en; by default all text is one language.",
     )
     flags.DEFINE_float(
         "language_exponent",
         0.5,
-        "How much each of several languages counts: its share of the words to the power of this; 1: as there is text, "
-        "0: all alike. XLM 0.5.",
+        "The weight of a language is its share of the words raised to this power; with 1 languages count "
+        "by their text, with 0 all equally. XLM has 0.5.",
     )
     flags.DEFINE_string("output_dir", None, "Folder for vocab.txt and tokenizer.json.")
     flags.DEFINE_integer("vocab_size", 32000, "Number of pieces, special tokens included.", lower_bound=6)
@@ -61,8 +61,8 @@ def define_flags():
         "morphemes",
         "none",
         MORPHEME_CHOICES,
-        "Where words are cut before pieces are learnt, by kiwipiepy, which nothing needs afterwards. kiwi: before josa "
-        "and endings; noun_josa: between nouns and josa.",
+        "Where to split words before pieces are learnt, with kiwipiepy, which is not needed afterwards. "
+        "kiwi: before josa and endings; noun_josa: between nouns and josa.",
     )
     flags.DEFINE_integer(
         "max_sentences",
@@ -72,15 +72,13 @@ def define_flags():
     )
     flags.DEFINE_integer("random_seed", 12345, "Seed of that sample.", lower_bound=0)
     flags.DEFINE_bool("report", False, "Report what the vocabulary makes of the text: unknown words, pieces, josa.")
-    flags.DEFINE_list(
-        "vocab_file", None, "With --report or --assign_unused: vocabularies that are there already; nothing is built."
-    )
+    flags.DEFINE_list("vocab_file", None, "With --report or --assign_unused: existing vocabularies; nothing is built.")
     flags.DEFINE_string(
         "assign_unused",
         None,
         "Add these pieces to --vocab_file, in its [unused] slots first: comma-separated, or in a .txt file.",
     )
-    flags.DEFINE_bool("overwrite", False, "Replace a vocabulary that is in --output_dir already.")
+    flags.DEFINE_bool("overwrite", False, "Replace an existing vocabulary in --output_dir.")
     define_flags_of_new_tokenizer()
 
 

@@ -31,15 +31,17 @@ def define_flags():
     flags.DEFINE_bool(
         "strip_accents",
         None,
-        "Drop accents; by default as the tokenizer's files say, or else as letters are lower-cased.",
+        "Drop accents; by default as the tokenizer's files say, or else if letters are lower-cased.",
     )
     flags.DEFINE_bool(
         "split_number_commas",
         None,
-        "Of SentencePiece: cut a piece that ends in a digit and a comma before that, as the original does.",
+        "With SentencePiece: split a piece that ends in a digit and a comma before the comma, as the original does.",
     )
     flags.DEFINE_enum("task", None, list(HEADS), "What a fine-tuned head is for, if the checkpoint doesn't say.")
-    flags.DEFINE_string("albert_config_file", None, "Config of Google's checkpoint, if it does not lie beside it.")
+    flags.DEFINE_string(
+        "albert_config_file", None, "Config of Google's checkpoint, if it is not next to the checkpoint."
+    )
 
 
 def main():

@@ -41,13 +41,13 @@ def define_flags():
     flags.DEFINE_list(
         "languages",
         None,
-        "The language of each path or glob of --input_file, or two joined by + of a table of pairs, as its columns are "
-        "called: ko,en,ko+en. By default not told, or of a table of two columns their names.",
+        "The language of each path or glob of --input_file; for a table of pairs the names of two "
+        "columns, joined by +: ko,en,ko+en. By default unknown; for a table of two columns, their names.",
     )
     flags.DEFINE_enum("sentence_splitter", "none", SENTENCE_SPLITTERS, "How lines of running text become sentences.")
     flags.DEFINE_bool("deduplicate", False, "Leave out documents whose text has occurred before.")
     flags.DEFINE_list("output_file", None, "TFRecord file for training, or a comma-separated list, one file a shard.")
-    flags.DEFINE_integer("num_shards", 1, "Number of shards, of each language; where --output_file names one file.", 1)
+    flags.DEFINE_integer("num_shards", 1, "Number of shards (for each language), if --output_file names one file.", 1)
     flags.DEFINE_string("held_out_file", None, "TFRecord file for evaluation; held_out.tfrecord beside --output_file.")
     flags.DEFINE_float("held_out_fraction", 0.05, "Share of documents kept for evaluation.", 0.0, 0.9)
     flags.DEFINE_string("vocab_file", None, "Vocabulary; a tokenizer.json beside it says how to use it.")
@@ -58,7 +58,7 @@ def define_flags():
         "objective",
         None,
         list(OBJECTIVES),
-        f"What is to be learnt from the examples, and how they are packed therefore; by default {DEFAULT_OBJECTIVE}.",
+        f"What will be learnt from the examples, and so how they are packed; by default {DEFAULT_OBJECTIVE}.",
     )
     flags.DEFINE_enum(
         "sentence_pair",
@@ -69,21 +69,30 @@ def define_flags():
         + ".",
     )
     flags.DEFINE_bool("random_next_sentence", False, "The original's flag for --sentence_pair=next.")
-    flags.DEFINE_enum("masking", "dynamic", MASKING_CHOICES, "dynamic: masked anew each epoch; static: masked here.")
+    flags.DEFINE_enum(
+        "masking", "dynamic", MASKING_CHOICES, "dynamic: masked differently in each epoch; static: masked here."
+    )
     flags.DEFINE_bool("do_whole_word_mask", True, "Mask whole words.")
     flags.DEFINE_integer("ngram", 3, "Longest run of words masked together.", lower_bound=1)
-    flags.DEFINE_bool("favor_shorter_ngram", True, "Run lengths n have probability ~ 1/n; otherwise all the same.")
+    flags.DEFINE_bool(
+        "favor_shorter_ngram",
+        True,
+        "Runs of n words have a probability proportional to 1/n; otherwise all lengths are equally probable.",
+    )
     flags.DEFINE_enum(
         "replacement_unit",
         "piece",
         ("piece", "span"),
-        "What becomes [MASK] (80%), random or stays (10% each) together.",
+        "Unit that becomes [MASK] (80%), becomes random (10%) or stays (10%) as a whole.",
     )
     define_entity_flags()
     flags.DEFINE_bool("do_permutation", False, "Shuffle further pieces, as many as are masked, and predict them too.")
     flags.DEFINE_integer("max_seq_length", 512, "Length of an example in pieces.", lower_bound=8)
     flags.DEFINE_integer(
-        "max_predictions_per_seq", None, "Most masked pieces an example; by default max_seq_length * masked_lm_prob.", 1
+        "max_predictions_per_seq",
+        None,
+        "Maximum number of masked pieces in an example; by default max_seq_length * masked_lm_prob.",
+        1,
     )
     flags.DEFINE_float("masked_lm_prob", 0.15, "Share of pieces masked.", 0.001, 0.9)
     flags.DEFINE_float(
@@ -96,7 +105,7 @@ def define_flags():
     flags.DEFINE_integer("dupe_factor", None, "How many times to cut each document; 1 if dynamic, 40 if static.", 1)
     flags.DEFINE_integer("random_seed", 12345, "Seed of every random draw.", lower_bound=0)
     flags.DEFINE_integer("num_workers", 1, "Number of worker processes.", lower_bound=1)
-    flags.DEFINE_bool("overwrite", False, "Replace shards that are there already.")
+    flags.DEFINE_bool("overwrite", False, "Replace existing shards.")
     flags.DEFINE_bool("resume", False, "Resume a build that was stopped; start one if there is none.")
     flags.DEFINE_string("runner", None, "Run on Apache Beam, not --num_workers: DirectRunner, DataflowRunner, ...")
     flags.DEFINE_string("pipeline_arguments", "", "With --runner: Apache Beam's own flags, in quotation marks.")

@@ -35,7 +35,7 @@ def define_flags():
     flags.DEFINE_string("corpus", None, "Your own text: a file, a glob, or a folder of such files.")
     flags.DEFINE_integer("num_train_steps", 1000, "Number of pre-training steps.", lower_bound=1)
     flags.DEFINE_integer("random_seed", 12345, "Seed of everything that is drawn.", lower_bound=0)
-    flags.DEFINE_bool("overwrite", False, "Replace the demo that is in --output_dir already.")
+    flags.DEFINE_bool("overwrite", False, "Replace an existing demo in --output_dir.")
 
 
 CONFIG = shipped_path("configs/albert_demo.json")

@@ -17,7 +17,8 @@ def define_entity_flags() -> None:
     flags.DEFINE_string(
         "entity_file",
         None,
-        "Names of entities, one a line: where a word begins with one, it is masked whole, and what follows by itself.",
+        "File with names of entities, one per line: a name at the beginning of a word is masked as a whole, "
+        "and the rest of the word separately.",
     )
     flags.DEFINE_bool(
         "entity_markup",

@@ -32,7 +32,7 @@ def define_flags():
         "weights",
         "float32",
         WEIGHT_TYPES,
-        "How large weights are stored, to make the export smaller; with bfloat16 products are computed in it, too.",
+        "Type in which large weights are stored, to make the export smaller; bfloat16 is computed in, too.",
     )
     flags.DEFINE_string("spm_model_file", None, "SentencePiece model, where --model_dir has no tokenizer.")
     flags.DEFINE_bool("do_lower_case", True, "With --spm_model_file: lower-case letters.")

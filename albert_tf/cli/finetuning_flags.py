@@ -27,26 +27,28 @@ def define_finetuning_flags(max_seq_length_help: str) -> None:
     flags.DEFINE_string(
         "teacher",
         None,
-        "Folder of a model fine-tuned for the same, of albert_tf or transformers, whose answers are learnt beside the "
-        "labels.",
+        "Folder of a model fine-tuned for the same task, of albert_tf or transformers, whose answers are "
+        "learnt besides the labels.",
     )
-    flags.DEFINE_list("unlabelled_file", [], "With --teacher: files of texts without labels that join the training.")
-    flags.DEFINE_float("teacher_weight", 0.5, "Share of the teacher's answers in the loss of what has a label.", 0, 1)
-    flags.DEFINE_float("teacher_temperature", 2.0, "What logits of teacher and student are divided by.", 0.0)
+    flags.DEFINE_list("unlabelled_file", [], "With --teacher: files of texts without labels to train on as well.")
+    flags.DEFINE_float("teacher_weight", 0.5, "Share of the teacher's answers in the loss on labelled texts.", 0, 1)
+    flags.DEFINE_float(
+        "teacher_temperature", 2.0, "Temperature by which the logits of teacher and student are divided.", 0.0
+    )
     flags.DEFINE_bool("do_train", False, "Train.")
     flags.DEFINE_bool("do_eval", False, "Evaluate on the dev file; writes eval_results.json.")
     flags.DEFINE_float(
         "dev_fraction",
         None,
-        "Share of the training file to put aside and evaluate on, where there is no file for that; the same each time.",
+        "Share of the training file to hold out for evaluation, if there is no dev file; the same rows each time.",
         0.0,
         1.0,
     )
     flags.DEFINE_bool(
         "baselines",
         True,
-        "After training, tell beside the model's score what a linear model learns from the same file in seconds; needs "
-        "scikit-learn.",
+        "After training, train a linear model on the same file, in seconds, and print its score, too; "
+        "needs scikit-learn.",
     )
     flags.DEFINE_bool("do_predict", False, "Predict the test file; writes the predictions.")
     flags.DEFINE_integer("max_seq_length", None, f"Longest input in pieces; {max_seq_length_help}", lower_bound=8)
@@ -72,8 +74,8 @@ def define_finetuning_flags(max_seq_length_help: str) -> None:
     flags.DEFINE_float(
         "token_dropout",
         None,
-        "Share of the pieces of training texts to hide, others each time; by default 0.15 where small models classify "
-        "texts or score them, 0.25 where they tell whether two are alike, else 0.",
+        "Share of the pieces of training texts to hide, different ones each time; by default, in small "
+        "models, 0.15 for single texts and for similarity scores, and 0.25 for paraphrases; otherwise 0.",
         0.0,
         1.0,
     )

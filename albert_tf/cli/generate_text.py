@@ -22,25 +22,33 @@ _BATCHES_PER_PART = 4
 
 def define_flags():
     """Defines the flags of this command."""
-    flags.DEFINE_string("model_dir", None, "Folder of a model that was pre-trained to tell the next piece.")
-    flags.DEFINE_multi_string("text", [], "A text to go on with, which is printed; several times for several texts.")
+    flags.DEFINE_string("model_dir", None, "Folder of a model that was pre-trained to predict the next piece.")
+    flags.DEFINE_multi_string(
+        "text", [], "A text to continue; the result is printed. Give the flag several times for several texts."
+    )
     answered_file.define_flags(
-        "In place of --text, texts to go on with, one a row: lines of text, or .jsonl, .csv, .tsv, .parquet or .arrow; "
-        ".gz too.",
+        "Instead of --text, a file of texts to continue, one per row: lines of text, or .jsonl, .csv, .tsv, "
+        ".parquet or .arrow; .gz too.",
         "JSON lines to write, one for each line of the input, in its order.",
         'The column to read, or several that are joined; by default "text".',
         "Number of texts in a batch.",
         default_batch_size=16,
         answers_hold_inputs=True,
     )
-    flags.DEFINE_integer("max_pieces", 64, "Most pieces that a text goes on for; it ends where the document does.", 1)
-    flags.DEFINE_integer("top_k", None, "Draw from so many of the most probable pieces; 1: take the first (greedy).", 1)
-    flags.DEFINE_float("top_p", None, "Draw from the fewest pieces that together have this probability.")
+    flags.DEFINE_integer(
+        "max_pieces", 64, "Maximum number of pieces to generate; a text also ends where its document does.", 1
+    )
+    flags.DEFINE_integer(
+        "top_k", None, "Draw from this many of the most probable pieces; 1: take the first (greedy).", 1
+    )
+    flags.DEFINE_float(
+        "top_p", None, "Draw from the smallest set of most probable pieces whose probabilities add up to this."
+    )
     flags.DEFINE_float(
         "temperature", 1.0, "Below 1, probable pieces are drawn more often; 0: take the most probable one (greedy)."
     )
-    flags.DEFINE_float("repetition_penalty", 1.0, "Above 1, pieces that are there already become less probable.")
-    flags.DEFINE_integer("seed", 0, "Of what is drawn; with another seed a text goes on otherwise.", lower_bound=0)
+    flags.DEFINE_float("repetition_penalty", 1.0, "Above 1, pieces that are already in the text become less probable.")
+    flags.DEFINE_integer("seed", 0, "Random seed; a different seed continues a text differently.", lower_bound=0)
 
 
 def main():

@@ -21,32 +21,32 @@ ORDERS = ("jointly", "left_to_right", "confidence")
 STAGES = {
     "build-vocab": "makes a vocabulary of your text",
     "create-pretraining-data": "turns text into examples for pre-training",
-    "plan-training": "tells how long a pre-training takes, by a minute of it",
-    "train-entity-vectors": "learns vectors of entities from what is known of them, for pre-training",
-    "plan-tpu": "tells what a training takes on a TPU, and which batch fits, without one",
+    "plan-training": "estimates how long pre-training takes, from a minute of it",
+    "train-entity-vectors": "learns vectors of entities from triples, for pre-training",
+    "plan-tpu": "computes what training takes on a TPU, and which batch fits, without a TPU",
     "run-pretraining": "pre-trains a model on the examples",
-    "run-classifier": "teaches a model your labels or numbers, of texts or pairs of texts",
+    "run-classifier": "teaches a model your labels or scores, for texts or pairs of texts",
     "run-ner": "teaches a model to find entities",
     "run-squad": "teaches a model to answer questions about a text",
-    "run-race": "teaches a model to choose among answers",
-    "augment-texts": "writes texts again with other words, for a teacher to label",
-    "predict": "lets a model answer every line of a file",
-    "score-text": "tells how probable each line of a file is, or labels it without any training",
-    "generate-text": "lets a causal model go on with texts, or with every line of a file",
+    "run-race": "teaches a model to choose among options",
+    "augment-texts": "writes copies of texts with some words replaced, for a teacher to label",
+    "predict": "predicts every line of a file",
+    "score-text": "scores how natural each line of a file is, or labels it without training",
+    "generate-text": "continues texts, or every line of a file, with a causal model",
     "export-model": "writes a model that needs nothing of this library: SavedModel, LiteRT or ONNX",
-    "serve": "answers over HTTP",
+    "serve": "serves an export over HTTP",
     "playground": "opens a page to try a model in the browser",
-    "publish-model": "writes a folder that others can begin from",
-    "convert-checkpoint": "converts from and to transformers, KerasHub and Google's ALBERT",
-    "demo": "goes the whole road once, on a sample, in some minutes",
-    "files": "prints where configs, the small model and samples lie",
+    "publish-model": "writes a folder for others to start from",
+    "convert-checkpoint": "converts from and to transformers, KerasHub and Google's checkpoints",
+    "demo": "runs every stage once on a sample, in a few minutes",
+    "files": "prints where configs, the small model and samples are",
 }
 
 # What it says stands before it, for Hangul is not of one width everywhere.
 _EXAMPLES = f"""
   guess what is missing   albert-tf "이 영화 정말 {MASK}."
   compare two texts       albert-tf "비가 온다" "비가 내린다"
-  ask a model of yours    albert-tf --model=run/my_classifier "정말 좋다"
+  use your own model      albert-tf --model=run/my_classifier "정말 좋다"
 """
 _USAGE = """albert-tf [--model=FOLDER] [--top_k=5] [--order=ORDER] [--json] TEXT [TEXT ...]
        albert-tf STAGE --flags"""
@@ -58,9 +58,9 @@ def overview() -> str:
     lines = [f"  albert-tf {name:{width}}  {what}" for name, what in STAGES.items()]
     return "\n".join(
         [
-            "albert_tf: ALBERT for Korean. Ask a model:",
+            "albert_tf: ALBERT for Korean. Try a model:",
             _EXAMPLES,
-            "Make one, in this order (albert-tf STAGE --help shows the flags of a stage):",
+            "The stages of making one, in order (albert-tf STAGE --help shows the flags of a stage):",
             "",
             *lines,
             "",
@@ -105,15 +105,16 @@ def _parser():
         "texts", nargs="*", metavar="TEXT", help=f"text with {MASK}, two texts, or what the model reads"
     )
     parser.add_argument("--model", default=SHIPPED_MODEL, help="any folder with a model; by default the small one")
-    parser.add_argument("--top_k", type=int, help=f"how many guesses for each {MASK}, by default 5")
+    parser.add_argument("--top_k", type=int, help=f"number of guesses for each {MASK}; by default 5")
     parser.add_argument(
         "--order",
         choices=ORDERS,
         default=ORDERS[0],
-        help=f"guess each {MASK} by itself, or fill one in after another: from left to right, or the surest first",
+        help=f"guess each {MASK} by itself, or fill them in one after another: from left to right, "
+        "or the most confident first",
     )
     parser.add_argument("--version", action="version", version=f"albert_tf {albert_tf.__version__}")
-    parser.add_argument("--json", action="store_true", help="answer in JSON, a line for each")
+    parser.add_argument("--json", action="store_true", help="print one line of JSON for each answer")
     return parser
 
 

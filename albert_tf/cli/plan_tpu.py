@@ -42,7 +42,10 @@ def define_flags():
         "albert_config_file", None, "JSON file of the model's hyper-parameters; config.json of transformers, too."
     )
     flags.DEFINE_string(
-        "init_checkpoint", None, "Or the folder of a model, of albert_tf or transformers, whose weights may be missing."
+        "init_checkpoint",
+        None,
+        "Instead of --albert_config_file: the folder of a model of albert_tf or transformers; its weights "
+        "are not needed.",
     )
     flags.DEFINE_list("tpu", ["v2-8", "v3-8", "v4-8", "v5e-1", "v5e-8", "v5p-8", "v6e-8"], f"TPUs: {', '.join(TPUS)}.")
     flags.DEFINE_enum(
@@ -53,7 +56,9 @@ def define_flags():
     )
     flags.DEFINE_integer("train_batch_size", None, "Batch of one replica; by default the largest that fits.", 1)
     flags.DEFINE_integer("max_seq_length", 512, "Length of the examples.", 8)
-    flags.DEFINE_integer("max_predictions_per_seq", None, "Most masked pieces; by default 15% of the length.", 1)
+    flags.DEFINE_integer(
+        "max_predictions_per_seq", None, "Maximum number of masked pieces; by default 15% of the length.", 1
+    )
     flags.DEFINE_enum("optimizer", "lamb", sorted(OPTIMIZERS), "Optimizer.")
     flags.DEFINE_enum(
         "remat", "none", REMATERIALIZATION_CHOICES, "What the backward pass recomputes instead of keeping."
@@ -61,12 +66,10 @@ def define_flags():
     flags.DEFINE_enum("attention", "auto", ATTENTION_CHOICES, "How attention is computed; auto: flash, from v4 on.")
     flags.DEFINE_bool("use_bfloat16", True, "Compute matrix products in bfloat16.")
     flags.DEFINE_integer("target_batch_size", 4096, "Global batch to reach by gradient accumulation.", 1)
-    flags.DEFINE_integer("num_train_steps", 125000, "Steps of the recipe, for its time.", 1)
-    flags.DEFINE_float(
-        "compile_timeout", 600.0, "Seconds of compiling after which a batch counts as one that doesn't fit.", 1.0
-    )
+    flags.DEFINE_integer("num_train_steps", 125000, "Number of pre-training steps, to compute the total time.", 1)
+    flags.DEFINE_float("compile_timeout", 600.0, "Seconds of compiling after which a batch counts as too large.", 1.0)
     define_objective_flags()
-    flags.DEFINE_bool("json", False, "Print JSON alone.")
+    flags.DEFINE_bool("json", False, "Print only JSON.")
     flags.DEFINE_string("output_dir", None, "Folder for plan.json and compiled steps, to resume from.")
 
 

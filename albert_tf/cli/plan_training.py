@@ -42,7 +42,7 @@ def define_flags():
     run_pretraining.define_flags()
     flags.DEFINE_float("seconds", 60.0, "How long to measure, besides compiling.", 1.0)
     with in_helpfull():
-        flags.DEFINE_bool("json", False, "Print JSON alone.")
+        flags.DEFINE_bool("json", False, "Print only JSON.")
 
 
 class Machine(typing.NamedTuple):

@@ -22,12 +22,14 @@ def define_flags():
         "format",
         "albert_tf",
         ["albert_tf", "huggingface"],
-        "Who is to load it: this library, or transformers, as convert_checkpoint.py --to=huggingface.",
+        "The library that will load it: this one, or transformers, as with convert_checkpoint.py --to=huggingface.",
     )
     flags.DEFINE_enum(
         "weights_dtype", "float16", WEIGHT_DTYPES, "float16 halves the size; --format=huggingface has float32."
     )
-    flags.DEFINE_string("push_to_hub", None, "Put it on the Hugging Face hub too, as owner/model; see hf auth login.")
+    flags.DEFINE_string(
+        "push_to_hub", None, "Also upload it to the Hugging Face hub, as owner/model, after hf auth login."
+    )
     flags.DEFINE_bool("public", False, "Make the model of --push_to_hub public; by default it is private.")
 
 

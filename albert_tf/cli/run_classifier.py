@@ -41,12 +41,14 @@ def define_flags():
     flags.DEFINE_string("label_column", None, "Column of the label; by default label.")
     flags.DEFINE_list("labels", None, "The labels, in order; by default the task's, or those of the training file.")
     flags.DEFINE_bool("regression", None, "Learn numbers, not labels; by default as the data set requires.")
-    flags.DEFINE_bool("multi_label", False, "A text may have several labels, or none: give it each that is likely.")
+    flags.DEFINE_bool(
+        "multi_label", False, "A text may have several labels, or none: each label is predicted separately."
+    )
     with in_helpfull():
         flags.DEFINE_string(
             "label_separator",
             ",",
-            "With --multi_label, what stands between the labels of a text; lists of JSON need none.",
+            "With --multi_label: the separator between the labels of a text; lists in JSON need none.",
         )
     flags.DEFINE_list(
         "metrics",
@@ -62,15 +64,15 @@ def define_flags():
             "pooling",
             None,
             POOLING_CHOICES,
-            "What the label is read off: first, the state of [CLS]; mean, that of all pieces; last, that of the last "
-            "[SEP]; aligned, pieces of a pair compared with their like in the other text. By default the model's own, "
-            "last in causal models, and in small models aligned for pairs.",
+            "What the label is computed from: first, the state of [CLS]; mean, that of all pieces; last, that "
+            "of the last [SEP]; aligned, pieces of a pair compared with similar ones of the other text. By "
+            "default the model's own, last in causal models, and in small models aligned for pairs.",
         )
         flags.DEFINE_integer(
             "doc_stride",
             None,
-            "Read texts longer than --max_seq_length in windows, one every so many pieces, of whose logits the mean is "
-            "taken; by default they are cut.",
+            "Read texts longer than --max_seq_length in windows that begin this many pieces apart, and "
+            "average their logits; by default texts are cut.",
             lower_bound=1,
         )
     flags.DEFINE_enum(

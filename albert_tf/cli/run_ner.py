@@ -35,14 +35,14 @@ def define_flags():
     flags.DEFINE_bool(
         "character_ngrams",
         None,
-        "Read the characters around the first and the last one of each word besides; by default in small models.",
+        "Also read the characters around the first and the last one of each word; the default in small models.",
     )
     flags.DEFINE_enum(
         "decoding",
         None,
         DECODINGS,
-        "independent: each word or character gets its most probable tag; best_sequence, the default: a sentence gets "
-        "its most probable tags of which each I- goes on with an entity.",
+        "independent: each word or character gets its most probable tag; best_sequence, the default: a "
+        "sentence gets its most probable sequence of tags in which every I- continues an entity.",
     )
     flags.DEFINE_enum("on_bad_row", "fail", ON_BAD_ROW, "Lines that can't be used: stop, or leave their sentences out.")
     define_finetuning_flags("longer ones are read in parts. By default 99.5% fit, if the model reads so much.")

@@ -56,29 +56,39 @@ def define_flags():
     flags.DEFINE_bool("do_train", True, "Train.")
     flags.DEFINE_bool("do_eval", False, "Evaluate on held-out shards, before the first step and after the last.")
     flags.DEFINE_integer(
-        "max_seq_length", None, "Length of the shards' examples; by default what manifest.json says.", 8
+        "max_seq_length", None, "Length of the shards' examples; by default taken from manifest.json.", 8
     )
-    flags.DEFINE_integer("max_predictions_per_seq", None, "Most masked pieces; by default what manifest.json says.", 1)
+    flags.DEFINE_integer(
+        "max_predictions_per_seq", None, "Maximum number of masked pieces; by default taken from manifest.json.", 1
+    )
     flags.DEFINE_enum(
         "on_damaged_shard",
         "fail",
         ON_DAMAGED_SHARD_CHOICES,
-        "What to do with damaged training shards: skip reads all shards through first, and leaves those out.",
+        "What to do with damaged training shards: skip reads all shards first, and leaves out the damaged ones.",
     )
     flags.DEFINE_list("phase2_input_file", None, "Training shards of the last steps, such as of longer sequences.")
     flags.DEFINE_list(
         "phase2_held_out_file", None, "Evaluation shards of the last steps; by default those of the manifest."
     )
-    flags.DEFINE_integer("phase2_start_step", None, "Step from which on they are used; by default 90% of the steps.", 1)
     flags.DEFINE_integer(
-        "phase2_gradient_accumulation_steps", None, "Parts of a replica's batch then; by default as before.", 1
+        "phase2_start_step",
+        None,
+        "Step at which the data set of --phase2_input_file takes over; by default at 90% of the steps.",
+        1,
+    )
+    flags.DEFINE_integer(
+        "phase2_gradient_accumulation_steps",
+        None,
+        "Parts of a replica's batch in the last steps; by default as before.",
+        1,
     )
     flags.DEFINE_enum(
         "word_embeddings",
         "random",
         ["random", "cooccurrence"],
-        "How word embeddings begin without --init_checkpoint: at random, or from a count of which pieces share a "
-        "sentence of --input_file.",
+        "How word embeddings are initialised without --init_checkpoint: at random, or from counts of the "
+        "pieces that share a sentence of --input_file.",
     )
     _define_language_flags()
     flags.DEFINE_bool("read_own_shards", False, "Each of several hosts reads its own shards, not all: for many hosts.")
@@ -109,8 +119,8 @@ def _define_language_flags():
     flags.DEFINE_float(
         "language_exponent",
         0.7,
-        "How often each of several languages is drawn: by its share of the pieces to the power of this; 1: as there is "
-        "text, 0: all alike. XLM 0.7, XLM-R 0.3.",
+        "A language is drawn by its share of the pieces raised to this power; with 1 languages are drawn "
+        "by their text, with 0 all equally. XLM has 0.7, XLM-R 0.3.",
     )
     flags.DEFINE_bool("one_language_per_batch", False, "All examples of a batch are in one language, as in XLM.")
 

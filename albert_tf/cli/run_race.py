@@ -35,7 +35,7 @@ def define_flags():
     flags.DEFINE_integer(
         "max_qa_length",
         MAX_QA_LENGTH,
-        "Most pieces of question and option, the last ones; at most half of those that fit.",
+        "How many of the last pieces of question and option to keep; at most half of what fits.",
         lower_bound=1,
     )
     flags.DEFINE_integer(
@@ -45,8 +45,8 @@ def define_flags():
         lower_bound=2,
         upper_bound=len(LETTERS),
     )
-    flags.DEFINE_bool("middle_only", False, "Read RACE's middle school questions alone.")
-    flags.DEFINE_bool("high_only", False, "Read RACE's high school questions alone.")
+    flags.DEFINE_bool("middle_only", False, "Read only RACE's middle school questions.")
+    flags.DEFINE_bool("high_only", False, "Read only RACE's high school questions.")
     flags.DEFINE_enum(
         "on_bad_row", "fail", ON_BAD_ROW, "Questions that can't be used: stop, or leave them out and count them."
     )

@@ -39,7 +39,8 @@ def define_flags():
     flags.DEFINE_integer(
         "doc_stride",
         128,
-        "Of a text too long for one window, every how many pieces a new one begins; at most half of the room for it.",
+        "In a text too long for one window, a new one begins after this many pieces; at most half of the "
+        "room for the text.",
         lower_bound=1,
     )
     flags.DEFINE_integer(
@@ -59,23 +60,28 @@ def define_flags():
         "question_alignment",
         None,
         QUESTION_ALIGNMENT_CHOICES,
-        "Whether the model is told of each piece of a text which words of the question are like it. By default words "
-        "in small models.",
+        "Whether each piece of a text comes with the words of the question that are similar to it. By "
+        "default words in small models.",
     )
     with in_helpfull():
         flags.DEFINE_integer("n_best_size", 20, "How many answers to write for each question.", lower_bound=1)
         flags.DEFINE_integer(
-            "start_n_top", 5, "With --head=conditional, how many beginnings are looked at in a window.", lower_bound=1
+            "start_n_top", 5, "With --head=conditional: how many beginnings to consider in a window.", lower_bound=1
         )
-        flags.DEFINE_integer("end_n_top", 5, "And how many ends for each beginning.", lower_bound=1)
+        flags.DEFINE_integer(
+            "end_n_top", 5, "With --head=conditional: how many ends to consider for each beginning.", lower_bound=1
+        )
     flags.DEFINE_float(
-        "null_score_diff_threshold", 0.0, "No answer is given where its null odds are above; see best_*_thresh."
+        "null_score_diff_threshold",
+        0.0,
+        'No answer is given if the log odds of "no answer" are above this; see best_*_thresh.',
     )
     flags.DEFINE_enum(
         "metrics",
         AUTO,
         [AUTO, *METRICS],
-        "Whose evaluation to follow; auto: the run's, or whose the file is by its version or its name, else KorQuAD's.",
+        "Rules of the evaluation; auto: the run's, or those of the data set that the file's version or "
+        "name says, else KorQuAD's.",
     )
     flags.DEFINE_enum(
         "on_bad_row", "fail", ON_BAD_ROW, "Questions that can't be used: stop, or leave them out and count them."

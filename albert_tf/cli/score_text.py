@@ -30,13 +30,14 @@ def define_flags():
         "What to score, a text a row: lines of text, or .jsonl, .csv, .tsv, .parquet or .arrow; .gz too.",
         "Lines of JSON to write, or a .tsv: one for each line of the input, in its order.",
         'The column to read, or several that are joined; by default "text".',
-        "Inputs that are computed at once; of a masked model each is a text with a piece masked.",
+        "Number of inputs computed at once; with a masked model, each is a text with one piece masked.",
     )
     flags.DEFINE_enum(
         "method",
         None,
         METHODS,
-        "Of a masked model, what is masked with a piece: the later ones of its word (by default), or nothing.",
+        "With a masked model, what is masked together with a piece: the later pieces of its word "
+        "(default), or nothing.",
     )
     flags.DEFINE_string(
         "template_file",
@@ -45,17 +46,19 @@ def define_flags():
         "one a label with its answer, as 'positive: 재밌다'.",
     )
     flags.DEFINE_string("train_file", None, "With a template: labelled texts to draw examples from.")
-    flags.DEFINE_integer("num_examples", 4, "With --train_file: how many stand in front of a text.", lower_bound=1)
-    flags.DEFINE_integer("random_seed", 0, "With --train_file: which are drawn.", lower_bound=0)
+    flags.DEFINE_integer(
+        "num_examples", 4, "With --train_file: how many examples to put in front of a text.", lower_bound=1
+    )
+    flags.DEFINE_integer("random_seed", 0, "With --train_file: random seed of the examples.", lower_bound=0)
     flags.DEFINE_string(
-        "label_field", "label", "With a template: the column of labels, beside which those that are chosen are counted."
+        "label_field", "label", "With a template: the column with the right labels; prints how often they are chosen."
     )
     flags.DEFINE_enum(
         "compare",
         PMI,
         COMPARISONS,
-        "With a template, which answer is chosen: of the highest score, score per character, or gain of its score by "
-        "the text.",
+        "With a template: choose the answer with the highest score, score per character, or pmi, its "
+        "score minus that without the text.",
     )
 
 

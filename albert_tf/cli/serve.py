@@ -28,13 +28,18 @@ def define_flags():
     flags.DEFINE_integer("port", default.port, "Port to listen on.", lower_bound=1, upper_bound=65535)
     flags.DEFINE_integer("max_batch_size", default.max_batch_size, "Maximum number of texts in a batch.", 1)
     flags.DEFINE_integer("max_texts", default.max_texts, "Maximum number of texts in a request.", 1)
-    flags.DEFINE_integer("max_characters", default.max_characters, "Longest text.", 1)
+    flags.DEFINE_integer("max_characters", default.max_characters, "Longest text, in characters.", 1)
     flags.DEFINE_integer("max_waiting", default.max_waiting, "Maximum number of waiting texts; others get 503.", 1)
-    flags.DEFINE_integer("max_request_bytes", default.max_request_bytes, "Largest request.", 1)
+    flags.DEFINE_integer("max_request_bytes", default.max_request_bytes, "Largest request, in bytes.", 1)
     flags.DEFINE_integer(
-        "max_held_bytes", default.max_held_bytes, "Most bytes of all requests and answers; others are answered 503.", 1
+        "max_held_bytes",
+        default.max_held_bytes,
+        "Maximum bytes of all requests and answers in memory; others are answered 503.",
+        1,
     )
-    flags.DEFINE_integer("max_connections", default.max_connections, "Most connections; others are answered 503.", 1)
+    flags.DEFINE_integer(
+        "max_connections", default.max_connections, "Maximum number of connections; others are answered 503.", 1
+    )
     flags.DEFINE_float(
         "request_timeout", default.request_timeout, "Seconds for which the server waits for a client.", 0.1
     )

@@ -45,7 +45,9 @@ def define_flags_of_new_tokenizer() -> None:
     flags.DEFINE_bool("do_lower_case", True, "Lower-case letters; Hangul always stays composed.")
     flags.DEFINE_bool("strip_accents", False, "Drop accents from letters that are not Hangul.")
     flags.DEFINE_bool(
-        "squeeze_repeats", False, "Leave two of a Hangul character, punctuation mark or symbol repeated more often."
+        "squeeze_repeats",
+        False,
+        "Keep only two of a Hangul character, punctuation mark or symbol that repeats more often.",
     )
     flags.DEFINE_bool("full_width_to_ascii", False, "Map full-width letters, digits and punctuation to ASCII.")
     flags.DEFINE_bool("keep_emoji", True, "Keep emoji sequences whole, with their joiners and variation selectors.")
@@ -70,7 +72,7 @@ def define_sentencepiece_flags() -> None:
         flags.DEFINE_bool(
             "split_number_commas",
             True,
-            "With --spm_model_file: cut a piece that ends in a digit and a comma before that.",
+            "With --spm_model_file: split a piece that ends in a digit and a comma before the comma.",
         )
 
 

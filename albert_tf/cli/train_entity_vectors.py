@@ -27,7 +27,7 @@ def define_flags():
     """Defines the flags of this command."""
     flags.DEFINE_string("input_file", None, "Triples: head, tab, relation, tab, tail on a line; .gz too.")
     flags.DEFINE_string("output_dir", None, "Folder to write; run_pretraining.py --entity_vectors takes it.")
-    flags.DEFINE_integer("entity_size", TransESettings.entity_size, "Numbers in a vector.", 1)
+    flags.DEFINE_integer("entity_size", TransESettings.entity_size, "Size of a vector.", 1)
     flags.DEFINE_float("margin", TransESettings.margin, "By how much a triple must be nearer than a corrupted one.")
     flags.DEFINE_integer(
         "distance_norm",
@@ -36,16 +36,16 @@ def define_flags():
         1,
         2,
     )
-    flags.DEFINE_float("learning_rate", TransESettings.learning_rate, "Of gradient descent, on the sum over a batch.")
-    flags.DEFINE_integer("train_batch_size", TransESettings.train_batch_size, "Triples in a batch.", 1)
-    flags.DEFINE_integer("num_train_epochs", TransESettings.num_train_epochs, "How often each triple is learnt.", 1)
     flags.DEFINE_float(
-        "held_out_fraction", 0.05, "Share of triples that are not learnt, but asked for in the end; 0: none.", 0.0, 0.5
+        "learning_rate", TransESettings.learning_rate, "Learning rate of gradient descent, on the sum over a batch."
+    )
+    flags.DEFINE_integer("train_batch_size", TransESettings.train_batch_size, "Triples in a batch.", 1)
+    flags.DEFINE_integer("num_train_epochs", TransESettings.num_train_epochs, "Number of passes over the triples.", 1)
+    flags.DEFINE_float(
+        "held_out_fraction", 0.05, "Share of triples held out for evaluation at the end; 0 for none.", 0.0, 0.5
     )
     flags.DEFINE_integer("random_seed", TransESettings.random_seed, "Seed of every random draw.", 0)
-    flags.DEFINE_integer(
-        "save_epochs", 5, "Epochs between two times that what is learnt is kept, for the same command to go on with.", 1
-    )
+    flags.DEFINE_integer("save_epochs", 5, "Number of epochs between saves, from which the same command resumes.", 1)
 
 
 def main():

@@ -54,7 +54,10 @@ def define_distribution_flags() -> None:
         "How attention is computed: plain operations, flash kernels (with jax installed), or what suits the device.",
     )
     flags.DEFINE_enum(
-        "remat", "none", REMATERIALIZATION_CHOICES, "What to compute again in the backward pass, to save memory."
+        "remat",
+        "none",
+        REMATERIALIZATION_CHOICES,
+        "What the backward pass recomputes instead of keeping, to save memory.",
     )
 
 
@@ -152,14 +155,17 @@ def define_training_flags(**defaults) -> None:
     flags.DEFINE_float(
         "layer_decay",
         1.0,
-        "What the learning rate is multiplied by from each block to the one below it; 0.8 in ELECTRA, 1 for no decay.",
+        "Factor by which the learning rate falls from each block to the one below it; 0.8 in ELECTRA, 1 for no decay.",
         0.0,
         1.0,
     )
     flags.DEFINE_float("beta_2", 0.999, "Decay of the second moment; 0.98 in RoBERTa.", 0.0, 1.0)
     flags.DEFINE_float("clip_norm", 1.0, "Largest global norm of the gradients; 0 for any, as in RoBERTa.", 0.0)
     flags.DEFINE_float(
-        "ema_decay", 0.0, "Keep a moving average of the weights, and evaluate it; such as 0.999; 0 for none.", 0.0
+        "ema_decay",
+        0.0,
+        "Decay of a moving average of the weights, which is then evaluated, such as 0.999; 0 for none.",
+        0.0,
     )
     flags.DEFINE_list(
         "freeze", [], "Regular expressions of variables to leave as they are, such as encoder/embeddings."
@@ -185,13 +191,16 @@ def define_training_flags(**defaults) -> None:
         1,
     )
     flags.DEFINE_integer(
-        "early_stopping", 0, "With --do_eval: evaluations in succession without a better one that end training.", 0
+        "early_stopping",
+        0,
+        "With --do_eval: end training after this many evaluations in a row without an improvement; 0 for never.",
+        0,
     )
     flags.DEFINE_string(
         "eval_checkpoint",
         None,
-        "What to evaluate in the end: best, latest, or the path of a checkpoint; by default the best by held-out data, "
-        "or else the latest.",
+        "Checkpoint to evaluate at the end: best, latest, or a path; by default the best on held-out "
+        "data, or else the latest.",
     )
     flags.DEFINE_integer(
         "iterations_per_loop", None, "Most steps between two progress lines; by default 1000 on TPU, else 50.", 1

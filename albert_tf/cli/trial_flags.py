@@ -49,16 +49,18 @@ def define_trial_flags() -> None:
     flags.DEFINE_integer(
         "num_trials",
         1,
-        "Trainings with other seeds, each in a folder of its own; the medians are written. With ranges in --trials: "
-        "trainings in all.",
+        "Number of trainings with different seeds, each in its own folder; the medians are written. With "
+        "ranges in --trials: the total number of trainings.",
         1,
     )
-    flags.DEFINE_list("learning_rates", [], "Learning rates to try, each --num_trials times; held-out data choose.")
+    flags.DEFINE_list(
+        "learning_rates", [], "Learning rates to try, each --num_trials times; the best is chosen on held-out data."
+    )
     flags.DEFINE_list(
         "trials",
         [],
-        "Settings to try: 'learning_rate:1e-4..1e-3,num_train_epochs:2|4' draws --num_trials rates from a range; of "
-        "listed values alone each combination is tried --num_trials times.",
+        "Settings to try: 'learning_rate:1e-4..1e-3,num_train_epochs:2|4' draws --num_trials rates from a "
+        "range; with lists only, each combination is tried --num_trials times.",
     )
 
 

@@ -23,7 +23,7 @@ class UnfinishedTraining:
 
     Attributes:
         folder: Of the training; the caller holds it.
-        identity: What the vectors follow from, JSON values by name; it is gone on with the same alone.
+        identity: What the vectors follow from, JSON values by name; a training is resumed only with the same.
     """
 
     folder: str
@@ -73,4 +73,6 @@ class UnfinishedTraining:
             with np.load(io.BytesIO(content), allow_pickle=False) as found:
                 return json.loads(found["told"].item()), [found[name] for name in _TABLES]
         except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise InputError(f"{self.path} can't be gone on with; delete it, and begin anew") from error
+            raise InputError(
+                f"{self.path} is damaged, so training can't be resumed; delete it, and start again"
+            ) from error

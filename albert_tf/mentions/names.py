@@ -62,7 +62,7 @@ class NameList:
             )
         rows = [(unicodedata.normalize("NFC", name), identifier) for name, identifier in rows]
         if not rows:
-            raise InputError(f"{source} holds no name; write one a line")
+            raise InputError(f"{source} holds no name; write one per line")
         encoded = tokenizer.encode_ids([name for name, _ in rows]).to_list()
         kept, left_out = {}, {}
         for (name, identifier), pieces in zip(rows, map(tuple, encoded)):
@@ -92,7 +92,7 @@ class NameList:
 
 
 def read_names(path: str | os.PathLike, tokenizer: Tokenizer) -> NameList:
-    """Reads names from a UTF-8 file, one a line, maybe a tab and what identifies it; blank lines are left out.
+    """Reads names from a UTF-8 file, one per line, maybe a tab and what identifies it; blank lines are left out.
 
     Raises:
         InputError: The file can't be read or holds no name, a line has no name or several tabs, a name stands there

@@ -9,7 +9,7 @@ from albert_tf.objectives.pretraining_loss import DataOptions
 from albert_tf.objectives.registry import Setting
 
 ENTITY_VECTORS = "entity_vectors"
-SETTINGS = (Setting(ENTITY_VECTORS, "", "Folder of train_entity_vectors.py: entities that objective=entities tells."),)
+SETTINGS = (Setting(ENTITY_VECTORS, "", "Folder of train_entity_vectors.py, for objective=entities."),)
 
 
 class Entities(Pretraining):

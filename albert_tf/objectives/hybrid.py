@@ -25,7 +25,7 @@ from albert_tf.objectives.registry import Setting
 _LONGEST_PERIOD = 100  # of rows after which causal and masked ones come in the same order again
 _ROUNDING = 1e-3  # by how much a share such as 0.333 may miss a fraction
 
-SETTINGS = (Setting("causal_share", 0.0625, "Share of hybrid's examples that are learnt as a causal model would."),)
+SETTINGS = (Setting("causal_share", 0.0625, "Share of hybrid's examples that are learnt causally."),)
 
 
 class Hybrid(Pretraining):

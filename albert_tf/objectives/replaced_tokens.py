@@ -33,11 +33,12 @@ _BINS = 200
 
 SETTINGS = (
     Setting("generator_size", 0.25, "Width of ELECTRA's generator, as a share of the model's."),
-    Setting("share_generator", False, "Let ELECTRA's model be its own generator: no parameters more, twice the time."),
+    Setting("share_generator", False, "Use ELECTRA's model as its own generator: no extra parameters, twice the time."),
     Setting(
         "disentangled_embeddings",
         False,
-        "Train ELECTRA's shared embeddings by the generator's loss alone, and what the model adds to them by its own.",
+        "Train ELECTRA's shared embeddings with the generator's loss only, and a difference that is added "
+        "to them with the model's.",
     ),
 )
 

@@ -30,9 +30,9 @@ _NAMES = {
     "text": "글 · Text",
     "text_pair": "둘째 글 · Second text",
     "question": "질문 · Question",
-    "context": "본문 · Text that answers it",
+    "context": "본문 · Context",
     "passage": "지문 · Passage",
-    OPTIONS: "보기, 한 줄에 하나씩 · Options, one a line",
+    OPTIONS: "보기, 한 줄에 하나씩 · Options, one per line",
 }
 _EXAMPLES = {
     ("text",): [
@@ -100,12 +100,12 @@ def build_page(model: PlaygroundModel, name: str) -> gr.Blocks:
         lines = [5 if each in ("context", "passage", OPTIONS) else 2 for each in model.inputs]
         boxes = zip(model.inputs, lines)
         texts = [gr.Textbox(label=_NAMES[each], lines=count, max_length=_MAX_CHARACTERS) for each, count in boxes]
-        button = gr.Button("물어보기 · Ask", variant="primary", elem_id="ask")
+        button = gr.Button("예측하기 · Predict", variant="primary", elem_id="ask")
         examples = _EXAMPLES.get(PRETRAINING if model.task == PRETRAINING else tuple(model.inputs))
         if examples:
             gr.Examples(examples, texts, label="예시 · Examples", example_labels=[example[0] for example in examples])
         answer, show_answer = _answer_of(model)
-        with gr.Accordion("조각 · Pieces", open=False):
+        with gr.Accordion("토큰 · Pieces", open=False):
             pieces = [_marked(label=_NAMES[each], elem_id=f"pieces_{each}") for each in model.inputs]
         # Of what was asked, and not of what stands in the box by then, is the attention shown.
         asked_about = gr.State([])
@@ -131,7 +131,7 @@ def build_page(model: PlaygroundModel, name: str) -> gr.Blocks:
 
 def _answer_of(model):
     """Returns the block that shows an answer, and a function of the texts and the prediction for what it shows."""
-    options = {"label": "답 · Answer", "elem_id": "answer"}
+    options = {"label": "결과 · Prediction", "elem_id": "answer"}
     if model.task == PRETRAINING:
         return gr.Dataframe(interactive=False, **options), _show_guesses
     if model.task in ("Classification", "MultiLabel", "MultipleChoice"):

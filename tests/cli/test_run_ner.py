@@ -120,7 +120,7 @@ def test_run_of_a_version_that_read_no_characters_is_used_as_it_is(tag, run_scri
         (run / name).unlink()
     assert run_script("run_ner.py", output_dir=run, do_eval=True, do_predict=True).code == 0
     assert contents(run)["predictions.jsonl"] == before["predictions.jsonl"]
-    assert tag(do_train=True).code == 0, "it can be gone on with"
+    assert tag(do_train=True).code == 0, "the run can be resumed"
 
 
 @pytest.mark.slow

@@ -287,7 +287,7 @@ def test_run_of_a_version_that_aligned_no_questions_is_used_as_it_is(squad, run_
         result = run_script("run_squad.py", do_predict=True, n_best_size=3, **again)
         assert (result.code, result.errors) == (0, "")
     assert read_json(run, "predictions.json") == read_json(tmp_path / "used", "predictions.json") == before
-    assert squad(do_train=True).code == 0, "it can be gone on with"
+    assert squad(do_train=True).code == 0, "the run can be resumed"
 
 
 @pytest.mark.slow

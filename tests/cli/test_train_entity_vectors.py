@@ -78,7 +78,10 @@ def test_stopped_training_goes_on_by_the_same_command_alone(run_script, triples_
     before = (folder / "unfinished_vectors.npz").read_bytes()
     (folder / "unfinished_vectors.npz").write_bytes(before[:200])
     damaged = run_script("train_entity_vectors.py", **flags, output_dir=folder)
-    assert damaged.code == 1 and "unfinished_vectors.npz can't be gone on with; delete it, and" in damaged.errors
+    assert (
+        damaged.code == 1
+        and "unfinished_vectors.npz is damaged, so training can't be resumed; delete it, and" in damaged.errors
+    )
     (folder / "unfinished_vectors.npz").write_bytes(before)
     monkeypatch.undo()
     result = run_script("train_entity_vectors.py", **flags, output_dir=folder)

@@ -211,10 +211,10 @@ def open_page():
 def test_export_is_tried_in_a_browser(open_page, exported_classifier):
     page = open_page(exported_classifier, "ko-KR")
     page.locator("textarea").first.fill(f"재미있는 영화 {EVIL}")
-    page.get_by_role("button", name="물어보기").click()
+    page.get_by_role("button", name="예측하기").click()
     page.locator("#answer", has_text="나쁨").wait_for()
     assert "좋음" in page.locator("#answer").inner_text()
-    page.get_by_role("button", name="조각").click()
+    page.get_by_role("button", name="토큰").click()
     page.locator("#pieces_text", has_text="재").wait_for()
     assert page.locator("#pieces_text").get_by_text("<").count() and not page.locator("#pieces_text script").count()
     assert page.get_by_role("button", name="어텐션").count() == 0
@@ -228,7 +228,7 @@ def test_shipped_model_is_tried_in_a_browser(open_page):
     page.get_by_text("이 영화는 배우들의 [MASK]가 훌륭하다.").first.click()
     # The example is there a moment after the click.
     page.wait_for_function("document.querySelector('textarea').value.includes('[MASK]')")
-    page.get_by_role("button", name="물어보기 · Ask").click()
+    page.get_by_role("button", name="예측하기 · Predict").click()
     page.locator("#answer", has_text="연기").wait_for()
     page.get_by_role("button", name="Attention").click()
     page.locator("#attention table", has_text="[MASK]").wait_for()
@@ -240,7 +240,7 @@ def test_shipped_model_is_tried_in_a_browser(open_page):
     page.wait_for_function("(before) => document.querySelector('#attention table').innerHTML != before", arg=of_head_1)
     assert "[MASK]" in page.locator("#attention").inner_text()
     page.locator("textarea").first.fill("빈칸이 없는 글")
-    page.get_by_role("button", name="물어보기 · Ask").click()
+    page.get_by_role("button", name="예측하기 · Predict").click()
     page.get_by_text("· Write [MASK] where the model is to guess.").wait_for()
 
 
@@ -253,11 +253,11 @@ def test_answer_is_marked_in_a_browser(open_page, export_task, config):
     page = open_page(folder, "ko-KR")
     for box, text in zip(page.locator("textarea").all(), texts):
         box.fill(text)
-    page.get_by_role("button", name="물어보기").click()
+    page.get_by_role("button", name="예측하기").click()
     page.locator("#answer", has_text="✓").wait_for()
     assert page.locator("#answer .highlighted .text").text_content() == expected["text"]
     assert "".join(page.locator("#answer .text").all_text_contents()) == texts[1]
-    page.get_by_role("button", name="조각").click()
+    page.get_by_role("button", name="토큰").click()
     page.locator("#pieces_question", has_text="질문").wait_for()
     page.locator("#pieces_context", has_text="본문").wait_for()
 
@@ -270,7 +270,7 @@ def test_entities_are_marked_in_a_browser(open_page, export_task, config):
     assert found
     page = open_page(folder, "en-US")
     page.locator("textarea").first.fill(text)
-    page.get_by_role("button", name="물어보기 · Ask").click()
+    page.get_by_role("button", name="예측하기 · Predict").click()
     page.locator("#answer", has_text=found[0]["type"]).first.wait_for()
     shown = page.locator("#answer .highlighted .text").all_text_contents()
     assert shown == [text[each["begin"] : each["end"]] for each in found]

@@ -27,11 +27,19 @@ TEACHER = "teacher"
 
 SETTINGS = (
     Setting(TEACHER, "", "Folder of the model to distil, of albert_tf or transformers.", names_model=True),
-    Setting("distillation", "relations", f"What a student learns of its teacher: {' or '.join(LESSONS)}."),
-    Setting("relation_heads", 0, "Heads that relations are cut into; a divisor of both widths, 0 to have it chosen."),
-    Setting("teacher_layer", -1, "Layer of the teacher whose relations are learnt, from 0; -1 for the last."),
-    Setting("masked_lm_weight", -1.0, "Weight of guessing masked pieces beside; by default 0, and for logits 2."),
-    Setting("student_layers", "", "Layers of the teacher that the student begins with, from 0, such as 0,2,4,7,9,11."),
+    Setting("distillation", "relations", f"What a student learns from its teacher: {' or '.join(LESSONS)}."),
+    Setting("relation_heads", 0, "Number of heads for relations; a divisor of both widths, or 0 to have it chosen."),
+    Setting("teacher_layer", -1, "Layer of the teacher whose relations are learnt, counted from 0; -1 for the last."),
+    Setting(
+        "masked_lm_weight",
+        -1.0,
+        "Weight of an additional masked_lm loss; -1 is 0 for relations and layers, and 2 for logits.",
+    ),
+    Setting(
+        "student_layers",
+        "",
+        "Layers of the teacher that the student starts from, counted from 0, such as 0,2,4,7,9,11.",
+    ),
 )
 # What a model has for pre-training that nothing here reads.
 _UNREAD = (POOLER, "sentence_order_head/")
