@@ -92,6 +92,7 @@ MAY_IMPORT = {
         "asked_texts",
         "text_windows",
         "text_fields",
+        "corpus",
         "saved_datasets",
         "rows",
         "tokenization",
