@@ -75,7 +75,7 @@ def fit(
             may be none; a number with a fraction; the tags of its words, or the (begin, end, type) of its entities in
             characters; or of a question the (begin, end) of its answer in characters of the text, an object of "text"
             and "answer_start" as in SQuAD, or None where it has none. Of a table the name of the column that holds
-            them, by default "label".
+            them, by default "label", or a list of columns of 1 and 0, one for each of several labels.
         model: The folder to begin from: a pre-trained or published model, of ours or of transformers. By default the
             included small model.
         output_dir: Where the model is to lie; by default a new folder for temporary files, whose name is printed. The
@@ -99,14 +99,17 @@ def fit(
     """
     use_onednn()
     import_tensorflow()
+    from albert_tf.asked_texts import is_table
     from albert_tf.finetuning.from_python.examples import read_dev, read_given
     from albert_tf.finetuning.from_python.fit import fit_folder, split_settings
     from albert_tf.interchange.foreign_folder import format_of, kept_as_ours
     from albert_tf.modeling.pretrained import find_checkpoint
+    from albert_tf.startup import without_warnings_of_tracing
 
+    without_warnings_of_tracing()
     options, settings = split_settings(settings)
     data = read_given(texts, labels, text_columns, kind)
-    dev_data = None if dev is None else read_dev(dev, labels, text_columns, data.kind)
+    dev_data = None if dev is None else read_dev(dev, labels if is_table(texts) else None, text_columns, data)
     model = find_or_shipped(model)
     source = format_of(model)
     if source is None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from albert_tf.asked_texts import list_inputs, read_texts
 from albert_tf.errors import InputError
+from albert_tf.lacking_characters import advice
 
 # What a model may be asked.
 ABILITIES = ("fill_mask", "generate", "score", "choose", "encode", "similarity", "predict")
@@ -109,12 +110,14 @@ class LoadedModel(abc.ABC):
                 stacklevel=3,
             )
 
-    def add_unknown(self, num_unknown: int, words: collections.abc.Sequence[str]) -> None:
-        """Counts inputs with words that the vocabulary can't spell, and warns of the first of these words once."""
+    def add_unknown(
+        self, num_unknown: int, words: collections.abc.Sequence[str], characters: collections.abc.Sequence[str]
+    ) -> None:
+        """Counts inputs with words that the vocabulary can't spell, and warns once of the first ones, and of why."""
         if num_unknown and not self.num_unknown:
             warnings.warn(
                 f"some inputs hold words that the vocabulary can't spell, such as {', '.join(words)}; the model reads "
-                "[UNK] in place of each, and num_unknown counts these inputs",
+                f"[UNK] in place of each, and num_unknown counts these inputs{advice(characters)}",
                 stacklevel=3,
             )
         self.num_unknown += num_unknown

@@ -123,6 +123,20 @@ def held_back_messages():
             os.close(standard_error)
 
 
+def without_warnings_of_tracing() -> None:
+    """Lets TensorFlow say nothing of functions that are traced often, from now on.
+
+    Each training and each loaded model compiles functions of its own, which TensorFlow counts as one.
+    """
+    import logging
+
+    logging.getLogger("tensorflow").addFilter(_is_not_of_tracing)  # once, however often this is called
+
+
+def _is_not_of_tracing(record):
+    return "triggered tf.function retracing" not in record.getMessage()
+
+
 def warn_in_one_line(shown: collections.abc.Callable[[str], str] = str) -> None:
     """Lets warnings of this library be lines like "warning: ...", without the place in its code.
 

@@ -27,15 +27,25 @@ MAY_IMPORT = {
     "plot_labels": set(),
     "child_process": set(),
     "asked_texts": {"errors"},
+    "lacking_characters": set(),
     "text_fields": {"errors"},
     "saved_datasets": {"errors", "files"},
-    "loaded_model": {"errors", "asked_texts"},
+    "loaded_model": {"errors", "asked_texts", "lacking_characters"},
     "text_windows": set(),
     "corpus": BASE | {"text_encoding", "progress_line", "text_fields", "saved_datasets"},
     # None of these imports TensorFlow.
     "rows": {"errors", "text_encoding", "file_errors", "files", "text_fields", "corpus"},
     "exports": {"errors", "json_types"},
-    "litert": {"errors", "text_encoding", "files", "asked_texts", "loaded_model", "text_windows", "exports"},
+    "litert": {
+        "errors",
+        "text_encoding",
+        "files",
+        "asked_texts",
+        "lacking_characters",
+        "loaded_model",
+        "text_windows",
+        "exports",
+    },
     "server": {"errors", "text_encoding", "exports"},
     "batch_prediction": {
         "errors",
@@ -48,7 +58,7 @@ MAY_IMPORT = {
         "text_fields",
         "rows",
     },
-    "tokenization": BASE | {"text_encoding", "progress_line"},
+    "tokenization": BASE | {"text_encoding", "lacking_characters", "progress_line"},
     "mentions": {"errors", "files", "tokenization"},
     "entity_vectors": BASE | {"setting_checks", "rows", "tokenization", "mentions"},
     "pretraining_data": BASE
@@ -82,6 +92,7 @@ MAY_IMPORT = {
         "asked_texts",
         "text_windows",
         "text_fields",
+        "corpus",
         "saved_datasets",
         "rows",
         "tokenization",
@@ -115,7 +126,16 @@ MAY_IMPORT = {
     },
     "tpu": BASE | {"child_process", "modeling", "optimization", "objectives", "training", "finetuning"},
 }
-MAY_IMPORT["api"] = {"startup", "shipped_files", "litert", "modeling", "finetuning", "interchange", "serving"}
+MAY_IMPORT["api"] = {
+    "startup",
+    "shipped_files",
+    "asked_texts",
+    "litert",
+    "modeling",
+    "finetuning",
+    "interchange",
+    "serving",
+}
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
 MAY_IMPORT["__main__"] = {"cli"}
 SCRIPTS = {path.stem for path in ROOT.glob("*.py")}

@@ -192,3 +192,22 @@ def test_warnings_of_the_library_are_lines_and_others_say_where(tmp_path):
     result = run_python(["-c", program])
     assert result.returncode == 0 and "\nwarning: OURS\n" in f"\n{result.stderr}"
     assert f"{tmp_path}/other.py:2: UserWarning: theirs\n" in result.stderr
+
+
+def test_several_trainings_are_not_told_to_trace_too_often():
+    program = (
+        "import sys, tensorflow as tf\n"
+        "from albert_tf.startup import without_warnings_of_tracing\n"
+        "def trace_often():\n"
+        "    function = tf.function(lambda value: value)\n"
+        "    for number in range(6):\n"
+        "        function(number)\n"
+        "trace_often()\n"
+        "print('quiet from here', file=sys.stderr)\n"
+        "without_warnings_of_tracing()\n"
+        "trace_often()\n"
+        "tf.get_logger().warning('another')\n"
+    )
+    before, after = run_python(["-c", program]).stderr.split("quiet from here")
+    assert "triggered tf.function retracing" in before
+    assert "triggered" not in after and "another" in after

@@ -55,13 +55,15 @@ def resolved_flags():
     """Returns what the flags say, once and for all: a frozen dataclass with a field for the value of each.
 
     One more, `given`, has the names of those that a person gave. What a default, a run or a trial changes is a changed
-    copy (`dataclasses.replace`). An `init_checkpoint` that names nothing here is an included one, if there is one.
+    copy (`dataclasses.replace`). An `init_checkpoint` or `albert_config_file` that names nothing here is an included
+    one, if there is one: so the included flagfiles serve from every folder.
     """
     names = [name for name in FLAGS if name.isidentifier() and not keyword.iskeyword(name)]
     given = frozenset(name for name in names if FLAGS[name].present)
     values = {name: FLAGS[name].value for name in names}
-    if values.get("init_checkpoint"):
-        values["init_checkpoint"] = or_shipped(values["init_checkpoint"])
+    for name in ("init_checkpoint", "albert_config_file"):
+        if values.get(name):
+            values[name] = or_shipped(values[name])
     return dataclasses.make_dataclass("Settings", [*names, "given"], frozen=True)(**values, given=given)
 
 

@@ -38,7 +38,11 @@ def define_flags():
     with in_helpfull():
         flags.DEFINE_alias("text_fields", "text_column")
     flags.DEFINE_string("text_pair_column", None, "Column of a second text.")
-    flags.DEFINE_string("label_column", None, "Column of the label; by default label.")
+    flags.DEFINE_string(
+        "label_column",
+        None,
+        "Column of the label; by default label. With --multi_label also a,b: of each label a column of 1 and 0.",
+    )
     flags.DEFINE_list("labels", None, "The labels, in order; by default the task's, or those of the training file.")
     flags.DEFINE_bool("regression", None, "Learn numbers, not labels; by default as the data set requires.")
     flags.DEFINE_bool(

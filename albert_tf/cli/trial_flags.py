@@ -5,13 +5,13 @@ import dataclasses
 import math
 import typing
 
-import tensorflow as tf
 from absl import flags
 
 from albert_tf.checkpoint_files import refuse_trials
 from albert_tf.cli.command import with_flags
 from albert_tf.cli.flag_groups import in_helpfull
 from albert_tf.errors import InputError
+from albert_tf.startup import without_warnings_of_tracing
 from albert_tf.training.devices.workers import is_chief_by_environment
 from albert_tf.training.run_folder.guard import read_settings
 from albert_tf.training.settings import result_settings
@@ -84,8 +84,7 @@ def run_as_asked(
     if read_settings(settings.output_dir) is not None:  # its results would be replaced
         raise InputError(f"--output_dir={settings.output_dir} holds a run; choose another folder for the trials")
 
-    # Each training compiles functions of its own, which TensorFlow takes for one that is compiled too often.
-    tf.get_logger().addFilter(lambda record: "triggered tf.function retracing" not in record.getMessage())
+    without_warnings_of_tracing()
 
     def run_changed(changes, folder):
         given = settings.given | changes.keys()

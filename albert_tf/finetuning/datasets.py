@@ -20,6 +20,12 @@ DEV_NAMES = ("dev", "val", "valid", "validation")
 
 _MOST_NAMED = 4
 
+# What to do with a folder that `datasets` has saved where it is not read.
+_OF_SAVED = (
+    "run_classifier.py --task_name=datasets reads texts and labels of one, and albert_tf.fit in Python takes a table "
+    "of entities or answers, too"
+)
+
 # Where a repository of the hub has its files.
 _DATA_FOLDER = "data"
 
@@ -245,7 +251,7 @@ def find_files(data_dir: str, names: FileNames) -> tuple[str, ...]:
     there_is = f" (there is {', '.join(alike[:5])})" if alike else ""
     named = " or ".join(flat[:_MOST_NAMED]) + (" ..." if len(flat) > _MOST_NAMED else "")
     if is_saved_dataset(data_dir) or saved_splits(data_dir):
-        there_is = "; datasets has saved the folder, which `task_name=datasets` reads"
+        raise InputError(f"`data_dir={data_dir}` has no {named}, but is a folder that datasets has saved; {_OF_SAVED}")
     raise InputError(f"`data_dir={data_dir}` has no {named}; give the file that name{there_is}")
 
 

@@ -12,10 +12,13 @@ Counts = collections.abc.Mapping[str, tuple[int, int, int]]
 
 # What a file to predict may hold in place of labels that nobody knows yet; nothing at all is no label.
 _UNKNOWN = ("-", "?")
+# How a column of a label's own says whether a text has it, in lower case.
+_FLAGS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
 
 
 class LabelSetReader:
-    """Reads the labels of a row: a list of JSON or Parquet, or one value with a separator between them (K-MHaS, KOTE).
+    """Reads the labels of a row: a list of JSON or Parquet; one value with a separator between them (K-MHaS, KOTE); or
+    of several columns, named as the labels, those that hold 1 and not 0 (UnSmile).
 
     Args:
         separator: What stands between labels.
@@ -25,13 +28,16 @@ class LabelSetReader:
         self._separator = separator
 
     def __call__(
-        self, values: collections.abc.Mapping[str, typing.Any], column: str, needs_label: bool
+        self, values: collections.abc.Mapping[str, typing.Any], columns: tuple[str, ...], needs_label: bool
     ) -> tuple[str, ...] | None:
         """Returns the labels of a row, none among them; None where nobody knows them.
 
         Raises:
             InputError: They can't be read; the message lacks the place.
         """
+        if len(columns) > 1:
+            return _flagged(values, columns, needs_label)
+        (column,) = columns
         value = values.get(column)
         if isinstance(value, np.ndarray):
             value = value.tolist()
@@ -51,6 +57,17 @@ class LabelSetReader:
         if len(set(labels)) < len(labels):
             raise InputError(f"a label is there twice under {column}, {value!r}; name each once")
         return labels
+
+
+def _flagged(values, columns, needs_label):
+    """Returns the columns that hold 1; None where all are open in a row that needs no label."""
+    if not needs_label and all(is_missing(value) or value in ("", *_UNKNOWN) for value in map(values.get, columns)):
+        return None
+    written = {column: one_value(values, column).strip() for column in columns}
+    for column, value in written.items():
+        if value.lower() not in _FLAGS:
+            raise InputError(f"{column} holds {value!r}; of several label columns each holds 1 or 0")
+    return tuple(column for column, value in written.items() if _FLAGS[value.lower()])
 
 
 def micro_f1(counts: Counts) -> float:

@@ -66,7 +66,7 @@ def read_examples(
         path: The file, or several that are read as one.
         files: What its columns mean, and what to do with a row that can't be used.
         needs_label: Whether the label column must be there.
-        read_labels: Given a row's values, the column and `needs_label`, returns any number of labels; None where each
+        read_labels: Given a row's values, the columns and `needs_label`, returns any number of labels; None where each
             text has one.
 
     Raises:
@@ -79,16 +79,18 @@ def read_examples(
     rows = _objects(row_file, bad_rows)
     found = row_file.columns or tuple(dict.fromkeys(name for row in rows for name in row.values))
     text_columns = [columns_of(setting, found) for setting in files.text_columns]
-    wanted = [
-        *itertools.chain(*text_columns),
-        *([files.label_column] if needs_label or files.label_column in found else []),
-    ]
-    row_file.check_columns(wanted, found, "name yours by `text_column`, `text_pair_column` and `label_column`")
+    label_columns = (files.label_column,) if read_labels is None else columns_of(files.label_column, found)
+    has_labels = any(column in found for column in label_columns)
+    wanted = [*itertools.chain(*text_columns), *(label_columns if needs_label or has_labels else ())]
+    how = "name yours by `text_column`, `text_pair_column` and `label_column`"
+    if read_labels is None and "," in files.label_column:
+        how += "; several columns of 1 and 0 are read with `multi_label`"
+    row_file.check_columns(wanted, found, how)
     examples = []
     for row in rows:
         try:
             texts = [joined_text(row.values, columns) for columns in text_columns]
-            label = (read_labels or _label)(row.values, files.label_column, needs_label)
+            label = (read_labels or _label)(row.values, label_columns, needs_label)
         except InputError as error:
             bad_rows.refuse(f"{row_file.place(row.number)}: {error}")
         else:
@@ -100,7 +102,7 @@ def read_examples(
     if read_labels is None:
         labels = without_fractions([example.label for example in examples])
         examples = [dataclasses.replace(example, label=label) for example, label in zip(examples, labels)]
-    tell_once(_describe_file(row_file, found, files, text_columns, examples))
+    tell_once(_describe_file(row_file, found, files, text_columns, label_columns, examples))
     _warn_of_empty_texts(path, examples)
     return examples
 
@@ -124,8 +126,9 @@ def _objects(row_file, bad_rows):
     return rows
 
 
-def _label(values, column, needs_label):
+def _label(values, columns, needs_label):
     """Returns the label of a row; without need of one, None where there is none."""
+    (column,) = columns
     if not needs_label and is_missing(values.get(column)):
         return None
     label = one_value(values, column)
@@ -134,11 +137,13 @@ def _label(values, column, needs_label):
     return label
 
 
-def _describe_file(row_file, found, files, text_columns, examples):
+def _describe_file(row_file, found, files, text_columns, label_columns, examples):
     """Returns how a file was understood, and its first row, in two lines."""
     meaning = f"{describe_columns(text_columns)} the text{'s' * (len(text_columns) > 1)}"
-    used = {*itertools.chain(*text_columns), files.label_column}
-    if files.label_column in found:
+    used = {*itertools.chain(*text_columns), *label_columns}
+    if len(label_columns) > 1 and label_columns[0] in found:
+        meaning += f", {', '.join(label_columns)} the labels where they hold 1"
+    elif files.label_column in found:
         kind = "number" if files.is_regression else "label"
         meaning += f", {files.label_column} the {kind}"
         if names := row_file.label_names.get(files.label_column):

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 
+from albert_tf.lacking_characters import MOST_LOOKED_AT, lacking_characters
 from albert_tf.text_encoding import replace_halves
 
 # A longer word is [UNK], as in the graph; the `tokenizers` library counts characters, and takes so many of them.
@@ -57,21 +58,24 @@ class FastInputs:
                 rows.append(row)
         return encodings, rows
 
-    def find_unknown_words(self, texts: list[tuple[str, ...]]) -> tuple[int, list[str]]:
+    def find_unknown_words(self, texts: list[tuple[str, ...]]) -> tuple[int, list[str], list[str]]:
         """Returns what `tokenization.unknown_words.find_unknown_words` does."""
+        found = [words for words in map(self._unknown_words, texts) if words]
+        words = [word for words in found[:MOST_LOOKED_AT] for word in words]
+        shown = [word if len(word) <= _MOST_CHARACTERS else f"{word[:_MOST_CHARACTERS]}..." for word in words]
+        characters = lacking_characters(words, lambda each: [bool(self._unknown_words((text,))) for text in each])
+        return len(found), list(dict.fromkeys(shown))[:_MOST_SHOWN], characters
+
+    def _unknown_words(self, texts):
+        """Returns the words of a row's texts that the vocabulary can't spell."""
         unknown = {self._tokenizer.token_to_id(name) for name in ("[UNK]", "<unk>")} - {None}
-        count, words = 0, {}
-        for row in texts:
-            row = list(map(self._without_long_words, row))
-            found = [
-                text[slice(*place)]
-                for text, encoding in zip(row, self._tokenizer.encode_batch(row, add_special_tokens=False))
-                for piece_id, place in zip(encoding.ids, encoding.offsets)
-                if piece_id in unknown
-            ]
-            count += bool(found)
-            words |= dict.fromkeys(found[: _MOST_SHOWN - len(words)])
-        return count, [word if len(word) <= _MOST_CHARACTERS else f"{word[:_MOST_CHARACTERS]}..." for word in words]
+        texts = list(map(self._without_long_words, texts))
+        return [
+            text[slice(*place)]
+            for text, encoding in zip(texts, self._tokenizer.encode_batch(texts, add_special_tokens=False))
+            for piece_id, place in zip(encoding.ids, encoding.offsets)
+            if piece_id in unknown
+        ]
 
     def _without_long_words(self, text):
         """Returns a text with a word that the library takes to be too long in place of each that the graph does."""

@@ -96,6 +96,7 @@ class ExportedPredictor(LoadedModel):
         texts = [replace_halves(text) for text in read_strings(texts)]
         check_masked(texts, top_k, self._signatures[_FILL_MASK]["outputs"]["guesses"][1][-1])
         rows = self._rows(_FILL_MASK, [[text] for text in texts]) if texts else []
+        self.add_unknown(*find_unknown_words(self.tokenizer, [tuple(text.split(MASK)) for text in texts]))
         for number, (text, row) in enumerate(zip(texts, rows)):
             check_masks_are_read(number, text.count(MASK), len(row["guesses"]), self.max_seq_length)
         return [

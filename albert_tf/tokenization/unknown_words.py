@@ -4,6 +4,7 @@ import collections.abc
 
 import numpy as np
 
+from albert_tf.lacking_characters import MOST_LOOKED_AT, advice, lacking_characters
 from albert_tf.text_encoding import replace_halves
 from albert_tf.tokenization.base import Tokenizer
 from albert_tf.tokenization.vocabulary import UNK
@@ -24,8 +25,12 @@ def find_unknown_words(
     tokenizer: Tokenizer,
     inputs: collections.abc.Sequence[tuple[str, ...]],
     candidates: np.ndarray | None = None,
-) -> tuple[int, list[str]]:
-    """Returns how many inputs hold a word that the vocabulary lacks, and the first few of these words, shortened.
+) -> tuple[int, list[str], list[str]]:
+    """Returns how many inputs hold a word that the vocabulary can't spell, and why.
+
+    Returns:
+        Their number; the first few of these words, shortened; and the characters that the vocabulary lacks in those of
+        the first texts, the most frequent first.
 
     Args:
         tokenizer: What texts are encoded with.
@@ -34,18 +39,14 @@ def find_unknown_words(
             are looked at, and counted. None to look at all.
     """
     if candidates is not None and not candidates.any():
-        return 0, []
+        return 0, [], []
     if candidates is not None and len(candidates) == len(inputs):
         inputs = [inputs[row] for row in np.flatnonzero(candidates)]
-        return len(inputs), _words(tokenizer, [text for row in inputs[:_MOST_SHOWN] for text in row])
+        return len(inputs), *_words(tokenizer, [text for row in inputs[:MOST_LOOKED_AT] for text in row])
     texts = list(dict.fromkeys(text for row in inputs for text in row))  # questions share their texts
-    if not texts:
-        return 0, []
-    ids = tokenizer.encode_ids(list(map(replace_halves, texts)))
-    is_unknown = ids.flat_values.numpy() == tokenizer.vocabulary.id_of(UNK)
-    found = [texts[row] for row in np.unique(ids.value_rowids().numpy()[is_unknown])]
+    found = [text for text, is_found in zip(texts, _are_unknown(tokenizer, texts)) if is_found]
     known = set(found)
-    return sum(any(text in known for text in row) for row in inputs), _words(tokenizer, found[:_MOST_SHOWN])
+    return sum(any(text in known for text in row) for row in inputs), *_words(tokenizer, found[:MOST_LOOKED_AT])
 
 
 def describe_unknown_words(
@@ -62,14 +63,14 @@ def describe_unknown_words(
         where: What they are of, as in "in train.tsv".
         candidates: As for `find_unknown_words`.
     """
-    count, words = find_unknown_words(tokenizer, inputs, candidates)
+    count, words, characters = find_unknown_words(tokenizer, inputs, candidates)
     if not count:
         return None
     warning = "warning: " if count > _FEW * len(inputs) else ""
     such_as = f", such as {', '.join(words)}" if words else ""
     return (
         f"{warning}{count:,} of {len(inputs):,} examples {where} {'hold' if count > 1 else 'holds'} a word that the "
-        f"vocabulary can't spell, of which the model reads nothing but {UNK}{such_as}"
+        f"vocabulary can't spell, of which the model reads nothing but {UNK}{such_as}{advice(characters)}"
     )
 
 
@@ -79,12 +80,23 @@ def shorten(word: str) -> str:
 
 
 def _words(tokenizer, texts):
+    """Returns the first few words of texts that are unknown, shortened, and the characters that make all so."""
     texts = list(map(replace_halves, texts))
     unknown = tokenizer.vocabulary.id_of(UNK)
     words = [
-        shorten(text[begin:end])
+        text[begin:end]
         for text, encoding in zip(texts, tokenizer.encode_batch(texts) if texts else ())
         for piece_id, (begin, end) in zip(encoding.ids, encoding.offsets)
         if piece_id == unknown
     ]
-    return list(dict.fromkeys(words))[:_MOST_SHOWN]
+    named = list(dict.fromkeys(map(shorten, words)))[:_MOST_SHOWN]
+    return named, lacking_characters(words, lambda characters: _are_unknown(tokenizer, characters))
+
+
+def _are_unknown(tokenizer, texts):
+    """Returns which texts hold the unknown piece, bool [N]."""
+    if not texts:
+        return np.zeros(0, bool)
+    ids = tokenizer.encode_ids(list(map(replace_halves, texts)))
+    is_unknown = ids.flat_values.numpy() == tokenizer.vocabulary.id_of(UNK)
+    return np.isin(np.arange(len(texts)), ids.value_rowids().numpy()[is_unknown])

@@ -51,6 +51,36 @@ def test_files_write_labels_between_separators_or_as_lists(tmp_path):
     assert read(tmp_path, "g.tsv", "document\n글\n", needs_labels=False) == [None]
 
 
+def test_files_have_a_column_of_1_and_0_for_each_label(tmp_path, capsys):
+    by_column = task_of(label_column="가,나, 다")
+    header = "document\t가\t다\t나\tother\n"
+    rows = f"{header}글\t1\t0\t1\t5\n글\t0\t0\t0\t5\n글\t0\t1.0\tFalse\t5\n"
+    assert read(tmp_path, "a.tsv", rows, task=by_column) == [("가", "나"), (), ("다",)]
+    told = capsys.readouterr().out
+    assert "document is the text, 가, 나, 다 the labels where they hold 1; other not read" in told
+    lines = [
+        {"document": "글", "가": 1, "나": False, "다": 1.0},
+        {"document": "글", "가": None, "나": None, "다": None},
+    ]
+    content = "\n".join(map(json.dumps, lines))
+    assert read(tmp_path, "b.jsonl", content, needs_labels=False, task=by_column) == [("가", "다"), None]
+    assert read(tmp_path, "c.tsv", "document\n글\n", needs_labels=False, task=by_column) == [None]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("document\t가\t나\t다\n글\t1\t2\t0\n", "line 2: 나 holds '2'; of several label columns each holds 1 or 0"),
+        ("document\t가\t나\t다\n글\t1\t\t0\n", "line 2: 나 holds ''"),
+        ("document\t가\t다\n글\t1\t0\n", "line 1: no column named 나"),
+    ],
+)
+def test_other_columns_of_labels_are_refused(tmp_path, content, message):
+    with pytest.raises(InputError) as error:
+        read(tmp_path, "a.tsv", content, task=task_of(label_column="가,나,다"))
+    assert f"{tmp_path / 'a.tsv'}, {message}" in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

@@ -257,6 +257,10 @@ def test_nothing_to_read_is_told(tmp_path, write_lines):
         RACE_TASK.read(str(tmp_path))
     with pytest.raises(InputError, match=r"train\.jsonl has no questions"):
         TASK.read(write_lines(""))
+    (tmp_path / "saved").mkdir()
+    (tmp_path / "saved" / "state.json").write_text("{}")
+    with pytest.raises(InputError, match="saved is a folder that datasets has saved; write JSON lines of passage"):
+        RACE_TASK.read(str(tmp_path / "saved"))
 
 
 def test_texts_are_asked_about(sample_tokenizer):

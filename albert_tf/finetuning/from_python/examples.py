@@ -13,11 +13,16 @@ import numpy as np
 from albert_tf.asked_texts import is_table
 from albert_tf.errors import InputError, describe
 from albert_tf.rows.values import is_missing
+from albert_tf.text_encoding import replace_halves
 
 KINDS = ("labels", "multi_label", "numbers", "entities", "answers")
 
 _MOST_SHOWN = 40
 _LISTS = list | tuple | set | frozenset | np.ndarray
+_OF_FLAGS = (
+    "the labels are lists of 1 and 0, which don't say what they are of; give the names of a text's labels in a list, "
+    "or a table, and a list of its columns of 1 and 0 as `labels`"
+)
 _LEARNS = {
     "labels": "labels, one a text",
     "multi_label": "labels, any number a text",
@@ -54,23 +59,47 @@ class GivenData:
         return line
 
 
-def read_dev(dev: typing.Any, labels: typing.Any, text_columns: tuple[str, ...], kind: str) -> GivenData:
+def read_dev(dev: typing.Any, labels: typing.Any, text_columns: tuple[str, ...], data: GivenData) -> GivenData:
     """Returns what a user gives to evaluate on: a table as the one to train on, or (texts, labels).
 
     Args:
         dev: That.
-        labels: As for `read_given` of the examples to train on; read for tables alone.
+        labels: As for `read_given` of the table to train on, None of other examples; read for tables alone.
         text_columns: As for `read_given`; read for tables alone.
-        kind: Of the examples to train on.
+        data: The examples to train on.
 
     Raises:
-        InputError: It is neither, or can't be used.
+        InputError: It is neither, can't be used, or has a label or texts of a kind that none to train on has.
     """
     if is_table(dev):
-        return read_given(dev, labels if labels is None or isinstance(labels, str) else None, text_columns, kind)
-    if not isinstance(dev, tuple | list) or len(dev) != 2:
+        found = read_given(dev, labels, text_columns, data.kind)
+    elif isinstance(dev, tuple | list) and len(dev) == 2:
+        found = read_given(*dev, text_columns, data.kind)
+    else:
         raise InputError(f"`dev` must be a table, or a tuple of texts and labels. Received: {describe(dev)}")
-    return read_given(*dev, text_columns, kind)
+    if _shape(found.texts[0]) != _shape(data.texts[0]):
+        raise InputError(
+            f"`dev`: texts[0] must be {_shape(data.texts[0])}, as those to train on. "
+            f"Received: {describe(found.texts[0])}"
+        )
+    known = {name for label in data.labels for name in _names_in(data.kind, label)}
+    for number, label in enumerate(found.labels):
+        for name in _names_in(data.kind, label):
+            if name not in known:
+                raise InputError(
+                    f"`dev`: labels[{number}] has {name!r}, which no example to train on has; leave it out, or train "
+                    "on some of these, too"
+                )
+    return found
+
+
+def _names_in(kind, label):
+    """Returns the names of labels, or of the types of entities given by places, in what is to be learnt of a text."""
+    if kind == "labels":
+        return [label]
+    if kind == "multi_label":
+        return label
+    return [each[2] for each in label if not isinstance(each, str)] if kind == "entities" else ()
 
 
 def read_given(
@@ -87,7 +116,8 @@ def read_given(
         labels: For each text a string, whole number or truth value; a list of strings, none among them; a number with
             a fraction; the tags of its words or the (begin, end, type) of its entities in characters; or for each
             question the (begin, end) of its answer in the text in characters, or an object of "text" and
-            "answer_start", or None where it has none. Of a table the column that holds them; "label" if left out.
+            "answer_start", or None where it has none. Of a table the column that holds them, "label" if left out; or a
+            list of columns of 1 and 0, one for each of several labels.
         text_columns: Of a table, the column of the texts, or the two of pairs.
         kind: One of `KINDS`; None for what the labels look like.
 
@@ -98,6 +128,7 @@ def read_given(
         raise InputError(f"`kind={kind}` must be one of {', '.join(KINDS)}")
     text_columns = (text_columns,) if isinstance(text_columns, str) else tuple(text_columns)
     if is_table(texts):
+        kind = kind or ("multi_label" if isinstance(labels, list | tuple) else None)
         texts, labels = _columns(texts, "label" if labels is None else labels, text_columns)
     texts, labels = _as_list(texts, "texts"), _as_list(labels, "labels")
     if len(texts) != len(labels):
@@ -130,14 +161,24 @@ def _columns(table, label_column, text_columns):
     if isinstance(names, dict):
         raise InputError(f"a DatasetDict holds several tables ({', '.join(names)}); give one, as dataset['train']")
     names = list(table.columns) if names is None else list(names)
-    if not isinstance(label_column, str):
-        raise InputError("of a table, `labels` must be the name of the column that holds them")
-    for name in (*text_columns, label_column):
+    are_names = isinstance(label_column, list | tuple) and all(isinstance(name, str) for name in label_column)
+    if not isinstance(label_column, str) and not (are_names and label_column):
+        raise InputError(
+            "of a table, `labels` must be the name of the column that holds them, or a list of names of columns of 1 "
+            f"and 0. Received: {describe(label_column)}"
+        )
+    label_columns = [label_column] if isinstance(label_column, str) else list(label_column)
+    for name in (*text_columns, *label_columns):
         if name not in names:
             raise InputError(
                 f"the table has no column {name!r}, but {', '.join(map(str, names))}; name the columns by `labels` and "
                 "`text_columns`"
             )
+    columns = [list(table[name]) for name in text_columns]
+    texts = columns[0] if len(columns) == 1 else list(zip(*columns))
+    if are_names:
+        rows = zip(*(list(table[name]) for name in label_columns))
+        return texts, [_flagged(values, label_columns, number) for number, values in enumerate(rows)]
     labels = list(table[label_column])
     feature = (getattr(table, "features", None) or {}).get(label_column)
     known = getattr(feature, "names", None)
@@ -146,8 +187,15 @@ def _columns(table, label_column, text_columns):
         labels = [_named(label, known) for label in labels]
     elif known_of_each:
         labels = [[_named(label, known_of_each) for label in each] for each in labels]
-    columns = [list(table[name]) for name in text_columns]
-    return columns[0] if len(columns) == 1 else list(zip(*columns)), labels
+    return texts, labels
+
+
+def _flagged(values, names, number):
+    """Returns which of some columns hold 1 in a row."""
+    for name, value in zip(names, values):
+        if not _is_flag(value):
+            raise InputError(f"row {number}: {name} must be 1 or 0, for it is a label's. Received: {describe(value)}")
+    return [name for name, value in zip(names, values) if value]
 
 
 def _named(label, names):
@@ -160,17 +208,22 @@ def _named(label, names):
 def _as_list(values, name):
     if isinstance(values, str | bytes | collections.abc.Mapping) or not isinstance(values, collections.abc.Iterable):
         raise InputError(f"`{name}` must be a list, or a column of a table. Received: {describe(values)}")
+    if is_table(values):
+        raise InputError(
+            f"`{name}` is a table; give one of its columns, or the whole table as the first argument, and as `labels` "
+            "the name of a column, or a list of columns of 1 and 0"
+        )
     return list(values)
 
 
 def _text(value, number):
     """Returns a text as a string, a pair as a tuple, or words as a list."""
     if isinstance(value, str):
-        return str(value)
+        return replace_halves(value)
     if isinstance(value, tuple) and len(value) == 2 and all(isinstance(text, str) for text in value):
-        return value
+        return tuple(map(replace_halves, value))
     if isinstance(value, list | np.ndarray) and len(value) and all(isinstance(word, str) for word in value):
-        return list(map(str, value))
+        return list(map(replace_halves, value))
     raise InputError(
         f"texts[{number}] must be a string, a tuple of two, or a list of words. Received: {describe(value)}"
     )
@@ -198,10 +251,17 @@ def _kind_of(texts, labels):
             raise InputError("all labels are empty lists; say by `kind` what is to be learnt, multi_label or entities")
         if isinstance(first, str):
             return "multi_label"
+        if _is_flag(first) and isinstance(texts[0], str):
+            raise InputError(_OF_FLAGS)
         return "answers" if isinstance(texts[0], tuple) else "entities"
     known = [label for label in labels if not is_missing(label)]
     are_numbers = known and all(isinstance(label, numbers.Real) and not _is_whole(label) for label in known)
     return "numbers" if are_numbers else "labels"
+
+
+def _is_flag(value):
+    """Whether a value may say that a text has a label, or not."""
+    return isinstance(value, numbers.Real | np.bool_) and value in (0, 1)
 
 
 def _is_whole(value):
@@ -222,6 +282,8 @@ def _label_set(value, text, number):
         labels = sorted(value) if isinstance(value, set | frozenset) else list(value)
         if all(isinstance(label, str) and label for label in labels):
             return list(map(str, labels))
+        if labels and all(map(_is_flag, labels)):
+            raise InputError(_OF_FLAGS)
     raise InputError(f"labels[{number}] must be a list of strings, which may be empty. Received: {describe(value)}")
 
 

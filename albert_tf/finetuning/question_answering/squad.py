@@ -3,9 +3,17 @@
 import dataclasses
 import typing
 
+from albert_tf.corpus.tables import TABLE_ENDINGS
 from albert_tf.errors import InputError
-from albert_tf.files import read_json
+from albert_tf.files import gfile_for, read_json
 from albert_tf.rows.bad_rows import BadRows, counted, shorten, tell_once
+from albert_tf.saved_datasets import is_saved_dataset, saved_splits
+
+# What to do with questions in a table, as the hub has SQuAD and KorQuAD.
+_OF_TABLE = (
+    'in Python, albert_tf.fit(table, "answers", text_columns=("question", "context")) learns those of a table of '
+    "datasets or pandas"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +78,8 @@ def read_questions(path: str, needs_answers: bool = True, on_bad_row: str = "fai
     """
     questions, places = [], {}
     bad_entries = BadRows(on_bad_row, ("entry", "entries"))
+    if _is_table(path):
+        raise InputError(f"{path} is a table, and no JSON file in the form of SQuAD; {_OF_TABLE}")
     content = read_json(path, "the questions")
     for context, title, entry, entry_place in _entries(content, path, bad_entries):
         with bad_entries.leaving_out():
@@ -92,6 +102,13 @@ def read_questions(path: str, needs_answers: bool = True, on_bad_row: str = "fai
         f"  the first: {shorten(first.question)}{answer}"
     )
     return questions
+
+
+def _is_table(path):
+    """Whether a path is that of Parquet, Arrow, or a folder that `datasets` has saved."""
+    if gfile_for(path).isdir(path):
+        return is_saved_dataset(path) or bool(saved_splits(path))
+    return path.lower().endswith(TABLE_ENDINGS)
 
 
 def read_version(path: str) -> typing.Any:

@@ -4,6 +4,7 @@ import collections.abc
 import importlib.util
 import itertools
 import os
+import textwrap
 
 import numpy as np
 import tensorflow as tf
@@ -22,6 +23,8 @@ PLOT_FILE = "vocabulary_report.png"
 _LINES_PER_BATCH = 4096
 _NUM_LONGEST = 20
 _LONGEST_IN_TABLE = 5
+# So that neither the names nor the titles of the plot are cut.
+_LETTERS_PER_INCH, _MOST_TITLE_LETTERS = 14, 20
 
 # What the table and the plot show: key of the report, title, format.
 _ROWS = (
@@ -158,13 +161,14 @@ def _plot(path, reports):
     from matplotlib.figure import Figure
 
     titles = {key: (title, value_format) for key, title, value_format in _ROWS}
-    figure = Figure(figsize=(10, 1.5 + 0.4 * len(reports)), layout="constrained")
+    names_inches = max(map(len, reports)) / _LETTERS_PER_INCH
+    figure = Figure(figsize=(8 + names_inches, 1.5 + 0.4 * len(reports)), layout="constrained")
     for index, (axes, key) in enumerate(zip(figure.subplots(1, len(_PLOTTED)), _PLOTTED)):
         title, value_format = titles[key]
         bars = axes.barh(list(reports), [report[key] or 0 for report in reports.values()], color="C0")
         axes.bar_label(bars, [value_format.format(value) for value in bars.datavalues], padding=3, fontsize="small")
         axes.margins(x=0.35)
-        axes.set_title(title, fontsize="small")
+        axes.set_title(textwrap.fill(title, _MOST_TITLE_LETTERS), fontsize="small")
         axes.invert_yaxis()
         axes.tick_params(labelleft=index == 0, labelbottom=False, bottom=False, labelsize="small")
         axes.spines[["top", "right", "bottom"]].set_visible(False)

@@ -74,12 +74,13 @@ def test_tables_give_their_columns():
         features = types.MappingProxyType({"label": types.SimpleNamespace(names=["부정", "긍정"])})
 
     assert read_given(Table(text=["가", "나"], label=[1, 0]), None).labels == ["긍정", "부정"]
-    dev = read_dev(Table(text=["다"], label=[1]), None, "text", "labels")
+    train = read_given(["가", "나"], ["긍정", "부정"])
+    dev = read_dev(Table(text=["다"], label=[1]), None, "text", train)
     assert (dev.texts, dev.labels) == (["다"], ["긍정"])
     with pytest.raises(InputError, match=r"labels\[0\] must be a string that is not empty.*Received: None"):
         read_given(Table(text=["가", "나"], label=[-1, 0]), None)
     with pytest.raises(InputError, match="`dev` must be a table, or a tuple of texts and labels"):
-        read_dev(["가"], None, ("text",), "labels")
+        read_dev(["가"], None, ("text",), train)
     tags = types.SimpleNamespace(feature=types.SimpleNamespace(names=["O", "B-PS"]))
     Table.features = {"label": tags}
     found = read_given(Table(text=[["김철수", "왔다"]], label=[[1, 0]]), None)
@@ -204,3 +205,49 @@ def test_words_that_files_of_entities_can_not_hold_are_refused(tmp_path, word):
     data = read_given([["나", word]], [["O", "B-X"]])
     with pytest.raises(InputError, match=r"texts\[0\]: "):
         write_given(data, str(tmp_path), "train")
+
+
+FLAGS = {"text": ["가", "나", "다"], "욕설": [1, 0, 0], "혐오": [1.0, 0.0, 1.0], "other": [2, 3, 4]}
+
+
+def test_columns_of_1_and_0_are_several_labels(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(FLAGS)
+    found = read_given(table, ["욕설", "혐오"])
+    assert (found.kind, found.labels) == ("multi_label", [["욕설", "혐오"], [], ["혐오"]])
+    assert [example.label for example in written(tmp_path, found)] == [("욕설", "혐오"), (), ("혐오",)]
+    assert read_dev(table[2:], ["욕설", "혐오"], ("text",), found).labels == [["혐오"]]
+    with pytest.raises(InputError, match="row 0: other must be 1 or 0"):
+        read_given(table, ["욕설", "other"])
+    with pytest.raises(InputError, match="no column '성차별'"):
+        read_given(table, ["욕설", "성차별"])
+    with pytest.raises(InputError, match="`labels` is a table; give one of its columns"):
+        read_given(FLAGS["text"], table[["욕설", "혐오"]])
+
+
+@pytest.mark.parametrize("kind", [None, "multi_label"])
+@pytest.mark.parametrize("labels", [[[1, 0], [0, 0]], np.array([[1.0, 0.0], [0.0, 0.0]]), [[True, False], [False]]])
+def test_lists_of_1_and_0_are_refused_with_what_to_give(labels, kind):
+    with pytest.raises(InputError, match="lists of 1 and 0, which don't say what they are of"):
+        read_given(["가", "나"], labels, kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("train", "dev", "message"),
+    [
+        ((["가", "나"], ["1", "0"]), (["다"], ["2"]), r"labels\[0\] has '2', which no example to train on has"),
+        ((["가", "나"], [["a"], []]), (["다"], [["b"]]), r"labels\[0\] has 'b'"),
+        ((["가", "나"], [[(0, 1, "PS")], []]), (["다"], [[(0, 1, "LC")]]), r"labels\[0\] has 'LC'"),
+        ((["가", "나"], ["1", "0"]), ([("다", "라")], ["1"]), r"texts\[0\] must be a string, as those to train on"),
+    ],
+)
+def test_what_to_evaluate_on_must_be_like_what_is_trained_on(train, dev, message):
+    data = read_given(*train)
+    with pytest.raises(InputError, match=message):
+        read_dev(dev, None, ("text",), data)
+
+
+def test_half_a_surrogate_pair_in_a_text_is_read_as_files_are(tmp_path):
+    found = read_given(["정말\ud83d 좋다", "가"], ["1", "0"])
+    assert [example.text for example in written(tmp_path, found)] == ["정말\ufffd 좋다", "가"]
+    assert read_given([("가\ud83d", "나")], [1.5]).texts == [("가\ufffd", "나")]

@@ -122,3 +122,12 @@ def test_file_that_is_no_json_is_refused(tmp_path):
     (tmp_path / "a.json").write_text('{"data":\n[')
     with pytest.raises(InputError, match=r"a\.json, line 2: not valid JSON"):
         read_questions(str(tmp_path / "a.json"))
+
+
+def test_questions_in_a_table_are_refused_with_what_reads_them(tmp_path):
+    (tmp_path / "saved" / "train").mkdir(parents=True)
+    (tmp_path / "saved" / "train" / "state.json").write_text("{}")
+    (tmp_path / "train.parquet").write_bytes(b"PAR1")
+    for name in ("saved", "saved/train", "train.parquet"):
+        with pytest.raises(InputError, match=r'is a table, and no JSON .*albert_tf.fit\(table, "answers"'):
+            read_questions(str(tmp_path / name))
