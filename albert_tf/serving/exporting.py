@@ -47,7 +47,7 @@ def export_model(
         InputError: There is no model that can be exported.
     """
     if model_format == "onnx" and weight_type != "float32":
-        raise InputError(f"`format=onnx` goes with `weights=float32` alone, not {weight_type}")
+        raise InputError(f"`format=onnx` works only with `weights=float32`, not {weight_type}")
     output_dir = os.fspath(output_dir)
     with hold(output_dir):
         target = os.path.join(output_dir, str(_next_version(output_dir)))
