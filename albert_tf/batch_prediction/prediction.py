@@ -199,7 +199,7 @@ def _take_up(folder, settings, lines, overwrite):
     if overwrite:
         return None
     raise InputError(
-        f"{folder} holds the beginning of predictions with another `{differing}`; go on with what it was, or "
+        f"{folder} holds the beginning of predictions with another `{differing}`; continue with the earlier value, or "
         "pass `overwrite` to begin anew"
     )
 

@@ -188,7 +188,7 @@ def _predictions(model, texts, as_json):
     elif len(texts) == len(fields):
         inputs = [tuple(texts)]
     else:
-        raise InputError(f"this model reads {' and '.join(fields)}; give each as a text of its own")
+        raise InputError(f"this model reads {' and '.join(fields)}; give each as a separate text")
     predictions = model.predict(inputs)
     if as_json:
         return [_json({"input": asked, **prediction}) for asked, prediction in zip(inputs, predictions)]

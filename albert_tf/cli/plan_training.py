@@ -117,7 +117,7 @@ def measure(given):
     config = find_config(given, None, entities)
     strategy = training_flags.strategy_from_flags(given)
     if has_several_workers(strategy):
-        raise InputError("plan_training.py measures on one host; start it on one alone")
+        raise InputError("plan_training.py measures on one host; start it on only one")
     check_batch_sizes(given, strategy)
     setup = set_up(given, None, config, strategy, entities)
     phases, paces = setup.make_phases(), []
@@ -170,8 +170,8 @@ def tell(given, phases, flops, paces, machines):
     )
     if any(machine.hours is None for machine in machines):
         print(
-            f"-: what operations alone don't tell: less than {_LEAST_SECONDS:g} s a step or, on a TPU, layers narrower "
-            f"than {_LEAST_WIDTH},\nwhere memory decides; plan_tpu.py asks the TPU's compiler."
+            f"-: operations alone can't tell: steps shorter than {_LEAST_SECONDS:g} s or, on a TPU, layers narrower "
+            f"than {_LEAST_WIDTH},\nwhere memory decides; plan_tpu.py uses the TPU's compiler."
         )
 
 

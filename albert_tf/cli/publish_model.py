@@ -40,7 +40,7 @@ def main():
         check_hub_name(given.push_to_hub)
     if given.format == "huggingface":
         if "weights_dtype" in given.given and given.weights_dtype != "float32":
-            raise InputError(f"--format=huggingface goes with --weights_dtype=float32 alone, not {given.weights_dtype}")
+            raise InputError(f"--format=huggingface works only with --weights_dtype=float32, not {given.weights_dtype}")
         sentences = convert_checkpoint("albert_tf", "huggingface", given.init_checkpoint, given.output_dir)
         print(*sentences, sep="\n")
     else:
@@ -48,7 +48,7 @@ def main():
         print(f"wrote {given.output_dir}: {num_bytes / 1e6:.1f} MB")
     if given.push_to_hub is not None:
         address = push_folder(given.output_dir, given.push_to_hub, not given.public)
-        print(f"put it on the hub: {address}{'' if given.public else ', for its owner alone'}")
+        print(f"put it on the hub: {address}{'' if given.public else ', visible only to its owner'}")
 
 
 def run():

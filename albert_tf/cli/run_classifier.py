@@ -116,7 +116,7 @@ def _files_of_label_sets(settings, files):
     metrics = tuple(settings.metrics or multi_label.METRICS)
     for name in metrics:
         if name not in multi_label.METRICS:
-            raise InputError(f"`metrics={name}` is none of {', '.join(multi_label.METRICS)}, which `multi_label` has")
+            raise InputError(f"`metrics={name}` is not a metric of `multi_label`: {', '.join(multi_label.METRICS)}")
     return dataclasses.replace(files, metrics=metrics, is_regression=False)
 
 

@@ -73,7 +73,7 @@ def make_task(settings, config):
     metrics = tuple(settings.metrics or files.metrics)
     for metric in metrics:
         if metric not in METRICS:
-            raise InputError(f"--metrics={metric} is none of {', '.join(METRICS)}")
+            raise InputError(f"--metrics={metric} is not one of {', '.join(METRICS)}")
     types = tuple(settings.types or types_of(find_paths(settings, TRAIN), files.form, settings.on_bad_row))
     config = config.replace(character_ngrams=settings.character_ngrams)
     return Entities(config, types, files.form, metrics, settings.on_bad_row, settings.decoding)

@@ -64,7 +64,7 @@ class TableFile:
         columns = columns or self.schema.names
         for name in columns:
             if self.schema.names.count(name) > 1:
-                raise BadCorpusError(f'{self._path} has two columns "{name}"; give each a name of its own')
+                raise BadCorpusError(f'{self._path} has two columns "{name}"; give each a different name')
         for batch, position in self._batches(columns):
             for begin in range(0, len(batch), _ROWS_PER_BATCH):
                 yield batch.slice(begin, _ROWS_PER_BATCH), position

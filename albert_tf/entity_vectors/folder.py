@@ -67,7 +67,7 @@ def read_folder(folder: str, source: str) -> EntityVectors:
         InputError: They can't be read, aren't all there yet, don't go together, or are no numbers.
     """
     if UNFINISHED_FILE in names_in(folder):
-        raise InputError(f"{source} is not done; repeat the command that began it, which goes on")
+        raise InputError(f"{source} is not finished; repeat the command that began it, and it continues")
     names = read_text(os.path.join(folder, ENTITIES_FILE), f"the names that {source} has vectors of,").split("\n")
     entities = [unicodedata.normalize("NFC", name).strip() for name in names if name.strip()]
     path = os.path.join(folder, VECTORS_FILE)

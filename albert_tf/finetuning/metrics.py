@@ -19,7 +19,7 @@ def check_metrics(names: tuple[str, ...], known: collections.abc.Collection[str]
     """
     for name in names:
         if name not in known:
-            raise InputError(f"`metrics={name}` is none of {', '.join(known)}, which this task can be measured by")
+            raise InputError(f"`metrics={name}` is not one of this task's metrics: {', '.join(known)}")
         if name != "accuracy" and importlib.util.find_spec("sklearn") is None:
             raise InputError(f"{name}, which this task is measured by, needs scikit-learn; pip install scikit-learn")
 

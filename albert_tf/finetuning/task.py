@@ -212,7 +212,7 @@ class FinetuningTask(Objective):
         Raises:
             InputError: An input is of another kind.
         """
-        raise InputError(f"{type(self).__name__} can't be asked about texts that are in no file")
+        raise InputError(f"{type(self).__name__} can't predict texts that are in no file")
 
     def texts_of(self, example: typing.Any) -> tuple[str, ...]:
         """Returns the texts of an example, to tell of words that the vocabulary can't spell; by default none."""
@@ -226,7 +226,7 @@ class FinetuningTask(Objective):
         Raises:
             InputError: No share can be chosen for this task.
         """
-        raise InputError(f"{type(self).__name__} needs a file of its own to evaluate on; leave `dev_fraction` out")
+        raise InputError(f"{type(self).__name__} needs a separate file to evaluate on; leave `dev_fraction` out")
 
     @classmethod
     def from_settings(cls, config: AlbertConfig, settings: dict[str, typing.Any]) -> "FinetuningTask":

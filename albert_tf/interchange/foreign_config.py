@@ -179,6 +179,6 @@ def check_head(model: PortableModel, target: str) -> None:
         )
     if model.has_head and model.task == "tag" and model.config.character_ngrams:
         raise InputError(
-            f"`to={target}` can't say character_ngrams=true: its models read pieces alone; fine-tune with "
+            f"`to={target}` can't say character_ngrams=true: its models read only pieces; fine-tune with "
             "run_ner.py --nocharacter_ngrams to convert the head"
         )

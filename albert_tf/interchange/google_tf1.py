@@ -192,7 +192,7 @@ def _albert_or_bert(model):
     foreign_config.check_architecture(config, "google")
     if config.hidden_act == "gelu_erf":
         raise InputError(
-            "`to=google` can't say hidden_act=gelu_erf, as its code knows the tanh approximation alone; if results "
+            "`to=google` can't say hidden_act=gelu_erf, as its code has only the tanh approximation; if results "
             'that differ a little will do, set "hidden_act" to "gelu" in the config of `input_path`'
         )
     if foreign_config.is_bert(config):

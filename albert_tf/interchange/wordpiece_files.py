@@ -91,7 +91,7 @@ def _has_hangul(vocabulary):
 
 def _other_pieces(path, kind):
     return InputError(
-        f"{path} holds {kind}, and neither WordPiece nor SentencePiece, which alone are known here; choose a model "
+        f"{path} holds {kind}, and neither WordPiece nor SentencePiece, the only supported kinds; choose a model "
         "with one of these"
     )
 

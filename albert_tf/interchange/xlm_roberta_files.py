@@ -81,7 +81,7 @@ def _read_unigrams(path):
     """Returns the model that a tokenizer.json holds, and checks that it does nothing else."""
     values = read_json(path, "the tokenizer")
     if not is_unigrams(values):
-        raise InputError(f"{path} holds no pieces of SentencePiece (model.type is not Unigram)")
+        raise InputError(f"{path} holds no SentencePiece vocabulary (model.type is not Unigram)")
     model = values["model"]
     if model.get("byte_fallback"):
         raise InputError(f"{path}: model.byte_fallback=true can't be kept; ours spells no unknown letters in bytes")

@@ -62,7 +62,7 @@ class NameList:
             )
         rows = [(unicodedata.normalize("NFC", name), identifier) for name, identifier in rows]
         if not rows:
-            raise InputError(f"{source} holds no name; write one per line")
+            raise InputError(f"{source} holds no names; write one per line")
         encoded = tokenizer.encode_ids([name for name, _ in rows]).to_list()
         kept, left_out = {}, {}
         for (name, identifier), pieces in zip(rows, map(tuple, encoded)):

@@ -94,5 +94,5 @@ def known_inputs(inputs: collections.abc.Mapping[str, tf.Tensor]) -> dict[str, t
     if "input_ids" not in found and "inputs_embeds" not in found:
         raise InputError("a model needs input_ids, or inputs_embeds, in its dictionary of inputs")
     if "input_ids" in found and "inputs_embeds" in found:
-        raise InputError("input_ids and inputs_embeds stand for one another; give a model one of them")
+        raise InputError("input_ids and inputs_embeds exclude each other; give the model one of them")
     return found

@@ -105,7 +105,7 @@ class RowFile(collections.abc.Iterable[Row]):
                 header = ", ".join(map(str, found))
                 raise InputError(f"{self.path}, line 1: no column named {name}; the header has {header}; {how}")
             if found.count(name) > 1:
-                raise InputError(f"{self.path}, line 1: two columns are called {name}; give each a name of its own")
+                raise InputError(f"{self.path}, line 1: two columns are called {name}; give each a different name")
 
     def _bad_row(self, number, what, content, position):
         return Row(number, None, f"{self.place(number)}: {what}", content, position)

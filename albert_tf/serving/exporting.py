@@ -48,9 +48,11 @@ def export_model(
         InputError: There is no model that can be exported.
     """
     if model_format == "onnx" and weight_type != "float32":
-        raise InputError(f"`format=onnx` goes with `weights=float32` alone, not {weight_type}")
+        raise InputError(f"`format=onnx` works only with `weights=float32`, not {weight_type}")
     if model_format == "litert" and weight_type == "bfloat16":
-        raise InputError("`format=litert` has no `weights=bfloat16`; take float16, or int8, in which it also computes")
+        raise InputError(
+            "`format=litert` can't store `weights=bfloat16`; use float16, or int8, in which it also computes"
+        )
     dtype = "mixed_bfloat16" if weight_type == "bfloat16" else "float32"
     output_dir = os.fspath(output_dir)
     with hold(output_dir):

@@ -177,7 +177,7 @@ def _refuse_export(folder):
     found = next(filter(tf.io.gfile.exists, paths), None)
     if found is not None:
         raise InputError(
-            f"{found} can't be asked in this way (docs/serving.md says how); name the folder that it was exported from"
+            f"{found} can't be used in this way (docs/serving.md says how); name the folder that it was exported from"
         )
 
 

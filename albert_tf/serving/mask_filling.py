@@ -85,4 +85,4 @@ def check_order(order: str, top_k: int | None) -> None:
     if order not in ORDERS:
         raise InputError(f"order must be one of {', '.join(ORDERS)}. Received: {order!r}")
     if order != JOINTLY and top_k is not None:
-        raise InputError(f"`top_k` goes with order={JOINTLY} alone, as order={order} puts one piece in each place")
+        raise InputError(f"`top_k` works only with order={JOINTLY}, as order={order} puts one piece in each place")

@@ -37,7 +37,7 @@ def trace_for_ids(trained: TrainedModel) -> typing.Any:
     if task is not None and task.reads_beside_ids:
         raise InputError(
             "a model that chooses the best sequence of tags, or reads characters, can't be exported to other runtimes, "
-            "which give it ids alone; take `format=saved_model`, or fine-tune it with `nocharacter_ngrams` and "
+            "which give it only ids; use `format=saved_model`, or fine-tune it with `nocharacter_ngrams` and "
             "`decoding=independent`"
         )
 

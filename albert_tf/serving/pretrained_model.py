@@ -287,15 +287,15 @@ class PretrainedModel(EncoderModel):
             )
         if ability == "generate" and not self._loaded.predicts_next:
             return InputError(
-                f"{self._place} was not pre-trained to go on with texts, as with objective=causal or hybrid, and so it "
+                f"{self._place} was not pre-trained to continue texts, as with objective=causal or hybrid, and so it "
                 f"has no generate; {it_has}"
             )
         if ability in ("fill_mask", "generate", "score", "choose"):
             return InputError(f"{self._place} has no masked_lm_head, which guesses missing pieces; {it_has}")
         if self._why_no_head:
-            return InputError(f"{self._place} has a head that can't be asked: {self._why_no_head}")
+            return InputError(f"{self._place} has a head that can't be used for prediction: {self._why_no_head}")
         return InputError(
-            f"{self._place} was pre-trained and not fine-tuned: in Python {' and '.join(self.abilities[:2])} ask it; "
+            f"{self._place} was pre-trained and not fine-tuned: in Python use {' and '.join(self.abilities[:2])}; "
             "to classify texts and the like, fine-tune it, by albert_tf.fit or run_classifier.py --init_checkpoint"
         )
 

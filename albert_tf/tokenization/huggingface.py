@@ -98,7 +98,7 @@ def _wordpiece_backend(tokenizer):
     if tokenizer.wordpiece_scheme != "continuation":
         raise InputError(
             f"wordpiece_scheme={tokenizer.wordpiece_scheme} can't be expressed as a Hugging Face tokenizer.json, whose "
-            "WordPiece knows no mark behind a word; export a vocabulary of the continuation scheme"
+            "WordPiece has no mark at the end of a word; export a vocabulary of the continuation scheme"
         )
     vocabulary = tokenizer.vocabulary
     vocabulary.require(*SPECIAL_TOKENS)

@@ -179,7 +179,7 @@ class KoreanWordPieceTokenizer(Tokenizer):
             raise InputError(f"{path} is of another tokenizer; albert_tf.tokenization.load_tokenizer reads any")
         vocabulary = Vocabulary.from_file(os.path.join(folder, VOCABULARY_FILE))
         if "vocab_sha256" not in settings:
-            raise InputError(f"{path} has no vocab_sha256, so it can't be told which vocabulary it goes with")
+            raise InputError(f"{path} has no vocab_sha256, so it is unknown which vocabulary it belongs to")
         if settings.pop("vocab_sha256") != vocabulary.sha256:
             raise InputError(f"{vocabulary.source} is not the vocabulary that {path} was written for")
         tokenizer = cls._from_settings(vocabulary, settings, path)
@@ -248,7 +248,7 @@ class KoreanWordPieceTokenizer(Tokenizer):
             raise InputError(f"max_characters_per_word must be a number from 1. Received: {limit!r}")
         if self.normalization.special_tokens_in_text:
             if form != "bert":
-                raise InputError("special_tokens_in_text goes with form=bert alone")
+                raise InputError("special_tokens_in_text works only with form=bert")
             self.vocabulary.require(*SPECIAL_TOKENS)
         if form == "korean":
             return

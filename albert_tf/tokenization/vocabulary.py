@@ -47,7 +47,7 @@ class Vocabulary:
                 )
             if piece in self._ids:
                 raise InputError(
-                    f"{source}, line {piece_id + 1}: {piece} stands on line {self._ids[piece] + 1} too; remove one"
+                    f"{source}, line {piece_id + 1}: {piece} is on line {self._ids[piece] + 1} too; remove one"
                 )
             self._ids[piece] = piece_id
         self.require(UNK)
@@ -84,7 +84,7 @@ class Vocabulary:
         """
         for piece in pieces:
             if piece not in self._ids:
-                raise InputError(f"{self.source} has no {piece}; add it as a line of its own")
+                raise InputError(f"{self.source} has no {piece}; add it on a separate line")
 
     def num_special(self, num_texts: int) -> int:
         """Returns how many [CLS] and [SEP] an input of one text, or of two, has."""

@@ -63,7 +63,7 @@ class Phase:
         for name, spec in self.batch_spec.items():
             found = dataset.element_spec.get(name)
             if found is None:
-                raise InputError(f"the batches hold no {name}, which the objective's batch_spec asks for")
+                raise InputError(f"the batches hold no {name}, which the objective's batch_spec requires")
             if found.dtype != spec.dtype or not found.shape[1:].is_compatible_with(spec.shape[1:]):
                 raise InputError(
                     f"{name} is {found.dtype.name} {found.shape} in the batches, and {spec.dtype.name} "

@@ -121,7 +121,5 @@ def test_predictions_of_every_task_are_shown(fields, texts, prediction, asked, l
     [line] = main.answers(model, texts, as_json=True)
     assert json.loads(line).items() >= json.loads(json.dumps(prediction)).items()
     if len(fields) > 1:
-        with pytest.raises(
-            InputError, match=f"this model reads {' and '.join(fields)}; give each as a text of its own"
-        ):
+        with pytest.raises(InputError, match=f"this model reads {' and '.join(fields)}; give each as a separate text"):
             main.answers(model, texts[:1])

@@ -33,7 +33,7 @@ def test_training_of_the_flags_is_measured_and_nothing_is_written(plan_training,
     assert " s a step of 4 examples of 32 pieces, by " in result.output
     names = [line.split("  ")[0] for line in result.output.splitlines() if line.endswith((MEASURED, ESTIMATED))]
     assert names == ["this machine", "T4, in float32", "v5e-1", "v5e-8"]
-    assert "what operations alone don't tell: less than 0.02 s a step or" in result.output
+    assert "operations alone can't tell: steps shorter than 0.02 s or" in result.output
     assert contents(tmp_path) == before
 
 

@@ -70,11 +70,11 @@ def test_folder_for_transformers_is_written_and_put_on_the_hub(run_script, check
     flags = {"init_checkpoint": checkpoint, "output_dir": folder, "format": "huggingface"}
     result = run_script("publish_model.py", **flags, push_to_hub="someone/model")
     assert (result.code, result.errors) == (0, "")
-    assert result.output.endswith("put it on the hub: https://hub/someone/model, for its owner alone\n")
+    assert result.output.endswith("put it on the hub: https://hub/someone/model, visible only to its owner\n")
     assert pushed == [(str(folder), "someone/model", True)]
     assert {"config.json", "model.safetensors"} <= {path.name for path in folder.iterdir()}
     refused = run_script("publish_model.py", **flags, weights_dtype="float16")
-    assert refused.errors == "error: --format=huggingface goes with --weights_dtype=float32 alone, not float16\n"
+    assert refused.errors == "error: --format=huggingface works only with --weights_dtype=float32, not float16\n"
 
 
 def test_wrong_name_on_the_hub_is_refused_before_anything_is_written(run_script, checkpoint, tmp_path):

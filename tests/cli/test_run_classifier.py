@@ -265,7 +265,10 @@ def test_vocabulary_and_config_may_be_named(
         ({"do_train": True, "num_trials": 2}, "--num_trials, --learning_rates and --trials need --do_train "),
         ({"do_train": True, "head_learning_rate": 0.0}, "--head_learning_rate must be greater than 0. Received: 0.0"),
         ({"do_train": True, "learning_rates": "fast"}, "--trials=learning_rate:fast: learning_rate can't be fast "),
-        ({"do_train": True, "metrics": "pearson"}, "--metrics=pearson is none of accuracy, f1, macro_f1, matthews, "),
+        (
+            {"do_train": True, "metrics": "pearson"},
+            "--metrics=pearson is not one of this task's metrics: accuracy, f1, ",
+        ),
         ({"do_train": True, "class_weights": "1,0"}, "--class_weights=1,0 must be balanced, or a number above 0 for "),
         ({"do_train": True, "class_weights": "nan,1"}, "--class_weights=nan,1 must be balanced, or a number above 0 "),
         ({"do_train": True, "learning_rate": "nan"}, "--learning_rate=nan must be a number"),

@@ -88,7 +88,7 @@ def test_run_that_was_stopped_goes_on_with_the_same_settings(run_script, labels,
         assert setting in message
     (tmp_path / "template.txt").write_text(TEMPLATE + "2: 글쎄\n")
     message = assert_refused(lambda: run_script("score_text.py", **flags), tmp_path)
-    assert "with another --template_file; go on with what it was, or pass --overwrite" in message
+    assert "with another --template_file; continue with the earlier value, or pass --overwrite" in message
     (tmp_path / "template.txt").write_text(TEMPLATE)
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in texts))
     result = run_script("score_text.py", **flags)

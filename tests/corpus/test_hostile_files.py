@@ -124,5 +124,5 @@ def test_two_columns_of_one_name_are_told(tmp_path, name):
     table = pyarrow.table([["가"], ["나"], ["다"]], names=["text", "text", "body"])
     path = write_table(tmp_path / name, table)
     for read in (read_chunks, RowFile):
-        assert refused(read, path) == f'{path} has two columns "text"; give each a name of its own'
+        assert refused(read, path) == f'{path} has two columns "text"; give each a different name'
     assert list(CorpusReader([path], text_field="body").sentences()) == ["다"]

@@ -227,7 +227,7 @@ def test_thousands_of_lines_have_the_ids_of_transformers(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("model", "type", "BPE"), "holds no pieces of SentencePiece"),
+        (("model", "type", "BPE"), "holds no SentencePiece vocabulary"),
         (("model", "byte_fallback", True), "model.byte_fallback=true can't be kept"),
         (("model", "unk_id", 0), "its pieces don't begin with <s>, <pad>, </s>, <unk>"),
         (("model", "vocab", {"<s>": 0}), "model.vocab must hold pieces with their scores"),

@@ -254,7 +254,9 @@ def test_file_is_described_as_it_was_understood(tmp_path, capsys):
 
 def test_column_that_is_there_twice_is_refused_where_it_is_read(tmp_path):
     path = write(tmp_path, "a.csv", "document,label,label,x,x\n좋다,1,0,,\n")
-    with pytest.raises(InputError, match=f"{re.escape(path)}, line 1: two columns are called label; give each a name"):
+    with pytest.raises(
+        InputError, match=f"{re.escape(path)}, line 1: two columns are called label; give each a different name"
+    ):
         read_examples(path, DATASETS["csv"], needs_label=True)
     assert len(read_examples(path, dataclasses.replace(DATASETS["csv"], label_column="document"), True)) == 1
 

@@ -104,7 +104,7 @@ def test_text_may_hold_the_name_of_a_place():
         ("masked", {"template": "{text} 나"}, r"a template has {answer} once, and '{text} 나' 0 times; correct it"),
         ("masked", {"template": "{text} {text} {answer}"}, "a template has {text} once, and .* 2 times"),
         ("masked", {"answers": {"good": "나"}}, "nothing to choose from with 1 answers; give two or more"),
-        ("masked", {"answers": {"good": "나", "bad": "나"}}, "each label needs an answer of its own"),
+        ("masked", {"answers": {"good": "나", "bad": "나"}}, "each label needs a different answer"),
         ("masked", {"answers": {"good": "나", "bad": "\u200b"}}, "of the answer .* the tokenizer leaves nothing"),
         ("masked", {"examples": [("가", "fair")]}, "an example has the label fair, for which there is no answer"),
         ("masked", {"compare": "sum"}, "`compare` must be one of pmi, score, per_character. Received: 'sum'"),

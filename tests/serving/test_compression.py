@@ -242,7 +242,7 @@ def test_onnx_computes_what_the_model_does(export, config, sample_tokenizer, mak
 def test_what_can_not_be_converted_is_said(export, config):
     with pytest.raises(InputError, match="a model fine-tuned for MultipleChoice can't be exported to other runtimes"):
         export(MultipleChoice(config, 3), model_format="litert")
-    with pytest.raises(InputError, match="`format=onnx` goes with `weights=float32` alone, not int8"):
+    with pytest.raises(InputError, match="`format=onnx` works only with `weights=float32`, not int8"):
         export(Classification(config, ("a", "b")), model_format="onnx", weight_type="int8")
-    with pytest.raises(InputError, match="`format=litert` has no `weights=bfloat16`; take float16"):
+    with pytest.raises(InputError, match="`format=litert` can't store `weights=bfloat16`; use float16"):
         export(Classification(config, ("a", "b")), model_format="litert", weight_type="bfloat16")

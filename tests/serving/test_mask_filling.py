@@ -88,7 +88,7 @@ def test_pieces_join_words_as_they_say(scheme, pieces, text, chosen, expected):
     ("options", "message"),
     [
         ({"order": "backwards"}, "order must be one of jointly, left_to_right, confidence. Received: 'backwards'"),
-        ({"order": "confidence", "top_k": 5}, "`top_k` goes with order=jointly alone, as order=confidence puts one"),
+        ({"order": "confidence", "top_k": 5}, "`top_k` works only with order=jointly, as order=confidence puts one"),
     ],
 )
 def test_mistake_costs_one_sentence(model, options, message):

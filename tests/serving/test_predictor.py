@@ -102,7 +102,7 @@ def test_folder_around_several_trials_names_the_best_one(tmp_path):
 def test_export_that_can_not_be_asked_is_refused(tmp_path, place, file):
     (tmp_path / place).mkdir(exist_ok=True)
     (tmp_path / place / file).touch()
-    with pytest.raises(InputError, match=rf"{file} can't be asked in this way \(docs/serving\.md says how\); name the"):
+    with pytest.raises(InputError, match=rf"{file} can't be used in this way \(docs/serving\.md says how\); name the"):
         albert_tf.load(tmp_path)
 
 

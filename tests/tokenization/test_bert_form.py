@@ -120,8 +120,8 @@ def test_an_emoji_and_a_long_word_are_bert_s(tmp_path):
     ("settings", "message"),
     [
         ({"form": "latin"}, "form must be one of korean, bert, google"),
-        ({"form": "google", "keep_emoji": False, "special_tokens_in_text": True}, "goes with form=bert alone"),
-        ({"special_tokens_in_text": True}, "goes with form=bert alone"),
+        ({"form": "google", "keep_emoji": False, "special_tokens_in_text": True}, "works only with form=bert"),
+        ({"special_tokens_in_text": True}, "works only with form=bert"),
         ({"form": "bert"}, "which has no keep_emoji"),
         ({"form": "bert", "keep_emoji": False, "split_digits": True}, "which has no split_digits"),
         ({"max_characters_per_word": 0}, "max_characters_per_word must be a number from 1"),

@@ -142,7 +142,7 @@ def test_special_tokens_in_texts_are_as_the_form_and_the_model_have_them(english
     [
         ({"form": "fast"}, "form must be one of google, huggingface, sentencepiece, xlm-roberta. Received: 'fast'"),
         ({"form": "sentencepiece"}, "form=sentencepiece leaves text to the model"),
-        ({"form": "huggingface", "special_pieces_in_text": True}, "special_pieces_in_text goes with form=google alone"),
+        ({"form": "huggingface", "special_pieces_in_text": True}, "special_pieces_in_text works only with form=google"),
         ({"special_pieces_in_text": 1}, "special_pieces_in_text must be true or false"),
     ],
 )

@@ -36,8 +36,8 @@ def test_file_round_trip(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[PAD]\n나\n", r"vocab\.txt has no \[UNK\]; add it as a line of its own"),
-        ("[UNK]\n나\n너\n나\n", r"vocab\.txt, line 4: 나 stands on line 2 too; remove one"),
+        ("[PAD]\n나\n", r"vocab\.txt has no \[UNK\]; add it on a separate line"),
+        ("[UNK]\n나\n너\n나\n", r"vocab\.txt, line 4: 나 is on line 2 too; remove one"),
         ("[UNK]\n\n나\n", r"vocab\.txt, line 2: an empty line; every line must hold one piece"),
         ("", r"vocab\.txt, line 1: an empty line; every line must hold one piece"),
         (b"[UNK]\n\xff\xff\n", r"vocab\.txt, line 2: not valid UTF-8; convert the vocabulary to UTF-8"),
@@ -68,7 +68,7 @@ def test_special_tokens_are_required_where_they_are_needed(tmp_path, missing):
     vocabulary.require(*pieces)
     with pytest.raises(InputError) as error:
         vocabulary.require("[PAD]", "[CLS]", "[SEP]", "[MASK]")
-    assert str(error.value) == f"{tmp_path / 'vocab.txt'} has no {missing}; add it as a line of its own"
+    assert str(error.value) == f"{tmp_path / 'vocab.txt'} has no {missing}; add it on a separate line"
 
 
 @pytest.mark.parametrize("name", ["kcbert_30000", "koelectra_32200", "krbert_char_16424"])

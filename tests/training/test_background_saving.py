@@ -119,7 +119,7 @@ def test_checkpoint_that_could_not_be_written_is_told_and_leaves_no_half(tmp_pat
     assert str(error.value) == (
         f"can't save {tmp_path}/model.ckpt-8: {tmp_path}/model.ckpt-8; No space left on device; "
         f"{tmp_path}/model.ckpt-4 is intact; free some space or choose another `output_dir`, and repeat the command to "
-        "go on from there"
+        "continue from there"
     )
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     checkpointer.wait()  # told once

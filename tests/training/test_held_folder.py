@@ -68,7 +68,7 @@ def test_workers_hold_one_folder(hold, tmp_path):
 def test_workers_with_folders_of_their_own_are_refused(hold, tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
     assert hold(first, second) == [
-        "another worker can't go on; see what it says",
+        "another worker can't continue; see its messages",
         f"`output_dir={second}` is not the folder that the first worker writes to; give one that all workers can read, "
         "such as gs://...",
     ]
@@ -79,7 +79,7 @@ def test_folder_that_the_first_worker_can_not_write_to_ends_all(hold, tmp_path):
     (tmp_path / "file").write_text("in the way")
     errors = hold(tmp_path / "file" / "run", tmp_path / "file" / "run")
     assert errors[0].startswith(f"`output_dir={tmp_path}/file/run` can't be written to (")
-    assert errors[1] == "another worker can't go on; see what it says"
+    assert errors[1] == "another worker can't continue; see its messages"
 
 
 @pytest.fixture(params=["{tmp_path}/run", "ram://{tmp_path.name}/run"])
@@ -118,7 +118,7 @@ def test_run_that_another_machine_took_over_writes_no_more(hold_alone, folder):
         with pytest.raises(InputError) as error:
             check()
     assert str(error.value) == (
-        f"{folder} was taken over by process 7 on elsewhere; nothing more is written; see whether that one goes on"
+        f"{folder} was taken over by process 7 on elsewhere; nothing more is written; check if that one still runs"
     )
     assert owner_of(folder)["host"] == "elsewhere", "the file is the other's"
 

@@ -224,8 +224,8 @@ def _check_model(config, whose):
     refuse_entities(config, "distil", whose)
     if config.is_causal:
         raise InputError(
-            f"`objective=distil` compares models whose pieces see both sides, and those of {whose} see what comes "
-            "before them alone (is_causal=true); take another model"
+            f"`objective=distil` compares models whose pieces see both sides, and those of {whose} see only what "
+            "comes before them (is_causal=true); use another model"
         )
     for name in ("masked_lm_is_shifted", "num_languages"):
         if value := getattr(config, name):

@@ -63,7 +63,7 @@ def check_marked_files(paths: list[str]) -> None:
     """
     for path in paths:
         if not CorpusFile(path, "text", "fail").is_text:
-            raise InputError(f"`entity_markup` is read of text files, one sentence a line, and {path} is none")
+            raise InputError(f"`entity_markup` needs text files with one sentence per line, and {path} is not one")
         for line in read_lines(path):
             text = line.content.decode("utf-8", errors="replace")
             if len(text) > MAX_CHARACTERS_PER_LINE:

@@ -98,7 +98,7 @@ def open_work_folder(
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_INTERRUPTED) from None
     except ChildProcessError as error:
-        raise InputError(f"{error}; go on with `resume` and fewer `num_workers`") from error
+        raise InputError(f"{error}; continue with `resume` and fewer `num_workers`") from error
     except (OSError, tf.errors.OpError) as error:
         raise InputError(f"can't write {folder}: {first_line(error)}; {RESUME_GOES_ON}") from error
 

@@ -44,7 +44,7 @@ class WorkFolder:
         plan_path = os.path.join(self.path, _PLAN_FILE)
         if tf.io.gfile.exists(plan_path):
             if not resume:
-                raise InputError(f"{self.path} holds an unfinished build; go on with `resume`, or delete the folder")
+                raise InputError(f"{self.path} holds an unfinished build; continue with `resume`, or delete the folder")
             _check_plan(self.path, read_json(plan_path, "the plan"), json.loads(json.dumps(plan)))
         else:
             if tf.io.gfile.exists(self.path):  # left by a removal that was killed

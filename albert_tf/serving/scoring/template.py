@@ -49,7 +49,7 @@ class Template:
         if len(answers) < 2:
             raise InputError(f"there is nothing to choose from with {len(answers)} answers; give two or more")
         if "" in map(str.strip, answers.values()) or len(set(answers.values())) < len(answers):
-            raise InputError("each label needs an answer of its own; one is empty, or two are the same")
+            raise InputError("each label needs a different answer; one is empty, or two are the same")
         unknown = [label for _, label in examples if label not in answers]
         if unknown:
             raise InputError(f"an example has the label {unknown[0]}, for which there is no answer; add it")

@@ -93,7 +93,7 @@ class SentencePieceTokenizer(Tokenizer):
         if self.form in _OF_MODEL_ALONE and any(self._switches().values()):
             raise InputError(f"form={self.form} leaves text to the model, so that all other settings are false")
         if self.form != GOOGLE and self.special_pieces_in_text:
-            raise InputError(f"special_pieces_in_text goes with form={GOOGLE} alone")
+            raise InputError(f"special_pieces_in_text works only with form={GOOGLE}")
 
     @property
     def takes_special_tokens_in_text(self) -> bool:

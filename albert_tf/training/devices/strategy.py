@@ -80,7 +80,7 @@ def _check_one_replica(jit_compile, found):
     if jit_compile == "true":
         raise InputError(
             f"`jit_compile=true` is for one GPU or one CPU, and here are {found}; leave it out, or let TensorFlow see "
-            "one GPU alone (CUDA_VISIBLE_DEVICES=0)"
+            "a single GPU (CUDA_VISIBLE_DEVICES=0)"
         )
 
 

@@ -73,7 +73,7 @@ class Agreement:
         with _telling_who_is_gone():
             fails = self.any(error is not None)
         if fails:
-            raise error or InputError("another worker can't go on; see what it says")
+            raise error or InputError("another worker can't continue; see its messages")
         return result
 
 

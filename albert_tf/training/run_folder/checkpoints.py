@@ -91,7 +91,7 @@ class Checkpointer:
             kept = f"{intact} is intact" if intact else "none was written before"
             raise InputError(
                 f"can't save {failed}: {first_line(error)}; {kept}; free some space or choose another `output_dir`, "
-                "and repeat the command to go on from there"
+                "and repeat the command to continue from there"
             ) from error
 
     def _write(self, path, values):

@@ -88,7 +88,7 @@ class _Owner:
         if owner.get("token") != self.token:
             by = _describe(owner) if owner else "a run that has ended"
             raise InputError(
-                f"{self._output_dir} was taken over by {by}; nothing more is written; see whether that one goes on"
+                f"{self._output_dir} was taken over by {by}; nothing more is written; check if that one still runs"
             )
 
     def leave(self):

@@ -225,7 +225,7 @@ def test_unfinished_build_is_neither_taken_up_nor_lost_unasked(rebuild, contents
     with monkeypatch.context() as patch:
         fail_at(patch, ShardWriter, "write", 1, Killed)
         left = rebuild(expected_error=(Killed, None))
-    assert rebuild(expected_error=(InputError, "holds an unfinished build; go on with `resume`")) == left
+    assert rebuild(expected_error=(InputError, "holds an unfinished build; continue with `resume`")) == left
     for changed, name in (({"seed": 2}, "random_seed"), ({"num_shards": 3}, "output"), ({"ngram": 2}, "")):
         if name:
             assert rebuild(**changed, resume=True, expected_error=(InputError, f"with another {name}")) == left
