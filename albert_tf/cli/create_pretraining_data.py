@@ -19,7 +19,7 @@ from albert_tf.corpus.sentence_splitting import SENTENCE_SPLITTERS
 from albert_tf.errors import InputError
 from albert_tf.objectives import DEFAULT_OBJECTIVE, OBJECTIVES, check_packing, default_objective
 from albert_tf.pretraining_data.build.beam_pipeline import run_on_beam
-from albert_tf.pretraining_data.build.builder import MASKING_CHOICES, build, shard_paths
+from albert_tf.pretraining_data.build.builder import MASKING_CHOICES, build, shard_paths, start_workers
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions
 from albert_tf.pretraining_data.build.manifest_writer import describe_finished
 from albert_tf.pretraining_data.build.source_files import SourceReader, find_sources, refuse_tables
@@ -217,7 +217,7 @@ def pipeline_arguments(text):
         ) from error
 
 
-def create(given):
+def create(given, workers):
     app.require(input_file=given.input_file, output_file=given.output_file)
     if not given.spm_model_file:
         app.require(vocab_file=given.vocab_file)
@@ -241,7 +241,7 @@ def create(given):
             *arguments, given.runner, pipeline_arguments(given.pipeline_arguments), given.resume, names
         )
     else:
-        manifest = build(*arguments, given.num_workers, given.resume, names=names)
+        manifest = build(*arguments, workers, given.resume, names=names)
     print(
         f"{manifest['documents']:,} documents, {manifest['sentences']:,} sentences, {manifest['tokens']:,} pieces; "
         f"unknown words {manifest['unknown_word_rate']:.2%}"
@@ -276,7 +276,8 @@ def main():
     elif given.plot:
         raise InputError("--plot goes with --inspect, which names the shard")
     else:
-        create(given)
+        with start_workers(1 if given.runner else given.num_workers) as workers:
+            create(given, workers)
 
 
 def run():

@@ -112,6 +112,7 @@ def _entry(name, list_field, size):
     return _field(1, len(key) + len(value) + size) + key + value
 
 
+@functools.cache
 def _field(number, size):
     """Returns the head of a field that holds `size` bytes."""
     head = [number << 3 | 2]

@@ -47,7 +47,19 @@ class TensorEncoder:
 
     def encode_ids(self, texts: list[str] | tf.Tensor) -> tf.RaggedTensor:
         """Returns ids, int32 [N, (pieces)]."""
-        return self._run(self._encode_ids, texts)
+        splits_as_usual = (
+            self._wordpiece_scheme == "continuation" and self._split_punctuation and not self._split_digits
+        )
+        if not (splits_as_usual and self._wordpiece.can_split):
+            return self._run(self._encode_in_two_steps, texts)
+        # Splitting words and cutting them in one op is twice as fast. What goes before is a graph of its own, so that
+        # nothing is built for texts that are seldom there.
+        normalized, apart = self._run(self._normalize_and_find_apart, texts)
+        return tf.cond(
+            tf.size(apart) > 0,
+            lambda: self._encode_apart(normalized, apart),
+            lambda: self._wordpiece.split_and_tokenize(normalized),
+        )
 
     def encode_words(self, texts: list[str] | tf.Tensor) -> tf.RaggedTensor:
         """Returns ids, int32 [N, (words), (pieces)]."""
@@ -63,25 +75,17 @@ class TensorEncoder:
         """Returns words, string [N, (words)], and ids, begins and ends in bytes of their pieces, [words, (pieces)]."""
         return self._run(self._cut_words, texts)
 
-    def _encode_ids(self, texts):
+    def _encode_in_two_steps(self, texts):
+        return self._encode_normalized(normalization.normalize(texts, self._options))
+
+    def _normalize_and_find_apart(self, texts):
+        """Returns normalised texts, and the rows, int64 [M, 1], of those whose words are to be split first."""
         normalized, unusual = normalization.normalize_and_find_unusual(texts, self._options)
-        splits_as_usual = (
-            self._wordpiece_scheme == "continuation" and self._split_punctuation and not self._split_digits
-        )
-        if not (splits_as_usual and self._wordpiece.can_split):
-            return self._encode_normalized(normalized)
-        # Splitting words and cutting them in one op is twice as fast.
         splits_differently = tf.strings.regex_full_match(
             tf.gather_nd(normalized, unusual), f".*{self._split_differently}.*"
         )
         apart = tf.boolean_mask(unusual, splits_differently)
-        if self._max_characters is not None:
-            apart = self._with_long_words(normalized, apart)
-        return tf.cond(
-            tf.size(apart) > 0,
-            lambda: self._encode_apart(normalized, apart),
-            lambda: self._wordpiece.split_and_tokenize(normalized),
-        )
+        return normalized, apart if self._max_characters is None else self._with_long_words(normalized, apart)
 
     def _with_long_words(self, texts, rows):
         """Adds to rows, int64 [M, 1], those of texts with words that may be too long."""
@@ -101,7 +105,7 @@ class TensorEncoder:
         """Encodes texts, those of `rows`, int64 [M, 1], in two steps."""
         ids = self._encode_normalized(tf.gather_nd(texts, rows))
         rows_of_ids = tf.gather(rows[:, 0], ids.value_rowids())
-        apart = tf.RaggedTensor.from_value_rowids(ids.values, rows_of_ids, tf.size(texts, tf.int64))
+        apart = tf.RaggedTensor.from_value_rowids(ids.values, rows_of_ids, tf.size(texts, tf.int64), validate=False)
         others = tf.tensor_scatter_nd_update(texts, rows, tf.zeros_like(rows[:, 0], tf.string))
         return tf.concat([apart, self._wordpiece.split_and_tokenize(others)], axis=1)
 

@@ -44,13 +44,18 @@ def shard_paths(output_file: str, num_shards: int) -> list[str]:
     return [f"{stem}-{index:05d}-of-{num_shards:05d}{extension}" for index in range(num_shards)]
 
 
+def start_workers(num_workers: int) -> WorkerPool:
+    """Starts the processes of a build: best before TensorFlow is used, as long as they can still be forked at once."""
+    return WorkerPool(num_workers, _Worker)
+
+
 def build(
     reader: CorpusReader,
     tokenizer: Tokenizer,
     options: BuilderOptions,
     train_paths: list[str],
     held_out_paths: list[str],
-    num_workers: int = 1,
+    workers: WorkerPool | None = None,
     resume: bool = False,
     progress: ProgressLine | None = None,
     names: NameList | None = None,
@@ -65,7 +70,7 @@ def build(
         options: How to make examples.
         train_paths: Shards for training, all in one folder.
         held_out_paths: Shards for evaluation, in the same folder; none if `options.held_out_fraction` is 0.
-        num_workers: Number of processes that make examples and shards.
+        workers: What `start_workers` returned, which ends with the build; by default all is done in this process.
         resume: Go on with a build of the same input and options that was killed.
         progress: Where to report progress.
         names: Those whose hash the options hold.
@@ -84,7 +89,8 @@ def build(
     try:
         with open_work_folder(reader, tokenizer, options, shards, resume, names=names) as work:
             num_shards = {split: len(paths) for split, paths in shards.items()}
-            with WorkerPool(num_workers, _Worker, work, options, num_shards) as pool:
+            with workers or start_workers(1) as pool:
+                pool.prepare(work, options, num_shards)
                 counts = _make_examples(reader, options, work, pool, progress)
                 runs = {
                     split: _merge_runs(split, counts["chunk_ids"], number, work, pool, progress)

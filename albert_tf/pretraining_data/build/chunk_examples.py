@@ -200,11 +200,11 @@ class ExampleMaker:
             if split == TRAIN:
                 keys = _keys_of_source(keys, number, len(options.sources))
             parts.append(Examples.from_segments(segments[:, :4], segments[:, 4], keys, *text[1:], source=number))
-            is_used = _is_in(segments[:, 0:4:2].ravel(), segments[:, 1:4:2].ravel(), len(text.ids))
             counts[f"{split}_tokens"] += num_tokens
             if source:
                 counts[f"{split}_tokens_{source}"] += num_tokens
-            num_used = int((is_used & ~np.isin(text.ids, self._special_ids)).sum())
+            is_special = np.isin(text.ids, self._special_ids)
+            num_used = _count_in(segments[:, 0:4:2].ravel(), segments[:, 1:4:2].ravel(), is_special)
             counts[f"{split}_unused_tokens"] += num_tokens - num_used
         return Examples.concatenate(parts)
 
@@ -245,7 +245,11 @@ def _characters_of_pieces(texts, borders):
     return (length * (number + 1) // size - length * number // size).astype(np.int32)
 
 
-def _is_in(begins, ends, size):
-    """Returns bool [size], true in the ranges from a begin up to its end."""
-    num_open = np.bincount(begins, minlength=size + 1) - np.bincount(ends, minlength=size + 1)
-    return np.cumsum(num_open)[:size] > 0
+def _count_in(begins, ends, is_left_out):
+    """Returns how many places lie in ranges, each once where ranges overlap, but for those that are left out."""
+    order = np.argsort(begins, kind="stable")
+    begins, ends = begins[order], ends[order]
+    counted_before = np.append(0, np.maximum.accumulate(ends))[:-1]
+    begins = np.minimum(np.maximum(begins, counted_before), ends)
+    left_out = np.flatnonzero(is_left_out)
+    return int((ends - begins).sum() - (np.searchsorted(left_out, ends) - np.searchsorted(left_out, begins)).sum())

@@ -89,7 +89,7 @@ class Examples:
             goes_on = (mentions == IN_MENTION) & np.append(False, in_mention[:-1])
             word_starts = np.where(mentions > 0, ~goes_on, word_starts)
             marked |= np.where(in_mention, _IN_MENTION, np.uint32(0))
-        marked |= np.where(word_starts, _WORD_START, np.uint32(0))
+        marked |= word_starts.astype(np.uint32) << np.uint32(31)
         pieces = marked[ranges(begins, lengths)]
         # What is left of a word that lost its front counts as a word, and never joins what precedes the segment.
         pieces[(np.cumsum(lengths) - lengths)[lengths > 0]] |= _WORD_START
@@ -148,24 +148,22 @@ class Examples:
             int32 [N, max_seq_length] `input_ids`, `input_mask`, `segment_ids` and `token_boundary`, and with
             `tells_mentions` `MENTIONS_FEATURE`, 1 where a piece lies in one.
         """
-        rows, lengths = np.arange(len(self)), self.lengths
+        rows, positions = np.arange(len(self)), np.arange(max_seq_length)
         first_ends = 1 + self.first_lengths.astype(np.int64)  # where the first [SEP] stands
         ends = first_ends + adds_separators * (1 + self.second_lengths + (self.second_lengths > 0))
 
-        places = ranges(rows * max_seq_length + 1, lengths)
-        second = self.second_lengths.astype(np.int64)
-        places[ranges(np.cumsum(lengths) - second, second)] += 1  # the second segment comes after the first [SEP]
-        input_ids = np.full(len(self) * max_seq_length, pad_id, np.int32)
-        token_boundary = np.zeros(len(self) * max_seq_length, np.int32)
-        input_ids[places] = self.ids
-        token_boundary[places] = self.pieces >> np.uint32(31)
-        input_ids, token_boundary = input_ids.reshape(-1, max_seq_length), token_boundary.reshape(-1, max_seq_length)
+        is_piece = (positions > 0) & (positions < ends[:, None] - adds_separators)
+        if adds_separators:
+            is_piece &= positions != first_ends[:, None]
+        input_ids = np.full(is_piece.shape, pad_id, np.int32)
+        token_boundary = np.zeros(is_piece.shape, np.int32)
+        input_ids[is_piece] = self.ids
+        token_boundary[is_piece] = self.pieces >> np.uint32(31)
         separators = [(first_ends, sep_id), (ends - 1, sep_id)] if adds_separators else []
         for column, token_id in [(np.zeros_like(rows), cls_id), *separators]:
             input_ids[rows, column] = token_id
             token_boundary[rows, column] = 1
 
-        positions = np.arange(max_seq_length)
         input_mask = positions < ends[:, None]
         is_second = positions > first_ends[:, None]
         if segments_alternate:
@@ -179,6 +177,6 @@ class Examples:
         }
         if tells_mentions:
             in_mention = np.zeros_like(input_ids)
-            in_mention.ravel()[places] = (self.pieces & _IN_MENTION) > 0
+            in_mention[is_piece] = (self.pieces & _IN_MENTION) > 0
             features[MENTIONS_FEATURE] = in_mention
         return features

@@ -7,7 +7,7 @@ messages are held back, as in the main process.
 import signal
 
 signal.signal(signal.SIGINT, signal.SIG_DFL)
-signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
 
 from albert_tf.startup import fast_import, without_messages_of_libraries  # noqa: E402
 

@@ -27,23 +27,33 @@ class WorkerPool:
     This process has no thread and no lock of its own, so an interrupt never has to wait.
 
     Args:
-        num_workers: Number of processes.
-        make_state: Called with `arguments` in each process; importable by name, as what its methods take and return
-            must be.
+        num_workers: Number of processes. They start at once if TensorFlow has not been used yet, only imported.
+        make_state: Makes the object in each process; importable by name, as what its methods take and return must be.
     """
 
-    def __init__(self, num_workers: int, make_state: collections.abc.Callable, *arguments):
+    def __init__(self, num_workers: int, make_state: collections.abc.Callable):
         self._processes, self._busy, self._idle = [], set(), []
+        self._make_state = make_state
         # Objects made by TensorFlow's import stay alive, so the garbage collector needn't scan them.
         gc.freeze()
         if num_workers == 1:
-            self._state = make_state(*arguments)
             return
         try:
-            self._start(num_workers, make_state, arguments)
+            self._start(num_workers)
         except BaseException:
             self._end()
             raise
+
+    def prepare(self, *arguments) -> None:
+        """Lets every process make its object; comes once, before the first map.
+
+        Args:
+            arguments: What the object is made with.
+        """
+        if not self._processes:
+            self._state = self._make_state(*arguments)
+        while self._idle:
+            self._send(arguments)
 
     def map(self, method: str, tasks: collections.abc.Iterable[tuple]) -> collections.abc.Iterator:
         """Yields what the method returns for each task's arguments, in the order of the tasks.
@@ -73,21 +83,18 @@ class WorkerPool:
     def __exit__(self, *_) -> None:
         self._end()
 
-    def _start(self, num_workers, make_state, arguments):
-        # TensorFlow's threads don't survive a fork, so this process can't be forked. The fork server has imported
-        # TensorFlow and not used it: its children start at once and share what the import has put into memory.
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([_FIRST_IMPORT, make_state.__module__])
-        multiprocessing.resource_tracker.ensure_running()  # separately, because it unblocks interrupts when it returns
+    def _start(self, num_workers):
+        context = multiprocessing.get_context("fork" if _is_unused() else "forkserver")
+        if context.get_start_method() == "forkserver":
+            _start_fork_server(context, self._make_state.__module__)
         with _blocked_interrupts():
-            multiprocessing.forkserver.ensure_running()
-        for _ in range(num_workers):
-            connection, of_worker = context.Pipe()
-            process = context.Process(target=_work, args=(of_worker, make_state, arguments), daemon=True)
-            process.start()
-            of_worker.close()  # so that the pipe closes when the process ends
-            self._processes.append(process)
-            self._busy.add(connection)
+            for _ in range(num_workers):
+                connection, of_worker = context.Pipe()
+                process = context.Process(target=_work, args=(of_worker, self._make_state), daemon=True)
+                process.start()
+                of_worker.close()  # so that the pipe closes when the process ends
+                self._processes.append(process)
+                self._idle.append(connection)
 
     def _end(self):
         for process in self._processes:
@@ -112,10 +119,13 @@ class WorkerPool:
             self._busy.remove(connection)
             self._idle.append(connection)
         while self._idle and waiting:
-            connection = self._idle.pop()
-            with _naming_a_killed_worker():
-                connection.send(waiting.popleft())
-            self._busy.add(connection)
+            self._send(waiting.popleft())
+
+    def _send(self, message):
+        connection = self._idle.pop()
+        with _naming_a_killed_worker():
+            connection.send(message)
+        self._busy.add(connection)
 
 
 class _Answer:
@@ -135,7 +145,30 @@ class _Answer:
         return self._result
 
 
-def _work(connection, make_state, arguments):
+def _is_unused():
+    """Whether TensorFlow was only imported here: it takes settings of its threads until it is first used."""
+    number = tf.config.threading.get_inter_op_parallelism_threads()
+    try:
+        tf.config.threading.set_inter_op_parallelism_threads(number + 1)
+    except RuntimeError:
+        return False
+    tf.config.threading.set_inter_op_parallelism_threads(number)
+    return True
+
+
+def _start_fork_server(context, module):
+    """Starts a process that can be forked in place of this one, because TensorFlow's threads don't survive a fork.
+
+    It has imported TensorFlow and not used it: its children start at once and share what the import has put into
+    memory.
+    """
+    context.set_forkserver_preload([_FIRST_IMPORT, module])
+    multiprocessing.resource_tracker.ensure_running()  # separately, because it unblocks interrupts when it returns
+    with _blocked_interrupts():
+        multiprocessing.forkserver.ensure_running()
+
+
+def _work(connection, make_state):
     """The loop of a worker process, until it is killed or the main process ends."""
     # The main process gets the interrupt too, and ends the workers.
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -146,13 +179,13 @@ def _work(connection, make_state, arguments):
     tf.config.threading.set_inter_op_parallelism_threads(1)
     state = None
 
-    def make():
+    def make(*arguments):
         nonlocal state
         state = make_state(*arguments)
         gc.freeze()
 
     with contextlib.suppress(EOFError, ConnectionError):
-        connection.send((None, _Answer(make)))
+        connection.send((None, _Answer(make, *connection.recv())))
         while True:
             number, method, task = connection.recv()
             connection.send((number, _Answer(getattr(state, method), *task)))
@@ -161,7 +194,7 @@ def _work(connection, make_state, arguments):
 @contextlib.contextmanager
 def _blocked_interrupts():
     """Processes that are started inside receive no interrupt until they unblock them."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:

@@ -3,7 +3,8 @@
 import bisect
 import itertools
 
-from albert_tf.pretraining_data.packing.pairs import Pairs, draw_lengths, to_segments
+from albert_tf.pretraining_data.packing.packing import Segments
+from albert_tf.pretraining_data.packing.pairs import Pairs, draw_lengths
 
 
 class Next(Pairs):
@@ -18,14 +19,21 @@ class Next(Pairs):
         elsewhere = _Elsewhere(documents, generator)
 
         def make_pair(document, begin):
+            offset, ends, edges = document.offset, document.ends, document.edges
             for first_length, second_length in draw_lengths(document, begin, draw_target(), generator):
-                first, second = document.cut_pair(begin, first_length, second_length)
-                other, other_cut = elsewhere.cut(document, begin, second.sentences_end, second_length)
+                first = offset + begin, offset + begin + first_length
+                next_begin = ends[begin + first_length]
+                next_end = next_begin + second_length
+                other, other_begin = elsewhere.find(document, begin, ends[next_end], second_length)
+                if other is None:
+                    continue
+                other_end = other_begin + second_length
                 # Only where either could be taken is one of them chosen.
-                if other_cut and other_cut.edges == second.edges:
+                if (next_begin in edges, next_end in edges) == (other_begin in other.edges, other_end in other.edges):
                     if generator.random() < 0.5:
-                        return to_segments(document, first, other, other_cut, 1), first.sentences_end
-                    return to_segments(document, first, document, second, 0), document.begin_after(second)
+                        return Segments(*first, other.offset + other_begin, other.offset + other_end, 1), next_begin
+                    segments = Segments(*first, offset + next_begin, offset + next_end, 0)
+                    return segments, document.begin_after(next_end)
             return None
 
         return make_pair
@@ -39,8 +47,8 @@ class _Elsewhere:
         self._numbers = {id(document): number for number, document in enumerate(documents)}
         self._ends = list(itertools.accumulate(len(document.borders) - 2 for document in documents))
 
-    def cut(self, own, begin, end, length):
-        """Returns a document other than `own`, and a segment of it; None if the document is too short.
+    def find(self, own, begin, end, length):
+        """Returns a document other than `own`, and where a segment of it begins; twice None if it is too short.
 
         If there is no other, a segment of the same document that lies outside `begin` up to `end`.
         """
@@ -53,8 +61,8 @@ class _Elsewhere:
         other = bisect.bisect_right(self._ends, place)
         document = self._documents[other]
         other_begin = document.borders[place - (self._ends[other - 1] if other else 0) + 1]
-        if other_begin + length >= document.size:
-            return document, None
-        cut = document.cut(other_begin, length)
-        overlaps = other == number and other_begin < end and begin < cut.sentences_end
-        return document, None if overlaps else cut
+        other_end = other_begin + length
+        if other_end >= document.size:
+            return None, None
+        overlaps = other == number and other_begin < end and begin < document.ends[other_end]
+        return (None, None) if overlaps else (document, other_begin)

@@ -1,6 +1,7 @@
 """Two consecutive segments, swapped half of the time (ALBERT, section 3.1)."""
 
-from albert_tf.pretraining_data.packing.pairs import Pairs, draw_lengths, to_segments
+from albert_tf.pretraining_data.packing.packing import Segments
+from albert_tf.pretraining_data.packing.pairs import Pairs, draw_lengths
 
 
 class Order(Pairs):
@@ -14,13 +15,18 @@ class Order(Pairs):
     def pair_maker(self, documents, draw_target, generator):
 
         def make_pair(document, begin):
-            for first_length, second_length in draw_lengths(document, begin, draw_target(), generator):
-                pair = document.cut_pair(begin, first_length, second_length)
-                exchanged = document.cut_pair(begin, second_length, first_length)
-                if pair[0].edges == pair[1].edges == exchanged[0].edges == exchanged[1].edges:
+            offset, ends, edges = document.offset, document.ends, document.edges
+            for first, second in draw_lengths(document, begin, draw_target(), generator):
+                # The pair, and the one with the lengths exchanged.
+                end, other_end = begin + first, begin + second
+                next_begin, other_next_begin = ends[end], ends[other_end]
+                next_end, other_next_end = next_begin + second, other_next_begin + first
+                if (begin in edges) == (next_begin in edges) == (other_next_begin in edges) and (
+                    (end in edges) == (next_end in edges) == (other_end in edges) == (other_next_end in edges)
+                ):
                     label = int(generator.random() < 0.5)
-                    segments = to_segments(document, pair[label], document, pair[1 - label], label)
-                    return segments, document.begin_after(pair[1])
+                    pair = (offset + begin, offset + end), (offset + next_begin, offset + next_end)
+                    return Segments(*pair[label], *pair[1 - label], label), document.begin_after(next_end)
             return None
 
         return make_pair

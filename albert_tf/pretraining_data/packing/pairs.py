@@ -18,7 +18,6 @@ import abc
 import bisect
 import collections.abc
 import types
-import typing
 
 import numpy as np
 
@@ -88,15 +87,6 @@ class Pairs(Packing, abc.ABC):
         return expected
 
 
-class Cut(typing.NamedTuple):
-    """What is left of whole sentences when pieces are dropped at their end."""
-
-    begin: int
-    end: int
-    sentences_end: int  # where the sentences end
-    edges: tuple[bool, bool]  # whether it begins, and whether it ends, where a sentence does
-
-
 class Document:
     """A document to be cut into pairs.
 
@@ -105,6 +95,7 @@ class Document:
         offset: Where that is.
         size: Number of pieces.
         ends: Where the sentence of each piece ends.
+        edges: Those borders that don't stand inside a sentence.
     """
 
     def __init__(self, borders, inside_sentences):
@@ -112,31 +103,17 @@ class Document:
         borders = borders - self.offset
         self.borders = borders.tolist()
         self.size = self.borders[-1]
+        self.edges = {border for border in self.borders if border + self.offset not in inside_sentences}
         # A memoryview gives numbers almost as fast as a list, which would take longer to make than it saves.
         self.ends = memoryview(borders[1:].repeat(borders[1:] - borders[:-1]))
-        self._inside_sentences = inside_sentences
-
-    def cut(self, begin, length):
-        """Cuts the fewest sentences from `begin` on with more than `length` pieces; the document must have as many."""
-        end = begin + length
-        return Cut(begin, end, self.ends[end], (self._is_edge(begin), self._is_edge(end)))
-
-    def cut_pair(self, begin, first_length, second_length):
-        """Cuts two segments, the second from the sentences that follow the first's."""
-        first = self.cut(begin, first_length)
-        return first, self.cut(first.sentences_end, second_length)
 
     def begin_of(self, piece):
         """Returns where the sentence of a piece begins."""
         return self.borders[bisect.bisect_right(self.borders, piece) - 1]
 
-    def begin_after(self, cut):
-        """Returns where to continue after a segment: at the sentence that was cut, unless it is the last."""
-        return self.begin_of(cut.end) if cut.sentences_end < self.size else self.size
-
-    def _is_edge(self, place):
-        is_border = place == 0 or self.ends[place - 1] == place
-        return is_border and place + self.offset not in self._inside_sentences
+    def begin_after(self, end):
+        """Returns where to continue after a segment: at the sentence that it ends in, unless it is the last."""
+        return self.begin_of(end) if self.ends[end] < self.size else self.size
 
 
 def draw_lengths(document, begin, target, generator):
@@ -149,13 +126,14 @@ def draw_lengths(document, begin, target, generator):
     num_pieces = min(target, size - begin - 2)
     while num_pieces >= 2:
         least = -(-num_pieces // _SMALLEST_PART)
+        choices, end = num_pieces - 2 * least + 1, begin + num_pieces
         fitting = []
         for _ in range(_DRAWS):
-            first = least + int(draw() * (num_pieces - 2 * least + 1))
-            second = num_pieces - first
-            split, exchanged_split = ends[begin + first], ends[begin + second]
-            if split + second < size and exchanged_split + first < size:
-                fitting.append((ends[split + second] + ends[exchanged_split + first], first, second))
+            first = least + int(draw() * choices)
+            split, exchanged_split = ends[begin + first], ends[end - first]
+            second_end, exchanged_second_end = split + num_pieces - first, exchanged_split + first
+            if second_end < size and exchanged_second_end < size:
+                fitting.append((ends[second_end] + ends[exchanged_second_end], first, num_pieces - first))
         for _, first, second in sorted(fitting):
             yield (first, second) if draw() < 0.5 else (second, first)
         num_pieces = int(num_pieces * _SHRINKAGE)
@@ -176,15 +154,3 @@ def _along(document, make_pair):
         made = make_pair(document, document.begin_of(rest - 1))
         if made:
             yield made[0]
-
-
-def to_segments(first_document, first, second_document, second, label):
-    """Returns two cuts as `Segments`, counted from the begin of the text."""
-    first_offset, second_offset = first_document.offset, second_document.offset
-    return Segments(
-        first_offset + first.begin,
-        first_offset + first.end,
-        second_offset + second.begin,
-        second_offset + second.end,
-        label,
-    )

@@ -15,7 +15,7 @@ from albert_tf.corpus.reader import CorpusReader
 from albert_tf.errors import InputError
 from albert_tf.mentions.names import NameList
 from albert_tf.pretraining_data.build.beam_pipeline import run_on_beam
-from albert_tf.pretraining_data.build.builder import build, shard_paths
+from albert_tf.pretraining_data.build.builder import build, shard_paths, start_workers
 from albert_tf.pretraining_data.build.chunk_examples import BuilderOptions, ExampleMaker
 from albert_tf.pretraining_data.build.entity_markup import check_marked_files, take_marks_out
 from albert_tf.pretraining_data.inspection.show import inspect_shard
@@ -159,7 +159,7 @@ def build_in(tiny_tokenizer, random_documents, write_corpus, tmp_path_factory):
         common = CorpusReader([path]), tiny_tokenizer, options, *paths
         if runner:
             return data, run_on_beam(*common, runner, [], names=names)
-        return data, build(*common, num_workers, names=names)
+        return data, build(*common, start_workers(num_workers), names=names)
 
     return build_shards
 
