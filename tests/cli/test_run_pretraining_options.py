@@ -124,3 +124,15 @@ def test_whole_run_on_another_file_system(run_script, shards, config_file, tmp_p
 def test_rematerialization_changes_no_result(pretrain, pretrained, tmp_path):
     assert pretrain(remat="block").code == 0
     assert read_results(tmp_path / "run") == pytest.approx(read_results(pretrained), rel=1e-6)
+
+
+def test_an_included_config_is_found_from_every_folder(run_script, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run_script(
+        "run_pretraining.py",
+        albert_config_file="configs/albert_demo.json",
+        input_file="no.tfrecord",
+        output_dir="run",
+        do_train=True,
+    )
+    assert result.code == 1 and "no.tfrecord" in result.errors and "albert_demo" not in result.errors
