@@ -11,21 +11,21 @@ _NO_SCORES = ("learning_rate", "gradient_norm", "examples_per_second", "tokens_p
 _STYLES = {"train": "-", "held_out": "--"}
 
 
-def plot_losses(output_dir: str, title: str, rows: list[dict]) -> None:
-    """Draws losses over the steps, and beside them scores, as loss.png.
+def plot_losses(output_dir: str, title: str, rows: list[dict]) -> str:
+    """Draws losses over the steps, and beside them scores, as loss.png; returns a line if it can't, or "".
 
-    A loss that is the same as another is left out, as the only part of a sum is. Does nothing without matplotlib, nor
-    while there are no two points to draw a line between.
+    A loss that is the same as another is left out, as the only part of a sum is. Does nothing while there are no two
+    points to draw a line between.
     """
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        return
+        return f"no {PLOT_FILE} or other pictures: they need matplotlib, which is not installed; pip install matplotlib"
     curves = _curves(rows)
     losses = _without_repeated({name: curves[name] for name in curves if name[0].endswith("loss")})
     scores = {name: curves[name] for name in curves if _is_score(name[0], rows)}
     if not any(len(points) > 1 for points in (losses | scores).values()):
-        return
+        return ""
     panels = [(losses, title, "loss (nats)"), *([(scores, "scores", "")] if scores else [])]
     figure = Figure(figsize=(8 if len(panels) == 1 else 12, 4.5), layout="constrained")
     for axes, (drawn, name, unit) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels):
@@ -33,6 +33,7 @@ def plot_losses(output_dir: str, title: str, rows: list[dict]) -> None:
         axes.set(title=name, xlabel="step", ylabel=unit)
     with replacing(os.path.join(output_dir, PLOT_FILE)) as file:
         figure.savefig(file, format="png", dpi=120)
+    return ""
 
 
 def _curves(rows):

@@ -141,7 +141,9 @@ class Progress:
         steps = step - self._started_step
         if steps > 0:
             print(f"trained {steps:,} steps in {format_seconds(elapsed)}", file=self._stream)
-        plot_losses(self.output_dir, self._title, read_metrics(self.output_dir))
+        lacking = plot_losses(self.output_dir, self._title, read_metrics(self.output_dir))
+        if lacking:
+            print(lacking, file=self._stream)
 
 
 def _forget_later_rows(path, step):

@@ -231,10 +231,13 @@ def test_nothing_is_drawn_of_single_points(tmp_path, figures):
 
 
 def test_plot_without_matplotlib_or_metrics_is_no_error(tmp_path, monkeypatch):
-    plot_losses(str(tmp_path), "nothing yet", [])
+    assert plot_losses(str(tmp_path), "nothing yet", []) == ""
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    report(tmp_path / "run")
+    output = report(tmp_path / "run")
     assert not (tmp_path / "run" / "loss.png").exists()
+    assert output.splitlines()[-1] == (
+        "no loss.png or other pictures: they need matplotlib, which is not installed; pip install matplotlib"
+    )
 
 
 @pytest.mark.parametrize(
