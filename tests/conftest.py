@@ -152,7 +152,7 @@ def export_task(tmp_path_factory, sample_tokenizer):
         trained = TrainedModel(task.make_model(), sample_tokenizer, 64, task, "model.ckpt-1", {})
         folder = tmp_path_factory.mktemp(model_format) / "films"
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(exporting, "load_trained", lambda *_: trained)
+            patch.setattr(exporting, "load_trained", lambda *_, **__: trained)
             exporting.export_model("", str(folder), model_format=model_format)
         return folder
 

@@ -119,8 +119,8 @@ def _define_language_flags():
     flags.DEFINE_float(
         "language_exponent",
         0.7,
-        "A language is drawn by its share of the pieces raised to this power; with 1 languages are drawn "
-        "by their text, with 0 all equally. XLM has 0.7, XLM-R 0.3.",
+        "Languages are drawn by their share of the pieces raised to this power: with 1 by their text, with 0 all "
+        "equally. XLM has 0.7, XLM-R 0.3.",
     )
     flags.DEFINE_bool("one_language_per_batch", False, "All examples of a batch are in one language, as in XLM.")
 

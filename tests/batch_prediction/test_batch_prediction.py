@@ -312,7 +312,7 @@ def test_parts_of_other_predictions_are_refused_or_thrown_away(write, tmp_path, 
         options = BatchOptions(1, None, True)
     else:
         write("in.txt", "나\n" * 40)
-    with pytest.raises(InputError, match=f"parts holds the beginning of predictions with another `{change}`; go on"):
+    with pytest.raises(InputError, match=f"parts holds the beginning of predictions with another `{change}`; continue"):
         predict_file(predictor, path, output, options)
     assert predict_file(predictor, path, output, options, overwrite=True) == (40, 0, 0)
 

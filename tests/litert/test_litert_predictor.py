@@ -55,7 +55,7 @@ def export(tmp_path, monkeypatch, sample_tokenizer):
     def export_as(task, tokenizer=sample_tokenizer, **options):
         tf.keras.utils.set_random_seed(1)
         trained = TrainedModel(task.make_model(), tokenizer, MAX_SEQ_LENGTH, task, "model.ckpt-1", {})
-        monkeypatch.setattr(exporting, "load_trained", lambda *_: trained)
+        monkeypatch.setattr(exporting, "load_trained", lambda *_, **__: trained)
         folder = str(tmp_path / options["model_format"])
         exporting.export_model("", folder, **options)
         return folder

@@ -137,7 +137,7 @@ def test_what_is_no_mark_is_refused_in_a_build_too(build_in):
 
 
 def test_marks_are_read_of_text_alone(tmp_path):
-    with pytest.raises(InputError, match="is none"):
+    with pytest.raises(InputError, match="is not one"):
         check_marked_files([str(tmp_path / "corpus.jsonl")])
 
 
