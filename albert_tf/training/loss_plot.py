@@ -14,8 +14,9 @@ _STYLES = {"train": "-", "held_out": "--"}
 def plot_losses(output_dir: str, title: str, rows: list[dict]) -> str:
     """Draws losses over the steps, and beside them scores, as loss.png; returns a line if it can't, or "".
 
-    A loss that is the same as another is left out, as the only part of a sum is. Does nothing while there are no two
-    points to draw a line between.
+    Scores that are no shares, such as bits of a character, have a panel of their own, where they don't flatten the
+    others. What is the same as a loss is left out, as the only part of a sum is, and so is a panel without two points
+    to draw a line between.
     """
     try:
         from matplotlib.figure import Figure
@@ -23,11 +24,15 @@ def plot_losses(output_dir: str, title: str, rows: list[dict]) -> str:
         return f"no {PLOT_FILE} or other pictures: they need matplotlib, which is not installed; pip install matplotlib"
     curves = _curves(rows)
     losses = _without_repeated({name: curves[name] for name in curves if name[0].endswith("loss")})
-    scores = {name: curves[name] for name in curves if _is_score(name[0], rows)}
-    if not any(len(points) > 1 for points in (losses | scores).values()):
+    scores = {name: points for name, points in curves.items() if _is_score(name[0], rows)}
+    scores = {name: points for name, points in scores.items() if points not in losses.values()}
+    shares = {name: points for name, points in scores.items() if _are_shares(name[0], scores)}
+    others = {name: points for name, points in scores.items() if name not in shares}
+    panels = [(losses, title, "loss (nats)"), (shares, "scores", ""), (others, "other scores", "")]
+    panels = [panel for panel in panels if any(len(points) > 1 for points in panel[0].values())]
+    if not panels:
         return ""
-    panels = [(losses, title, "loss (nats)"), *([(scores, "scores", "")] if scores else [])]
-    figure = Figure(figsize=(8 if len(panels) == 1 else 12, 4.5), layout="constrained")
+    figure = Figure(figsize=(8 if len(panels) == 1 else 6 * len(panels), 5), layout="constrained")
     for axes, (drawn, name, unit) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels):
         _draw(axes, drawn)
         axes.set(title=name, xlabel="step", ylabel=unit)
@@ -61,6 +66,10 @@ def _is_score(name, rows):
     return is_measured and not name.endswith("loss") and name not in ("step", "split", *_NO_SCORES)
 
 
+def _are_shares(name, scores):
+    return all(-1 <= value <= 1 for (of, _), points in scores.items() if of == name for _, value in points)
+
+
 def _draw(axes, curves):
     names = list(dict.fromkeys(name for name, _ in curves))
     for (name, split), points in curves.items():
@@ -70,5 +79,5 @@ def _draw(axes, curves):
             *zip(*points), _STYLES[split], marker=marker, color=f"C{names.index(name)}", label=label, markersize=4
         )
     axes.grid(alpha=0.3)
-    if curves:
-        axes.legend(fontsize="small")
+    # Below, where no curve is.
+    axes.legend(fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2)

@@ -75,7 +75,7 @@ def test_files_of_a_run(classify, classifier_flags, monkeypatch):
     (folder / "trials" / "trials.json").write_text(json.dumps({"best": "a", "trials": [trial]}))
     # What is read is checked, and the model's variables are not made anew each time.
     monkeypatch.setattr(loading, "_with_weights", lambda model, *_: model)
-    monkeypatch.setattr("albert_tf.finetuning.Classification.make_model", lambda *_: None)
+    monkeypatch.setattr("albert_tf.finetuning.Classification.make_model", lambda *_, **__: None)
     readers = {
         "tokenizer.json": lambda: load_tokenizer(folder),
         "albert_config.json": lambda: AlbertConfig.from_json_file(folder / "albert_config.json"),

@@ -224,6 +224,17 @@ def test_plot_leaves_out_what_is_there_already_and_draws_scores_beside(tmp_path,
     assert list(figures[0]["two losses"]) == names
 
 
+def test_scores_that_are_no_shares_have_a_panel_of_their_own(tmp_path, figures):
+    values = {"loss": 3.0, "accuracy": 0.5, "bits_per_character": 4.0}
+    rows = [{"step": step, "split": "held_out", **values} for step in (1, 2)]
+    plot_losses(str(tmp_path), "a loss", rows)
+    assert [list(lines) for lines in figures[0].values()] == [
+        ["loss (held-out)"],
+        ["accuracy (held-out)"],
+        ["bits per character (held-out)"],
+    ]
+
+
 def test_nothing_is_drawn_of_single_points(tmp_path, figures):
     rows = [{"step": 2, "split": split, "loss": 3.0, "accuracy": 0.5} for split in ("train", "held_out")]
     plot_losses(str(tmp_path), "a loss", rows)
