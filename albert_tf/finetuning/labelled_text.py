@@ -4,6 +4,7 @@ import collections.abc
 import dataclasses
 import itertools
 import os
+import re
 import typing
 
 import numpy as np
@@ -22,6 +23,8 @@ from albert_tf.tokenization.model_inputs import pack_segments
 # What a file to predict may hold in place of a label that nobody knows yet.
 UNKNOWN_LABELS = ("", "-", "?")
 _MOST_NAMED = 10
+# How programs that write CSV write a text with quotation marks: within some, and each of its own twice.
+_QUOTED = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,6 +107,8 @@ def read_examples(
         examples = [dataclasses.replace(example, label=label) for example, label in zip(examples, labels)]
     tell_once(_describe_file(row_file, found, files, text_columns, label_columns, examples))
     _warn_of_empty_texts(path, examples)
+    if row_file.form == "tab-separated":
+        _warn_of_quoted_texts(path, examples)
     return examples
 
 
@@ -167,6 +172,17 @@ def _warn_of_empty_texts(path, examples):
     if lines:
         rows = counted(len(lines), "row")
         tell_once(f"warning: {rows} of {path} with an empty text, the first on line {lines[0]:,}; used as any other")
+
+
+def _warn_of_quoted_texts(path, examples):
+    """Tells if all texts with quotation marks have them as a CSV file would, for here they belong to the texts."""
+    texts = [(text, each.line) for each in examples for text in (each.text, each.text_pair) if text and '"' in text]
+    if texts and all(_QUOTED.fullmatch(text) for text, _ in texts):
+        tell_once(
+            f"warning: {counted(len(texts), 'text')} of {path}, the first on line {texts[0][1]:,}, with quotation "
+            'marks as in CSV ("a ""b"""), which tab-separated files keep as they are; write them without '
+            "(csv.QUOTE_NONE), or write a .csv file"
+        )
 
 
 def line_names(examples: collections.abc.Sequence[typing.Any]) -> list[str]:

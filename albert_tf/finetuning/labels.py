@@ -5,6 +5,7 @@ import unicodedata
 
 from albert_tf.errors import InputError
 from albert_tf.finetuning.labelled_text import LabelledText, line_names
+from albert_tf.rows.bad_rows import counted
 
 # So many are all named; of more, the first ones.
 _MOST_NAMED = 10
@@ -77,11 +78,13 @@ def label_report(path: str, examples: list[LabelledText], labels: tuple[str, ...
     """Returns what to know of a training file's labels before training, one line each.
 
     Returns:
-        How many examples have each label, and warnings of labels that look as if they were mistyped.
+        How many examples have each label, and warnings of labels that look as if they were mistyped, and of texts that
+        have several.
     """
     counts = collections.Counter(dict.fromkeys(labels, 0))
     counts.update(example.label for example in examples)
-    return [_describe_counts(path, counts), *_warn_of_mistyped(path, examples, counts)]
+    mistyped = _warn_of_mistyped(path, examples, counts)
+    return [_describe_counts(path, counts), *mistyped, *_warn_of_contradictions(path, examples)]
 
 
 def _describe_counts(path, counts):
@@ -90,6 +93,18 @@ def _describe_counts(path, counts):
     text = ", ".join(f"{label} ({count:,})" for label, count in named)
     rest = f", and {len(counts) - len(named):,} more" if len(counts) > len(named) else ""
     return f"{len(counts):,} labels in the {counts.total():,} examples of {path}: {text}{rest}"
+
+
+def _warn_of_contradictions(path, examples):
+    """Returns a line that tells of texts with different labels on different lines, if there are any."""
+    lines = collections.defaultdict(dict)
+    for example, name in zip(examples, line_names(examples)):
+        lines[example.texts].setdefault(example.label, name)
+    several = [list(by_label.values()) for by_label in lines.values() if len(by_label) > 1]
+    if not several:
+        return []
+    first = " and ".join(several[0][:2])
+    return [f"warning: {counted(len(several), 'text')} of {path} with different labels, as on lines {first}"]
 
 
 def _warn_of_mistyped(path, examples, counts):

@@ -302,3 +302,15 @@ def test_pair_of_two_long_texts_is_cut_to_halves(sample_tokenizer):
     pieces, _, _ = decoded(sample_tokenizer, features, 0)
     parts = [sample_tokenizer.tokenize(text)[:5] for text in texts]
     assert pieces == ["[CLS]", *parts[0], "[SEP]", *parts[1], "[SEP]"]
+
+
+def test_texts_that_another_program_has_quoted_are_told_of(write, capsys):
+    def said_of(*texts):
+        rows = [f"{number}\t{text}\t0" for number, text in enumerate(texts)]
+        path = write("id\tdocument\tlabel", *rows)
+        assert [each.text for each in read_examples(path, DATASETS["nsmc"], needs_label=True)] == list(texts)
+        return "with quotation marks as in CSV" in capsys.readouterr().out
+
+    assert said_of("좋다", '"그는 ""최고""라고"', '"""별로"""')
+    assert not said_of('"최고"라고', '"그는 ""최고""라고"')  # the first is not quoted, and so neither is the second
+    assert not said_of('"최고"', '최고라는 "말"')

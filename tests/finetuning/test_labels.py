@@ -11,7 +11,7 @@ from albert_tf.finetuning.labels import check_labels, label_report, labels_of
 
 def examples_of(*labels):
     """Returns examples with these labels, on lines 2, 3, ..."""
-    return [LabelledText("글", None, label, line, "train.tsv") for line, label in enumerate(labels, start=2)]
+    return [LabelledText(f"글 {line}", None, label, line, "train.tsv") for line, label in enumerate(labels, start=2)]
 
 
 def report(examples, labels=None):
@@ -115,3 +115,10 @@ def test_example_without_label_is_named():
 def test_file_with_one_label_is_refused():
     with pytest.raises(InputError, match=r"^train.tsv: 'a' is the only label; a classifier needs two or more$"):
         labels_of(examples_of("a", "a"))
+
+
+def test_texts_with_different_labels_are_told_of():
+    again = [LabelledText("글 2", None, label, line, "train.tsv") for line, label in ((9, "b"), (10, "a"))]
+    said = report([*examples_of("a", "b"), *again])
+    assert said[1:] == ["warning: 1 text of train.tsv with different labels, as on lines 2 and 9"]
+    assert len(report([*examples_of("a", "b"), again[1]])) == 1  # twice with one label
