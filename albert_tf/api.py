@@ -116,7 +116,7 @@ def fit(
         find_checkpoint(model, "`model`")  # before a folder is made
     if output_dir is None:
         output_dir = tempfile.mkdtemp(prefix="albert_tf_")
-        print(f"the model comes into {output_dir}; name another place by output_dir", flush=True)
+        print(f"the model will be written to {output_dir}; choose another folder with output_dir", flush=True)
     output_dir = os.fspath(output_dir)
     model = model if source is None else kept_as_ours(model, source, output_dir)
     fit_folder(data, dev_data, model, output_dir, options, settings, strategy, trackers)

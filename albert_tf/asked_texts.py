@@ -41,9 +41,11 @@ def list_inputs(inputs: collections.abc.Iterable[typing.Any]) -> list[typing.Any
         InputError: It is one text, or nothing that holds several.
     """
     if is_table(inputs):
-        raise InputError('that is a table; ask about one of its columns, as table["text"], or about zip of two')
+        raise InputError(
+            'that is a table; pass one of its columns, such as table["text"], or two columns zipped together'
+        )
     if isinstance(inputs, str | bytes | collections.abc.Mapping) or not isinstance(inputs, collections.abc.Iterable):
-        raise InputError(f"ask about a list, also of one input. Received: {describe(inputs)}")
+        raise InputError(f"pass a list of inputs, even for a single one. Received: {describe(inputs)}")
     return list(inputs)
 
 

@@ -242,8 +242,8 @@ def describe_unfinished(path: str) -> str | None:
     if not steps or steps[-1] >= (planned.get("num_train_steps") or 0):
         return None
     return (
-        f"the training in {path} stands at step {steps[-1]:,} of {planned['num_train_steps']:,}; repeat its command to "
-        "go on with it"
+        f"the training in {path} has reached step {steps[-1]:,} of {planned['num_train_steps']:,}; repeat its "
+        "command to finish it"
     )
 
 

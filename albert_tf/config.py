@@ -206,7 +206,7 @@ class AlbertConfig:
                 f"embedding_size={self.embedding_size}, hidden_size={self.hidden_size}"
             )
         if self.masked_lm_is_shifted and self.is_causal:
-            raise InputError("masked_lm_is_shifted=true needs is_causal=false: a causal model fills no [MASK] in")
+            raise InputError("masked_lm_is_shifted=true needs is_causal=false: a causal model doesn't fill in [MASK]")
         if self.position_offset >= self.max_position_embeddings:
             raise InputError(
                 "max_position_embeddings must be more than position_offset. Received: "
@@ -218,9 +218,7 @@ class AlbertConfig:
         for name in _OF_ENTITIES:
             value = getattr(self, name)
             if bool(value) != bool(self.num_entities) and (value or name != "entity_layer"):
-                raise InputError(
-                    f"num_entities={self.num_entities} doesn't go with {name}={value}; set both or neither"
-                )
+                raise InputError(f"num_entities={self.num_entities} does not match {name}={value}; set both or neither")
         if self.num_entities and self.entity_layer >= self.num_blocks:
             raise InputError(
                 f"entity_layer must be less than the number of blocks. Received: entity_layer={self.entity_layer}, and "
@@ -229,8 +227,8 @@ class AlbertConfig:
         for name in ("is_causal", "masked_lm_is_shifted"):
             if self.num_entities and getattr(self, name):
                 raise InputError(
-                    f"num_entities={self.num_entities} needs {name}=false: a name is found by all of its pieces, and "
-                    "so tells the first what comes next"
+                    f"num_entities={self.num_entities} needs {name}=false: an entity is found from all pieces "
+                    "of its name, so the first of them would see what comes next"
                 )
 
     @staticmethod
@@ -344,8 +342,9 @@ class AlbertConfig:
         pad_id = vocabulary.id_of("[PAD]") if "[PAD]" in vocabulary else None
         if self.position_offset and pad_id != self.position_offset - 1:
             raise InputError(
-                f"[PAD] has the id {pad_id} in {source}, and by position_offset={self.position_offset} it should have "
-                f"{self.position_offset - 1}, as positions are counted by it; take the vocabulary of the model"
+                f"[PAD] has the id {pad_id} in {source}, but position_offset={self.position_offset} needs it to "
+                f"be {self.position_offset - 1}, because positions are counted from it; use the vocabulary of "
+                "the model"
             )
 
     def replace(self, **changes) -> "AlbertConfig":

@@ -16,8 +16,8 @@ from albert_tf.errors import first_line
 # Errors that name no file and say something else than these are no file's.
 _OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _ADVICE = {
-    **dict.fromkeys(_OF_DISKS, "see to the room there, or choose another place"),
-    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "mend its rights, or choose another place"),
+    **dict.fromkeys(_OF_DISKS, "free some space there, or choose another place"),
+    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "correct its permissions, or choose another place"),
     **dict.fromkeys((errno.EMFILE, errno.ENFILE), "allow more open files, as by ulimit -n 4096"),
 }
 
@@ -58,7 +58,7 @@ def describe_file_error(error: BaseException) -> str | None:
     elif found := re.search(r"^([^\n]*) is not a directory$", error.message, re.MULTILINE):
         path, reason = found[1], os.strerror(errno.ENOTDIR)
     else:
-        return f"{first_line(error)}; see to that and repeat the command" if "://" in error.message else None
+        return f"{first_line(error)}; correct that and repeat the command" if "://" in error.message else None
     what = "a file" if path is None else os.fsdecode(path)
     return f"can't read or write {what} ({reason}); {_ADVICE.get(codes[reason], 'put the path right')}"
 

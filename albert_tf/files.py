@@ -59,8 +59,8 @@ def reading(path: str, name: str | None = None) -> collections.abc.Iterator[typi
         raise InputError(f"can't read {name}: a folder, not a file; name a file in it")
     if "://" not in path and os.path.exists(path) and not os.path.isfile(path):
         raise InputError(
-            f"can't read {name}: a pipe or device, which can't be read twice; write what it gives to a file, and name "
-            "that"
+            f"can't read {name}: a pipe or device, which can't be read twice; save its output to a file, and "
+            "name that file"
         )
     try:
         with gfile_for(path).GFile(path, "rb") as file:
@@ -82,8 +82,8 @@ def read_bytes(path: str | os.PathLike, purpose: str) -> bytes:
     path = os.fspath(path)
     if os.path.basename(path) in unfinished_files(os.path.dirname(path)):
         raise InputError(
-            f"{path} is a part of what a command was writing when it was killed, or still is; repeat that command, "
-            "which clears up after itself"
+            f"{path} is unfinished output of a command that was killed or is still running; repeat that "
+            "command, which cleans up after itself"
         )
     with reading(path, f"{purpose} {path}") as file:
         return file.read()
@@ -110,7 +110,7 @@ def unfinished_files(folder: str) -> list[str]:
     except ValueError:
         names = None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise InputError(f"{path} is no list of files that a command left unfinished; delete it if it is not yours")
+        raise InputError(f"{path} is not a list of files that a command left unfinished; delete it if it is not yours")
     return names
 
 
@@ -217,7 +217,7 @@ def name_in_folder(folder: str, name: str, source: str) -> str:
     Whoever takes names out of a file calls this, so that no file leads to what lies elsewhere.
     """
     if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or os.path.basename(name) != name:
-        raise InputError(f"{source} names {json.dumps(name)}, which is no file in {folder or '.'}; put the name right")
+        raise InputError(f"{source} names {json.dumps(name)}, which is not a file in {folder or '.'}; correct the name")
     return os.path.join(folder, name)
 
 

@@ -101,10 +101,13 @@ def _try_to_lock(folder, name):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         os.close(descriptor)
-        advice = "wait until that has ended, stop it (fuser -v tells its process), or choose another folder"
+        advice = "wait until that has ended, stop it (fuser -v shows its process), or choose another folder"
         raise InputError(f"{name} is in use by another command; {advice}") from error
     except OSError as error:  # as clusters' file systems answer that were mounted without locks
-        print(f"warning: {name} can't be locked ({error.strerror}); start no other command for it", file=sys.stderr)
+        print(
+            f"warning: {name} can't be locked ({error.strerror}); don't run another command in it meanwhile",
+            file=sys.stderr,
+        )
     with contextlib.suppress(FileNotFoundError):
         if os.path.samestat(os.fstat(descriptor), os.stat(folder)):
             return descriptor

@@ -28,7 +28,7 @@ def check_types(
         raise InputError(f"{source} must hold a JSON object. Received: {describe(values)}")
     missing = next((name for name in required if name not in values), None)
     if missing is not None:
-        raise InputError(f'{source}: "{missing}" is missing; the file was changed, or is of another program')
+        raise InputError(f'{source}: "{missing}" is missing; the file was changed, or another program wrote it')
     for name, kind in expected.items():
         if name not in values:
             continue
@@ -36,8 +36,8 @@ def check_types(
             check_types(values[name], kind, f'{source}, "{name}"')
         elif not _is_of(values[name], kind):
             raise InputError(
-                f'{source}: "{name}" must be {_describe_type(kind)}. Received: {describe(values[name])}; the file was '
-                "changed, or is of another program"
+                f'{source}: "{name}" must be {_describe_type(kind)}. Received: {describe(values[name])}; the '
+                "file was changed, or another program wrote it"
             )
     return values
 

@@ -17,7 +17,7 @@ def run_folder(tmp_path):
 
 
 def test_run_that_was_stopped_says_where_it_stands(run_folder):
-    sentence = f"the training in {run_folder} stands at step 1,200 of 5,000; repeat its command to go on with it"
+    sentence = f"the training in {run_folder} has reached step 1,200 of 5,000; repeat its command to finish it"
     assert describe_unfinished(str(run_folder)) == sentence
 
 

@@ -17,7 +17,7 @@ def of_tensorflow(message):
     return tf.errors.UnknownError(None, None, message)
 
 
-FULL = "can't read or write /data/a (No space left on device); see to the room there, or choose another place"
+FULL = "can't read or write /data/a (No space left on device); free some space there, or choose another place"
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ FULL = "can't read or write /data/a (No space left on device); see to the room t
         (of_tensorflow("{{function_node __wrapped__SaveV2}} /data/a; No space left on device [Op:SaveV2]"), FULL),
         (
             of_system(errno.EROFS, b"/data/a"),
-            "can't read or write /data/a (Read-only file system); mend its rights, or choose another place",
+            "can't read or write /data/a (Read-only file system); correct its permissions, or choose another place",
         ),
         (
             of_system(errno.EXDEV, "/data/a", None, "/data/b"),
@@ -38,7 +38,7 @@ FULL = "can't read or write /data/a (No space left on device); see to the room t
         ),
         (
             of_tensorflow("Error executing an HTTP request: code 403 for gs://bucket/a\nmore"),
-            "Error executing an HTTP request: code 403 for gs://bucket/a; see to that and repeat the command",
+            "Error executing an HTTP request: code 403 for gs://bucket/a; correct that and repeat the command",
         ),
     ],
 )

@@ -198,5 +198,5 @@ def test_name_in_a_folder_is_a_path_there(folder):
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../a", "/a", "a/b", "a/", "gs://a/b", None, 7, ["a"]])
 def test_name_that_leads_out_of_its_folder_is_refused(name):
-    with pytest.raises(InputError, match=r"list\.json names .*, which is no file in data; put the name right"):
+    with pytest.raises(InputError, match=r"list\.json names .*, which is not a file in data; correct the name"):
         name_in_folder("data", name, "list.json")

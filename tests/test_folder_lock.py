@@ -50,7 +50,7 @@ def test_folder_that_another_process_holds_is_refused_until_that_ends(other_proc
     with pytest.raises(InputError) as refused, hold(folder):
         pass
     assert str(refused.value) == (
-        f"{folder} is in use by another command; wait until that has ended, stop it (fuser -v tells its "
+        f"{folder} is in use by another command; wait until that has ended, stop it (fuser -v shows its "
         "process), or choose another folder"
     )
     assert os.listdir(folder) == []
@@ -109,7 +109,7 @@ def test_where_there_are_no_locks_a_warning_has_to_do(tmp_path, monkeypatch, cap
     monkeypatch.setattr("fcntl.flock", flock)
     with hold(tmp_path):
         pass
-    said = f"warning: {tmp_path} can't be locked ({os.strerror(code)}); start no other command for it\n"
+    said = f"warning: {tmp_path} can't be locked ({os.strerror(code)}); don't run another command in it meanwhile\n"
     assert capsys.readouterr().err == said
 
 

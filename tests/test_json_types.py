@@ -47,7 +47,11 @@ def test_value_of_another_type_is_named(changes, message):
 
 
 def test_what_is_missing_is_named():
-    with pytest.raises(InputError, match=r'a.json: "count" is missing; the file was changed, or is of another program'):
+    with pytest.raises(
+        InputError,
+        match=r'a.json: "count" is missing; the file was changed, or another program '
+        r"wrote it",
+    ):
         check_types({"flag": True}, TYPES, "a.json", required=("flag", "count"))
     with pytest.raises(InputError, match=r"a.json must hold a JSON object. Received: None"):
         check_types(None, TYPES, "a.json")

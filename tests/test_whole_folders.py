@@ -163,5 +163,5 @@ def test_folders_in_it_come_along(tmp_path):
 def test_list_of_unfinished_files_that_is_none_is_told(tmp_path, content):
     (tmp_path / UNFINISHED).write_bytes(content)
     (tmp_path / "vocab.txt").write_text("a")
-    with pytest.raises(InputError, match="is no list of files that a command left unfinished"):
+    with pytest.raises(InputError, match="is not a list of files that a command left unfinished"):
         read_text(tmp_path / "vocab.txt", "the vocabulary")

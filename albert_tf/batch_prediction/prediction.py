@@ -166,10 +166,10 @@ def _predict(predictor, input_file, output_file, options, overwrite, summarize):
         report.update(progress.num_lines, part[-1].position)
     report.finish()
     if predictor.num_cut:
-        print(f"warning: {counted(predictor.num_cut, 'input')} longer than what the model reads; the ends are left out")
+        print(f"warning: {counted(predictor.num_cut, 'input')} longer than the model can read; their ends are left out")
     if predictor.num_unknown:
         with_unknown = counted(predictor.num_unknown, "input")
-        print(f"warning: {with_unknown} with words that the vocabulary can't spell, in place of which is read [UNK]")
+        print(f"warning: {with_unknown} with words that the vocabulary can't spell, which the model reads as [UNK]")
     parts = [_part_file(folder, number) for number in range(progress.num_parts)]
     if summarize is not None:
         summarize(read_answers(parts))
@@ -225,7 +225,7 @@ def _answers(predictor, rows, part, options):
             question = rows.parse(line)
         except InputError as error:
             if not options.skips_bad_lines:
-                raise InputError(f"{error}; or pass `on_bad_row=skip`; what is done is kept") from error
+                raise InputError(f"{error}; or pass `on_bad_row=skip`; finished predictions are kept") from error
             answers.append({"error": str(error)})
         else:
             asked.append(question)

@@ -50,13 +50,13 @@ def find_input(given: typing.Any, writes_tables: bool = False) -> str:
     """
     files = match_files([given.input_file], "input_file")
     if len(files) > 1:
-        raise InputError(f"--input_file={given.input_file} names {len(files)} files; predict one after the other")
+        raise InputError(f"--input_file={given.input_file} names {len(files)} files; predict one at a time")
     table = writes_tables and given.output_file.lower().endswith(".tsv")
     if given.output_file.lower().endswith(_OTHER_ENDINGS) and not table:
         what, names = ("lines of JSON are", "something.jsonl")
         if writes_tables:
             what, names = ("lines of JSON or tab-separated ones are", "something.jsonl or something.tsv")
-        raise InputError(f"--output_file={given.output_file}: {what} written; call it {names}")
+        raise InputError(f"--output_file={given.output_file}: {what} the output format; use a name such as {names}")
     if given.output_file.endswith("/") or gfile_for(given.output_file).isdir(given.output_file):
         raise InputError(f"--output_file={given.output_file} is a folder; name a file in it")
     return files[0]

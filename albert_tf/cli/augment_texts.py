@@ -71,16 +71,21 @@ def main():
         gfile_for(unfinished).rename(unfinished, given.output_file, overwrite=True)
     left_out = len(rows) * options.num_copies - count
     print(f"wrote {given.output_file}: {count:,} copies of {counted(len(rows), 'text')}\n  the first: {first}")
-    print(f"{left_out:,} were left out that equal a text or another copy; labels are not copied, a word may turn them")
+    print(
+        f"left out because they equal a text or another copy: {left_out:,}; labels are not copied, "
+        "because a replaced word may change them"
+    )
 
 
 def _find_input(given):
     """Returns the path of the file to read, after checking what can be checked without a model."""
     files = match_files([given.input_file], "input_file")
     if len(files) > 1:
-        raise InputError(f"--input_file={given.input_file} names {len(files)} files; take one after the other")
+        raise InputError(f"--input_file={given.input_file} names {len(files)} files; process one at a time")
     if not given.output_file.lower().endswith(".tsv"):
-        raise InputError(f"--output_file={given.output_file}: a tab-separated table is written; call it something.tsv")
+        raise InputError(
+            f"--output_file={given.output_file}: the output is a tab-separated table; use a name such as something.tsv"
+        )
     if gfile_for(given.output_file).isdir(given.output_file):
         raise InputError(f"--output_file={given.output_file} is a folder; name a file in it")
     return files[0]

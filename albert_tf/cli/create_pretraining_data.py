@@ -188,8 +188,8 @@ def output_paths(given, num_sources):
         train_paths = shard_paths(train_paths[0], given.num_shards * num_sources)
     if len(train_paths) % num_sources:
         raise InputError(
-            f"--output_file names {len(train_paths)} files, and there are {num_sources} languages, each of which needs "
-            "as many; name more, or one and --num_shards"
+            f"--output_file names {len(train_paths)} files, which can't be divided evenly among {num_sources} "
+            "languages; name a multiple of that, or one file and --num_shards"
         )
     folder = os.path.dirname(train_paths[0])
     held_out_path = given.held_out_file or os.path.join(folder, "held_out.tfrecord")
@@ -213,7 +213,7 @@ def pipeline_arguments(text):
         return shlex.split(text)
     except ValueError as error:
         raise InputError(
-            f"--pipeline_arguments={text} can't be cut into arguments ({error}); mend its quotation marks"
+            f"--pipeline_arguments={text} can't be split into arguments ({error}); correct its quotation marks"
         ) from error
 
 
@@ -248,9 +248,9 @@ def create(given, workers):
     )
     if undivided := manifest["undivided_files"]:
         print(
-            f"warning: {undivided:,} of {len(reader.paths):,} files have many lines and no blank one between, so "
-            "each counts as one document: pairs join whatever lines follow each other, and all of it is held out or "
-            "none; write a blank line between documents"
+            f"warning: {undivided:,} of {len(reader.paths):,} files have many lines but no blank line between "
+            "them, so each file counts as one document: pairs join lines that may be unrelated, and a file is "
+            "held out as a whole or not at all; write a blank line between documents"
         )
     if left_out := [f"{manifest[name]:,} {name.replace('_', ' ')}" for name in packing.counted_of_corpus]:
         print(f"left out: {', '.join(left_out)}")
@@ -274,7 +274,7 @@ def main():
             plot_shard(given.inspect, given.plot)
             print(f"wrote {given.plot}")
     elif given.plot:
-        raise InputError("--plot goes with --inspect, which names the shard")
+        raise InputError("--plot needs --inspect, which names the shard to plot")
     else:
         with start_workers(1 if given.runner else given.num_workers) as workers:
             create(given, workers)

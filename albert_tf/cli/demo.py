@@ -61,7 +61,9 @@ def prepare_output_dir():
     path = os.path.join(FLAGS.output_dir, RESULTS_FILE)
     if os.listdir(FLAGS.output_dir):
         if not os.path.exists(path):
-            raise InputError(f"--output_dir={FLAGS.output_dir} holds something else than a demo; choose another folder")
+            raise InputError(
+                f"--output_dir={FLAGS.output_dir} holds something other than a demo; choose another folder"
+            )
         if read_json(path, "the demo's results") and not FLAGS.overwrite:
             raise InputError(f"--output_dir={FLAGS.output_dir} holds a demo; pass --overwrite to replace it")
     write_json(path, {})  # first, for an empty one says that the rest, of a demo that was killed, may be deleted

@@ -54,9 +54,9 @@ def with_entities(
     if given.entity_markup:
         others = {"runner": given.runner, "sentence_splitter": given.sentence_splitter != "none"}
         if wrong := [other for other, is_given in others.items() if is_given]:
-            raise InputError(f"--entity_markup is read of text of one sentence a line, here; leave --{wrong[0]} out")
+            raise InputError(f"--entity_markup needs text with one sentence per line; leave --{wrong[0]} out")
         if packing.takes_pairs:
-            raise InputError("--entity_markup is not read of tables of pairs; give names in --entity_file")
+            raise InputError("--entity_markup can't be used with tables of pairs; give the names in --entity_file")
         check_marked_files(paths)
         return dataclasses.replace(options, entity_markup=True), None
     names = read_names(given.entity_file, tokenizer)

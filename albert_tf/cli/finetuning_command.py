@@ -168,13 +168,13 @@ class FinetuningCommand:
                     return self.find_paths(settings, TRAIN), Share(fraction, is_dev=True)
             if part == DEV and settings.do_train:
                 raise InputError(
-                    f"{error}; or put a share of the training file aside, as by --dev_fraction=0.1"
+                    f"{error}; or hold out a share of the training file, for example with --dev_fraction=0.1"
                 ) from error
             raise
         if fraction is not None and part == DEV and (settings.do_train or "dev_fraction" in settings.given):
             raise InputError(
-                f"--dev_fraction={fraction:g}: there is a file to evaluate on, {' and '.join(paths)}; leave out one of "
-                "them"
+                f"--dev_fraction={fraction:g}: there is already a file to evaluate on, {' and '.join(paths)}; "
+                "leave out one of the two"
             )
         return paths, None
 
@@ -219,7 +219,7 @@ def _check_teacher_settings(settings):
     """Checks that what says how to learn from a teacher comes with one."""
     for name in ("unlabelled_file", *TEACHER_SETTINGS):
         if name in settings.given and not settings.teacher:
-            raise InputError(f"--{name} says how to learn from a teacher; name one by --teacher, or leave it out")
+            raise InputError(f"--{name} has an effect only with a teacher; name one with --teacher, or leave it out")
 
 
 def _load_teacher(settings, task, tokenizer, strategy):

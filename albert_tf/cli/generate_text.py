@@ -76,7 +76,9 @@ def main():
 def _check_no_file(given):
     found = [name for name in ("input_file", *_OF_FILES) if name in given.given]
     if found:
-        raise InputError(f"--{found[0]} goes without --text, whose texts are printed; leave one of them out")
+        raise InputError(
+            f"--{found[0]} can't be used with --text, whose continuations are printed; leave one of them out"
+        )
 
 
 def _print(given, settings):

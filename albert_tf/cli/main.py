@@ -127,11 +127,11 @@ def _check_is_no_stage(texts):
 def _check_is_for_pretrained(texts):
     masked = [MASK in text for text in texts]
     if any(masked) and not all(masked):
-        raise InputError(f'a text with blanks needs quotation marks around it: albert-tf "{" ".join(texts)}"')
+        raise InputError(f'a text with spaces needs quotation marks around it: albert-tf "{" ".join(texts)}"')
     if not any(masked) and len(texts) != 2:
         raise InputError(
-            f"write {MASK} where a piece of the text is missing, give two texts to compare, or name a model by --model "
-            "that was fine-tuned"
+            f"write {MASK} where a piece of the text is missing, give two texts to compare, or name a "
+            "fine-tuned model with --model"
         )
 
 
@@ -160,8 +160,8 @@ def answers(
     if as_json:
         return [_json({"texts": texts, "similarity": similarity})]
     return [
-        f"{similarity:.2f}  cosine of the two vectors, 1 for equal texts; what alike means, a model learns from "
-        "scored pairs (run-classifier)"
+        f"{similarity:.2f}  cosine of the two vectors, 1 for equal texts; a model learns what counts as similar "
+        "from scored pairs (run-classifier)"
     ]
 
 

@@ -55,7 +55,8 @@ def _with_ours(settings, name, kept):
         return settings
     if names_several_machines():
         raise InputError(
-            f"--{name}={folder} is of {source}, and several machines can't convert it at once; convert it before, by "
+            f"--{name}={folder} is a model of {source}, which several machines can't convert at once; convert "
+            "it first, with "
             f"convert_checkpoint.py --from={source} --to=albert_tf"
         )
     return dataclasses.replace(settings, **{name: kept_as_ours(folder, source, settings.output_dir, kept)})
@@ -100,9 +101,9 @@ def read_planned_config(settings) -> AlbertConfig:
     if path is None and folder is None and (config := find_student_config(settings)):
         return config
     if path is None and folder is None:
-        raise InputError("--albert_config_file is missing; name it, or the folder of a model by --init_checkpoint")
+        raise InputError("--albert_config_file is missing; name it, or the folder of a model with --init_checkpoint")
     if path is None:
-        return read_config_of(folder, "init_checkpoint", ", or its config by --albert_config_file")
+        return read_config_of(folder, "init_checkpoint", ", or its config with --albert_config_file")
     return _read_any_config(path)
 
 
@@ -119,8 +120,8 @@ def read_config_of(folder: str, flag: str, otherwise: str = "") -> AlbertConfig:
     """
     if format_of(folder) == "keras_hub":
         raise InputError(
-            f"--{flag}={folder} is of keras_hub; convert it by convert_checkpoint.py --from=keras_hub --to=albert_tf, "
-            "and name what that writes"
+            f"--{flag}={folder} is a model of keras_hub; convert it with convert_checkpoint.py --from=keras_hub "
+            "--to=albert_tf, and name the folder that this writes"
         )
     found = (find_beside_checkpoint(folder, name) for name in (CONFIG_FILE, huggingface.CONFIG_FILE))
     path = next(filter(None, found), None)
@@ -146,7 +147,7 @@ def find_model_file(settings, flag: str, name: str, run: KnownRun | None) -> str
         refuse_trials(init_checkpoint or settings.output_dir)
     if not found and init_checkpoint is None:
         raise InputError(
-            f"--{flag} is missing; name it, or a model to start from by --init_checkpoint, such as "
+            f"--{flag} is missing; name it, or a model to start from with --init_checkpoint, such as "
             "models/albert_ko_small, which is included"
         )
     if not found and not any(tf.io.gfile.exists(init_checkpoint + ending) for ending in ("", ".index")):

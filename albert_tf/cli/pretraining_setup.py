@@ -110,8 +110,8 @@ def find_config(given, known_run, entities) -> AlbertConfig:
     require(input_file=given.input_file)
     if given.init_checkpoint and not (config or config_file):
         raise InputError(
-            f"--init_checkpoint={given.init_checkpoint}: there is no {CONFIG_FILE}; name the folder of a model, or its "
-            "config by --albert_config_file"
+            f"--init_checkpoint={given.init_checkpoint}: there is no {CONFIG_FILE}; name the folder of a model, "
+            "or its config with --albert_config_file"
         )
     require(albert_config_file=config or config_file)
     _check_beginning(given)
@@ -169,7 +169,9 @@ def find_data(given, config):
     )
     identities = [shards.tokenizer and shards.tokenizer.identity for shards in (first, second)]
     if identities[0] != identities[1]:
-        raise InputError("--phase2_input_file: its shards were made with another tokenizer than those of --input_file")
+        raise InputError(
+            "--phase2_input_file: its shards were made with a different tokenizer from those of --input_file"
+        )
     if (first.packing, first.objective) != (second.packing, second.objective) and not given.objective:
         raise InputError(
             "--phase2_input_file: its shards were made with another --objective or --sentence_pair than --input_file's"
@@ -183,8 +185,8 @@ def find_mixtures(given, data):
     meaningless = [name for name in LANGUAGE_SETTINGS if name in given.given]
     if meaningless and not any(mixtures):
         raise InputError(
-            f"--{meaningless[0]}: the data are of one language, as far as they say; leave it out, or name several by "
-            "create_pretraining_data.py --languages"
+            f"--{meaningless[0]}: the data don't declare more than one language; leave it out, or build data "
+            "that do with create_pretraining_data.py --languages"
         )
     return mixtures
 

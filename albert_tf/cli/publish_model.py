@@ -48,7 +48,7 @@ def main():
         print(f"wrote {given.output_dir}: {num_bytes / 1e6:.1f} MB")
     if given.push_to_hub is not None:
         address = push_folder(given.output_dir, given.push_to_hub, not given.public)
-        print(f"put it on the hub: {address}{'' if given.public else ', visible only to its owner'}")
+        print(f"uploaded it to the hub: {address}{'' if given.public else ', visible only to its owner'}")
 
 
 def run():

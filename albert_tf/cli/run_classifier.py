@@ -110,9 +110,9 @@ def _files_of_label_sets(settings, files):
     """Returns the files where a text may have several labels, which settings of one label don't go with."""
     for name in ("regression", "class_weights"):
         if getattr(settings, name):
-            raise InputError(f"`{name}` is for texts with one label each, and doesn't go with `multi_label`")
+            raise InputError(f"`{name}` is for texts with one label each, and can't be used with `multi_label`")
     if settings.label_separator.strip() != settings.label_separator or not settings.label_separator:
-        raise InputError("`label_separator` must be a character or more without spaces around, such as , or |")
+        raise InputError("`label_separator` must be one or more characters without spaces around them, such as , or |")
     metrics = tuple(settings.metrics or multi_label.METRICS)
     for name in metrics:
         if name not in multi_label.METRICS:

@@ -104,8 +104,8 @@ def _parse(value, name, folder):
         return None if value is None else FLAGS[name].parser.parse(value)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f'{os.path.join(folder, SETTINGS_FILE)}: "{name}" is nothing that --{name} takes ({error}); the file was '
-            "changed, or is of another program"
+            f'{os.path.join(folder, SETTINGS_FILE)}: "{name}" is not a value that --{name} accepts ({error}); '
+            "the file was changed, or another program wrote it"
         ) from error
 
 

@@ -146,11 +146,11 @@ def _choose_metrics(settings):
         if named is not None and named[0] != earlier:
             reason += f", though {name} calls itself {named[1]}"
     elif named is not None:
-        chosen, reason = named[0], f"for {name} calls itself {named[1]}"
+        chosen, reason = named[0], f"because {name} calls itself {named[1]}"
     else:
-        chosen, reason = DEFAULT_METRICS, f"for {name} doesn't say whose rules it goes by"
+        chosen, reason = DEFAULT_METRICS, f"because {name} doesn't say which rules it follows"
     others = " or ".join(f"--metrics={other}" for other in METRICS if other != chosen)
-    print(f"--metrics={chosen}, {reason}; for other rules {others}", flush=True)
+    print(f"--metrics={chosen}, {reason}; for other rules pass {others}", flush=True)
     return chosen
 
 

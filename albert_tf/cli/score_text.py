@@ -117,7 +117,7 @@ def _check_together(given):
             raise InputError(f"--{alone[0]} has no effect without --{needed}; leave it out, or name the file")
     if given.template_file and given.method:
         raise InputError(
-            "--method goes without --template_file, where later pieces of a word are always masked; leave it out"
+            "--method can't be used with --template_file, which always masks the later pieces of a word; leave it out"
         )
 
 

@@ -61,7 +61,7 @@ def main():
     model = load()
     name = FLAGS.model_name or _name_of(model.folder)
     if not re.fullmatch(r"[\w.-]+", name):
-        raise InputError(f"--model_name={name}: a name is of letters, digits, dots, dashes and underscores")
+        raise InputError(f"--model_name={name}: a name consists of letters, digits, dots, dashes and underscores")
     serve(model, name, options)
 
 

@@ -127,12 +127,12 @@ def load_any_tokenizer(vocab_file: str | None, spm_model_file: str | None) -> To
     if not spm_model_file:
         if vocab_file.endswith((".model", ".vocab")):
             raise InputError(
-                f"--vocab_file={vocab_file} is the name of a file of SentencePiece; name its .model in --spm_model_file"
+                f"--vocab_file={vocab_file} is a file of SentencePiece; name its .model in --spm_model_file"
             )
         return load_tokenizer(vocab_file)
     for flag in _TOKENIZER_SETTINGS.keys() - _SENTENCEPIECE_SETTINGS.keys():
         if FLAGS[flag].present:
-            raise InputError(f"--{flag} means nothing for the SentencePiece model {spm_model_file}; leave it out")
+            raise InputError(f"--{flag} does not apply to the SentencePiece model {spm_model_file}; leave it out")
     folder, name = os.path.split(spm_model_file)
     settings_file = os.path.join(folder, TOKENIZER_FILE)
     if name == MODEL_FILE and tf.io.gfile.exists(settings_file):
@@ -157,7 +157,7 @@ def _check_flags(tokenizer, settings, settings_file):
     saved = tokenizer.to_dict()
     for flag, setting in settings.items():
         if flag in FLAGS and FLAGS[flag].present and FLAGS[flag].value != saved.get(setting):
-            said = saved.get(setting, "nothing of it")
+            said = saved.get(setting, "nothing about it")
             raise InputError(
                 f"--{flag}={FLAGS[flag].value} contradicts {settings_file}, which says {said}; "
                 "leave the flag out, or build a vocabulary with it"

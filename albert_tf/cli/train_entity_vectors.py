@@ -71,7 +71,7 @@ def main():
         }
         print(_describe(sizes, triples.num_repeated))
         if begun:
-            print(f"goes on after {begun.num_epochs:,} epochs", flush=True)
+            print(f"resuming after {begun.num_epochs:,} epochs", flush=True)
         entities, relations = train(
             learnt,
             len(triples.entities),
@@ -110,7 +110,7 @@ class _Progress:
 
 
 def _describe(sizes, num_repeated):
-    repeated = f" ({num_repeated:,} more are there twice)" if num_repeated else ""
+    repeated = f" ({num_repeated:,} duplicates were left out)" if num_repeated else ""
     return (
         f"{sizes['num_triples'] + sizes['num_held_out']:,} triples of {sizes['num_entities']:,} entities and "
         f"{sizes['num_relations']:,} relations{repeated}; {sizes['num_held_out']:,} are held out"

@@ -120,7 +120,7 @@ def _search_of(settings):
         if name == "num_train_steps" and ("num_train_epochs" in settings.given or "num_train_epochs" in names):
             raise InputError(f"--trials={part}: the number of steps follows from num_train_epochs; leave one out")
         if isinstance(tried[names.index(name)], Range) and settings.num_trials == 1:
-            raise InputError(f"--trials={part} is a range; say how many trainings to draw from it by --num_trials")
+            raise InputError(f"--trials={part} is a range; say how many trainings to draw from it with --num_trials")
     return Search(tuple(tried), settings.num_trials, settings.random_seed)
 
 
@@ -152,7 +152,7 @@ def _check_name(name, part):
     known = [each for each in (*result_settings(), *_SEARCHED) if each in FLAGS and each not in _NOT_SEARCHED]
     if name not in known:
         listed = ", ".join(sorted(known))
-        raise InputError(f"--trials={part}: {name} is no setting that can be searched; these are: {listed}")
+        raise InputError(f"--trials={part}: {name} is not a setting that can be searched; these can: {listed}")
 
 
 def _value(name, text, part):
@@ -162,7 +162,7 @@ def _value(name, text, part):
     except (TypeError, ValueError) as error:
         raise InputError(f"--trials={part}: {name} can't be {text.strip() or 'nothing'} ({error})") from error
     if isinstance(value, float) and not math.isfinite(value):
-        raise InputError(f"--trials={part}: {name} must be a number, and not {value}")
+        raise InputError(f"--trials={part}: {name} must be a number, not {value}")
     if name.endswith("learning_rate") and not 0 < value < 1:
-        raise InputError(f"--trials={part}: {name} must be between 0 and 1, and not {text.strip()}")
+        raise InputError(f"--trials={part}: {name} must be between 0 and 1, not {text.strip()}")
     return value

@@ -60,7 +60,7 @@ def read_blocks(file: typing.BinaryIO, path: str) -> collections.abc.Iterator[by
             if b"\0" in block and _ZEROS in block:
                 raise BadCorpusError(
                     f"{path}: {len(_ZEROS):,} zero bytes in a row, from byte {num_bytes + block.find(_ZEROS):,} on, "
-                    "which is no text; copy the file once more, or leave it out"
+                    "which is not text; copy the file again, or leave it out"
                 )
             num_bytes += len(block)
             yield block

@@ -151,14 +151,14 @@ class CorpusFile:
         try:
             values = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise BadLineError(f"not valid JSON ({error}); mend the line, and write one whole object a line") from error
+            raise BadLineError(f"not valid JSON ({error}); correct the line: each must be one whole object") from error
         if isinstance(values, list):
             raise BadLineError("an array, not one object; write one object a line, for instance with jq -c '.[]'")
         text = self._text_of(values) if isinstance(values, dict) else None
         if not isinstance(text, str):
-            raise BadLineError(f'no JSON object with text in "{self._text_field}"; name the field by `text_field`')
+            raise BadLineError(f'not a JSON object with text in "{self._text_field}"; name the field with `text_field`')
         if errors == "strict" and _LONE_SURROGATES.search(text):
-            raise BadLineError("half a surrogate pair, which is no character; mend the line")
+            raise BadLineError("half a surrogate pair, which is not a character; correct the line")
         return _lines_of_document(_LONE_SURROGATES.sub("\ufffd", text))
 
     def _text_of(self, values):
@@ -172,7 +172,7 @@ class CorpusFile:
         """Refuses a file without one of several fields; an object may lack it, but in all it is a name misspelt."""
         for name in columns_of(self._text_field, self._fields_found) if self._fields_found else ():
             if name not in self._fields_found:
-                raise BadCorpusError(f'{self._path}: no object has a "{name}"; name the fields by `text_field`')
+                raise BadCorpusError(f'{self._path}: no object has a "{name}"; name the fields with `text_field`')
 
     def _read_table(self):
         while self.stored.read(BYTES_PER_BLOCK):  # any row may lie anywhere in it

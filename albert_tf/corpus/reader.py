@@ -139,7 +139,10 @@ def find_corpus_files(patterns: list[str], flag: str) -> list[str]:
     paths = match_files(patterns, flag, CORPUS_ENDINGS)
     cached = [path for path in paths if is_cache(path) and path not in patterns]
     if cached and len(cached) < len(paths):
-        print(f"warning: {cached[0]} is of the cache of datasets, and not read; name it, if you mean it", flush=True)
+        print(
+            f"warning: {cached[0]} belongs to the cache of datasets and is not read; name it explicitly to read it",
+            flush=True,
+        )
         return [path for path in paths if path not in cached]
     return paths
 
@@ -154,8 +157,8 @@ def _saved_files(pattern, flag):
         return [pattern]
     if _TRAIN_SPLIT not in splits:
         raise InputError(
-            f"`{flag}`: {folder} has no split {_TRAIN_SPLIT}, which would be read, but {', '.join(splits)}; name the "
-            "folder of one"
+            f"`{flag}`: {folder} has no split {_TRAIN_SPLIT} to read, but it has {', '.join(splits)}; name the "
+            "folder of one of them"
         )
     others = [name for name in splits if name != _TRAIN_SPLIT]
     unread = f", and {', '.join(others)} not; name the folders of the splits to read others" if others else ""

@@ -90,19 +90,19 @@ def label_names(table: TableFile, path: str) -> dict[str, tuple[str, ...]]:
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         pass
     raise BadCorpusError(
-        f"{path}: the names of labels that datasets has written into it can't be read; write the file once more"
+        f"{path}: the names of labels that datasets has written into it can't be read; write the file again"
     )
 
 
 def _check_column(schema, path, name, types, may_be_null):
     if name not in schema.names:
         names = ", ".join(schema.names)
-        raise BadCorpusError(f'{path} has no column "{name}"; name one of {names} by `text_field`')
+        raise BadCorpusError(f'{path} has no column "{name}"; name one of {names} with `text_field`')
     column_type = schema.types[schema.names.index(name)]
     value_type = column_type.value_type if types.is_dictionary(column_type) else column_type
     if may_be_null and types.is_null(value_type):
         return
     if not any(is_text(value_type) for is_text in (types.is_string, types.is_large_string, types.is_string_view)):
         raise BadCorpusError(
-            f'{path}: column "{name}" holds {column_type}, not text; name a column of strings by `text_field`'
+            f'{path}: column "{name}" holds {column_type}, not text; name a column of strings with `text_field`'
         )

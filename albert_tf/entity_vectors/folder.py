@@ -67,7 +67,7 @@ def read_folder(folder: str, source: str) -> EntityVectors:
         InputError: They can't be read, aren't all there yet, don't go together, or are no numbers.
     """
     if UNFINISHED_FILE in names_in(folder):
-        raise InputError(f"{source} is not finished; repeat the command that began it, and it continues")
+        raise InputError(f"{source} is not finished; repeat the command that began it to finish it")
     names = read_text(os.path.join(folder, ENTITIES_FILE), f"the names that {source} has vectors of,").split("\n")
     entities = [unicodedata.normalize("NFC", name).strip() for name in names if name.strip()]
     path = os.path.join(folder, VECTORS_FILE)
@@ -75,7 +75,7 @@ def read_folder(folder: str, source: str) -> EntityVectors:
     try:
         vectors = np.load(io.BytesIO(content), allow_pickle=False)
     except (ValueError, EOFError) as error:
-        raise InputError(f"{path} is no file of NumPy, as `numpy.save` writes it; make the folder anew") from error
+        raise InputError(f"{path} is not a NumPy file as `numpy.save` writes it; make the folder again") from error
     if vectors.ndim != 2 or vectors.dtype.kind != "f" or not vectors.shape[1]:
         raise InputError(
             f"{path} must hold a vector of floats for each entity. Received: {vectors.dtype} {list(vectors.shape)}"
@@ -87,7 +87,7 @@ def read_folder(folder: str, source: str) -> EntityVectors:
         )
     if len(set(entities)) < len(entities):
         twice = collections.Counter(entities).most_common(1)[0][0]
-        raise InputError(f"{source}: {twice} stands in {ENTITIES_FILE} twice; remove one, and its vector")
+        raise InputError(f"{source}: {twice} appears in {ENTITIES_FILE} twice; remove one, and its vector")
     with np.errstate(over="ignore"):  # which is refused
         vectors = vectors.astype(np.float32)
     if not np.isfinite(vectors).all():

@@ -50,7 +50,7 @@ def read_triples(path: str | os.PathLike) -> Triples:
         names = [unicodedata.normalize("NFC", name).strip() for name in text.split("\t")]
         if len(names) != 3 or not all(names):
             raise InputError(
-                f"{path}, line {line.number}: a triple is a head, a relation and a tail, with a tab between each two. "
+                f"{path}, line {line.number}: a triple must be a head, a relation and a tail, separated by tabs. "
                 f"Received: {shorten(text)!r}"
             )
         head, relation, tail = names

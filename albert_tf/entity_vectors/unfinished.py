@@ -58,8 +58,9 @@ class UnfinishedTraining:
         if (then := told["identity"]) != self.identity:
             name = next(name for name in {**then, **self.identity} if then.get(name) != self.identity.get(name))
             raise InputError(
-                f"`output_dir={self.folder}` holds a training that is not done, in which {name} is {then.get(name)}, "
-                f"and now {self.identity.get(name)}; repeat the command that began it, or choose another folder"
+                f"`output_dir={self.folder}` holds an unfinished training in which {name} is {then.get(name)}, "
+                f"but now it is {self.identity.get(name)}; repeat the command that began it, or choose another "
+                "folder"
             )
         return Learnt(told["num_epochs"], *tables, told["generator"])
 

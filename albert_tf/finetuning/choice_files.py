@@ -76,8 +76,8 @@ def read_questions(
             num_choices = num_choices or len(question.options)
             if len(question.options) != num_choices:
                 raise InputError(
-                    f"{source}: {len(question.options)} options, but the model chooses from {num_choices}; give every "
-                    "question as many options"
+                    f"{source}: {len(question.options)} options, but the model chooses from {num_choices}; give "
+                    "every question the same number of options"
                 )
             questions.append(question)
     bad_entries.warn()

@@ -79,7 +79,7 @@ class Classification(LabelledTextTask):
         return (
             None
             if label in self._ids
-            else f"label {label!r} is not in the list {', '.join(self.labels)} (name others by `labels`)"
+            else f"label {label!r} is not in the list {', '.join(self.labels)} (set the list with `labels`)"
         )
 
     def label_values(self, examples):
@@ -88,7 +88,7 @@ class Classification(LabelledTextTask):
 
     def differs_from(self, other):
         if set(other.labels) != set(self.labels):
-            return f"has the labels {', '.join(other.labels)}, and here they are {', '.join(self.labels)}"
+            return f"has the labels {', '.join(other.labels)}, but here they are {', '.join(self.labels)}"
         return super().differs_from(other)
 
     def soft_features(self, examples, features, teacher):

@@ -34,5 +34,5 @@ def count_cut(cut: np.ndarray) -> int:
 def length_limit(max_seq_length: int, longest_sequence: int) -> str:
     """Returns the `limit` of `describe_cuts` where it is the length of a sequence."""
     if max_seq_length < longest_sequence:
-        return f"max_seq_length is {max_seq_length}, and may be {longest_sequence}"
+        return f"max_seq_length is {max_seq_length}, and can be raised to {longest_sequence}"
     return f"the model reads {max_seq_length} pieces, so divide longer texts, or train a model that reads more"

@@ -233,7 +233,9 @@ def find_files(data_dir: str, names: FileNames) -> tuple[str, ...]:
         raise InputError(f"`data_dir={data_dir}`: there is no such folder")
     flat = [name for entry in names for name in ((entry,) if isinstance(entry, str) else entry)]
     if not tf.io.gfile.isdir(data_dir):
-        raise InputError(f"`data_dir={data_dir}` is a file; name the folder that has it, and call it {flat[0]} there")
+        raise InputError(
+            f"`data_dir={data_dir}` is a file; name the folder that holds it, and rename the file to {flat[0]} there"
+        )
     if flat[0].endswith("/"):
         return _find_split(data_dir, [name.rstrip("/") for name in flat])
     extensions = {os.path.splitext(name)[1] for name in flat}
@@ -270,8 +272,8 @@ def _find_split(data_dir, names):
         if names[0] == _PARTS[0]:
             return saved_files(data_dir)
         raise InputError(
-            f"`data_dir={data_dir}` is one Dataset, which is what is trained on, and has no {names[0]}; save a "
-            "DatasetDict, which has splits"
+            f"`data_dir={data_dir}` is a single Dataset, which is used for training, so there is no {names[0]}; "
+            "save a DatasetDict, which has splits"
         )
     splits = saved_splits(data_dir)
     found = [name for name in names if name in splits]
@@ -293,8 +295,8 @@ def _files_called(name, there, data_dir):
     for total in {int(total) for _, _, total in numbered if total}:
         if sorted(int(number) for _, number, _ in numbered) != list(range(total)):
             raise InputError(
-                f"`data_dir={data_dir}`: {numbered[0][0]} is one of {total} files, which are not all there, or not "
-                "alone; put one whole set of them there"
+                f"`data_dir={data_dir}`: {numbered[0][0]} is one of {total} files, but some of them are missing "
+                "or other files are among them; put exactly one complete set there"
             )
     return [file for file, _, _ in sorted(numbered, key=lambda each: (int(each[1]), each[0]))]
 

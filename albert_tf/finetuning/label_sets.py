@@ -53,9 +53,9 @@ class LabelSetReader:
                 return None
             labels = tuple(part.strip() for part in text.split(self._separator)) if text else ()
         if "" in labels:
-            raise InputError(f"an empty label under {column}, {value!r}; take a separator too many out")
+            raise InputError(f"an empty label under {column}, {value!r}; remove the extra separator")
         if len(set(labels)) < len(labels):
-            raise InputError(f"a label is there twice under {column}, {value!r}; name each once")
+            raise InputError(f"a label appears twice under {column}, {value!r}; name each once")
         return labels
 
 
@@ -66,7 +66,7 @@ def _flagged(values, columns, needs_label):
     written = {column: one_value(values, column).strip() for column in columns}
     for column, value in written.items():
         if value.lower() not in _FLAGS:
-            raise InputError(f"{column} holds {value!r}; of several label columns each holds 1 or 0")
+            raise InputError(f"{column} holds {value!r}; each of several label columns must hold 1 or 0")
     return tuple(column for column, value in written.items() if _FLAGS[value.lower()])
 
 

@@ -85,7 +85,7 @@ def read_examples(
     label_columns = (files.label_column,) if read_labels is None else columns_of(files.label_column, found)
     has_labels = any(column in found for column in label_columns)
     wanted = [*itertools.chain(*text_columns), *(label_columns if needs_label or has_labels else ())]
-    how = "name yours by `text_column`, `text_pair_column` and `label_column`"
+    how = "name your columns with `text_column`, `text_pair_column` and `label_column`"
     if read_labels is None and "," in files.label_column:
         how += "; several columns of 1 and 0 are read with `multi_label`"
     row_file.check_columns(wanted, found, how)
@@ -171,7 +171,7 @@ def _warn_of_empty_texts(path, examples):
     lines = [each.line for each in examples if "" in (each.text.strip(), each.text_pair and each.text_pair.strip())]
     if lines:
         rows = counted(len(lines), "row")
-        tell_once(f"warning: {rows} of {path} with an empty text, the first on line {lines[0]:,}; used as any other")
+        tell_once(f"warning: {rows} of {path} with an empty text, the first on line {lines[0]:,}; used like any other")
 
 
 def _warn_of_quoted_texts(path, examples):

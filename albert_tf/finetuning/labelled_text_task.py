@@ -90,7 +90,7 @@ class LabelledTextTask(FinetuningTask):
                 raise InputError(f"{example.path or path}, line {example.line}: {reason}; correct the row")
         bad_rows.warn()
         if not found:
-            raise InputError(f"{path} has no row with a label that can be used; of the last, {reason}")
+            raise InputError(f"{path} has no row with a label that can be used; the last one: {reason}")
         return found
 
     def read_unlabelled(self, path):

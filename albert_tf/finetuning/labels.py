@@ -26,7 +26,7 @@ def check_labels(labels: tuple[str, ...], source: str) -> None:
     """
     doubled = [label for label, count in collections.Counter(labels).items() if count > 1]
     if doubled:
-        raise InputError(f"{source}: the label {doubled[0]!r} is there twice; name each label once")
+        raise InputError(f"{source}: the label {doubled[0]!r} appears twice; name each label once")
     if "" in labels:
         raise InputError(f"{source}: a label is empty; give it a name, or remove it")
     if len(labels) < 2:
@@ -58,7 +58,7 @@ def labels_of_sets(examples: list[LabelledText]) -> tuple[str, ...]:
 def _checked(found, examples):
     labels = tuple(sorted(found))
     if not labels:
-        raise InputError(f"{examples[0].path} has no label at all; name the column that holds them by `label_column`")
+        raise InputError(f"{examples[0].path} has no label at all; name the column that holds them with `label_column`")
     check_labels(labels, examples[0].path)
     return labels
 

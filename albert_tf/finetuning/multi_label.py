@@ -81,7 +81,7 @@ class MultiLabel(LabelledTextTask):
 
     def differs_from(self, other):
         if set(other.labels) != set(self.labels):
-            return f"has the labels {', '.join(other.labels)}, and here they are {', '.join(self.labels)}"
+            return f"has the labels {', '.join(other.labels)}, but here they are {', '.join(self.labels)}"
         return super().differs_from(other)
 
     def soft_features(self, examples, features, teacher):
@@ -93,8 +93,8 @@ class MultiLabel(LabelledTextTask):
         if unknown is None:
             return None
         return (
-            f"label {unknown!r} is not in the list {', '.join(self.labels)} (between labels stands "
-            f"{self._separator!r}, by `label_separator`)"
+            f"label {unknown!r} is not in the list {', '.join(self.labels)} (labels are separated by "
+            f"{self._separator!r}, as `label_separator` says)"
         )
 
     def label_values(self, examples):

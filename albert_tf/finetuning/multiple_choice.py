@@ -107,7 +107,7 @@ class MultipleChoice(FinetuningTask):
 
     def differs_from(self, other):
         own, others = self._num_choices, other._num_choices
-        return None if own == others else f"chooses from {others} options, and here there are {own}"
+        return None if own == others else f"chooses from {others} options, but here there are {own}"
 
     def soft_features(self, examples, features, teacher):
         """Returns the logarithms of the teacher's probabilities, float32 [N, choices]; see `FinetuningTask`."""

@@ -90,7 +90,7 @@ class FinetuningTask(Objective):
 
     def read_unlabelled(self, path: str) -> list[typing.Any]:
         """Returns the examples of a file without the answers that it may hold; errors as of `read`."""
-        raise InputError(f"{type(self).__name__} learns of no texts without labels; leave `unlabelled_file` out")
+        raise InputError(f"{type(self).__name__} can't learn from texts without labels; leave `unlabelled_file` out")
 
     def differs_from(self, other: "FinetuningTask") -> str | None:
         """Returns why a teacher that was fine-tuned for a task of this class can't teach this one, None if it can.
@@ -107,7 +107,7 @@ class FinetuningTask(Objective):
             features: What `encode` made of them, N rows.
             teacher: A `Teacher` that was fine-tuned for the same.
         """
-        raise InputError(f"{type(self).__name__} learns from no teacher; leave `teacher` out")
+        raise InputError(f"{type(self).__name__} can't learn from a teacher; leave `teacher` out")
 
     @abc.abstractmethod
     def outputs(self, batch: Batch, **models: tf.keras.Model) -> dict[str, tf.Tensor]:

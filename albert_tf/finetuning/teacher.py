@@ -58,16 +58,18 @@ class Teacher:
         own, wanted = type(self.task).__name__, type(task).__name__
         if own != wanted:
             raise InputError(
-                f"{self._source} was fine-tuned for {own}, and this is {wanted}; name one of the same task"
+                f"{self._source} was fine-tuned for {own}, but the task here is {wanted}; name a teacher of the "
+                "same task"
             )
         difference = task.differs_from(self.task)
         if difference:
-            raise InputError(f"{self._source} {difference}; name one that was fine-tuned for the same")
+            raise InputError(f"{self._source} {difference}; name a teacher that was fine-tuned for the same")
         if not task.answers_pieces:
             return
         if self.tokenizer.identity != tokenizer.identity:
             raise InputError(
-                f"{self._source} has another tokenizer than the student, and each piece has an answer here; fine-tune "
+                f"{self._source} has a different tokenizer from the student, but in this task the teacher "
+                "answers for each piece; fine-tune "
                 "a teacher with the student's vocabulary"
             )
         self.task.config.check_max_seq_length(max_seq_length, f"for {self._source}, max_seq_length")
@@ -119,7 +121,7 @@ def taught(
     parts = [(file.examples, file.features, 1.0)]
     for path in unlabelled:
         examples = task.read_unlabelled(path)
-        tell_once(f"{len(examples):,} texts of {path} join the training; the teacher alone says what they are")
+        tell_once(f"{len(examples):,} texts of {path} are added to the training, with the teacher's answers alone")
         parts.append((examples, task.encode(examples, tokenizer, file.max_seq_length), 0.0))
     wanted = task.batch_spec(file.max_seq_length).keys()
     rows = []

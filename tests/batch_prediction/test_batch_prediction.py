@@ -248,7 +248,11 @@ def test_bad_lines_are_left_out_on_request_and_what_is_done_is_kept(write, tmp_p
     lines = [f'"{number}"' for number in range(40)]
     lines[20] = "{"
     path, output = write("in.jsonl", "\n".join(lines)), tmp_path / "out.jsonl"
-    with pytest.raises(InputError, match=r"in.jsonl, line 21: .* or pass `on_bad_row=skip`; what is done is kept"):
+    with pytest.raises(
+        InputError,
+        match=r"in.jsonl, line 21: .* or pass `on_bad_row=skip`; finished "
+        r"predictions are kept",
+    ):
         predict_file(Echo(), path, str(output), OPTIONS)
     assert not output.exists()
     write("in.jsonl", "\n".join(lines).replace("{", '"20"'))

@@ -39,7 +39,9 @@ def test_copies_of_a_task_are_read_as_its_texts_without_labels(augment, tmp_path
         f"\nwrote {tmp_path / 'out.tsv'}: {len(copies)} copies of {len(originals)} texts\n  the first: "
         in result.output
     )
-    assert f"\n{3 * len(originals) - len(copies)} were left out that equal a text or another copy; " in result.output
+    assert (
+        f"\nleft out because they equal a text or another copy: {3 * len(originals) - len(copies)}; " in result.output
+    )
     header = (tmp_path / "out.tsv").read_text().splitlines()[0].split("\t")
     assert header == list(files.text_columns) or files.columns
 
@@ -88,7 +90,7 @@ def test_lines_of_any_characters_become_a_table_that_is_read(augment, tmp_path):
         ({"output_file": None}, "--output_file is missing; see --help"),
         (
             {"output_file": "out.jsonl"},
-            "--output_file=out.jsonl: a tab-separated table is written; call it something.tsv",
+            "--output_file=out.jsonl: a tab-separated table is the output format; use a name such as something.tsv",
         ),
         ({"num_copies": 0}, "--num_copies must be a whole number from 1 on. Received: 0"),
         ({"replaced_share": 1.5}, "--replaced_share must be a number greater than 0 and at most 1. Received: 1.5"),

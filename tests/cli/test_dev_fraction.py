@@ -45,7 +45,7 @@ def test_share_is_evaluated_and_predicted_and_the_folder_knows_it(classify, only
     path = only_training / "train.tsv"
     said = f"5 of the 21 examples of {path} are put aside to evaluate on (dev_fraction=0.25)\n"
     assert result.output.count(said) == 1 and "2 labels in the 16 examples of " in result.output
-    empty = f"warning: 1 row of {path} with an empty text, the first on line 22; used as any other\n"
+    empty = f"warning: 1 row of {path} with an empty text, the first on line 22; used like any other\n"
     assert result.output.count(empty) == 1
     assert f"wrote 5 predictions of what is put aside of train.tsv to {run}/predictions.tsv\n" in result.output
     results, predicted = read_results(run), read_rows(run / "predictions.tsv")
@@ -84,7 +84,10 @@ def test_same_rows_are_put_aside_in_every_format_and_by_every_seed(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"dev_fraction": 0.1}, "--dev_fraction=0.1: there is a file to evaluate on, .*dev.tsv; leave out one of them"),
+        (
+            {"dev_fraction": 0.1},
+            "--dev_fraction=0.1: there is already a file to evaluate on, .*dev.tsv; leave out one of the two",
+        ),
         ({"dev_fraction": 1.5}, "--dev_fraction=1.5: "),
     ],
 )
@@ -95,7 +98,7 @@ def test_share_is_refused_where_it_makes_no_sense(classify, assert_refused, tmp_
 
 def test_missing_file_to_evaluate_on_names_the_flag(classify, only_training, assert_refused, tmp_path):
     message = assert_refused(lambda: classify(do_train=True, do_eval=True), tmp_path / "run")
-    assert message.endswith("; or put a share of the training file aside, as by --dev_fraction=0.1")
+    assert message.endswith("; or hold out a share of the training file, for example with --dev_fraction=0.1")
 
 
 def test_other_share_than_the_run_s_is_refused(classify, only_training, without_training, assert_refused, tmp_path):

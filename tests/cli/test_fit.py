@@ -113,7 +113,7 @@ def test_every_kind_is_learnt_and_predicted(model, tmp_path, texts, labels, aske
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"learning_rat": 1e-4}, "`learning_rat` is no setting of a training; did you mean learning_rate?"),
+        ({"learning_rat": 1e-4}, "`learning_rat` is not a setting of a training; did you mean learning_rate?"),
         ({"learning_rate": "5e-5"}, "`learning_rate` must be a number. Received: '5e-5'"),
         ({"batch_size": 8}, "`batch_size` is called train_batch_size here"),
         ({"init_checkpoint": "x"}, "`init_checkpoint` is called model here"),

@@ -31,7 +31,7 @@ def test_rows_of_a_file_go_on_as_in_python(run_script, file_flags, causal_checkp
     assert (result.code, result.errors) == (0, "")
     assert f"\nwrote {file_flags['output_file']}: 4 lines; " in result.output
     assert (
-        "warning: 1 input with words that the vocabulary can't spell, in place of which is read [UNK]" in result.output
+        "warning: 1 input with words that the vocabulary can't spell, which the model reads as [UNK]" in result.output
     )
     found = [json.loads(line) for line in file_flags["output_file"].read_text().splitlines()]
     assert found == [{"id": 7, **answer} for answer in expected]
@@ -41,7 +41,7 @@ def test_rows_of_a_file_go_on_as_in_python(run_script, file_flags, causal_checkp
     flags = {**file_flags, "input_file": tmp_path / "long.jsonl", "output_file": tmp_path / "other.jsonl"}
     result = run_script("generate_text.py", **flags)
     assert result.code == 1 and "long.jsonl, line 2: has 200 pieces, which with [CLS] leave no room" in result.errors
-    assert result.errors.endswith("; or pass --on_bad_row=skip; what is done is kept\n")
+    assert result.errors.endswith("; or pass --on_bad_row=skip; finished predictions are kept\n")
     assert not flags["output_file"].exists()
     result = run_script("generate_text.py", **{**flags, "on_bad_row": "skip", "max_pieces": 200})
     assert result.code == 0, result.errors
@@ -69,7 +69,10 @@ def test_texts_of_the_command_line_are_printed(run_script, causal_checkpoint):
         ({"model_dir": "nowhere"}, "--model_dir=nowhere: there is no such folder; put the name right"),
         ({"input_file": ""}, "--text and --input_file are missing; give one of them"),
         ({"output_file": ""}, "--output_file is missing; see --help"),
-        ({"text": "오늘은"}, "--input_file goes without --text, whose texts are printed; leave one of them out"),
+        (
+            {"text": "오늘은"},
+            "--input_file can't be used with --text, whose continuations are printed; leave one of them out",
+        ),
         ({"temperature": -1}, "--temperature must be a number from 0 on. Received: -1.0"),
         (
             {"model_dir": "models/albert_ko_small"},

@@ -40,7 +40,7 @@ def test_file_gets_the_predictions_of_the_run(classify, run_script, reviews, tmp
     message = refused(output_file=other, input_fields="a,b")
     assert "in.txt, line 1: no column named a; " in message and message.endswith("with --input_fields")
     message = refused(output_file=other, input_file=tmp_path / "*.*")
-    assert message.endswith("*.* names 2 files; predict one after the other")
+    assert message.endswith("*.* names 2 files; predict one at a time")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,10 @@ def test_file_gets_the_predictions_of_the_run(classify, run_script, reviews, tmp
     [
         ({"model_dir": ""}, "--model_dir is missing; see --help"),
         ({"model_dir": "nowhere"}, "--model_dir=nowhere: there is no such folder; put the name right"),
-        ({"output_file": "out.csv"}, "--output_file=out.csv: lines of JSON are written; call it something.jsonl"),
+        (
+            {"output_file": "out.csv"},
+            "--output_file=out.csv: lines of JSON are the output format; use a name such as something.jsonl",
+        ),
         ({"output_file": "new/"}, "--output_file=new/ is a folder; name a file in it"),
         ({"output_file": "/", "overwrite": True}, "--output_file=/ is a folder; name a file in it"),
         ({"input_file": "nowhere.txt"}, "--input_file: no file matches nowhere.txt"),
@@ -92,7 +95,7 @@ def test_litert_export_answers_a_file_without_tensorflow(export_classifier, tmp_
     (tmp_path / "in.jsonl").write_text('"좋다"\n' * 70 + "{\n")
     flags = {**flags, "input_file": "in.jsonl", "output_file": "new/other.jsonl", "predict_batch_size": 4}
     code, _, [error] = predict(**flags)
-    assert code == 1 and error.endswith("or pass --on_bad_row=skip; what is done is kept")
+    assert code == 1 and error.endswith("or pass --on_bad_row=skip; finished predictions are kept")
     (tmp_path / "in.jsonl").write_text('"좋다"\n' * 70)
     code, printed, errors = predict(**flags)
     assert (code, errors) == (0, []) and "70 lines, 64 of them by an earlier run; " in printed

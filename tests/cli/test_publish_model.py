@@ -70,7 +70,7 @@ def test_folder_for_transformers_is_written_and_put_on_the_hub(run_script, check
     flags = {"init_checkpoint": checkpoint, "output_dir": folder, "format": "huggingface"}
     result = run_script("publish_model.py", **flags, push_to_hub="someone/model")
     assert (result.code, result.errors) == (0, "")
-    assert result.output.endswith("put it on the hub: https://hub/someone/model, visible only to its owner\n")
+    assert result.output.endswith("uploaded it to the hub: https://hub/someone/model, visible only to its owner\n")
     assert pushed == [(str(folder), "someone/model", True)]
     assert {"config.json", "model.safetensors"} <= {path.name for path in folder.iterdir()}
     refused = run_script("publish_model.py", **flags, weights_dtype="float16")

@@ -257,7 +257,7 @@ def test_vocabulary_and_config_may_be_named(
             ".*train.tsv, line 4: label '1' is not in the list 0, 2 .name others by --labels.; ",
         ),
         ({"do_train": True, "tpu_name": "mine"}, "--tpu_name=mine without --use_tpu would train on this machine's own"),
-        ({"do_train": True, "labels": "0,1,0"}, "--labels: the label '0' is there twice; name each label once"),
+        ({"do_train": True, "labels": "0,1,0"}, "--labels: the label '0' appears twice; name each label once"),
         ({"do_train": True, "labels": "0"}, "--labels: '0' is the only label; a classifier needs two or more"),
         ({"do_train": True, "text_column": "review"}, ".*train.tsv, line 1: no column named review; "),
         ({"do_train": True, "do_lower_case": False}, "--do_lower_case=False contradicts .*tokenizer.json"),

@@ -66,7 +66,7 @@ def test_teacher_is_told_beside_and_the_run_goes_on_with_it_alone(classify, teac
     ("changes", "sentence"),
     [
         ({"teacher": "nowhere"}, "nowhere: there is no such folder; name the folder of a model that was fine-tuned"),
-        ({"labels": "0,1,2"}, "has the labels 1, 0, and here they are 0, 1, 2; name one that was fine-tuned for the"),
+        ({"labels": "0,1,2"}, "has the labels 1, 0, but here they are 0, 1, 2; name a teacher that was fine-tuned for"),
         ({"regression": True}, "was fine-tuned for Classification, and this is Regression; name one of the same"),
         ({"teacher": None, "teacher_weight": 0.5}, "--teacher_weight says how to learn from a teacher; name one by"),
         ({"teacher_temperature": 0.0}, "--teacher_temperature must be a number greater than 0. Received: 0.0"),

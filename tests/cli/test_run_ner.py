@@ -56,7 +56,7 @@ def test_entities_are_learnt_measured_and_predicted(tag, run_script, tmp_path):
     ("changes", "message"),
     [
         ({"do_train": True, "task_name": None}, "--task_name is missing; see --help"),
-        ({"do_train": True, "types": "LOC"}, ".*train.tsv, line 1: the tag B-PER is of none of the types LOC; "),
+        ({"do_train": True, "types": "LOC"}, ".*train.tsv, line 1: the tag B-PER belongs to none of the types LOC; "),
         ({"do_train": True, "metrics": "accuracy"}, "--metrics=accuracy is not one of entity_f1, "),
         ({"do_train": True, "task_name": "klue_ner"}, ".*train.tsv, line 1: not one character, a tab and its tag; "),
         ({"do_train": True, "data_dir": "nowhere"}, "--data_dir=nowhere: there is no such folder"),

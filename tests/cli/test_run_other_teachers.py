@@ -83,7 +83,9 @@ def test_teacher_of_another_kind_is_refused(run_with, assert_refused, tmp_path):
     flags = {**files, "data_dir": tmp_path / "two", "output_dir": tmp_path / "teacher", "num_train_steps": 1}
     assert run_with(script, **flags).code == 0
     told = assert_refused(lambda: run_with(script, **files, teacher=tmp_path / "teacher"), tmp_path)
-    assert told.endswith("chooses from 2 options, and here there are 3; name one that was fine-tuned for the same")
+    assert told.endswith(
+        "chooses from 2 options, but here there are 3; name a teacher that was fine-tuned for the same"
+    )
     script, files, _ = questions(tmp_path)
     assert run_with(script, **files, head="independent", output_dir=tmp_path / "other", num_train_steps=1).code == 0
     told = assert_refused(lambda: run_with(script, **files, teacher=tmp_path / "other"), tmp_path)

@@ -95,7 +95,7 @@ def test_second_phase_of_another_tokenizer_is_refused(
     manifest["tokenizer"]["identity"] = tokenizer.identity
     (other / "manifest.json").write_text(json.dumps(manifest))
     message = assert_refused(lambda: pretrain_in_phases(phase2_input_file=other / "train.tfrecord"), tmp_path / "run")
-    assert message == "--phase2_input_file: its shards were made with another tokenizer than those of --input_file"
+    assert message == "--phase2_input_file: its shards were made with a different tokenizer from those of --input_file"
 
 
 def test_shards_of_the_second_phase_are_named_with_its_flag(pretrain_in_phases, assert_refused, tmp_path):

@@ -70,8 +70,8 @@ def test_model_is_trained_evaluated_and_used(squad, squad_flags, run_script, con
     run = tmp_path / "run"
     result = squad(do_train=True, do_eval=True, do_predict=True)
     assert (result.code, result.errors) == (0, "")
-    reason = "for dev.json calls itself KorQuAD_v1.0"
-    assert f"\n--metrics=korquad, {reason}; for other rules --metrics=squad or --metrics=klue\n" in result.output
+    reason = "because dev.json calls itself KorQuAD_v1.0"
+    assert f"\n--metrics=korquad, {reason}; for other rules pass --metrics=squad or --metrics=klue\n" in result.output
     assert read_json(run, "eval_settings.json") == {"metrics": "korquad"}
     told = re.search(
         r"^6 questions about 6 texts in .*train.json: (\d+) windows of up to 32 pieces$", result.output, re.M
@@ -132,9 +132,9 @@ def test_rules_are_the_same_for_a_file_and_its_half_and_when_it_is_evaluated_aga
     for name, paragraphs in (("mixed", [english, *korean]), ("half", [english])):
         path = tmp_path / f"{name}.json"
         write_version(path, "1.0", paragraphs)
-        line = f"korquad, for {name}.json doesn't say whose rules it goes by"
+        line = f"korquad, because {name}.json doesn't say which rules it follows"
         assert told(predict_file=path) == ([line], "korquad")
-    assert told() == (["korquad, for dev.json calls itself KorQuAD_v1.0"], "korquad")
+    assert told() == (["korquad, because dev.json calls itself KorQuAD_v1.0"], "korquad")
     assert told(metrics="squad") == ([], "squad")
     again = ["squad, as before, though dev.json calls itself KorQuAD_v1.0"]
     assert told() == told(metrics="auto") == (again, "squad")

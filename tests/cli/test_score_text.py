@@ -78,7 +78,7 @@ def test_run_that_was_stopped_goes_on_with_the_same_settings(run_script, labels,
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in texts) + "{\n")
     flags = {**labels, "input_file": tmp_path / "in.jsonl", "predict_batch_size": 1, "num_examples": 1}
     result = run_script("score_text.py", **flags)
-    assert result.code == 1 and "or pass --on_bad_row=skip; what is done is kept" in result.errors
+    assert result.code == 1 and "or pass --on_bad_row=skip; finished predictions are kept" in result.errors
     for changes, setting in (
         ({"num_examples": 2}, "--num_examples"),
         ({"label_field": "other"}, "no column named other"),
@@ -114,7 +114,7 @@ def test_bad_lines_are_skipped_where_asked(run_script, given, tmp_path):
         ({"input_file": ""}, "--input_file is missing; see --help"),
         (
             {"output_file": "out.csv"},
-            "--output_file=out.csv: lines of JSON or tab-separated ones are written; call it ",
+            "--output_file=out.csv: lines of JSON or tab-separated ones are the output format; use a name such as ",
         ),
         ({"output_file": "out.tsv.gz"}, "--output_file=out.tsv.gz: lines of JSON or tab-separated ones are written"),
         ({"compare": "score"}, "--compare has no effect without --template_file; leave it out, or name the file"),

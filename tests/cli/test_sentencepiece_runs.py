@@ -259,14 +259,14 @@ def test_several_workers_build_the_same_data(create, tmp_path):
         ({"vocab_file": "{corpus}"}, "corpus.txt does not list the pieces of --spm_model_file="),
         (
             {"spm_model_file": None, "vocab_file": "{model}"},
-            "30k-clean.model is the name of a file of SentencePiece; name its .model in",
+            "30k-clean.model is a file of SentencePiece; name its .model in",
         ),
         (
             {"spm_model_file": None, "vocab_file": "{vocab}"},
             "30k-clean.vocab is the name of a file of SentencePiece; name its",
         ),
         ({"spm_model_file": None, "vocab_file": None}, "--vocab_file is missing; see --help"),
-        ({"split_punctuation": False}, "--split_punctuation means nothing for the SentencePiece model"),
+        ({"split_punctuation": False}, "--split_punctuation does not apply to the SentencePiece model"),
     ],
 )
 def test_bad_flags_end_in_a_sentence(create, english_model_file, tmp_path, changes, message):

@@ -73,7 +73,7 @@ def test_stopped_training_goes_on_by_the_same_command_alone(run_script, triples_
     other = run_script("train_entity_vectors.py", **{**flags, "margin": 2}, output_dir=folder)
     told = f"--output_dir={folder} holds a training that is not done, in which margin is 1.0, and now 2.0; repeat the"
     assert other.code == 1 and told in other.errors
-    with pytest.raises(InputError, match="vectors is not finished; repeat the command that began it, and it continues"):
+    with pytest.raises(InputError, match="vectors is not finished; repeat the command that began it to finish it"):
         read_folder(str(folder), "vectors")
     before = (folder / "unfinished_vectors.npz").read_bytes()
     (folder / "unfinished_vectors.npz").write_bytes(before[:200])
@@ -86,7 +86,7 @@ def test_stopped_training_goes_on_by_the_same_command_alone(run_script, triples_
     monkeypatch.undo()
     result = run_script("train_entity_vectors.py", **flags, output_dir=folder)
     assert (result.code, result.errors) == (0, "")
-    assert "\ngoes on after 6 epochs\n" in result.output
+    assert "\nresuming after 6 epochs\n" in result.output
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
         path.name: path.read_bytes() for path in whole.iterdir()
     }

@@ -46,7 +46,7 @@ def read_corpus(path):
 @pytest.mark.parametrize("name", ["corpus.txt", "corpus.jsonl", "corpus.csv", "corpus.parquet", "corpus.arrow"])
 def test_pipe_is_refused_at_once(tmp_path, read, name):
     os.mkfifo(tmp_path / name)
-    message = "a pipe or device, which can't be read twice; write what it gives to a file, and name that"
+    message = "a pipe or device, which can't be read twice; save its output to a file, and name that file"
     assert refused(read, str(tmp_path / name)) == f"can't read {tmp_path}/{name}: {message}"
 
 

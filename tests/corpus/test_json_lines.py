@@ -58,11 +58,11 @@ def test_several_fields_follow_one_another(tmp_path_factory, records):
 def test_field_that_no_object_has_is_missed(write):
     path = write([{"title": None, "text": "하나"}, {"text": "둘"}])
     assert list(CorpusReader([path], text_field="title,text").documents()) == [["하나"], ["둘"]]
-    with pytest.raises(InputError, match=r'corpus.jsonl: no object has a "titel"; name the fields by `text_field`$'):
+    with pytest.raises(InputError, match=r'corpus.jsonl: no object has a "titel"; name the fields with `text_field`$'):
         list(CorpusReader([path], text_field="titel,text").documents())
     path = write([{"title,text": "하나", "title": "둘"}])
     assert list(CorpusReader([path], text_field="title,text").documents()) == [["하나"]]
-    with pytest.raises(InputError, match=r'no JSON object with text in "title,text"'):
+    with pytest.raises(InputError, match=r'not a JSON object with text in "title,text"'):
         list(CorpusReader([write([{"title": 3, "text": "하나"}])], text_field="title,text").documents())
 
 
@@ -99,9 +99,9 @@ def test_line_too_long_for_memory_is_bad(write, monkeypatch):
 
 BAD_LINES = {
     "cut short": (b'{"text": "\xea\xb0\x80', "not valid JSON"),
-    "not an object": (b'"text"', 'no JSON object with text in "text"; name the field by `text_field`'),
-    "another field": ({"body": "가"}, 'no JSON object with text in "text"; name the field by `text_field`'),
-    "not text": ({"text": 3}, 'no JSON object with text in "text"; name the field by `text_field`'),
+    "not an object": (b'"text"', 'not a JSON object with text in "text"; name the field with `text_field`'),
+    "another field": ({"body": "가"}, 'not a JSON object with text in "text"; name the field with `text_field`'),
+    "not text": ({"text": 3}, 'not a JSON object with text in "text"; name the field with `text_field`'),
     "half a surrogate pair": (b'{"text": "\xea\xb0\x80\\ud800\xeb\x82\x98"}', "half a surrogate pair"),
     "not UTF-8": (b'{"text": "\xea\xb0\x80\xff\xeb\x82\x98"}', "not valid UTF-8; convert the file"),
     "endless nesting": (b"[" * 200_000, "not valid JSON"),
@@ -134,8 +134,8 @@ def test_bad_line_is_skipped_or_mended_and_counted(write, line, on_bad_text):
     ("content", "message"),
     [
         ([{"text": "하나"}], "an array, not one object; write one object a line"),
-        (b"{", r"not valid JSON \(.*\); mend the line, and write one whole object a line"),
-        (b"plain text", r"not valid JSON \(.*\); mend the line, and write one whole object a line"),
+        (b"{", r"not valid JSON \(.*\); correct the line: each must be one whole object"),
+        (b"plain text", r"not valid JSON \(.*\); correct the line: each must be one whole object"),
     ],
 )
 def test_json_that_is_not_an_object_a_line_is_refused(write, name, content, message):

@@ -40,7 +40,7 @@ def test_cache_is_read_where_it_is_named_alone(tmp_path, capsys):
     cache = f"{tmp_path}/saved/cache-0123456789abcdef.arrow"
     for pattern in ("saved", "saved/*.arrow"):
         assert sentences(tmp_path / pattern) == ["하나"]
-        warning = f"warning: {cache} is of the cache of datasets, and not read; name it, if you mean it\n"
+        warning = f"warning: {cache} belongs to the cache of datasets and is not read; name it explicitly to read it\n"
         assert capsys.readouterr().out == warning
     assert sentences(cache) == ["from the cache"]
 

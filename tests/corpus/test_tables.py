@@ -83,7 +83,7 @@ def test_texts_of_several_columns_follow_one_another_and_nulls_are_left_out(writ
     assert list(reader.documents()) == [["제목", "하나", "둘"], ["셋"], ["넷"]] and reader.num_bad_lines == 1
     assert next(CorpusReader([path], "skip", "text, title").documents()) == ["하나", "둘", "제목"]
     for setting, message in (
-        ("titel,text", 'has no column "titel"; name one of title, text, none by `text_field`'),
+        ("titel,text", 'has no column "titel"; name one of title, text, none with `text_field`'),
         ("title,,text", 'the columns "title,,text": a name between its commas is missing'),
         ("text,text", 'the columns "text,text": text is there twice'),
     ):
@@ -101,8 +101,8 @@ def test_row_groups_and_batches_do_not_matter(write):
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        ({"body": ["가"], "id": [1]}, 'has no column "text"; name one of body, id by `text_field`'),
-        ({"text": [1]}, ': column "text" holds int64, not text; name a column of strings by `text_field`'),
+        ({"body": ["가"], "id": [1]}, 'has no column "text"; name one of body, id with `text_field`'),
+        ({"text": [1]}, ': column "text" holds int64, not text; name a column of strings with `text_field`'),
         ({"text": [["가"]]}, ': column "text" holds list<'),
         ({"text": [b"a"]}, ': column "text" holds binary, not text'),
         ({"text": [{"text": "가"}]}, ': column "text" holds struct<text: string>, not text'),

@@ -117,7 +117,11 @@ def test_folder_without_the_file_says_what_there_is(tmp_path):
     path.touch()
     with pytest.raises(InputError, match=r"` has no train.csv; give the file that name \(there is reviews.csv\)$"):
         find_files(str(tmp_path), names)
-    with pytest.raises(InputError, match=r"reviews.csv` is a file; name the folder that has it, and call it train.csv"):
+    with pytest.raises(
+        InputError,
+        match=r"reviews.csv` is a file; name the folder that holds it, and rename "
+        r"the file to train.csv",
+    ):
         find_files(str(path), names)
     with pytest.raises(InputError, match=r"nowhere`: there is no such folder$"):
         find_files(str(tmp_path / "nowhere"), names)

@@ -118,7 +118,8 @@ def test_missing_column_is_named(write, files):
         read_examples(path, files, needs_label=True)
     name = files.text_pair_column or files.text_column
     assert one_sentence(error) == (
-        f"{path}, line 1: no column named {name}; the header has text, sentence1, label; name yours by `text_column`, "
+        f"{path}, line 1: no column named {name}; the header has text, sentence1, label; name your columns with "
+        "`text_column`, "
         "`text_pair_column` and `label_column`"
     )
 
@@ -198,7 +199,7 @@ def test_unknown_label_names_file_line_and_what_is_allowed(write, label):
     with pytest.raises(InputError) as error:
         classification("0", "1").read(path)
     assert one_sentence(error).startswith(
-        f"{path}, line 3: label {label!r} is not in the list 0, 1 (name others by `labels`); "
+        f"{path}, line 3: label {label!r} is not in the list 0, 1 (set the list with `labels`); "
     )
 
 
@@ -211,11 +212,15 @@ def test_unknown_labels_may_be_left_out(write, capsys):
     ]
     told = f"warning: 3 rows left out; the first: {path}, line 3: label '2' is not in the list 0, 1"
     assert told in capsys.readouterr().out
-    with pytest.raises(InputError, match=r"has no row with a label that can be used; of the last, label '2' is not in"):
+    with pytest.raises(
+        InputError,
+        match=r"has no row with a label that can be used; the last one: label '2' is "
+        r"not in",
+    ):
         Classification(AlbertConfig(vocab_size=30), ("a", "b"), files).read(path)
     # Each text to predict is to have an answer.
     with pytest.raises(
-        InputError, match=r"line 3: label '2' is not in the list 0, 1 \(name others by `labels`\); correct the row$"
+        InputError, match=r"line 3: label '2' is not in the list 0, 1 \(set the list with `labels`\); correct the row$"
     ):
         Classification(AlbertConfig(vocab_size=30), ("0", "1"), files).read(path, needs_labels=False)
 
@@ -226,7 +231,7 @@ def test_file_to_predict_may_leave_labels_open(write, sample_tokenizer):
     examples = task.read(path, needs_labels=False)
     np.testing.assert_array_equal(task.encode(examples, sample_tokenizer, 8)["label_ids"], [0, 0, 0, 1])
     with pytest.raises(
-        InputError, match=re.escape(f"{path}, line 3: label '-' is not in the list 0, 1 (name others by `labels`); ")
+        InputError, match=re.escape(f"{path}, line 3: label '-' is not in the list 0, 1 (set the list with `labels`); ")
     ):
         task.read(write("document\tlabel", "a\t1", "b\t-"))
 
@@ -234,7 +239,7 @@ def test_file_to_predict_may_leave_labels_open(write, sample_tokenizer):
 def test_mistyped_label_of_a_file_to_predict_is_named(write):
     path = write("document\tlabel", "a\t1", "b\tl")
     with pytest.raises(
-        InputError, match=re.escape(f"{path}, line 3: label 'l' is not in the list 0, 1 (name others by `labels`); ")
+        InputError, match=re.escape(f"{path}, line 3: label 'l' is not in the list 0, 1 (set the list with `labels`); ")
     ):
         classification("0", "1").read(path, needs_labels=False)
 

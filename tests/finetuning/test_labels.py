@@ -91,7 +91,7 @@ def test_labels_that_differ_are_not_warned_of(label, other):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (("0", "1", "0"), "`labels`: the label '0' is there twice; name each label once"),
+        (("0", "1", "0"), "`labels`: the label '0' appears twice; name each label once"),
         (("0",), "`labels`: '0' is the only label; a classifier needs two or more"),
         (("0", ""), "`labels`: a label is empty; give it a name, or remove it"),
     ],

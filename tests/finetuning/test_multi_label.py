@@ -70,7 +70,7 @@ def test_files_have_a_column_of_1_and_0_for_each_label(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("document\t가\t나\t다\n글\t1\t2\t0\n", "line 2: 나 holds '2'; of several label columns each holds 1 or 0"),
+        ("document\t가\t나\t다\n글\t1\t2\t0\n", "line 2: 나 holds '2'; each of several label columns must hold 1 or 0"),
         ("document\t가\t나\t다\n글\t1\t\t0\n", "line 2: 나 holds ''"),
         ("document\t가\t다\n글\t1\t0\n", "line 1: no column named 나"),
     ],

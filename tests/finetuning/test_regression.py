@@ -61,7 +61,7 @@ def test_rows_without_a_number_may_be_left_out(tmp_path, capsys):
     told = f"warning: 2 rows left out; the first: {path}, line 3: '셋' is not a number\n"
     assert told in capsys.readouterr().out
     path.write_text("document\tscore\n나쁘다\t셋\n")
-    with pytest.raises(InputError, match=r"train\.tsv has no row with a label that can be used; of the last, "):
+    with pytest.raises(InputError, match=r"train\.tsv has no row with a label that can be used; the last one: "):
         task.read(str(path))
 
 

@@ -185,7 +185,7 @@ def test_labels_are_mapped_by_name():
     assert task.differs_from(Classification(CONFIG, ("good", "bad"))) is None
     for other in (("good", "fine"), ("good", "bad", "fine")):
         difference = task.differs_from(Classification(CONFIG, other))
-        assert difference == f"has the labels {', '.join(other)}, and here they are bad, good"
+        assert difference == f"has the labels {', '.join(other)}, but here they are bad, good"
 
 
 @pytest.mark.parametrize(

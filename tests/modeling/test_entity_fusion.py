@@ -155,8 +155,8 @@ def test_files_of_models_without_entities_stay_as_they_were():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"entity_size": 0}, "num_entities=4 doesn't go with entity_size=0; set both or neither"),
-        ({"num_entities": 0}, "num_entities=0 doesn't go with entity_size=6; set both or neither"),
+        ({"entity_size": 0}, "num_entities=4 does not match entity_size=0; set both or neither"),
+        ({"num_entities": 0}, "num_entities=0 does not match entity_size=6; set both or neither"),
         ({"entity_layer": 3}, "Received: entity_layer=3, and 3 blocks"),
         ({"is_causal": True}, "num_entities=4 needs is_causal=false"),
         ({"masked_lm_is_shifted": True}, "num_entities=4 needs masked_lm_is_shifted=false"),

@@ -164,7 +164,11 @@ def test_examples_are_drawn_by_seed_from_each_label(tmp_path):
     assert len({tuple(label for _, label in each) for each in drawn}) > 3  # their order is drawn too
     with pytest.raises(InputError, match="has 20 texts of the label 0, and `num_examples=50` takes 25; take fewer"):
         draw_examples(path, *columns, ["0", "1"], 50, 0)
-    with pytest.raises(InputError, match=r"no column named title; .* name yours by `input_fields` and `label_field`"):
+    with pytest.raises(
+        InputError,
+        match=r"no column named title; .* name your columns with `input_fields` and "
+        r"`label_field`",
+    ):
         draw_examples(path, "title", "label", ["0", "1"], 2, 0)
 
 

@@ -53,9 +53,9 @@ def test_labels_are_those_that_the_run_predicts(tmp_path, config, sample_tokeniz
     # Half a surrogate pair is no character.
     assert predictor.predict(["좋\ud800다\udc00"]) == predictor.predict(["좋다"])
     for inputs, message in (
-        ("좋다", "ask about a list, also of one input. Received: '좋다'"),
-        (None, "ask about a list, also of one input. Received: None (NoneType)"),
-        ({"text": "좋다"}, "ask about a list, also of one input. Received: "),
+        ("좋다", "pass a list of inputs, even for a single one. Received: '좋다'"),
+        (None, "pass a list of inputs, even for a single one. Received: None (NoneType)"),
+        ({"text": "좋다"}, "pass a list of inputs, even for a single one. Received: "),
         ([("좋다", "나쁘다")], "input 0 must be a string. Received: "),
         (["좋다", None], "input 1 must be a string. Received: None (NoneType)"),
         (["좋다", float("nan")], "input 1 must be a string. Received: nan (float)"),

@@ -79,7 +79,7 @@ def test_piece_that_goes_on_with_a_word_is_shown_as_its_text(model):
         (lambda model: model.fill_mask(["좋다 [MASK]", "좋다"]), r"input 1 has no \[MASK\]; write it where a piece is"),
         (
             lambda model: model.fill_mask("좋다 [MASK]"),
-            "ask about a list, also of one input. Received: ",
+            "pass a list of inputs, even for a single one. Received: ",
         ),
         (
             lambda model: model.fill_mask(["[MASK]"], top_k=0),

@@ -141,7 +141,7 @@ def test_unknown_words_are_counted_and_told(models):
         ("masked", (["가", " "],), "input 1 is empty, and nothing has no score; leave it out"),
         ("masked", (["\x00\u200b"],), "input 0 is empty"),
         ("causal", (["가", "나 [MASK]"],), r"input 1 holds \[MASK\], and whole texts are scored; fill_mask says what"),
-        ("masked", ("가",), "ask about a list, also of one input"),
+        ("masked", ("가",), "pass a list of inputs, even for a single one"),
         ("masked", (["가"], "word"), "`method` must be one of within_word, piece. Received: 'word'"),
         ("causal", (["가"], "piece"), "`method=piece` says what is masked, and this model reads from left to right;"),
     ],

@@ -159,7 +159,7 @@ def test_shards_that_are_damaged_by_now_are_not_compared(tmp_path):
 
 def test_settings_that_do_not_say_what_was_learnt_are_refused(tmp_path):
     (tmp_path / "run_settings.json").write_text(json.dumps({"learning_rate": 0.01}))
-    with pytest.raises(InputError, match='"objective" is missing; the file was changed, or is of another program'):
+    with pytest.raises(InputError, match='"objective" is missing; the file was changed, or another program wrote it'):
         read_settings(str(tmp_path))
 
 

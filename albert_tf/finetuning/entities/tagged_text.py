@@ -153,7 +153,7 @@ def _tags(values, line):
     try:
         return tuple(map(normalize_tag, values))
     except ValueError as error:
-        raise _BadLineError(line, f"{str(error)!r} is no tag such as B-PER, PER-B, I-PER or O") from error
+        raise _BadLineError(line, f"{str(error)!r} is not a tag such as B-PER, PER-B, I-PER or O") from error
 
 
 # Each reader takes (number, line)s, and returns a function for each sentence, which gives it or raises _BadLineError,

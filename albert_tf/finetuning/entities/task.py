@@ -137,7 +137,7 @@ class Entities(FinetuningTask):
             unknown = set(text.tags or ()) - set(self.labels)
             if unknown:
                 raise InputError(
-                    f"{path}, line {text.line}: the tag {min(unknown)} is of none of the types "
+                    f"{path}, line {text.line}: the tag {min(unknown)} belongs to none of the types "
                     f"{', '.join(self.types)}; correct the line, or name all types with `types`"
                 )
         return texts
@@ -148,7 +148,7 @@ class Entities(FinetuningTask):
 
     def differs_from(self, other):
         if set(other.types) != set(self.types):
-            return f"finds {', '.join(other.types)}, and here it is {', '.join(self.types)}"
+            return f"finds {', '.join(other.types)}, but here it is {', '.join(self.types)}"
         if other.reads_words != self.reads_words:
             kinds = {True: "words", False: "characters"}
             return f"tags {kinds[other.reads_words]}, and not {kinds[self.reads_words]}"
@@ -225,10 +225,10 @@ class Entities(FinetuningTask):
             lines.append(f"long sentences are read in parts: {windows:,} in all")
         split = count_split_pieces(examples, features)
         if split:
-            lines.append(f"{split:,} pieces of the vocabulary hold the border of an entity, which can't be found there")
+            lines.append(f"{split:,} pieces contain the border of an entity, which can't be found inside a piece")
         if any(unread):
             kind = "words" if self.reads_words else "characters"
-            lines.append(f"{sum(map(len, unread)):,} {kind} are left out: the tokenizer leaves nothing of them")
+            lines.append(f"{sum(map(len, unread)):,} {kind} are left out: the tokenizer removes them entirely")
         return lines
 
     def texts_of(self, example):

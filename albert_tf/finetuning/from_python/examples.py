@@ -20,8 +20,8 @@ KINDS = ("labels", "multi_label", "numbers", "entities", "answers")
 _MOST_SHOWN = 40
 _LISTS = list | tuple | set | frozenset | np.ndarray
 _OF_FLAGS = (
-    "the labels are lists of 1 and 0, which don't say what they are of; give the names of a text's labels in a list, "
-    "or a table, and a list of its columns of 1 and 0 as `labels`"
+    "the labels are lists of 1 and 0 without names; give each text a list of the names of its labels, or give a "
+    "table, and as `labels` a list of its columns of 1 and 0"
 )
 _LEARNS = {
     "labels": "labels, one a text",
@@ -79,7 +79,7 @@ def read_dev(dev: typing.Any, labels: typing.Any, text_columns: tuple[str, ...],
         raise InputError(f"`dev` must be a table, or a tuple of texts and labels. Received: {describe(dev)}")
     if _shape(found.texts[0]) != _shape(data.texts[0]):
         raise InputError(
-            f"`dev`: texts[0] must be {_shape(data.texts[0])}, as those to train on. "
+            f"`dev`: texts[0] must be {_shape(data.texts[0])}, like the training texts. "
             f"Received: {describe(found.texts[0])}"
         )
     known = {name for label in data.labels for name in _names_in(data.kind, label)}
@@ -87,8 +87,8 @@ def read_dev(dev: typing.Any, labels: typing.Any, text_columns: tuple[str, ...],
         for name in _names_in(data.kind, label):
             if name not in known:
                 raise InputError(
-                    f"`dev`: labels[{number}] has {name!r}, which no example to train on has; leave it out, or train "
-                    "on some of these, too"
+                    f"`dev`: labels[{number}] has {name!r}, which no training example has; leave it out, or add "
+                    "such examples to the training data"
                 )
     return found
 
@@ -132,9 +132,11 @@ def read_given(
         texts, labels = _columns(texts, "label" if labels is None else labels, text_columns)
     texts, labels = _as_list(texts, "texts"), _as_list(labels, "labels")
     if len(texts) != len(labels):
-        raise InputError(f"{len(texts):,} texts and {len(labels):,} labels; give each text its own")
+        raise InputError(
+            f"{len(texts):,} texts and {len(labels):,} labels; give exactly one entry of labels for each text"
+        )
     if not texts:
-        raise InputError("no texts are given; give each with what is to be learnt of it")
+        raise InputError("there are no texts; give texts and their labels")
     if kind != "entities" and _are_pairs_as_lists(texts, labels):
         texts = list(map(tuple, texts))
     texts = [_text(value, number) for number, value in enumerate(texts)]
@@ -164,15 +166,15 @@ def _columns(table, label_column, text_columns):
     are_names = isinstance(label_column, list | tuple) and all(isinstance(name, str) for name in label_column)
     if not isinstance(label_column, str) and not (are_names and label_column):
         raise InputError(
-            "of a table, `labels` must be the name of the column that holds them, or a list of names of columns of 1 "
+            "for a table, `labels` must be the name of the column that holds them, or a list of names of columns of 1 "
             f"and 0. Received: {describe(label_column)}"
         )
     label_columns = [label_column] if isinstance(label_column, str) else list(label_column)
     for name in (*text_columns, *label_columns):
         if name not in names:
             raise InputError(
-                f"the table has no column {name!r}, but {', '.join(map(str, names))}; name the columns by `labels` and "
-                "`text_columns`"
+                f"the table has no column {name!r}, but {', '.join(map(str, names))}; name the columns with "
+                "`labels` and `text_columns`"
             )
     columns = [list(table[name]) for name in text_columns]
     texts = columns[0] if len(columns) == 1 else list(zip(*columns))
@@ -194,7 +196,10 @@ def _flagged(values, names, number):
     """Returns which of some columns hold 1 in a row."""
     for name, value in zip(names, values):
         if not _is_flag(value):
-            raise InputError(f"row {number}: {name} must be 1 or 0, for it is a label's. Received: {describe(value)}")
+            raise InputError(
+                f"row {number}: {name} must be 1 or 0, because the column is that of a label. "
+                f"Received: {describe(value)}"
+            )
     return [name for name, value in zip(names, values) if value]
 
 
@@ -248,7 +253,7 @@ def _kind_of(texts, labels):
     if lists:
         first = next((next(iter(each)) for each in lists if len(each)), None)
         if first is None:
-            raise InputError("all labels are empty lists; say by `kind` what is to be learnt, multi_label or entities")
+            raise InputError("all labels are empty lists; set `kind` to multi_label or entities to say what they are")
         if isinstance(first, str):
             return "multi_label"
         if _is_flag(first) and isinstance(texts[0], str):
@@ -351,7 +356,7 @@ def _answer(value, text, number):
         )
     if not answer or begin < 0 or context[begin : begin + len(answer)] != answer:
         raise InputError(
-            f"labels[{number}]: {answer[:40]!r} is not what the text has at {begin}; put one of them right"
+            f"labels[{number}]: {answer[:40]!r} is not in the text at {begin}; correct the answer or its position"
         )
     return answer, int(begin)
 

@@ -41,11 +41,12 @@ def _tagged(data):
             is_word = isinstance(text, list)
             if _BREAKS.intersection(unit) or (is_word and (unit != unit.strip() or not unit)):
                 raise InputError(
-                    f"texts[{number}]: {unit!r} can't stand in a file of entities; put one blank in the place of a tab "
-                    "or the end of a line, which moves no other character, and none at the borders of words"
+                    f"texts[{number}]: {unit!r} can't be written to a file of entities; replace each tab or "
+                    "line break by one space, which moves no other character, and leave no spaces at the "
+                    "borders of words"
                 )
             if is_word and (unit == "##" or unit.startswith(_NO_WORDS)):
-                raise InputError(f"texts[{number}]: {unit!r} is no word in files of entities; leave it out")
+                raise InputError(f"texts[{number}]: {unit!r} is not a word in files of entities; leave it out")
         blocks.append("".join(f"{unit}\t{tag}\n" for unit, tag in units))
     return "\n".join(blocks)
 

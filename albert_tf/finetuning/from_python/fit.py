@@ -103,7 +103,7 @@ def split_settings(given: dict) -> tuple[FitOptions, dict]:
         if name not in names:
             alike = difflib.get_close_matches(name, names, 1)
             hint = f"did you mean {alike[0]}?" if alike else f"there are {', '.join(names)}"
-            raise InputError(f"`{name}` is no setting of a training; {hint}")
+            raise InputError(f"`{name}` is not a setting of a training; {hint}")
     for name, value in given.items():
         if name in _numbers() and (isinstance(value, bool) or not isinstance(value, numbers.Real | None)):
             raise InputError(f"`{name}` must be a number. Received: {describe(value)}")
@@ -180,7 +180,7 @@ def fit_folder(
         run = TrainingRun(output_dir, task, models, run_settings, tokenizer, trackers=trackers)
         more_settings["dev_fraction"] = fraction or None
         if not runner.train(run, train_file, dev_file, more_settings, token_dropout=token_dropout):
-            raise KeyboardInterrupt(f"interrupted; the same call with output_dir={output_dir!r} goes on")
+            raise KeyboardInterrupt(f"interrupted; repeat the call with output_dir={output_dir!r} to continue")
         if dev_file is not None:
             linear = linear_scores(run, train_file, dev_file) if options.baselines else None
             runner.evaluate(run, dev_file, linear)
@@ -193,8 +193,8 @@ def _warn_of_texts_on_both_sides(task, train_file, dev_file):
     count = sum(task.text_and_label(example)[0] in learnt for example in dev_file.examples)
     if count:
         print(
-            f"warning: {count:,} of the {len(dev_file.examples):,} examples to evaluate on have texts that are trained "
-            "on, too, so that scores say little; leave them out on one side",
+            f"warning: {count:,} of the {len(dev_file.examples):,} evaluation examples have texts that are also "
+            "trained on, so their scores say little; remove these texts from one of the two",
             flush=True,
         )
 

@@ -79,20 +79,20 @@ def read_questions(path: str, needs_answers: bool = True, on_bad_row: str = "fai
     questions, places = [], {}
     bad_entries = BadRows(on_bad_row, ("entry", "entries"))
     if _is_table(path):
-        raise InputError(f"{path} is a table, and no JSON file in the form of SQuAD; {_OF_TABLE}")
+        raise InputError(f"{path} is a table, not a JSON file in the form of SQuAD; {_OF_TABLE}")
     content = read_json(path, "the questions")
     for context, title, entry, entry_place in _entries(content, path, bad_entries):
         with bad_entries.leaving_out():
             question = _read_question(entry, context, title, path, entry_place, needs_answers)
             if question.id in places:
                 raise InputError(
-                    f"{entry_place}: {places[question.id]} has the id {question.id} too; give each its own"
+                    f"{entry_place}: {places[question.id]} has the id {question.id} too; give each question its own id"
                 )
             places[question.id] = entry_place.removeprefix(f"{path}, ")
             questions.append(question)
     bad_entries.warn()
     if not questions:
-        raise InputError(f"{path} holds no question")
+        raise InputError(f"{path} contains no questions")
     texts, impossible = len({question.context for question in questions}), sum(q.is_impossible for q in questions)
     without = f", {impossible:,} of them without an answer" if impossible else ""
     first = questions[0]

@@ -91,8 +91,8 @@ class QuestionTask(FinetuningTask):
 
     def differs_from(self, other):
         if other.may_be_unanswerable != self.may_be_unanswerable:
-            knows = {True: "knows questions without answer", False: "knows no questions without answer"}
-            return f"{knows[other.may_be_unanswerable]}, and here it is otherwise (version_2_with_negative)"
+            knows = {True: "allows questions without answers", False: "does not allow questions without answers"}
+            return f"{knows[other.may_be_unanswerable]}, but here it is the other way round (version_2_with_negative)"
         return None
 
     def taught_specs(self, max_seq_length: int | None) -> dict[str, tf.TensorSpec]:

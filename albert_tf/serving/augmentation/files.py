@@ -36,8 +36,8 @@ def read_rows(path: str, files: DataFiles, names_columns: bool) -> list[Texts]:
         if files.text_column not in columns:
             if len(columns) > 1:
                 raise InputError(
-                    f"{path}, line 1: no column named {files.text_column}; the header has {', '.join(columns)}; name "
-                    "yours by `text_column`, or, of lines of text, take the tabs out of the first"
+                    f"{path}, line 1: no column named {files.text_column}; the header has {', '.join(columns)}; "
+                    "name your column with `text_column`, or, of lines of text, take the tabs out of the first"
                 )
             return _read_lines(path, files)
     without_labels = dataclasses.replace(files, label_column="")

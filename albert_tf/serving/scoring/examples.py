@@ -9,7 +9,7 @@ from albert_tf.rows.row_file import RowFile
 from albert_tf.rows.values import joined_text, one_value
 from albert_tf.text_fields import columns_of
 
-_NAME_COLUMNS = "name yours by `input_fields` and `label_field`"
+_NAME_COLUMNS = "name your columns with `input_fields` and `label_field`"
 
 
 def draw_examples(

@@ -59,7 +59,7 @@ def test_training_file_is_described(task, path, sample_tokenizer):
 
 def test_tag_of_another_type_is_named_with_its_line(task, tmp_path):
     (tmp_path / "other.tsv").write_text("하나\tO\n둘\tNUM-B\n")
-    with pytest.raises(InputError, match=r"other\.tsv, line 2: the tag B-NUM is of none of the types LOC, PER; "):
+    with pytest.raises(InputError, match=r"other\.tsv, line 2: the tag B-NUM belongs to none of the types LOC, PER; "):
         task.read(str(tmp_path / "other.tsv"))
 
 
@@ -130,7 +130,7 @@ def test_characters_that_are_not_read_count_nowhere(sample_tokenizer, tmp_path, 
         write_errors(str(tmp_path / kind), examples, predictions[kind])
     assert (tmp_path / "hidden").read_text().replace("\u200b", "").count("\n") == 3
     lines = task.describe("a.tsv", texts, task.encode(texts, sample_tokenizer, 16))
-    assert lines[-1] == "10 characters are left out: the tokenizer leaves nothing of them"
+    assert lines[-1] == "10 characters are left out: the tokenizer removes them entirely"
 
 
 @pytest.mark.slow

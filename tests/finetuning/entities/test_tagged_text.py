@@ -94,7 +94,7 @@ def test_text_to_predict_needs_no_tags(tmp_path, form, text):
     ("form", "text", "message"),
     [
         ("words", "간 다\tO\n", "line 1: 2 words, but 1 tags"),
-        ("words", "간\tO\n다\tPER\n", "line 2: 'PER' is no tag such as B-PER"),
+        ("words", "간\tO\n다\tPER\n", "line 2: 'PER' is not a tag such as B-PER"),
         ("characters", "간\tO\n다라\tO\n", "line 2: not one character, a tab and its tag"),
         ("characters", "간\tO\n다\n", "line 2: not one character"),
         ("conll", "EU B-ORG\nrejects\n", "line 2: not a word and its tag"),

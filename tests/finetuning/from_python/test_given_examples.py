@@ -92,7 +92,7 @@ def test_tables_give_their_columns():
             "stars",
             "the table has no column 'stars', but text, other, label, grade; name the columns",
         ),
-        (frame, [1, 0], "of a table, `labels` must be the name of the column that holds them"),
+        (frame, [1, 0], "for a table, `labels` must be the name of the column that holds them"),
         (Table(), None, r"a DatasetDict holds several tables \(train, test\); give one, as dataset\['train'\]"),
     ):
         with pytest.raises(InputError, match=message):
@@ -167,7 +167,7 @@ def test_questions_may_have_no_answer(tmp_path, missing):
 @pytest.mark.parametrize(
     ("texts", "labels", "message"),
     [
-        (["가"], [1, 2], "1 texts and 2 labels; give each text its own"),
+        (["가"], [1, 2], "1 texts and 2 labels; give exactly one entry of labels for each text"),
         ([], [], "no texts are given"),
         ("가나", ["1", "2"], "`texts` must be a list, or a column of a table. Received: '가나'"),
         (["가", None], [0, 1], r"texts\[1\] must be a string, a tuple of two, or a list of words. Received: None"),
@@ -238,7 +238,7 @@ def test_lists_of_1_and_0_are_refused_with_what_to_give(labels, kind):
         ((["가", "나"], ["1", "0"]), (["다"], ["2"]), r"labels\[0\] has '2', which no example to train on has"),
         ((["가", "나"], [["a"], []]), (["다"], [["b"]]), r"labels\[0\] has 'b'"),
         ((["가", "나"], [[(0, 1, "PS")], []]), (["다"], [[(0, 1, "LC")]]), r"labels\[0\] has 'LC'"),
-        ((["가", "나"], ["1", "0"]), ([("다", "라")], ["1"]), r"texts\[0\] must be a string, as those to train on"),
+        ((["가", "나"], ["1", "0"]), ([("다", "라")], ["1"]), r"texts\[0\] must be a string, like the training texts"),
     ],
 )
 def test_what_to_evaluate_on_must_be_like_what_is_trained_on(train, dev, message):

@@ -68,7 +68,7 @@ def changed(**changes):
     ("content", "message"),
     [
         ({}, r'a\.json: "data" is missing; the file must be in the form of SQuAD'),
-        ({"data": []}, r"a\.json holds no question"),
+        ({"data": []}, r"a\.json contains no questions"),
         ({"data": ["x"]}, r'a\.json, data\[0\]: "paragraphs" is missing'),
         ({"data": [{"paragraphs": {}}]}, r'data\[0\]: "paragraphs" must be a list. Received: {}'),
         ({"data": [{"paragraphs": [{"qas": []}]}]}, r'data\[0\]\.paragraphs\[0\]: "context" is missing'),
@@ -107,13 +107,14 @@ def test_what_can_not_be_used_may_be_left_out(tmp_path, capsys):
     told = f'warning: 5 entries left out; the first: {place}: "id" must be a string. Received: 7\n'
     assert capsys.readouterr().out.startswith(told)
     path.write_text(json.dumps({"data": ["no article"]}))
-    with pytest.raises(InputError, match="holds no question"):
+    with pytest.raises(InputError, match="contains no questions"):
         read_questions(str(path), on_bad_row="skip")
 
 
 def test_two_questions_of_one_id_are_refused(tmp_path):
     path = write_squad(tmp_path / "a.json", [(CONTEXT, [entry("1", "이순신"), entry("1", "이순신")])])
-    message = f"{path}, data[0].paragraphs[0].qas[1]: data[0].paragraphs[0].qas[0] has the id 1 too; give each its own"
+    message = f"{path}, data[0].paragraphs[0].qas[1]: data[0].paragraphs[0].qas[0] has the id 1 too; "
+    message += "give each question its own id"
     with pytest.raises(InputError, match=re.escape(message)):
         read_questions(path)
 

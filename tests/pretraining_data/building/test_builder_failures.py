@@ -290,7 +290,7 @@ def test_manifest_never_leads_out_of_its_folder(rebuild, tmp_path, name):
     name = name.format(folder=tmp_path)
     manifest["splits"]["train"].update(files=[name], bytes_per_shard=[outside.stat().st_size])
     path.write_text(json.dumps(manifest), encoding="utf-8")
-    rebuild(expected_error=(InputError, "manifest.json names .* which is no file in .*/data; put the name right"))
+    rebuild(expected_error=(InputError, "manifest.json names .* which is not a file in .*/data; correct the name"))
     assert outside.read_text(encoding="utf-8") == "precious"
 
 
